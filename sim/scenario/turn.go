@@ -1,0 +1,117 @@
+package scenario
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/sim/fault"
+)
+
+// Heard is one complete input of the user.
+type Heard struct {
+	// Text is what was typed. It is empty for speech: the simulator does not
+	// recognise words.
+	Text string
+	// Spoken says that the input was speech.
+	Spoken bool
+	// Duration is how long the speech was, without the silence around it.
+	Duration time.Duration
+	// Aside marks an input outside the conversation (OpenAI: a response with
+	// conversation "none"). It is answered, but no state changes and it does
+	// not count as an utterance.
+	Aside bool
+}
+
+// Tool is a tool that the client declared.
+type Tool struct {
+	Name        string
+	Description string
+	// Parameters is the JSON Schema or the OpenAPI subset of Gemini (type names
+	// in either case). Empty means no parameters.
+	Parameters json.RawMessage
+}
+
+// Context is what the model knows when it answers.
+type Context struct {
+	// Instructions is the system instruction.
+	Instructions string
+	// Tools are those declared and allowed now.
+	Tools []Tool
+	// ToolsOff forbids calls (tool_choice "none"). Scripted calls are left out too.
+	ToolsOff bool
+	// ToolRequired asks for at least one call (tool_choice "required").
+	ToolRequired bool
+	// ToolNamed asks for a call of this tool (tool_choice {"name": …}).
+	ToolNamed string
+}
+
+// Result is the client's answer to one tool call.
+type Result struct {
+	// Name is the tool's name.
+	Name string
+	// Output is the answer as it came: text, or JSON text.
+	Output string
+}
+
+// Turn is what the model does about one input.
+type Turn struct {
+	// Heard is the transcript of what the user said: the typed text, the
+	// scenario's `heard`, or "(speech, 11.0 seconds)". Empty for Results and Continue.
+	Heard string
+	// Steps are carried out in order. None at all is a model that does not
+	// answer. A Calls step is always followed by nothing but Wait, Fault or End:
+	// what comes after the results is asked for with Dialogue.Results.
+	Steps []Step
+}
+
+// Step is one of Say, Calls, Wait, Fault, End.
+type Step interface{ step() }
+
+// Say speaks (or writes, where the session's output is text).
+type Say struct {
+	// Text is the line; templates are filled in.
+	Text string
+	// Silence, when Text is empty, is silent audio of that length: an answer
+	// that nobody can hear. A text session leaves it out.
+	Silence time.Duration
+}
+
+// Calls calls tools, in parallel when there are several.
+type Calls struct {
+	Calls []Call
+}
+
+// Call is one tool call.
+type Call struct {
+	Name string
+	// Args is a JSON object.
+	Args json.RawMessage
+	// WithoutID leaves the id out.
+	WithoutID bool
+	// Repeat sends the same call (same id) this many more times.
+	Repeat int
+	// Late, above 0, sends the call this long after the turn has ended.
+	Late time.Duration
+}
+
+// Wait does nothing for a while; what the model sent before is out already.
+type Wait struct {
+	For time.Duration
+}
+
+// Fault commits a fault at this place.
+type Fault struct {
+	Action fault.Action
+}
+
+// End closes the connection.
+type End struct {
+	Code   int // the close code, 1000 when the scenario names none
+	Reason string
+}
+
+func (Say) step()   {}
+func (Calls) step() {}
+func (Wait) step()  {}
+func (Fault) step() {}
+func (End) step()   {}
