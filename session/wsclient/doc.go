@@ -1,0 +1,23 @@
+// Package wsclient is the client protocol voicegw.v1: its messages, their codec,
+// its close codes, and the WebSocket connection on either side of it.
+//
+// A text frame is one JSON object with a "type"; a binary frame is audio and
+// nothing else: PCM16, signed little-endian, mono, at the rate agreed in
+// session.start, a whole number of samples. Audio has no header: the audio.start
+// before it names the item it belongs to. docs/protocol.md tells the whole to
+// authors of clients.
+package wsclient
+
+// Subprotocol is the WebSocket subprotocol of this protocol.
+const Subprotocol = "voicegw.v1"
+
+// The limits of the protocol.
+const (
+	// MaxMessageBytes is the largest frame in either direction; a client that sends
+	// a larger one is closed with 1009.
+	MaxMessageBytes = 64 << 10
+	// MaxFrameMS is the longest audio frame that is accepted.
+	MaxFrameMS = 500
+	// MaxTextChars is the longest typed turn or pending request, in characters.
+	MaxTextChars = 8000
+)
