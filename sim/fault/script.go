@@ -15,9 +15,10 @@ type rule struct{}
 // file's name, used in the error.
 func Parse(name string, data []byte) (*Script, error) { return &Script{}, nil }
 
-// NewInjector gives one connection its injector. The same seed gives the same
-// faults at the same points.
-func (s *Script) NewInjector(seed uint64) *Injector { return &Injector{} }
+// NewInjector gives connection n of the server, from 1, its injector. The same
+// seed gives the same faults at the same points. Wires get theirs from
+// wire.Options.Begin.
+func (s *Script) NewInjector(seed uint64, n int) *Injector { return &Injector{} }
 
 // Injector is one connection's use of a script. One goroutine at a time may
 // use it. A nil Injector commits no fault.

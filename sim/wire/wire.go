@@ -32,6 +32,26 @@ type Options struct {
 	Group *Group
 }
 
+// Begin is what a new connection is given.
+type Begin struct {
+	// N counts the connections of the server, both wires, from 1.
+	N int
+	// Seed is this connection's own: for IDs, the dialogue and choices.
+	Seed uint64
+	// Faults are this connection's; never nil.
+	Faults *fault.Injector
+}
+
+// Begin counts a connection and draws what is its own. Any goroutine may call
+// it; Group must be set (WithDefaults does).
+func (o *Options) Begin() Begin {
+	return Begin{N: 1, Seed: o.Seed, Faults: o.Faults.NewInjector(o.Seed, 1)}
+}
+
+// WithDefaults fills in what is nil: scenario, logger, stats and group. A wire
+// calls it in New.
+func (o Options) WithDefaults() Options { return o }
+
 // Stats counts what happened, for tests and for a report at the end. All of it
 // may be read at any time.
 type Stats struct {
@@ -95,9 +115,6 @@ type Group struct{}
 // goroutine, when the group closes. It returns the function to call when the
 // connection is over, and false when the group is closed already.
 func (g *Group) Enter(end func()) (leave func(), ok bool) { return func() {}, true }
-
-// Seed draws the seed of the next connection from base.
-func (g *Group) Seed(base uint64) uint64 { return base }
 
 // Close ends all connections and waits until all have left, or ctx is done.
 func (g *Group) Close(ctx context.Context) error { return nil }
