@@ -1,0 +1,180 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"voicegw/transport"
+)
+
+// patience is how long the helpers that take a testing.TB wait before they fail the
+// test. Inside a synctest bubble it is fake time and passes only when every
+// goroutine is stuck.
+const patience = 10 * time.Second
+
+// Fake is a scripted [transport.Transport]. Make one with [New]. Its methods may be
+// called by any number of goroutines.
+type Fake struct {
+	// Provider is what Name returns; empty means "fake". Set before the first
+	// Connect.
+	Provider string
+
+	// Info is what connections report, with Provider, Model and Capabilities filled
+	// in; zero rates mean 16000 Hz in and 24000 Hz out. Set before the first Connect.
+	Info transport.Info
+
+	// Fixed after New.
+	caps transport.Capabilities
+
+	mu       sync.Mutex // guards the following fields
+	refuse   []error    // answers to the next Connects, nil for none
+	stalled  chan struct{}
+	setups   []transport.Setup
+	conns    []*Conn
+	taken    int           // connections that Accept has handed out
+	changed  chan struct{} // closed and replaced when conns grows
+	attempts int
+}
+
+// New returns a fake whose every model has the capabilities caps.
+func New(caps transport.Capabilities) *Fake {
+	return &Fake{caps: caps, changed: make(chan struct{})}
+}
+
+// Name implements [transport.Transport].
+func (f *Fake) Name() string {
+	if f.Provider == "" {
+		return "fake"
+	}
+	return f.Provider
+}
+
+// Capabilities implements [transport.Transport].
+func (f *Fake) Capabilities(string) transport.Capabilities { return f.caps }
+
+// Connect implements [transport.Transport]. It opens a connection at once unless
+// Refuse or StallConnect say otherwise.
+func (f *Fake) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	f.mu.Lock()
+	f.attempts++
+	f.setups = append(f.setups, setup)
+	stalled := f.stalled
+	f.mu.Unlock()
+	if stalled != nil {
+		select {
+		case <-stalled:
+		case <-ctx.Done():
+			return nil, f.fail("dial", transport.KindRetry, context.Cause(ctx))
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, f.fail("dial", transport.KindRetry, context.Cause(ctx))
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.refuse) > 0 {
+		err := f.refuse[0]
+		f.refuse = f.refuse[1:]
+		return nil, err
+	}
+	c := newConn(f, setup)
+	f.conns = append(f.conns, c)
+	close(f.changed)
+	f.changed = make(chan struct{})
+	return c, nil
+}
+
+func (f *Fake) fail(op string, kind transport.Kind, err error) *transport.Error {
+	return &transport.Error{Provider: f.Name(), Op: op, Kind: kind, Err: err}
+}
+
+// Refuse makes the next times Connects fail with err, after any that earlier calls
+// of Refuse have ordered. Adapters return a [*transport.Error]; see [Error].
+func (f *Fake) Refuse(times int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for range times {
+		f.refuse = append(f.refuse, err)
+	}
+}
+
+// StallConnect makes Connect wait until release is called or its context ends.
+func (f *Fake) StallConnect() (release func()) {
+	stalled := make(chan struct{})
+	f.mu.Lock()
+	f.stalled = stalled
+	f.mu.Unlock()
+	return sync.OnceFunc(func() {
+		f.mu.Lock()
+		if f.stalled == stalled {
+			f.stalled = nil
+		}
+		f.mu.Unlock()
+		close(stalled)
+	})
+}
+
+// Accept waits for the next connection that nobody has accepted yet, in the order
+// they were opened, and fails the test if none comes.
+func (f *Fake) Accept(t testing.TB) *Conn {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		f.mu.Lock()
+		if f.taken < len(f.conns) {
+			c := f.conns[f.taken]
+			f.taken++
+			f.mu.Unlock()
+			return c
+		}
+		changed := f.changed
+		f.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timeout.C:
+			t.Fatal("transporttest: no connection was opened")
+		}
+	}
+}
+
+// Setups returns what every Connect so far was given, refused ones too.
+func (f *Fake) Setups() []transport.Setup {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]transport.Setup(nil), f.setups...)
+}
+
+// Attempts returns how often Connect was called.
+func (f *Fake) Attempts() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.attempts
+}
+
+// Open returns how many connections were opened and are not closed.
+func (f *Fake) Open() int {
+	f.mu.Lock()
+	conns := append([]*Conn(nil), f.conns...)
+	f.mu.Unlock()
+	n := 0
+	for _, c := range conns {
+		if !c.isClosed() {
+			n++
+		}
+	}
+	return n
+}
+
+// errLost is the cause inside the errors that Error makes.
+var errLost = errors.New("scripted failure")
+
+// Error returns an error as an adapter would give it, with the kind that decides
+// what the caller does.
+func Error(op string, kind transport.Kind) *transport.Error {
+	return &transport.Error{Provider: "fake", Op: op, Kind: kind, Code: "scripted", Err: errLost}
+}

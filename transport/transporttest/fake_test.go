@@ -1,0 +1,181 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/transport"
+)
+
+func open(t *testing.T, f *Fake) (transport.Conn, *Conn) {
+	t.Helper()
+	conn, err := f.Connect(context.Background(), transport.Setup{Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, f.Accept(t)
+}
+
+func TestFakeDeliversInOrderAndTakesAudioBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, peer := open(t, New(transport.Capabilities{}))
+		pcm := []byte{1, 2}
+		peer.Emit(transport.ResponseStarted{ID: "r"})
+		peer.EmitAudio("i", pcm)
+		pcm[0] = 9 // the fake has its own copy
+		peer.Emit(transport.AudioDone{Item: "i"})
+		ctx := context.Background()
+		if ev, err := conn.Recv(ctx); err != nil || ev != (transport.ResponseStarted{ID: "r"}) {
+			t.Fatalf("first event %#v, %v", ev, err)
+		}
+		ev, err := conn.Recv(ctx)
+		out, ok := ev.(*transport.AudioOut)
+		if err != nil || !ok || !cmp.Equal(out.PCM, []byte{1, 2}) {
+			t.Fatalf("second event %#v, %v", ev, err)
+		}
+		kept := out.PCM
+		if _, err := conn.Recv(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if cmp.Equal(kept, []byte{1, 2}) {
+			t.Error("audio that was kept past the next Recv is still whole: retention would go unnoticed")
+		}
+	})
+}
+
+func TestFakeRecordsCommandsAsCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, peer := open(t, New(transport.Capabilities{}))
+		in := &transport.AudioIn{PCM: []byte{1, 2}}
+		for _, cmd := range []transport.Command{in, transport.UserText{Text: "a"}, in, transport.Interrupt{}} {
+			if err := conn.Send(context.Background(), cmd); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in.PCM[0] = 9
+		if got := peer.NextControl(t); got != (transport.UserText{Text: "a"}) {
+			t.Errorf("first control command %#v", got)
+		}
+		if got, ok := peer.Next(t).(*transport.AudioIn); !ok || got.PCM[0] != 1 {
+			t.Errorf("third command %#v", got)
+		}
+		if got := peer.Audio(); !cmp.Equal(got, []byte{1, 2, 1, 2}) {
+			t.Errorf("audio %v", got)
+		}
+		if n := len(peer.Commands()); n != 4 {
+			t.Errorf("%d commands", n)
+		}
+	})
+}
+
+func TestFakeStallsUntilReleaseCloseOrContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, peer := open(t, New(transport.Capabilities{}))
+		release := peer.StallSend()
+		done := make(chan error, 1)
+		go func() { done <- conn.Send(context.Background(), transport.Interrupt{}) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("a stalled Send returned: %v", err)
+		default:
+		}
+		release()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		peer.StallSend()
+		go func() { done <- conn.Send(context.Background(), transport.Interrupt{}) }()
+		synctest.Wait()
+		_ = conn.Close()
+		if err := <-done; transport.KindOf(err) != transport.KindClosed {
+			t.Errorf("Send on a closed connection: %v", err)
+		}
+		peer.WaitClosed(t)
+		if err := conn.Close(); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+func TestFakeFailsAfterWhatWasEmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, peer := open(t, New(transport.Capabilities{}))
+		want := Error("recv", transport.KindExpired)
+		peer.Emit(transport.Interrupted{})
+		peer.FailRecv(want)
+		if ev, err := conn.Recv(context.Background()); err != nil || ev != (transport.Interrupted{}) {
+			t.Fatalf("%#v, %v", ev, err)
+		}
+		for range 2 {
+			if _, err := conn.Recv(context.Background()); !errors.Is(err, want) {
+				t.Errorf("Recv: %v", err)
+			}
+		}
+		if err := conn.Send(context.Background(), transport.Interrupt{}); !errors.Is(err, want) {
+			t.Errorf("Send: %v", err)
+		}
+	})
+}
+
+func TestFakeContextInUseEndsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(transport.Capabilities{})
+		conn, peer := open(t, f)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := conn.Recv(ctx); transport.KindOf(err) != transport.KindClosed || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Recv: %v", err)
+		}
+		peer.WaitClosed(t)
+		if f.Open() != 0 {
+			t.Errorf("%d connections open", f.Open())
+		}
+	})
+}
+
+func TestFakeRefusesAndStallsConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(transport.Capabilities{Cancel: true})
+		f.Refuse(2, Error("dial", transport.KindRetry))
+		for range 2 {
+			if _, err := f.Connect(context.Background(), transport.Setup{}); transport.KindOf(err) != transport.KindRetry {
+				t.Errorf("refused Connect: %v", err)
+			}
+		}
+		release := f.StallConnect()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := f.Connect(ctx, transport.Setup{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("stalled Connect: %v", err)
+		}
+		release()
+		conn, _ := open(t, f)
+		if info := conn.Info(); !info.Capabilities.Cancel || info.InputRate != 16000 || info.OutputRate != 24000 {
+			t.Errorf("info %+v", info)
+		}
+		if f.Attempts() != 4 || len(f.Setups()) != 4 {
+			t.Errorf("%d attempts, %d setups", f.Attempts(), len(f.Setups()))
+		}
+	})
+}
+
+func TestFakePanicsOnTwoReceivers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, peer := open(t, New(transport.Capabilities{}))
+		go func() { _, _ = conn.Recv(context.Background()) }()
+		synctest.Wait()
+		defer func() {
+			if recover() == nil {
+				t.Error("a second Recv was let in")
+			}
+			_ = peer.Close()
+		}()
+		_, _ = conn.Recv(context.Background())
+	})
+}

@@ -1,0 +1,340 @@
+package transporttest
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"voicegw/transport"
+)
+
+// Conn is one connection of a [Fake]: to the code under test a [transport.Conn], to
+// the test the provider's end of it. The provider's methods may be called by any
+// goroutine at any time.
+type Conn struct {
+	// Fixed after Connect.
+	fake   *Fake
+	setup  transport.Setup
+	info   transport.Info
+	closed chan struct{} // closed by Close or by a context that ended in use
+	// wakeRecv and wakeNext hold one token each, from whoever adds to a queue to the
+	// one who waits for it. Never closed.
+	wakeRecv chan struct{}
+	wakeNext chan struct{}
+
+	// sending and receiving are held for the length of a Send or Recv: a second one
+	// at the same time breaks the contract and panics.
+	sending, receiving sync.Mutex
+
+	// Owned by Recv. The audio that Recv hands out, overwritten by the next Recv.
+	audio transport.AudioOut
+
+	mu      sync.Mutex // guards the following fields
+	events  []any      // transport.Event or, last, error
+	sent    []transport.Command
+	read    int // commands that Next and NextControl have passed
+	sendErr error
+	stalled chan struct{}
+	stats   transport.Stats
+}
+
+func newConn(f *Fake, setup transport.Setup) *Conn {
+	info := f.Info
+	info.Provider, info.Model, info.Capabilities = f.Name(), setup.Model, f.caps
+	if info.InputRate == 0 {
+		info.InputRate = 16000
+	}
+	if info.OutputRate == 0 {
+		info.OutputRate = 24000
+	}
+	return &Conn{
+		fake: f, setup: setup, info: info,
+		closed:   make(chan struct{}),
+		wakeRecv: make(chan struct{}, 1),
+		wakeNext: make(chan struct{}, 1),
+	}
+}
+
+// Info implements [transport.Conn].
+func (c *Conn) Info() transport.Info { return c.info }
+
+// Stats implements [transport.Conn]; see SetStats.
+func (c *Conn) Stats() transport.Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Send implements [transport.Conn]. It records the command (audio as a copy) once
+// nothing stalls or fails it. Two Sends at once panic.
+func (c *Conn) Send(ctx context.Context, cmd transport.Command) error {
+	if !c.sending.TryLock() {
+		panic("transporttest: two goroutines in Send of one connection")
+	}
+	defer c.sending.Unlock()
+	if err := c.mayGo(ctx, "send"); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	stalled := c.stalled
+	c.mu.Unlock()
+	if stalled != nil {
+		select {
+		case <-stalled:
+		case <-c.closed:
+			return c.gone("send")
+		case <-ctx.Done():
+			return c.cancelled(ctx, "send")
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sendErr != nil {
+		return c.sendErr
+	}
+	if in, ok := cmd.(*transport.AudioIn); ok {
+		cmd = &transport.AudioIn{PCM: append([]byte(nil), in.PCM...)}
+	}
+	c.sent = append(c.sent, cmd)
+	wake(c.wakeNext)
+	return nil
+}
+
+// Recv implements [transport.Conn]. It returns what was emitted, in order, then
+// waits. The AudioOut that it returned before is overwritten, so that a caller who
+// keeps one is found out. Two Recvs at once panic.
+func (c *Conn) Recv(ctx context.Context) (transport.Event, error) {
+	if !c.receiving.TryLock() {
+		panic("transporttest: two goroutines in Recv of one connection")
+	}
+	defer c.receiving.Unlock()
+	for i := range c.audio.PCM {
+		c.audio.PCM[i] = 0xA5
+	}
+	for {
+		if err := c.mayGo(ctx, "recv"); err != nil {
+			return nil, err
+		}
+		if ev, err := c.pop(); ev != nil || err != nil {
+			return ev, err
+		}
+		select {
+		case <-c.wakeRecv:
+		case <-c.closed:
+		case <-ctx.Done():
+			return nil, c.cancelled(ctx, "recv")
+		}
+	}
+}
+
+// pop takes the next event, if there is one; an error stays, for it is final.
+func (c *Conn) pop() (transport.Event, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.events) == 0 {
+		return nil, nil
+	}
+	switch ev := c.events[0].(type) {
+	case error:
+		return nil, ev
+	case *transport.AudioOut:
+		c.events = c.events[1:]
+		c.audio.Item = ev.Item
+		c.audio.PCM = append(c.audio.PCM[:0], ev.PCM...)
+		return &c.audio, nil
+	default:
+		c.events = c.events[1:]
+		return ev.(transport.Event), nil
+	}
+}
+
+func (c *Conn) mayGo(ctx context.Context, op string) error {
+	if c.isClosed() {
+		return c.gone(op)
+	}
+	if ctx.Err() != nil {
+		return c.cancelled(ctx, op)
+	}
+	return nil
+}
+
+func (c *Conn) gone(op string) error {
+	return c.fake.fail(op, transport.KindClosed, net.ErrClosed)
+}
+
+// cancelled ends the connection, as the contract says of a context in use.
+func (c *Conn) cancelled(ctx context.Context, op string) error {
+	_ = c.Close()
+	return c.fake.fail(op, transport.KindClosed, context.Cause(ctx))
+}
+
+// Close implements [transport.Conn].
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed:
+	default:
+		close(c.closed)
+	}
+	return nil
+}
+
+func (c *Conn) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Setup returns what the connection was opened with.
+func (c *Conn) Setup() transport.Setup { return c.setup }
+
+// Emit makes Recv return events, after those emitted before. The audio of an
+// AudioOut is copied. It never blocks.
+func (c *Conn) Emit(events ...transport.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ev := range events {
+		if out, ok := ev.(*transport.AudioOut); ok {
+			ev = &transport.AudioOut{Item: out.Item, PCM: append([]byte(nil), out.PCM...)}
+		}
+		c.events = append(c.events, ev)
+	}
+	wake(c.wakeRecv)
+}
+
+// EmitAudio emits one piece of speech.
+func (c *Conn) EmitAudio(item string, pcm []byte) {
+	c.Emit(&transport.AudioOut{Item: item, PCM: pcm})
+}
+
+// FailRecv makes Recv return err for good, after the events emitted so far; Send
+// fails with it at once. Adapters return a [*transport.Error]; see [Error].
+func (c *Conn) FailRecv(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, err)
+	c.sendErr = err
+	wake(c.wakeRecv)
+}
+
+// FailSend makes every further Send return err and leaves Recv alone.
+func (c *Conn) FailSend(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sendErr = err
+}
+
+// StallSend makes Send block, as a provider does that reads no more, until release
+// is called, the connection is closed or the Send's context ends.
+func (c *Conn) StallSend() (release func()) {
+	stalled := make(chan struct{})
+	c.mu.Lock()
+	c.stalled = stalled
+	c.mu.Unlock()
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		if c.stalled == stalled {
+			c.stalled = nil
+		}
+		c.mu.Unlock()
+		close(stalled)
+	})
+}
+
+// SetStats sets what Stats returns.
+func (c *Conn) SetStats(s transport.Stats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats = s
+}
+
+// Pending returns how many emitted events Recv has not returned yet.
+func (c *Conn) Pending() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.events)
+}
+
+// Commands returns every command sent so far, in order, audio as copies.
+func (c *Conn) Commands() []transport.Command {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]transport.Command(nil), c.sent...)
+}
+
+// Audio returns all the user's audio sent so far, put together.
+func (c *Conn) Audio() []byte {
+	var pcm []byte
+	for _, cmd := range c.Commands() {
+		if in, ok := cmd.(*transport.AudioIn); ok {
+			pcm = append(pcm, in.PCM...)
+		}
+	}
+	return pcm
+}
+
+// Next waits for the next command that neither Next nor NextControl has returned or
+// passed, and fails the test if none comes.
+func (c *Conn) Next(t testing.TB) transport.Command {
+	t.Helper()
+	return c.next(t, func(transport.Command) bool { return true })
+}
+
+// NextControl is Next for commands other than audio: it passes over AudioIn.
+func (c *Conn) NextControl(t testing.TB) transport.Command {
+	t.Helper()
+	return c.next(t, func(cmd transport.Command) bool {
+		_, audio := cmd.(*transport.AudioIn)
+		return !audio
+	})
+}
+
+func (c *Conn) next(t testing.TB, want func(transport.Command) bool) transport.Command {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		c.mu.Lock()
+		for c.read < len(c.sent) {
+			cmd := c.sent[c.read]
+			c.read++
+			if want(cmd) {
+				c.mu.Unlock()
+				return cmd
+			}
+		}
+		c.mu.Unlock()
+		select {
+		case <-c.wakeNext:
+		case <-timeout.C:
+			t.Fatal("transporttest: no further command was sent")
+		}
+	}
+}
+
+// WaitClosed waits until the code under test has closed the connection, and fails
+// the test if it does not.
+func (c *Conn) WaitClosed(t testing.TB) {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-c.closed:
+	case <-timeout.C:
+		t.Fatal("transporttest: the connection was not closed")
+	}
+}
+
+// wake puts a token into ch unless one is there.
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
