@@ -1,0 +1,165 @@
+package orchestrator
+
+import (
+	"time"
+
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// Action is one thing to do. The set is closed; actions are carried out in the
+// order given.
+type Action interface{ action() }
+
+// Command is sent to the model.
+type Command struct{ Command transport.Command }
+
+// OpenItem lets the audio of an item through to the client. Audio of an item that
+// was not opened, or was flushed, goes nowhere.
+type OpenItem struct {
+	Item string
+	Turn int
+}
+
+// EndItem says that an item's audio is complete.
+type EndItem struct {
+	Item string
+	Turn int
+}
+
+// FlushItem drops what is queued of an item and all of it that may still come.
+type FlushItem struct {
+	Item   string
+	Turn   int
+	Reason FlushReason
+}
+
+// FlushReason says what stopped an answer.
+type FlushReason string
+
+// The reasons of a flush.
+const (
+	FlushUserSpeech FlushReason = "user_speech"
+	FlushUserText   FlushReason = "user_text"
+	FlushUserStop   FlushReason = "user_stop"
+)
+
+// TurnStarted and TurnEnded frame a turn for the client.
+type TurnStarted struct{ Turn int }
+
+// TurnEnded says how a turn ended.
+type TurnEnded struct {
+	Turn   int
+	Status TurnStatus
+	Usage  transport.Tokens
+	// Latency is nil where no audio answered the turn.
+	Latency *Latency
+}
+
+// TurnStatus is how a turn ended.
+type TurnStatus string
+
+// The ways a turn ends.
+const (
+	TurnCompleted   TurnStatus = "completed"
+	TurnInterrupted TurnStatus = "interrupted"
+	TurnFailed      TurnStatus = "failed"
+)
+
+// Latency is how long the user waited for the first audio of an answer.
+type Latency struct {
+	// Total is from the end of the user's speech to the first audio sent to the
+	// client; Provider is the model's part of it, Gateway ours.
+	Total, Provider, Gateway time.Duration
+}
+
+// SpeechStarted and SpeechStopped tell the client where its user was heard.
+type SpeechStarted struct {
+	Turn    int
+	AudioMS int64
+}
+
+// SpeechStopped is the other end of SpeechStarted.
+type SpeechStopped struct {
+	Turn    int
+	AudioMS int64
+}
+
+// Transcript is what was said so far.
+type Transcript struct {
+	Turn      int
+	ID        string
+	Role      transport.Role
+	Text      string
+	Final     bool
+	StartedAt time.Time
+}
+
+// ToolStarted and ToolEnded show a tool call to the client.
+type ToolStarted struct {
+	Turn int
+	// Call is the gateway's own id of the call, unique in the session.
+	Call string
+	Tool string
+}
+
+// ToolEnded is the end of a ToolStarted.
+type ToolEnded struct {
+	Turn     int
+	Call     string
+	Tool     string
+	Envelope registry.Envelope
+}
+
+// Failed tells the client that something went wrong which the session survives.
+type Failed struct {
+	Turn      int
+	Failure   Failure
+	Retryable bool
+}
+
+// Failure names what went wrong for the client; the session has the words.
+type Failure string
+
+// The failures that a session survives.
+const (
+	// FailureNoAnswer: the model did not answer a turn.
+	FailureNoAnswer Failure = "no_answer"
+	// FailureProvider: the model reported an error.
+	FailureProvider Failure = "provider_error"
+)
+
+// Ending says that the session will end by itself.
+type Ending struct {
+	Reason EndReason
+	After  time.Duration
+}
+
+// End ends the session.
+type End struct{ Reason EndReason }
+
+// EndReason says why a session ends.
+type EndReason string
+
+// The reasons that the orchestrator ends a session for.
+const (
+	EndHungUp   EndReason = "client_ended"
+	EndIdle     EndReason = "idle"
+	EndLength   EndReason = "length_limit"
+	EndProvider EndReason = "provider_leaving"
+)
+
+func (Command) action()       {}
+func (OpenItem) action()      {}
+func (EndItem) action()       {}
+func (FlushItem) action()     {}
+func (TurnStarted) action()   {}
+func (TurnEnded) action()     {}
+func (SpeechStarted) action() {}
+func (SpeechStopped) action() {}
+func (Transcript) action()    {}
+func (ToolStarted) action()   {}
+func (ToolEnded) action()     {}
+func (Failed) action()        {}
+func (Ending) action()        {}
+func (End) action()           {}

@@ -1,0 +1,244 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"voicegw/transport"
+)
+
+// Policy is what the operator has decided. Zero fields mean the defaults named.
+type Policy struct {
+	// MaxLength ends a session after this long. Zero means no limit.
+	MaxLength time.Duration
+	// MaxIdle ends a session in which nobody has said or typed anything for this
+	// long. Zero means no limit.
+	MaxIdle time.Duration
+	// NudgeAfter asks a silent model again, NoAnswerAfter gives a turn up. Zero
+	// means 10 s and 15 s.
+	NudgeAfter    time.Duration
+	NoAnswerAfter time.Duration
+	// ReportWait is how long a truncation waits for the client's word on what was
+	// heard. Zero means 250 ms.
+	ReportWait time.Duration
+}
+
+func (p Policy) withDefaults() Policy {
+	if p.NudgeAfter == 0 {
+		p.NudgeAfter = 10 * time.Second
+	}
+	if p.NoAnswerAfter == 0 {
+		p.NoAnswerAfter = 15 * time.Second
+	}
+	if p.ReportWait == 0 {
+		p.ReportWait = 250 * time.Millisecond
+	}
+	return p
+}
+
+// State is all that the orchestrator knows of a session. It is a value: Step
+// leaves the one it is given as it was. Only Step makes a new one.
+type State struct {
+	// Fixed after NewState.
+	caps      transport.Capabilities
+	policy    Policy
+	startedAt time.Time
+
+	turn     *turn // the open turn; nil between turns
+	lastTurn int
+	carry    transport.Tokens // usage that came between turns
+
+	responding bool // a response of the model is under way
+	responseID string
+	held       bool // nothing more of this response reaches the client
+	stopped    bool // the user pressed stop before the response had begun
+
+	items       []item // spoken items that the client may still be playing, oldest first
+	truncations []truncation
+
+	speaking    bool // the user speaks
+	speechItem  string
+	speechSince time.Time
+	utterances  []utterance // where recent transcripts began, oldest first
+
+	calls      []call // calls of the open response, for duplicates and cancellations
+	callCount  int
+	lastActive time.Time // somebody last said or typed something
+	warned     bool      // the end by length has been announced
+	ended      bool
+}
+
+// turn is a user's turn and its answer so far.
+type turn struct {
+	number    int
+	startedAt time.Time
+	inputEnd  time.Time // the user's last sample, or the typed text
+	modelAt   time.Time // first audio from the model
+	clientAt  time.Time // first audio sent to the client
+	usage     transport.Tokens
+
+	response    string // the model's latest response in this turn
+	answered    int    // tool calls answered in that response
+	modelDone   bool   // the model has nothing to add
+	interrupted bool
+	nudged      bool
+}
+
+// item is one spoken item on its way to the client's ear.
+type item struct {
+	id       string
+	turn     int
+	openedAt time.Time
+	sentAt   time.Time // first audio left for the client
+	audioMS  int64     // all of it, once ended
+	ended    bool
+	playedMS int64
+	reported bool // the client has reported on it
+}
+
+// truncation waits for the client's word on what was heard of a flushed item.
+type truncation struct {
+	item     string
+	heardMS  int64
+	deadline time.Time
+}
+
+// utterance is where one transcript began.
+type utterance struct {
+	item  string
+	turn  int
+	since time.Time
+}
+
+// call is one tool call of the model.
+type call struct {
+	call, id string
+	done     bool
+}
+
+// The bounds of what State remembers.
+const (
+	maxUtterances = 32
+	maxCalls      = 64
+	maxItems      = 16
+)
+
+// NewState returns the state of a session that starts now with a model that can
+// do caps.
+func NewState(caps transport.Capabilities, policy Policy, now time.Time) State {
+	return State{caps: caps, policy: policy.withDefaults(), startedAt: now, lastActive: now}
+}
+
+// Turn returns the number of the open turn, or 0.
+func (s State) Turn() int {
+	if s.turn == nil {
+		return 0
+	}
+	return s.turn.number
+}
+
+// Audible says whether the client may be playing something now.
+func (s State) Audible(now time.Time) bool {
+	return slices.ContainsFunc(s.items, func(it item) bool { return !it.over(now) })
+}
+
+// clone returns a copy that shares nothing which Step changes.
+func (s State) clone() State {
+	if s.turn != nil {
+		t := *s.turn
+		s.turn = &t
+	}
+	s.items = slices.Clone(s.items)
+	s.truncations = slices.Clone(s.truncations)
+	s.utterances = slices.Clone(s.utterances)
+	s.calls = slices.Clone(s.calls)
+	return s
+}
+
+// reportGrace is how long after its calculated end an item counts as playing when
+// the client reports but has not said that it is done.
+const reportGrace = 3 * time.Second
+
+// over says whether an item has been heard to its end, by the clock where the
+// client does not say so.
+func (it item) over(now time.Time) bool {
+	if !it.ended {
+		return false
+	}
+	return !now.Before(it.overAt())
+}
+
+func (it item) overAt() time.Time {
+	from := it.openedAt
+	if !it.sentAt.IsZero() {
+		from = it.sentAt
+	}
+	end := from.Add(time.Duration(it.audioMS) * time.Millisecond)
+	if it.reported {
+		end = end.Add(reportGrace)
+	}
+	return end
+}
+
+// heard is the best guess of how much of an item was heard by now.
+func (it item) heard(now time.Time) int64 {
+	if it.reported || it.sentAt.IsZero() {
+		return it.playedMS
+	}
+	ms := now.Sub(it.sentAt).Milliseconds()
+	if it.ended {
+		ms = min(ms, it.audioMS)
+	}
+	return max(ms, 0)
+}
+
+// WakeAt returns when the next Tick is due; zero if none is.
+func (s State) WakeAt() time.Time {
+	var at time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if s.ended {
+		return at
+	}
+	for _, t := range s.truncations {
+		sooner(t.deadline)
+	}
+	if s.turn != nil && s.turn.modelDone {
+		for _, it := range s.items {
+			if it.ended {
+				sooner(it.overAt())
+			}
+		}
+	}
+	if since := s.owedSince(); !since.IsZero() {
+		if !s.turn.nudged {
+			sooner(since.Add(s.policy.NudgeAfter))
+		}
+		sooner(since.Add(s.policy.NoAnswerAfter))
+	}
+	if s.policy.MaxIdle > 0 {
+		sooner(s.lastActive.Add(s.policy.MaxIdle))
+	}
+	if s.policy.MaxLength > 0 {
+		if !s.warned {
+			sooner(s.startedAt.Add(s.policy.MaxLength - s.policy.warning()))
+		}
+		sooner(s.startedAt.Add(s.policy.MaxLength))
+	}
+	return at
+}
+
+// warning is how long before its end a session is told of it.
+func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2) }
+
+// owedSince returns since when the user waits for speech; zero if nothing is owed.
+func (s State) owedSince() time.Time {
+	t := s.turn
+	if t == nil || t.modelDone || t.interrupted || s.speaking || !t.modelAt.IsZero() {
+		return time.Time{}
+	}
+	return t.inputEnd
+}

@@ -1,0 +1,184 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"voicegw/transport"
+)
+
+// Step returns the state after in has happened at the time at, and what is to be
+// done about it. It is pure: the same arguments give the same results, and s is
+// left as it was. Times must not run backwards between calls.
+func Step(s State, at time.Time, in Input) (State, []Action) {
+	if s.ended {
+		return s, nil
+	}
+	m := machine{State: s.clone(), at: at}
+	m.take(in)
+	m.settle()
+	return m.State, m.actions
+}
+
+// machine is one step under way.
+type machine struct {
+	State
+	at      time.Time
+	actions []Action
+}
+
+func (m *machine) do(actions ...Action) { m.actions = append(m.actions, actions...) }
+
+func (m *machine) send(cmd transport.Command) { m.do(Command{cmd}) }
+
+func (m *machine) take(in Input) {
+	switch in := in.(type) {
+	case Began:
+		m.began(in)
+	case FromModel:
+		m.fromModel(in.Event)
+	case UserSpeechStarted:
+		m.speechStarted(in)
+	case UserSpeechStopped:
+		m.speechStopped(in)
+	case AudioBegan:
+		m.audioBegan(in)
+	case AudioEnded:
+		m.audioEnded(in)
+	case AudioSent:
+		m.audioSent(in)
+	case UserText:
+		m.userText(in)
+	case UserInterrupt:
+		m.userInterrupt()
+	case UserActivity:
+		m.userActivity(in)
+	case Played:
+		m.played(in)
+	case HungUp:
+		m.end(EndHungUp)
+	case Tick:
+		m.tick()
+	}
+}
+
+func (m *machine) fromModel(ev transport.Event) {
+	switch ev := ev.(type) {
+	case transport.ResponseStarted:
+		m.responseStarted(ev)
+	case transport.ResponseDone:
+		m.responseDone(ev)
+	case transport.Transcript:
+		m.transcript(ev)
+	case transport.InputCommitted:
+		m.inputCommitted(ev)
+	case transport.Interrupted:
+		m.interrupt(FlushUserSpeech)
+	case transport.ToolCall:
+		m.toolCall(ev)
+	case transport.ToolCancelled:
+		m.toolCancelled(ev)
+	case transport.Usage:
+		m.usage(ev)
+	case transport.GoAway:
+		m.do(Ending{Reason: EndProvider, After: ev.TimeLeft})
+	case transport.Problem:
+		m.problem(ev)
+	}
+	// Truncated and ResumeHandle change nothing here; audio and the user's speech
+	// have inputs of their own.
+}
+
+func (m *machine) began(in Began) {
+	if in.PendingRequest != "" {
+		m.typed("pending_request", in.PendingRequest)
+		return
+	}
+	if in.Greeting != "" {
+		m.openTurn(m.at)
+		m.send(transport.UserText{Text: in.Greeting})
+	}
+}
+
+func (m *machine) problem(ev transport.Problem) {
+	switch ev.Err.Kind {
+	case transport.KindIgnore:
+	default:
+		m.do(Failed{Turn: m.Turn(), Failure: FailureProvider, Retryable: ev.Err.Kind.Retryable()})
+	}
+}
+
+func (m *machine) end(reason EndReason) {
+	if m.turn != nil {
+		m.endTurn()
+	}
+	m.ended = true
+	m.do(End{reason})
+}
+
+// tick does what has become due.
+func (m *machine) tick() {
+	for _, t := range m.truncations {
+		if !m.at.Before(t.deadline) {
+			m.send(transport.Truncate{Item: t.item, AudioMS: t.heardMS})
+		}
+	}
+	m.truncations = slices.DeleteFunc(m.truncations, func(t truncation) bool { return !m.at.Before(t.deadline) })
+	m.watchSpeechOwed()
+	m.watchLimits()
+}
+
+// watchSpeechOwed keeps the promise that every turn ends in speech or in an error.
+func (m *machine) watchSpeechOwed() {
+	since := m.owedSince()
+	if since.IsZero() {
+		return
+	}
+	waited := m.at.Sub(since)
+	if waited >= m.policy.NoAnswerAfter {
+		m.failTurn(FailureNoAnswer, true)
+		return
+	}
+	if waited >= m.policy.NudgeAfter && !m.turn.nudged {
+		m.turn.nudged = true
+		if m.caps.RespondNeeded && !m.responding {
+			m.send(transport.Respond{})
+		}
+	}
+}
+
+func (m *machine) watchLimits() {
+	if p := m.policy; p.MaxLength > 0 {
+		left := m.startedAt.Add(p.MaxLength).Sub(m.at)
+		if left <= 0 {
+			m.end(EndLength)
+			return
+		}
+		if left <= p.warning() && !m.warned {
+			m.warned = true
+			m.do(Ending{Reason: EndLength, After: left})
+		}
+	}
+	if m.policy.MaxIdle > 0 && m.at.Sub(m.lastActive) >= m.policy.MaxIdle {
+		if m.turn != nil || m.speaking || m.Audible(m.at) {
+			m.lastActive = m.at
+			return
+		}
+		m.end(EndIdle)
+	}
+}
+
+// settle ends a turn whose answer is complete and heard, and forgets items that
+// are over.
+func (m *machine) settle() {
+	if m.ended {
+		return
+	}
+	m.items = slices.DeleteFunc(m.items, func(it item) bool { return it.over(m.at) })
+	if m.turn == nil || !m.turn.modelDone {
+		return
+	}
+	if m.turn.interrupted || len(m.items) == 0 {
+		m.endTurn()
+	}
+}

@@ -1,0 +1,131 @@
+package orchestrator
+
+import (
+	"time"
+
+	"voicegw/transport"
+)
+
+// openTurn begins the next turn; one that is still open ends first.
+func (m *machine) openTurn(inputEnd time.Time) {
+	if m.turn != nil {
+		if !m.turn.modelDone {
+			m.turn.interrupted = true
+		}
+		m.endTurn()
+	}
+	m.lastTurn++
+	m.lastActive = m.at
+	m.stopped = false
+	m.turn = &turn{number: m.lastTurn, startedAt: m.at, inputEnd: inputEnd, usage: m.carry}
+	m.carry = transport.Tokens{}
+	m.do(TurnStarted{m.lastTurn})
+}
+
+// endTurn closes the open turn.
+func (m *machine) endTurn() {
+	t := m.turn
+	m.turn = nil
+	m.lastActive = m.at
+	status := TurnCompleted
+	if t.interrupted || !t.modelDone {
+		status = TurnInterrupted
+	}
+	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Latency: t.latency()})
+}
+
+// failTurn ends the open turn with an error.
+func (m *machine) failTurn(f Failure, retryable bool) {
+	t := m.turn
+	m.turn = nil
+	m.lastActive = m.at
+	m.do(Failed{Turn: t.number, Failure: f, Retryable: retryable},
+		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Latency: t.latency()})
+}
+
+func (t *turn) latency() *Latency {
+	if t.clientAt.IsZero() || t.inputEnd.IsZero() {
+		return nil
+	}
+	return &Latency{
+		Total:    max(t.clientAt.Sub(t.inputEnd), 0),
+		Provider: max(t.modelAt.Sub(t.inputEnd), 0),
+		Gateway:  max(t.clientAt.Sub(t.modelAt), 0),
+	}
+}
+
+func (m *machine) inputCommitted(ev transport.InputCommitted) {
+	end := m.at
+	if m.turn != nil && !m.responding && m.turn.modelAt.IsZero() && !m.turn.modelDone {
+		// The gateway has opened this turn already, where the speech stopped.
+		return
+	}
+	if !m.speechSince.IsZero() && m.speechItem == ev.Item {
+		end = m.speechSince
+	}
+	m.openTurn(end)
+}
+
+func (m *machine) responseStarted(ev transport.ResponseStarted) {
+	if ev.ID != m.responseID {
+		m.held = false
+	}
+	m.responding, m.responseID = true, ev.ID
+	m.calls = nil
+	if m.stopped {
+		// The user pressed stop before this answer had begun.
+		m.stopped, m.held = false, true
+		m.cancel()
+		return
+	}
+	if m.turn == nil || m.turn.modelDone || m.turn.interrupted {
+		m.openTurn(m.at)
+	}
+	m.turn.response, m.turn.answered = ev.ID, 0
+}
+
+func (m *machine) responseDone(ev transport.ResponseDone) {
+	if ev.ID == m.responseID {
+		m.responding, m.held = false, false
+	}
+	t := m.turn
+	if t == nil || t.response != ev.ID {
+		return // it belongs to a turn that is over
+	}
+	switch {
+	case ev.Status == transport.ResponseFailed:
+		m.failTurn(FailureProvider, ev.Err != nil && ev.Err.Kind.Retryable())
+		return
+	case ev.Status == transport.ResponseInterrupted:
+		t.interrupted = true
+	case t.answered > 0 && m.caps.RespondNeeded:
+		// The model has its results and waits to be asked for its answer.
+		t.answered = 0
+		m.send(transport.Respond{})
+		return
+	}
+	t.modelDone = true
+	if t.modelAt.IsZero() && !t.interrupted {
+		m.failTurn(FailureNoAnswer, true)
+	}
+}
+
+func (m *machine) usage(ev transport.Usage) {
+	if m.turn == nil {
+		m.carry = m.carry.Add(ev.Tokens)
+		return
+	}
+	m.turn.usage = m.turn.usage.Add(ev.Tokens)
+}
+
+func (m *machine) userText(in UserText) {
+	m.interrupt(FlushUserText)
+	m.typed(in.ID, in.Text)
+}
+
+// typed opens a turn with text.
+func (m *machine) typed(id, text string) {
+	m.openTurn(m.at)
+	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
+	m.send(transport.UserText{Text: text})
+}
