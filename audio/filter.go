@@ -1,0 +1,145 @@
+package audio
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+// The low-pass filter of every conversion, relative to the lower of the two
+// rates: flat up to passEdge (3440 Hz of 8 kHz, the telephone band), stopped
+// from stopEdge on, which is the Nyquist frequency, so that nothing aliases.
+const (
+	passEdge    = 0.43
+	stopEdge    = 0.50
+	attenuation = 96.0 // dB, about the noise floor of 16-bit samples
+
+	// tapAlign makes the number of taps a multiple of what dot works on.
+	tapAlign = 8
+
+	// maxTable bounds one filter to 4 MiB. It is reached only by pairs of
+	// rates that have almost no common divisor.
+	maxTable = 1 << 20
+
+	minRate = 8000
+	maxRate = 192000
+)
+
+// filter is the polyphase filter of one pair of rates. It never changes after
+// it was made, and every stream with that ratio uses the same one.
+type filter struct {
+	up, down int // the rate ratio out:in in lowest terms
+	taps     int // of one phase, a multiple of tapAlign
+	// table holds up phases of taps coefficients, each in the order of the
+	// samples it is applied to. The centre of phase 0 is tap taps/2-1.
+	table []float32
+}
+
+// phase returns the coefficients of one phase.
+func (f *filter) phase(i int) []float32 {
+	return f.table[i*f.taps : (i+1)*f.taps]
+}
+
+// newFilter designs a windowed sinc with a Kaiser window. The length and beta
+// follow Kaiser's formulas (J. F. Kaiser, "Nonrecursive digital filter design
+// using the I0-sinh window function", 1974).
+func newFilter(up, down int) (*filter, error) {
+	// All frequencies are in cycles per input sample.
+	lower := min(1, float64(up)/float64(down))
+	width := (stopEdge - passEdge) * lower
+	cutoff := (stopEdge + passEdge) / 2 * lower
+	beta := 0.1102 * (attenuation - 8.7)
+	taps := int(math.Ceil((attenuation-7.95)/(2.285*2*math.Pi*width))) + 1
+	taps = (taps + tapAlign - 1) / tapAlign * tapAlign
+	if up > maxTable/taps {
+		return nil, fmt.Errorf("%w: the ratio %d:%d needs %d filter phases of %d taps, at most %d coefficients are allowed",
+			ErrRate, up, down, up, taps, maxTable)
+	}
+
+	f := &filter{up: up, down: down, taps: taps, table: make([]float32, up*taps)}
+	half := float64(taps) / 2
+	row := make([]float64, taps)
+	for p := range up {
+		sum := 0.0
+		for k := range row {
+			// How far this tap's sample lies from the output's instant.
+			at := float64(k-(taps/2-1)) - float64(p)/float64(up)
+			row[k] = 2 * cutoff * sinc(2*cutoff*at) * kaiser(at/half, beta)
+			sum += row[k]
+		}
+		// Every phase passes a constant unchanged: without this the
+		// phases' ripple would be heard as a tone.
+		for k, v := range row {
+			f.table[p*taps+k] = float32(v / sum)
+		}
+	}
+	return f, nil
+}
+
+// sinc is sin(pi x)/(pi x).
+func sinc(x float64) float64 {
+	if x == 0 {
+		return 1
+	}
+	return math.Sin(math.Pi*x) / (math.Pi * x)
+}
+
+// kaiser is the Kaiser window for x from -1 to 1.
+func kaiser(x, beta float64) float64 {
+	if x < -1 || x > 1 {
+		return 0
+	}
+	return bessel0(beta*math.Sqrt(1-x*x)) / bessel0(beta)
+}
+
+// bessel0 is the modified Bessel function of the first kind and order zero.
+func bessel0(x float64) float64 {
+	sum, term := 1.0, 1.0
+	for k := 1.0; term > 1e-17*sum; k++ {
+		term *= x / (2 * k) * (x / (2 * k))
+		sum += term
+	}
+	return sum
+}
+
+// maxFilters bounds the cache. Clients choose from five rates and providers
+// from two; only files can bring more, and those then pay for their own.
+const maxFilters = 64
+
+// filters caches the filters by ratio: a server has thousands of streams with
+// a handful of ratios, and a filter may have a megabyte.
+var filters = filterCache{entries: map[ratio]*filterEntry{}}
+
+type ratio struct{ up, down int }
+
+type filterEntry struct {
+	once   sync.Once
+	filter *filter
+	err    error
+}
+
+type filterCache struct {
+	mu      sync.Mutex // guards entries, not what they hold
+	entries map[ratio]*filterEntry
+}
+
+// get returns the filter of a ratio in lowest terms, and designs it if it is
+// the first to ask. Others that ask for the same one meanwhile wait.
+func (c *filterCache) get(up, down int) (*filter, error) {
+	e := c.entry(ratio{up, down})
+	e.once.Do(func() { e.filter, e.err = newFilter(up, down) })
+	return e.filter, e.err
+}
+
+func (c *filterCache) entry(key ratio) *filterEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil {
+		e = &filterEntry{}
+		if len(c.entries) < maxFilters {
+			c.entries[key] = e
+		}
+	}
+	return e
+}
