@@ -1,0 +1,184 @@
+// Every sentence the page says, in one place.
+import type { MicFailure } from "./capture.js";
+import type { Activity } from "./state.js";
+import type { Closed } from "./socket.js";
+import type { ErrorMessage } from "./protocol.js";
+
+/** What went wrong and what to do about it. */
+export interface Notice {
+  title: string;
+  advice: string;
+}
+
+/** The state in words: a heading and a line below it. */
+export const ACTIVITY: { [A in Activity]: { title: string; hint: string } } = {
+  idle: { title: "Talk to the model", hint: "Press the button, allow the microphone, and speak." },
+  asking: { title: "One moment", hint: "Your browser may ask for the microphone. Allow it to speak." },
+  connecting: { title: "Connecting", hint: "Opening the session with the model." },
+  reconnecting: { title: "Reconnecting", hint: "The connection to the model broke. It is being restored." },
+  listening: { title: "Listening", hint: "Say something." },
+  hearing: { title: "You are speaking", hint: "Pause when you have finished." },
+  thinking: { title: "Thinking", hint: "The model prepares its answer." },
+  speaking: { title: "Speaking", hint: "Speak at any time to interrupt, or press Stop." },
+  muted: { title: "Muted", hint: "The model hears silence. You can still type." },
+  typing: { title: "Ready", hint: "The microphone is off. Type below, or turn it on." },
+  ended: { title: "Ended", hint: "The conversation is over. You can start again." },
+};
+
+const TYPE_INSTEAD = "You can type below in the meantime.";
+
+export const MICROPHONE: { [F in MicFailure]: Notice } = {
+  insecure: {
+    title: "The microphone needs a secure address",
+    advice: "Open this page over https, or on the gateway's own machine as http://localhost.",
+  },
+  denied: {
+    title: "The microphone is blocked",
+    advice: `Allow it for this page in the browser's address bar, then press Use microphone. ${TYPE_INSTEAD}`,
+  },
+  missing: {
+    title: "No microphone was found",
+    advice: `Connect one, then press Use microphone. ${TYPE_INSTEAD}`,
+  },
+  busy: {
+    title: "The microphone cannot be used",
+    advice: `Close other programs that use it, then press Use microphone. ${TYPE_INSTEAD}`,
+  },
+  unknown: {
+    title: "The microphone did not start",
+    advice: `Reload the page and try again. ${TYPE_INSTEAD}`,
+  },
+};
+
+export const MICROPHONE_LOST: Notice = {
+  title: "The microphone went away",
+  advice: `Connect it again, then press Use microphone. ${TYPE_INSTEAD}`,
+};
+
+export const NO_AUDIO: Notice = {
+  title: "This browser cannot play the voice here",
+  advice: "Open this page over https or as http://localhost, in a current browser. Typing works; answers appear as text.",
+};
+
+export const SLOW_LINE: Notice = {
+  title: "Your connection is too slow",
+  advice: "Parts of what you say are lost. A better network helps.",
+};
+
+export const TOO_LONG: Notice = {
+  title: "The answer is too long",
+  advice: "Its end will not be heard. The text is complete.",
+};
+
+export const MOVING: Notice = {
+  title: "The gateway is about to restart",
+  advice: "This conversation will end soon. You can start again at once.",
+};
+
+export const NO_START: Notice = {
+  title: "The gateway did not open a session",
+  advice: "It accepted the connection but gave no answer. Try again, or look at the gateway's log.",
+};
+
+/** Why the connection could not be opened, from what the gateway says of itself. */
+export const UNOPENED = {
+  unreachable: {
+    title: "The gateway cannot be reached",
+    advice: "Check that it is running and that your network is up, then start again.",
+  },
+  leaving: {
+    title: "The gateway takes no new sessions",
+    advice: "It is starting, stopping or full. Try again in a moment.",
+  },
+  refused: {
+    title: "The gateway refused the connection",
+    advice: "This page's address may not be in its list of origins, or you have too many sessions open.",
+  },
+} satisfies Record<string, Notice>;
+
+// Close codes of voicegw.v1: 4000-4499 say that trying again may help,
+// 4500-4999 that it will not.
+const CLOSE: Record<number, Notice> = {
+  1001: { title: "The gateway is going away", advice: "It is stopping or restarting. Start again in a moment." },
+  1006: { title: "The connection was lost", advice: "Check your network, then start again." },
+  1008: { title: "The gateway refused this session", advice: "Its rules do not allow it. Ask whoever runs it." },
+  1009: { title: "The gateway refused a message as too big", advice: "Reload the page. If it happens again, report it." },
+  1011: { title: "Something went wrong in the gateway", advice: "Start again. If it happens again, look at its log." },
+  4001: { title: "The model cannot be reached", advice: "The provider does not answer. Start again in a moment." },
+  4002: { title: "The connection to the model was lost", advice: "Start again in a moment." },
+  4003: { title: "Your connection is too slow", advice: "Audio could not be delivered. Start again on a better network." },
+  4004: { title: "Nobody spoke for a while", advice: "The session was closed. Start again when you like." },
+  4005: { title: "The session reached its longest time", advice: "Start again to go on." },
+  4029: { title: "Too many sessions or messages", advice: "Wait a minute, then start again." },
+  4500: { title: "The gateway did not understand this page", advice: "Reload the page: it may be older than the gateway." },
+  4501: { title: "This gateway asks for a ticket", advice: "Open the conversation from the application that issues tickets." },
+  4502: { title: "The ticket was used or came too late", advice: "Open the conversation from your application again." },
+  4503: { title: "You are blocked for now", advice: "New conversations are refused until the block ends." },
+  4504: { title: "The session was not opened in time", advice: "Reload the page and try again." },
+  4505: { title: "The provider is not known here", advice: "Reload the page and choose another one." },
+};
+
+/** Codes so general that what the gateway said just before says more. */
+const GENERAL = new Set([1008, 1009, 1011]);
+
+/**
+ * What a closed connection means; null when it ended as it should. `said` is
+ * the newest error message of the session.
+ */
+export function closeNotice(closed: Closed, said: Notice | null): Notice | null {
+  if (closed.code === 1000) {
+    return null;
+  }
+  if (said !== null && GENERAL.has(closed.code)) {
+    return said;
+  }
+  const known = CLOSE[closed.code];
+  if (known !== undefined) {
+    return known;
+  }
+  if (closed.code >= 4500 && closed.code < 5000) {
+    return { title: "The gateway closed the session", advice: `Trying again will not help (code ${closed.code}).` };
+  }
+  return { title: "The session was closed", advice: `Start again; it may help (code ${closed.code}).` };
+}
+
+/** An error message of the gateway. Its text is written for users. */
+export function errorNotice(error: ErrorMessage): Notice {
+  return { title: sentence(error.message), advice: error.retryable === true ? "Trying again may help." : `Code: ${error.code}.` };
+}
+
+const ENDED: Record<string, string> = {
+  server_shutdown: "The gateway is stopping. Start again in a moment.",
+  farewell_spoken: "The model said goodbye. You can start again.",
+  user_goodbye: "You said goodbye. You can start again.",
+  task_done: "The task is done. You can start again.",
+  inactivity: "Nobody spoke for a while. You can start again.",
+  idle: "Nobody spoke for a while. You can start again.",
+};
+
+/** Why the session ended, in words; the ordinary hint for an unknown reason. */
+export function endedHint(reason: string | undefined): string {
+  return (reason !== undefined && Object.hasOwn(ENDED, reason) ? ENDED[reason] : undefined) ?? ACTIVITY.ended.hint;
+}
+
+/** The last turn's delay. */
+export function answeredIn(ms: number | null): string {
+  return ms === null ? "" : `Answered in ${(ms / 1000).toFixed(2)} s`;
+}
+
+/** How a tool call went. */
+export function toolStatus(status: "running" | "done" | "failed", ms: number | undefined, error: string | undefined): string {
+  switch (status) {
+    case "running":
+      return "working";
+    case "done":
+      return ms === undefined ? "done" : `done in ${ms} ms`;
+    case "failed":
+      return error === undefined ? "failed" : `failed: ${error}`;
+  }
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim().replace(/\.$/, "");
+  return trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+}

@@ -1,0 +1,223 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"voicegw/scripts/web/bundle"
+)
+
+func TestTheBuiltPageIsUpToDate(t *testing.T) {
+	want, err := bundle.Page(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := load(dist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fix = "run `make web` (go run ./scripts/web) and commit web/dist"
+	for name, content := range want {
+		if name == "index.html" {
+			name = ""
+		}
+		if got, ok := files["/"+name]; !ok || !bytes.Equal(got.content, content) {
+			t.Errorf("web/dist is stale at %q: %s", "/"+name, fix)
+		}
+	}
+	if len(files) != len(want) {
+		t.Errorf("web/dist holds %d files, the sources give %d: %s", len(files), len(want), fix)
+	}
+}
+
+func TestTheBuildIsDeterministic(t *testing.T) {
+	first, err := bundle.Page(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := bundle.Page(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.EqualFunc(first, second, bytes.Equal) {
+		t.Error("two builds of the same sources differ")
+	}
+}
+
+func TestTheBundlerStaysOutOfTheBinary(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if strings.Contains(string(out), "esbuild") {
+		t.Error("package web depends on esbuild: only scripts/web and tests may")
+	}
+}
+
+func get(t *testing.T, method, target string, header http.Header) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(method, target, nil)
+	maps.Copy(r.Header, header)
+	w := httptest.NewRecorder()
+	Handler().ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	content, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// references finds what the page loads: src and href attributes, and the
+// worklets that main.js names.
+var references = regexp.MustCompile(`"(assets/[^"]+)"`)
+
+func TestEveryFileThePageRefersToIsServed(t *testing.T) {
+	index := get(t, "GET", "/", nil)
+	if index.StatusCode != 200 || index.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Fatalf("GET / = %d %s", index.StatusCode, index.Header.Get("Content-Type"))
+	}
+	if got := index.Header.Get("Cache-Control"); got != "no-cache" {
+		t.Errorf("the page's Cache-Control = %q, want no-cache: it names the newest files", got)
+	}
+	types := map[string]string{
+		".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+	}
+	todo := references.FindAllStringSubmatch(body(t, index), -1)
+	seen := map[string]bool{}
+	for len(todo) > 0 {
+		name := todo[0][1]
+		todo = todo[1:]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		r := get(t, "GET", "/"+name, nil)
+		content := body(t, r)
+		todo = append(todo, references.FindAllStringSubmatch(content, -1)...)
+		if r.StatusCode != 200 {
+			t.Errorf("GET /%s = %d", name, r.StatusCode)
+			continue
+		}
+		if want := types[path.Ext(name)]; r.Header.Get("Content-Type") != want {
+			t.Errorf("/%s is %q, want %q", name, r.Header.Get("Content-Type"), want)
+		}
+		if got := r.Header.Get("Cache-Control"); got != "public, max-age=31536000, immutable" {
+			t.Errorf("/%s: Cache-Control = %q, want immutable", name, got)
+		}
+		sum := sha256.Sum256([]byte(content))
+		if hash := hex.EncodeToString(sum[:])[:10]; !strings.Contains(name, "-"+hash+".") {
+			t.Errorf("/%s does not hold the hash of its content, %s", name, hash)
+		}
+	}
+	var kinds []string
+	for name := range seen {
+		kinds = append(kinds, strings.Split(path.Base(name), "-")[0]+path.Ext(name))
+	}
+	slices.Sort(kinds)
+	want := []string{"capture.js", "icon.svg", "main.js", "playback.js", "style.css"}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("the page refers to %v, want %v", kinds, want)
+	}
+}
+
+func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
+	for _, c := range []struct {
+		method, target string
+		status         int
+	}{
+		{"GET", "/", 200},
+		{"HEAD", "/", 200},
+		{"GET", "/index.html", 404},
+		{"GET", "/nothing", 404},
+		{"GET", "/assets/", 404},
+		{"GET", "/../web.go", 404},
+		{"POST", "/", 405},
+		{"DELETE", "/nothing", 405},
+	} {
+		r := get(t, c.method, c.target, nil)
+		if r.StatusCode != c.status {
+			t.Errorf("%s %s = %d, want %d", c.method, c.target, r.StatusCode, c.status)
+		}
+		for name, want := range map[string]string{
+			"Content-Security-Policy": contentSecurityPolicy,
+			"Permissions-Policy":      permissionsPolicy,
+			"X-Content-Type-Options":  "nosniff",
+			"Referrer-Policy":         "no-referrer",
+		} {
+			if got := r.Header.Get(name); got != want {
+				t.Errorf("%s %s: %s = %q, want %q", c.method, c.target, name, got, want)
+			}
+		}
+		text := body(t, r)
+		if c.method == "HEAD" && text != "" {
+			t.Errorf("HEAD %s has a body", c.target)
+		}
+		if c.status == 404 && text != notFound {
+			t.Errorf("404 says %q", text)
+		}
+		if c.status == 405 && r.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("405 allows %q", r.Header.Get("Allow"))
+		}
+	}
+}
+
+func TestThePolicyAllowsNothingInlineAndNoOtherOrigin(t *testing.T) {
+	for _, forbidden := range []string{"unsafe", "*", "http:", "https:", "data:", "blob:"} {
+		if strings.Contains(contentSecurityPolicy, forbidden) {
+			t.Errorf("the policy holds %q", forbidden)
+		}
+	}
+	inline := regexp.MustCompile(`(?i)<style|<script[^>]*>[^<]|\son[a-z]+=|\sstyle=|https?://`)
+	if found := inline.FindString(body(t, get(t, "GET", "/", nil))); found != "" {
+		t.Errorf("index.html holds %q, which the policy forbids", found)
+	}
+}
+
+func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
+	etag := get(t, "GET", "/", nil).Header.Get("ETag")
+	for condition, want := range map[string]int{
+		etag:                    304,
+		"W/" + etag:             304,
+		`"other", ` + etag:      304,
+		"*":                     304,
+		`"other"`:               200,
+		strings.Trim(etag, `"`): 200,
+	} {
+		r := get(t, "GET", "/", http.Header{"If-None-Match": {condition}})
+		if r.StatusCode != want {
+			t.Errorf("If-None-Match %s = %d, want %d", condition, r.StatusCode, want)
+		}
+		if r.StatusCode == 304 && body(t, r) != "" {
+			t.Error("a 304 has a body")
+		}
+	}
+}
+
+func TestLoadRefusesABrokenBuild(t *testing.T) {
+	for name, built := range map[string]fstest.MapFS{
+		"no index":     {"dist/assets/main-1.js": {}},
+		"unknown kind": {"dist/index.html": {}, "dist/assets/tune.ogg": {}},
+		"nothing":      {},
+	} {
+		if _, err := load(built); err == nil {
+			t.Errorf("%s: load succeeded", name)
+		}
+	}
+}
