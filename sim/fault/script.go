@@ -1,6 +1,19 @@
 package fault
 
-import "time"
+import (
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/sim/internal/strict"
+)
+
+// Limits of what a script may ask for.
+const (
+	maxRules = 1000
+	longest  = 24 * time.Hour
+	maxCount = 1_000_000
+)
 
 // Script is a fault script. It never changes after Parse, so any number of
 // connections may use it at once. A nil Script commits no fault.
@@ -8,27 +21,235 @@ type Script struct {
 	rules []rule
 }
 
-type rule struct{}
+// rule is one entry of a script.
+type rule struct {
+	at         string // a Where, or "time"
+	n          int    // 0 is any
+	turn       int    // 0 is any
+	event      string // "" is any
+	after      time.Duration
+	connection int     // 0 is every connection
+	chance     float64 // 0 is certain
+	limit      int     // how often in a connection; 0 is without limit
+	jitter     time.Duration
+	action     Action
+}
+
+// atTime is the word for a fault that comes at a time.
+const atTime = "time"
+
+// wheres are the words for `at`.
+var wheres = []string{
+	string(AtConnect), string(AtSetup), string(AtTurn), string(AtChunk),
+	string(AtCall), string(AtEvent), string(AtFrame), atTime,
+}
+
+// kinds are the words for `do`.
+var kinds = []string{
+	string(Delay), string(Drop), string(Close), string(GoAway), string(Expire), string(DuplicateCall),
+	string(LateCall), string(CancelCall), string(MissingID), string(UnknownEvent), string(Malformed),
+	string(Silence), string(SlowRead), string(Quota),
+}
+
+// actionKeys are the keys that describe what is done.
+var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
+
+// ruleKeys are the keys of one entry.
+var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "probability", "limit"}, actionKeys...)
 
 // Parse reads a fault script from YAML; docs/simulator.md lists every key. All
 // problems are reported at once as an *Error, each with its line. name is the
 // file's name, used in the error.
-func Parse(name string, data []byte) (*Script, error) { return &Script{}, nil }
+func Parse(name string, data []byte) (*Script, error) {
+	r := strict.NewReader(name)
+	s := &Script{}
+	if doc := r.Document(data); doc != nil {
+		if top, ok := r.Map(doc, "a fault script", "faults"); ok {
+			s.read(r, top)
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
-// NewInjector gives connection n of the server, from 1, its injector. The same
-// seed gives the same faults at the same points. Wires get theirs from
-// wire.Options.Begin.
-func (s *Script) NewInjector(seed uint64, n int) *Injector { return &Injector{} }
+func (s *Script) read(r *strict.Reader, top strict.Map) {
+	list := top.Get("faults")
+	if list == nil {
+		r.Problem(top.Node, "the key faults is missing; it holds the list of faults")
+		return
+	}
+	entries := r.List(list, "faults")
+	if len(entries) > maxRules {
+		r.Problem(list, "there are %d faults; at most %d are read", len(entries), maxRules)
+		return
+	}
+	for _, n := range entries {
+		if one, ok := readRule(r, n); ok {
+			s.rules = append(s.rules, one)
+		}
+	}
+}
 
-// Injector is one connection's use of a script. One goroutine at a time may
-// use it. A nil Injector commits no fault.
-type Injector struct{}
+// readRule reads one entry of the list.
+func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
+	m, ok := r.Map(n, "a fault", ruleKeys...)
+	if !ok {
+		return rule{}, false
+	}
+	out := rule{limit: 1}
+	if at := m.Get("at"); at == nil {
+		r.Problem(n, "the fault does not say when: give it at: one of %s", strict.Join(wheres))
+	} else if out.at, ok = r.Word(at, "at", wheres...); !ok {
+		return rule{}, false
+	}
+	count := func(key string, into *int, lo int) {
+		if v := m.Get(key); v != nil {
+			*into, _ = r.Int(v, key, lo, maxCount)
+		}
+	}
+	count("n", &out.n, 1)
+	count("turn", &out.turn, 1)
+	count("connection", &out.connection, 1)
+	if v := m.Get("event"); v != nil {
+		out.event, _ = r.Text(v, "event")
+	}
+	if v := m.Get("after"); v != nil {
+		out.after, _ = r.Duration(v, "after", longest)
+	}
+	if v := m.Get("probability"); v != nil {
+		if out.chance, ok = r.Float(v, "probability", 0, 1); ok && out.chance == 0 {
+			r.Problem(v, "probability 0 never happens; remove the fault or raise it")
+		}
+		out.limit = 0
+	}
+	count("limit", &out.limit, 0)
+	out.fits(r, m)
+	out.action, out.jitter = readAction(r, m)
+	return out, true
+}
 
-// At tells the faults due at p, in the order of the script, and counts them.
-func (i *Injector) At(p Point) []Action { return nil }
+// fits notes keys that mean nothing at this kind of point, because a fault that
+// silently never happens is worse than an error.
+func (u *rule) fits(r *strict.Reader, m strict.Map) {
+	refuse := func(key string, places ...string) {
+		if m.Has(key) {
+			for _, p := range places {
+				if u.at == p {
+					return
+				}
+			}
+			r.Problem(m.Get(key), "%s means nothing at %s; it goes with at: %s", key, u.at, strict.Join(places))
+		}
+	}
+	if u.at == "" {
+		return
+	}
+	refuse("n", string(AtTurn), string(AtChunk), string(AtCall))
+	refuse("turn", string(AtChunk), string(AtCall), string(AtEvent), string(AtFrame))
+	refuse("event", string(AtEvent))
+	refuse("after", atTime)
+	if u.at == atTime && !m.Has("after") {
+		r.Problem(m.Node, "at: time needs after, the time since the connection began")
+	}
+	if u.at == string(AtEvent) && !m.Has("event") {
+		r.Problem(m.Node, "at: event needs event, the type of the event; at: frame is every frame")
+	}
+	if u.at == string(AtTurn) && m.Has("n") && m.Has("turn") {
+		r.Problem(m.Get("turn"), "give n alone at: turn")
+	}
+}
 
-// Timed tells the faults that are due at a time, earliest first. It is called
-// once, when the connection is accepted.
-func (i *Injector) Timed() []Timed { return nil }
+// ReadAction reads a fault from a node of another file, with the keys do, for,
+// jitter, code, reason, repeat and unknown, or a word alone for one that
+// needs no more. Jitter is not allowed there. Problems are noted in r.
+func ReadAction(r *strict.Reader, n *yaml.Node) (Action, bool) {
+	if n.Kind == yaml.ScalarNode {
+		word, ok := r.Word(n, "fault", kinds...)
+		a := Action{Kind: Kind(word)}
+		return a, ok && a.complete(r, n, strict.Map{})
+	}
+	m, ok := r.Map(n, "fault", "do", "for", "code", "reason", "repeat", "unknown")
+	if !ok {
+		return Action{}, false
+	}
+	a, _ := readAction(r, m)
+	return a, a.Kind != ""
+}
 
-var _ = time.Second
+// readAction reads the keys that say what is done.
+func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration) {
+	do := m.Get("do")
+	if do == nil {
+		r.Problem(m.Node, "the fault does not say what: give it do: one of %s", strict.Join(kinds))
+		return Action{}, 0
+	}
+	word, ok := r.Word(do, "do", kinds...)
+	if !ok {
+		return Action{}, 0
+	}
+	a.Kind = Kind(word)
+	if v := m.Get("for"); v != nil {
+		a.For, _ = r.Duration(v, "for", longest)
+	}
+	if v := m.Get("jitter"); v != nil {
+		jitter, _ = r.Duration(v, "jitter", longest)
+	}
+	if v := m.Get("code"); v != nil {
+		a.Code = readCode(r, v)
+	}
+	if v := m.Get("reason"); v != nil {
+		a.Reason, _ = r.Text(v, "reason")
+	}
+	if v := m.Get("repeat"); v != nil {
+		a.Times, _ = r.Int(v, "repeat", 1, 100)
+	}
+	if v := m.Get("unknown"); v != nil {
+		a.Event, _ = r.Text(v, "unknown")
+	}
+	a.complete(r, m.Node, m)
+	return a, jitter
+}
+
+// readCode reads a close code that may be sent in a close frame (RFC 6455, 7.4).
+func readCode(r *strict.Reader, n *yaml.Node) int {
+	code, ok := r.Int(n, "code", 1000, 4999)
+	if ok && (code == 1004 || code == 1005 || code == 1006 || code > 1014 && code < 3000) {
+		r.Problem(n, "code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can; do: drop ends a connection without one", code)
+	}
+	return code
+}
+
+// complete fills in defaults and notes what is missing or useless for the kind.
+func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
+	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true}
+	useless := func(key string, fine bool) {
+		if m.Has(key) && !fine {
+			r.Problem(m.Get(key), "%s means nothing for %s", key, a.Kind)
+		}
+	}
+	useless("for", timed[a.Kind])
+	useless("jitter", timed[a.Kind])
+	useless("code", a.Kind == Close || a.Kind == GoAway || a.Kind == Expire)
+	useless("reason", a.Kind == Close || a.Kind == GoAway || a.Kind == Expire)
+	useless("repeat", a.Kind == DuplicateCall)
+	useless("unknown", a.Kind == UnknownEvent)
+	if !m.Has("for") && !m.Has("jitter") && (a.Kind == Delay || a.Kind == SlowRead) {
+		r.Problem(n, "%s needs for, a time such as 500ms", a.Kind)
+		return false
+	}
+	switch a.Kind {
+	case Close:
+		if a.Code == 0 {
+			a.Code = 1011
+		}
+	case DuplicateCall:
+		a.Times = max(a.Times, 1)
+	case UnknownEvent:
+		if a.Event == "" {
+			a.Event = "sim.unknown"
+		}
+	}
+	return true
+}

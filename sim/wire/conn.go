@@ -1,11 +1,30 @@
 package wire
 
 import (
-	"errors"
+	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
 
 	"voicegw/sim/fault"
+)
+
+const (
+	defaultReadLimit = 32 << 20
+	// writeTimeout ends a connection whose client does not read.
+	writeTimeout = 20 * time.Second
+	// closeWait is how long a client has to answer a close frame.
+	closeWait = 2 * time.Second
+	// maxHeld bounds what waits in line during a delay; beyond it the connection is dropped.
+	maxHeld = 64 << 20
+	// maxReason is the longest reason in a close frame, in bytes (RFC 6455, 5.5).
+	maxReason = 123
 )
 
 // ConnOptions describe one accepted connection.
@@ -50,53 +69,356 @@ type Frame struct {
 //			…
 //		}
 //	}
-type Conn struct{}
+type Conn struct {
+	// Fixed after Accept.
+	ws      *websocket.Conn
+	kind    websocket.MessageType
+	unknown func(string) []byte
+	stats   *Stats
+	begun   time.Time
+	// frames goes from the reading goroutine to the owner; nobody closes it.
+	frames chan Frame
+	// done goes from End to the owner; End closes it.
+	done chan struct{}
+	// stop goes from Release to the reading goroutine; Release closes it.
+	stop   chan struct{}
+	// abandon ends the reading goroutine's Read, which closes the socket.
+	abandon context.CancelFunc
+	ending  sync.Once
+	work   sync.WaitGroup // the reading goroutine and that of Close
+
+	slow atomic.Int64 // ns before each frame read; set by the owner, read by the reader
+
+	// Owned by the owner.
+	faults    *fault.Injector
+	timed     []fault.Timed
+	timer     *time.Timer
+	held      [][]byte
+	heldBytes int
+	holdUntil time.Time
+	mute      bool // for ever
+	muteUntil time.Time
+	closed    bool
+	// closing is closed by Close's goroutine when the handshake is over; nil before Close.
+	closing chan struct{}
+}
 
 // Accept upgrades r. When it fails it has answered the request. Origins are not checked:
 // the simulator is for tests.
 func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error) {
-	return nil, errors.New("wire: not built yet")
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		Subprotocols:       o.Subprotocols,
+		InsecureSkipVerify: true,
+		CompressionMode:    websocket.CompressionDisabled,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wire: accept: %w", err)
+	}
+	if o.ReadLimit == 0 {
+		o.ReadLimit = defaultReadLimit
+	}
+	ws.SetReadLimit(o.ReadLimit)
+	c := &Conn{
+		ws: ws, kind: websocket.MessageText, unknown: o.Unknown, stats: o.Stats, begun: time.Now(),
+		frames: make(chan Frame), done: make(chan struct{}), stop: make(chan struct{}),
+		faults: o.Faults, timed: o.Faults.Timed(), timer: time.NewTimer(time.Hour),
+	}
+	if o.Binary {
+		c.kind = websocket.MessageBinary
+	}
+	if c.stats == nil {
+		c.stats = &Stats{}
+	}
+	if c.unknown == nil {
+		c.unknown = unknownType
+	}
+	c.arm()
+	ctx, cancel := context.WithCancel(context.Background())
+	c.abandon = cancel
+	c.work.Go(func() { c.read(ctx) })
+	return c, nil
+}
+
+// unknownType is an event of OpenAI's form.
+func unknownType(name string) []byte {
+	b, err := json.Marshal(map[string]string{"type": name})
+	if err != nil { // a map of strings has no value that cannot be marshalled
+		return []byte(`{"type":"sim.unknown"}`)
+	}
+	return b
+}
+
+// read hands the client's frames to the owner until there are no more.
+func (c *Conn) read(ctx context.Context) {
+	for {
+		if !c.dawdle() {
+			return
+		}
+		kind, data, err := c.ws.Read(ctx)
+		f := Frame{Data: data, Binary: kind == websocket.MessageBinary}
+		if err != nil {
+			f = Frame{Err: err}
+		} else {
+			c.stats.FramesIn.Add(1)
+		}
+		select {
+		case c.frames <- f:
+		case <-c.stop:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// dawdle is the slow_read fault; false when the connection is being released.
+func (c *Conn) dawdle() bool {
+	ns := c.slow.Load()
+	if ns == 0 {
+		return true
+	}
+	t := time.NewTimer(time.Duration(ns))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.stop:
+		return false
+	}
 }
 
 // Frames carries what the client sends, from the reading goroutine to the
 // owner. The last one has Err set. Nobody closes it.
-func (c *Conn) Frames() <-chan Frame { return nil }
+func (c *Conn) Frames() <-chan Frame { return c.frames }
 
 // Done is closed when the server is ending: the owner should close and return.
-func (c *Conn) Done() <-chan struct{} { return nil }
+func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // End asks the owner to finish; Done tells it. Any goroutine may call it.
-func (c *Conn) End() {}
+func (c *Conn) End() { c.ending.Do(func() { close(c.done) }) }
+
+// Subprotocol is the one that was selected, empty when none was.
+func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 
 // Send sends one frame after consulting the injector at AtFrame and, when
 // event is not empty, at AtEvent. While a delay is in force the frame waits in
 // line; while a silence is in force it is thrown away. The actions that need
 // the protocol are returned, for the owner to carry out. A connection that is
-// gone swallows frames: Frames tells the owner of the end.
-func (c *Conn) Send(event string, turn int, data []byte) []fault.Action { return nil }
+// gone swallows frames: Frames tells the owner of the end. data is not kept
+// unless a delay is in force, and must not be changed afterwards then.
+func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
+	if c.closed {
+		return nil
+	}
+	due := c.faults.At(fault.Point{At: fault.AtFrame, Turn: turn})
+	if event != "" {
+		due = append(due, c.faults.At(fault.Point{At: fault.AtEvent, Turn: turn, Event: event})...)
+	}
+	rest := due
+	if len(due) > 0 {
+		rest = c.do(due, &data)
+	}
+	c.put(data)
+	return rest
+}
 
 // At reports a point, carries out what a connection can and returns the rest.
-func (c *Conn) At(p fault.Point) []fault.Action { return nil }
+func (c *Conn) At(p fault.Point) []fault.Action { return c.Do(c.faults.At(p)) }
 
 // Do carries out actions as far as a connection can and returns the rest.
-func (c *Conn) Do(as []fault.Action) []fault.Action { return nil }
+func (c *Conn) Do(as []fault.Action) []fault.Action { return c.do(as, nil) }
+
+// do carries out actions; frame, when there is one, is the frame that is due.
+func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
+	for _, a := range as {
+		if c.closed {
+			return nil
+		}
+		c.stats.Faults.Add(1)
+		switch a.Kind {
+		case fault.Delay:
+			c.hold(a.For)
+		case fault.Silence:
+			c.silence(a.For)
+		case fault.SlowRead:
+			c.slow.Store(int64(a.For))
+		case fault.Drop:
+			c.drop()
+		case fault.Close:
+			c.Close(a.Code, a.Reason)
+		case fault.UnknownEvent:
+			c.put(c.unknown(a.Event))
+		case fault.Malformed:
+			if frame == nil {
+				c.put([]byte(`{"type":"sim.broken","text":"this frame has no e`))
+			} else {
+				*frame = (*frame)[:len(*frame)/2]
+			}
+		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID, fault.Quota:
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// hold makes everything wait in line for d longer.
+func (c *Conn) hold(d time.Duration) {
+	now := time.Now()
+	if c.holdUntil.Before(now) {
+		c.holdUntil = now
+	}
+	c.holdUntil = c.holdUntil.Add(d)
+	c.arm()
+}
+
+// silence throws away everything for d, for ever when d is 0.
+func (c *Conn) silence(d time.Duration) {
+	if d == 0 {
+		c.mute = true
+		return
+	}
+	c.muteUntil = time.Now().Add(d)
+}
+
+// put writes a frame, or puts it in line.
+func (c *Conn) put(data []byte) {
+	switch {
+	case c.closed || c.mute || time.Now().Before(c.muteUntil):
+	case len(c.held) > 0 || time.Now().Before(c.holdUntil):
+		c.held = append(c.held, data)
+		if c.heldBytes += len(data); c.heldBytes > maxHeld {
+			c.drop()
+		}
+		c.arm()
+	default:
+		c.write(data)
+	}
+}
+
+func (c *Conn) write(data []byte) {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	if err := c.ws.Write(ctx, c.kind, data); err != nil {
+		// The reading goroutine meets the same end and tells the owner; a client
+		// that reads nothing for so long is cut off here.
+		c.drop()
+		return
+	}
+	c.stats.FramesOut.Add(1)
+}
+
+// drop ends the connection without a close frame.
+func (c *Conn) drop() {
+	c.closed = true
+	c.held, c.heldBytes = nil, 0
+	// The error says only that it was closed before.
+	_ = c.ws.CloseNow()
+}
+
+// Drop ends the connection without a close frame, as a failing network does.
+func (c *Conn) Drop() {
+	if !c.closed {
+		c.drop()
+	}
+}
+
+// arm sets the timer to what is due next.
+func (c *Conn) arm() {
+	next := time.Duration(1<<62 - 1)
+	if len(c.held) > 0 {
+		next = time.Until(c.holdUntil)
+	}
+	if len(c.timed) > 0 {
+		next = min(next, time.Until(c.begun.Add(c.timed[0].After)))
+	}
+	c.timer.Reset(max(next, 0))
+}
 
 // Tick fires when something that waited is due: Flush has to be called. It is
 // never nil.
-func (c *Conn) Tick() <-chan time.Time { return nil }
+func (c *Conn) Tick() <-chan time.Time { return c.timer.C }
 
 // Flush sends what waited and is due, and returns the actions of timed faults
 // that need the protocol.
-func (c *Conn) Flush() []fault.Action { return nil }
+func (c *Conn) Flush() []fault.Action {
+	var rest []fault.Action
+	for len(c.timed) > 0 && !time.Now().Before(c.begun.Add(c.timed[0].After)) {
+		a := c.timed[0].Action
+		c.timed = c.timed[1:]
+		rest = append(rest, c.Do([]fault.Action{a})...)
+	}
+	if !time.Now().Before(c.holdUntil) {
+		c.release()
+	}
+	c.arm()
+	return rest
+}
+
+// release writes what waits in line.
+func (c *Conn) release() {
+	held := c.held
+	c.held, c.heldBytes = nil, 0
+	for _, data := range held {
+		if c.closed {
+			return
+		}
+		c.write(data)
+	}
+}
 
 // Closed says that the connection was closed or dropped from this side.
-func (c *Conn) Closed() bool { return false }
+func (c *Conn) Closed() bool { return c.closed }
 
 // Close sends what waits, then a close frame (the reason is cut to 123 bytes).
 // It does not wait for the client's answer; Release does. Calling it again does nothing.
-func (c *Conn) Close(code int, reason string) {}
+func (c *Conn) Close(code int, reason string) {
+	if c.closed {
+		return
+	}
+	c.release()
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.closing = make(chan struct{})
+	c.work.Go(func() {
+		defer close(c.closing)
+		// A client that does not answer the close frame is its own fault.
+		_ = c.ws.Close(websocket.StatusCode(code), cut(reason))
+	})
+}
 
-// Release frees the connection: it gives the client up to 2 s to answer a
-// close frame, closes the socket and waits for the reading goroutine. The owner calls it
+// cut shortens a reason to what a close frame holds, at a character.
+func cut(reason string) string {
+	if len(reason) <= maxReason {
+		return reason
+	}
+	reason = reason[:maxReason]
+	for !utf8.ValidString(reason) {
+		reason = reason[:len(reason)-1]
+	}
+	return reason
+}
+
+// Release frees the connection: it gives the client a few seconds to answer a
+// close frame, closes the socket and waits for the goroutines. The owner calls it
 // exactly once, at the end.
-func (c *Conn) Release() {}
+func (c *Conn) Release() {
+	close(c.stop)
+	c.timer.Stop()
+	if c.closing != nil {
+		t := time.NewTimer(closeWait)
+		select {
+		case <-c.closing:
+		case <-t.C:
+			c.abandon()
+			<-c.closing // at most 5 s more, which the library waits
+		}
+		t.Stop()
+	}
+	c.closed = true
+	c.abandon()
+	_ = c.ws.CloseNow() // it says only that it was closed before
+	c.work.Wait()
+}

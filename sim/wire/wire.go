@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"voicegw/sim/fault"
@@ -38,19 +38,43 @@ type Begin struct {
 	N int
 	// Seed is this connection's own: for IDs, the dialogue and choices.
 	Seed uint64
-	// Faults are this connection's; never nil.
+	// Faults are this connection's; nil, which may be used, when there is no script.
 	Faults *fault.Injector
 }
 
 // Begin counts a connection and draws what is its own. Any goroutine may call
 // it; Group must be set (WithDefaults does).
 func (o *Options) Begin() Begin {
-	return Begin{N: 1, Seed: o.Seed, Faults: o.Faults.NewInjector(o.Seed, 1)}
+	n := int(o.Group.count.Add(1))
+	seed := mix(o.Seed + uint64(n)*0x9e3779b97f4a7c15)
+	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjector(seed, n)}
+}
+
+// mix spreads the bits of a seed (the finalizer of splitmix64), so that the
+// sequences of neighbours have nothing in common.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // WithDefaults fills in what is nil: scenario, logger, stats and group. A wire
 // calls it in New.
-func (o Options) WithDefaults() Options { return o }
+func (o Options) WithDefaults() Options {
+	if o.Scenario == nil {
+		o.Scenario = scenario.Default()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Stats == nil {
+		o.Stats = &Stats{}
+	}
+	if o.Group == nil {
+		o.Group = &Group{}
+	}
+	return o
+}
 
 // Stats counts what happened, for tests and for a report at the end. All of it
 // may be read at any time.
@@ -86,35 +110,24 @@ const (
 )
 
 // ClassifyKey tells the fate of a key.
-func ClassifyKey(key string) Key { return KeyOK }
-
-// IDs makes ids that are the same on every run with the same seed. One
-// goroutine at a time may use it.
-type IDs struct{}
-
-// NewIDs makes a source of ids.
-func NewIDs(seed uint64) *IDs { return &IDs{} }
-
-// Base62 is n letters and digits.
-func (i *IDs) Base62(n int) string { return "" }
-
-// Digits is n decimal digits, the first not 0.
-func (i *IDs) Digits(n int) string { return "" }
-
-// UUID is a random (version 4) UUID.
-func (i *IDs) UUID() string { return "" }
+func ClassifyKey(key string) Key {
+	k := strings.ToLower(strings.TrimSpace(key))
+	for _, prefix := range []string{"sk-", "ek_", "auth_tokens/"} {
+		k = strings.TrimPrefix(k, prefix)
+	}
+	switch {
+	case strings.TrimSpace(key) == "":
+		return KeyMissing
+	case strings.HasPrefix(k, "invalid"):
+		return KeyInvalid
+	case strings.HasPrefix(k, "expired"):
+		return KeyExpired
+	case strings.HasPrefix(k, "quota"):
+		return KeyQuota
+	}
+	return KeyOK
+}
 
 // TextTokens estimates the tokens of a text by its words: 4 tokens for 3
 // words, at least 1 for a text that is not empty.
-func TextTokens(text string) int { return 0 }
-
-// Group is the set of open connections of a server.
-type Group struct{}
-
-// Enter registers a connection. end is called, once and from another
-// goroutine, when the group closes. It returns the function to call when the
-// connection is over, and false when the group is closed already.
-func (g *Group) Enter(end func()) (leave func(), ok bool) { return func() {}, true }
-
-// Close ends all connections and waits until all have left, or ctx is done.
-func (g *Group) Close(ctx context.Context) error { return nil }
+func TextTokens(text string) int { return (len(strings.Fields(text))*4 + 2) / 3 }

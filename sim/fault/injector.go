@@ -1,0 +1,90 @@
+package fault
+
+import (
+	"math/rand/v2"
+	"sort"
+	"time"
+)
+
+// Injector is one connection's use of a script. One goroutine at a time may
+// use it. A nil Injector commits no fault.
+type Injector struct {
+	rules []rule
+	fired []int
+	rand  *rand.Rand
+}
+
+// NewInjector gives connection n of the server, from 1, its injector. The same
+// seed gives the same faults at the same points. Wires get theirs from
+// wire.Options.Begin.
+func (s *Script) NewInjector(seed uint64, n int) *Injector {
+	if s == nil {
+		return nil
+	}
+	i := &Injector{rand: rand.New(rand.NewPCG(seed, 0x6661756c74))}
+	for _, u := range s.rules {
+		if u.connection == 0 || u.connection == n {
+			i.rules = append(i.rules, u)
+		}
+	}
+	i.fired = make([]int, len(i.rules))
+	return i
+}
+
+// At tells the faults due at p, in the order of the script, and counts them.
+func (i *Injector) At(p Point) []Action {
+	if i == nil {
+		return nil
+	}
+	var due []Action
+	for k := range i.rules {
+		u := &i.rules[k]
+		if u.at == string(p.At) && u.matches(p) && i.fires(k) {
+			due = append(due, i.decide(u))
+		}
+	}
+	return due
+}
+
+// matches says whether p is a point the rule asks for.
+func (u *rule) matches(p Point) bool {
+	return (u.n == 0 || u.n == p.N) && (u.turn == 0 || u.turn == p.Turn) && (u.event == "" || u.event == p.Event)
+}
+
+// fires counts rule k, unless its limit is reached or chance decides against it.
+func (i *Injector) fires(k int) bool {
+	u := &i.rules[k]
+	if u.limit > 0 && i.fired[k] >= u.limit {
+		return false
+	}
+	if u.chance > 0 && u.chance < 1 && i.rand.Float64() >= u.chance {
+		return false
+	}
+	i.fired[k]++
+	return true
+}
+
+// decide draws what is random about a fault.
+func (i *Injector) decide(u *rule) Action {
+	a := u.action
+	if u.jitter > 0 {
+		a.For += time.Duration(i.rand.Int64N(int64(u.jitter) + 1))
+	}
+	return a
+}
+
+// Timed tells the faults that are due at a time, earliest first. It is called
+// once, when the connection is accepted.
+func (i *Injector) Timed() []Timed {
+	if i == nil {
+		return nil
+	}
+	var all []Timed
+	for k := range i.rules {
+		if u := &i.rules[k]; u.at == atTime && i.fires(k) {
+			all = append(all, Timed{After: u.after, Action: i.decide(u)})
+		}
+	}
+	sort.SliceStable(all, func(a, b int) bool { return all[a].After < all[b].After })
+	return all
+}

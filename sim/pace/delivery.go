@@ -1,0 +1,158 @@
+package pace
+
+import (
+	"strings"
+	"time"
+)
+
+// Delivery hands out a line's parts in order. One goroutine at a time may use it.
+type Delivery struct {
+	// Fixed after New.
+	line  Line
+	first time.Duration // offset of the first part
+	chunk int           // bytes
+	speed float64       // 0 is everything at once
+	ahead time.Duration
+
+	// Owned by the caller of Next.
+	pos, word int           // bytes and words handed out
+	begun     time.Duration // At of the first part with audio
+	playedOut time.Duration
+	stopped   bool
+}
+
+// New begins a delivery of line.
+func New(line Line, o Options) *Delivery {
+	d := &Delivery{line: line, ahead: time.Second, speed: 4}
+	line.BytesPerMS = max(line.BytesPerMS, 1)
+	d.line.BytesPerMS = line.BytesPerMS
+	switch {
+	case o.FirstAudioMS == 0:
+		d.first = 200 * time.Millisecond
+	case o.FirstAudioMS > 0:
+		d.first = time.Duration(o.FirstAudioMS) * time.Millisecond
+	}
+	switch {
+	case o.WordsAheadMS < 0:
+		d.ahead = 0
+	case o.WordsAheadMS > 0:
+		d.ahead = time.Duration(o.WordsAheadMS) * time.Millisecond
+	}
+	switch {
+	case o.Speed < 0:
+		d.speed = 0
+	case o.Speed > 0:
+		d.speed = o.Speed
+	}
+	ms := o.ChunkMS
+	if ms <= 0 {
+		ms = 250
+	}
+	d.chunk = ms * line.BytesPerMS
+	return d
+}
+
+// span is the length of n bytes of audio.
+func (d *Delivery) span(n int) time.Duration {
+	return time.Duration(n) * time.Millisecond / time.Duration(d.line.BytesPerMS)
+}
+
+// at is when the audio (or, without audio, the word) at offset leaves.
+func (d *Delivery) at(offset time.Duration) time.Duration {
+	if d.speed == 0 {
+		return d.first
+	}
+	return d.first + time.Duration(float64(offset)/d.speed)
+}
+
+// Due tells when the next part leaves; false when there is none, because all
+// are gone or Stop was called.
+func (d *Delivery) Due() (time.Duration, bool) {
+	switch {
+	case d.stopped:
+		return 0, false
+	case d.pos < len(d.line.Audio):
+		return d.at(d.span(d.pos)), true
+	case d.word < len(d.line.Words) && len(d.line.Audio) == 0:
+		return d.at(d.line.Words[d.word].Start), true
+	}
+	return 0, false
+}
+
+// Next hands out the next part, whether or not it is due; false when there is none.
+func (d *Delivery) Next() (Part, bool) {
+	at, ok := d.Due()
+	if !ok {
+		return Part{}, false
+	}
+	if len(d.line.Audio) == 0 {
+		d.word++
+		return Part{At: at, Words: d.line.Words[d.word-1 : d.word]}, true
+	}
+	end := min(d.pos+d.chunk, len(d.line.Audio))
+	p := Part{At: at, Audio: d.line.Audio[d.pos:end], From: d.span(d.pos), To: d.span(end)}
+	p.Words = d.wordsUntil(p.To+d.ahead, end == len(d.line.Audio))
+	if d.pos == 0 {
+		d.begun = at
+	}
+	d.pos = end
+	d.playedOut = max(d.begun+p.To, at+p.To-p.From)
+	return p, true
+}
+
+// wordsUntil hands out the words that begin before to, and all of them with
+// the last chunk.
+func (d *Delivery) wordsUntil(to time.Duration, last bool) []Word {
+	from := d.word
+	for d.word < len(d.line.Words) && (last || d.line.Words[d.word].Start < to) {
+		d.word++
+	}
+	return d.line.Words[from:d.word]
+}
+
+// Stop throws away what was not handed out. It may be called more than once.
+func (d *Delivery) Stop() { d.stopped = true }
+
+// Duration is the length of the whole line's audio.
+func (d *Delivery) Duration() time.Duration { return d.span(len(d.line.Audio)) }
+
+// Sent is the length of the audio handed out.
+func (d *Delivery) Sent() time.Duration { return d.span(d.pos) }
+
+// SentText is the transcript handed out, which runs ahead of the audio.
+func (d *Delivery) SentText() string { return join(d.line.Words[:d.word]) }
+
+// Heard is how much of the line a client has heard at now (an offset like Due)
+// if it plays in real time from the first audio on and never lacks audio.
+// Never more than Sent.
+func (d *Delivery) Heard(now time.Duration) time.Duration {
+	if d.pos == 0 {
+		return 0
+	}
+	return min(max(now-d.begun, 0), d.Sent())
+}
+
+// PlayedOut tells when such a client has played everything handed out so far;
+// 0 before the first audio.
+func (d *Delivery) PlayedOut() time.Duration { return d.playedOut }
+
+// Text is the transcript up to a place in the audio: all words that begin
+// before it. Text(d.Duration()) is the whole line.
+func (d *Delivery) Text(to time.Duration) string {
+	if to >= d.Duration() {
+		return join(d.line.Words)
+	}
+	n := 0
+	for n < len(d.line.Words) && d.line.Words[n].Start < to {
+		n++
+	}
+	return join(d.line.Words[:n])
+}
+
+func join(words []Word) string {
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteString(w.Text)
+	}
+	return b.String()
+}

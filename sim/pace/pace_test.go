@@ -1,0 +1,128 @@
+package pace
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const ms = time.Millisecond
+
+func line(audioMS int, words ...string) Line {
+	l := Line{Audio: make([]byte, audioMS*48), BytesPerMS: 48}
+	for i, w := range words {
+		l.Words = append(l.Words, Word{Text: w, Start: time.Duration(i) * 300 * ms})
+	}
+	return l
+}
+
+func TestPartsComeInOrderAtSpeed(t *testing.T) {
+	d := New(line(600, "One", " two"), Options{ChunkMS: 250, FirstAudioMS: 100, Speed: 2})
+	wantAt := []time.Duration{100 * ms, 225 * ms, 350 * ms}
+	var words strings.Builder
+	total := 0
+	for i, want := range wantAt {
+		due, ok := d.Due()
+		p, got := d.Next()
+		if !ok || !got || due != want || p.At != want {
+			t.Fatalf("part %d: due %v, at %v, want %v", i, due, p.At, want)
+		}
+		for _, w := range p.Words {
+			words.WriteString(w.Text)
+		}
+		total += len(p.Audio)
+	}
+	if _, ok := d.Next(); ok {
+		t.Error("a part after the last one")
+	}
+	if words.String() != "One two" || total != 600*48 || d.Sent() != 600*ms || d.Duration() != 600*ms {
+		t.Errorf("words %q, %d bytes, sent %v", words.String(), total, d.Sent())
+	}
+}
+
+func TestWordsRunAheadAndAreAllThereAtTheEnd(t *testing.T) {
+	l := line(500, "a", "b", "c", "d", "e") // the last starts at 1200 ms, past the audio
+	d := New(l, Options{WordsAheadMS: 200})
+	p, _ := d.Next()
+	if len(p.Words) != 2 { // before 250+200
+		t.Errorf("%d words with the first chunk, want 2", len(p.Words))
+	}
+	if p, _ = d.Next(); len(p.Words) != 3 {
+		t.Errorf("%d words with the last chunk, want 3", len(p.Words))
+	}
+	if d = New(l, Options{WordsAheadMS: -1}); true {
+		if p, _ = d.Next(); len(p.Words) != 1 {
+			t.Errorf("%d words that begin in the first chunk, want 1", len(p.Words))
+		}
+	}
+}
+
+func TestHeardIsRealTimeFromTheFirstAudio(t *testing.T) {
+	d := New(line(1000, "x"), Options{FirstAudioMS: 100, Speed: 4})
+	if d.Heard(5*time.Second) != 0 || d.PlayedOut() != 0 {
+		t.Error("heard something before anything was sent")
+	}
+	d.Next()
+	d.Next()
+	for now, want := range map[time.Duration]time.Duration{50 * ms: 0, 100 * ms: 0, 400 * ms: 300 * ms, 900 * ms: 500 * ms} {
+		if got := d.Heard(now); got != want {
+			t.Errorf("heard %v at %v, want %v", got, now, want)
+		}
+	}
+	if d.PlayedOut() != 600*ms {
+		t.Errorf("played out at %v, want 600ms", d.PlayedOut())
+	}
+}
+
+func TestStopEndsIt(t *testing.T) {
+	d := New(line(1000, "one", " two", " three", " four"), Options{WordsAheadMS: -1})
+	d.Next()
+	d.Stop()
+	d.Stop()
+	if _, ok := d.Due(); ok {
+		t.Error("something is due after Stop")
+	}
+	if _, ok := d.Next(); ok {
+		t.Error("a part after Stop")
+	}
+	if d.Sent() != 250*ms || d.SentText() != "one" || d.Text(700*ms) != "one two three" || d.Text(time.Hour) != "one two three four" {
+		t.Errorf("sent %v %q", d.Sent(), d.SentText())
+	}
+}
+
+func TestWordsAloneAndAllAtOnce(t *testing.T) {
+	l := line(0, "one", " two")
+	d := New(l, Options{FirstAudioMS: -1, Speed: 3})
+	if at, _ := d.Due(); at != 0 {
+		t.Errorf("first word at %v", at)
+	}
+	d.Next()
+	if p, ok := d.Next(); !ok || p.At != 100*ms || p.Words[0].Text != " two" || p.Audio != nil {
+		t.Errorf("second part %+v", p)
+	}
+	if _, ok := d.Next(); ok {
+		t.Error("a third word")
+	}
+	d = New(line(5000), Options{FirstAudioMS: -1, Speed: -1})
+	for p, ok := d.Next(); ok; p, ok = d.Next() {
+		if p.At != 0 {
+			t.Fatalf("at %v, want everything at once", p.At)
+		}
+	}
+}
+
+// The times are exact when the owner waits with an ordinary timer under a fake clock.
+func TestOwnersTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(line(10_000, "x"), Options{Speed: 5})
+		start := time.Now()
+		for due, ok := d.Due(); ok; due, ok = d.Due() {
+			<-time.After(time.Until(start.Add(due)))
+			d.Next()
+		}
+		if took := time.Since(start); took != 200*ms+39*50*ms {
+			t.Errorf("took %v", took)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// Group is the set of open connections of a server. The zero value is an empty
+// one. Its methods may be called from any goroutine.
+type Group struct {
+	count atomic.Int64 // connections begun, for Options.Begin
+
+	mu     sync.Mutex // guards the following fields
+	open   map[*member]struct{}
+	closed bool
+	// idle is closed when closed is set and nobody is in; nil until Close.
+	idle chan struct{}
+}
+
+type member struct{ end func() }
+
+// Enter registers a connection. end is called, once and from another
+// goroutine, when the group closes. It returns the function to call when the
+// connection is over, and false when the group is closed already.
+func (g *Group) Enter(end func()) (leave func(), ok bool) {
+	m := &member{end: end}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return func() {}, false
+	}
+	if g.open == nil {
+		g.open = map[*member]struct{}{}
+	}
+	g.open[m] = struct{}{}
+	return func() { g.leave(m) }, true
+}
+
+func (g *Group) leave(m *member) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, in := g.open[m]; !in {
+		return
+	}
+	delete(g.open, m)
+	if g.closed && len(g.open) == 0 {
+		close(g.idle)
+	}
+}
+
+// Len is how many connections are open.
+func (g *Group) Len() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.open)
+}
+
+// Close ends all connections and waits until all have left, or ctx is done.
+// It may be called again.
+func (g *Group) Close(ctx context.Context) error {
+	g.mu.Lock()
+	var ends []func()
+	if !g.closed {
+		g.closed = true
+		g.idle = make(chan struct{})
+		if len(g.open) == 0 {
+			close(g.idle)
+		}
+		for m := range g.open {
+			ends = append(ends, m.end)
+		}
+	}
+	idle := g.idle
+	g.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
