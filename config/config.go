@@ -1,0 +1,213 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Config is every setting of the gateway. It does not change after Load.
+//
+// The key of a field is its tag, joined to those of the structs around it with
+// dots; that is also its name in the file and, in capitals, in the environment.
+type Config struct {
+	// Listen is the address to serve on, host:port. A host that is not loopback
+	// needs Insecure as long as the gateway has no authentication.
+	Listen string `key:"listen"`
+	// Insecure allows an address that others can reach.
+	Insecure bool `key:"insecure"`
+	// Origins are the hosts of foreign web pages that may connect, as patterns
+	// ("app.example.com", "*.example.com").
+	Origins []string `key:"origins"`
+	// DrainTimeout is how long running sessions may go on after SIGTERM.
+	DrainTimeout time.Duration `key:"drain_timeout"`
+
+	// Provider is the one that a client gets who asks for none. Load makes it the
+	// one that is configured when only one is and nobody has chosen.
+	Provider  string    `key:"provider"`
+	Providers Providers `key:"providers"`
+	Agent     Agent     `key:"agent"`
+	Prompts   Prompts   `key:"prompts"`
+	VAD       VAD       `key:"vad"`
+	Limits    Limits    `key:"limits"`
+	Sim       Sim       `key:"sim"`
+	Log       Log       `key:"log"`
+}
+
+// Providers holds the settings of each provider.
+type Providers struct {
+	Gemini Gemini `key:"gemini"`
+	OpenAI OpenAI `key:"openai"`
+}
+
+// Gemini is how to reach Gemini Live.
+type Gemini struct {
+	APIKey  Secret `key:"api_key"`
+	BaseURL string `key:"base_url"` // without a path; empty means the provider's own
+	Model   string `key:"model"`    // empty means the adapter's default
+	Voice   string `key:"voice"`    // empty means the provider's default
+}
+
+// OpenAI is how to reach OpenAI Realtime, or what is compatible with it.
+type OpenAI struct {
+	APIKey             Secret `key:"api_key"`
+	BaseURL            string `key:"base_url"` // with its /v1; empty means the provider's own
+	Model              string `key:"model"`    // empty means the adapter's default
+	Voice              string `key:"voice"`    // empty means the provider's default
+	TranscriptionModel string `key:"transcription_model"`
+}
+
+// Agent is who answers.
+type Agent struct {
+	Name string `key:"name"`
+	// Greeting is what the agent is asked to say first; empty for an agent that
+	// waits for the user.
+	Greeting string `key:"greeting"`
+	// Instructions stand after the prompts.
+	Instructions string `key:"instructions"`
+	// Language is BCP 47; empty lets the model decide.
+	Language string `key:"language"`
+}
+
+// Prompts are files that stand in for the built-in prompts.
+type Prompts struct {
+	Core  File `key:"core"`
+	Voice File `key:"voice"`
+}
+
+// VAD tunes the provider's speech detection, in ms of audio. Zero leaves the
+// provider's own default.
+type VAD struct {
+	SilenceMS int `key:"silence_ms"`
+	PrefixMS  int `key:"prefix_ms"`
+}
+
+// Limits bound what clients may use.
+type Limits struct {
+	// Sessions is how many may run at once.
+	Sessions int `key:"sessions"`
+	// SessionsPerAddress is how many of them one client address may have.
+	SessionsPerAddress int `key:"sessions_per_address"`
+	// NewPerSecond is how many sessions one client address may begin in a second.
+	NewPerSecond int `key:"new_per_second"`
+	// CountLoopback holds this machine's own addresses to the two limits above,
+	// from which they are exempt otherwise.
+	CountLoopback bool `key:"count_loopback"`
+	// SessionLength ends a session, Idle one in which nothing happens.
+	SessionLength time.Duration `key:"session_length"`
+	Idle          time.Duration `key:"idle"`
+	// AudioAhead is how far a client's audio may be ahead of real time.
+	AudioAhead time.Duration `key:"audio_ahead"`
+	// SlowClient is how long a client may take nothing of what it is sent.
+	SlowClient time.Duration `key:"slow_client"`
+}
+
+// Sim is the simulator inside the process.
+type Sim struct {
+	// Use says when it stands in for a provider: one of the Use constants.
+	Use      string `key:"use"`
+	Scenario File   `key:"scenario"`
+	Faults   File   `key:"faults"`
+	Seed     int    `key:"seed"`
+	// Speed is how many seconds of speech it makes in a second; 0 for its default.
+	Speed float64 `key:"speed"`
+	// ChunkMS and FirstAudioMS are in ms; 0 for the wire's default.
+	ChunkMS      int `key:"chunk_ms"`
+	FirstAudioMS int `key:"first_audio_ms"`
+}
+
+// The values of Sim.Use.
+const (
+	UseAuto   = "auto"   // for all providers, as long as none is configured
+	UseAlways = "always" // for all providers, whatever is configured
+	UseNever  = "never"  // start only with a real provider
+)
+
+// Log is what is logged and how.
+type Log struct {
+	Level  string `key:"level"`  // debug, info, warn or error
+	Format string `key:"format"` // auto, text or json
+}
+
+// The names of the providers.
+const (
+	ProviderGemini = "gemini"
+	ProviderOpenAI = "openai"
+)
+
+// Default returns the configuration that holds where nothing is configured.
+func Default() *Config {
+	return &Config{
+		Listen:       "127.0.0.1:8080",
+		DrainTimeout: 30 * time.Second,
+		Provider:     ProviderGemini,
+		Agent:        Agent{Name: "default"},
+		Limits: Limits{
+			Sessions:           1000,
+			SessionsPerAddress: 100,
+			NewPerSecond:       20,
+			SessionLength:      time.Hour,
+			Idle:               5 * time.Minute,
+			AudioAhead:         5 * time.Second,
+			SlowClient:         5 * time.Second,
+		},
+		Sim: Sim{Use: UseAuto},
+		Log: Log{Level: "info", Format: "auto"},
+	}
+}
+
+// Service is a provider that clients are offered.
+type Service struct {
+	Name string
+	// Simulated says that the simulator in the process stands in for it.
+	Simulated bool
+}
+
+// Services returns the providers to offer, the default one first.
+func (c *Config) Services() []Service {
+	names := []string{ProviderGemini, ProviderOpenAI}
+	if c.Provider == ProviderOpenAI {
+		names[0], names[1] = names[1], names[0]
+	}
+	var real, simulated []Service
+	for _, name := range names {
+		if c.configured(name) {
+			real = append(real, Service{Name: name})
+		}
+		simulated = append(simulated, Service{Name: name, Simulated: true})
+	}
+	switch {
+	case c.Sim.Use == UseAlways, c.Sim.Use == UseAuto && len(real) == 0:
+		return simulated
+	default:
+		return real
+	}
+}
+
+// configured says whether the user has told how to reach the real provider.
+func (c *Config) configured(provider string) bool {
+	switch provider {
+	case ProviderGemini:
+		return c.Providers.Gemini.APIKey.IsSet() || c.Providers.Gemini.BaseURL != ""
+	case ProviderOpenAI:
+		return c.Providers.OpenAI.APIKey.IsSet() || c.Providers.OpenAI.BaseURL != ""
+	default:
+		return false
+	}
+}
+
+// Loopback says whether address, host:port, can be reached from this machine
+// alone. A host that is a name counts only if it is "localhost"; no host at all
+// means every address and does not.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

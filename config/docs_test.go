@@ -1,0 +1,74 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\| ([^|]*) \\|")
+
+// TestEveryKeyIsDocumented holds docs/configuration.md against the struct, in
+// both directions and with the defaults.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range docRow.FindAllStringSubmatch(string(doc), -1) {
+		documented[row[1]] = strings.Trim(strings.TrimSpace(row[2]), "`")
+	}
+	var keys []string
+	for _, f := range fields(Default()) {
+		keys = append(keys, f.key)
+		got, ok := documented[f.key]
+		if !ok {
+			t.Errorf("docs/configuration.md has no row for %s", f.key)
+			continue
+		}
+		want := f.text()
+		if want == "" || want == "0" {
+			continue // described in words
+		}
+		if got != want {
+			t.Errorf("docs/configuration.md says that the default of %s is %q; it is %q", f.key, got, want)
+		}
+	}
+	for key := range documented {
+		if !slices.Contains(keys, key) {
+			t.Errorf("docs/configuration.md has a row for %s, which is no setting", key)
+		}
+	}
+}
+
+// TestExampleFile reads voicegw.example.yaml as it is, and once more with every
+// commented setting switched on: it must name every key, and only keys.
+func TestExampleFile(t *testing.T) {
+	data, err := os.ReadFile("../voicegw.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": string(data)}.ReadFile}); err != nil {
+		t.Errorf("as it is:\n%v", err)
+	}
+	setting := regexp.MustCompile(`(?m)^( *)#([a-z_]+:)`)
+	all := setting.ReplaceAllString(string(data), "$1$2")
+	fs := files{"voicegw.yaml": all, "my-core.md": "x", "my-voice.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
+	c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: fs.ReadFile})
+	if err != nil {
+		t.Fatalf("with everything switched on:\n%v", err)
+	}
+	l := &loader{config: Default(), fields: map[string]field{}, where: map[string]string{}}
+	for _, f := range fields(l.config) {
+		l.fields[f.key] = f
+	}
+	l.parseFile("voicegw.yaml", []byte(all))
+	for _, f := range fields(c) {
+		if l.where[f.key] == "" {
+			t.Errorf("voicegw.example.yaml does not name %s", f.key)
+		}
+	}
+}

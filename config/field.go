@@ -1,0 +1,182 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// field is one setting of a Config: a leaf of the struct.
+type field struct {
+	key   string
+	value reflect.Value
+}
+
+// fields returns the settings of c in the order of the struct.
+func fields(c *Config) []field {
+	return collect(nil, "", reflect.ValueOf(c).Elem())
+}
+
+func collect(out []field, prefix string, v reflect.Value) []field {
+	for i := range v.NumField() {
+		key := prefix + v.Type().Field(i).Tag.Get("key")
+		if isSection(v.Field(i)) {
+			out = collect(out, key+".", v.Field(i))
+			continue
+		}
+		out = append(out, field{key: key, value: v.Field(i)})
+	}
+	return out
+}
+
+// isSection says whether v holds further settings: a struct whose fields have
+// keys.
+func isSection(v reflect.Value) bool {
+	return v.Kind() == reflect.Struct && v.NumField() > 0 && v.Type().Field(0).Tag.Get("key") != ""
+}
+
+// envPrefix begins the names of all our environment variables.
+const envPrefix = "VOICEGW_"
+
+// env returns the name of the environment variable for a key.
+func env(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// set parses text into the field. The error is the end of a sentence that begins
+// with the key: "must be …". It does not repeat a secret.
+func (f field) set(text string) error {
+	switch p := f.value.Addr().Interface().(type) {
+	case *string:
+		if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+			return fmt.Errorf("must not hold control characters")
+		}
+		*p = text
+	case *Secret:
+		return setSecret(p, text)
+	case *File:
+		*p = File{Path: text}
+	case *bool:
+		switch strings.ToLower(text) {
+		case "true", "yes", "on", "1":
+			*p = true
+		case "false", "no", "off", "0":
+			*p = false
+		default:
+			return fmt.Errorf("must be true or false, not %s", quote(text))
+		}
+	case *int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("must be a whole number, not %s", quote(text))
+		}
+		*p = n
+	case *float64:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("must be a number, not %s", quote(text))
+		}
+		*p = n
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("must be a duration with its unit, such as 30s, 5m or 1h30m, not %s", quote(text))
+		}
+		*p = d
+	case *[]string:
+		*p = splitList(text)
+	default:
+		return fmt.Errorf("has a type that nobody taught this package (%s)", f.value.Type())
+	}
+	return nil
+}
+
+// setSecret takes a key as it goes into an HTTP header: printable ASCII.
+func setSecret(p *Secret, text string) error {
+	text = strings.TrimSpace(text)
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("holds a space, a line break or a character that no key has; paste it again")
+	}
+	*p = NewSecret(text)
+	return nil
+}
+
+// splitList reads a list as it stands in a variable or a flag.
+func splitList(text string) []string {
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// text renders the field as it is written in a file, for the documentation.
+func (f field) text() string {
+	switch v := f.value.Interface().(type) {
+	case time.Duration:
+		s := v.String()
+		s = strings.TrimSuffix(s, "0s")
+		if strings.HasSuffix(s, "h0m") {
+			s = strings.TrimSuffix(s, "0m")
+		}
+		if s == "" || !strings.ContainsAny(s[len(s)-1:], "smh") {
+			return v.String()
+		}
+		return s
+	case File:
+		return v.Path
+	case []string:
+		return strings.Join(v, ", ")
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// quote shows at most 40 characters of what was written.
+func quote(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		s = string(r[:40]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// nearest returns the candidate that word is probably a misspelling of, or "".
+func nearest(word string, candidates []string) string {
+	best, bestDistance := "", 4
+	for _, c := range candidates {
+		if d := distance(word, c); d < bestDistance && d*2 <= max(len(word), 2) {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance in bytes. Long words are not compared: it
+// is for typing errors.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return max(len(a), len(b))
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,189 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parseFile reads a YAML file into the configuration. It walks the nodes itself,
+// because the decoder stops short of what a person needs: the key and the line of
+// every mistake.
+func (l *loader) parseFile(name string, data []byte) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return // an empty file, or nothing but comments
+	}
+	if err != nil {
+		l.syntax(name, err)
+		return
+	}
+	var second yaml.Node
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		line := second.Line
+		if err != nil {
+			l.syntax(name, err)
+			return
+		}
+		l.problems.add(at(name, line), "The file holds a second document (after ---); put all settings into one.")
+	}
+	w := walker{loader: l, name: name}
+	w.section("", document.Content[0], reflect.ValueOf(l.config).Elem())
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// syntax reports what the YAML parser said, with the line where a file's lines
+// are expected.
+func (l *loader) syntax(name string, err error) {
+	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	where := name
+	if m := yamlLine.FindStringSubmatchIndex(message); m != nil {
+		where += ":" + message[m[2]:m[3]]
+		message = message[:m[0]] + message[m[1]:]
+	}
+	l.problems.add(where, "The file is not YAML: %s.", message)
+}
+
+func at(name string, line int) string { return name + ":" + strconv.Itoa(line) }
+
+// walker reads one file.
+type walker struct {
+	loader *loader
+	name   string
+}
+
+func (w walker) problem(n *yaml.Node, format string, args ...any) {
+	w.loader.problems.add(at(w.name, n.Line), format, args...)
+}
+
+// section reads a mapping into the struct v, whose keys begin with prefix.
+func (w walker) section(prefix string, n *yaml.Node, v reflect.Value) {
+	n = resolve(n)
+	if n.Tag == "!!null" {
+		return // a heading under which everything is commented out
+	}
+	if n.Kind != yaml.MappingNode {
+		what := "The file"
+		if prefix != "" {
+			what = strings.TrimSuffix(prefix, ".")
+		}
+		w.problem(n, "%s must hold settings, one to a line as \"name: value\", not %s.", what, kindName(n))
+		return
+	}
+	names := keysOf(v)
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		at := slices.Index(names, key.Value)
+		switch first, twice := seen[key.Value]; {
+		case at < 0 || key.Kind != yaml.ScalarNode:
+			w.unknown(prefix, key, names)
+		case twice:
+			w.problem(key, "%s stands here for the second time (first in line %d); remove one.", prefix+key.Value, first)
+		case isSection(v.Field(at)):
+			w.section(prefix+key.Value+".", value, v.Field(at))
+		default:
+			w.leaf(prefix+key.Value, key, value)
+		}
+		if _, twice := seen[key.Value]; !twice {
+			seen[key.Value] = key.Line
+		}
+	}
+}
+
+// unknown reports a key that does not exist, with the one that was probably
+// meant: a neighbour by spelling, or the same name in another section.
+func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
+	if key.Kind != yaml.ScalarNode {
+		w.problem(key, "A name must be a word, not %s.", kindName(key))
+		return
+	}
+	meant := nearest(key.Value, names)
+	if meant != "" {
+		meant = prefix + meant
+	} else {
+		for _, known := range w.loader.keys {
+			if strings.HasSuffix(known, "."+key.Value) {
+				meant = known
+				break
+			}
+		}
+	}
+	hint := didYouMean(meant)
+	if hint == "" {
+		hint = " Here stand: " + strings.Join(names, ", ") + "."
+	}
+	w.problem(key, "There is no setting %s.%s", quote(prefix+key.Value), hint)
+}
+
+// leaf reads one setting.
+func (w walker) leaf(key string, keyNode, n *yaml.Node) {
+	n = resolve(n)
+	f := w.loader.fields[key]
+	list, isList := f.value.Addr().Interface().(*[]string)
+	switch {
+	case n.Tag == "!!null":
+		w.problem(keyNode, "%s has no value; give one, or remove the line for the default.", key)
+	case isList && n.Kind == yaml.SequenceNode:
+		w.list(key, n, list)
+	case n.Kind != yaml.ScalarNode:
+		w.problem(n, "%s must be a single value, not %s.", key, kindName(n))
+	default:
+		w.loader.set(at(w.name, n.Line), key, n.Value)
+	}
+}
+
+func (w walker) list(key string, n *yaml.Node, out *[]string) {
+	items := []string{}
+	for _, item := range n.Content {
+		item = resolve(item)
+		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
+			w.problem(item, "%s must be a list of texts; this entry is %s.", key, kindName(item))
+			continue
+		}
+		items = append(items, item.Value)
+	}
+	*out = items
+	w.loader.where[key] = at(w.name, n.Line)
+}
+
+// resolve follows an alias. The parser has checked that it leads to a node.
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode && n.Alias != nil {
+		return n.Alias
+	}
+	return n
+}
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a section"
+	case yaml.SequenceNode:
+		return "a list"
+	default:
+		if n.Tag == "!!null" {
+			return "empty"
+		}
+		return fmt.Sprintf("the value %s", quote(n.Value))
+	}
+}
+
+func keysOf(v reflect.Value) []string {
+	names := make([]string, v.NumField())
+	for i := range names {
+		names[i] = v.Type().Field(i).Tag.Get("key")
+	}
+	return names
+}

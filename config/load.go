@@ -1,0 +1,215 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Source is where a configuration comes from.
+type Source struct {
+	// File is the path of the YAML file; empty for none.
+	File string
+	// FileFrom is what named the file: "--config" or a variable.
+	FileFrom string
+	// Environ is the environment as os.Environ gives it.
+	Environ []string
+	// Flags are settings from the command line; later ones win.
+	Flags []Flag
+	// ReadFile reads a file; nil means os.ReadFile. It is for tests.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// Flag is one setting from the command line.
+type Flag struct {
+	Name  string // as the user wrote it: "--listen"
+	Key   string // "listen"
+	Value string
+}
+
+// maxFileBytes bounds every file that a configuration names.
+const maxFileBytes = 1 << 20
+
+// loader gathers what Load finds.
+type loader struct {
+	source Source
+	config *Config
+	fields map[string]field
+	keys   []string
+	// where says for each key that was set who set it last.
+	where    map[string]string
+	problems Problems
+	warnings []string
+}
+
+// Load reads a configuration: the defaults, then the file, the environment and
+// the flags, each over the one before. Warnings are sentences for the log: they
+// are about what was ignored. The error is Problems.
+func Load(source Source) (c *Config, warnings []string, err error) {
+	if source.ReadFile == nil {
+		source.ReadFile = os.ReadFile
+	}
+	l := &loader{source: source, config: Default(), fields: map[string]field{}, where: map[string]string{}}
+	for _, f := range fields(l.config) {
+		l.fields[f.key] = f
+		l.keys = append(l.keys, f.key)
+	}
+	l.readFile()
+	l.readEnv()
+	l.readFlags()
+	l.settle()
+	l.validate()
+	if len(l.problems) > 0 {
+		return nil, l.warnings, l.problems
+	}
+	return l.config, l.warnings, nil
+}
+
+func (l *loader) set(where, key, text string) {
+	if err := l.fields[key].set(text); err != nil {
+		l.problems.add(where, "%s %v.", key, err)
+		return
+	}
+	l.where[key] = where
+}
+
+func (l *loader) readFile() {
+	if l.source.File == "" {
+		return
+	}
+	data, err := l.read(l.source.File)
+	if err != nil {
+		from := l.source.FileFrom
+		if from == "" {
+			from = l.source.File
+		}
+		l.problems.add(from, "The configuration file %s %v.", l.source.File, err)
+		return
+	}
+	before := len(l.problems)
+	l.parseFile(l.source.File, data)
+	// Paths in a file are meant from where the file is.
+	dir := filepath.Dir(l.source.File)
+	for _, key := range l.keys {
+		f, ok := l.fields[key].value.Addr().Interface().(*File)
+		if ok && f.Path != "" && !filepath.IsAbs(f.Path) && len(l.problems) == before {
+			f.Path = filepath.Join(dir, f.Path)
+		}
+	}
+}
+
+// read returns a file's content. The error is the end of a sentence that begins
+// with the file.
+func (l *loader) read(name string) ([]byte, error) {
+	data, err := l.source.ReadFile(name)
+	var pe *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("does not exist; mend the path or leave it out")
+	case errors.As(err, &pe):
+		return nil, fmt.Errorf("cannot be read: %w", pe.Err)
+	case err != nil:
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	case len(data) > maxFileBytes:
+		return nil, fmt.Errorf("has %d bytes; at most %d are read", len(data), maxFileBytes)
+	}
+	return data, nil
+}
+
+// readEnv takes the providers' own variables first, so that ours win. An empty
+// variable counts as none.
+func (l *loader) readEnv() {
+	vars := map[string]string{}
+	for _, entry := range l.source.Environ {
+		if name, value, ok := strings.Cut(entry, "="); ok && value != "" {
+			vars[name] = value
+		}
+	}
+	own := []struct{ name, key string }{
+		{"OPENAI_API_KEY", "providers.openai.api_key"},
+		{"GEMINI_API_KEY", "providers.gemini.api_key"},
+		// Google's own clients prefer it where both are set.
+		{"GOOGLE_API_KEY", "providers.gemini.api_key"},
+	}
+	for _, o := range own {
+		if value, ok := vars[o.name]; ok {
+			l.set(o.name, o.key, value)
+		}
+	}
+	known := []string{envConfig}
+	for _, key := range l.keys {
+		known = append(known, env(key))
+		if value, ok := vars[env(key)]; ok {
+			l.set(env(key), key, value)
+		}
+	}
+	for name := range vars {
+		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink(name) {
+			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is none of ours and was ignored.%s", name, didYouMean(nearest(name, known))))
+		}
+	}
+	slices.Sort(l.warnings)
+}
+
+// envConfig names the configuration file.
+const envConfig = envPrefix + "CONFIG"
+
+// serviceLink recognises what Kubernetes puts into the environment of every
+// container when there is a Service called voicegw.
+func serviceLink(name string) bool {
+	rest := strings.TrimPrefix(name, envPrefix)
+	return strings.HasPrefix(rest, "SERVICE_") || rest == "PORT" || strings.HasPrefix(rest, "PORT_")
+}
+
+func (l *loader) readFlags() {
+	for _, f := range l.source.Flags {
+		if _, ok := l.fields[f.Key]; !ok {
+			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(nearest(f.Key, l.keys)))
+			continue
+		}
+		l.set(f.Name, f.Key, f.Value)
+	}
+}
+
+func didYouMean(word string) string {
+	if word == "" {
+		return ""
+	}
+	return " Did you mean " + word + "?"
+}
+
+// settle decides what depends on other settings.
+func (l *loader) settle() {
+	c := l.config
+	if l.where["provider"] == "" && !c.configured(c.Provider) {
+		for _, s := range c.Services() {
+			if !s.Simulated {
+				c.Provider = s.Name
+			}
+		}
+	}
+	for _, key := range l.keys {
+		f, ok := l.fields[key].value.Addr().Interface().(*File)
+		if !ok || f.Path == "" {
+			continue
+		}
+		data, err := l.read(f.Path)
+		if err != nil {
+			l.problems.add(l.at(key), "%s: the file %s %v.", key, f.Path, err)
+			continue
+		}
+		f.Data = data
+	}
+}
+
+// at says where a key was set, or how one would set it.
+func (l *loader) at(key string) string {
+	if where := l.where[key]; where != "" {
+		return where
+	}
+	return env(key)
+}

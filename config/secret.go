@@ -1,0 +1,65 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+const redacted = "[redacted]"
+
+// Secret is a text that never appears in what is printed, logged or encoded.
+// Only Reveal gives it out.
+type Secret struct {
+	// A pointer, because fmt does not ask methods about what it finds in an
+	// unexported field: there it prints the address.
+	text *string
+}
+
+// NewSecret hides text. An empty text is no secret: IsSet is false.
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{text: &text}
+}
+
+// Reveal returns the text, for the one place that sends it.
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// IsSet says whether there is a text.
+func (s Secret) IsSet() bool { return s.text != nil }
+
+// String returns "[redacted]", or nothing where nothing is set.
+func (s Secret) String() string {
+	if s.text == nil {
+		return ""
+	}
+	return redacted
+}
+
+// Format prints what String returns, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) {
+	// fmt has no place for an error, and a State reports none.
+	_, _ = io.WriteString(f, s.String())
+}
+
+// MarshalText makes encoders write what String returns.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue makes slog log what String returns.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// File is a file that a setting names. Load reads it.
+type File struct {
+	// Path is as given, resolved against the directory of the configuration file if
+	// it was given there. Empty means none.
+	Path string
+	// Data is what the file holds.
+	Data []byte
+}

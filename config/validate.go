@@ -1,0 +1,147 @@
+package config
+
+import (
+	"math"
+	"net"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// validate checks the settled configuration. What could not be parsed has been
+// reported already; its default stands in and is fine.
+func (l *loader) validate() {
+	l.validateListen()
+	l.validateProviders()
+	l.validateOrigins()
+	l.validateNumbers()
+	l.oneOf("sim.use", l.config.Sim.Use, UseAuto, UseAlways, UseNever)
+	l.oneOf("log.level", l.config.Log.Level, "debug", "info", "warn", "error")
+	l.oneOf("log.format", l.config.Log.Format, "auto", "text", "json")
+	if strings.TrimSpace(l.config.Agent.Name) == "" {
+		l.problems.add(l.at("agent.name"), "agent.name is empty; give a name, or leave it out for \"default\".")
+	}
+}
+
+func (l *loader) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		l.problems.add(l.at(key), "%s must be one of %s, not %s.", key, strings.Join(allowed, ", "), quote(value))
+	}
+}
+
+func (l *loader) validateListen() {
+	c := l.config
+	if err := CheckListen(c.Listen); err != "" {
+		l.problems.add(l.at("listen"), "listen %s", err)
+		return
+	}
+	if !Loopback(c.Listen) && !c.Insecure {
+		l.problems.add(l.at("listen"), "listen is %s, which other machines can reach, and the gateway does not authenticate callers yet. "+
+			"Listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use your provider's key.", c.Listen)
+	}
+}
+
+// CheckListen says what is wrong with an address to listen on, as the end of a
+// sentence; "" if nothing is.
+func CheckListen(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "must be an address with a port, such as 127.0.0.1:8080 or [::1]:8080, not " + quote(address) + "."
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "has the port " + quote(port) + "; a port is a number from 0 to 65535."
+	}
+	if strings.ContainsAny(host, "/ ") {
+		return "has the host " + quote(host) + "; give a name or an IP address alone."
+	}
+	return ""
+}
+
+func (l *loader) validateProviders() {
+	c := l.config
+	l.oneOf("provider", c.Provider, ProviderGemini, ProviderOpenAI)
+	l.baseURL("providers.gemini.base_url", c.Providers.Gemini.BaseURL)
+	l.baseURL("providers.openai.base_url", c.Providers.OpenAI.BaseURL)
+	services := c.Services()
+	switch {
+	case len(services) == 0:
+		l.problems.add(l.at("sim.use"), "sim.use is never, and no provider is configured; set GEMINI_API_KEY or OPENAI_API_KEY, or providers.<name>.base_url.")
+	case services[0].Name != c.Provider && slices.Contains([]string{ProviderGemini, ProviderOpenAI}, c.Provider):
+		l.problems.add(l.at("provider"), "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, or use the simulator for both with sim.use: always.",
+			c.Provider, services[0].Name, keyVariable(c.Provider), c.Provider, services[0].Name)
+	}
+}
+
+func keyVariable(provider string) string {
+	if provider == ProviderOpenAI {
+		return "OPENAI_API_KEY"
+	}
+	return "GEMINI_API_KEY"
+}
+
+// baseURL does not repeat the URL: it may hold a password.
+func (l *loader) baseURL(key, text string) {
+	if text == "" {
+		return
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		l.problems.add(l.at(key), "%s is not a URL; write for example https://proxy.example.com/v1.", key)
+	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "":
+		l.problems.add(l.at(key), "%s must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host.", key)
+	case u.User != nil:
+		l.problems.add(l.at(key), "%s holds a user or a password; a provider takes a key, which belongs into api_key.", key)
+	case u.Fragment != "":
+		l.problems.add(l.at(key), "%s has a fragment (#…); remove it.", key)
+	}
+}
+
+func (l *loader) validateOrigins() {
+	for _, origin := range l.config.Origins {
+		_, err := path.Match(origin, "")
+		switch {
+		case strings.Contains(origin, "/"):
+			l.problems.add(l.at("origins"), "origins holds %s; name hosts alone, such as app.example.com or *.example.com.", quote(origin))
+		case err != nil || origin == "":
+			l.problems.add(l.at("origins"), "origins holds %s, which is no host and no pattern.", quote(origin))
+		case origin == "*" && !l.config.Insecure:
+			l.problems.add(l.at("origins"), "origins holds \"*\": every web page that a user visits could speak through this gateway. Name the hosts, or give --insecure as well.")
+		}
+	}
+}
+
+func (l *loader) validateNumbers() {
+	c := l.config
+	l.duration("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
+	l.duration("limits.session_length", c.Limits.SessionLength, time.Second, 24*time.Hour)
+	l.duration("limits.idle", c.Limits.Idle, time.Second, 24*time.Hour)
+	l.duration("limits.audio_ahead", c.Limits.AudioAhead, 500*time.Millisecond, time.Minute)
+	l.duration("limits.slow_client", c.Limits.SlowClient, 100*time.Millisecond, time.Minute)
+	l.number("limits.sessions", c.Limits.Sessions, 1, 1_000_000)
+	l.number("limits.sessions_per_address", c.Limits.SessionsPerAddress, 1, 1_000_000)
+	l.number("limits.new_per_second", c.Limits.NewPerSecond, 1, 1_000_000)
+	l.number("vad.silence_ms", c.VAD.SilenceMS, 0, 60_000)
+	l.number("vad.prefix_ms", c.VAD.PrefixMS, 0, 60_000)
+	l.number("sim.seed", c.Sim.Seed, 0, math.MaxInt32)
+	l.number("sim.chunk_ms", c.Sim.ChunkMS, 0, 10_000)
+	l.number("sim.first_audio_ms", c.Sim.FirstAudioMS, -1, 60_000)
+	if s := c.Sim.Speed; s != s || s < -1 || s > 1000 {
+		l.problems.add(l.at("sim.speed"), "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
+	}
+}
+
+func (l *loader) number(key string, n, low, high int) {
+	if n < low || n > high {
+		l.problems.add(l.at(key), "%s must be from %d to %d, not %d.", key, low, high, n)
+	}
+}
+
+func (l *loader) duration(key string, d, low, high time.Duration) {
+	if d < low || d > high {
+		l.problems.add(l.at(key), "%s must be from %s to %s, not %s.", key, low, high, d)
+	}
+}
