@@ -1,0 +1,122 @@
+// Package prompts holds the words that a model is set up with: what stands in
+// every prompt, how to speak, how to write, and how to go about tools. The texts
+// are files beside this one, embedded; a user's own files may replace them.
+//
+// What a user has said never belongs in here: a pending request and the history of
+// a conversation go to the model as turns.
+package prompts
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+//go:embed core.md
+var core string
+
+//go:embed voice-behavior.md
+var voiceBehavior string
+
+//go:embed text-behavior.md
+var textBehavior string
+
+// Mode is how the model and the user talk.
+type Mode string
+
+// The modes.
+const (
+	Voice Mode = "voice"
+	Text  Mode = "text"
+)
+
+// ToolSummary is what a prompt says of a tool. The guide is not part of it: the
+// model asks for that.
+type ToolSummary struct {
+	ID       string // "kb_search"
+	Category string // "retrieval", "action" or "utility"
+	Summary  string // one sentence
+}
+
+// Options say what to compose. The zero value is a voice agent without tools.
+type Options struct {
+	// Mode is Voice or Text; empty means Voice.
+	Mode Mode
+	// Core and Behavior replace the built-in texts: for all modes, and for this one.
+	// Empty leaves them.
+	Core     string
+	Behavior string
+	// Instructions say who the agent is and what it is for; they stand after the
+	// built-in texts. Empty means none.
+	Instructions string
+	// Tools are those that the model may call in this mode, in any order. Without
+	// any, nothing is said of tools.
+	Tools []ToolSummary
+	// RegistryVersion is the version of the registry that Tools come from.
+	RegistryVersion string
+}
+
+// The rules for tools. They are the same for every registry, so that a provider
+// can cache them.
+const (
+	voiceLoop = `How to use tools:
+
+- Look things up before you answer from memory, when a retrieval tool covers the question.
+- At most 2 retrievals for one request, with top_k at most 3. Do not search again for the same thing in other words: answer with what came, or say that nothing was found.
+- When you know an id, get it by its id and do not search.
+- Say a few words before a tool that takes time, and always speak after it: never end in silence.
+- An action is done only when its tool says ok. When a tool asks for a confirmation, tell the user what will happen and wait: the user confirms, never you.
+- When a tool fails, its error says what to do. Tell the user in plain words; do not read the error out.`
+
+	textLoop = `How to use tools:
+
+- Look things up before you answer from memory, when a retrieval tool covers the question.
+- At most 5 retrievals for one request, with top_k at most 10. Each further search must ask for something new.
+- When you know an id, get it by its id and do not search.
+- Cite what you used by its id and, if it has one, its URL.
+- An action is done only when its tool says ok. When a tool asks for a confirmation, tell the user what will happen and wait: the user confirms, never you.
+- When a tool fails, its error says what to do. Correct the arguments if it says so; otherwise tell the user in plain words.`
+)
+
+// Compose returns the text that a model is set up with. It depends on nothing but
+// its options: the same options give the same text.
+func Compose(o Options) string {
+	behavior, loop := voiceBehavior, voiceLoop
+	if o.Mode == Text {
+		behavior, loop = textBehavior, textLoop
+	}
+	parts := []string{
+		cmp.Or(o.Core, core),
+		cmp.Or(o.Behavior, behavior),
+		o.Instructions,
+	}
+	if len(o.Tools) > 0 {
+		parts = append(parts, toolList(o.Tools, o.RegistryVersion), loop)
+	}
+	var out []string
+	for _, part := range parts {
+		if part = strings.TrimSpace(strings.ReplaceAll(part, "\r\n", "\n")); part != "" {
+			out = append(out, part)
+		}
+	}
+	return strings.Join(out, "\n\n") + "\n"
+}
+
+// toolList names the tools in the order of their ids, so that two runs with one
+// registry give one text.
+func toolList(tools []ToolSummary, version string) string {
+	var b strings.Builder
+	b.WriteString("Your tools")
+	if version != "" {
+		fmt.Fprintf(&b, " (registry %s)", version)
+	}
+	b.WriteString(":\n")
+	sorted := slices.SortedFunc(slices.Values(tools), func(a, b ToolSummary) int { return strings.Compare(a.ID, b.ID) })
+	for _, t := range sorted {
+		// A summary is one line; a line break in one would look like another rule.
+		fmt.Fprintf(&b, "\n- **%s** (%s): %s", t.ID, t.Category, strings.Join(strings.Fields(t.Summary), " "))
+	}
+	return b.String()
+}

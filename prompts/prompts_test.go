@@ -1,0 +1,69 @@
+package prompts
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func tools() []ToolSummary {
+	return []ToolSummary{
+		{ID: "kb_search", Category: "retrieval", Summary: "Searches the knowledge base\nand returns evidence."},
+		{ID: "end_voice_session", Category: "utility", Summary: "Ends the call after a farewell."},
+	}
+}
+
+func TestCompose(t *testing.T) {
+	tests := map[string]Options{
+		"voice":       {},
+		"voice-tools": {Tools: tools(), RegistryVersion: "1.0.0a1b2c3d", Instructions: "You work for a bicycle shop."},
+		"text":        {Mode: Text},
+		"text-tools":  {Mode: Text, Tools: tools(), RegistryVersion: "1.0.0a1b2c3d"},
+		"own-files":   {Core: "\r\nOwn core.\r\n\r\nStill core.\r\n\r\n", Behavior: "Own behavior.\n", Instructions: "  Who I am.  "},
+	}
+	for name, o := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Compose(o)
+			path := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatalf("%v (go test ./prompts -update writes it)", err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestComposeIsPure(t *testing.T) {
+	given := tools()
+	first := Compose(Options{Tools: given})
+	if diff := cmp.Diff(tools(), given); diff != "" {
+		t.Errorf("the tools given were changed: %s", diff)
+	}
+	slices.Reverse(given)
+	if second := Compose(Options{Tools: given}); first != second {
+		t.Error("the order of the tools makes a difference")
+	}
+}
+
+func TestWithoutToolsNothingIsSaidOfThem(t *testing.T) {
+	for _, mode := range []Mode{Voice, Text} {
+		if text := Compose(Options{Mode: mode, RegistryVersion: "1.0.0"}); strings.Contains(text, "Your tools") || strings.Contains(text, "retrieval") {
+			t.Errorf("%s: a model without tools is told how to use them", mode)
+		}
+	}
+}
