@@ -21,10 +21,11 @@ type OpenItem struct {
 	Turn int
 }
 
-// EndItem says that an item's audio is complete.
+// EndItem says that an item's audio is complete: AudioMS in all.
 type EndItem struct {
-	Item string
-	Turn int
+	Item    string
+	Turn    int
+	AudioMS int64
 }
 
 // FlushItem drops what is queued of an item and all of it that may still come.

@@ -130,7 +130,7 @@ func (m *machine) audioBegan(in AudioBegan) {
 func (m *machine) audioEnded(in AudioEnded) {
 	if it := m.item(in.Item); it != nil {
 		it.ended, it.audioMS = true, in.AudioMS
-		m.do(EndItem{Item: it.id, Turn: it.turn})
+		m.do(EndItem{Item: it.id, Turn: it.turn, AudioMS: it.audioMS})
 	}
 }
 
@@ -180,10 +180,19 @@ func (m *machine) transcript(ev transport.Transcript) {
 	turn := m.lastTurn
 	if ev.Role == transport.RoleUser {
 		m.lastActive = m.at
-		turn = m.nextTurn()
+		turn = m.userTurn()
 	}
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
 	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
+}
+
+// userTurn is the turn of an utterance whose transcript comes before its item was
+// heard of: the open one unless the user has spoken again since.
+func (m *machine) userTurn() int {
+	if m.turn != nil && !m.speaking && !m.speechSince.After(m.turn.startedAt) {
+		return m.turn.number
+	}
+	return m.nextTurn()
 }
 
 // utteranceStart guesses when an utterance began whose transcript comes first.

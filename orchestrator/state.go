@@ -137,6 +137,9 @@ func (s State) Turn() int {
 	return s.turn.number
 }
 
+// Turns returns how many turns there have been.
+func (s State) Turns() int { return s.lastTurn }
+
 // Audible says whether the client may be playing something now.
 func (s State) Audible(now time.Time) bool {
 	return slices.ContainsFunc(s.items, func(it item) bool { return !it.over(now) })

@@ -152,3 +152,7 @@ func (c *Conn) Abort() {
 
 // CloseStatus returns the close code in err's tree, or -1 where there was none.
 func CloseStatus(err error) websocket.StatusCode { return websocket.CloseStatus(err) }
+
+// TooBig says whether err is the end of a connection whose other side sent a
+// message larger than MaxMessageBytes.
+func TooBig(err error) bool { return errors.Is(err, websocket.ErrMessageTooBig) }

@@ -1,0 +1,3 @@
+// Package gateway is the HTTP side of voicegw: routes, admission, health and the
+// page.
+package gateway

@@ -1,0 +1,163 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"voicegw/session"
+	"voicegw/session/wsclient"
+)
+
+// Options is what a Server needs. Sessions must be set.
+type Options struct {
+	// Sessions runs the voice sessions.
+	Sessions *session.Manager
+	// Page serves everything that is no endpoint; nil means 404.
+	Page http.Handler
+	// Origins are the foreign origins whose pages may connect, as host patterns.
+	Origins []string
+	// Version is told by /healthz.
+	Version string
+	// Logger gets one line for each refusal. Nil discards.
+	Logger *slog.Logger
+}
+
+// Server answers HTTP. It may be used by any number of goroutines.
+type Server struct {
+	// Fixed after New.
+	opts Options
+	mux  *http.ServeMux
+}
+
+// New returns a Server.
+func New(opts Options) *Server {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opts: opts, mux: http.NewServeMux()}
+	s.mux.HandleFunc("GET /v1/voice", s.voice)
+	s.mux.HandleFunc("GET /v1/providers", s.providers)
+	s.mux.HandleFunc("GET /healthz", s.health)
+	s.mux.HandleFunc("GET /readyz", s.ready)
+	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, http.StatusNotFound, "not_found", "There is no endpoint "+r.Method+" "+clip(r.URL.Path)+".")
+	})
+	if opts.Page != nil {
+		s.mux.Handle("/", opts.Page)
+	}
+	return s
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// voice upgrades a client to a session.
+func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
+	addr := remote(r)
+	admission, err := s.opts.Sessions.Admit(addr)
+	if err != nil {
+		s.refuse(w, addr, err)
+		return
+	}
+	conn, err := wsclient.Accept(w, r, wsclient.AcceptOptions{Origins: s.opts.Origins})
+	if err != nil {
+		admission.Release()
+		s.opts.Logger.Info("connection refused", "addr", addr.String(), "error", err)
+		return
+	}
+	limitSendBuffer(r.Context())
+	s.opts.Sessions.Start(admission, conn)
+}
+
+// refuse answers a request that was not admitted.
+func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
+	s.opts.Logger.Info("session refused", "addr", addr.String(), "reason", err.Error())
+	switch {
+	case errors.Is(err, session.ErrAddressLimit):
+		retryAfter(w, time.Second)
+		problem(w, http.StatusTooManyRequests, "limit", "Too many sessions from your address; end one, or try again in a moment.")
+	case errors.Is(err, session.ErrFull):
+		retryAfter(w, 5*time.Second)
+		problem(w, http.StatusServiceUnavailable, "full", "The gateway has as many sessions as it takes; try again in a moment.")
+	default:
+		retryAfter(w, 5*time.Second)
+		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; connect to another one.")
+	}
+}
+
+func retryAfter(w http.ResponseWriter, d time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(d.Seconds())))
+}
+
+// providers lists what a client may ask for.
+func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
+	type provider struct {
+		Name string `json:"name"`
+	}
+	var list []provider
+	for _, name := range s.opts.Sessions.Providers() {
+		list = append(list, provider{name})
+	}
+	answer(w, http.StatusOK, map[string]any{"default": list[0].Name, "providers": list})
+}
+
+// health says that the process is alive.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"status": "ok", "version": s.opts.Version, "sessions": s.opts.Sessions.Running()})
+}
+
+// ready says whether new sessions are taken.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if s.opts.Sessions.Draining() {
+		retryAfter(w, 5*time.Second)
+		answer(w, http.StatusServiceUnavailable, map[string]any{"status": "draining", "sessions": s.opts.Sessions.Running()})
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"status": "ready"})
+}
+
+// problem answers with an error in words.
+func problem(w http.ResponseWriter, status int, code, message string) {
+	answer(w, status, map[string]any{"error": map[string]any{"code": code, "message": message}})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	// The client may be gone, which is no concern of ours.
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// remote is the address that a request comes from.
+func remote(r *http.Request) netip.Addr {
+	ap, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr()
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "…"
+	}
+	return s
+}
+
+// connKey is the key under which ConnContext keeps a connection.
+type connKey struct{}
+
+// ConnContext is for http.Server.ConnContext: it lets the server reach the
+// connection under a request, to keep its send buffer small.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package gateway
+
+// setUnsentLimit has no equivalent here.
+func setUnsentLimit(uintptr, int) {}

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coder/websocket"
+
+	"voicegw/orchestrator"
+	"voicegw/session/wsclient"
+)
+
+// Cause is why a session ended. Causes travel as the context's cause and meet the
+// one table that turns them into a close code and into words.
+type Cause struct {
+	// Reason is the word for it on the wire and in the log.
+	Reason string
+	// Close is the WebSocket close code.
+	Close websocket.StatusCode
+	// Code is the code of the error message that precedes session.ended; empty
+	// where nothing went wrong.
+	Code string
+	// Message says to the user's side what happened and what to do.
+	Message string
+	// Field is what the message is about, if anything.
+	Field string
+}
+
+// Error returns the reason.
+func (c *Cause) Error() string { return c.Reason }
+
+// retryable says whether connecting again may help, which the close code says too.
+func (c *Cause) retryable() bool {
+	return c.Close == wsclient.CloseServerLeaving || c.Close == wsclient.CloseInternal ||
+		(c.Close >= 4000 && c.Close < 4500)
+}
+
+// The causes: the whole table. docs/protocol.md lists them, checked by a test.
+var (
+	causeHungUp = &Cause{Reason: "client_ended", Close: wsclient.CloseDone}
+	causeGone   = &Cause{Reason: "client_gone", Close: wsclient.CloseDone}
+	causeIdle   = &Cause{Reason: "idle", Close: wsclient.CloseIdle}
+	causeLength = &Cause{Reason: "length_limit", Close: wsclient.CloseLength}
+
+	causeShutdown = &Cause{Reason: "server_shutdown", Close: wsclient.CloseServerLeaving}
+
+	causeSlow = &Cause{Reason: "slow_client", Close: wsclient.CloseSlowClient}
+
+	causeTooBig = &Cause{Reason: "message_too_big", Close: wsclient.CloseTooBig,
+		Code: wsclient.CodeInvalidMessage, Message: "The message was larger than 64 KiB."}
+	causeFlood = &Cause{Reason: "flooding", Close: wsclient.CloseLimit,
+		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds; the session ends."}
+
+	causeStartTimeout = &Cause{Reason: "start_timeout", Close: wsclient.CloseStartTimeout,
+		Code: wsclient.CodeStartTimeout, Message: "No session.start came in time: it must be the first message."}
+
+	causeUnavailable = &Cause{Reason: "provider_unavailable", Close: wsclient.CloseProviderUnavailable,
+		Code: wsclient.CodeProviderUnavailable, Message: "The voice model cannot be reached at the moment; try again soon."}
+	causeRefused = &Cause{Reason: "provider_refused", Close: wsclient.CloseProviderUnavailable,
+		Code: wsclient.CodeProviderUnavailable, Message: "The voice model does not accept this gateway's request; its operator must look into it."}
+	causeLost = &Cause{Reason: "provider_lost", Close: wsclient.CloseProviderLost,
+		Code: wsclient.CodeProviderLost, Message: "The connection to the voice model was lost; start again."}
+	causeExpired = &Cause{Reason: "provider_expired", Close: wsclient.CloseProviderLost,
+		Code: wsclient.CodeProviderLost, Message: "The voice model's session reached its longest duration; start again."}
+	causeStalled = &Cause{Reason: "provider_stalled", Close: wsclient.CloseProviderLost,
+		Code: wsclient.CodeProviderLost, Message: "The voice model has stopped taking in messages; start again."}
+
+	causeInternal = &Cause{Reason: "internal", Close: wsclient.CloseInternal,
+		Code: wsclient.CodeInternal, Message: "Something went wrong in the gateway; start again."}
+)
+
+// causes lists the table for its test.
+func causes() []*Cause {
+	return []*Cause{
+		causeHungUp, causeGone, causeIdle, causeLength, causeShutdown, causeSlow, causeTooBig, causeFlood,
+		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
+	}
+}
+
+// refusal is a cause for a session that did not begin.
+func refusal(close websocket.StatusCode, code, format string, args ...any) *Cause {
+	return &Cause{Reason: code, Close: close, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// causeOf returns the Cause in err's tree, or causeInternal.
+func causeOf(err error) *Cause {
+	var c *Cause
+	if errors.As(err, &c) {
+		return c
+	}
+	return causeInternal
+}
+
+// endCause maps the orchestrator's reasons to causes.
+func endCause(r orchestrator.EndReason) *Cause {
+	switch r {
+	case orchestrator.EndHungUp:
+		return causeHungUp
+	case orchestrator.EndIdle:
+		return causeIdle
+	case orchestrator.EndLength:
+		return causeLength
+	default:
+		return causeInternal
+	}
+}

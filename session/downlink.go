@@ -1,0 +1,199 @@
+package session
+
+import (
+	"sync"
+
+	"voicegw/session/wsclient"
+)
+
+// downlink is the queue towards the client: messages and audio in one order.
+// Audio enters it only for the item that is open, so that nothing of a flushed
+// item can follow its flush. Audio is never dropped frame by frame: a client that
+// falls too far behind is disconnected (policy disconnectSlow).
+type downlink struct {
+	// Fixed after newDownlink.
+	maxAudio int           // bytes of audio
+	ready    chan struct{} // to writeClient: there is something; capacity 1, never closed
+
+	mu       sync.Mutex // guards the following fields
+	entries  []downEntry
+	head     int // entries before it are gone
+	audio    int // bytes of audio in entries
+	seq      int64
+	open     string // the item whose audio is let through
+	isFirst  bool   // its next frame is its first
+	sent     int64  // bytes of the open item that were queued
+	flushed  int64  // bytes dropped by flushes, or of items that were not open
+	finished bool
+}
+
+// downEntry is a message or a frame.
+type downEntry struct {
+	text  []byte
+	frame *frame
+	item  string
+	first bool // the first frame of its item
+}
+
+// maxMessages is how many messages may wait for a client.
+const maxMessages = 4096
+
+// keepEntries is how much room an empty queue keeps.
+const keepEntries = 256
+
+func newDownlink(maxAudio int) *downlink {
+	return &downlink{maxAudio: maxAudio, ready: make(chan struct{}, 1)}
+}
+
+// pushMessage queues a message with the next seq. It reports false when the
+// client is too far behind.
+func (d *downlink) pushMessage(m wsclient.ServerMessage) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.push(m)
+}
+
+// push is pushMessage with mu held.
+func (d *downlink) push(m wsclient.ServerMessage) (bool, error) {
+	if d.finished {
+		return true, nil
+	}
+	text, err := wsclient.EncodeServer(d.seq+1, m)
+	if err != nil {
+		return true, err
+	}
+	d.seq++
+	d.entries = append(d.entries, downEntry{text: text})
+	d.signal()
+	return len(d.entries)-d.head <= maxMessages+d.maxAudio/64, nil
+}
+
+// openItem lets the audio of an item through and announces it.
+func (d *downlink) openItem(m *wsclient.AudioStart) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open, d.isFirst, d.sent = m.ItemID, true, 0
+	return d.push(m)
+}
+
+// pushAudio queues a copy of pcm if its item is open. It reports false when the
+// client is too far behind.
+func (d *downlink) pushAudio(item string, pcm []byte) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.finished || item != d.open {
+		d.flushed += int64(len(pcm))
+		return true
+	}
+	d.entries = append(d.entries, downEntry{frame: newFrame(pcm), item: d.open, first: d.isFirst})
+	d.isFirst = false
+	d.audio += len(pcm)
+	d.sent += int64(len(pcm))
+	d.signal()
+	return d.audio <= d.maxAudio
+}
+
+// endItem says that an item is complete.
+func (d *downlink) endItem(m *wsclient.AudioEnd) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == m.ItemID {
+		d.open = ""
+	}
+	return d.push(m)
+}
+
+// flushItem drops what is queued of an item, shuts it, and tells the client.
+func (d *downlink) flushItem(m *wsclient.AudioFlush) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == m.ItemID {
+		d.open = ""
+	}
+	kept := d.entries[:d.head]
+	for _, e := range d.entries[d.head:] {
+		if e.frame != nil && e.item == m.ItemID {
+			d.audio -= len(e.frame.pcm)
+			d.flushed += int64(len(e.frame.pcm))
+			e.frame.free()
+			continue
+		}
+		kept = append(kept, e)
+	}
+	clear(d.entries[len(kept):])
+	d.entries = kept
+	return d.push(m)
+}
+
+// finish drops all queued audio, queues the last messages and lets the writer end
+// after them. Nothing can be queued afterwards.
+func (d *downlink) finish(last ...wsclient.ServerMessage) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := d.entries[:d.head]
+	for _, e := range d.entries[d.head:] {
+		if e.frame == nil {
+			kept = append(kept, e)
+			continue
+		}
+		e.frame.free()
+	}
+	clear(d.entries[len(kept):])
+	d.entries, d.audio = kept, 0
+	for _, m := range last {
+		if _, err := d.push(m); err != nil {
+			return err
+		}
+	}
+	d.finished = true
+	d.signal()
+	return nil
+}
+
+// pop returns the oldest entry. done says that nothing more will come.
+func (d *downlink) pop() (e downEntry, ok, done bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.head == len(d.entries) {
+		d.entries, d.head = d.entries[:0], 0
+		if cap(d.entries) > keepEntries {
+			d.entries = nil // a backlog is over: give its memory back
+		}
+		return downEntry{}, false, d.finished
+	}
+	e = d.entries[d.head]
+	d.entries[d.head] = downEntry{}
+	d.head++
+	if e.frame != nil {
+		d.audio -= len(e.frame.pcm)
+	}
+	if d.head > 64 && d.head*2 > len(d.entries) {
+		n := copy(d.entries, d.entries[d.head:])
+		clear(d.entries[n:])
+		d.entries, d.head = d.entries[:n], 0
+	}
+	return e, true, false
+}
+
+// itemBytes returns how much audio of an item has been queued, if it is open.
+func (d *downlink) itemBytes(item string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if item != d.open {
+		return 0
+	}
+	return d.sent
+}
+
+func (d *downlink) flushedBytes() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.flushed
+}
+
+func (d *downlink) signal() {
+	select {
+	case d.ready <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,21 @@
+package session
+
+import "sync"
+
+// frame is a pooled buffer of audio in a queue.
+type frame struct{ pcm []byte }
+
+// frameCap holds 100 ms at 48 kHz, the longest that the downlink cuts; longer
+// frames of a client make their buffer grow.
+const frameCap = 9600
+
+var frames = sync.Pool{New: func() any { return &frame{pcm: make([]byte, 0, frameCap)} }}
+
+// newFrame returns a pooled frame with a copy of pcm.
+func newFrame(pcm []byte) *frame {
+	f := frames.Get().(*frame)
+	f.pcm = append(f.pcm[:0], pcm...)
+	return f
+}
+
+func (f *frame) free() { frames.Put(f) }

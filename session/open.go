@@ -1,0 +1,156 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+)
+
+// startMessage is the client's session.start.
+type startMessage = wsclient.Start
+
+// open reads session.start and connects to the model that it asks for. Either the
+// cause is nil, or nothing is open.
+func (m *Manager) open(c Client, logger *slog.Logger) (*startMessage, transport.Conn, *Cause) {
+	start, cause := m.readStart(c)
+	if cause != nil {
+		return nil, nil, cause
+	}
+	name := start.Provider
+	if name == "" {
+		name = m.opts.Provider
+	}
+	model, cause := m.connect(m.opts.Transports[name], m.setup(start, name), logger)
+	return start, model, cause
+}
+
+// readStart waits for session.start and checks what it asks for.
+func (m *Manager) readStart(c Client) (*startMessage, *Cause) {
+	ctx, cancel := context.WithTimeout(m.ctx(), m.opts.Limits.StartTimeout)
+	defer cancel()
+	// Closing is what ends a read.
+	closed := make(chan struct{}) // by the function below, when it has closed c
+	stop := context.AfterFunc(ctx, func() {
+		defer close(closed)
+		turnAway(c, startCause(ctx))
+	})
+	f, err := c.Read()
+	if !stop() {
+		<-closed
+		return nil, startCause(ctx)
+	}
+	if err != nil {
+		return nil, gone(err)
+	}
+	if f.Audio {
+		return nil, refusal(wsclient.CloseBadProtocol, wsclient.CodeNotStarted, "Audio came before session.start; the first frame must be session.start.")
+	}
+	msg, err := wsclient.ParseClient(f.Data)
+	var bad *wsclient.MessageError
+	if errors.As(err, &bad) {
+		cause := refusal(wsclient.CloseBadProtocol, bad.Code, "%s", bad.Message)
+		cause.Field = bad.Field
+		return nil, cause
+	}
+	start, ok := msg.(*startMessage)
+	if !ok {
+		return nil, refusal(wsclient.CloseBadProtocol, wsclient.CodeNotStarted, "The first message must be session.start.")
+	}
+	return start, m.checkStart(start)
+}
+
+// startCause says why waiting for session.start ended.
+func startCause(ctx context.Context) *Cause {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return causeStartTimeout
+	}
+	return causeOf(context.Cause(ctx))
+}
+
+// checkStart refuses what this gateway has not.
+func (m *Manager) checkStart(start *startMessage) *Cause {
+	switch {
+	case start.Resume != nil:
+		return refusal(wsclient.CloseBadProtocol, wsclient.CodeNotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
+	case start.Ticket != "":
+		return refusal(wsclient.CloseBadProtocol, wsclient.CodeNotAvailable, "This gateway takes no tickets yet; start without the field ticket.")
+	case start.Agent != "" && start.Agent != m.opts.Agent.Name:
+		return refusal(wsclient.CloseUnknownTarget, wsclient.CodeUnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
+	}
+	if _, ok := m.opts.Transports[start.Provider]; start.Provider != "" && !ok {
+		return refusal(wsclient.CloseUnknownTarget, wsclient.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
+			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.opts.Transports)), ", "))
+	}
+	return nil
+}
+
+func (m *Manager) setup(start *startMessage, provider string) transport.Setup {
+	voice := start.Voice
+	if voice == "" {
+		voice = m.opts.Agent.Voices[provider]
+	}
+	return transport.Setup{
+		Voice:          voice,
+		Language:       m.opts.Agent.Language,
+		Instructions:   m.opts.Agent.Instructions,
+		ManualActivity: start.TurnDetection == wsclient.TurnDetectionClient,
+		SilenceMS:      m.opts.SilenceMS,
+		PrefixMS:       m.opts.PrefixMS,
+	}
+}
+
+// connectTries is how often a provider is tried for what may pass by itself.
+const connectTries = 3
+
+// connect opens the model's connection, trying again where that may help.
+func (m *Manager) connect(tr transport.Transport, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
+	ctx, cancel := context.WithTimeout(m.ctx(), m.opts.Limits.ConnectTimeout)
+	defer cancel()
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval = 250 * time.Millisecond
+	conn, err := backoff.Retry(ctx, func() (transport.Conn, error) {
+		conn, err := tr.Connect(ctx, setup)
+		if err != nil && !transport.KindOf(err).Retryable() {
+			return nil, backoff.Permanent(err)
+		}
+		return conn, err
+	}, backoff.WithBackOff(wait), backoff.WithMaxTries(connectTries), backoff.WithNotify(func(err error, _ time.Duration) {
+		logger.Info("connecting to the model failed, trying again", "provider", tr.Name(), "kind", transport.KindOf(err).String(), "error", err)
+	}))
+	if err == nil {
+		return conn, nil
+	}
+	if m.ctx().Err() != nil {
+		return nil, causeOf(context.Cause(m.ctx()))
+	}
+	logger.Warn("connecting to the model failed", "provider", tr.Name(), "kind", transport.KindOf(err).String(), "error", err)
+	if k := transport.KindOf(err); k != 0 && !k.Retryable() {
+		return nil, causeRefused
+	}
+	return nil, causeUnavailable
+}
+
+// turnAway tells a client why there is no session, and closes its connection.
+func turnAway(c Client, cause *Cause) {
+	abort := time.AfterFunc(goodbyeTimeout, c.Abort)
+	defer abort.Stop()
+	if cause.Code != "" {
+		msg := &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field}
+		if text, err := wsclient.EncodeServer(1, msg); err == nil {
+			// A client that does not take it learns as much from the close code.
+			_ = c.WriteText(text)
+		}
+	}
+	// It may be gone already, which is no concern of ours.
+	_ = c.Close(cause.Close, cause.Reason)
+	c.Abort()
+}

@@ -1,0 +1,105 @@
+package session
+
+import (
+	"log/slog"
+	"time"
+
+	"voicegw/orchestrator"
+	"voicegw/transport"
+)
+
+// Options is what a Manager needs. Transports and Provider must be set; the zero
+// value of everything else is useful.
+type Options struct {
+	// Transports are the providers that a client may ask for, by name.
+	Transports map[string]transport.Transport
+	// Provider is the one for clients that do not ask.
+	Provider string
+	// Agent is how the model is to behave.
+	Agent Agent
+	// Policy holds the limits and patience of a session.
+	Policy orchestrator.Policy
+	// Limits bound what clients may do.
+	Limits Limits
+	// SilenceMS and PrefixMS tune speech detection, in ms; zero leaves the default
+	// of the provider, or of the gateway's own detector.
+	SilenceMS, PrefixMS int
+	// Logger gets one line for each event of a session's life. Nil discards.
+	Logger *slog.Logger
+}
+
+// Agent is the character that the model plays.
+type Agent struct {
+	// Name is what clients ask for in session.start; empty means "default".
+	Name string
+	// Instructions is the model's system text.
+	Instructions string
+	// Greeting tells the model how to open a session; empty: the user speaks first.
+	Greeting string
+	// Voices is the voice for each provider's name; absent means the provider's own.
+	Voices map[string]string
+	// Language is a BCP 47 tag; empty lets the model decide.
+	Language string
+}
+
+// Limits bound what clients may do. A zero field means its default.
+type Limits struct {
+	// Sessions is how many may run at once. Default 1000.
+	Sessions int
+	// PerAddress is how many of them may come from one address. Default 100.
+	PerAddress int
+	// NewPerSecond is how many may begin within a second from one address.
+	// Default 20.
+	NewPerSecond int
+	// CountLoopback applies PerAddress and NewPerSecond to this machine's own
+	// addresses too, which are exempt otherwise.
+	CountLoopback bool
+	// AudioAhead is how far a client's audio may run ahead of real time.
+	// Default 5 s.
+	AudioAhead time.Duration
+	// StartTimeout is how long a client may take to send session.start.
+	// Default 10 s.
+	StartTimeout time.Duration
+	// ConnectTimeout bounds all tries to reach the provider. Default 10 s.
+	ConnectTimeout time.Duration
+	// SlowClient is how long one write to a client may make no progress.
+	// Default 5 s.
+	SlowClient time.Duration
+	// Backlog is how much audio may wait for a slow client. Default 120 s.
+	Backlog time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, f := range []struct {
+		field *int
+		value int
+	}{{&l.Sessions, 1000}, {&l.PerAddress, 100}, {&l.NewPerSecond, 20}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	for _, f := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&l.AudioAhead, 5 * time.Second}, {&l.StartTimeout, 10 * time.Second},
+		{&l.ConnectTimeout, 10 * time.Second}, {&l.SlowClient, 5 * time.Second},
+		{&l.Backlog, 120 * time.Second},
+	} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	return l
+}
+
+func (o Options) withDefaults() Options {
+	o.Limits = o.Limits.withDefaults()
+	if o.Agent.Name == "" {
+		o.Agent.Name = "default"
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

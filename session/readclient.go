@@ -1,0 +1,186 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/orchestrator"
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+)
+
+// readClient is the pump from the client to the uplink.
+func (s *session) readClient() {
+	for {
+		f, err := s.client.Read()
+		if err != nil {
+			s.end(gone(err))
+			return
+		}
+		if f.Audio {
+			s.clientAudio(f.Data)
+			continue
+		}
+		if !s.control.Allow() {
+			s.complain(wsclient.CodeLimit, "", "Too many messages: at most %d a second are taken; this one was dropped.", controlRate)
+			continue
+		}
+		m, err := wsclient.ParseClient(f.Data)
+		var bad *wsclient.MessageError
+		if errors.As(err, &bad) {
+			s.complain(bad.Code, bad.Field, "%s", bad.Message)
+			continue
+		}
+		s.clientMessage(m)
+	}
+}
+
+// gone maps the end of the client's connection to a cause.
+func gone(err error) *Cause {
+	switch wsclient.CloseStatus(err) {
+	case wsclient.CloseDone, wsclient.CloseServerLeaving:
+		return causeHungUp
+	}
+	if wsclient.TooBig(err) {
+		return causeTooBig
+	}
+	return causeGone
+}
+
+// complain tells the client what it did wrong; too many complaints end the
+// session.
+func (s *session) complain(code, ref, format string, args ...any) {
+	s.tell(&wsclient.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
+	now := time.Now()
+	s.errorsAt = append(s.errorsAt, now)
+	for now.Sub(s.errorsAt[0]) > floodWindow {
+		s.errorsAt = s.errorsAt[1:]
+	}
+	if len(s.errorsAt) > floodErrors {
+		s.end(causeFlood)
+	}
+}
+
+// More than floodErrors errors within floodWindow are flooding.
+const (
+	floodErrors = 20
+	floodWindow = 10 * time.Second
+)
+
+// clientAudio takes one frame of the user's speech.
+func (s *session) clientAudio(pcm []byte) {
+	rate := s.start.InputRate
+	switch n := len(pcm); {
+	case n == 0:
+		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is empty.")
+		return
+	case n%audio.BytesPerSample != 0:
+		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
+		return
+	case audio.MS(rate, n) > wsclient.MaxFrameMS:
+		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), wsclient.MaxFrameMS)
+		return
+	}
+	if ahead := s.clock.add(len(pcm), time.Now()); ahead > s.opts.Limits.AudioAhead {
+		s.clock.take(len(pcm))
+		s.complain(wsclient.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. The frame was dropped.",
+			ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds())
+		return
+	}
+	if s.resampleIn != nil {
+		s.upBuf = s.resampleIn.Process(s.upBuf[:0], pcm)
+		pcm = s.upBuf
+	}
+	if len(pcm) == 0 {
+		return
+	}
+	s.up.pushAudio(pcm)
+	if s.ear != nil {
+		s.listen(pcm)
+	}
+}
+
+// listen hears where the user speaks, for a model that does not tell.
+func (s *session) listen(pcm []byte) {
+	for _, a := range s.ear.Process(pcm) {
+		now := time.Now()
+		if a.Started {
+			s.speechFrom = a.EdgeMS
+			s.dispatch(orchestrator.UserSpeechStarted{AudioMS: a.ReportMS, At: s.clock.when(a.EdgeMS, now)})
+			continue
+		}
+		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: a.ReportMS, EndAt: s.clock.when(a.EdgeMS, now), SpeechMS: a.EdgeMS - s.speechFrom})
+	}
+}
+
+// clientMessage takes one message.
+func (s *session) clientMessage(m wsclient.ClientMessage) {
+	switch m := m.(type) {
+	case *wsclient.InputText:
+		s.dispatch(orchestrator.UserText{ID: m.ID, Text: m.Text})
+	case *wsclient.InputActivity:
+		if !s.manual() {
+			s.complain(wsclient.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
+			return
+		}
+		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.clock.ms()})
+	case *wsclient.Interrupt:
+		s.dispatch(orchestrator.UserInterrupt{})
+	case *wsclient.Playback:
+		s.dispatch(orchestrator.Played{Item: m.ItemID, MS: m.PlayedMS, Done: m.Done})
+	case *wsclient.End:
+		s.dispatch(orchestrator.HungUp{})
+	case *wsclient.Ping:
+		s.tell(&wsclient.Pong{T: m.T})
+	case *wsclient.Start:
+		s.complain(wsclient.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
+	case *wsclient.ConfirmationResolve:
+		s.complain(wsclient.CodeNotAvailable, "", "This gateway asks for no confirmations yet, so there is none to resolve.")
+	}
+}
+
+// writeModel is the pump from the uplink to the model.
+func (s *session) writeModel() {
+	var batch []upEntry
+	var in transport.AudioIn
+	for {
+		var open bool
+		if batch, open = s.up.take(batch); !open {
+			return
+		}
+		for i, e := range batch {
+			var cmd = e.cmd
+			if e.frame != nil {
+				in.PCM = e.frame.pcm
+				cmd = &in
+			}
+			err := s.model.Send(noDeadline, cmd)
+			if e.frame != nil {
+				e.frame.free()
+			}
+			batch[i] = upEntry{}
+			if err != nil {
+				s.modelLost("send", err)
+				return
+			}
+		}
+		if len(batch) == 0 {
+			select {
+			case <-s.up.ready:
+			case <-s.done:
+				return
+			}
+		}
+	}
+}
+
+// modelLost ends the session because the model's connection is gone.
+func (s *session) modelLost(op string, err error) {
+	if s.isOver() {
+		return
+	}
+	s.logger.Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
+	s.end(lost(err))
+}

@@ -1,0 +1,122 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/orchestrator"
+	"voicegw/transport"
+)
+
+// noDeadline is the context of the audio path: one that can be cancelled would
+// cost a dozen allocations for each frame. Close ends what waits on it.
+var noDeadline = context.Background()
+
+// readModel is the pump from the model to the downlink.
+func (s *session) readModel() {
+	for {
+		ev, err := s.model.Recv(noDeadline)
+		if err != nil {
+			s.modelLost("recv", err)
+			return
+		}
+		switch ev := ev.(type) {
+		case *transport.AudioOut:
+			s.modelAudio(ev)
+		case transport.AudioDone:
+			s.modelAudioDone(ev.Item)
+		case transport.SpeechStarted:
+			s.dispatch(orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: ev.AudioMS, At: s.clock.when(ev.AudioMS, time.Now())})
+		case transport.SpeechStopped:
+			s.dispatch(orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: ev.AudioMS, EndAt: s.clock.when(ev.EndMS, time.Now())})
+		default:
+			if p, ok := ev.(transport.Problem); ok {
+				s.logger.Info("the model reported a problem", "kind", p.Err.Kind.String(), "code", p.Err.Code)
+			}
+			s.dispatch(orchestrator.FromModel{Event: ev})
+		}
+	}
+}
+
+// modelAudio takes one piece of the model's speech.
+func (s *session) modelAudio(ev *transport.AudioOut) {
+	if ev.Item != s.lastItem {
+		s.lastItem = ev.Item
+		if s.resampleOut != nil {
+			s.resampleOut.Reset()
+		}
+		s.dispatch(orchestrator.AudioBegan{Item: ev.Item})
+	}
+	pcm := ev.PCM
+	if s.resampleOut != nil {
+		s.downBuf = s.resampleOut.Process(s.downBuf[:0], pcm)
+		pcm = s.downBuf
+	}
+	s.queueAudio(ev.Item, pcm)
+}
+
+// modelAudioDone takes the end of an item.
+func (s *session) modelAudioDone(item string) {
+	if item == s.lastItem && s.resampleOut != nil {
+		s.downBuf = s.resampleOut.Flush(s.downBuf[:0])
+		s.queueAudio(item, s.downBuf)
+	}
+	ms := audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
+	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
+}
+
+// queueAudio cuts audio into frames of 50 to 100 ms, or one shorter, and queues
+// them.
+func (s *session) queueAudio(item string, pcm []byte) {
+	longest := audio.Bytes(s.start.OutputRate, maxDownFrame)
+	for len(pcm) > 0 {
+		n := len(pcm)
+		if n > longest {
+			parts := (n + longest - 1) / longest
+			n = (n/parts + 1) / audio.BytesPerSample * audio.BytesPerSample
+		}
+		if !s.down.pushAudio(item, pcm[:n]) {
+			s.end(causeSlow)
+			return
+		}
+		pcm = pcm[n:]
+	}
+}
+
+// maxDownFrame is the longest frame sent to a client: short enough for a flush to
+// bite, long enough to keep frames few.
+const maxDownFrame = 100 * time.Millisecond
+
+// writeClient is the pump from the downlink to the client. It ends when the
+// downlink is finished or the client is gone.
+func (s *session) writeClient() {
+	for {
+		e, ok, done := s.down.pop()
+		if done {
+			return
+		}
+		if !ok {
+			<-s.down.ready // finish signals, so that this ends
+			continue
+		}
+		if err := s.writeEntry(e); err != nil {
+			s.end(gone(err))
+			return
+		}
+	}
+}
+
+func (s *session) writeEntry(e downEntry) error {
+	s.writing.Store(time.Now().UnixNano())
+	defer s.writing.Store(0)
+	if e.frame == nil {
+		return s.client.WriteText(e.text)
+	}
+	err := s.client.WriteAudio(e.frame.pcm)
+	e.frame.free()
+	if err == nil && e.first {
+		s.dispatch(orchestrator.AudioSent{Item: e.item})
+	}
+	return err
+}
