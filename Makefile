@@ -1,0 +1,41 @@
+# Everything a person or a machine does here. What is longer than a line is a
+# script in scripts/.
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint fmt unit fuzz bench web test-clients clean
+
+help: ## Tell what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## Build and serve on http://127.0.0.1:8080 (ARGS="--provider openai")
+	./bin/voicegw serve $(ARGS)
+
+build: ## Build bin/voicegw
+	./scripts/build
+
+test: ## All that CI runs: lint, tests with the race detector, short fuzzing, client tests
+	./scripts/test
+
+lint: ## Formatting and the pinned linters
+	./scripts/lint
+
+fmt: ## Format the Go code
+	gofmt -w $$(./scripts/gofiles)
+
+unit: ## The Go tests alone, with the race detector
+	./scripts/unit
+
+fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
+	./scripts/fuzz $${FUZZTIME:-60s}
+
+bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
+	./scripts/bench
+
+web: ## Build the page from its TypeScript into what is embedded
+	./scripts/build-web
+
+test-clients: ## The providers' official npm clients against the simulator
+	./scripts/test-clients.sh
+
+clean: ## Remove what was built
+	rm -rf bin dist
