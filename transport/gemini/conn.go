@@ -1,0 +1,346 @@
+package gemini
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/transport"
+)
+
+const (
+	// readLimit bounds one message, in bytes.
+	readLimit = 16 << 20
+	// frameRoom is what a message usually takes: 200 ms of speech in base64.
+	frameRoom = 16 << 10
+	// maxPooled bounds the buffers that are kept for reuse, in bytes.
+	maxPooled = 64 << 10
+
+	// maxBeforeSetup bounds how many messages may come before setupComplete.
+	maxBeforeSetup = 64
+
+	// inputRate is what AudioIn must have, in Hz; bytesPerMS what a ms of it takes.
+	inputRate  = 16000
+	bytesPerMS = inputRate * 2 / 1000
+
+	// turnPatience is how long a turn may be stalling before its response is ended.
+	turnPatience = 3 * time.Second
+)
+
+// errorText is an error from the provider or about what it sent.
+type errorText string
+
+func (e errorText) Error() string { return string(e) }
+
+// frame is one message and the audio in it.
+type frame struct{ raw, pcm []byte }
+
+// conn is one open conversation. See [transport.Conn] for who may call what.
+type conn struct {
+	// Fixed after Connect.
+	t      *Transport
+	ws     *websocket.Conn
+	row    row
+	info   transport.Info
+	manual bool
+	secret string
+
+	closed atomic.Bool // by Close
+	away   atomic.Bool // a goAway has come
+	ready  atomic.Bool // setupComplete has come
+	// final is what Recv ended with: it knows more than a Send that then fails.
+	final atomic.Pointer[transport.Error]
+
+	sent      atomic.Int64 // bytes of audio
+	unknown   atomic.Int64
+	malformed atomic.Int64
+	slow      atomic.Int64
+
+	calls callBook
+
+	// Owned by Send.
+	buf []byte
+
+	// Owned by Recv.
+	dialog    dialog
+	out       transport.AudioOut
+	held      *frame // what the events not yet delivered, and the last one, point into
+	err       *transport.Error
+	oddFormat bool
+	told      map[string]bool // unknown keys that the log has
+	// patience fires when a stalling turn is to be ended. While it runs, a goroutine
+	// reads instead of Recv: reads of a WebSocket cannot be given up and taken up.
+	patience *time.Timer
+	stalling stall
+	reading  bool
+	// reads hands over what that goroutine read, to Recv. It has room for the one that
+	// may be under way, so that the goroutine never waits. Never closed.
+	reads chan readResult
+
+	mu      sync.Mutex     // guards starting a reader against Close
+	readers sync.WaitGroup // the goroutine, if there is one
+}
+
+type readResult struct {
+	frame *frame
+	err   error
+}
+
+// Connect implements [transport.Transport].
+func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	model := t.opts.modelOr(setup.Model)
+	r := rowFor(model, t.opts.Vertex)
+	first, err := t.setupFrame(model, &r, setup)
+	if err != nil {
+		return nil, fail("", "setup", transport.KindInvalid, "", err)
+	}
+	key := t.opts.APIKey
+	if t.opts.Token != nil {
+		if key, err = t.opts.Token(ctx); err != nil {
+			return nil, fail(key, "dial", transport.KindAuth, "token", fmt.Errorf("Options.Token: %w", err))
+		}
+	}
+	ws, resp, err := websocket.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)})
+	if err != nil {
+		return nil, dialError(ctx, key, resp, err)
+	}
+	ws.SetReadLimit(readLimit)
+	c := t.newConn(ws, r, key, model, setup)
+	if err := c.open(ctx, first); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (t *Transport) newConn(ws *websocket.Conn, r row, key, model string, setup transport.Setup) *conn {
+	c := &conn{
+		t: t, ws: ws, row: r, manual: setup.ManualActivity, secret: key,
+		info: transport.Info{
+			Provider: providerName, Model: model,
+			InputRate: inputRate, OutputRate: outputRate, Capabilities: r.caps,
+		},
+		told:  map[string]bool{},
+		reads: make(chan readResult, 1),
+	}
+	c.dialog = dialog{
+		calls: &c.calls, async: asyncTools(&r, setup.Tools), pairs: pairing{},
+		meter: meter{running: r.caps.UsageCumulative},
+	}
+	return c
+}
+
+// open sends the setup and waits until the provider has taken it. Events that come
+// before are kept for Recv.
+func (c *conn) open(ctx context.Context, first []byte) error {
+	if err := c.ws.Write(ctx, websocket.MessageText, first); err != nil {
+		return c.readError(ctx, "setup", err)
+	}
+	for range maxBeforeSetup {
+		f, err := c.read(ctx)
+		if err != nil {
+			return c.readError(ctx, "setup", fmt.Errorf("%w: %w", errSetupEnded, err))
+		}
+		// The buffer is not given back: events that wait for Recv may point into it.
+		if failed := c.decode(f); failed != nil {
+			failed.Op = "setup"
+			return failed
+		}
+		if c.ready.Load() {
+			return nil
+		}
+	}
+	return c.fail("setup", transport.KindRetry, "no_setup_complete", errSetupLate)
+}
+
+// Info implements [transport.Conn].
+func (c *conn) Info() transport.Info { return c.info }
+
+// Stats implements [transport.Conn].
+func (c *conn) Stats() transport.Stats {
+	return transport.Stats{
+		UnknownEvents: c.unknown.Load(), MalformedEvents: c.malformed.Load(), SlowPath: c.slow.Load(),
+	}
+}
+
+// Recv implements [transport.Conn].
+func (c *conn) Recv(ctx context.Context) (transport.Event, error) {
+	for {
+		if ev := c.dialog.next(); ev != nil {
+			return ev, nil
+		}
+		c.release()
+		if c.err != nil {
+			return nil, c.err
+		}
+		f, err := c.nextFrame(ctx)
+		switch {
+		case err != nil:
+			c.err = c.readError(ctx, "recv", err)
+		case f == nil:
+			c.dialog.giveUp()
+		default:
+			c.held = f
+			c.err = c.decode(f)
+		}
+		if c.err != nil {
+			c.final.Store(c.err)
+		}
+		c.watch(f != nil)
+	}
+}
+
+// release gives the buffers back. Only what is larger than usual is left to the
+// garbage collector.
+func (c *conn) release() {
+	if c.held == nil {
+		return
+	}
+	if cap(c.held.raw) <= maxPooled && cap(c.held.pcm) <= maxPooled {
+		c.t.frames.Put(c.held)
+	}
+	c.held = nil
+}
+
+// watch starts, restarts or stops the patience with a stalling turn. After an
+// interruption it is not prolonged by what else the provider has to say, which may
+// be what the user goes on saying.
+func (c *conn) watch(heard bool) {
+	was := c.stalling
+	c.stalling = c.dialog.stalling()
+	switch {
+	case c.stalling == stallNone:
+		if was != stallNone {
+			c.patience.Stop()
+		}
+	case c.patience == nil:
+		c.patience = time.NewTimer(turnPatience)
+	case was != c.stalling || heard && c.stalling != stallInterrupted:
+		c.patience.Reset(turnPatience)
+	}
+}
+
+// nextFrame returns the next message, or nil if a turn was stalling for too long.
+func (c *conn) nextFrame(ctx context.Context) (*frame, error) {
+	if c.stalling == stallNone && !c.reading {
+		return c.read(ctx)
+	}
+	if !c.reading {
+		if err := c.startReader(); err != nil {
+			return nil, err
+		}
+	}
+	var patience <-chan time.Time
+	if c.stalling != stallNone {
+		patience = c.patience.C
+	}
+	select {
+	case r := <-c.reads:
+		c.reading = false
+		return r.frame, r.err
+	case <-patience:
+		return nil, nil
+	case <-ctx.Done():
+		_ = c.ws.CloseNow()
+		return nil, ctx.Err()
+	}
+}
+
+// startReader reads one message in a goroutine, which Close waits for.
+func (c *conn) startReader() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return net.ErrClosed
+	}
+	c.reading = true
+	c.readers.Go(func() {
+		f, err := c.read(context.Background())
+		c.reads <- readResult{f, err}
+	})
+	return nil
+}
+
+// read reads one message. It takes a buffer only once there is something to read:
+// an idle conversation holds none.
+func (c *conn) read(ctx context.Context) (*frame, error) {
+	_, r, err := c.ws.Reader(ctx) // text and binary alike: the service sends JSON in either
+	if err != nil {
+		return nil, err
+	}
+	f := c.t.frames.Get().(*frame)
+	f.raw = f.raw[:0]
+	for {
+		if len(f.raw) == cap(f.raw) {
+			f.raw = slices.Grow(f.raw, cap(f.raw))
+		}
+		n, err := r.Read(f.raw[len(f.raw):cap(f.raw)])
+		f.raw = f.raw[:len(f.raw)+n]
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			return f, nil
+		}
+		c.t.frames.Put(f)
+		return nil, err
+	}
+}
+
+// readError classes the end of the connection.
+func (c *conn) readError(ctx context.Context, op string, err error) *transport.Error {
+	switch code := websocket.CloseStatus(err); {
+	case c.closed.Load():
+		return c.fail(op, transport.KindClosed, "", net.ErrClosed)
+	case ctx.Err() != nil:
+		return c.fail(op, contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
+	case code != -1:
+		return c.fail(op, closeKind(code, c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		return c.fail(op, transport.KindRetry, "message_too_big", err)
+	default:
+		code := websocket.StatusAbnormalClosure
+		return c.fail(op, closeKind(code, c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
+	}
+}
+
+func (c *conn) fail(op string, kind transport.Kind, code string, cause error) *transport.Error {
+	return fail(c.secret, op, kind, code, cause)
+}
+
+// Close implements [transport.Conn].
+func (c *conn) Close() error {
+	c.mu.Lock()
+	c.closed.Store(true)
+	c.mu.Unlock()
+	_ = c.ws.CloseNow() // it says only whether somebody was faster
+	c.readers.Wait()
+	return nil
+}
+
+// malformedMessage counts what could not be read.
+func (c *conn) malformedMessage(err error) {
+	if c.malformed.Add(1) == 1 {
+		c.t.log.Warn("gemini sent a message that cannot be read; it and any further ones are skipped and counted", "error", err)
+	}
+}
+
+// maxTold bounds how many unknown keys one connection logs.
+const maxTold = 16
+
+func (c *conn) unknownKey(key string) {
+	c.unknown.Add(1)
+	if len(c.told) < maxTold && !c.told[key] {
+		c.told[key] = true
+		c.t.log.Info("gemini sent a kind of message that is not known here; it is skipped and counted", "key", key)
+	}
+}

@@ -1,0 +1,355 @@
+package gemini
+
+import (
+	"encoding/json"
+	"maps"
+	"mime"
+	"slices"
+	"strconv"
+
+	"google.golang.org/genai"
+
+	"voicegw/audio"
+	"voicegw/transport"
+)
+
+// outputRate is what every model speaks at, in Hz. Vertex leaves it unsaid.
+const outputRate = 24000
+
+// The parts of genai.LiveServerMessage that this package decodes itself: a call's
+// arguments stay as the model wrote them (the SDK's map would round large numbers),
+// and audio may come in either base64 alphabet.
+type (
+	serverContent struct {
+		ModelTurn *struct {
+			Parts []part `json:"parts"`
+		} `json:"modelTurn"`
+		InputTranscription  *genai.Transcription     `json:"inputTranscription"`
+		OutputTranscription *genai.Transcription     `json:"outputTranscription"`
+		GenerationComplete  bool                     `json:"generationComplete"`
+		TurnComplete        bool                     `json:"turnComplete"`
+		Interrupted         bool                     `json:"interrupted"`
+		TurnCompleteReason  genai.TurnCompleteReason `json:"turnCompleteReason"`
+	}
+
+	part struct {
+		InlineData *struct {
+			MIMEType string `json:"mimeType"`
+			Data     string `json:"data"`
+		} `json:"inlineData"`
+		FunctionCall *functionCall `json:"functionCall"`
+	}
+
+	functionCall struct {
+		ID   string          `json:"id"`
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	}
+
+	toolCall struct {
+		FunctionCalls []functionCall `json:"functionCalls"`
+	}
+
+	resumptionUpdate struct {
+		genai.LiveServerSessionResumptionUpdate
+		// Documented as a string, sent as a number too; not used.
+		LastConsumedClientMessageIndex json.RawMessage `json:"lastConsumedClientMessageIndex"`
+	}
+
+	serverError struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Status  string `json:"status"`
+	}
+)
+
+// contentKeys are the keys of serverContent that are known, used or not.
+var contentKeys = map[string]bool{
+	"modelTurn": true, "inputTranscription": true, "outputTranscription": true,
+	"interimInputTranscription": true, "generationComplete": true, "turnComplete": true,
+	"interrupted": true, "turnCompleteReason": true, "waitingForInput": true,
+	"interactionStatus": true, "groundingMetadata": true, "urlContextMetadata": true,
+}
+
+// decode takes a whole message. Its audio, if any, is decoded into f, which the
+// caller keeps until the events are delivered. An error is final.
+func (c *conn) decode(f *frame) *transport.Error {
+	if a, ok := scanAudio(f.raw); ok && isSpeech(a.mime) {
+		if pcm, ok := c.decodeAudio(f.pcm[:0], a.data); ok {
+			f.pcm = pcm
+			if a.hasText {
+				c.dialog.heard(a.text, false)
+			}
+			c.emitAudio(&c.out, pcm)
+			return nil
+		}
+	}
+	return c.decodeTyped(f.raw)
+}
+
+// decodeAudio appends the odd byte of the piece before and what data encodes to pcm.
+// It does not look at the item, so that it may be tried and given up.
+func (c *conn) decodeAudio(pcm, data []byte) ([]byte, bool) {
+	pcm = append(pcm, c.dialog.odd...)
+	pcm, err := audio.AppendFromBase64(pcm, data)
+	return pcm, err == nil
+}
+
+// emitAudio emits pcm as out, less a last byte that is half a sample: that one waits
+// for the next piece.
+func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte) {
+	whole := len(pcm) &^ 1
+	item := c.dialog.audioItem(whole > 0)
+	c.dialog.odd = append(c.dialog.odd[:0], pcm[whole:]...)
+	if whole == 0 {
+		return
+	}
+	out.Item, out.PCM = item, pcm[:whole]
+	c.dialog.emit(out)
+}
+
+// isSpeech says whether a MIME type is PCM16 at outputRate.
+func isSpeech[T []byte | string](mimeType T) bool {
+	switch string(mimeType) {
+	case "audio/pcm;rate=24000", "audio/pcm":
+		return true
+	}
+	kind, params, err := mime.ParseMediaType(string(mimeType))
+	return err == nil && kind == "audio/pcm" && (params["rate"] == "" || params["rate"] == strconv.Itoa(outputRate))
+}
+
+// decodeTyped takes a message of any kind. What it cannot read it counts and skips.
+func (c *conn) decodeTyped(msg []byte) *transport.Error {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(msg, &keys); err != nil {
+		c.malformedMessage(err)
+		return nil
+	}
+	if len(keys) == 0 {
+		c.unknown.Add(1)
+	}
+	// One key at a time, so that one that cannot be read does not spoil its
+	// neighbours; in the order in which they make sense together.
+	if raw, ok := keys["error"]; ok {
+		return c.serverError(raw)
+	}
+	c.decodeSetup(keys)
+	var content serverContent
+	if raw, ok := keys["serverContent"]; ok && c.parse(raw, &content) {
+		c.decodeContent(raw, &content)
+	}
+	if raw, ok := keys["toolCall"]; ok {
+		c.decodeToolCall(raw)
+	}
+	if raw, ok := keys["toolCallCancellation"]; ok {
+		var m genai.LiveServerToolCallCancellation
+		if c.parse(raw, &m) {
+			c.dialog.cancelCalls(m.IDs)
+		}
+	}
+	if raw, ok := keys["usageMetadata"]; ok {
+		var m usageMetadata
+		if c.parse(raw, &m) {
+			c.dialog.usage(&m)
+		}
+	}
+	if content.TurnComplete {
+		c.dialog.turnComplete(content.TurnCompleteReason)
+	}
+	c.decodeRest(keys)
+	return nil
+}
+
+// parse decodes one value, or counts it as malformed.
+func (c *conn) parse(raw json.RawMessage, into any) bool {
+	err := json.Unmarshal(raw, into)
+	if err != nil {
+		c.malformedMessage(err)
+	}
+	return err == nil
+}
+
+func (c *conn) serverError(raw json.RawMessage) *transport.Error {
+	var e serverError
+	if !c.parse(raw, &e) {
+		e.Message = "unreadable"
+	}
+	code := e.Status
+	if code == "" {
+		code = strconv.Itoa(e.Code)
+	}
+	return c.fail("recv", statusKind(e.Code), code, errorText(e.Message))
+}
+
+func (c *conn) decodeSetup(keys map[string]json.RawMessage) {
+	raw, ok := keys["setupComplete"]
+	if !ok {
+		return
+	}
+	var m genai.LiveServerSetupComplete
+	c.parse(raw, &m)
+	if !c.ready.Load() { // Info is fixed from then on
+		c.info.SessionID = m.SessionID
+		c.ready.Store(true)
+	}
+}
+
+// decodeContent takes serverContent but for turnComplete, which has to come after
+// what stands beside it.
+func (c *conn) decodeContent(raw json.RawMessage, m *serverContent) {
+	// What the user says belongs before the answer to it, but after the interruption
+	// that it caused.
+	if !m.Interrupted {
+		c.decodeInput(m.InputTranscription)
+	}
+	if tr := m.OutputTranscription; tr != nil {
+		c.dialog.heard([]byte(tr.Text), tr.Finished)
+	}
+	if m.ModelTurn != nil {
+		c.decodeParts(m.ModelTurn.Parts)
+	}
+	if m.GenerationComplete {
+		c.dialog.generationComplete()
+	}
+	if m.Interrupted {
+		c.dialog.interrupt()
+		c.decodeInput(m.InputTranscription)
+	}
+	if m.ModelTurn == nil && m.OutputTranscription == nil && m.InputTranscription == nil &&
+		!m.GenerationComplete && !m.Interrupted && !m.TurnComplete {
+		c.countUnknown(raw)
+	}
+}
+
+func (c *conn) decodeInput(tr *genai.Transcription) {
+	if tr != nil {
+		c.dialog.heardUser(tr.Text, tr.Finished)
+	}
+}
+
+// countUnknown counts a serverContent with nothing in it that is used, unless it is
+// empty (it is on 3.1, when a turn starts) or holds known things only.
+func (c *conn) countUnknown(raw json.RawMessage) {
+	var keys map[string]json.RawMessage
+	if !c.parse(raw, &keys) {
+		return
+	}
+	for key := range keys {
+		if !contentKeys[key] {
+			c.unknownKey(key)
+		}
+	}
+}
+
+// decodeParts takes the parts of a model turn. Thoughts, code and plain text are
+// signs of life, but nothing for the caller.
+func (c *conn) decodeParts(parts []part) {
+	if len(parts) > 0 {
+		c.dialog.content()
+		c.dialog.batches++
+	}
+	for _, p := range parts {
+		switch {
+		case p.InlineData != nil:
+			c.decodeBlob(p.InlineData.MIMEType, p.InlineData.Data)
+		case p.FunctionCall != nil:
+			c.dialog.call(inContent, *p.FunctionCall)
+		}
+	}
+}
+
+// decodeBlob takes audio the long way. Each piece gets its own memory, for one
+// message may hold several.
+func (c *conn) decodeBlob(mimeType, data string) {
+	if !isSpeech(mimeType) {
+		c.unknown.Add(1)
+		if !c.oddFormat {
+			c.oddFormat = true
+			c.dialog.emit(transport.Problem{Err: c.fail("recv", transport.KindRefused, "audio_format",
+				errorText("the model sent "+strconv.Quote(mimeType)+", not audio/pcm at 24000 Hz: it is left out"))})
+		}
+		return
+	}
+	c.slow.Add(1)
+	pcm, ok := c.decodeAudio(nil, []byte(data))
+	if !ok {
+		c.malformedMessage(errAudio)
+		return
+	}
+	c.emitAudio(new(transport.AudioOut), pcm)
+}
+
+func (c *conn) decodeToolCall(raw json.RawMessage) {
+	var m toolCall
+	if !c.parse(raw, &m) {
+		return
+	}
+	c.dialog.batches++
+	for _, call := range m.FunctionCalls {
+		c.dialog.call(inToolCall, call)
+	}
+}
+
+// turnKeys are the keys that decodeTyped itself looks at.
+var turnKeys = map[string]bool{
+	"setupComplete": true, "serverContent": true, "toolCall": true,
+	"toolCallCancellation": true, "usageMetadata": true,
+}
+
+// decodeRest takes what has no place in a turn, and counts what nobody knows.
+func (c *conn) decodeRest(keys map[string]json.RawMessage) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		switch raw := keys[key]; key {
+		case "goAway":
+			c.decodeGoAway(raw)
+		case "sessionResumptionUpdate":
+			var m resumptionUpdate
+			if c.parse(raw, &m) {
+				c.dialog.emit(transport.ResumeHandle{Handle: m.NewHandle, Resumable: m.Resumable && m.NewHandle != ""})
+			}
+		case "voiceActivity":
+			c.decodeActivity(raw)
+		case "voiceActivityDetectionSignal":
+			var m genai.VoiceActivityDetectionSignal
+			if c.parse(raw, &m) {
+				c.activity(m.VADSignalType == genai.VADSignalTypeSos, m.VADSignalType == genai.VADSignalTypeEos, c.heardMS())
+			}
+		default:
+			if !turnKeys[key] {
+				c.unknownKey(key)
+			}
+		}
+	}
+}
+
+func (c *conn) decodeGoAway(raw json.RawMessage) {
+	var m genai.LiveServerGoAway
+	if !c.parse(raw, &m) {
+		m.TimeLeft = 0 // it will go all the same
+	}
+	c.away.Store(true)
+	c.dialog.emit(transport.GoAway{TimeLeft: m.TimeLeft})
+}
+
+func (c *conn) decodeActivity(raw json.RawMessage) {
+	var m genai.VoiceActivity
+	if !c.parse(raw, &m) {
+		return
+	}
+	ms := c.heardMS()
+	if m.AudioOffset > 0 {
+		ms = m.AudioOffset.Milliseconds()
+	}
+	c.activity(m.VoiceActivityType == genai.VoiceActivityTypeActivityStart,
+		m.VoiceActivityType == genai.VoiceActivityTypeActivityEnd, ms)
+}
+
+// heardMS is where on the audio clock a report belongs that does not say it.
+func (c *conn) heardMS() int64 { return c.sent.Load() / bytesPerMS }
+
+// activity passes on a report of speech.
+func (c *conn) activity(start, end bool, ms int64) {
+	if start || end {
+		c.dialog.activity(start, ms)
+	}
+}

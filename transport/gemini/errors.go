@@ -1,0 +1,116 @@
+package gemini
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/coder/websocket"
+
+	"voicegw/transport"
+)
+
+// providerName is what Name returns and what errors carry.
+const providerName = "gemini"
+
+// ErrOptions is wrapped by every error of [New].
+var ErrOptions = errors.New("gemini: bad options")
+
+// Causes that are the provider's doing.
+var (
+	errSetupEnded = errors.New("the connection ended before setupComplete")
+	errSetupLate  = errors.New("the provider says many things but not setupComplete")
+	errAudio      = errors.New("audio that is not base64")
+)
+
+// closeKinds says what a close code means before setupComplete and after it. The
+// reasons that came with them are in the comments, for whoever reads a log; nothing
+// is decided by them. Codes that are not here mean KindRetry.
+var closeKinds = map[websocket.StatusCode]struct{ setup, session transport.Kind }{
+	1000: {transport.KindRetry, transport.KindRetry},
+	1001: {transport.KindRetry, transport.KindRetry},
+	1002: {transport.KindInvalid, transport.KindRetry},
+	1003: {transport.KindInvalid, transport.KindInvalid},
+	// "Request contains an invalid argument.", "API key not valid.", a schema that
+	// breaks the rules, an unknown field; later a context that is exhausted, which a
+	// new connection with the same context meets again.
+	1007: {transport.KindInvalid, transport.KindInvalid},
+	// "models/X is not found", "session not found" (a bad handle); later "The
+	// operation was aborted." and, at random after tool answers, "Operation is not
+	// implemented, or supported, or enabled.", where one new try is right.
+	1008: {transport.KindInvalid, transport.KindRetry},
+	1009: {transport.KindInvalid, transport.KindInvalid},
+	1010: {transport.KindInvalid, transport.KindInvalid},
+	// "Internal error encountered.", "Deadline expired before operation could
+	// complete.", also "You exceeded your current quota": the code alone cannot tell.
+	1011: {transport.KindRetry, transport.KindRetry},
+}
+
+// expiryCodes are how a connection ends that has outlived its goAway.
+var expiryCodes = map[websocket.StatusCode]bool{1000: true, 1001: true, 1006: true, 1008: true, 1011: true}
+
+// closeKind classes a close code. 1006 stands for an end without a close frame.
+func closeKind(code websocket.StatusCode, ready, away bool) transport.Kind {
+	if away && expiryCodes[code] {
+		return transport.KindExpired
+	}
+	row, known := closeKinds[code]
+	switch {
+	case !known:
+		return transport.KindRetry
+	case ready:
+		return row.session
+	default:
+		return row.setup
+	}
+}
+
+// statusKind classes an HTTP status: of the handshake, or of a top level error
+// message.
+func statusKind(status int) transport.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return transport.KindAuth
+	case http.StatusTooManyRequests:
+		return transport.KindQuota
+	case http.StatusRequestTimeout, http.StatusTooEarly:
+		return transport.KindRetry
+	}
+	if status >= 500 {
+		return transport.KindRetry
+	}
+	return transport.KindInvalid
+}
+
+// fail makes the package's error. It takes the credential out of the cause, whoever
+// put it there.
+func fail(secret, op string, kind transport.Kind, code string, cause error) *transport.Error {
+	if cause != nil && secret != "" && strings.Contains(cause.Error(), secret) {
+		cause = errors.New(strings.ReplaceAll(cause.Error(), secret, "[key]"))
+	}
+	return &transport.Error{Provider: providerName, Op: op, Kind: kind, Code: code, Err: cause}
+}
+
+// contextKind classes the end of a caller's context: a deadline may go better next
+// time, a cancellation was this side's wish.
+func contextKind(err error) transport.Kind {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return transport.KindRetry
+	}
+	return transport.KindClosed
+}
+
+// dialError classes a handshake that failed. resp is nil if there was no answer.
+func dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
+	switch {
+	case ctx.Err() != nil:
+		return fail(secret, "dial", contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
+	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
+		return fail(secret, "dial", statusKind(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
+	default:
+		return fail(secret, "dial", transport.KindRetry, "", err)
+	}
+}

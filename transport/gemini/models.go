@@ -1,0 +1,107 @@
+package gemini
+
+import (
+	"strings"
+	"time"
+
+	"voicegw/transport"
+)
+
+// row is what one family of models can do and what it wants on the wire.
+type row struct {
+	family string
+	caps   transport.Capabilities
+
+	// typed says how a typed turn is sent: as clientContent, or as realtimeInput.text
+	// where clientContent is documented for a conversation's history only.
+	typedAsContent bool
+	// behavior says that each function declaration carries its behaviour.
+	behavior bool
+	// interruptByContent says that clientContent{turnComplete:true} alone stops the
+	// model.
+	interruptByContent bool
+}
+
+// family25 is what all 2.5 models have in common.
+var family25 = transport.Capabilities{
+	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true,
+	Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute,
+}
+
+// The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8
+// figure is one connection measured to the second. SpeechEvents is false in all of
+// them: the service tells of speech only where an allow list or Vertex's explicit
+// signal says so, and then the events are passed on all the same.
+var (
+	native25 = row{
+		family:         "gemini-2.5-flash-native-audio",
+		typedAsContent: true, behavior: true, interruptByContent: true,
+		caps: with(family25, func(c *transport.Capabilities) {
+			c.Tools, c.Scheduling = transport.ToolsDeclared, true
+			c.Source = "ai.google.dev Live API guide and tools page, read 2026-11-20; three recorded sessions of -preview-09-2025"
+		}),
+	}
+	flash25 = row{
+		family:         "gemini-2.5-flash-live",
+		typedAsContent: true, interruptByContent: true,
+		caps: with(family25, func(c *transport.Capabilities) {
+			c.Source = "ai.google.dev Live API guide, read 2026-11-20; not recorded"
+		}),
+	}
+	flash31 = row{
+		family: "gemini-3.1-flash-live",
+		caps: transport.Capabilities{
+			InterruptNotice: true, ToolCancelNotice: true, Resume: true,
+			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
+			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session",
+		},
+	}
+	live38 = row{
+		family: "gemini-3.8-live", behavior: true,
+		caps: transport.Capabilities{
+			InterruptNotice: true, ToolCancelNotice: true, Resume: true,
+			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
+			ConnectionLife: 58 * time.Minute,
+			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded",
+		},
+	}
+	vertex25 = row{
+		family:         "gemini-live-2.5-flash (Vertex)",
+		typedAsContent: true, interruptByContent: true,
+		caps: with(family25, func(c *transport.Capabilities) {
+			c.Source = "docs.cloud.google.com Live API pages, read 2026-11-20; recordings of js-genai"
+		}),
+	}
+)
+
+func with(c transport.Capabilities, change func(*transport.Capabilities)) transport.Capabilities {
+	change(&c)
+	return c
+}
+
+// rowFor returns the row of model's family, or the nearest: an older generation's
+// for older names, the newest for what nobody has heard of yet.
+func rowFor(model string, vertex bool) row {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	old := strings.Contains(name, "2.5") || strings.Contains(name, "2.0")
+	switch {
+	case old && vertex:
+		return vertex25
+	case old && strings.Contains(name, "native-audio"):
+		return native25
+	case old:
+		return flash25
+	case strings.Contains(name, "3.1") || strings.Contains(name, "3.0"):
+		return flash31
+	default:
+		return live38
+	}
+}
+
+// Name implements [transport.Transport].
+func (t *Transport) Name() string { return providerName }
+
+// Capabilities implements [transport.Transport].
+func (t *Transport) Capabilities(model string) transport.Capabilities {
+	return rowFor(t.opts.modelOr(model), t.opts.Vertex).caps
+}

@@ -1,0 +1,227 @@
+package gemini
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The hosts and defaults of the public services.
+const (
+	developerURL     = "https://generativelanguage.googleapis.com"
+	developerVersion = "v1beta"
+	tokenVersion     = "v1alpha" // ephemeral tokens are known to this one only
+	vertexVersion    = "v1beta1"
+
+	developerModel = "gemini-3.1-flash-live-preview"
+	vertexModel    = "gemini-3.8-live"
+
+	tokenPrefix = "auth_tokens/"
+)
+
+// Options says where the provider is and how to be let in. The zero value but for
+// APIKey is the Developer API.
+type Options struct {
+	// APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for
+	// Vertex an OAuth access token. Required unless Token is set.
+	APIKey string
+
+	// Token, if set, is asked at each Connect for the credential instead of APIKey:
+	// for access tokens, which live an hour. It may be called by several goroutines
+	// at once and must honour ctx.
+	Token func(ctx context.Context) (string, error)
+
+	// BaseURL is http(s)://host or ws(s)://host, or the full URL of the service's
+	// method. Empty means the public service.
+	BaseURL string
+
+	// APIVersion is a part of the method's path. Empty means v1beta, for ephemeral
+	// tokens v1alpha, for Vertex v1beta1.
+	APIVersion string
+
+	// Vertex says that the service is Vertex AI. It is understood by itself from a
+	// BaseURL that names aiplatform.
+	Vertex bool
+	// Project and Location make a Vertex model's full name where Model is not one,
+	// and the host where BaseURL is empty.
+	Project  string
+	Location string
+
+	// Model is what a Setup without one gets, with or without "models/" in front.
+	// Empty means gemini-3.1-flash-live-preview, on Vertex gemini-3.8-live.
+	Model string
+	// Voice is what a Setup without one gets. Empty leaves it to the provider.
+	Voice string
+
+	// HTTPClient makes the handshake; its CheckRedirect is not used, for redirects
+	// are refused: they would carry the key elsewhere. Nil means one that honours the
+	// usual proxy variables.
+	HTTPClient *http.Client
+
+	// Logger gets a line for what a person should know. Nil means none.
+	Logger *slog.Logger
+}
+
+// Transport opens Gemini Live connections. Make one with [New].
+type Transport struct {
+	// Fixed after New.
+	opts   Options
+	url    string
+	client *http.Client
+	log    *slog.Logger
+
+	// frames holds *frame buffers that no connection needs at the moment.
+	frames sync.Pool
+}
+
+// New checks the options. Its errors wrap [ErrOptions], name the option and say how
+// to mend it; they never show a credential.
+func New(opts Options) (*Transport, error) {
+	opts.APIKey = strings.TrimSpace(opts.APIKey)
+	if opts.APIKey == "" && opts.Token == nil {
+		return nil, fmt.Errorf("%w: APIKey is empty: set a key from aistudio.google.com, or for Vertex an access token or Token", ErrOptions)
+	}
+	if strings.ContainsAny(opts.APIKey, "\r\n \t") {
+		return nil, fmt.Errorf("%w: APIKey holds white space: copy the key alone", ErrOptions)
+	}
+	endpoint, err := opts.endpoint()
+	if err != nil {
+		return nil, err
+	}
+	if opts.Vertex && !strings.HasPrefix(opts.modelOr(""), "projects/") && (opts.Project == "" || opts.Location == "") {
+		return nil, fmt.Errorf("%w: Project and Location are needed for Vertex unless Model is a full name (projects/…/locations/…/publishers/google/models/…)", ErrOptions)
+	}
+	t := &Transport{opts: opts, url: endpoint, client: noRedirects(opts.HTTPClient), log: opts.Logger}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	t.frames.New = func() any { return &frame{raw: make([]byte, 0, frameRoom)} }
+	return t, nil
+}
+
+// endpoint returns the method's URL and settles Vertex.
+func (o *Options) endpoint() (string, error) {
+	base := o.BaseURL
+	switch {
+	case base != "":
+	case o.Vertex && o.Location == "global":
+		base = "https://aiplatform.googleapis.com"
+	case o.Vertex && o.Location != "":
+		base = "https://" + o.Location + "-aiplatform.googleapis.com"
+	case o.Vertex:
+		return "", fmt.Errorf("%w: Location is empty: Vertex needs one (us-central1) or a BaseURL", ErrOptions)
+	default:
+		base = developerURL
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Opaque != "" {
+		return "", fmt.Errorf("%w: BaseURL is not a URL: write it as https://host", ErrOptions)
+	}
+	switch u.Scheme {
+	case "http", "ws":
+		u.Scheme = "ws"
+	case "https", "wss":
+		u.Scheme = "wss"
+	default:
+		return "", fmt.Errorf("%w: BaseURL begins with %q: use https, http, wss or ws", ErrOptions, u.Scheme)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%w: BaseURL holds a user, query or fragment: leave only scheme and host; the key belongs into APIKey", ErrOptions)
+	}
+	o.Vertex = o.Vertex || strings.Contains(u.Host, "aiplatform") || strings.Contains(u.Path, "aiplatform")
+	if strings.HasPrefix(u.Path, "/ws/google.") && strings.Contains(u.Path, "BidiGenerateContent") {
+		return u.String(), nil
+	}
+	if u.Path != "" && u.Path != "/" {
+		return "", fmt.Errorf("%w: BaseURL has the path %q: leave it out, it is added here", ErrOptions, u.Path)
+	}
+	u.Path, err = o.path()
+	return u.String(), err
+}
+
+// path returns the method's path
+// (ai.google.dev/api/live; cloud.google.com Live API reference; read 2026-11-20).
+func (o *Options) path() (string, error) {
+	version, token := o.APIVersion, strings.HasPrefix(o.APIKey, tokenPrefix)
+	if strings.ContainsAny(version, "/?#") {
+		return "", fmt.Errorf("%w: APIVersion is %q: write it as v1beta", ErrOptions, version)
+	}
+	switch {
+	case o.Vertex:
+		if version == "" {
+			version = vertexVersion
+		}
+		return "/ws/google.cloud.aiplatform." + version + ".LlmBidiService/BidiGenerateContent", nil
+	case token && version != "" && version != tokenVersion:
+		return "", fmt.Errorf("%w: APIVersion is %q, but APIKey is an ephemeral token: leave APIVersion empty or say %s", ErrOptions, version, tokenVersion)
+	case token:
+		return "/ws/google.ai.generativelanguage." + tokenVersion + ".GenerativeService.BidiGenerateContentConstrained", nil
+	case version == "":
+		version = developerVersion
+	}
+	return "/ws/google.ai.generativelanguage." + version + ".GenerativeService.BidiGenerateContent", nil
+}
+
+// modelOr returns the model that is meant by name.
+func (o *Options) modelOr(name string) string {
+	switch {
+	case name != "":
+		return name
+	case o.Model != "":
+		return o.Model
+	case o.Vertex:
+		return vertexModel
+	default:
+		return developerModel
+	}
+}
+
+// resource returns the model's name as setup wants it.
+func (o *Options) resource(model string) string {
+	if o.Vertex {
+		if strings.HasPrefix(model, "projects/") {
+			return model
+		}
+		return "projects/" + o.Project + "/locations/" + o.Location + "/publishers/google/models/" + strings.TrimPrefix(model, "models/")
+	}
+	if strings.HasPrefix(model, "models/") {
+		return model
+	}
+	return "models/" + model
+}
+
+// header returns what lets us in. The key is never part of a URL: URLs end up in logs.
+func (o *Options) header(key string) http.Header {
+	h := http.Header{}
+	switch {
+	case o.Vertex:
+		h.Set("Authorization", "Bearer "+key)
+	case strings.HasPrefix(key, tokenPrefix):
+		h.Set("Authorization", "Token "+key)
+	default:
+		h.Set("X-Goog-Api-Key", key)
+	}
+	return h
+}
+
+// noRedirects returns a client like c (or the package's own) that follows none.
+func noRedirects(c *http.Client) *http.Client {
+	if c == nil {
+		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+		c = &http.Client{Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment,
+			DialContext:         dialer.DialContext,
+			TLSHandshakeTimeout: 10 * time.Second,
+			IdleConnTimeout:     30 * time.Second,
+		}}
+	}
+	own := *c
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}

@@ -1,0 +1,214 @@
+package gemini
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"go.uber.org/goleak"
+
+	"voicegw/transport"
+)
+
+// secret is the key that no error and no log may show.
+const secret = "AIzaTopSecretKey0123456789"
+
+// patience is how long a test waits for something before it fails.
+const patience = 5 * time.Second
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The SDK's dependencies start it when the program starts.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+// provider is a scripted Gemini server.
+type provider struct {
+	t   *testing.T
+	srv *httptest.Server
+	// Set before the connections that they are about.
+	status int    // refuse the handshake with it
+	first  string // say this instead of setupComplete; "-" for nothing
+
+	peers chan *peer // from the handler to accept, one for each connection
+}
+
+// peer is the server's end of one connection.
+type peer struct {
+	t      *testing.T
+	ws     *websocket.Conn
+	url    string
+	header http.Header
+	setup  json.RawMessage
+	done   chan struct{} // closed when the test is over with it
+}
+
+func newProvider(t *testing.T) *provider {
+	t.Helper()
+	p := &provider{t: t, peers: make(chan *peer, 16)}
+	p.srv = httptest.NewServer(http.HandlerFunc(p.serve))
+	t.Cleanup(p.srv.Close)
+	return p
+}
+
+func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
+	if p.status != 0 {
+		http.Error(w, "refused, "+r.Header.Get("X-Goog-Api-Key"), p.status)
+		return
+	}
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = ws.CloseNow() }()
+	ws.SetReadLimit(1 << 20)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, setup, err := ws.Read(ctx)
+	if err != nil {
+		return
+	}
+	c := &peer{t: p.t, ws: ws, url: r.URL.String(), header: r.Header, setup: setup, done: make(chan struct{})}
+	switch p.first {
+	case "":
+		c.send("{\n  \"setupComplete\": {}\n}\n")
+	case "-":
+	default:
+		c.send(p.first)
+	}
+	p.peers <- c
+	<-c.done
+}
+
+// accept returns the next connection's end.
+func (p *provider) accept() *peer {
+	p.t.Helper()
+	select {
+	case c := <-p.peers:
+		p.t.Cleanup(func() { close(c.done) })
+		return c
+	case <-time.After(patience):
+		p.t.Fatal("nobody connected")
+		return nil
+	}
+}
+
+// send writes one message as the service does: JSON in a binary frame.
+func (c *peer) send(msg string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.ws.Write(ctx, websocket.MessageBinary, []byte(msg)); err != nil {
+		c.t.Errorf("provider: %v", err)
+	}
+}
+
+// next reads one message from the adapter.
+func (c *peer) next() string {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, msg, err := c.ws.Read(ctx)
+	if err != nil {
+		c.t.Fatalf("the adapter sent nothing: %v", err)
+	}
+	return string(msg)
+}
+
+func (c *peer) close(code int, reason string) {
+	_ = c.ws.Close(websocket.StatusCode(code), reason)
+}
+
+// options are those for p, with the test's key and its own connections.
+func (p *provider) options() Options {
+	client := &http.Client{Transport: &http.Transport{}}
+	p.t.Cleanup(client.CloseIdleConnections)
+	return Options{APIKey: secret, BaseURL: p.srv.URL, HTTPClient: client, Model: "gemini-2.5-flash-native-audio-preview-09-2025"}
+}
+
+// connect opens a connection with the given setup and closes it after the test.
+func (p *provider) connect(setup transport.Setup) (*conn, *peer) {
+	p.t.Helper()
+	return p.connectWith(p.options(), setup)
+}
+
+func (p *provider) connectWith(opts Options, setup transport.Setup) (*conn, *peer) {
+	p.t.Helper()
+	tr, err := New(opts)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := tr.Connect(ctx, setup)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = c.Close() })
+	return c.(*conn), p.accept()
+}
+
+// recv returns the next n events as lines.
+func recv(t *testing.T, c transport.Conn, n int) []string {
+	t.Helper()
+	var lines []string
+	for range n {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ev, err := c.Recv(ctx)
+		cancel()
+		if err != nil {
+			t.Fatalf("after %q: %v", lines, err)
+		}
+		lines = append(lines, line(ev))
+	}
+	return lines
+}
+
+// drain returns all events until the connection ends, as lines.
+func drain(t *testing.T, c transport.Conn) []string {
+	t.Helper()
+	var lines []string
+	for {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ev, err := c.Recv(ctx)
+		cancel()
+		if err != nil {
+			if transport.KindOf(err) == transport.KindClosed {
+				t.Fatalf("after %q: %v", lines, err)
+			}
+			return lines
+		}
+		lines = append(lines, line(ev))
+	}
+}
+
+// line writes an event the way golden lists hold it.
+func line(ev transport.Event) string {
+	switch ev := ev.(type) {
+	case *transport.AudioOut:
+		return fmt.Sprintf("AudioOut %s %d bytes", ev.Item, len(ev.PCM))
+	case transport.ToolCall:
+		return fmt.Sprintf("ToolCall %s id=%s %s %s", ev.Call, ev.ID, ev.Name, ev.Args)
+	case transport.ResponseDone:
+		if ev.Err != nil {
+			return fmt.Sprintf("ResponseDone %s %s %s", ev.ID, ev.Status, ev.Err.Code)
+		}
+		return fmt.Sprintf("ResponseDone %s %s", ev.ID, ev.Status)
+	case transport.Transcript:
+		final := ""
+		if ev.Final {
+			final = " final"
+		}
+		return fmt.Sprintf("Transcript %s %s %q%s", ev.Item, ev.Role, ev.Text, final)
+	case transport.Problem:
+		return fmt.Sprintf("Problem %s %s", ev.Err.Kind, ev.Err.Code)
+	default:
+		name := strings.TrimPrefix(fmt.Sprintf("%T", ev), "transport.")
+		return fmt.Sprintf("%s %+v", name, ev)
+	}
+}

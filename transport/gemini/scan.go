@@ -1,0 +1,177 @@
+package gemini
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// audioFrame is what scanAudio finds: slices of the message it was given.
+type audioFrame struct {
+	mime, data []byte
+	// text is the sibling outputTranscription's text; hasText if there was one.
+	text    []byte
+	hasText bool
+}
+
+// scanAudio reads a message that holds one piece of speech and nothing else but,
+// perhaps, what is said in it:
+//
+//	{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":…,"data":…}}],"role":…},
+//	                  "outputTranscription":{"text":…}}}
+//
+// The order of keys and the white space do not matter. Anything else (another key,
+// one twice, a second part, an escape, text that is not UTF-8) returns false: the
+// message then goes the long way, which alone decides whether it is well formed.
+// The data is not looked at; decoding it finds what is wrong with it.
+func scanAudio(msg []byte) (audioFrame, bool) {
+	s := scanner{b: msg}
+	ok := s.open('{') && s.key("serverContent") && s.content() && s.open('}')
+	s.space()
+	return s.out, ok && s.i == len(s.b)
+}
+
+// scanner walks over a message. Each method moves past what it names and says
+// whether it was there.
+type scanner struct {
+	b   []byte
+	i   int
+	out audioFrame
+}
+
+func (s *scanner) space() {
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case ' ', '\n', '\r', '\t':
+			s.i++
+		default:
+			return
+		}
+	}
+}
+
+// open passes white space and the one character c.
+func (s *scanner) open(c byte) bool {
+	s.space()
+	if s.i >= len(s.b) || s.b[s.i] != c {
+		return false
+	}
+	s.i++
+	return true
+}
+
+// raw passes a string and returns what is between its quotes, unchecked.
+func (s *scanner) raw() ([]byte, bool) {
+	if !s.open('"') {
+		return nil, false
+	}
+	n := bytes.IndexByte(s.b[s.i:], '"')
+	if n < 0 {
+		return nil, false
+	}
+	str := s.b[s.i : s.i+n]
+	s.i += n + 1
+	return str, true
+}
+
+// text passes a string that means what it says.
+func (s *scanner) text() ([]byte, bool) {
+	str, ok := s.raw()
+	if !ok {
+		return nil, false
+	}
+	ascii := true
+	for _, c := range str {
+		if c < ' ' || c == '\\' {
+			return nil, false
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	return str, ascii || utf8.Valid(str)
+}
+
+// key passes the key name and its colon.
+func (s *scanner) key(name string) bool {
+	str, ok := s.raw()
+	return ok && string(str) == name && s.open(':')
+}
+
+// fields passes an object, calling field for the value of each key; field says
+// whether it knows the key and has passed the value.
+func (s *scanner) fields(field func(*scanner, []byte) bool) bool {
+	if !s.open('{') {
+		return false
+	}
+	for {
+		name, ok := s.raw()
+		if !ok || !s.open(':') || !field(s, name) {
+			return false
+		}
+		s.space()
+		if s.i >= len(s.b) {
+			return false
+		}
+		s.i++
+		switch s.b[s.i-1] {
+		case ',':
+		case '}':
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+func (s *scanner) content() bool {
+	return s.fields((*scanner).contentField) && s.out.data != nil
+}
+
+func (s *scanner) contentField(name []byte) bool {
+	switch string(name) {
+	case "modelTurn":
+		return s.out.data == nil && s.fields((*scanner).turnField) && s.out.data != nil
+	case "outputTranscription":
+		return !s.out.hasText && s.fields((*scanner).transcriptionField)
+	}
+	return false
+}
+
+func (s *scanner) transcriptionField(name []byte) (ok bool) {
+	if string(name) != "text" || s.out.hasText {
+		return false
+	}
+	s.out.hasText = true
+	s.out.text, ok = s.text()
+	return ok
+}
+
+func (s *scanner) turnField(name []byte) bool {
+	switch string(name) {
+	case "parts":
+		return s.out.data == nil && s.open('[') && s.part() && s.open(']')
+	case "role":
+		_, ok := s.text()
+		return ok
+	}
+	return false
+}
+
+func (s *scanner) part() bool {
+	return s.open('{') && s.key("inlineData") && s.fields((*scanner).blobField) &&
+		s.open('}') && s.out.data != nil && s.out.mime != nil
+}
+
+func (s *scanner) blobField(name []byte) (ok bool) {
+	switch string(name) {
+	case "mimeType":
+		if s.out.mime != nil {
+			return false
+		}
+		s.out.mime, ok = s.text()
+	case "data":
+		if s.out.data != nil {
+			return false
+		}
+		s.out.data, ok = s.raw()
+	}
+	return ok
+}

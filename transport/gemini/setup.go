@@ -1,0 +1,133 @@
+package gemini
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/genai"
+
+	"voicegw/transport"
+)
+
+// functionDeclaration is genai.FunctionDeclaration with the schema as it was given:
+// the SDK's Schema would drop what it does not know without a word.
+type functionDeclaration struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Behavior    genai.Behavior  `json:"behavior,omitempty"`
+}
+
+type functionTool struct {
+	FunctionDeclarations []functionDeclaration `json:"functionDeclarations"`
+}
+
+// setupMessage is the first message: genai.LiveClientSetup but for the tools.
+type setupMessage struct {
+	Setup struct {
+		genai.LiveClientSetup
+		Tools []functionTool `json:"tools,omitempty"`
+	} `json:"setup"`
+}
+
+// setupFrame builds the first message (ai.google.dev/api/live#setup).
+func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]byte, error) {
+	var m setupMessage
+	m.Setup.Model = t.opts.resource(model)
+	m.Setup.GenerationConfig = &genai.GenerationConfig{
+		ResponseModalities: []genai.Modality{genai.ModalityAudio},
+		SpeechConfig:       speechConfig(setup.Voice, t.opts.Voice, setup.Language),
+	}
+	if setup.Instructions != "" {
+		m.Setup.SystemInstruction = genai.NewContentFromText(setup.Instructions, genai.RoleUser)
+	}
+	tools, err := declareTools(r, setup.Tools)
+	if err != nil {
+		return nil, err
+	}
+	m.Setup.Tools = tools
+	m.Setup.RealtimeInputConfig = inputConfig(setup)
+	m.Setup.InputAudioTranscription = &genai.AudioTranscriptionConfig{}
+	m.Setup.OutputAudioTranscription = &genai.AudioTranscriptionConfig{}
+	if r.caps.Resume {
+		m.Setup.SessionResumption = &genai.SessionResumptionConfig{Handle: setup.ResumeHandle}
+	}
+	// Without compression an audio session ends after 15 minutes.
+	m.Setup.ContextWindowCompression = &genai.ContextWindowCompressionConfig{SlidingWindow: &genai.SlidingWindow{}}
+	return json.Marshal(&m)
+}
+
+func speechConfig(voice, standard, language string) *genai.SpeechConfig {
+	if voice == "" {
+		voice = standard
+	}
+	if voice == "" && language == "" {
+		return nil
+	}
+	c := &genai.SpeechConfig{LanguageCode: language}
+	if voice != "" {
+		c.VoiceConfig = &genai.VoiceConfig{PrebuiltVoiceConfig: &genai.PrebuiltVoiceConfig{VoiceName: voice}}
+	}
+	return c
+}
+
+func inputConfig(setup transport.Setup) *genai.RealtimeInputConfig {
+	vad := &genai.AutomaticActivityDetection{}
+	switch {
+	case setup.ManualActivity:
+		vad.Disabled = true
+	case setup.SilenceMS <= 0 && setup.PrefixMS <= 0:
+		return nil
+	default:
+		vad.SilenceDurationMs = positive(setup.SilenceMS)
+		vad.PrefixPaddingMs = positive(setup.PrefixMS)
+	}
+	return &genai.RealtimeInputConfig{AutomaticActivityDetection: vad}
+}
+
+// positive returns ms, or nil for the provider's default.
+func positive(ms int) *int32 {
+	if ms <= 0 {
+		return nil
+	}
+	v := int32(min(ms, 1<<30))
+	return &v
+}
+
+var errToolName = errors.New("a tool has no name")
+
+// declareTools declares every tool with its behaviour where the model knows that:
+// the default changed between generations.
+func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	list := make([]functionDeclaration, 0, len(tools))
+	for _, tool := range tools {
+		if tool.Name == "" {
+			return nil, errToolName
+		}
+		if len(tool.Parameters) > 0 && !json.Valid(tool.Parameters) {
+			return nil, fmt.Errorf("the parameters of tool %q are not JSON", tool.Name)
+		}
+		d := functionDeclaration{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters}
+		if r.behavior {
+			d.Behavior = genai.BehaviorBlocking
+			if tool.NonBlocking {
+				d.Behavior = genai.BehaviorNonBlocking
+			}
+		}
+		list = append(list, d)
+	}
+	return []functionTool{{FunctionDeclarations: list}}, nil
+}
+
+// asyncTools returns the names of the tools during which the model goes on.
+func asyncTools(r *row, tools []transport.Tool) map[string]bool {
+	async := map[string]bool{}
+	for _, tool := range tools {
+		async[tool.Name] = r.caps.Tools == transport.ToolsAsync || r.behavior && tool.NonBlocking
+	}
+	return async
+}
