@@ -120,8 +120,9 @@ func (r *Resampler) Flush(dst []byte) []byte {
 	}
 	dst = slices.Grow(dst, r.MaxOut(0))
 	for r.owed > 0 {
+		n := min(r.room(), r.filter.taps/2+1) // before len: it moves the rest to the front
 		at := len(r.buf)
-		r.buf = r.buf[:at+min(r.room(), r.filter.taps/2+1)]
+		r.buf = r.buf[:at+n]
 		clear(r.buf[at:])
 		dst = r.filterInto(dst, len(r.buf))
 	}

@@ -28,7 +28,7 @@ func Noise(rate int, dBFS float64, d time.Duration, seed uint64) []byte {
 
 // SpeechLike is d of something a voice activity detector takes for one
 // utterance at about -20 dBFS: syllables of 120 to 250 ms with a gliding pitch
-// of 90 to 180 Hz and three formants, with dips of up to 80 ms between them. It
+// of 80 to 180 Hz and three formants, with dips of up to 80 ms between them. It
 // begins and ends in the middle of sound, with an edge of 5 ms.
 func SpeechLike(rate int, d time.Duration, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -54,7 +54,7 @@ func syllable(out []float64, rate int, rng *rand.Rand) {
 	formants := [3]float64{300 + 500*rng.Float64(), 900 + 900*rng.Float64(), 2300 + 500*rng.Float64()}
 	gains := [3]float64{1, 0.4, 0.15}
 	edge := float64(rate) * 0.005
-	phase, n := 0.0, float64(len(out))
+	phase, power, n := 0.0, 0.0, float64(len(out))
 	for i := range out {
 		f0 := pitch * (1 + (glide-1)*float64(i)/n)
 		phase += 2 * math.Pi * f0 / float64(rate)
@@ -68,7 +68,12 @@ func syllable(out []float64, rate int, rng *rand.Rand) {
 			v += g * math.Sin(float64(k)*phase)
 		}
 		shape := min(1, float64(i)/edge, (n-float64(i))/edge)
-		out[i] = 3500 * shape * v
+		out[i] = shape * v
+		power += out[i] * out[i] / n
+	}
+	gain := 32768 * math.Pow(10, (-22+4*rng.Float64())/20) / math.Sqrt(power)
+	for i := range out {
+		out[i] *= gain
 	}
 }
 

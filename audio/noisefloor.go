@@ -1,0 +1,56 @@
+package audio
+
+// A noiseFloor follows the level of the background, in dB, by its minimum over
+// the last floorSpans*spanFrames frames (R. Martin, "Noise power spectral
+// density estimation based on optimal smoothing and minimum statistics", 2001,
+// in its simplest form): speech has dips in every second, noise has none.
+type noiseFloor struct {
+	level float64 // the estimate
+
+	smooth float64 // the level, smoothed over about 40 ms
+	spans  [floorSpans]float64
+	span   int // index in spans of the running one
+	frames int // in the running span
+}
+
+const (
+	floorSpans = 8
+	spanFrames = 20
+
+	// quietRoom is assumed until enough was heard; a voice that is there from
+	// the first sample is not taken for the background.
+	quietRoom = -60.0
+	minFloor  = -70.0
+	maxFloor  = -20.0
+
+	// floorBias is what the minimum of a smoothed noise lies below its mean.
+	floorBias = 1.0
+	// slowRise is how fast the floor rises above the ceiling of update, in dB a
+	// frame.
+	slowRise = 0.06
+)
+
+func (f *noiseFloor) reset() {
+	*f = noiseFloor{level: quietRoom, smooth: quietRoom}
+	for i := range f.spans {
+		f.spans[i] = quietRoom
+	}
+}
+
+// update takes the level of one more frame. Up to ceiling the estimate may jump,
+// above it only creep.
+func (f *noiseFloor) update(level, ceiling float64) {
+	f.smooth += (level - f.smooth) * 0.25
+	if f.frames == 0 || f.smooth < f.spans[f.span] {
+		f.spans[f.span] = f.smooth
+	}
+	if f.frames++; f.frames == spanFrames {
+		f.frames, f.span = 0, (f.span+1)%floorSpans
+	}
+	lowest := f.smooth
+	for _, v := range f.spans {
+		lowest = min(lowest, v)
+	}
+	next := min(max(lowest+floorBias, minFloor), maxFloor)
+	f.level = min(next, max(ceiling, f.level+slowRise))
+}
