@@ -158,9 +158,13 @@ func (s State) clone() State {
 	return s
 }
 
-// reportGrace is how long after its calculated end an item counts as playing when
-// the client reports but has not said that it is done.
-const reportGrace = 3 * time.Second
+// An item counts as playing for a while after its calculated end: playGrace for a
+// client that says nothing of it (its jitter buffer), reportGrace for one that
+// reports but has not said that it is done.
+const (
+	playGrace   = 300 * time.Millisecond
+	reportGrace = 3 * time.Second
+)
 
 // over says whether an item has been heard to its end, by the clock where the
 // client does not say so.
@@ -178,9 +182,9 @@ func (it item) overAt() time.Time {
 	}
 	end := from.Add(time.Duration(it.audioMS) * time.Millisecond)
 	if it.reported {
-		end = end.Add(reportGrace)
+		return end.Add(reportGrace)
 	}
-	return end
+	return end.Add(playGrace)
 }
 
 // heard is the best guess of how much of an item was heard by now.

@@ -15,6 +15,7 @@ func Step(s State, at time.Time, in Input) (State, []Action) {
 		return s, nil
 	}
 	m := machine{State: s.clone(), at: at}
+	m.truncateDue()
 	m.take(in)
 	m.settle()
 	return m.State, m.actions
@@ -118,14 +119,18 @@ func (m *machine) end(reason EndReason) {
 
 // tick does what has become due.
 func (m *machine) tick() {
+	m.watchSpeechOwed()
+	m.watchLimits()
+}
+
+// truncateDue gives up waiting for the client's word on what was heard.
+func (m *machine) truncateDue() {
 	for _, t := range m.truncations {
 		if !m.at.Before(t.deadline) {
 			m.send(transport.Truncate{Item: t.item, AudioMS: t.heardMS})
 		}
 	}
 	m.truncations = slices.DeleteFunc(m.truncations, func(t truncation) bool { return !m.at.Before(t.deadline) })
-	m.watchSpeechOwed()
-	m.watchLimits()
 }
 
 // watchSpeechOwed keeps the promise that every turn ends in speech or in an error.
