@@ -1,11 +1,8 @@
 package voice
 
 import (
-	"encoding/binary"
-	"math"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Options describe a voice. The zero value is a usable voice.
@@ -48,55 +45,127 @@ type Word struct {
 // Voice speaks. It never changes after New, so any number of goroutines may
 // use it at once.
 type Voice struct {
-	opts Options
+	rate   int
+	speed  float64
+	timbre timbre
+	out    *resampler
 }
 
 // New makes a voice from opts. It has no way to fail: values out of range are
 // moved into it.
 func New(opts Options) *Voice {
-	if opts.Rate == 0 {
-		opts.Rate = 24000
+	v := &Voice{rate: 24000, speed: 1, timbre: timbreOf(opts.Voice)}
+	if opts.Rate != 0 {
+		v.rate = min(max(opts.Rate, 8000), 48000)
 	}
-	opts.Rate = min(max(opts.Rate, 8000), 48000)
-	return &Voice{opts: opts}
+	if opts.Speed > 0 {
+		v.speed = min(max(opts.Speed, 0.5), 3)
+	}
+	if opts.Pitch > 0 {
+		v.timbre.pitch = min(max(opts.Pitch, 60), 300)
+	}
+	v.out = newResampler(v.rate)
+	return v
 }
 
-// Speak synthesizes text. Text beyond 5,000 characters is cut at a word.
+// Speak synthesizes text. Of a text longer than 5,000 characters it speaks what stands before the
+// last white space within them. What cannot be pronounced, such as
+// scripts other than Latin, is silent. No input makes it fail.
 func (v *Voice) Speak(text string) Utterance {
-	var u Utterance
-	words := splitFields(text)
-	n := v.opts.Rate / 4
-	pos := time.Duration(0)
+	toks, words := prepare(text)
+	if len(words) == 0 {
+		return Utterance{PCM: make([]byte, 2*(v.rate*emptyMS/1000))}
+	}
+	sc := compose(words, v.speed)
+	tr := newTrack(sc.segs)
+	tune(tr, sc.phrases, v.timbre)
+	mouth := newTract(v.timbre)
+	samples := make([]float64, 0, len(tr.frames)*int(frameSamples))
+	for i := range tr.frames {
+		samples = mouth.run(&tr.frames[i], samples)
+	}
+	pcm := toPCM(v.out.run(samples))
+	total := time.Duration(len(pcm)/2) * time.Second / time.Duration(v.rate)
+	return Utterance{PCM: pcm, Words: timing(toks, tr, total)}
+}
+
+// prepare cuts text into written words and what is said for each. Written words
+// that say nothing are joined to a neighbour, so that each one that is left is heard.
+func prepare(text string) ([]token, []spoken) {
+	toks := split(clip(text))
+	var words []spoken
+	for _, w := range normalize(toks) {
+		if len(pronounce(w.word)) > 0 {
+			words = append(words, w)
+		} else if n := len(words); n > 0 {
+			words[n-1].brk = max(words[n-1].brk, w.brk)
+		}
+	}
+	if len(words) == 0 {
+		return nil, nil
+	}
+	heard := make([]bool, len(toks))
 	for _, w := range words {
-		u.Words = append(u.Words, Word{Text: w, Start: pos, End: pos + 250*time.Millisecond})
-		pos += 250 * time.Millisecond
+		heard[w.chunk] = true
 	}
-	u.PCM = make([]byte, 2*n*max(1, len(words)))
-	if len(words) > 0 {
-		for i := 0; i < len(u.PCM)/2; i++ {
-			s := 3000 * math.Sin(2*math.Pi*110*float64(i)/float64(v.opts.Rate))
-			binary.LittleEndian.PutUint16(u.PCM[2*i:], uint16(int16(s)))
+	var out []token
+	place := make([]int, len(toks))
+	before := ""
+	for i, t := range toks {
+		switch {
+		case heard[i]:
+			t.text = before + t.text
+			before = ""
+			out = append(out, t)
+		case len(out) > 0:
+			out[len(out)-1].text += t.text
+		default:
+			before += t.text
 		}
+		place[i] = len(out) - 1
 	}
-	return u
+	for i := range words {
+		words[i].chunk = place[words[i].chunk]
+	}
+	return out, words
 }
 
-func splitFields(text string) []string {
-	var out []string
-	for len(text) > 0 {
-		i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsSpace(r) })
-		if i < 0 {
-			break
-		}
-		j := strings.IndexFunc(text[i:], unicode.IsSpace)
-		if j < 0 {
-			j = len(text) - i
-		}
-		out = append(out, text[:i+j])
-		text = text[i+j:]
+// timing finds when each written word is heard. The first begins with the audio, the last ends with
+// it, and each ends where the next begins.
+func timing(toks []token, tr *track, total time.Duration) []Word {
+	words := make([]Word, len(toks))
+	for i := range toks {
+		words[i].Text = toks[i].text
 	}
-	return out
+	next := 1
+	for i := range tr.segs {
+		if tr.segs[i].chunk == next {
+			words[next].Start = time.Duration(tr.start[i] * float64(time.Millisecond))
+			next++
+		}
+	}
+	for i := range words {
+		words[i].End = total
+		if i+1 < len(words) {
+			words[i].End = words[i+1].Start
+		}
+	}
+	return words
 }
 
-// Phonemes returns the pronunciation of text in ARPAbet, for debugging and tests.
-func Phonemes(text string) string { return "" }
+// Phonemes returns how text is pronounced, for debugging and tests: ARPAbet with
+// stress digits, words separated by " | ", pauses by " , ", " . ", " ? " or " ! ".
+func Phonemes(text string) string {
+	_, words := prepare(text)
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 && words[i-1].brk == noBreak {
+			b.WriteString(" | ")
+		}
+		writeSounds(&b, pronounce(w.word))
+		if w.brk != noBreak {
+			b.WriteString([]string{"", " , ", " . ", " ? ", " ! "}[w.brk])
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,203 @@
+package voice
+
+// Levels of the sources in dB relative to a stressed vowel.
+const (
+	breathAfterStop = -14
+	breathOfH       = -11
+	voiceBar        = -13
+	weakVowel       = -4
+	secondaryVowel  = -1
+)
+
+// excite sets the sources of segment i: voice, breath and frication.
+func (t *track) excite(i int) {
+	s := &t.segs[i]
+	p := s.ph.info()
+	span := t.span(i)
+	for k := range span {
+		span[k].tilt = modalTilt
+	}
+	switch p.kind {
+	case vowel:
+		level := 0.0
+		switch s.stress {
+		case 0:
+			level = weakVowel
+		case 2:
+			level = secondaryVowel
+		}
+		t.sonorant(s, span, level)
+	case glide, nasal, flap:
+		t.sonorant(s, span, p.voice)
+	case aspirate:
+		t.exciteH(i, span)
+	case fricative:
+		t.exciteFricative(i, span)
+	case stop:
+		t.exciteStop(i, span)
+	case affricate:
+		t.exciteAffricate(i, span)
+	}
+}
+
+// sonorant voices a span, but for the breath that a stop has left in it.
+func (t *track) sonorant(s *segment, span []frame, level float64) {
+	breath := int(s.breath / frameMS)
+	voice := db(level)
+	for k := range span {
+		if k < breath {
+			span[k].ah = db(breathAfterStop)
+			span[k].bw[0] += 150
+			continue
+		}
+		span[k].av = voice
+		if s.ph.info().kind == nasal {
+			span[k].tilt = 1400
+		}
+	}
+}
+
+func (t *track) voicedAt(i int) bool { return t.at(i).ph.info().voiced }
+
+func (t *track) exciteH(i int, span []frame) {
+	between := t.voicedAt(i-1) && t.voicedAt(i+1)
+	for k := range span {
+		span[k].ah = db(breathOfH)
+		if between {
+			span[k].av = db(-10)
+			span[k].tilt = 800
+		}
+	}
+}
+
+func (t *track) exciteFricative(i int, span []frame) {
+	p := t.segs[i].ph.info()
+	n := len(span)
+	level := db(p.noiseDB)
+	voice := db(p.voice)
+	// At the end of a phrase voicing dies before the friction does.
+	voiced := n
+	if t.at(i+1).ph == phSil || (t.at(i+1).ph.obstruent() && !t.voicedAt(i+1)) {
+		voiced = n / 2
+	}
+	const rise = 8 // frames
+	edge := float64(min(rise, max(1, n/3)))
+	for k := range span {
+		up := ramp((float64(k) + 1) / edge)
+		down := ramp(float64(n-k) / edge)
+		span[k].noise = p.noise
+		span[k].af = level * min(up, down)
+		if p.voiced && k < voiced {
+			span[k].av = voice
+			span[k].tilt = 900
+		}
+	}
+}
+
+// burstMS is the length of the explosion of a stop in ms.
+func burstMS(s *segment) float64 {
+	switch s.ph {
+	case phP:
+		return 7.5
+	case phT:
+		return 15
+	case phK:
+		return 20
+	case phB:
+		return 5
+	case phD:
+		return 7.5
+	case phG:
+		return 12.5
+	}
+	return 0
+}
+
+func (t *track) exciteStop(i int, span []frame) {
+	s := &t.segs[i]
+	p := s.ph.info()
+	n := len(span)
+	burst := 0
+	if s.released {
+		burst = min(int(burstMS(s)/frameMS), n/2)
+	}
+	t.close(i, span[:n-burst])
+	level := db(p.noiseDB)
+	if t.at(i+1).ph == phSil || !s.onset {
+		level *= 0.6
+	}
+	for k := n - burst; k < n; k++ {
+		x := float64(k-(n-burst)) / float64(max(burst, 1))
+		span[k].noise = p.noise
+		span[k].af = level * (1 - 0.5*x)
+		if !p.voiced {
+			span[k].ah = db(breathAfterStop) * x
+		} else {
+			span[k].av = db(voiceBar)
+		}
+	}
+}
+
+// close sets the sources while the mouth is shut: nothing, or the hum of a
+// voiced stop, which dies as the pressure in the mouth rises.
+func (t *track) close(i int, span []frame) {
+	if !t.segs[i].ph.info().voiced {
+		return
+	}
+	before := t.voicedAt(i - 1)
+	for k := range span {
+		if !before && k < len(span)/2 {
+			continue
+		}
+		span[k].av = db(voiceBar - 6*float64(k)/float64(len(span)))
+		span[k].tilt = voiceBarTilt
+	}
+}
+
+func (t *track) exciteAffricate(i int, span []frame) {
+	p := t.segs[i].ph.info()
+	n := len(span)
+	shut := n * 2 / 5
+	t.close(i, span[:shut])
+	level := db(p.noiseDB)
+	for k := shut; k < n; k++ {
+		x := float64(k-shut) / float64(n-shut)
+		span[k].noise = p.noise
+		span[k].af = level * (1 - 0.6*x*x)
+		if p.voiced {
+			span[k].av = db(-14)
+			span[k].tilt = 900
+		}
+	}
+}
+
+// smooth takes the corners off voicing and breath, and off formants where voice
+// runs on.
+func (t *track) smooth() {
+	blur(t.frames, 4, func(f *frame) *float64 { return &f.av })
+	blur(t.frames, 4, func(f *frame) *float64 { return &f.ah })
+	blur(t.frames, 2, func(f *frame) *float64 { return &f.noseZero })
+	for j := range 3 {
+		blur(t.frames, 2, func(f *frame) *float64 { return &f.f[j] })
+	}
+}
+
+// blur replaces a value of each frame by its mean over width frames either way.
+func blur(frames []frame, width int, field func(*frame) *float64) {
+	if len(frames) == 0 {
+		return
+	}
+	old := make([]float64, len(frames))
+	for i := range frames {
+		old[i] = *field(&frames[i])
+	}
+	sum := 0.0
+	at := func(i int) float64 { return old[min(max(i, 0), len(old)-1)] }
+	for i := -width; i <= width; i++ {
+		sum += at(i)
+	}
+	for i := range frames {
+		*field(&frames[i]) = max(0, sum/float64(2*width+1))
+		sum += at(i+width+1) - at(i-width)
+	}
+}

@@ -1,0 +1,228 @@
+package voice
+
+// breakKind is what follows a spoken word: nothing, or a pause and a tune.
+type breakKind uint8
+
+const (
+	noBreak breakKind = iota
+	minorBreak
+	fullStop
+	question
+	exclamation
+)
+
+// pauseMS is the silence after each break.
+func (b breakKind) pauseMS() float64 {
+	switch b {
+	case minorBreak:
+		return 160
+	case fullStop, exclamation:
+		return 340
+	case question:
+		return 360
+	}
+	return 0
+}
+
+// Silence at the ends of an utterance, and the utterance that says nothing, in ms.
+const (
+	leadMS  = 40
+	tailMS  = 120
+	emptyMS = 200
+)
+
+// phrase is a stretch of segments up to a pause.
+type phrase struct {
+	first, last int // index of its first segment and past its last one
+	brk         breakKind
+	asks        bool // a question that wants yes or no: its pitch rises
+}
+
+// score is an utterance ready for the vocal tract.
+type score struct {
+	segs    []segment
+	phrases []phrase
+}
+
+// compose strings the words together: allophones, pauses, durations.
+func compose(words []spoken, speed float64) score {
+	var sc score
+	sc.segs = append(sc.segs, segment{ph: phSil, dur: leadMS, chunk: firstChunk(words)})
+	start, startWord := 1, 0
+	for i, w := range words {
+		snd := pronounce(w.word)
+		if w.word == "the" && i+1 < len(words) && startsWithVowel(words[i+1].word) {
+			snd = []sound{{phDH, 0}, {phIY, 0}}
+		}
+		sc.segs = appendWord(sc.segs, snd, w.chunk)
+		brk := w.brk
+		if i == len(words)-1 && brk == noBreak {
+			brk = fullStop
+		}
+		if brk == noBreak || len(sc.segs) == start {
+			continue
+		}
+		sc.phrases = append(sc.phrases, phrase{first: start, last: len(sc.segs), brk: brk, asks: brk == question && !whWord(words[startWord].word)})
+		pause := brk.pauseMS() / speed
+		if i == len(words)-1 {
+			pause = tailMS
+		}
+		sc.segs = append(sc.segs, segment{ph: phSil, dur: pause, chunk: w.chunk})
+		start, startWord = len(sc.segs), i+1
+	}
+	allophones(sc.segs)
+	for _, p := range sc.phrases {
+		timePhrase(sc.segs, p, speed)
+	}
+	return sc
+}
+
+func firstChunk(words []spoken) int {
+	if len(words) == 0 {
+		return 0
+	}
+	return words[0].chunk
+}
+
+func startsWithVowel(word string) bool {
+	s := pronounce(word)
+	return len(s) > 0 && s[0].ph.isVowel()
+}
+
+// whWord reports whether a question that begins with the word falls in pitch.
+func whWord(word string) bool {
+	switch word {
+	case "what", "what's", "where", "where's", "when", "who", "who's", "whose", "why", "how", "which":
+		return true
+	}
+	return false
+}
+
+// appendWord adds the segments of one word, with the stress of each syllable
+// known to its consonants.
+func appendWord(segs []segment, snd []sound, chunk int) []segment {
+	base := len(segs)
+	weak := true
+	for _, s := range snd {
+		weak = weak && s.stress == 0
+		segs = append(segs, segment{ph: s.ph, stress: s.stress, chunk: chunk})
+	}
+	word := segs[base:]
+	if len(word) == 0 {
+		return segs
+	}
+	word[0].wordStart, word[len(word)-1].wordEnd = true, true
+	for i := range word {
+		word[i].weak = weak
+		if word[i].ph.isVowel() {
+			onsetOf(word, i)
+		}
+	}
+	// What follows the last vowel of a syllable shares its stress.
+	for i := 1; i < len(word); i++ {
+		if !word[i].ph.isVowel() && !word[i].onset {
+			word[i].stress = word[i-1].stress
+		}
+	}
+	return segs
+}
+
+// onsetOf marks the consonants that begin the syllable of vowel v: the longest run
+// before it that can begin a word.
+func onsetOf(word []segment, v int) {
+	for i := v - 1; i >= 0 && v-i <= 3 && !word[i].ph.isVowel(); i-- {
+		if !canBegin(word[i:v]) {
+			return
+		}
+		word[i].onset = true
+		word[i].stress = word[v].stress
+	}
+}
+
+// canBegin reports whether consonants can begin an English syllable.
+func canBegin(c []segment) bool {
+	if len(c) == 1 {
+		return c[0].ph != phNG && c[0].ph != phZH
+	}
+	if c[0].ph == phS && len(c) == 3 {
+		return canBegin(c[1:]) && c[1].ph.info().kind == stop && !c[1].ph.info().voiced
+	}
+	if len(c) != 2 {
+		return false
+	}
+	a, b := c[0].ph, c[1].ph
+	switch b {
+	case phR:
+		return a.obstruent() && a != phS && a != phZ && a != phV && a != phDH && a != phCH && a != phJH
+	case phL:
+		return a == phP || a == phB || a == phK || a == phG || a == phF || a == phS
+	case phW:
+		return a == phT || a == phD || a == phK || a == phG || a == phS || a == phTH
+	case phY:
+		return a == phP || a == phB || a == phK || a == phG || a == phF || a == phV || a == phM || a == phHH || a == phN
+	case phP, phT, phK, phM, phN:
+		return a == phS
+	}
+	return false
+}
+
+// allophones replaces sounds by the variants that their neighbours ask for.
+func allophones(segs []segment) {
+	at := func(i int) *segment {
+		if i < 0 || i >= len(segs) {
+			return &silentSegment
+		}
+		return &segs[i]
+	}
+	for i := range segs {
+		s := &segs[i]
+		prev, next := at(i-1), at(i+1)
+		switch s.ph {
+		case phL:
+			if !s.onset && (!next.ph.isVowel() || s.wordEnd) {
+				s.ph = phLX
+			}
+		case phR:
+			if !s.onset && prev.ph.isVowel() && !(next.ph.isVowel() && !s.wordEnd) {
+				s.ph = phRX
+			}
+		case phT, phD:
+			between := (prev.ph.isVowel() || prev.ph == phRX) && next.ph.isVowel()
+			if between && next.stress == 0 && !s.wordStart && !s.wordEnd {
+				s.ph = phDX
+			}
+		}
+		if k := s.ph.info().kind; k == stop {
+			nk := next.ph.info().kind
+			s.released = !(nk == stop || nk == affricate || nk == nasal) || next.ph.info().place != s.ph.info().place && !s.wordEnd && nk != nasal
+		}
+	}
+	for i := range segs {
+		segs[i].breath = aspiration(at(i-1), at(i-2), &segs[i])
+	}
+}
+
+// aspiration returns for how many ms a sound is breathed because of the stop prev before it.
+func aspiration(prev, before, s *segment) float64 {
+	p := prev.ph.info()
+	if !s.ph.info().voiced || s.ph.obstruent() || s.ph.info().kind == nasal {
+		return 0
+	}
+	if prev.ph == phCH {
+		return 10
+	}
+	if p.kind != stop || p.voiced || !prev.released {
+		return 0
+	}
+	if before.ph == phS && prev.onset {
+		return 5
+	}
+	ms := 18.0
+	if prev.onset && (s.stress > 0 || prev.wordStart) {
+		ms = map[phone]float64{phP: 35, phT: 42, phK: 45}[prev.ph]
+	}
+	if s.ph.info().kind == glide {
+		ms += 15
+	}
+	return ms
+}
