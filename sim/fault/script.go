@@ -197,7 +197,7 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 		jitter, _ = r.Duration(v, "jitter", longest)
 	}
 	if v := m.Get("code"); v != nil {
-		a.Code = readCode(r, v)
+		a.Code, _ = ReadCode(r, v)
 	}
 	if v := m.Get("reason"); v != nil {
 		a.Reason, _ = r.Text(v, "reason")
@@ -212,13 +212,14 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 	return a, jitter
 }
 
-// readCode reads a close code that may be sent in a close frame (RFC 6455, 7.4).
-func readCode(r *strict.Reader, n *yaml.Node) int {
+// ReadCode reads a close code that may be sent in a close frame (RFC 6455, 7.4).
+func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	code, ok := r.Int(n, "code", 1000, 4999)
 	if ok && (code == 1004 || code == 1005 || code == 1006 || code > 1014 && code < 3000) {
 		r.Problem(n, "code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can; do: drop ends a connection without one", code)
+		return 0, false
 	}
-	return code
+	return code, ok
 }
 
 // complete fills in defaults and notes what is missing or useless for the kind.

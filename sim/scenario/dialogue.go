@@ -1,22 +1,357 @@
 package scenario
 
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"time"
+)
+
 // Dialogue is one conversation. One goroutine at a time may use it. It must be
 // kept when a session is resumed on another connection.
-type Dialogue struct{}
+type Dialogue struct {
+	// Fixed after NewDialogue.
+	scenario *Scenario
+
+	// Owned by the caller.
+	rand   *rand.Rand
+	spoken int         // utterances heard
+	inputs int         // inputs of any kind
+	used   map[int]int // how often each rule was used
+	last   string      // the last line spoken
+	then   []step      // after the results; nil when nothing was said
+	failed []step      // after results with an error; nil when nothing was said
+	vars   map[string]string
+}
+
+// NewDialogue begins a conversation. The same seed gives the same answers to
+// the same inputs. A nil Scenario is Default().
+func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
+	if s == nil {
+		s = Default()
+	}
+	return &Dialogue{scenario: s, rand: rand.New(rand.NewPCG(seed, 0x7361796174)), used: map[int]int{}}
+}
+
+// match is what an input leads to.
+type match struct {
+	heard string // the transcript
+	known string // the words that are known; empty for speech without a script
+	rules []int  // the rules used
+	steps []step // nil is auto
+	vars  map[string]string
+}
 
 // Hear answers an input of the user. An input is complete: for speech it is
 // called when the end of speech was detected.
-func (d *Dialogue) Hear(h Heard, c Context) Turn { return Turn{} }
+func (d *Dialogue) Hear(h Heard, c Context) Turn {
+	if h.Aside {
+		return d.aside(h, c)
+	}
+	m := d.match(h, c)
+	d.inputs++
+	if h.Spoken {
+		d.spoken++
+	}
+	for _, i := range m.rules {
+		d.used[i]++
+	}
+	b := builder{d: d, c: c, vars: vars{values: m.vars}, text: m.known, spoken: h.Spoken, heard: h.Duration}
+	d.vars = m.vars
+	if m.steps == nil {
+		b.auto()
+	} else {
+		b.add(m.steps)
+	}
+	b.force()
+	return Turn{Heard: m.heard, Steps: b.finish()}
+}
+
+// aside answers h and leaves everything as it was.
+func (d *Dialogue) aside(h Heard, c Context) Turn {
+	h.Aside = false
+	copied := *d
+	copied.used = make(map[int]int, len(d.used))
+	for k, v := range d.used {
+		copied.used[k] = v
+	}
+	// Its own source of chance, so that the conversation's choices stay the same.
+	copied.rand = rand.New(rand.NewPCG(uint64(d.inputs), 0x6173696465))
+	return copied.Hear(h, c)
+}
 
 // Transcript tells what the transcript of h will say without answering it and
 // without changing anything. Wires that send the transcript without an answer
 // (create_response false) use it, and then pass the same h to Hear.
-func (d *Dialogue) Transcript(h Heard) string { return "" }
+func (d *Dialogue) Transcript(h Heard) string { return d.match(h, Context{}).heard }
+
+// match finds the rules for an input. Speech is matched by its order first; a rule
+// that only says what was heard makes its words known, and the rules for text follow.
+func (d *Dialogue) match(h Heard, c Context) match {
+	m := match{heard: h.Text, known: h.Text}
+	m.vars = map[string]string{
+		"text": h.Text, "utterance": strconv.Itoa(d.spoken),
+		"seconds": fmt.Sprintf("%.1f", h.Duration.Seconds()), "duration": inWords(h.Duration),
+	}
+	if h.Spoken && h.Text == "" {
+		m.heard = fmt.Sprintf("(speech, %.1f seconds)", h.Duration.Seconds())
+		n := d.spoken + 1
+		m.vars["utterance"] = strconv.Itoa(n)
+		if d.matchSpeech(&m, n, c) {
+			return m
+		}
+	}
+	if m.known == "" {
+		m.steps = d.scenario.otherwise
+		return m
+	}
+	m.vars["text"] = m.known
+	for i := range d.scenario.rules {
+		u := &d.scenario.rules[i]
+		if u.when.input != onText || !d.usable(i, c) {
+			continue
+		}
+		if capture(u.when.text, m.known, m.vars) {
+			m.rules, m.steps = append(m.rules, i), u.do
+			return m
+		}
+	}
+	m.steps = d.scenario.otherwise
+	return m
+}
+
+// matchSpeech tries the rules for utterance n; true when one says what to do.
+func (d *Dialogue) matchSpeech(m *match, n int, c Context) bool {
+	for i := range d.scenario.rules {
+		u := &d.scenario.rules[i]
+		if u.when.input != onSpeech || u.when.utterance != 0 && u.when.utterance != n || !d.usable(i, c) {
+			continue
+		}
+		m.rules = append(m.rules, i)
+		if !u.heard.empty() {
+			m.known = u.heard.fill(vars{values: m.vars})
+			m.heard = m.known
+			m.vars["text"] = m.known
+		}
+		if u.do != nil {
+			m.steps = u.do
+			return true
+		}
+		return false
+	}
+	return false
+}
+
+// usable says that rule i is not used up and its tool is declared.
+func (d *Dialogue) usable(i int, c Context) bool {
+	u := &d.scenario.rules[i]
+	if u.times > 0 && d.used[i] >= u.times {
+		return false
+	}
+	return u.when.declared == "" || c.tool(u.when.declared) != nil
+}
+
+// capture matches text and puts the groups into values. A nil pattern is any text.
+func capture(re *regexp.Regexp, text string, values map[string]string) bool {
+	if re == nil {
+		return true
+	}
+	at := re.FindStringSubmatch(text)
+	if at == nil {
+		return false
+	}
+	for i, name := range re.SubexpNames() {
+		values[strconv.Itoa(i)] = at[i]
+		if name != "" {
+			values[name] = at[i]
+		}
+	}
+	return true
+}
+
+// tool is the declared tool of that name, or nil.
+func (c *Context) tool(name string) *Tool {
+	for i := range c.Tools {
+		if c.Tools[i].Name == name {
+			return &c.Tools[i]
+		}
+	}
+	return nil
+}
 
 // Results answers the results of tool calls: all that came since the last
-// answer, in the order of the calls.
-func (d *Dialogue) Results(rs []Result, c Context) Turn { return Turn{} }
+// answer, in the order of the calls. What a call's step says with then or on_error comes
+// first, then the rules for results, else the results are spoken.
+func (d *Dialogue) Results(rs []Result, c Context) Turn {
+	b := builder{d: d, c: c, vars: vars{values: map[string]string{}}}
+	for k, v := range d.vars {
+		b.vars.values[k] = v
+	}
+	first := outcome{ok: true}
+	failed := false
+	for i, r := range rs {
+		o := judge(r.Output)
+		if i == 0 || !o.ok && !failed {
+			first = o
+			b.vars.values["tool"] = r.Name
+		}
+		failed = failed || !o.ok
+	}
+	spoken := speakResults(rs)
+	b.vars.values["result"], b.vars.values["error"] = spoken, first.errType
+	b.vars.result = first.value
+
+	steps, scripted := d.then, d.then != nil
+	if failed && d.failed != nil {
+		steps, scripted = d.failed, true
+	}
+	if scripted {
+		d.then, d.failed = nil, nil
+		b.add(steps)
+		return Turn{Steps: b.finish()}
+	}
+	for _, r := range rs {
+		if i := d.matchResult(r, c, &b.vars); i >= 0 {
+			d.used[i]++
+			b.add(d.scenario.rules[i].do)
+			return Turn{Steps: b.finish()}
+		}
+	}
+	if spoken != "" {
+		b.say(spoken)
+	}
+	return Turn{Steps: b.finish()}
+}
+
+// matchResult is the first rule for a result, or -1.
+func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
+	o := judge(r.Output)
+	for i := range d.scenario.rules {
+		w := &d.scenario.rules[i].when
+		if w.input != onResult || w.tool != "" && w.tool != r.Name || !d.usable(i, c) {
+			continue
+		}
+		if w.ok != nil && *w.ok != o.ok || w.errType != "" && w.errType != o.errType {
+			continue
+		}
+		if capture(w.output, r.Output, v.values) {
+			v.values["tool"], v.values["error"], v.result = r.Name, o.errType, o.value
+			return i
+		}
+	}
+	return -1
+}
 
 // Continue answers when a response is asked for without any new input: a
 // greeting at the beginning, later something short.
-func (d *Dialogue) Continue(c Context) Turn { return Turn{} }
+func (d *Dialogue) Continue(c Context) Turn {
+	b := builder{d: d, c: c, vars: vars{values: map[string]string{"utterance": strconv.Itoa(d.spoken), "seconds": "0.0", "duration": inWords(0)}}}
+	switch {
+	case d.inputs == 0 && d.last == "" && d.scenario.start != nil:
+		b.add(d.scenario.start)
+	case d.last == "":
+		b.say("Hello! What can I do for you?")
+	default:
+		b.say("There is nothing new to answer. I said: " + d.last)
+	}
+	b.force()
+	return Turn{Steps: b.finish()}
+}
+
+// builder makes the steps of one turn.
+type builder struct {
+	d      *Dialogue
+	c      Context
+	vars   vars
+	text   string // known words of the input
+	spoken bool
+	heard  time.Duration
+	steps  []Step
+	called bool
+	kept   bool // a call was left out because tools are off
+}
+
+// add turns steps of the file into steps of a turn.
+func (b *builder) add(steps []step) {
+	for i := range steps {
+		s := &steps[i]
+		switch s.kind {
+		case stepSay:
+			b.say(s.say.fill(b.vars))
+		case stepSilence:
+			b.steps = append(b.steps, Say{Silence: s.wait})
+		case stepWait:
+			b.steps = append(b.steps, Wait{For: s.wait})
+		case stepCall:
+			b.call(s)
+		case stepFault:
+			b.steps = append(b.steps, Fault{Action: s.fault})
+		case stepEnd:
+			b.steps = append(b.steps, s.end)
+		case stepAuto:
+			b.auto()
+		}
+	}
+}
+
+func (b *builder) say(text string) {
+	if text == "" { // a line of variables that are all empty
+		return
+	}
+	b.d.last = text
+	b.steps = append(b.steps, Say{Text: text})
+}
+
+// call makes the calls of a step and remembers what follows the results.
+func (b *builder) call(s *step) {
+	if b.c.ToolsOff {
+		b.kept = true
+		return
+	}
+	var calls []Call
+	for _, cs := range s.calls {
+		want := schema{}
+		if t := b.c.tool(cs.tool); t != nil {
+			want = parseSchema(t.Parameters)
+		}
+		args, err := json.Marshal(fillArgs(cs.args, b.vars, want))
+		if err != nil { // Parse let only JSON values in
+			args = []byte("{}")
+		}
+		calls = append(calls, Call{Name: cs.tool, Args: args, WithoutID: cs.noID, Repeat: cs.repeat, Late: cs.late})
+	}
+	b.calls(calls)
+	b.d.then, b.d.failed = s.then, s.onError
+}
+
+func (b *builder) calls(calls []Call) {
+	b.called = true
+	b.d.then, b.d.failed = nil, nil
+	b.steps = append(b.steps, Calls{Calls: calls})
+}
+
+// force adds a call where the client insists on one and the script made none.
+func (b *builder) force() {
+	if b.called || b.c.ToolsOff || !b.c.ToolRequired && b.c.ToolNamed == "" {
+		return
+	}
+	for _, s := range b.steps {
+		if _, ends := s.(End); ends {
+			return
+		}
+	}
+	if calls := b.choose(); len(calls) > 0 {
+		b.steps = nil // a model that must call does not answer first
+		b.calls(calls)
+	}
+}
+
+// finish is the turn; one whose calls were left out still says something.
+func (b *builder) finish() []Step {
+	if b.kept && len(b.steps) == 0 {
+		b.say("I may not use my tools for this, so that is all I can say.")
+	}
+	return b.steps
+}

@@ -43,6 +43,8 @@ type Context struct {
 	ToolRequired bool
 	// ToolNamed asks for a call of this tool (tool_choice {"name": …}).
 	ToolNamed string
+	// Preamble says that this model speaks a line before it calls a tool by itself.
+	Preamble bool
 }
 
 // Result is the client's answer to one tool call.

@@ -81,11 +81,11 @@ type Conn struct {
 	// done goes from End to the owner; End closes it.
 	done chan struct{}
 	// stop goes from Release to the reading goroutine; Release closes it.
-	stop   chan struct{}
+	stop chan struct{}
 	// abandon ends the reading goroutine's Read, which closes the socket.
 	abandon context.CancelFunc
 	ending  sync.Once
-	work   sync.WaitGroup // the reading goroutine and that of Close
+	work    sync.WaitGroup // the reading goroutine and that of Close
 
 	slow atomic.Int64 // ns before each frame read; set by the owner, read by the reader
 

@@ -1,0 +1,226 @@
+package scenario
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/sim/internal/strict"
+)
+
+// Limits of a scenario file.
+const (
+	maxRules   = 1000
+	maxSteps   = 200
+	maxText    = 5000 // characters of a spoken line
+	longest    = time.Hour
+	maxRepeats = 100
+	maxCalls   = 32
+)
+
+// Parse reads a scenario from YAML; docs/simulator.md lists every key. All
+// problems are reported at once as an *Error, each with its line. name is the
+// file's name, used in the error.
+func Parse(name string, data []byte) (*Scenario, error) {
+	p := &parser{Reader: strict.NewReader(name)}
+	s := &Scenario{}
+	if doc := p.Document(data); doc != nil {
+		p.file(s, doc)
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// parser walks one file.
+type parser struct {
+	*strict.Reader
+	// known are the variables that the lines being read may use.
+	known []string
+}
+
+func (p *parser) file(s *Scenario, doc *yaml.Node) {
+	m, ok := p.Map(doc, "a scenario", "name", "start", "rules", "otherwise")
+	if !ok {
+		return
+	}
+	if n := m.Get("name"); n != nil {
+		s.name, _ = p.Text(n, "name")
+	}
+	p.known = builtinVars
+	if n := m.Get("start"); n != nil {
+		s.start = p.steps(n, "start")
+	}
+	if n := m.Get("otherwise"); n != nil {
+		s.otherwise = p.steps(n, "otherwise")
+	}
+	rules := m.Get("rules")
+	if rules == nil {
+		if !m.Has("start") && !m.Has("otherwise") {
+			p.Problem(doc, "the scenario says nothing: give it rules, start or otherwise")
+		}
+		return
+	}
+	list := p.List(rules, "rules")
+	if len(list) > maxRules {
+		p.Problem(rules, "there are %d rules; at most %d are read", len(list), maxRules)
+		return
+	}
+	for _, n := range list {
+		s.rules = append(s.rules, p.rule(n))
+	}
+}
+
+func (p *parser) rule(n *yaml.Node) rule {
+	var u rule
+	m, ok := p.Map(n, "a rule", "when", "heard", "do", "times")
+	if !ok {
+		return u
+	}
+	p.known = slices.Clone(builtinVars)
+	if w := m.Get("when"); w != nil {
+		u.when = p.when(w)
+	} else {
+		p.Problem(n, "the rule does not say when: give it when: {utterance: 1}, {text: pattern} or {tool: name}")
+	}
+	if v := m.Get("times"); v != nil {
+		u.times, _ = p.Int(v, "times", 1, 1_000_000)
+	}
+	if h := m.Get("heard"); h != nil {
+		u.heard = p.template(h, "heard")
+		if u.when.input != onSpeech {
+			p.Problem(h, "heard goes with when: {utterance: …}; typed text and results are known already")
+		}
+	}
+	switch do := m.Get("do"); {
+	case do != nil:
+		u.do = p.steps(do, "do")
+	case !m.Has("heard"):
+		p.Problem(n, "the rule does nothing: give it do, a list of steps (or heard, to say only what the speech said)")
+	}
+	return u
+}
+
+// conditionKeys are the keys of when.
+var conditionKeys = []string{"utterance", "text", "tool", "ok", "error", "output", "declared"}
+
+func (p *parser) when(n *yaml.Node) when {
+	var w when
+	m, ok := p.Map(n, "when", conditionKeys...)
+	if !ok {
+		return w
+	}
+	if v := m.Get("declared"); v != nil {
+		w.declared, _ = p.Text(v, "declared")
+	}
+	chosen := 0
+	for _, key := range []string{"utterance", "text", "tool"} {
+		if m.Has(key) {
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		p.Problem(n, "when needs exactly one of utterance, text and tool")
+		return w
+	}
+	if !m.Has("tool") {
+		for _, key := range []string{"ok", "error", "output"} {
+			if m.Has(key) {
+				p.Problem(m.Get(key), "%s goes with tool", key)
+			}
+		}
+	}
+	switch {
+	case m.Has("utterance"):
+		w.input = onSpeech
+		if v := m.Get("utterance"); v.Value != "any" {
+			w.utterance, _ = p.Int(v, "utterance (a number, or any)", 1, 1_000_000)
+		}
+	case m.Has("text"):
+		w.input = onText
+		w.text = p.pattern(m.Get("text"), "text")
+	default:
+		p.whenResult(&w, m)
+	}
+	return w
+}
+
+func (p *parser) whenResult(w *when, m strict.Map) {
+	w.input = onResult
+	p.known = append(p.known, resultVars...)
+	if tool, ok := p.Text(m.Get("tool"), "tool"); ok && tool != "any" {
+		w.tool = tool
+	}
+	if v := m.Get("ok"); v != nil {
+		if b, ok := p.Bool(v, "ok"); ok {
+			w.ok = &b
+		}
+	}
+	if v := m.Get("error"); v != nil {
+		if word, ok := p.Text(v, "error"); ok && word != "any" {
+			w.errType = word
+		}
+		if w.ok != nil && *w.ok {
+			p.Problem(v, "a result that is ok has no error; remove one of the two")
+		}
+		no := false
+		w.ok = &no
+	}
+	if v := m.Get("output"); v != nil {
+		w.output = p.pattern(v, "output")
+	}
+}
+
+// pattern reads a regular expression; nil for "any". Its groups become variables.
+func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
+	text, ok := p.Text(n, what)
+	if !ok || text == "any" {
+		return nil
+	}
+	re, err := regexp.Compile("(?i)" + text)
+	if err != nil {
+		p.Problem(n, "%s is no regular expression (RE2 syntax): %v", what, err)
+		return nil
+	}
+	for i, name := range re.SubexpNames() {
+		p.known = append(p.known, strconv.Itoa(i))
+		if name != "" {
+			p.known = append(p.known, name)
+		}
+	}
+	return re
+}
+
+// template reads text with variables and holds the variables to be known.
+func (p *parser) template(n *yaml.Node, what string) template {
+	text, ok := p.Text(n, what)
+	if !ok {
+		return template{}
+	}
+	if strings.TrimSpace(text) == "" {
+		p.Problem(n, "%s is empty", what)
+		return template{}
+	}
+	if len(text) > maxText {
+		p.Problem(n, "%s has %d characters; at most %d are spoken", what, len(text), maxText)
+		return template{}
+	}
+	t, err := compile(text)
+	if err != nil {
+		p.Problem(n, "%s: %v", what, err)
+		return template{}
+	}
+	for _, name := range t.variables() {
+		base, _, _ := strings.Cut(name, ".")
+		if !slices.Contains(p.known, base) || base != name && base != "result" {
+			p.Problem(n, "%s uses ${%s}, which is not known here%s; known are %s",
+				what, name, strict.Near(name, p.known), strict.Join(p.known))
+		}
+	}
+	return t
+}

@@ -1,0 +1,159 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// maxSpokenResult bounds what is spoken of one result, in bytes.
+const maxSpokenResult = 400
+
+// outcome is what a result says about its call.
+type outcome struct {
+	ok      bool
+	errType string
+	value   any // the decoded JSON; nil when it is plain text
+}
+
+// judge reads a result. It is an error when it is a JSON object with ok false or
+// with an error that is not null; its type is error.type, error.code or the error itself.
+func judge(output string) outcome {
+	var v any
+	if json.Unmarshal([]byte(output), &v) != nil {
+		return outcome{ok: true}
+	}
+	o := outcome{ok: true, value: v}
+	m, isObject := v.(map[string]any)
+	if !isObject {
+		return o
+	}
+	if ok, is := m["ok"].(bool); is && !ok {
+		o.ok = false
+	}
+	switch e := m["error"].(type) {
+	case string:
+		o.ok, o.errType = false, e
+	case map[string]any:
+		o.ok = false
+		for _, key := range []string{"type", "code"} {
+			if s, is := e[key].(string); is && s != "" {
+				o.errType = s
+				break
+			}
+		}
+	}
+	return o
+}
+
+// speakResults is what the results say, in sentences; empty when there are none.
+func speakResults(rs []Result) string {
+	var parts []string
+	for _, r := range rs {
+		parts = append(parts, speakResult(r.Output))
+	}
+	return strings.Join(parts, " ")
+}
+
+func speakResult(output string) string {
+	o := judge(output)
+	if !o.ok {
+		return shorten(speakError(o), maxSpokenResult)
+	}
+	text := output
+	if o.value != nil {
+		text = speakValue(o.value, 0)
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return "Done."
+	}
+	return sentence(shorten(text, maxSpokenResult))
+}
+
+// speakError says that a call failed, and why in the words of the result.
+func speakError(o outcome) string {
+	m, _ := o.value.(map[string]any)
+	why := ""
+	if e, ok := m["error"].(map[string]any); ok {
+		if s, ok := e["message"].(string); ok {
+			why = s
+		}
+	}
+	if why == "" {
+		why = strings.ToLower(strings.ReplaceAll(o.errType, "_", " "))
+	}
+	if why == "" {
+		return "That did not work."
+	}
+	return "That did not work: " + sentence(why)
+}
+
+// speakValue says a JSON value. The keys that tools wrap their answers in are
+// looked through, those that speak of the call itself are left out.
+func speakValue(v any, depth int) string {
+	switch x := v.(type) {
+	case string:
+		return x
+	case nil:
+		return ""
+	case bool:
+		if x {
+			return "yes"
+		}
+		return "no"
+	case []any:
+		return speakList(x, depth)
+	case map[string]any:
+		return speakObject(x, depth)
+	}
+	return fmt.Sprint(v)
+}
+
+func speakList(list []any, depth int) string {
+	if depth > 3 {
+		return ""
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	var parts []string
+	for i, e := range list {
+		if i == 3 {
+			parts = append(parts, fmt.Sprintf("and %s more", number(len(list)-3)))
+			break
+		}
+		if s := speakValue(e, depth+1); s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func speakObject(m map[string]any, depth int) string {
+	if depth > 3 {
+		return ""
+	}
+	for _, key := range []string{"output", "result", "results", "data", "message", "title", "text"} {
+		if e, ok := m[key]; ok && e != nil {
+			return speakValue(e, depth+1)
+		}
+	}
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		switch k {
+		case "ok", "meta", "intents", "id":
+		default:
+			keys = append(keys, k)
+		}
+	}
+	sort.Strings(keys)
+	var parts []string
+	for _, k := range keys {
+		if s := speakValue(m[k], depth+1); s != "" {
+			parts = append(parts, strings.ToLower(strings.Join(words(k), " "))+" "+s)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

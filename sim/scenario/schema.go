@@ -1,0 +1,172 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxSchemaDepth bounds how deep a tool's schema is read.
+const maxSchemaDepth = 8
+
+// schema is the part of a JSON Schema (or of Gemini's OpenAPI subset) that is
+// needed to make arguments. The zero value allows anything.
+type schema struct {
+	kind     string // string, integer, number, boolean, array, object; "" is unknown
+	format   string
+	desc     string
+	enum     []any
+	def      any
+	examples []any
+	min      *float64
+	props    []property // in the order of the schema
+	required []string
+	items    *schema
+}
+
+type property struct {
+	name   string
+	schema schema
+}
+
+// rawSchema is a schema as JSON has it.
+type rawSchema struct {
+	Type        json.RawMessage   `json:"type"`
+	Format      string            `json:"format"`
+	Description string            `json:"description"`
+	Enum        []any             `json:"enum"`
+	Const       any               `json:"const"`
+	Default     any               `json:"default"`
+	Example     any               `json:"example"`
+	Examples    []any             `json:"examples"`
+	Minimum     *float64          `json:"minimum"`
+	Properties  json.RawMessage   `json:"properties"`
+	Required    []string          `json:"required"`
+	Items       json.RawMessage   `json:"items"`
+	AnyOf       []json.RawMessage `json:"anyOf"`
+	OneOf       []json.RawMessage `json:"oneOf"`
+}
+
+// parseSchema reads a schema; what it cannot read it takes to allow anything.
+func parseSchema(raw json.RawMessage) schema { return parseSchemaAt(raw, 0) }
+
+func parseSchemaAt(raw json.RawMessage, depth int) schema {
+	var r rawSchema
+	if depth > maxSchemaDepth || len(raw) == 0 || json.Unmarshal(raw, &r) != nil {
+		return schema{}
+	}
+	s := schema{
+		kind: typeName(r.Type), format: r.Format, desc: r.Description, enum: r.Enum, def: r.Default,
+		examples: r.Examples, min: r.Minimum, required: r.Required,
+	}
+	if r.Const != nil {
+		s.enum = []any{r.Const}
+	}
+	if r.Example != nil {
+		s.examples = append(s.examples, r.Example)
+	}
+	for _, name := range objectKeys(r.Properties) {
+		s.props = append(s.props, property{name: name.key, schema: parseSchemaAt(name.value, depth+1)})
+	}
+	if len(r.Items) > 0 {
+		items := parseSchemaAt(r.Items, depth+1)
+		s.items = &items
+	}
+	if s.kind == "" {
+		for _, alt := range append(r.AnyOf, r.OneOf...) {
+			if a := parseSchemaAt(alt, depth+1); a.kind != "" && a.kind != "null" {
+				a.desc, a.def = s.desc, s.def
+				return a
+			}
+		}
+		if len(s.props) > 0 {
+			s.kind = "object"
+		}
+	}
+	return s
+}
+
+// typeName is the first type that is not null, in small letters.
+func typeName(raw json.RawMessage) string {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return strings.ToLower(one)
+	}
+	var many []string
+	if json.Unmarshal(raw, &many) == nil {
+		for _, t := range many {
+			if !strings.EqualFold(t, "null") {
+				return strings.ToLower(t)
+			}
+		}
+	}
+	return ""
+}
+
+type keyValue struct {
+	key   string
+	value json.RawMessage
+}
+
+// objectKeys reads a JSON object in its own order, which decides which number of a
+// text goes to which argument.
+func objectKeys(raw json.RawMessage) []keyValue {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	var out []keyValue
+	for dec.More() {
+		t, err := dec.Token()
+		key, ok := t.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return out
+		}
+		out = append(out, keyValue{key, value})
+	}
+	return out
+}
+
+func (s schema) needs(name string) bool { return slices.Contains(s.required, name) }
+
+// property is the schema of a property; the zero schema when it is not declared.
+func (s schema) property(name string) schema {
+	for _, p := range s.props {
+		if p.name == name {
+			return p.schema
+		}
+	}
+	return schema{}
+}
+
+func (s schema) element() schema {
+	if s.items == nil {
+		return schema{}
+	}
+	return *s.items
+}
+
+// convert makes text the JSON value that the schema asks for, where it can.
+func (s schema) convert(text string) any {
+	switch s.kind {
+	case "integer":
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n
+		}
+		if f, ok := numberOf(text); ok && f == float64(int64(f)) {
+			return int64(f)
+		}
+	case "number":
+		if f, ok := numberOf(text); ok {
+			return f
+		}
+	case "boolean":
+		if b, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
+			return b
+		}
+	}
+	return text
+}

@@ -1,0 +1,241 @@
+package scenario
+
+import (
+	"math"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/internal/strict"
+)
+
+// stepKeys are the words a step begins with.
+var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "auto"}
+
+// steps reads a list of steps, or the word auto. The list it returns is never
+// nil, so that it differs from one that was left out.
+func (p *parser) steps(n *yaml.Node, what string) []step {
+	out := []step{}
+	if n.Kind == yaml.ScalarNode && n.Value == "auto" {
+		return append(out, step{kind: stepAuto})
+	}
+	if n.Kind == yaml.ScalarNode && n.Value == "nothing" {
+		return out
+	}
+	list := p.List(n, what+" (or the word auto, or nothing)")
+	if len(list) > maxSteps {
+		p.Problem(n, "%s has %d steps; at most %d are read", what, len(list), maxSteps)
+		return out
+	}
+	call := -1 // index of the call step
+	for _, e := range list {
+		key, value, ok := p.stepKey(e)
+		if !ok {
+			continue
+		}
+		if key == "then" || key == "on_error" {
+			p.after(e, key, value, out, call)
+			continue
+		}
+		if call >= 0 {
+			p.afterCall(e, key, out[call])
+		}
+		if s, ok := p.step(key, value); ok {
+			if s.kind == stepCall && call < 0 {
+				call = len(out)
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// afterCall notes a step that may not follow a call.
+func (p *parser) afterCall(n *yaml.Node, key string, call step) {
+	switch {
+	case call.then != nil || call.onError != nil:
+		p.Problem(n, "%s stands after then or on_error, where nothing may stand; move it into them", key)
+	case key == "call":
+		p.Problem(n, "there is a second call; put both into one call: a list is called in parallel. To call after the results, put it into then")
+	case key == "say" || key == "silence" || key == "auto":
+		p.Problem(n, "%s stands after call; what is said after the results belongs into then", key)
+	}
+}
+
+// after reads then or on_error into the call they belong to.
+func (p *parser) after(n *yaml.Node, key string, value *yaml.Node, out []step, call int) {
+	if call < 0 {
+		p.Problem(n, "%s stands without a call before it", key)
+		return
+	}
+	s := &out[call]
+	into := &s.then
+	if key == "on_error" {
+		into = &s.onError
+	}
+	if *into != nil {
+		p.Problem(n, "there is a second %s", key)
+		return
+	}
+	known := p.known
+	p.known = append(append([]string{}, known...), resultVars...)
+	*into = p.steps(value, key)
+	p.known = known
+}
+
+// stepKey reads the one key of a step; a word alone stands for `word: true`.
+func (p *parser) stepKey(n *yaml.Node) (key string, value *yaml.Node, ok bool) {
+	if n.Kind == yaml.ScalarNode && (n.Value == "auto" || n.Value == "end") {
+		return n.Value, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true", Line: n.Line}, true
+	}
+	m, ok := p.Map(n, "a step", stepKeys...)
+	if !ok {
+		return "", nil, false
+	}
+	if len(m.Keys()) != 1 {
+		if len(n.Content) <= 2 { // the unknown key is a problem already
+			return "", nil, false
+		}
+		p.Problem(n, "a step does one thing; it is one of %s, each on its own line after \"- \"", strict.Join(stepKeys))
+		return "", nil, false
+	}
+	return m.Keys()[0], m.Get(m.Keys()[0]), true
+}
+
+// step reads the value of a step.
+func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
+	switch key {
+	case "say":
+		s.say = p.template(n, "say")
+		return s, !s.say.empty()
+	case "silence":
+		s.kind = stepSilence
+		s.wait, ok = p.Duration(n, "silence", longest)
+		return s, ok
+	case "wait":
+		s.kind = stepWait
+		s.wait, ok = p.Duration(n, "wait", longest)
+		return s, ok
+	case "call":
+		s.kind = stepCall
+		s.calls = p.calls(n)
+		return s, true // also when wrong, so that then finds its call
+	case "fault":
+		s.kind = stepFault
+		s.fault, ok = fault.ReadAction(p.Reader, n)
+		return s, ok
+	case "end":
+		s.kind = stepEnd
+		s.end, ok = p.end(n)
+		return s, ok
+	}
+	s.kind = stepAuto
+	if yes, ok := p.Bool(n, "auto"); ok && !yes {
+		p.Problem(n, "auto: false means nothing; remove it")
+	}
+	return s, true
+}
+
+func (p *parser) end(n *yaml.Node) (End, bool) {
+	e := End{Code: 1000}
+	if n.Kind == yaml.ScalarNode {
+		yes, ok := p.Bool(n, "end (true, or a mapping with code and reason)")
+		return e, ok && yes
+	}
+	m, ok := p.Map(n, "end", "code", "reason")
+	if !ok {
+		return e, false
+	}
+	if v := m.Get("code"); v != nil {
+		e.Code, _ = fault.ReadCode(p.Reader, v)
+	}
+	if v := m.Get("reason"); v != nil {
+		e.Reason, _ = p.Text(v, "reason")
+	}
+	return e, true
+}
+
+// calls reads one call or a list of them.
+func (p *parser) calls(n *yaml.Node) []callStep {
+	list := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		list = p.List(n, "call")
+	}
+	if len(list) > maxCalls {
+		p.Problem(n, "there are %d calls at once; at most %d are made", len(list), maxCalls)
+		return nil
+	}
+	var out []callStep
+	for _, e := range list {
+		out = append(out, p.call(e))
+	}
+	return out
+}
+
+func (p *parser) call(n *yaml.Node) callStep {
+	c := callStep{args: map[string]any{}}
+	if n.Kind == yaml.ScalarNode {
+		c.tool, _ = p.Text(n, "call")
+		return c
+	}
+	m, ok := p.Map(n, "call", "tool", "args", "without_id", "repeat", "late")
+	if !ok {
+		return c
+	}
+	if v := m.Get("tool"); v != nil {
+		c.tool, _ = p.Text(v, "tool")
+	}
+	if c.tool == "" {
+		p.Problem(n, "the call names no tool: give it tool")
+	}
+	if v := m.Get("args"); v != nil {
+		if _, ok := p.Map(v, "args"); ok {
+			c.args = p.value(v)
+		}
+	}
+	if v := m.Get("without_id"); v != nil {
+		c.noID, _ = p.Bool(v, "without_id")
+	}
+	if v := m.Get("repeat"); v != nil {
+		c.repeat, _ = p.Int(v, "repeat", 0, maxRepeats)
+	}
+	if v := m.Get("late"); v != nil {
+		c.late, _ = p.Duration(v, "late", longest)
+	}
+	return c
+}
+
+// value reads any YAML value as the JSON value it stands for, with text as templates.
+func (p *parser) value(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m, _ := p.Map(n, "args")
+		out := map[string]any{}
+		for _, k := range m.Keys() {
+			out[k] = p.value(m.Get(k))
+		}
+		return out
+	case yaml.SequenceNode:
+		out := []any{}
+		for _, e := range n.Content {
+			out = append(out, p.value(e))
+		}
+		return out
+	}
+	var v any
+	switch n.Tag {
+	case "!!int", "!!float", "!!bool", "!!null":
+		if err := n.Decode(&v); err != nil {
+			p.Problem(n, "an argument cannot be read: %v", err)
+		}
+		if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			p.Problem(n, "JSON has no %s; give a number", n.Value)
+			return nil
+		}
+		return v
+	}
+	if n.Value == "" {
+		return template{}
+	}
+	return p.template(n, "args")
+}
