@@ -1,0 +1,117 @@
+package openai
+
+import (
+	"voicegw/audio"
+	"voicegw/transport"
+)
+
+// The append event by hand: base64 needs no escape in JSON.
+const (
+	appendPrefix = `{"type":"input_audio_buffer.append","audio":"`
+	appendSuffix = `"}`
+	// maxAppend is how much PCM goes into one event, in bytes. The provider takes
+	// 15 MiB; smaller ones keep our buffer small.
+	maxAppend = 1 << 20
+)
+
+// appendAudio appends the append event of pcm to dst.
+func appendAudio(dst, pcm []byte) []byte {
+	dst = append(dst, appendPrefix...)
+	dst = audio.AppendBase64(dst, pcm)
+	return append(dst, appendSuffix...)
+}
+
+// sendAudio sends a piece of the user's speech. It allocates nothing once its buffer
+// has grown to the size of the pieces.
+func (c *conn) sendAudio(pcm []byte) error {
+	for len(pcm) > 0 {
+		n := min(len(pcm), maxAppend)
+		c.up = appendAudio(c.up[:0], pcm[:n])
+		if err := c.write(c.up); err != nil {
+			return err
+		}
+		c.upBytes += int64(n)
+		c.sentBytes += int64(n)
+		c.sincePause += int64(n)
+		pcm = pcm[n:]
+	}
+	return nil
+}
+
+// oddByte is half a sample that a piece of audio ended with: it belongs to the next
+// piece of the same item.
+type oddByte struct {
+	of   *spokenItem // nil if there is none
+	half byte
+}
+
+// fastAudio turns a scanned audio event into c.audio. It returns false if the typed
+// path must judge the frame, which is then untouched.
+func (c *conn) fastAudio(s *scanned) (transport.Event, bool) {
+	it := c.speaking
+	if it == nil || it.id != string(s.item) {
+		if it = c.items.byID[string(s.item)]; it == nil {
+			it = c.newSpoken(string(s.item), string(s.response))
+		}
+		c.speaking = it
+	}
+	return c.takeAudio(it, s.delta)
+}
+
+// newSpoken notes the first audio of an item.
+func (c *conn) newSpoken(id, response string) *spokenItem {
+	c.mu.Lock()
+	it := c.items.add(id, response)
+	c.mu.Unlock()
+	c.openAudio = append(c.openAudio, it)
+	return it
+}
+
+// takeAudio decodes delta behind the frame it lies in, so that the frame stays as it
+// was if delta is not base64 (ok is false then). The event is nil if there is
+// nothing to play: no whole sample, or an item that has ended.
+func (c *conn) takeAudio(it *spokenItem, delta []byte) (ev transport.Event, ok bool) {
+	room := len(delta)/4*3 + 4
+	dst := c.frame.b[len(c.frame.b):]
+	if cap(dst) < room {
+		// The bigger buffer goes back to the pool in place of this one.
+		dst = make([]byte, 0, max(room, 2*cap(c.frame.b)))
+		c.frame.b = dst
+	}
+	if c.carry.of == it {
+		dst = append(dst, c.carry.half)
+	}
+	pcm, err := audio.AppendFromBase64(dst, delta)
+	if err != nil {
+		return nil, false
+	}
+	if it.closed {
+		return nil, true
+	}
+	c.carry.of = nil
+	if len(pcm)%2 != 0 {
+		c.carry = oddByte{it, pcm[len(pcm)-1]}
+		pcm = pcm[:len(pcm)-1]
+	}
+	if len(pcm) == 0 {
+		return nil, true
+	}
+	it.bytes.Add(int64(len(pcm)))
+	c.audio = transport.AudioOut{Item: it.id, PCM: pcm}
+	return &c.audio, true
+}
+
+// endAudio gives out the AudioDone of an item, once.
+func (c *conn) endAudio(it *spokenItem) {
+	if it.closed {
+		return
+	}
+	it.closed = true
+	for i, open := range c.openAudio {
+		if open == it {
+			c.openAudio = append(c.openAudio[:i], c.openAudio[i+1:]...)
+			break
+		}
+	}
+	c.give(transport.AudioDone{Item: it.id})
+}

@@ -1,0 +1,71 @@
+package openai
+
+import (
+	"strings"
+	"time"
+
+	"voicegw/transport"
+)
+
+// modelRow is what is known of one family of models.
+type modelRow struct {
+	// prefix is how the names of the family begin; the longest that fits counts.
+	prefix string
+	// silenceMS is the provider's default of silence_duration_ms; zero if not known.
+	// It serves only where the server does not report its own.
+	silenceMS int64
+	source    string
+}
+
+const (
+	sourceDocs     = "developers.openai.com realtime guide and openai-go v3.95 types, read 2026-11-20"
+	sourceRecorded = "; session.created as recorded"
+)
+
+// modelRows lists the models of the Realtime API as of 2026-11-20. gpt-realtime and
+// gpt-realtime-mini are announced to be shut down on 2027-01-20. On Azure the model
+// is the name of a deployment: it meets these rows where it is named after its
+// model, as deployments mostly are.
+var modelRows = []modelRow{
+	{"gpt-realtime", 200, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
+	{"gpt-realtime-mini", 200, sourceDocs + sourceRecorded},
+	{"gpt-realtime-1.5", 0, sourceDocs},
+	{"gpt-realtime-2", 0, sourceDocs},
+	{"gpt-realtime-2.1", 500, sourceDocs + sourceRecorded},
+	{"gpt-realtime-2.1-mini", 0, sourceDocs},
+}
+
+// rowOf returns the row of the nearest family: the longest prefix that fits, else
+// that of DefaultModel.
+func rowOf(model string) modelRow {
+	var best, fallback modelRow
+	for _, row := range modelRows {
+		if row.prefix == DefaultModel {
+			fallback = row
+		}
+		if strings.HasPrefix(model, row.prefix) && len(row.prefix) > len(best.prefix) {
+			best = row
+		}
+	}
+	if best.prefix == "" {
+		fallback.source = "nearest family " + fallback.prefix + ": " + fallback.source
+		return fallback
+	}
+	return best
+}
+
+// capabilitiesOf is the record of a row. All models of the API behave alike in what
+// the record holds.
+func capabilitiesOf(row modelRow) transport.Capabilities {
+	return transport.Capabilities{
+		SpeechEvents:    true,
+		InterruptNotice: false, // speech_started is the notice
+		Truncate:        true,
+		Cancel:          true,
+		RespondNeeded:   true, // also with speech detection on
+		ToolsOff:        true,
+		Tools:           transport.ToolsBlock,
+		ConnectionLife:  60 * time.Minute, // session.expires_at = created + 3600 s
+		Source:          row.source,
+	}
+}

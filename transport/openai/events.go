@@ -1,0 +1,245 @@
+package openai
+
+import (
+	"encoding/json"
+
+	"github.com/openai/openai-go/v3/realtime"
+
+	"voicegw/transport"
+)
+
+// Types that are looked for by name.
+const (
+	typeSessionCreated = "session.created"
+	typeSessionUpdated = "session.updated"
+	typeError          = "error"
+)
+
+// eventRow says what is done about one type of server event: it is handled, or
+// ignored for a reason.
+type eventRow struct {
+	// handle returns a *transport.Error that ends the connection, or another error
+	// for a frame that cannot be decoded.
+	handle func(c *conn, frame []byte) error
+	why    string
+}
+
+// decode makes a handler of a function on a concrete event type.
+func decode[T any](take func(*conn, *T) *transport.Error) eventRow {
+	return eventRow{handle: func(c *conn, frame []byte) error {
+		var ev T
+		if err := json.Unmarshal(frame, &ev); err != nil {
+			return err
+		}
+		if final := take(c, &ev); final != nil {
+			return final
+		}
+		return nil
+	}}
+}
+
+func ignore(why string) eventRow { return eventRow{why: why} }
+
+// eventRows is every server event of the Realtime API (openai-go v3.95, read
+// 2026-11-20), and the beta names that compatible servers still use. A type that is
+// not here is counted and skipped.
+var eventRows = map[string]eventRow{
+	typeError: decode((*conn).onError),
+
+	"input_audio_buffer.speech_started": decode((*conn).onSpeechStarted),
+	"input_audio_buffer.speech_stopped": decode((*conn).onSpeechStopped),
+	"input_audio_buffer.committed":      decode((*conn).onCommitted),
+
+	"conversation.item.truncated":                           decode((*conn).onTruncated),
+	"conversation.item.input_audio_transcription.delta":     decode((*conn).onUserDelta),
+	"conversation.item.input_audio_transcription.completed": decode((*conn).onUserDone),
+	"conversation.item.input_audio_transcription.failed":    decode((*conn).onUserFailed),
+
+	"response.created":                       decode((*conn).onResponseCreated),
+	"response.done":                          decode((*conn).onResponseDone),
+	"response.output_item.done":              decode((*conn).onOutputItemDone),
+	"response.function_call_arguments.done":  decode((*conn).onArgumentsDone),
+	typeAudioDelta:                           decode((*conn).onAudioDelta),
+	"response.output_audio.done":             decode((*conn).onAudioDone),
+	"response.output_audio_transcript.delta": decode((*conn).onAssistantDelta),
+	"response.output_audio_transcript.done":  decode((*conn).onAssistantDone),
+	"response.output_text.delta":             decode((*conn).onTextDelta),
+	"response.output_text.done":              decode((*conn).onTextDone),
+
+	typeAudioDeltaBeta:                decode((*conn).onAudioDelta),
+	"response.audio.done":             decode((*conn).onAudioDone),
+	"response.audio_transcript.delta": decode((*conn).onAssistantDelta),
+	"response.audio_transcript.done":  decode((*conn).onAssistantDone),
+	"response.text.delta":             decode((*conn).onTextDelta),
+	"response.text.done":              decode((*conn).onTextDone),
+
+	typeSessionCreated:     ignore("read while connecting; what it says is fixed then"),
+	typeSessionUpdated:     ignore("read while connecting; nothing is changed later"),
+	"conversation.created": ignore("beta; holds only an id"),
+
+	"input_audio_buffer.cleared":             ignore("confirms our own clear"),
+	"input_audio_buffer.timeout_triggered":   ignore("idle_timeout_ms is not asked for"),
+	"input_audio_buffer.dtmf_event_received": ignore("SIP only"),
+
+	"conversation.item.added":                             ignore("the events of its response and of the user's turn carry the same"),
+	"conversation.item.created":                           ignore("beta name of conversation.item.added"),
+	"conversation.item.done":                              ignore("response.output_item.done carries the same"),
+	"conversation.item.retrieved":                         ignore("never asked for"),
+	"conversation.item.deleted":                           ignore("never asked for"),
+	"conversation.item.input_audio_transcription.segment": ignore("speakers are not told apart"),
+
+	"response.output_item.added":             ignore("says nothing that its done does not"),
+	"response.content_part.added":            ignore("empty"),
+	"response.content_part.done":             ignore("the transcript's done carries the same"),
+	"response.function_call_arguments.delta": ignore("a call is given whole"),
+
+	"rate_limits.updated":         ignore("a limit that is reached shows as a failed response"),
+	"output_audio_buffer.started": ignore("WebRTC and SIP only"),
+	"output_audio_buffer.stopped": ignore("WebRTC and SIP only"),
+	"output_audio_buffer.cleared": ignore("WebRTC and SIP only"),
+
+	"mcp_list_tools.in_progress":        ignore("no MCP server is declared"),
+	"mcp_list_tools.completed":          ignore("no MCP server is declared"),
+	"mcp_list_tools.failed":             ignore("no MCP server is declared"),
+	"response.mcp_call_arguments.delta": ignore("no MCP server is declared"),
+	"response.mcp_call_arguments.done":  ignore("no MCP server is declared"),
+	"response.mcp_call.in_progress":     ignore("no MCP server is declared"),
+	"response.mcp_call.completed":       ignore("no MCP server is declared"),
+	"response.mcp_call.failed":          ignore("no MCP server is declared"),
+}
+
+// onError acts on an error event: what the sequencer absorbs is not heard of, a
+// fatal one ends the connection, the rest is a Problem.
+func (c *conn) onError(ev *realtime.RealtimeErrorEvent) *transport.Error {
+	e := &ev.Error
+	c.mu.Lock()
+	send, absorbed := c.seq.refused(e.EventID, e.Code)
+	c.mu.Unlock()
+	c.release(send)
+	if absorbed {
+		c.log.Debug("response_create_waits", "provider", c.info.Provider, "event_id", e.EventID)
+		return nil
+	}
+	row := rowFor(e.Code, opOf(e.EventID))
+	err := c.fault("recv", row.kind, e.Code, c.providerText(e.Type, e.Message, e.Param))
+	if row.fatal {
+		return err
+	}
+	c.give(transport.Problem{Err: err})
+	return nil
+}
+
+func (c *conn) onSpeechStarted(ev *realtime.InputAudioBufferSpeechStartedEvent) *transport.Error {
+	c.give(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMs)})
+	return nil
+}
+
+func (c *conn) onSpeechStopped(ev *realtime.InputAudioBufferSpeechStoppedEvent) *transport.Error {
+	c.give(transport.SpeechStopped{
+		Item:    ev.ItemID,
+		AudioMS: c.callerClock(ev.AudioEndMs),
+		EndMS:   c.callerClock(max(ev.AudioEndMs-c.silenceMS, 0)),
+	})
+	return nil
+}
+
+// callerClock takes what this side has added out of an offset of the provider's.
+func (c *conn) callerClock(ms int64) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pads.caller(ms)
+}
+
+func (c *conn) onCommitted(ev *realtime.InputAudioBufferCommittedEvent) *transport.Error {
+	c.give(transport.InputCommitted{Item: ev.ItemID})
+	return nil
+}
+
+func (c *conn) onTruncated(ev *realtime.ConversationItemTruncatedEvent) *transport.Error {
+	c.give(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMs})
+	return nil
+}
+
+func (c *conn) onUserDelta(ev *realtime.ConversationItemInputAudioTranscriptionDeltaEvent) *transport.Error {
+	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Delta, false)
+	return nil
+}
+
+// onUserDone gives the final text. The usage in it is another model's: see the
+// package comment.
+func (c *conn) onUserDone(ev *realtime.ConversationItemInputAudioTranscriptionCompletedEvent) *transport.Error {
+	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Transcript, true)
+	return nil
+}
+
+// onUserFailed ends the text of the item with what there is: nobody should wait for
+// the rest.
+func (c *conn) onUserFailed(ev *realtime.ConversationItemInputAudioTranscriptionFailedEvent) *transport.Error {
+	c.give(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
+	c.give(transport.Problem{Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
+		c.providerText("transcription", ev.Error.Message, ev.Error.Param))})
+	return nil
+}
+
+func (c *conn) onAssistantDelta(ev *realtime.ResponseAudioTranscriptDeltaEvent) *transport.Error {
+	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Delta, false)
+	return nil
+}
+
+func (c *conn) onAssistantDone(ev *realtime.ResponseAudioTranscriptDoneEvent) *transport.Error {
+	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Transcript, true)
+	return nil
+}
+
+func (c *conn) onTextDelta(ev *realtime.ResponseTextDeltaEvent) *transport.Error {
+	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Delta, false)
+	return nil
+}
+
+func (c *conn) onTextDone(ev *realtime.ResponseTextDoneEvent) *transport.Error {
+	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Text, true)
+	return nil
+}
+
+// transcribe takes in a delta, or the final text of one content part, and gives the
+// whole text of the item.
+func (c *conn) transcribe(item string, role transport.Role, part int64, text string, final bool) {
+	var whole string
+	var ok bool
+	if final {
+		whole, ok = c.texts.set(item, part, text)
+	} else {
+		whole, ok = c.texts.add(item, part, text)
+	}
+	if !ok {
+		c.malformed.Add(1)
+		return
+	}
+	c.give(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
+}
+
+// onAudioDelta is the slow path of audio: for frames that are written in a way that
+// the scanner leaves to others.
+func (c *conn) onAudioDelta(ev *realtime.ResponseAudioDeltaEvent) *transport.Error {
+	c.slow.Add(1)
+	it := c.items.byID[ev.ItemID]
+	if it == nil {
+		it = c.newSpoken(ev.ItemID, ev.ResponseID)
+	}
+	out, ok := c.takeAudio(it, []byte(ev.Delta))
+	if !ok {
+		c.malformed.Add(1)
+		return nil
+	}
+	if out != nil {
+		c.give(out)
+	}
+	return nil
+}
+
+func (c *conn) onAudioDone(ev *realtime.ResponseAudioDoneEvent) *transport.Error {
+	if it := c.items.byID[ev.ItemID]; it != nil {
+		c.endAudio(it)
+	}
+	return nil
+}

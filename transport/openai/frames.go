@@ -1,0 +1,162 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/realtime"
+	"github.com/openai/openai-go/v3/responses"
+
+	"voicegw/transport"
+)
+
+// What a client event is for. Its event_id is one of these, a line and a number: the
+// provider repeats it in an error, and nowhere else.
+const (
+	opUpdate   = "update"
+	opCreate   = "create"
+	opCancel   = "cancel"
+	opTruncate = "truncate"
+	opItem     = "item"
+	opBuffer   = "buffer"
+)
+
+// opOf returns what the client event was for.
+func opOf(eventID string) string {
+	op, _, _ := strings.Cut(eventID, "_")
+	return op
+}
+
+// sampleRate is the only rate in Hz that audio/pcm has here, bytesPerMS what that
+// makes of one ms.
+const (
+	sampleRate = 24000
+	bytesPerMS = sampleRate / 1000 * 2
+)
+
+// sessionUpdate encodes the setup.
+func sessionUpdate(event string, setup transport.Setup, transcription string) ([]byte, error) {
+	pcm := realtime.RealtimeAudioFormatsUnionParam{
+		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
+	}
+	input := realtime.RealtimeAudioConfigInputParam{Format: pcm, TurnDetection: turnDetection(setup)}
+	if transcription != NoTranscription {
+		input.Transcription = realtime.AudioTranscriptionParam{Model: realtime.AudioTranscriptionModel(transcription)}
+		if lang, _, _ := strings.Cut(setup.Language, "-"); lang != "" {
+			// ISO 639-1, where Setup has BCP 47.
+			input.Transcription.Language = param.NewOpt(strings.ToLower(lang))
+		}
+	}
+	output := realtime.RealtimeAudioConfigOutputParam{Format: pcm}
+	if setup.Voice != "" {
+		output.Voice.OfString = param.NewOpt(setup.Voice)
+	}
+	session := &realtime.RealtimeSessionCreateRequestParam{
+		Instructions:     param.NewOpt(setup.Instructions),
+		OutputModalities: []string{"audio"},
+		Audio:            realtime.RealtimeAudioConfigParam{Input: input, Output: output},
+		ToolChoice:       realtime.RealtimeToolChoiceConfigUnionParam{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptionsAuto)},
+		Tools:            toolParams(setup.Tools),
+	}
+	if setup.Instructions == "" {
+		session.Instructions = param.Opt[string]{} // the provider's own stand
+	}
+	return json.Marshal(realtime.SessionUpdateEventParam{
+		EventID: param.NewOpt(event),
+		Session: realtime.SessionUpdateEventSessionUnionParam{OfRealtime: session},
+	})
+}
+
+// turnDetection asks for the provider's speech detection, or switches it off.
+func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetectionUnionParam {
+	if setup.ManualActivity {
+		off := param.NullStruct[realtime.RealtimeAudioInputTurnDetectionServerVadParam]()
+		return realtime.RealtimeAudioInputTurnDetectionUnionParam{OfServerVad: &off}
+	}
+	vad := &realtime.RealtimeAudioInputTurnDetectionServerVadParam{
+		CreateResponse:    param.NewOpt(true),
+		InterruptResponse: param.NewOpt(true),
+	}
+	if setup.SilenceMS > 0 {
+		vad.SilenceDurationMs = param.NewOpt(int64(setup.SilenceMS))
+	}
+	if setup.PrefixMS > 0 {
+		vad.PrefixPaddingMs = param.NewOpt(int64(setup.PrefixMS))
+	}
+	return realtime.RealtimeAudioInputTurnDetectionUnionParam{OfServerVad: vad}
+}
+
+// toolParams declares the tools; there are none on a new session anyhow.
+func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
+	var out realtime.RealtimeToolsConfigParam
+	for _, t := range tools {
+		fn := &realtime.RealtimeFunctionToolParam{
+			Type: realtime.RealtimeFunctionToolTypeFunction,
+			Name: param.NewOpt(t.Name),
+		}
+		if t.Description != "" {
+			fn.Description = param.NewOpt(t.Description)
+		}
+		if len(t.Parameters) > 0 {
+			fn.Parameters = t.Parameters
+		}
+		out = append(out, realtime.RealtimeToolsConfigUnionParam{OfFunction: fn})
+	}
+	return out
+}
+
+// createFrame encodes a response.create. Without anything special it has no
+// `response` at all: the session's own settings apply.
+func createFrame(c *create) ([]byte, error) {
+	event := realtime.ResponseCreateEventParam{EventID: param.NewOpt(c.event)}
+	if c.toolsOff {
+		event.Response.ToolChoice.OfToolChoiceMode = param.NewOpt(responses.ToolChoiceOptionsNone)
+	}
+	if c.instructions != "" {
+		event.Response.Instructions = param.NewOpt(c.instructions)
+	}
+	return json.Marshal(event)
+}
+
+// cancelFrame encodes a response.cancel; an empty id means whichever is active.
+func cancelFrame(event, response string) ([]byte, error) {
+	ev := realtime.ResponseCancelEventParam{EventID: param.NewOpt(event)}
+	if response != "" {
+		ev.ResponseID = param.NewOpt(response)
+	}
+	return json.Marshal(ev)
+}
+
+// truncateFrame encodes a conversation.item.truncate. Spoken items have one content
+// part, number 0.
+func truncateFrame(event, item string, audioMS int64) ([]byte, error) {
+	return json.Marshal(realtime.ConversationItemTruncateEventParam{
+		EventID: param.NewOpt(event), ItemID: item, ContentIndex: 0, AudioEndMs: audioMS,
+	})
+}
+
+// textFrame encodes a turn that the user typed.
+func textFrame(event, text string) ([]byte, error) {
+	content := []realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(text)}}
+	return json.Marshal(realtime.ConversationItemCreateEventParam{
+		EventID: param.NewOpt(event),
+		Item:    realtime.ConversationItemParamOfRealtimeUserMessageItem(content),
+	})
+}
+
+// resultFrame encodes the answer to a call; output is the envelope as text.
+func resultFrame(event, callID string, output json.RawMessage) ([]byte, error) {
+	return json.Marshal(realtime.ConversationItemCreateEventParam{
+		EventID: param.NewOpt(event),
+		Item:    realtime.ConversationItemParamOfFunctionCallOutput(callID, string(output)),
+	})
+}
+
+func clearFrame(event string) ([]byte, error) {
+	return json.Marshal(realtime.InputAudioBufferClearEventParam{EventID: param.NewOpt(event)})
+}
+
+func commitFrame(event string) ([]byte, error) {
+	return json.Marshal(realtime.InputAudioBufferCommitEventParam{EventID: param.NewOpt(event)})
+}

@@ -1,0 +1,208 @@
+package openai
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// What stands where an option is left empty.
+const (
+	// DefaultBaseURL is the public service.
+	DefaultBaseURL = "https://api.openai.com/v1"
+	// DefaultModel is asked for where neither Options nor Setup names one.
+	DefaultModel = "gpt-realtime-2.1"
+	// DefaultTranscriptionModel writes down what the user says.
+	DefaultTranscriptionModel = "gpt-realtime-whisper"
+	// NoTranscription as Options.TranscriptionModel leaves transcription off.
+	NoTranscription = "none"
+)
+
+const (
+	defaultName         = "openai"
+	defaultPingInterval = 20 * time.Second
+	defaultPongTimeout  = 60 * time.Second
+)
+
+// Options say how to reach the provider. Only APIKey is needed for the public
+// service.
+type Options struct {
+	// Name is what Transport.Name returns. Empty means "openai".
+	Name string
+
+	// APIKey is sent as `Authorization: Bearer`, or as `api-key` to Azure. It may be
+	// empty for a server of one's own that wants none.
+	APIKey string
+
+	// BaseURL is as in the SDK: http(s)://host/v1; ws(s) is understood too. Empty
+	// means DefaultBaseURL. A URL whose path is /openai/v1, or whose host ends in
+	// .openai.azure.com, is Azure; the path may be left out with such a host.
+	BaseURL string
+
+	// Model and Voice stand where Setup names none. An empty Model means
+	// DefaultModel, an empty Voice the provider's default. On Azure Model is the
+	// name of the deployment, and there is no default.
+	Model string
+	Voice string
+
+	// TranscriptionModel writes down the user's speech. Empty means
+	// DefaultTranscriptionModel, NoTranscription none.
+	TranscriptionModel string
+
+	// Organization and Project are sent as headers, if not empty. Azure knows none.
+	Organization string
+	Project      string
+
+	// HTTPClient makes the handshake: its Transport holds proxy, certificates and
+	// dialer. Nil means http.DefaultClient. Redirects are never followed: they would
+	// carry the key to another place.
+	HTTPClient *http.Client
+
+	// Logger gets one line for each event type that is not known (at most 32 a
+	// connection) and a warning about a base URL without encryption. Nil logs
+	// nothing.
+	Logger *slog.Logger
+
+	// PingInterval is how often the provider is asked for a sign of life. Zero means
+	// 20 s, negative never.
+	PingInterval time.Duration
+
+	// PongTimeout ends a connection that has given no sign of life for so long while
+	// it was being read. Zero means 60 s; shorter than PingInterval is refused.
+	PongTimeout time.Duration
+}
+
+// endpoint is where and as whom to connect. It is fixed after New.
+type endpoint struct {
+	url   url.URL // .../realtime without the model
+	azure bool
+}
+
+// withDefaults returns o with what was left empty filled in, or what is wrong.
+func (o Options) withDefaults(ep endpoint) (Options, error) {
+	if o.Name == "" {
+		o.Name = defaultName
+	}
+	if o.TranscriptionModel == "" {
+		o.TranscriptionModel = DefaultTranscriptionModel
+	}
+	if o.Model == "" && !ep.azure {
+		o.Model = DefaultModel
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.PingInterval == 0 {
+		o.PingInterval = defaultPingInterval
+	}
+	if o.PongTimeout == 0 {
+		o.PongTimeout = max(defaultPongTimeout, o.PingInterval)
+	}
+	if o.PongTimeout < o.PingInterval {
+		return o, fmt.Errorf("openai: Options.PongTimeout %v: %w: it is shorter than PingInterval %v: make it longer or leave it at zero",
+			o.PongTimeout, ErrBadOption, o.PingInterval)
+	}
+	if o.APIKey == "" && o.BaseURL == "" {
+		return o, fmt.Errorf("openai: Options.APIKey: %w: set the provider's key (it begins with sk-), or BaseURL to a server that needs none", ErrNoKey)
+	}
+	for name, value := range map[string]string{"APIKey": o.APIKey, "Organization": o.Organization, "Project": o.Project} {
+		if err := headerValue(name, value); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// headerValue says why value cannot be sent in a header. It does not repeat value.
+func headerValue(name, value string) error {
+	for i := range len(value) {
+		if value[i] <= ' ' || value[i] >= 0x7F {
+			reason := ErrBadOption
+			if name == "APIKey" {
+				reason = ErrBadKey
+			}
+			return fmt.Errorf("openai: Options.%s: %w: byte %d of %d is a blank, a line end or not ASCII: was the whole line of a file taken for it?",
+				name, reason, i+1, len(value))
+		}
+	}
+	return nil
+}
+
+// parseBaseURL makes the endpoint of Options.BaseURL.
+func parseBaseURL(base string) (endpoint, error) {
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil {
+		// The text of url.Parse repeats the URL, which may hold a credential.
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it is no URL: write https://host/v1", ErrBadURL)
+	}
+	switch u.Scheme {
+	case "http", "ws":
+		u.Scheme = "ws"
+	case "https", "wss":
+		u.Scheme = "wss"
+	default:
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: scheme %q is none of http, https, ws, wss: write https://host/v1", ErrBadURL, clip(u.Scheme, 20))
+	}
+	if u.Host == "" {
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it names no host: write https://host/v1", ErrBadURL)
+	}
+	if u.User != nil {
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it holds a user name or password: put the key in APIKey", ErrBadURL)
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has a query or a fragment: leave off everything after the path (the key belongs in APIKey, the model in Model)", ErrBadURL)
+	}
+	ep := endpoint{url: *u}
+	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/realtime")
+	azureHost := strings.HasSuffix(strings.ToLower(u.Hostname()), ".openai.azure.com")
+	if azureHost && path == "" {
+		path = "/openai/v1"
+	}
+	ep.azure = azureHost || strings.HasSuffix(path, "/openai/v1")
+	ep.url.Path = path + "/realtime"
+	ep.url.RawPath = ""
+	return ep, nil
+}
+
+// plainText says that the key would cross a network unencrypted.
+func (ep endpoint) plainText() bool {
+	if ep.url.Scheme != "ws" || ep.url.Hostname() == "localhost" {
+		return false
+	}
+	ip := net.ParseIP(ep.url.Hostname())
+	return ip == nil || !ip.IsLoopback()
+}
+
+// address is the URL to dial for model.
+func (ep endpoint) address(model string) string {
+	u := ep.url
+	u.RawQuery = url.Values{"model": {model}}.Encode()
+	return u.String()
+}
+
+// header is what the handshake carries. OpenAI-Beta is never sent: the service
+// closes with 4000 beta_api_shape_disabled.
+func (ep endpoint) header(o Options) http.Header {
+	h := http.Header{"User-Agent": {"voicegw"}}
+	switch {
+	case o.APIKey == "":
+	case ep.azure:
+		h.Set("api-key", o.APIKey)
+	default:
+		h.Set("Authorization", "Bearer "+o.APIKey)
+	}
+	if o.Organization != "" && !ep.azure {
+		h.Set("OpenAI-Organization", o.Organization)
+	}
+	if o.Project != "" && !ep.azure {
+		h.Set("OpenAI-Project", o.Project)
+	}
+	return h
+}

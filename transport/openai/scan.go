@@ -1,0 +1,229 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"strings"
+)
+
+// The two names of the event that carries the model's speech: GA, and the beta name
+// that some compatible servers still use.
+const (
+	typeAudioDelta     = "response.output_audio.delta"
+	typeAudioDeltaBeta = "response.audio.delta"
+)
+
+// scanned is what scanFrame found. Its slices point into the frame.
+type scanned struct {
+	eventType   []byte
+	item        []byte
+	response    []byte
+	delta       []byte
+	audioFields uint8 // which of the four were seen, a bit each
+}
+
+const (
+	sawType uint8 = 1 << iota
+	sawItem
+	sawResponse
+	sawDelta
+)
+
+// verdict is how sure scanFrame is.
+type verdict uint8
+
+const (
+	// scanUnsure: something unusual; only the typed path may judge this frame.
+	scanUnsure verdict = iota
+	// scanAudio: a flat and well formed audio event; all that is needed was found.
+	// The characters of delta are not checked: decoding them does that, and if it
+	// fails the typed path must judge.
+	scanAudio
+	// scanOther: an event of the type found, which is not audio. The rest of the
+	// frame was not looked at.
+	scanOther
+)
+
+// scanFrame reads one frame without allocating, whatever the order of its keys. It
+// finds the type of any event, and of an audio event item_id, response_id and delta.
+//
+// It answers scanAudio only for an object whose members are plain strings, whole
+// numbers or literals, and where encoding/json would find the same: an escape, a
+// control character, a byte outside ASCII, a key twice, a key that differs in case
+// from one that counts, anything nested or left over is scanUnsure.
+func scanFrame(frame []byte) (s scanned, v verdict) {
+	i := skipSpace(frame, 0)
+	if i >= len(frame) || frame[i] != '{' {
+		return s, scanUnsure
+	}
+	i = skipSpace(frame, i+1)
+	for {
+		var key []byte
+		var ok bool
+		if key, i, ok = plainString(frame, i); !ok {
+			return s, scanUnsure
+		}
+		if i = skipSpace(frame, i); i >= len(frame) || frame[i] != ':' {
+			return s, scanUnsure
+		}
+		i = skipSpace(frame, i+1)
+		if i, ok = s.member(frame, key, i); !ok {
+			return s, scanUnsure
+		}
+		if s.audioFields&sawType != 0 && !isAudioDelta(s.eventType) {
+			return s, scanOther
+		}
+		i = skipSpace(frame, i)
+		if i >= len(frame) {
+			return s, scanUnsure
+		}
+		if frame[i] == '}' {
+			break
+		}
+		if frame[i] != ',' {
+			return s, scanUnsure
+		}
+		i = skipSpace(frame, i+1)
+	}
+	const need = sawType | sawItem | sawDelta
+	if skipSpace(frame, i+1) != len(frame) || s.audioFields&need != need {
+		return s, scanUnsure
+	}
+	return s, scanAudio
+}
+
+// member takes in the value at i of key and returns where it ends.
+func (s *scanned) member(frame, key []byte, i int) (int, bool) {
+	var field *[]byte
+	var bit uint8
+	var name string
+	switch len(key) {
+	case len("type"):
+		name, field, bit = "type", &s.eventType, sawType
+	case len("delta"):
+		name, bit = "delta", sawDelta
+	case len("item_id"):
+		name, field, bit = "item_id", &s.item, sawItem
+	case len("response_id"):
+		name, field, bit = "response_id", &s.response, sawResponse
+	}
+	if name == "" {
+		return skipScalar(frame, i)
+	}
+	if string(key) != name {
+		// encoding/json ignores case: other letters may be the same member.
+		if strings.EqualFold(string(key), name) {
+			return i, false
+		}
+		return skipScalar(frame, i)
+	}
+	if s.audioFields&bit != 0 {
+		return i, false
+	}
+	if bit == sawDelta {
+		return s.audio(frame, i)
+	}
+	value, end, ok := plainString(frame, i)
+	*field = value
+	s.audioFields |= bit
+	return end, ok
+}
+
+// audio takes in the string at i as the delta. Base64 holds no quote, so the next
+// one ends it; what else it may hold is for the decoder to find.
+func (s *scanned) audio(frame []byte, i int) (int, bool) {
+	if i >= len(frame) || frame[i] != '"' {
+		return i, false
+	}
+	n := bytes.IndexByte(frame[i+1:], '"')
+	if n < 0 {
+		return i, false
+	}
+	s.delta = frame[i+1 : i+1+n]
+	s.audioFields |= sawDelta
+	return i + n + 2, true
+}
+
+func isAudioDelta(t []byte) bool {
+	return string(t) == typeAudioDelta || string(t) == typeAudioDeltaBeta
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// plainString reads the string at i and returns what is between its quotes and where
+// it ends. It refuses one with an escape, a control character or a byte over 0x7E.
+func plainString(b []byte, i int) ([]byte, int, bool) {
+	if i >= len(b) || b[i] != '"' {
+		return nil, i, false
+	}
+	start := i + 1
+	i = start
+	for i+8 <= len(b) {
+		special := specialBytes(binary.LittleEndian.Uint64(b[i:]))
+		if special == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(special) / 8
+		return b[start:i], i + 1, b[i] == '"'
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < ' ' || c >= 0x7F {
+			return b[start:i], i + 1, c == '"'
+		}
+	}
+	return nil, i, false
+}
+
+// specialBytes marks, in the top bit of each byte of w, a quote, a backslash, a
+// control character and a byte over 0x7E. Marks above the lowest may be wrong (a
+// borrow runs upwards), the lowest is right.
+func specialBytes(w uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote := w ^ ones*'"'
+	slash := w ^ ones*'\\'
+	found := (quote - ones) &^ quote
+	found |= (slash - ones) &^ slash
+	found |= (w - ones*0x20) &^ w
+	found |= w | (w + ones)
+	return found & tops
+}
+
+// skipScalar steps over a plain string, a whole number without sign or leading
+// zeros, or a literal.
+func skipScalar(b []byte, i int) (int, bool) {
+	if i >= len(b) {
+		return i, false
+	}
+	switch c := b[i]; {
+	case c == '"':
+		_, end, ok := plainString(b, i)
+		return end, ok
+	case c >= '0' && c <= '9':
+		end := i + 1
+		for end < len(b) && b[end] >= '0' && b[end] <= '9' {
+			end++
+		}
+		return end, c != '0' || end == i+1
+	case c == 'n':
+		return skipWord(b, i, "null")
+	case c == 't':
+		return skipWord(b, i, "true")
+	case c == 'f':
+		return skipWord(b, i, "false")
+	}
+	return i, false
+}
+
+func skipWord(b []byte, i int, word string) (int, bool) {
+	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
+		return i, false
+	}
+	return i + len(word), true
+}

@@ -1,0 +1,166 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"voicegw/transport"
+)
+
+// Send implements transport.Conn. A failed write does not hide why the provider
+// closed: Recv still reads what had arrived and says it.
+func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
+	if cause := c.ended(); cause != nil {
+		return cause
+	}
+	stop := c.watchUse(ctx, "send")
+	var err error
+	if a, ok := cmd.(*transport.AudioIn); ok && a != nil {
+		err = c.sendAudio(a.PCM)
+	} else {
+		err = c.sendControl(cmd)
+	}
+	stop()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errCommand), errors.Is(err, errEncode):
+		return c.fault("send", transport.KindInvalid, "", err)
+	}
+	return c.readError("send", err)
+}
+
+// sendControl encodes and writes everything that is not audio.
+func (c *conn) sendControl(cmd transport.Command) error {
+	switch cmd := cmd.(type) {
+	case transport.AudioPause:
+		return c.pause()
+	case transport.UserText:
+		return c.sendText(cmd.Text)
+	case transport.ActivityStart:
+		return c.startActivity()
+	case transport.ActivityEnd:
+		return c.endActivity()
+	case transport.Interrupt:
+		return c.cancel()
+	case transport.Truncate:
+		return c.truncate(cmd)
+	case transport.ToolResult:
+		return c.sendResult(cmd)
+	case transport.Respond:
+		return c.respond(request{toolsOff: cmd.ToolsOff, instructions: cmd.Instructions})
+	default:
+		return fmt.Errorf("%w: %T", errCommand, cmd)
+	}
+}
+
+// eventID names a client event of Send.
+func (c *conn) eventID(op string) string {
+	c.upEvents++
+	return op + "_" + strconv.Itoa(c.upEvents)
+}
+
+// writeFrame writes what an encoder made.
+func (c *conn) writeFrame(frame []byte, err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", errEncode, err)
+	}
+	return c.write(frame)
+}
+
+// sendText stops the running answer and asks for one to what the user typed.
+func (c *conn) sendText(text string) error {
+	if err := c.cancel(); err != nil {
+		return err
+	}
+	if err := c.writeFrame(textFrame(c.eventID(opItem), text)); err != nil {
+		return err
+	}
+	return c.respond(request{})
+}
+
+// startActivity begins a turn that the caller frames: what is being said stops, and
+// nothing of before counts as the user's speech.
+func (c *conn) startActivity() error {
+	if !c.manual {
+		return nil
+	}
+	if err := c.cancel(); err != nil {
+		return err
+	}
+	c.upBytes = 0
+	return c.writeFrame(clearFrame(c.eventID(opBuffer)))
+}
+
+// endActivity hands the turn in. Under 100 ms of audio the provider refuses the
+// commit; that error says so to the caller, and no answer is asked for to nothing.
+func (c *conn) endActivity() error {
+	if !c.manual {
+		return nil
+	}
+	enough := c.upBytes >= minCommitMS*bytesPerMS
+	c.upBytes = 0
+	if err := c.writeFrame(commitFrame(c.eventID(opBuffer))); err != nil {
+		return err
+	}
+	if !enough {
+		return nil
+	}
+	return c.respond(request{})
+}
+
+// minCommitMS is the least audio that the provider commits.
+const minCommitMS = 100
+
+// cancel stops the running answer and withdraws what waits for its end.
+func (c *conn) cancel() error {
+	c.mu.Lock()
+	id, running := c.seq.withdraw()
+	c.mu.Unlock()
+	if !running {
+		return nil
+	}
+	return c.writeFrame(cancelFrame(c.eventID(opCancel), id))
+}
+
+// truncate tells the provider what was heard of an item.
+func (c *conn) truncate(cmd transport.Truncate) error {
+	c.mu.Lock()
+	ms, ok := c.items.audible(cmd.Item, cmd.AudioMS)
+	c.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return c.writeFrame(truncateFrame(c.eventID(opTruncate), cmd.Item, ms))
+}
+
+// sendResult answers a call. One that is not open (answered already, or never seen)
+// is dropped: the provider would refuse a second output.
+func (c *conn) sendResult(cmd transport.ToolResult) error {
+	c.mu.Lock()
+	id, ok := c.calls.take(cmd.Call)
+	c.mu.Unlock()
+	if !ok {
+		c.log.Warn("tool_result_dropped", "provider", c.info.Provider, "call", cmd.Call, "reason", "no such open call")
+		return nil
+	}
+	return c.writeFrame(resultFrame(c.eventID(opItem), id, cmd.Output))
+}
+
+// respond asks for an answer in its turn.
+func (c *conn) respond(r request) error {
+	c.mu.Lock()
+	send := c.seq.ask(r)
+	c.mu.Unlock()
+	return c.writeCreate(send)
+}
+
+// writeCreate writes what the sequencer lets out; nil is nothing.
+func (c *conn) writeCreate(send *create) error {
+	if send == nil {
+		return nil
+	}
+	return c.writeFrame(createFrame(send))
+}

@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/openai/openai-go/v3/realtime"
+
+	"voicegw/transport"
+)
+
+// maxSetupEvents bounds how many events may come before the setup is answered.
+const maxSetupEvents = 1000
+
+// sessionEvent is session.created and session.updated. The SDK knows them only as a
+// union of request types, which lack id and expires_at.
+type sessionEvent struct {
+	Session struct {
+		ID        string `json:"id"`
+		Model     string `json:"model"`
+		ExpiresAt int64  `json:"expires_at"` // s since the epoch
+		Audio     struct {
+			Input struct {
+				TurnDetection *realtime.RealtimeAudioInputTurnDetectionServerVad `json:"turn_detection"`
+			} `json:"input"`
+		} `json:"audio"`
+	} `json:"session"`
+}
+
+// setUp waits for session.created, sends update and waits for session.updated. ctx
+// bounds all of it.
+func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
+	late := func() *transport.Error { return c.fault("setup", contextKind(ctx), "", ctx.Err()) }
+	stop := c.watch(ctx, late)
+	err := c.exchange(update)
+	if !stop() {
+		return late()
+	}
+	return err
+}
+
+func (c *conn) exchange(update []byte) *transport.Error {
+	if err := c.await(typeSessionCreated); err != nil {
+		return err
+	}
+	if err := c.write(update); err != nil {
+		return c.readError("setup", err)
+	}
+	return c.await(typeSessionUpdated)
+}
+
+// await reads until an event of type want has come; an error event is the error.
+func (c *conn) await(want string) *transport.Error {
+	defer c.releaseFrame()
+	for range maxSetupEvents {
+		frame, err := c.readFrame()
+		if err != nil {
+			return c.readError("setup", err)
+		}
+		switch c.typeOf(frame) {
+		case want:
+			var ev sessionEvent
+			if err := json.Unmarshal(frame, &ev); err != nil {
+				c.malformed.Add(1)
+				continue
+			}
+			c.adopt(&ev)
+			return nil
+		case typeError:
+			var ev realtime.RealtimeErrorEvent
+			if err := json.Unmarshal(frame, &ev); err != nil {
+				c.malformed.Add(1)
+				continue
+			}
+			return c.setupRefused(&ev.Error)
+		case "":
+			c.malformed.Add(1)
+		}
+	}
+	return c.fault("setup", transport.KindRetry, "", errTooMany)
+}
+
+// adopt takes over what the server says of the session.
+func (c *conn) adopt(ev *sessionEvent) {
+	s := &ev.Session
+	if s.ID != "" {
+		c.info.SessionID = s.ID
+	}
+	if s.Model != "" {
+		c.info.Model = s.Model
+	}
+	if s.ExpiresAt > 0 {
+		c.info.ExpiresAt = time.Unix(s.ExpiresAt, 0).UTC()
+	}
+	if vad := s.Audio.Input.TurnDetection; vad != nil && vad.JSON.SilenceDurationMs.Valid() {
+		c.silenceMS = max(vad.SilenceDurationMs, 0)
+	}
+}
+
+// setupRefused classes an error event before the session stands. What is not
+// retryable by its code will not be accepted the next time either, unless the server
+// says that the fault is its own.
+func (c *conn) setupRefused(e *realtime.RealtimeError) *transport.Error {
+	kind := transport.KindInvalid
+	if row, ok := errorRows[e.Code]; ok && row.fatal {
+		kind = row.kind
+	} else if e.Code == "rate_limit_exceeded" || e.Type == "server_error" {
+		kind = transport.KindRetry
+	}
+	return c.fault("setup", kind, e.Code, c.providerText(e.Type, e.Message, e.Param))
+}

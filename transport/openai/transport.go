@@ -1,0 +1,154 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/coder/websocket"
+
+	"voicegw/transport"
+)
+
+// readLimit bounds one frame from the provider, in bytes.
+const readLimit = 16 << 20
+
+// Transport opens Realtime connections. It never changes after New, so any number
+// of goroutines may use it at once.
+type Transport struct {
+	opts   Options
+	ep     endpoint
+	client *http.Client
+	redact redactor
+}
+
+var _ transport.Transport = (*Transport)(nil)
+
+// New checks the options. An error wraps ErrNoKey, ErrBadKey, ErrBadURL or
+// ErrBadOption, names the option and says how to mend it; it never holds the key.
+func New(opts Options) (*Transport, error) {
+	ep, err := parseBaseURL(opts.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	opts, err = opts.withDefaults(ep)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{}
+	if opts.HTTPClient != nil {
+		client = *opts.HTTPClient
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if opts.APIKey != "" && ep.plainText() {
+		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
+			"mend", "use https in the base URL: the API key crosses the network readable")
+	}
+	return &Transport{opts: opts, ep: ep, client: &client, redact: redactor{opts.APIKey}}, nil
+}
+
+// Name implements transport.Transport.
+func (t *Transport) Name() string { return t.opts.Name }
+
+// Capabilities implements transport.Transport.
+func (t *Transport) Capabilities(model string) transport.Capabilities {
+	if model == "" {
+		model = t.opts.Model
+	}
+	return capabilitiesOf(rowOf(model))
+}
+
+// Connect implements transport.Transport: it dials, waits for session.created, sends
+// the setup as session.update and waits for session.updated. An error event that
+// answers the setup is the error returned.
+func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	if setup.Model == "" {
+		setup.Model = t.opts.Model
+	}
+	if setup.Voice == "" {
+		setup.Voice = t.opts.Voice
+	}
+	if setup.Model == "" {
+		return nil, t.fault("setup", transport.KindInvalid, "",
+			fmt.Errorf("Options.Model: %w: with Azure it is the name of your deployment and has no default", ErrBadOption))
+	}
+	update, err := sessionUpdate(opUpdate+"_1", setup, t.opts.TranscriptionModel)
+	if err != nil {
+		return nil, t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
+	}
+	c := newConn(t, setup)
+	if err := c.dial(ctx, t); err != nil {
+		return nil, err
+	}
+	if err := c.setUp(ctx, update); err != nil {
+		c.end(err)
+		return nil, err
+	}
+	c.startKeepalive(t.opts.PingInterval, t.opts.PongTimeout)
+	return c, nil
+}
+
+// fault makes the one error type, without the key.
+func (t *Transport) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
+	return &transport.Error{
+		Provider: t.opts.Name, Op: op, Kind: kind,
+		Code: t.redact.text(code), Err: t.redact.err(err),
+	}
+}
+
+// dial makes the handshake.
+func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
+	ws, resp, err := websocket.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
+		HTTPClient:      t.client,
+		HTTPHeader:      t.ep.header(t.opts),
+		CompressionMode: websocket.CompressionDisabled,
+		OnPongReceived:  func(context.Context, []byte) { c.signs.Add(pongSign) },
+	})
+	if err == nil {
+		ws.SetReadLimit(readLimit)
+		c.ws = ws
+		return nil
+	}
+	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		return t.refusedHandshake(resp)
+	}
+	if ctx.Err() != nil {
+		return t.fault("dial", contextKind(ctx), "", fmt.Errorf("%w while dialling: %w", ctx.Err(), err))
+	}
+	return t.fault("dial", transport.KindRetry, "", err)
+}
+
+// refusedHandshake classes an HTTP answer that is no upgrade.
+func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
+	var body struct {
+		Error struct{ Code, Message string }
+	}
+	// At most 1024 bytes are there; what is no JSON says nothing.
+	text, readErr := io.ReadAll(io.LimitReader(resp.Body, 1024))
+	if readErr == nil {
+		_ = json.Unmarshal(text, &body) // the status alone decides then
+	}
+	kind, code := statusKind(resp.StatusCode, body.Error.Code)
+	mend := ""
+	switch {
+	case kind == transport.KindAuth:
+		mend = ": check the API key and what it may use"
+	case resp.StatusCode == http.StatusNotFound:
+		mend = ": check the path of the base URL and the model or deployment"
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		mend = ": redirects are not followed: put the final address in the base URL"
+	}
+	return t.fault("dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode, t.redact.text(body.Error.Message), mend))
+}
+
+// contextKind classes the end of a context while connecting: a deadline may be
+// another's slowness, a cancellation is our own wish.
+func contextKind(ctx context.Context) transport.Kind {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return transport.KindRetry
+	}
+	return transport.KindClosed
+}
