@@ -120,8 +120,15 @@ func (c *peer) next() string {
 	return string(msg)
 }
 
+// close says goodbye. The adapter answers when it reads that, so it is not waited for
+// here.
 func (c *peer) close(code int, reason string) {
-	_ = c.ws.Close(websocket.StatusCode(code), reason)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = c.ws.Close(websocket.StatusCode(code), reason)
+	}()
+	c.t.Cleanup(func() { <-closed })
 }
 
 // options are those for p, with the test's key and its own connections.

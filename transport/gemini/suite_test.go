@@ -1,0 +1,146 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"voicegw/audio"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+func TestSuite(t *testing.T) {
+	for _, model := range []string{"gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.1-flash-live-preview", "gemini-3.8-live"} {
+		t.Run(model, func(t *testing.T) {
+			transporttest.Suite(t, transporttest.Harness{
+				Start: func(t *testing.T) transporttest.Provider {
+					return &suiteProvider{newProvider(t), model}
+				},
+				Secret: secret,
+				CloseKinds: map[int]transport.Kind{
+					1000: transport.KindRetry, 1007: transport.KindInvalid, 1008: transport.KindRetry,
+					1011: transport.KindRetry, 1012: transport.KindRetry, 4242: transport.KindRetry,
+				},
+				StatusKinds: map[int]transport.Kind{
+					400: transport.KindInvalid, 401: transport.KindAuth, 403: transport.KindAuth,
+					404: transport.KindInvalid, 429: transport.KindQuota, 500: transport.KindRetry,
+					503: transport.KindRetry, 302: transport.KindInvalid,
+				},
+			})
+		})
+	}
+}
+
+// suiteProvider is provider as the suite wants it.
+type suiteProvider struct {
+	*provider
+	model string
+}
+
+func (p *suiteProvider) Transport() transport.Transport {
+	opts := p.options()
+	opts.Model = p.model
+	tr, err := New(opts)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return tr
+}
+
+func (p *suiteProvider) Refuse(status int)          { p.status = status }
+func (p *suiteProvider) Mute()                      { p.first = "-"; p.t.Cleanup(func() { p.accept() }) }
+func (p *suiteProvider) Accept() transporttest.Peer { return suitePeer{p.accept()} }
+
+type suitePeer struct{ *peer }
+
+func quote(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func audioMessage(pcm []byte, text string) string {
+	said := ""
+	if text != "" {
+		said = `,"outputTranscription":{"text":` + quote(text) + `}`
+	}
+	return `{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` +
+		base64.StdEncoding.EncodeToString(pcm) + `"}}]}` + said + `}}`
+}
+
+func (p suitePeer) Begin()                      { p.send(`{"serverContent":{}}`) }
+func (p suitePeer) Say(text string, pcm []byte) { p.send(audioMessage(pcm, text)) }
+func (p suitePeer) Finish() {
+	p.send(`{"serverContent":{"generationComplete":true}}`)
+	p.send(`{"serverContent":{"turnComplete":true},"usageMetadata":{"promptTokenCount":3}}`)
+}
+
+func (p suitePeer) Interrupt() {
+	p.send(`{"serverContent":{"interrupted":true}}`)
+	p.send(`{"serverContent":{"turnComplete":true}}`)
+}
+
+func (p suitePeer) UserSaid(pieces ...string) {
+	for _, piece := range pieces {
+		p.send(`{"serverContent":{"inputTranscription":{"text":` + quote(piece) + `}}}`)
+	}
+}
+
+func (p suitePeer) CallTools(calls ...transport.ToolCall) {
+	var list []string
+	for _, c := range calls {
+		list = append(list, `{"id":`+quote(c.ID)+`,"name":`+quote(c.Name)+`,"args":`+string(c.Args)+`}`)
+	}
+	p.send(`{"toolCall":{"functionCalls":[` + strings.Join(list, ",") + `]}}`)
+}
+
+func (p suitePeer) NextAudio() []byte {
+	for {
+		var m struct {
+			RealtimeInput struct {
+				Audio *struct{ MIMEType, Data string }
+			}
+		}
+		if err := json.Unmarshal([]byte(p.next()), &m); err != nil {
+			p.t.Fatal(err)
+		}
+		if a := m.RealtimeInput.Audio; a != nil {
+			pcm, err := audio.AppendFromBase64(nil, []byte(a.Data))
+			if err != nil || a.MIMEType != "audio/pcm;rate=16000" {
+				p.t.Errorf("audio of type %q: %v", a.MIMEType, err)
+			}
+			return pcm
+		}
+	}
+}
+
+func (p suitePeer) NextResult() (string, json.RawMessage) {
+	for {
+		var m struct {
+			ToolResponse *struct {
+				FunctionResponses []struct {
+					ID, Name string
+					Response json.RawMessage
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(p.next()), &m); err != nil {
+			p.t.Fatal(err)
+		}
+		if m.ToolResponse != nil {
+			r := m.ToolResponse.FunctionResponses[0]
+			if r.Name == "" {
+				p.t.Error("a functionResponse without a name")
+			}
+			return r.ID, r.Response
+		}
+	}
+}
+
+func (p suitePeer) Unknown()                      { p.send(`{"newThing":{"serverContent":{"turnComplete":true}}}`) }
+func (p suitePeer) Garbage()                      { p.send(`{"serverContent":{"turnComplete":tr`) }
+func (p suitePeer) Close(code int, reason string) { p.close(code, reason) }

@@ -1,0 +1,195 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"voicegw/transport"
+)
+
+func testCloseRecv(t *testing.T, h Harness) {
+	conn, peer := h.connect(t)
+	peer.Begin()
+	peer.Say("Hello", tone(1, 480))
+	until(t, conn, func(ev transport.Event) bool { _, ok := ev.(*transport.AudioOut); return ok })
+	ended := make(chan error, 1) // from the receiver, once
+	go func() {
+		for {
+			if _, err := conn.Recv(context.Background()); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	for range 2 {
+		if err := conn.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	checkClosed(t, "the Recv under way", await(t, ended))
+	_, err := conn.Recv(context.Background())
+	checkClosed(t, "a Recv after Close", err)
+	checkClosed(t, "a Send after Close", conn.Send(context.Background(), transport.UserText{Text: "anybody?"}))
+}
+
+// testCloseSend fills the connection until nothing more fits, for the peer does not
+// read, and closes it then.
+func testCloseSend(t *testing.T, h Harness) {
+	conn, _ := h.connect(t)
+	var sends atomic.Int64
+	ended := make(chan error, 1) // from the sender, once
+	go func() {
+		in := &transport.AudioIn{PCM: tone(1, 1<<15)}
+		for {
+			if err := conn.Send(context.Background(), in); err != nil {
+				ended <- err
+				return
+			}
+			sends.Add(1)
+		}
+	}()
+	awaitStandstill(t, &sends)
+	if err := conn.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	checkClosed(t, "the Send under way", await(t, ended))
+}
+
+// awaitStandstill waits until n has not changed for a while.
+func awaitStandstill(t *testing.T, n *atomic.Int64) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	give := time.NewTimer(suitePatience)
+	defer give.Stop()
+	last, same := int64(-1), 0
+	for same < 5 {
+		select {
+		case <-ticker.C:
+		case <-give.C:
+			t.Fatal("Send never blocked: does the peer read by itself?")
+		}
+		if now := n.Load(); now == last {
+			same++
+		} else {
+			last, same = now, 0
+		}
+	}
+}
+
+func await(t *testing.T, ended <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(suitePatience):
+		t.Fatal("it is still blocked")
+		return nil
+	}
+}
+
+func checkClosed(t *testing.T, what string, err error) {
+	t.Helper()
+	if transport.KindOf(err) != transport.KindClosed {
+		t.Errorf("%s: %v, want the kind closed", what, err)
+	}
+}
+
+func testContextRecv(t *testing.T, h Harness) {
+	conn, _ := h.connect(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1) // from the receiver, once
+	go func() {
+		_, err := conn.Recv(ctx)
+		ended <- err
+	}()
+	cancel()
+	if err := await(t, ended); transport.KindOf(err) == 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("Recv: %v, want an *Error that wraps the cancellation", err)
+	}
+	late, stop := soon()
+	defer stop()
+	if _, err := conn.Recv(late); transport.KindOf(err) == 0 || late.Err() != nil {
+		t.Errorf("Recv on the connection that was ended: %v", err)
+	}
+}
+
+func testConnectDeadline(t *testing.T, h Harness) {
+	p := h.Start(t)
+	p.Mute()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1) // from Connect, once
+	go func() {
+		conn, err := p.Transport().Connect(ctx, suiteSetup())
+		if err == nil {
+			_ = conn.Close()
+		}
+		ended <- err
+	}()
+	err := await(t, ended)
+	if !transport.KindOf(err).Retryable() || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Connect: %v, want a retryable *Error that wraps the deadline", err)
+	}
+}
+
+// testConnectContext ends the context of Connect and goes on talking.
+func testConnectContext(t *testing.T, h Harness) {
+	p := h.Start(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	conn, err := p.Transport().Connect(ctx, suiteSetup())
+	cancel()
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	defer func() { _ = conn.Close() }()
+	peer := p.Accept()
+	peer.Begin()
+	peer.Say("Hello", tone(1, 480))
+	peer.Finish()
+	checkResponses(t, untilDone(t, conn, 1), transport.ResponseCompleted)
+}
+
+func testCloseKinds(t *testing.T, h Harness) {
+	for code, want := range h.CloseKinds {
+		conn, peer := h.connect(t)
+		peer.Close(code, "a reason with "+h.Secret)
+		ctx, cancel := soon()
+		_, err := conn.Recv(ctx)
+		checkEnd(t, h, "close code", code, err, want)
+		_, again := conn.Recv(ctx)
+		if transport.KindOf(again) != want {
+			t.Errorf("close code %d: the error was %v, then %v: it is final", code, err, again)
+		}
+		cancel()
+		_ = conn.Close()
+	}
+}
+
+func testStatusKinds(t *testing.T, h Harness) {
+	p := h.Start(t)
+	for status, want := range h.StatusKinds {
+		p.Refuse(status)
+		ctx, cancel := soon()
+		conn, err := p.Transport().Connect(ctx, suiteSetup())
+		if err == nil {
+			_ = conn.Close()
+		}
+		checkEnd(t, h, "status", status, err, want)
+		cancel()
+	}
+}
+
+func checkEnd(t *testing.T, h Harness, what string, code int, err error, want transport.Kind) {
+	t.Helper()
+	if got := transport.KindOf(err); got != want {
+		t.Errorf("%s %d: kind %s, want %s (%v)", what, code, got, want, err)
+	}
+	if err != nil && h.Secret != "" && strings.Contains(err.Error(), h.Secret) {
+		t.Errorf("%s %d: the error shows the credential", what, code)
+	}
+}
