@@ -94,18 +94,28 @@ var decodeTable = func() (t [256]byte) {
 // size and may begin where src does. It returns the position of the first
 // character outside both alphabets, or -1.
 func decodeAny(out, src []byte) int {
+	at := 0
+	for len(src)-at >= 4 {
+		q := src[at : at+4]
+		a, b, c, d := decodeTable[q[0]], decodeTable[q[1]], decodeTable[q[2]], decodeTable[q[3]]
+		if a|b|c|d == notBase64 {
+			break
+		}
+		o := out[at/4*3 : at/4*3+3]
+		o[0], o[1], o[2] = a<<2|b>>4, b<<4|c>>2, c<<6|d
+		at += 4
+	}
+	// The last quad, if it is not whole, or the one that is wrong.
+	out = out[at/4*3:]
 	var acc uint32
-	bits, at := 0, 0
-	for i, c := range src {
-		v := decodeTable[c]
+	for i, ch := range src[at:] {
+		v := decodeTable[ch]
 		if v == notBase64 {
-			return i
+			return at + i
 		}
 		acc = acc<<6 | uint32(v)
-		if bits += 6; bits >= 8 {
-			bits -= 8
-			out[at] = byte(acc >> bits)
-			at++
+		if i > 0 {
+			out[i-1] = byte(acc >> (4 - 2*(i-1)))
 		}
 	}
 	return -1

@@ -26,8 +26,9 @@ const (
 	// floorBias is what the minimum of a smoothed noise lies below its mean.
 	floorBias = 1.0
 	// slowRise is how fast the floor rises above the ceiling of update, in dB a
-	// frame.
-	slowRise = 0.06
+	// frame: a vowel may be held for nine seconds, and louder noise that sets
+	// in during speech is known as such in the end.
+	slowRise = 0.02
 )
 
 func (f *noiseFloor) reset() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -271,3 +272,27 @@ func BenchmarkResample(b *testing.B) {
 func sample(pcm []byte, i int) int { return int(int16(uint16(pcm[i]) | uint16(pcm[i+1])<<8)) }
 
 func abs(v int) int { return max(v, -v) }
+
+// Sessions begin at the same time and share the filters. (The race detector
+// judges this one.)
+func TestResamplersShareFilters(t *testing.T) {
+	pcm := audiotest.Noise(22050, -12, 100*time.Millisecond, 5)
+	out := make([][]byte, 8)
+	var wg sync.WaitGroup
+	for i := range out {
+		wg.Go(func() {
+			r, err := audio.NewResampler(22050, 32000)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			out[i] = r.Flush(r.Process(nil, pcm))
+		})
+	}
+	wg.Wait()
+	for i := range out {
+		if !bytes.Equal(out[i], out[0]) {
+			t.Errorf("stream %d differs", i)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package audio
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The same audio must come out on every platform: the vector code and the
+// portable code agree bit by bit.
+func TestDotAgreesWithPortableCode(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for n := 0; n <= 512; n += tapAlign {
+		for offset := range 5 { // alignment must not matter
+			c, x := make([]float32, n+offset), make([]float32, n+offset)
+			for i := range c {
+				c[i], x[i] = float32(rng.NormFloat64()), float32(rng.IntN(65536)-32768)
+			}
+			got, want := dot(c[offset:], x[offset:]), dotGo(c[offset:], x[offset:])
+			if math.Float32bits(got) != math.Float32bits(want) {
+				t.Fatalf("%d taps at offset %d: %v, portable %v", n, offset, got, want)
+			}
+		}
+	}
+}
+
+// A cache that outside input can fill without end would be a leak.
+func TestFilterCacheIsBounded(t *testing.T) {
+	c := filterCache{entries: map[ratio]*filterEntry{}}
+	for i := range 3 * maxFilters {
+		if _, err := c.get(1, i%40+2); err != nil {
+			t.Fatal(err)
+		}
+		c.entry(ratio{i + 1000, 1})
+	}
+	if len(c.entries) != maxFilters {
+		t.Errorf("the cache has %d entries, want %d", len(c.entries), maxFilters)
+	}
+	first, _ := c.get(1, 2)
+	if again, _ := c.get(1, 2); again != first {
+		t.Error("the same ratio has two filters")
+	}
+}
+
+func TestClip16(t *testing.T) {
+	for v, want := range map[float64]int16{0.4: 0, 0.5: 1, -0.5: -1, 32767.4: 32767, 1e9: 32767, -32768.6: -32768, math.Inf(-1): -32768} {
+		if got := clip16(v); got != want {
+			t.Errorf("clip16(%v) = %d, want %d", v, got, want)
+		}
+	}
+	if got := clip16(math.NaN()); got != 0 {
+		t.Errorf("NaN became %d", got)
+	}
+}

@@ -1,0 +1,109 @@
+package audio_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/audio/audiotest"
+)
+
+// recording reads a clip from the folder of recordings beside the repository,
+// or skips the test if there is none. A second of silence is added, as a
+// microphone goes on after the last word.
+func recording(t *testing.T, name string) audio.Clip {
+	t.Helper()
+	dir, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the test")
+		}
+	}
+	f, err := os.Open(filepath.Join(dir, "..", "shared", "audio", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("no recording %s", name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c, err := audio.ReadWAV(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.PCM = slices.Concat(c.PCM, audiotest.Silence(c.Rate, time.Second))
+	return c
+}
+
+// heardRates are those at which a session could hear the recording.
+var heardRates = []int{8000, 16000, 24000, 48000}
+
+// Where OpenAI's server_vad heard the phrase begin and end: with its default
+// silence of 200 ms and prefix of 300 ms it reported speech from 1460 ms to
+// 4256 ms in one recorded session and from 1556 ms to 4224 ms in another.
+func TestDetectorAgreesWithProvider(t *testing.T) {
+	clip := recording(t, "pydantic_my_name_is_marcelo_16k.wav")
+	for _, rate := range heardRates {
+		c, err := clip.Resample(rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, silence := range []int{200, 500} {
+			got := hear(audio.DetectorOptions{Rate: rate, SilenceMS: silence}, c.PCM)
+			if len(got) != 2 {
+				t.Errorf("%d Hz, silence %d: %+v, want one utterance", rate, silence, got)
+				continue
+			}
+			if at := got[0].ReportMS; at < 1460-150 || at > 1460+150 {
+				t.Errorf("%d Hz, silence %d: started at %d ms, the provider says 1460", rate, silence, at)
+			}
+			if at, want := got[1].ReportMS, int64(4256-200+silence); at < want-150 || at > want+150 {
+				t.Errorf("%d Hz, silence %d: stopped at %d ms, the provider says %d", rate, silence, at, want)
+			}
+		}
+	}
+}
+
+func TestDetectorHearsRecordings(t *testing.T) {
+	for name, want := range map[string][][2]int64{ // onset and end of each utterance, by ear
+		"azure_whats_the_weather_24k.wav": {{550, 2680}},
+		"livekit_hello_world.wav":         {{250, 1030}},
+		"livekit_weather_question.wav":    {{450, 1810}},
+		// "And so my fellow Americans" / "ask not" / "what your country can do
+		// for you" / "ask what you can do for your country". The hall gets louder
+		// after the last word, by 10 dB up to the end: that counts as speech.
+		"jfk.wav": {{320, 2150}, {3260, 4330}, {5400, 7550}, {8180, 11000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clip := recording(t, name)
+			for _, rate := range heardRates {
+				c, err := clip.Resample(rate)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := hear(audio.DetectorOptions{Rate: rate}, c.PCM)
+				if len(got) != 2*len(want) {
+					t.Errorf("%d Hz: %+v, want %d utterances", rate, got, len(want))
+					continue
+				}
+				for i, w := range want {
+					start, stop := got[2*i].EdgeMS, got[2*i+1].EdgeMS
+					if start < w[0]-200 || start > w[0]+50 || stop < w[1]-150 || stop > w[1]+150 {
+						t.Errorf("%d Hz: heard from %d to %d ms, want %d to %d", rate, start, stop, w[0], w[1])
+					}
+				}
+			}
+		})
+	}
+}
