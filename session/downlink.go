@@ -19,6 +19,7 @@ type downlink struct {
 	entries  []downEntry
 	head     int // entries before it are gone
 	audio    int // bytes of audio in entries
+	waiting  int // messages in entries
 	seq      int64
 	open     string // the item whose audio is let through
 	isFirst  bool   // its next frame is its first
@@ -64,8 +65,9 @@ func (d *downlink) push(m wsclient.ServerMessage) (bool, error) {
 	}
 	d.seq++
 	d.entries = append(d.entries, downEntry{text: text})
+	d.waiting++
 	d.signal()
-	return len(d.entries)-d.head <= maxMessages+d.maxAudio/64, nil
+	return d.waiting <= maxMessages, nil
 }
 
 // openItem lets the audio of an item through and announces it.
@@ -166,6 +168,8 @@ func (d *downlink) pop() (e downEntry, ok, done bool) {
 	d.head++
 	if e.frame != nil {
 		d.audio -= len(e.frame.pcm)
+	} else {
+		d.waiting--
 	}
 	if d.head > 64 && d.head*2 > len(d.entries) {
 		n := copy(d.entries, d.entries[d.head:])

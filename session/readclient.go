@@ -8,7 +8,6 @@ import (
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/session/wsclient"
-	"voicegw/transport"
 )
 
 // readClient is the pump from the client to the uplink.
@@ -79,7 +78,7 @@ func (s *session) clientAudio(pcm []byte) {
 	case n%audio.BytesPerSample != 0:
 		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
 		return
-	case audio.MS(rate, n) > wsclient.MaxFrameMS:
+	case n > audio.Bytes(rate, wsclient.MaxFrameMS*time.Millisecond):
 		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), wsclient.MaxFrameMS)
 		return
 	}
@@ -139,48 +138,4 @@ func (s *session) clientMessage(m wsclient.ClientMessage) {
 	case *wsclient.ConfirmationResolve:
 		s.complain(wsclient.CodeNotAvailable, "", "This gateway asks for no confirmations yet, so there is none to resolve.")
 	}
-}
-
-// writeModel is the pump from the uplink to the model.
-func (s *session) writeModel() {
-	var batch []upEntry
-	var in transport.AudioIn
-	for {
-		var open bool
-		if batch, open = s.up.take(batch); !open {
-			return
-		}
-		for i, e := range batch {
-			var cmd = e.cmd
-			if e.frame != nil {
-				in.PCM = e.frame.pcm
-				cmd = &in
-			}
-			err := s.model.Send(noDeadline, cmd)
-			if e.frame != nil {
-				e.frame.free()
-			}
-			batch[i] = upEntry{}
-			if err != nil {
-				s.modelLost("send", err)
-				return
-			}
-		}
-		if len(batch) == 0 {
-			select {
-			case <-s.up.ready:
-			case <-s.done:
-				return
-			}
-		}
-	}
-}
-
-// modelLost ends the session because the model's connection is gone.
-func (s *session) modelLost(op string, err error) {
-	if s.isOver() {
-		return
-	}
-	s.logger.Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
-	s.end(lost(err))
 }

@@ -59,7 +59,9 @@ type session struct {
 	downBuf     []byte
 	lastItem    string
 
-	writing atomic.Int64 // when the write to the client began, in ns; 0 while none is under way
+	// When the write to the client and the one to the model began, in ns since the
+	// epoch; 0 while none is under way.
+	writing, sending atomic.Int64
 
 	mu    sync.Mutex // guards the following fields
 	state orchestrator.State
@@ -199,12 +201,26 @@ func (s *session) keepTime() {
 		case <-timer.C:
 			s.dispatch(orchestrator.Tick{})
 		case now := <-watch.C:
-			if since := s.writing.Load(); since != 0 && now.UnixNano()-since > int64(s.opts.Limits.SlowClient) {
-				s.end(causeSlow)
-			}
+			s.watch(now)
 		}
 	}
 }
+
+// watch ends a session whose client or model takes nothing in any more.
+func (s *session) watch(now time.Time) {
+	stuck := func(since int64, most time.Duration) bool {
+		return since != 0 && now.UnixNano()-since > int64(most)
+	}
+	if stuck(s.writing.Load(), s.opts.Limits.SlowClient) {
+		s.end(causeSlow)
+	}
+	if stuck(s.sending.Load(), modelStalled) {
+		s.end(causeStalled)
+	}
+}
+
+// modelStalled is how long the model may take nothing in.
+const modelStalled = 15 * time.Second
 
 // dispatch takes one step and carries out what it decides.
 func (s *session) dispatch(in orchestrator.Input) {

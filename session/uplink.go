@@ -16,6 +16,7 @@ type uplink struct {
 
 	mu      sync.Mutex // guards the following fields
 	entries []upEntry
+	waiting int   // commands in entries
 	audio   int   // bytes of audio in entries
 	dropped int64 // bytes of audio dropped
 	closed  bool
@@ -76,7 +77,8 @@ func (u *uplink) pushCommand(cmd transport.Command) bool {
 		return true
 	}
 	u.entries = append(u.entries, upEntry{cmd: cmd})
-	ok := len(u.entries) <= maxCommands+u.maxAudio/64
+	u.waiting++
+	ok := u.waiting <= maxCommands
 	u.mu.Unlock()
 	u.signal()
 	return ok
@@ -90,7 +92,7 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	batch = append(batch[:0], u.entries...)
 	clear(u.entries)
 	u.entries = u.entries[:0]
-	u.audio = 0
+	u.audio, u.waiting = 0, 0
 	return batch, !u.closed
 }
 

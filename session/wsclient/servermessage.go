@@ -25,6 +25,9 @@ type Header struct {
 
 func (h *Header) header() *Header { return h }
 
+// HeaderOf returns the header of a message, whatever its type.
+func HeaderOf(m ServerMessage) Header { return *m.header() }
+
 // Time is an instant on the wire: RFC 3339, UTC, with milliseconds.
 type Time struct{ time.Time }
 

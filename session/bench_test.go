@@ -1,0 +1,121 @@
+package session
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+)
+
+func contextWithTimeout(d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), d)
+}
+
+// nullModel takes everything and says nothing.
+type nullModel struct{ info transport.Info }
+
+func (m nullModel) Send(context.Context, transport.Command) error { return nil }
+func (m nullModel) Recv(ctx context.Context) (transport.Event, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+func (m nullModel) Close() error           { return nil }
+func (m nullModel) Info() transport.Info   { return m.info }
+func (m nullModel) Stats() transport.Stats { return transport.Stats{} }
+
+// quietSession is a session without pumps: its audio path can be walked by hand.
+func quietSession(tb testing.TB, inRate, outRate int) *session {
+	tb.Helper()
+	model := nullModel{transport.Info{InputRate: 16000, OutputRate: 24000, Capabilities: transport.Capabilities{InterruptNotice: true}}}
+	opts := Options{}.withDefaults()
+	s, err := newSession(context.Background(), "s", opts, &wsclient.Start{InputRate: inRate, OutputRate: outRate}, newTestClient(), model)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// walkUp takes one frame of the client through the gateway to the model.
+func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []upEntry {
+	s.clock.start = time.Now().Add(-time.Hour) // never ahead
+	s.clientAudio(pcm)
+	batch, _ = s.up.take(batch)
+	for _, e := range batch {
+		if s.sendEntry(e, in) != nil {
+			panic("the model does not fail")
+		}
+	}
+	return batch
+}
+
+// walkDown takes one piece of the model's speech through the gateway to the client.
+func walkDown(s *session, ev *transport.AudioOut) {
+	s.modelAudio(ev)
+	for {
+		e, ok, _ := s.down.pop()
+		if !ok {
+			return
+		}
+		if e.frame != nil {
+			e.frame.free()
+		}
+	}
+}
+
+// TestAudioPathAllocatesNothing holds for both directions, with and without
+// resampling, in the steady state.
+func TestAudioPathAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes sync.Pool drop what it is given")
+	}
+	for _, rates := range [][2]int{{16000, 24000}, {48000, 48000}, {44100, 8000}} {
+		s := quietSession(t, rates[0], rates[1])
+		var in transport.AudioIn
+		up := make([]byte, rates[0]/50*2)
+		batch := walkUp(s, nil, &in, up)
+		if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, up) }); n != 0 {
+			t.Errorf("%v Hz: %v allocations a frame up", rates, n)
+		}
+		ev := &transport.AudioOut{Item: "a1", PCM: make([]byte, 9600)}
+		for range 10 {
+			walkDown(s, ev)
+		}
+		if n := testing.AllocsPerRun(500, func() { walkDown(s, ev) }); n != 0 {
+			t.Errorf("%v Hz: %v allocations a frame down", rates, n)
+		}
+	}
+}
+
+// BenchmarkUplinkFrame is the gateway's own work on 20 ms of a client's audio.
+func BenchmarkUplinkFrame(b *testing.B) {
+	for name, rate := range map[string]int{"same_rate": 16000, "resampled_48k": 48000} {
+		b.Run(name, func(b *testing.B) {
+			s := quietSession(b, rate, 24000)
+			pcm := make([]byte, rate/50*2)
+			var in transport.AudioIn
+			var batch []upEntry
+			b.ReportAllocs()
+			b.SetBytes(int64(len(pcm)))
+			for b.Loop() {
+				batch = walkUp(s, batch, &in, pcm)
+			}
+		})
+	}
+}
+
+// BenchmarkDownlinkFrame is the gateway's own work on 200 ms of the model's speech.
+func BenchmarkDownlinkFrame(b *testing.B) {
+	for name, rate := range map[string]int{"same_rate": 24000, "resampled_48k": 48000} {
+		b.Run(name, func(b *testing.B) {
+			s := quietSession(b, 16000, rate)
+			ev := &transport.AudioOut{Item: "a1", PCM: make([]byte, 9600)}
+			b.ReportAllocs()
+			b.SetBytes(int64(len(ev.PCM)))
+			for b.Loop() {
+				walkDown(s, ev)
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"voicegw/session/wsclient"
+)
+
+var errClosed = errors.New("test client: closed")
+
+// testClient is the far end of a session in memory: what the gateway sees as its
+// client. It works inside a synctest bubble.
+type testClient struct {
+	in     chan wsclient.Frame // from the test to the session's reader
+	closed chan struct{}       // closed by Close or Abort
+
+	mu     sync.Mutex // guards the following fields
+	got    []string   // what was written, in order: "type …" or "audio N"
+	texts  []map[string]any
+	bytes  int
+	code   websocket.StatusCode
+	reason string
+	over   bool
+	stall  chan struct{} // writes wait for it
+}
+
+func newTestClient() *testClient {
+	return &testClient{in: make(chan wsclient.Frame, 1024), closed: make(chan struct{})}
+}
+
+func (c *testClient) Read() (wsclient.Frame, error) {
+	select {
+	case f := <-c.in:
+		return f, nil
+	default:
+	}
+	select {
+	case f := <-c.in:
+		return f, nil
+	case <-c.closed:
+		return wsclient.Frame{}, errClosed
+	}
+}
+
+func (c *testClient) WriteAudio(pcm []byte) error {
+	return c.write(func() {
+		c.bytes += len(pcm)
+		c.got = append(c.got, fmt.Sprintf("audio %d", len(pcm)))
+	})
+}
+
+func (c *testClient) WriteText(text []byte) error {
+	var m map[string]any
+	if err := json.Unmarshal(text, &m); err != nil {
+		return err
+	}
+	return c.write(func() {
+		line := fmt.Sprint(m["type"])
+		for _, key := range []string{"item_id", "code", "status", "reason"} {
+			if v, ok := m[key]; ok {
+				line += fmt.Sprint(" ", v)
+			}
+		}
+		c.got = append(c.got, line)
+		c.texts = append(c.texts, m)
+	})
+}
+
+func (c *testClient) write(note func()) error {
+	c.mu.Lock()
+	stall := c.stall
+	c.mu.Unlock()
+	if stall != nil {
+		select {
+		case <-stall:
+		case <-c.closed:
+			return errClosed
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return errClosed
+	}
+	note()
+	return nil
+}
+
+func (c *testClient) Close(code websocket.StatusCode, reason string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return errClosed
+	}
+	c.code, c.reason, c.over = code, reason, true
+	close(c.closed)
+	return nil
+}
+
+func (c *testClient) Abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.over = true
+		close(c.closed)
+	}
+}
+
+// say sends a message as JSON text.
+func (c *testClient) say(text string) { c.in <- wsclient.Frame{Data: []byte(text)} }
+
+// speak sends audio.
+func (c *testClient) speak(pcm []byte) { c.in <- wsclient.Frame{Audio: true, Data: pcm} }
+
+// stallWrites makes writes hang, as a full socket does.
+func (c *testClient) stallWrites() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stall = make(chan struct{})
+}
+
+// log returns what was written so far.
+func (c *testClient) log() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.got...)
+}
+
+// last returns the newest message of a type.
+func (c *testClient) last(t *testing.T, typ string) map[string]any {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.texts) - 1; i >= 0; i-- {
+		if c.texts[i]["type"] == typ {
+			return c.texts[i]
+		}
+	}
+	t.Fatalf("the client never got %s; it got %s", typ, strings.Join(c.got, ", "))
+	return nil
+}
+
+// expect fails unless the log holds the lines in this order, among others.
+func (c *testClient) expect(t *testing.T, lines ...string) {
+	t.Helper()
+	got := c.log()
+	i := 0
+	for _, g := range got {
+		if i < len(lines) && strings.HasPrefix(g, lines[i]) {
+			i++
+		}
+	}
+	if i < len(lines) {
+		t.Fatalf("the client never got %q after %q; it got:\n%s", lines[i], lines[:i], strings.Join(got, "\n"))
+	}
+}
+
+// ended fails unless the session closed with code.
+func (c *testClient) ended(t *testing.T, code websocket.StatusCode) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over || c.code != code {
+		t.Fatalf("closed=%t with %d %q, want %d", c.over, c.code, c.reason, code)
+	}
+}

@@ -1,0 +1,285 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// TestWrongStartIsRefused: what is wrong with the first frame, and how the client
+// is told.
+func TestWrongStartIsRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		first wsclient.Frame
+		code  string
+		close websocket.StatusCode
+		word  string // in the message
+	}{
+		{"not JSON", wsclient.Frame{Data: []byte("hello")}, "invalid_message", 4500, "not JSON"},
+		{"no type", wsclient.Frame{Data: []byte(`{}`)}, "invalid_message", 4500, "no type"},
+		{"another message", wsclient.Frame{Data: []byte(`{"type":"interrupt"}`)}, "not_started", 4500, "session.start"},
+		{"an unknown type", wsclient.Frame{Data: []byte(`{"type":"nope"}`)}, "unknown_type", 4500, "nope"},
+		{"audio", wsclient.Frame{Audio: true, Data: make([]byte, 640)}, "not_started", 4500, "session.start"},
+		{"a rate that nobody has", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":22050,"output_rate":24000}`)}, "invalid_message", 4500, "22050"},
+		{"no rate", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000}`)}, "invalid_message", 4500, "output_rate"},
+		{"a rate as text", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":"16k"}`)}, "invalid_message", 4500, "input_rate"},
+		{"another provider", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"provider":"acme"}`)}, "unknown_provider", 4505, "acme"},
+		{"another agent", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"bob"}`)}, "unknown_agent", 4505, "bob"},
+		{"a ticket", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"ticket":"t"}`)}, "not_available", 4500, "ticket"},
+		{"a resumption", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"s"}}`)}, "not_available", 4500, "resume"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, hearing, nil)
+				c := st.connect("")
+				c.in <- tc.first
+				synctest.Wait()
+				c.ended(t, tc.close)
+				m := c.last(t, "error")
+				if m["code"] != tc.code || !strings.Contains(fmt.Sprint(m["message"]), tc.word) {
+					t.Errorf("the client was told %v", m)
+				}
+				if st.fake.Attempts() != 0 {
+					t.Error("the model was called all the same")
+				}
+			})
+		})
+	}
+}
+
+// TestNoStartInTime: a client that says nothing is closed after 10 s.
+func TestNoStartInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c := st.connect("")
+		pass(11 * time.Second)
+		synctest.Wait()
+		c.expect(t, "error start_timeout")
+		c.ended(t, wsclient.CloseStartTimeout)
+	})
+}
+
+// TestConnectingIsTriedAgain: what may pass by itself is tried three times, what
+// will not is not.
+func TestConnectingIsTriedAgain(t *testing.T) {
+	for _, tc := range []struct {
+		kind     transport.Kind
+		refusals int
+		attempts int
+		close    websocket.StatusCode // 0: the session starts
+	}{
+		{transport.KindRetry, 2, 3, 0},
+		{transport.KindRetry, 3, 3, wsclient.CloseProviderUnavailable},
+		{transport.KindAuth, 1, 1, wsclient.CloseProviderUnavailable},
+		{transport.KindInvalid, 1, 1, wsclient.CloseProviderUnavailable},
+	} {
+		t.Run(fmt.Sprint(tc.kind, tc.refusals), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, hearing, nil)
+				st.fake.Refuse(tc.refusals, transporttest.Error("dial", tc.kind))
+				c := st.connect(startText)
+				pass(9 * time.Second)
+				synctest.Wait()
+				if got := st.fake.Attempts(); got != tc.attempts {
+					t.Errorf("%d attempts, want %d", got, tc.attempts)
+				}
+				if tc.close == 0 {
+					c.expect(t, "session.started")
+				} else {
+					c.expect(t, "error provider_unavailable")
+					c.ended(t, tc.close)
+				}
+			})
+		})
+	}
+}
+
+// TestConnectingTimesOut: a provider that does not answer is given up after 10 s.
+func TestConnectingTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		defer st.fake.StallConnect()()
+		c := st.connect(startText)
+		pass(11 * time.Second)
+		synctest.Wait()
+		c.expect(t, "error provider_unavailable")
+		c.ended(t, wsclient.CloseProviderUnavailable)
+	})
+}
+
+// TestWrongMessagesAreAnswered: after the start nothing wrong ends the session; it
+// is named, and what follows works.
+func TestWrongMessagesAreAnswered(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		frame wsclient.Frame
+		code  string
+		word  string
+	}{
+		{"a second start", wsclient.Frame{Data: []byte(startText)}, "already_started", "already"},
+		{"not JSON", wsclient.Frame{Data: []byte("{")}, "invalid_message", "not JSON"},
+		{"an array", wsclient.Frame{Data: []byte("[1]")}, "invalid_message", "object"},
+		{"an unknown type", wsclient.Frame{Data: []byte(`{"type":"nope"}`)}, "unknown_type", "nope"},
+		{"a wrong shape", wsclient.Frame{Data: []byte(`{"type":"playback","item_id":7}`)}, "invalid_message", "item_id"},
+		{"no text", wsclient.Frame{Data: []byte(`{"type":"input.text","text":" "}`)}, "invalid_message", "text"},
+		{"odd bytes", wsclient.Frame{Audio: true, Data: make([]byte, 641)}, "invalid_audio", "641"},
+		{"an empty frame", wsclient.Frame{Audio: true}, "invalid_audio", "empty"},
+		{"a long frame", wsclient.Frame{Audio: true, Data: make([]byte, 16002)}, "invalid_audio", "500 ms"},
+		{"activity with server detection", wsclient.Frame{Data: []byte(`{"type":"input.activity","active":true}`)}, "invalid_message", "turn_detection"},
+		{"a confirmation", wsclient.Frame{Data: []byte(`{"type":"confirmation.resolve","token":"t","approved":true}`)}, "not_available", "confirmation"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, hearing, nil)
+				c, _ := st.started()
+				c.in <- tc.frame
+				c.say(`{"type":"ping","t":1}`)
+				synctest.Wait()
+				c.expect(t, "error "+tc.code, "pong")
+				if m := c.last(t, "error"); !strings.Contains(fmt.Sprint(m["message"]), tc.word) {
+					t.Errorf("the client was told %v", m["message"])
+				}
+			})
+		})
+	}
+}
+
+// TestFloodEnds: more than 20 errors in 10 s end the session.
+func TestFloodEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, _ := st.started()
+		for range 19 {
+			c.say("nonsense")
+		}
+		pass(11 * time.Second)
+		for range 19 {
+			c.say("nonsense")
+		}
+		synctest.Wait()
+		if c.over {
+			t.Fatal("38 errors in 11 s are no flood")
+		}
+		for range 5 {
+			c.say("nonsense")
+		}
+		synctest.Wait()
+		c.expect(t, "error flooding", "session.ended flooding")
+		c.ended(t, wsclient.CloseLimit)
+	})
+}
+
+// TestAudioFasterThanRealTime: five seconds may come at once, more is dropped and
+// named; what comes in its time afterwards is taken.
+func TestAudioFasterThanRealTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		for range 260 { // 5.2 s at once
+			c.speak(make([]byte, 640))
+		}
+		synctest.Wait()
+		if got, want := len(model.Audio()), 250*640; got != want {
+			t.Errorf("%d bytes were taken, want %d", got, want)
+		}
+		c.expect(t, "error audio_too_fast")
+		pass(time.Second)
+		c.speak(make([]byte, 640))
+		synctest.Wait()
+		if got, want := len(model.Audio()), 251*640; got != want {
+			t.Errorf("after a pause %d bytes were taken, want %d", got, want)
+		}
+	})
+}
+
+// TestAdmission: the limits on sessions, in all and for one address.
+func TestAdmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) {
+			o.Limits.Sessions, o.Limits.PerAddress, o.Limits.NewPerSecond = 5, 3, 4
+		})
+		other := someone.Next()
+		var held []*Admission
+		for range 3 {
+			a, err := st.m.Admit(someone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, a)
+		}
+		if _, err := st.m.Admit(someone); err != ErrAddressLimit {
+			t.Errorf("a fourth session of one address: %v", err)
+		}
+		for range 2 {
+			a, err := st.m.Admit(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, a)
+		}
+		if _, err := st.m.Admit(other.Next()); err != ErrFull {
+			t.Errorf("a sixth session: %v", err)
+		}
+		for _, a := range held {
+			a.Release()
+			a.Release()
+		}
+		if st.m.Running() != 0 {
+			t.Errorf("%d places are still taken", st.m.Running())
+		}
+		// One address may not begin sessions faster than that, even one at a time.
+		for range 10 {
+			if a, err := st.m.Admit(other); err == nil {
+				a.Release()
+				continue
+			} else if err != ErrAddressLimit {
+				t.Fatal(err)
+			}
+			st.m.Close()
+			if _, err := st.m.Admit(someone); err != ErrDraining {
+				t.Errorf("while draining: %v", err)
+			}
+			return
+		}
+		t.Error("ten sessions within an instant were admitted from one address")
+	})
+}
+
+// TestDrain: no new sessions, running ones go on until the deadline and are then
+// told; a session that ends by itself ends the wait.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		stays, _ := st.started()
+		leaves, _ := st.started()
+		ctx, cancel := contextWithTimeout(30 * time.Second)
+		defer cancel()
+		drained := make(chan time.Duration)
+		begin := time.Now()
+		go func() {
+			st.m.Drain(ctx)
+			drained <- time.Since(begin)
+		}()
+		pass(10 * time.Second)
+		leaves.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		leaves.ended(t, wsclient.CloseDone)
+		if stays.over {
+			t.Fatal("a running session was ended before the deadline")
+		}
+		if took := <-drained; took < 30*time.Second || took > 33*time.Second {
+			t.Errorf("draining took %v, want 30 s", took)
+		}
+		stays.expect(t, "session.ended server_shutdown")
+		stays.ended(t, wsclient.CloseServerLeaving)
+	})
+}

@@ -1,0 +1,434 @@
+package session
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"voicegw/audio"
+	"voicegw/audio/audiotest"
+	"voicegw/orchestrator"
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var hearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true}
+
+const startText = `{"type":"session.start","input_rate":16000,"output_rate":24000}`
+
+// stage is a Manager with a fake model behind it.
+type stage struct {
+	t    *testing.T
+	fake *transporttest.Fake
+	m    *Manager
+}
+
+func newStage(t *testing.T, caps transport.Capabilities, change func(*Options)) *stage {
+	t.Helper()
+	fake := transporttest.New(caps)
+	opts := Options{Transports: map[string]transport.Transport{"fake": fake}, Provider: "fake"}
+	if change != nil {
+		change(&opts)
+	}
+	m, err := NewManager(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return &stage{t: t, fake: fake, m: m}
+}
+
+// pass lets time go by in a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+var someone = netip.MustParseAddr("203.0.113.7")
+
+// connect begins a session whose client says hello with text.
+func (st *stage) connect(text string) *testClient {
+	st.t.Helper()
+	a, err := st.m.Admit(someone)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	c := newTestClient()
+	if text != "" {
+		c.say(text)
+	}
+	st.m.Start(a, c)
+	return c
+}
+
+// started begins a session and returns both ends.
+func (st *stage) started() (*testClient, *transporttest.Conn) {
+	st.t.Helper()
+	c := st.connect(startText)
+	return c, st.fake.Accept(st.t)
+}
+
+// TestTurnIsCarried: the user's audio reaches the model as it was, the answer the
+// client in order: audio.start, its frames, audio.end, and the turn's end once it
+// was heard.
+func TestTurnIsCarried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		speech := audiotest.Tone(16000, 440, -12, 200*time.Millisecond)
+		for pcm := range slices.Chunk(speech, 640) {
+			c.speak(pcm)
+		}
+		synctest.Wait()
+		if got := model.Audio(); string(got) != string(speech) {
+			t.Fatalf("the model heard %d bytes that differ from the %d said", len(got), len(speech))
+		}
+		model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 200, EndMS: 150},
+			transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 12000))
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		c.say(`{"type":"playback","item_id":"a1","played_ms":250,"done":true}`)
+		synctest.Wait()
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		c.expect(t, "session.started", "speech.started", "speech.stopped", "turn.started", "audio.start a1",
+			"audio", "audio", "audio", "audio.end a1", "turn.ended completed", "session.ended client_ended")
+		c.ended(t, wsclient.CloseDone)
+		if c.bytes != 12000 {
+			t.Errorf("the client got %d bytes of 12000", c.bytes)
+		}
+		if ms := c.last(t, "audio.end")["audio_ms"]; ms != 250.0 {
+			t.Errorf("audio.end says %v ms, want 250", ms)
+		}
+		model.WaitClosed(t)
+	})
+}
+
+// TestSeqRisesByOne: every message carries the next number.
+func TestSeqRisesByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, _ := st.started()
+		for range 5 {
+			c.say(`{"type":"ping","t":1}`)
+		}
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		for i, m := range c.texts {
+			if m["seq"] != float64(i+1) {
+				t.Fatalf("message %d has seq %v", i+1, m["seq"])
+			}
+		}
+	})
+}
+
+// TestNothingFollowsAFlush is invariant 4: the model goes on sending the item that
+// the user has interrupted, before and after the flush; none of it arrives.
+func TestNothingFollowsAFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 4800))
+		synctest.Wait()
+		c.stallWrites() // the rest stays in the gateway's queue
+		for range 20 {
+			model.EmitAudio("a1", make([]byte, 4800))
+		}
+		synctest.Wait()
+		model.Emit(transport.SpeechStarted{Item: "u2", AudioMS: 900})
+		for range 20 {
+			model.EmitAudio("a1", make([]byte, 4800))
+		}
+		model.Emit(transport.AudioDone{Item: "a1"})
+		synctest.Wait()
+		close(c.stall)
+		synctest.Wait()
+		log := c.log()
+		i := slices.Index(log, "audio.flush a1 user_speech")
+		if i < 0 {
+			t.Fatalf("there was no flush:\n%s", strings.Join(log, "\n"))
+		}
+		for _, line := range log[i:] {
+			if strings.HasPrefix(line, "audio ") || strings.HasPrefix(line, "audio.end") {
+				t.Fatalf("%q followed the flush:\n%s", line, strings.Join(log, "\n"))
+			}
+		}
+		if c.bytes > 2*4800 {
+			t.Errorf("%d bytes reached the client; the queue was not emptied", c.bytes)
+		}
+	})
+}
+
+// TestTruncationFollowsTheReport: the model is told what the client says it heard.
+func TestTruncationFollowsTheReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 96000))
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		pass(700 * time.Millisecond)
+		model.Emit(transport.SpeechStarted{Item: "u2", AudioMS: 900})
+		synctest.Wait()
+		c.say(`{"type":"playback","item_id":"a1","played_ms":640,"done":true}`)
+		if got := model.NextControl(t); got != (transport.Truncate{Item: "a1", AudioMS: 640}) {
+			t.Errorf("the model was told %+v", got)
+		}
+	})
+}
+
+// TestOwnEarSuppliesSpeech: for a model that does not tell where the user speaks,
+// the gateway listens, and the end of the speech opens the turn.
+func TestOwnEarSuppliesSpeech(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
+		c, _ := st.started()
+		pcm := audiotest.Mix(audiotest.Silence(16000, 3*time.Second))
+		copy(pcm[16000:], audiotest.SpeechLike(16000, time.Second, 7))
+		for frame := range slices.Chunk(pcm, 640) {
+			c.speak(frame)
+			pass(20 * time.Millisecond)
+		}
+		synctest.Wait()
+		c.expect(t, "speech.started", "speech.stopped", "turn.started")
+		if at := c.last(t, "speech.started")["audio_ms"].(float64); at < 0 || at > 600 {
+			t.Errorf("speech that begins at 500 ms was reported at %v ms", at)
+		}
+	})
+}
+
+// TestRatesAreConverted: a client at other rates than the model's hears and is
+// heard at its own.
+func TestRatesAreConverted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c := st.connect(`{"type":"session.start","input_rate":48000,"output_rate":8000}`)
+		model := st.fake.Accept(t)
+		for frame := range slices.Chunk(audiotest.Tone(48000, 1000, -6, time.Second), 1920) {
+			c.speak(frame)
+		}
+		synctest.Wait()
+		if ms := audio.MS(16000, len(model.Audio())); ms < 980 || ms > 1000 {
+			t.Errorf("a second at 48 kHz reached the model as %d ms at 16 kHz", ms)
+		}
+		model.Emit(transport.InputCommitted{}, transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", audiotest.Tone(24000, 1000, -6, time.Second))
+		model.Emit(transport.AudioDone{Item: "a1"})
+		synctest.Wait()
+		if ms := c.last(t, "audio.end")["audio_ms"].(float64); ms < 995 || ms > 1010 {
+			t.Errorf("a second at 24 kHz reached the client as %v ms at 8 kHz", ms)
+		}
+	})
+}
+
+// TestFramesAreShort: no frame to the client is longer than 200 ms, nor shorter
+// than 20 ms if there is more.
+func TestFramesAreShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		model.Emit(transport.InputCommitted{}, transport.ResponseStarted{ID: "r1"})
+		for _, n := range []int{12000, 48000, 4802, 9602, 1920} {
+			model.EmitAudio("a1", make([]byte, n))
+		}
+		synctest.Wait()
+		for _, line := range c.log() {
+			var n int
+			if _, err := fmt.Sscanf(line, "audio %d", &n); err != nil {
+				continue
+			}
+			if ms := audio.MS(24000, n); ms < 20 || ms > 200 || n%2 != 0 {
+				t.Errorf("a frame has %d bytes, %d ms", n, ms)
+			}
+		}
+	})
+}
+
+// TestSlowClientIsDisconnected is invariant 6: a client that stops reading is
+// closed, its model's connection too, and another session does not notice.
+func TestSlowClientIsDisconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		slow, slowModel := st.started()
+		other, otherModel := st.started()
+		slow.stallWrites()
+		slowModel.Emit(transport.InputCommitted{}, transport.ResponseStarted{ID: "r1"})
+		slowModel.EmitAudio("a1", make([]byte, 4800))
+		synctest.Wait()
+		otherModel.Emit(transport.InputCommitted{}, transport.ResponseStarted{ID: "r1"})
+		otherModel.EmitAudio("b1", make([]byte, 4800))
+		synctest.Wait()
+		other.expect(t, "audio.start b1", "audio 4800")
+		pass(9 * time.Second)
+		synctest.Wait()
+		slowModel.WaitClosed(t)
+		if !slow.over {
+			t.Error("the slow client is still connected")
+		}
+		if st.m.Running() != 1 {
+			t.Errorf("%d sessions run, want the other one only", st.m.Running())
+		}
+	})
+}
+
+// TestBacklogIsBounded: a client that reads, but too slowly for what the model
+// sends, is disconnected rather than buffered without end.
+func TestBacklogIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) { o.Limits.Backlog = 2 * time.Second })
+		c, model := st.started()
+		synctest.Wait()
+		c.stallWrites()
+		model.Emit(transport.InputCommitted{}, transport.ResponseStarted{ID: "r1"})
+		for range 3 {
+			model.EmitAudio("a1", make([]byte, 48000))
+		}
+		synctest.Wait()
+		pass(500 * time.Millisecond)
+		close(c.stall) // it reads again: it can be told
+		synctest.Wait()
+		c.expect(t, "session.ended slow_client")
+		c.ended(t, wsclient.CloseSlowClient)
+	})
+}
+
+// TestStalledModelDropsOldAudio: while the model takes nothing in, the newest
+// audio is kept, the oldest dropped and counted; in the end the session is over.
+func TestStalledModelDropsOldAudio(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		synctest.Wait()
+		release := model.StallSend()
+		for i := range 400 { // 8 s
+			frame := make([]byte, 640)
+			frame[0] = byte(i)
+			frame[1] = byte(i >> 8)
+			c.speak(frame)
+			pass(20 * time.Millisecond)
+		}
+		release()
+		synctest.Wait()
+		heard := model.Audio()
+		if ms := audio.MS(16000, len(heard)); ms > 5200 {
+			t.Errorf("%d ms were kept, more than the bound of 5 s", ms)
+		}
+		if last := heard[len(heard)-640:]; last[0] != byte(399&0xff) || last[1] != 1 {
+			t.Error("the newest frame was dropped")
+		}
+		model.StallSend()
+		c.speak(make([]byte, 640))
+		pass(20 * time.Second)
+		synctest.Wait()
+		c.expect(t, "error provider_lost", "session.ended provider_stalled")
+		c.ended(t, wsclient.CloseProviderLost)
+	})
+}
+
+// TestModelEndsByKind: what the end of the model's connection means to a client.
+func TestModelEndsByKind(t *testing.T) {
+	for _, tc := range []struct {
+		kind   transport.Kind
+		reason string
+	}{
+		{transport.KindRetry, "provider_lost"}, {transport.KindExpired, "provider_expired"},
+		{transport.KindQuota, "provider_lost"}, {transport.KindInvalid, "provider_lost"},
+	} {
+		t.Run(tc.kind.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, hearing, nil)
+				c, model := st.started()
+				model.FailRecv(transporttest.Error("recv", tc.kind))
+				synctest.Wait()
+				c.expect(t, "error provider_lost", "session.ended "+tc.reason)
+				c.ended(t, wsclient.CloseProviderLost)
+			})
+		})
+	}
+}
+
+// TestClientVanishes: a connection that breaks ends the session and all of it.
+func TestClientVanishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		c.Abort()
+		model.WaitClosed(t)
+		synctest.Wait()
+		if st.m.Running() != 0 {
+			t.Error("the session goes on without its client")
+		}
+	})
+}
+
+// TestLimits: a session that lasts too long or in which nothing happens ends, with
+// a word before and the right code after.
+func TestLimits(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		policy orchestrator.Policy
+		after  time.Duration
+		code   int
+		reason string
+	}{
+		{"idle", orchestrator.Policy{MaxIdle: time.Minute}, time.Minute, 4004, "idle"},
+		{"length", orchestrator.Policy{MaxLength: 10 * time.Minute}, 10 * time.Minute, 4005, "length_limit"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, hearing, func(o *Options) { o.Policy = tc.policy })
+				c, _ := st.started()
+				pass(tc.after - time.Second)
+				synctest.Wait()
+				if c.over {
+					t.Fatal("the session ended too early")
+				}
+				pass(2 * time.Second)
+				synctest.Wait()
+				c.expect(t, "session.ended "+tc.reason)
+				if int(c.code) != tc.code {
+					t.Errorf("closed with %d, want %d", c.code, tc.code)
+				}
+			})
+		})
+	}
+}
+
+// TestNothingIsLeft is invariant 10: many sessions that end in many ways leave no
+// goroutine. synctest fails on any that is still there.
+func TestNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 40 })
+		for i := range 40 {
+			c, model := st.started()
+			model.Emit(transport.InputCommitted{}, transport.ResponseStarted{ID: "r"})
+			model.EmitAudio("a", make([]byte, 48000))
+			switch i % 5 {
+			case 0:
+				c.say(`{"type":"session.end"}`)
+			case 1:
+				c.Abort()
+			case 2:
+				model.FailRecv(transporttest.Error("recv", transport.KindRetry))
+			case 3:
+				model.StallSend()
+				c.speak(make([]byte, 640))
+			case 4:
+				c.stallWrites()
+			}
+		}
+		st.m.Close()
+		if st.m.Running() != 0 || st.fake.Open() != 0 {
+			t.Errorf("%d sessions and %d connections are left", st.m.Running(), st.fake.Open())
+		}
+	})
+}

@@ -1,0 +1,157 @@
+package wsclient
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair returns both ends of a connection over a real socket.
+func pair(t *testing.T) (client, server *Conn) {
+	t.Helper()
+	accepted := make(chan *Conn, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := Accept(w, r, AcceptOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		accepted <- c
+	}))
+	t.Cleanup(srv.Close)
+	client, err := Dial(context.Background(), srv.URL, DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = <-accepted
+	t.Cleanup(server.Abort)
+	t.Cleanup(client.Abort)
+	return client, server
+}
+
+// TestFramesTravel: text and audio arrive as what they are, of any size.
+func TestFramesTravel(t *testing.T) {
+	client, server := pair(t)
+	audio := []byte(strings.Repeat("ab", 12000))
+	if err := server.WriteText([]byte(`{"type":"pong"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.WriteAudio(audio); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []Frame{{Data: []byte(`{"type":"pong"}`)}, {Audio: true, Data: audio}} {
+		got, err := client.Read()
+		if err != nil || got.Audio != want.Audio || string(got.Data) != string(want.Data) {
+			t.Fatalf("audio=%t with %d bytes, %v", got.Audio, len(got.Data), err)
+		}
+	}
+}
+
+// TestTooBigCloses1009: a frame over the limit ends the connection with the code
+// that says so.
+func TestTooBigCloses1009(t *testing.T) {
+	client, server := pair(t)
+	if err := client.WriteAudio(make([]byte, MaxMessageBytes+2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Read(); !TooBig(err) {
+		t.Errorf("the gateway read %v", err)
+	}
+	if _, err := client.Read(); CloseStatus(err) != CloseTooBig {
+		t.Errorf("the client read %v", err)
+	}
+}
+
+// TestCloseTellsTheCode: the reason arrives, and ends a read that waits.
+func TestCloseTellsTheCode(t *testing.T) {
+	client, server := pair(t)
+	read := make(chan error, 1)
+	go func() {
+		_, err := server.Read()
+		read <- err
+	}()
+	closed := make(chan error, 1)
+	go func() { closed <- server.Close(CloseIdle, "idle") }()
+	_, err := client.Read()
+	if CloseStatus(err) != CloseIdle || !strings.Contains(err.Error(), "idle") {
+		t.Errorf("the client read %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if <-read == nil {
+		t.Error("the read that waited was not ended")
+	}
+}
+
+// TestSubprotocols: ours, or none; a client that offers only others is told so,
+// and one that offers a token beside ours gets ours back.
+func TestSubprotocols(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, err := Accept(w, r, AcceptOptions{}); err == nil {
+			c.Abort()
+		}
+	}))
+	defer srv.Close()
+	for _, tc := range []struct {
+		offered []string
+		chosen  string
+		status  int
+	}{
+		{nil, "", 101}, {[]string{Subprotocol}, Subprotocol, 101},
+		{[]string{"x", Subprotocol, "bearer.abc"}, Subprotocol, 101}, {[]string{"graphql-ws"}, "", 400},
+	} {
+		ws, resp, err := websocket.Dial(context.Background(), srv.URL, &websocket.DialOptions{Subprotocols: tc.offered})
+		if resp == nil || resp.StatusCode != tc.status {
+			t.Fatalf("%v: %v, %v", tc.offered, resp, err)
+		}
+		if ws != nil {
+			if ws.Subprotocol() != tc.chosen {
+				t.Errorf("%v: chose %q", tc.offered, ws.Subprotocol())
+			}
+			ws.CloseNow()
+		}
+	}
+}
+
+// TestForeignOriginIsRefused: another site's page may not connect unless listed.
+func TestForeignOriginIsRefused(t *testing.T) {
+	for origins, status := range map[string]int{"": 403, "evil.example": 101} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			opts := AcceptOptions{}
+			if origins != "" {
+				opts.Origins = []string{origins}
+			}
+			if c, err := Accept(w, r, opts); err == nil {
+				c.Abort()
+			}
+		}))
+		ws, resp, err := websocket.Dial(context.Background(), srv.URL, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
+		if resp == nil || resp.StatusCode != status {
+			t.Errorf("origins %q: %v, %v", origins, resp, err)
+		}
+		if ws != nil {
+			ws.CloseNow()
+		}
+		srv.Close()
+	}
+}
+
+// TestDialSaysWhatTheServerSaid: a refusal at the handshake reaches the user.
+func TestDialSaysWhatTheServerSaid(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the gateway is full", http.StatusServiceUnavailable)
+	}))
+	defer srv.Close()
+	_, err := Dial(context.Background(), srv.URL, DialOptions{})
+	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "full") {
+		t.Errorf("%v", err)
+	}
+}
