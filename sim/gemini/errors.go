@@ -1,20 +1,13 @@
 package gemini
 
 import (
-	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/coder/websocket"
 )
 
-// maxReason is the length in bytes at which the provider cuts close reasons,
-// in the middle of a word if need be: a control frame carries 125 bytes and two
-// of them are the code (RFC 6455 section 5.5).
-const maxReason = 123
-
 // Reasons with which the provider closes, as recorded (wire.md B1, read
-// 2026-11-20), and the ones Google's JSON layer is known for on every API.
+// 2026-11-20; the connection cuts them at 123 bytes, as the provider does), and the ones Google's JSON layer is known for on every API.
 const (
 	reasonInvalidArgument = "Request contains an invalid argument."
 	reasonBadKey          = "API key not valid. Please pass a valid API key."
@@ -23,19 +16,17 @@ const (
 		"For more information on this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits."
 	reasonNotImplemented  = "Operation is not implemented, or supported, or enabled."
 	reasonSessionNotFound = "BidiGenerateContent session not found"
-	reasonEntityNotFound  = "Requested entity was not found."
 	reasonInternal        = "Internal error encountered."
 	reasonAborted         = "The operation was aborted."
 	reasonGoAwayIgnored   = "Connection aborted because the client failed to close the connection after receiving a GoAway signal once the session duration expired."
+	reasonUnavailable     = "The service is currently unavailable."
 	reasonDeadline        = "Deadline expired before operation could complete."
 	reasonVoices          = "Cannot extract voices from a non-audio request."
-	reasonPrecondition    = "Precondition check failed."
-	reasonBadToken        = "Token is not valid. Please pass a valid token."
-	reasonUnavailable     = "The service is currently unavailable."
+	// What the provider says about tokens is not recorded; these are its words for keys.
+	reasonBadToken     = "Ephemeral token not valid. Please pass a valid ephemeral token."
+	reasonExpiredToken = "Ephemeral token expired. Please renew the ephemeral token."
+	reasonUsedToken    = "Ephemeral token has no uses left. Please renew the ephemeral token."
 )
-
-// ErrClosed is returned for connections that arrive after Close.
-var ErrClosed = errors.New("gemini simulator: handler is closed")
 
 // closeError ends a connection with the provider's code and reason. It is the
 // one way in which this package says that a client did something wrong: the
@@ -62,18 +53,4 @@ func policy(format string, args ...any) *closeError {
 // internal is the close for what the provider calls its own fault.
 func internal(reason string) *closeError {
 	return &closeError{Code: websocket.StatusInternalError, Reason: reason}
-}
-
-// cutReason shortens a close reason to what fits a close frame. The cut may
-// fall in a word, as the provider's does, but never in a character: the
-// reason must stay UTF-8.
-func cutReason(s string) string {
-	if len(s) <= maxReason {
-		return s
-	}
-	s = s[:maxReason]
-	for len(s) > 0 && !utf8.ValidString(s) {
-		s = s[:len(s)-1]
-	}
-	return s
 }

@@ -1,0 +1,313 @@
+package gemini
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
+)
+
+// maxCalls bounds how many calls a session remembers.
+const maxCalls = 1000
+
+type callState int
+
+const (
+	callOpen callState = iota
+	callAnswered
+	callCancelled
+)
+
+// call is one tool call that was sent.
+type call struct {
+	id    string // empty when it was sent without
+	name  string
+	async bool
+	state callState
+	// result is set when state is callAnswered, and taken when the model has
+	// seen it.
+	result scenario.Result
+	taken  bool
+}
+
+// calls are those of one session, oldest first.
+type calls struct {
+	all []*call
+}
+
+func (c *calls) add(k *call) {
+	c.all = append(c.all, k)
+	if len(c.all) > maxCalls {
+		c.all = slices.Delete(c.all, 0, len(c.all)-maxCalls)
+	}
+}
+
+// open lists the calls that wait for a result, those that block the model or
+// those that do not.
+func (c *calls) open(async bool) []*call {
+	var out []*call
+	for _, k := range c.all {
+		if k.state == callOpen && k.async == async {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// take hands out the results that the model has not seen, in the order of the
+// calls.
+func (c *calls) take(async bool) []scenario.Result {
+	var out []scenario.Result
+	for _, k := range c.all {
+		if k.state == callAnswered && !k.taken && k.async == async {
+			k.taken = true
+			out = append(out, k.result)
+		}
+	}
+	return out
+}
+
+// providerID is the form of an id that some session of the provider has made.
+var providerID = regexp.MustCompile(`^(function-call-[0-9]{12,20}|fc_[0-9]{12,20}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+
+// match finds the call that a response answers, nil when it answers none.
+//
+// An id decides; without one the oldest open call of that name does (a recorded
+// call without ids was answered so), or the oldest of all for a response
+// without a name. A response with an id that this session never gave out is
+// ignored, as in js-genai's recording of a toolResponse that answers no call.
+// One exception makes recorded sessions playable against the simulator: an id
+// of the provider's own form, with the name of an open call, answers that call.
+func (c *calls) match(r functionResponse) *call {
+	if r.ID != "" {
+		for _, k := range c.all {
+			if k.id == r.ID {
+				return k
+			}
+		}
+		if !providerID.MatchString(r.ID) || r.Name == "" {
+			return nil
+		}
+	}
+	for _, k := range c.all {
+		if k.state == callOpen && (r.Name == "" || k.name == r.Name) {
+			return k
+		}
+	}
+	return nil
+}
+
+// sendCalls carries out a Calls step: the calls that are due now go out in one
+// message, each repetition in one of its own.
+func (s *session) sendCalls(now time.Time, step scenario.Calls) {
+	var batch []functionCall
+	var repeats []functionCall
+	t := s.turn
+	for _, c := range step.Calls {
+		s.callCount++
+		p := s.planCall(now, c)
+		t.spent.text += wire.TextTokens(c.Name) + wire.TextTokens(string(c.Args))
+		t.called = true
+		if p.late > 0 {
+			t.late = append(t.late, p)
+			continue
+		}
+		s.issue(now, p)
+		batch = append(batch, p.frame)
+		for range p.repeat {
+			repeats = append(repeats, p.frame)
+		}
+		if s.turn != t {
+			return
+		}
+	}
+	if len(batch) > 0 {
+		s.send(serverFrame{ToolCall: &toolCall{FunctionCalls: batch}})
+	}
+	for _, f := range repeats {
+		s.send(serverFrame{ToolCall: &toolCall{FunctionCalls: []functionCall{f}}})
+	}
+	if len(s.calls.open(false)) > 0 && s.turn == t {
+		t.phase = waiting
+		if s.cfg.habits.vertex {
+			s.content(serverContent{GenerationComplete: true})
+		}
+	}
+}
+
+// plannedCall is a call with the faults that meet it.
+type plannedCall struct {
+	frame  functionCall
+	async  bool
+	repeat int
+	late   time.Duration
+	cancel []time.Duration
+}
+
+func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
+	p := plannedCall{
+		frame:  functionCall{Name: c.Name, Args: c.Args, ID: s.cfg.habits.callID(s.conv.ids)},
+		async:  s.cfg.async(c.Name),
+		repeat: c.Repeat, late: c.Late,
+	}
+	if !json.Valid(p.frame.Args) {
+		p.frame.Args = json.RawMessage("{}")
+	}
+	if c.WithoutID {
+		p.frame.ID = ""
+	}
+	for _, a := range s.out.At(fault.Point{At: fault.AtCall, N: s.callCount, Turn: s.turns}) {
+		switch a.Kind {
+		case fault.MissingID:
+			p.frame.ID = ""
+		case fault.DuplicateCall:
+			p.repeat += max(a.Times, 1)
+		case fault.LateCall:
+			p.late = max(a.For, time.Nanosecond)
+		case fault.CancelCall:
+			p.cancel = append(p.cancel, a.For)
+		default:
+			s.commit(now, a)
+		}
+	}
+	return p
+}
+
+// issue registers a call that goes out now.
+func (s *session) issue(now time.Time, p plannedCall) {
+	k := &call{id: p.frame.ID, name: p.frame.Name, async: p.async}
+	s.calls.add(k)
+	s.stats.Calls.Add(1)
+	for _, d := range p.cancel {
+		s.after(now, d, func(now time.Time) { s.cancelCall(now, k) })
+	}
+}
+
+// cancelCall takes one call back. A model that waited for nothing else ends
+// its turn.
+func (s *session) cancelCall(now time.Time, k *call) {
+	if k.state != callOpen {
+		return
+	}
+	k.state = callCancelled
+	s.send(serverFrame{ToolCancellation: &toolCancellation{IDs: []string{k.id}}})
+	s.resumeBlocked(now)
+}
+
+// cancelBlocking takes back the calls that hold the model up: an interruption
+// does that. Calls in the background run on.
+func (s *session) cancelBlocking() {
+	ids := []string{}
+	for _, k := range s.calls.open(false) {
+		k.state = callCancelled
+		if k.id != "" {
+			ids = append(ids, k.id)
+		}
+	}
+	if len(ids) > 0 {
+		s.send(serverFrame{ToolCancellation: &toolCancellation{IDs: ids}})
+	}
+}
+
+// handleResponses takes the client's results.
+func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
+	if s.cfg.habits.vertex && len(s.calls.all) == 0 {
+		s.uncalledResults(now, m)
+		return
+	}
+	var mode string
+	any := false
+	for _, r := range m.Responses {
+		k := s.calls.match(r)
+		if k == nil || k.state != callOpen {
+			// Late, repeated or unknown: the provider passes over it in silence.
+			s.log.Debug("tool response ignored", "id", r.ID, "name", r.Name)
+			continue
+		}
+		output := string(r.Response)
+		if r.Name == "" && s.cfg.habits.gen == gen38 {
+			// roomkit#42: 3.8 takes an unnamed response for a failed call.
+			output = `{"error":"a system error occurred"}`
+		}
+		s.stats.Results.Add(1)
+		s.conv.usage.text += wire.TextTokens(output)
+		s.conv.remember("tool", output)
+		k.result = scenario.Result{Name: k.name, Output: output}
+		if r.WillContinue {
+			// A generator's piece: shown to the model, the call stays open.
+			if k.async && r.Scheduling != "SILENT" {
+				s.pieces = append(s.pieces, k.result)
+				mode, any = strongest(mode, r.Scheduling), true
+			}
+			continue
+		}
+		k.state = callAnswered
+		if k.async && r.Scheduling == "SILENT" {
+			k.taken = true
+			continue
+		}
+		if k.async {
+			mode, any = strongest(mode, r.Scheduling), true
+		}
+	}
+	s.resumeBlocked(now)
+	if any {
+		s.background(now, mode)
+	}
+}
+
+// strongest is the more pressing of two schedulings; the default is WHEN_IDLE
+// (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20).
+func strongest(a, b string) string {
+	if a == "INTERRUPT" || b == "INTERRUPT" {
+		return "INTERRUPT"
+	}
+	return "WHEN_IDLE"
+}
+
+// uncalledResults is Vertex's answer to results of calls that it never made: it
+// takes them as input and speaks, as js-genai's recording shows.
+func (s *session) uncalledResults(now time.Time, m *toolResponseMessage) {
+	var rs []scenario.Result
+	for _, r := range m.Responses {
+		rs = append(rs, scenario.Result{Name: r.Name, Output: string(r.Response)})
+	}
+	if len(rs) > 0 && s.turn == nil {
+		s.begin(now, s.conv.dialogue.Results(rs, s.context()), false)
+	}
+}
+
+// resumeBlocked lets a model go on that waited for results, once all have come.
+func (s *session) resumeBlocked(now time.Time) {
+	t := s.turn
+	if t == nil || t.phase != waiting || len(s.calls.open(false)) > 0 {
+		return
+	}
+	results := s.calls.take(false)
+	if len(results) == 0 {
+		t.phase, t.steps = playing, nil
+		s.advance(now)
+		return
+	}
+	h := s.cfg.habits
+	if h.unaskedHandles && !h.handleAtSetup && !s.cfg.resumption {
+		s.sendHandle()
+	}
+	t.steps = s.conv.dialogue.Results(results, s.context()).Steps
+	t.phase = generating
+	s.open(t)
+	s.advance(now)
+}
+
+// background lets the model speak about results that came while it was free.
+func (s *session) background(now time.Time, mode string) {
+	s.ready = true
+	if mode == "INTERRUPT" && s.turn != nil && s.turn.phase != waiting && !s.ear.speaking {
+		s.interrupt(now)
+	}
+	s.next(now)
+}

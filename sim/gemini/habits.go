@@ -1,0 +1,176 @@
+package gemini
+
+import (
+	"regexp"
+	"strings"
+
+	"voicegw/sim/wire"
+)
+
+// generation is a family of models that behave alike on the wire.
+type generation int
+
+const (
+	gen25 generation = iota // gemini-2.5 native audio and the older live models
+	gen31                   // gemini-3.1-flash-live-preview
+	gen38                   // gemini-3.8-live
+)
+
+// habits are how a model behaves where its protocol leaves it a choice. They
+// are taken from recorded sessions (wire.md B3 and part C, and the recordings
+// it names), not from documentation, which is silent about most of them.
+type habits struct {
+	gen generation
+	// vertex marks Vertex AI's field names and orders.
+	vertex bool
+	// chunkMS is the usual length of an audio chunk in ms.
+	chunkMS int
+	// together puts audio and its transcript into one message; otherwise every
+	// message holds one part and the transcript runs ahead.
+	together bool
+	// role puts role "model" into every modelTurn.
+	role bool
+	// emptyContent announces activity and turns with serverContent {}.
+	emptyContent bool
+	// emptyMessages sends a message {} before each audio message, as 3.8 does.
+	emptyMessages bool
+	// thoughts sends a thought before speech in sessions without tools.
+	thoughts bool
+	// wholeInput sends the user's transcript in one message at the end of
+	// speech instead of piece by piece before the answer.
+	wholeInput bool
+	// wordsPerPiece is how many words of the answer's transcript go together.
+	wordsPerPiece int
+	// voiceActivity tells start and end of speech.
+	voiceActivity bool
+	// unaskedHandles sends sessionResumptionUpdate without being asked.
+	unaskedHandles bool
+	// handleAtSetup sends the first handle right after setupComplete.
+	handleAtSetup bool
+	// emptyInterruptedUsage sends usageMetadata {} with the turnComplete of an
+	// interrupted turn.
+	emptyInterruptedUsage bool
+	// asyncByDefault runs tools without a declared behavior in the background.
+	asyncByDefault bool
+	// asyncAllowed honours behavior NON_BLOCKING.
+	asyncAllowed bool
+	// blockingAllowed honours behavior BLOCKING; a model that does not refuses
+	// the setup.
+	blockingAllowed bool
+	// cancelOnInput cancels blocking calls when new input arrives.
+	cancelOnInput bool
+	// statusAlways sends interactionStatus with every turnComplete, otherwise
+	// only in sessions with tools, where it says something.
+	status, statusAlways bool
+	// textOutput allows response modality TEXT.
+	textOutput bool
+	// overhead is the number of prompt tokens the provider counts for its own
+	// part of the prompt.
+	overhead int
+	// callID makes the id of a tool call.
+	callID func(ids *wire.IDs) string
+	// audioMIME is the type of the audio sent.
+	audioMIME string
+}
+
+// outputRate is the sample rate of the audio sent, in Hz, on every model.
+const outputRate = 24000
+
+var vertexModel = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/publishers/google/models/([^/]+)$`)
+
+// liveModels are the models that speak this protocol, by the beginning of
+// their names (wire.md "Model names now"; the older ones from recordings).
+var liveModels = []struct {
+	prefix string
+	gen    generation
+	// native is a native audio model, which answers only in audio.
+	native bool
+}{
+	{"gemini-3.8-live", gen38, true},
+	{"gemini-3.1-flash-live", gen31, true},
+	{"gemini-2.5-flash-native-audio", gen25, true},
+	{"gemini-2.5-flash-preview-native-audio", gen25, true},
+	{"gemini-live-2.5-flash-native-audio", gen25, true},
+	{"gemini-live-2.5-flash", gen25, false},
+	{"gemini-2.5-flash-live", gen25, false},
+	{"gemini-2.0-flash-live", gen25, false},
+	{"gemini-2.0-flash-exp", gen25, false},
+}
+
+// lookupModel finds the habits of a model named in a setup. The error is how
+// the provider refuses a name.
+func lookupModel(name string, r route) (habits, *closeError) {
+	short, ok := shortModel(name, r)
+	if !ok {
+		return habits{}, invalid(reasonInvalidArgument)
+	}
+	for _, m := range liveModels {
+		if strings.HasPrefix(short, m.prefix) && !strings.ContainsAny(short, " /") {
+			return modelHabits(m.gen, m.native, short, r.vertex), nil
+		}
+	}
+	if r.vertex {
+		return habits{}, policy("Publisher Model `%s` was not found or your project does not have access to it. "+
+			"Please ensure you are using a valid model version.", name)
+	}
+	if !strings.HasPrefix(name, "models/") {
+		name = "models/" + name
+	}
+	return habits{}, policy("%s is not found for API version %s, or is not supported for bidiGenerateContent. "+
+		"Call ListModels to see the list of available models and their supported methods.", name, r.version)
+}
+
+// shortModel takes the path off a model's name. An empty name is false.
+func shortModel(name string, r route) (string, bool) {
+	if r.vertex {
+		if m := vertexModel.FindStringSubmatch(name); m != nil {
+			return m[1], true
+		}
+		name = strings.TrimPrefix(name, "publishers/google/models/")
+		return strings.TrimPrefix(name, "google/"), name != ""
+	}
+	name = strings.TrimPrefix(name, "models/")
+	return name, name != ""
+}
+
+func modelHabits(gen generation, native bool, short string, vertex bool) habits {
+	h := habits{
+		gen: gen, chunkMS: 60, wordsPerPiece: 1, overhead: 1100, thoughts: native,
+		asyncAllowed: true, blockingAllowed: true, textOutput: !native,
+		audioMIME: "audio/pcm;rate=24000",
+		callID:    func(ids *wire.IDs) string { return "function-call-" + ids.Digits(19) },
+	}
+	switch gen {
+	case gen31:
+		h.chunkMS, h.together, h.emptyContent, h.wholeInput = 190, true, true, true
+		h.thoughts, h.voiceActivity, h.unaskedHandles = false, true, true
+		h.emptyInterruptedUsage, h.asyncAllowed, h.overhead = true, false, 340
+		h.callID = func(ids *wire.IDs) string { return "fc_" + ids.Digits(19) }
+	case gen38:
+		h.chunkMS, h.together, h.emptyContent, h.wholeInput = 160, true, true, true
+		h.thoughts, h.voiceActivity, h.unaskedHandles, h.handleAtSetup = false, true, true, true
+		h.emptyMessages, h.role, h.wordsPerPiece, h.overhead = true, true, 4, 300
+		h.asyncByDefault, h.cancelOnInput, h.status = true, true, true
+		h.statusAlways = strings.Contains(short, "extended-thinking")
+		h.blockingAllowed = !h.statusAlways
+		h.callID = func(ids *wire.IDs) string { return "fc_" + ids.Digits(19) }
+	}
+	if vertex {
+		h.vertex, h.role, h.audioMIME, h.asyncAllowed = true, true, "audio/pcm", gen == gen38
+		h.chunkMS = 200
+		h.callID = func(ids *wire.IDs) string { return ids.UUID() }
+	}
+	return h
+}
+
+// async tells whether calls of a tool with that declared behavior leave the
+// model free to go on.
+func (h habits) async(behavior string) bool {
+	switch behavior {
+	case "NON_BLOCKING":
+		return h.asyncAllowed
+	case "BLOCKING":
+		return false
+	}
+	return h.asyncByDefault
+}

@@ -1,0 +1,319 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/genai"
+
+	"voicegw/audio"
+)
+
+// clientMessage is one parsed message from the client: exactly one field is set
+// (https://ai.google.dev/api/live, BidiGenerateContentClientMessage, read
+// 2026-11-20).
+type clientMessage struct {
+	setup         *setupMessage
+	content       *contentMessage
+	realtime      *realtimeMessage
+	toolResponse  *toolResponseMessage
+	contextUpdate *contextUpdateMessage
+}
+
+// setupMessage is what of a setup the simulator acts on.
+type setupMessage struct {
+	// raw is the whole of it, checked and with camelCase names, for constraints
+	// to be laid over.
+	raw map[string]any
+
+	Model            string `json:"model"`
+	GenerationConfig struct {
+		ResponseModalities []string `json:"responseModalities"`
+		SpeechConfig       *struct {
+			VoiceConfig struct {
+				PrebuiltVoiceConfig struct {
+					VoiceName string `json:"voiceName"`
+				} `json:"prebuiltVoiceConfig"`
+			} `json:"voiceConfig"`
+		} `json:"speechConfig"`
+		ThinkingConfig *struct {
+			IncludeThoughts *bool  `json:"includeThoughts"`
+			ThinkingBudget  *int64 `json:"thinkingBudget"`
+		} `json:"thinkingConfig"`
+	} `json:"generationConfig"`
+	SystemInstruction   *content          `json:"systemInstruction"`
+	Tools               []toolGroup       `json:"tools"`
+	RealtimeInputConfig realtimeConfig    `json:"realtimeInputConfig"`
+	SessionResumption   *resumptionConfig `json:"sessionResumption"`
+	Compression         *struct {
+		TriggerTokens int64 `json:"triggerTokens"`
+	} `json:"contextWindowCompression"`
+	InputTranscription  *struct{} `json:"inputAudioTranscription"`
+	OutputTranscription *struct{} `json:"outputAudioTranscription"`
+	ExplicitVADSignal   bool      `json:"explicitVadSignal"`
+	HistoryConfig       *struct {
+		InitialHistoryInClientContent bool `json:"initialHistoryInClientContent"`
+	} `json:"historyConfig"`
+	Proactivity *struct {
+		ProactiveAudio bool `json:"proactiveAudio"`
+	} `json:"proactivity"`
+}
+
+type resumptionConfig struct {
+	Handle      string `json:"handle"`
+	Transparent bool   `json:"transparent"`
+}
+
+type realtimeConfig struct {
+	Detection struct {
+		Disabled          bool   `json:"disabled"`
+		StartSensitivity  string `json:"startOfSpeechSensitivity"`
+		EndSensitivity    string `json:"endOfSpeechSensitivity"`
+		PrefixPaddingMS   *int64 `json:"prefixPaddingMs"`
+		SilenceDurationMS *int64 `json:"silenceDurationMs"`
+	} `json:"automaticActivityDetection"`
+	ActivityHandling string `json:"activityHandling"`
+	TurnCoverage     string `json:"turnCoverage"`
+}
+
+type content struct {
+	Role  string `json:"role"`
+	Parts []struct {
+		Text       string `json:"text"`
+		InlineData *struct {
+			MIMEType string `json:"mimeType"`
+		} `json:"inlineData"`
+	} `json:"parts"`
+}
+
+// text is everything written in c, a line each.
+func (c *content) text() string {
+	if c == nil {
+		return ""
+	}
+	var texts []string
+	for _, p := range c.Parts {
+		if p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// images counts the pictures in c.
+func (c *content) images() int {
+	n := 0
+	for _, p := range c.Parts {
+		if p.InlineData != nil && strings.HasPrefix(p.InlineData.MIMEType, "image/") {
+			n++
+		}
+	}
+	return n
+}
+
+type toolGroup struct {
+	FunctionDeclarations []functionDeclaration `json:"functionDeclarations"`
+}
+
+type functionDeclaration struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Behavior    string          `json:"behavior"`
+	Parameters  json.RawMessage `json:"parameters"`
+	JSONSchema  json.RawMessage `json:"parametersJsonSchema"`
+}
+
+type contentMessage struct {
+	Turns        []content `json:"turns"`
+	TurnComplete bool      `json:"turnComplete"`
+}
+
+// realtimeMessage is a realtimeInput. Several of its fields may be set at once.
+type realtimeMessage struct {
+	// audio holds the bytes of audio, or of the first media chunk that is audio.
+	audio     []byte
+	hasAudio  bool
+	audioMIME string
+	video     bool
+	text      string
+	streamEnd bool
+	start     bool
+	end       bool
+}
+
+type toolResponseMessage struct {
+	Responses []functionResponse `json:"functionResponses"`
+}
+
+type functionResponse struct {
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	Response     json.RawMessage `json:"response"`
+	Scheduling   string          `json:"scheduling"`
+	WillContinue bool            `json:"willContinue"`
+}
+
+type contextUpdateMessage struct {
+	SystemInstruction *content `json:"systemInstruction"`
+	Tools             *struct {
+		Tools []toolGroup `json:"tools"`
+	} `json:"tools"`
+}
+
+// The wire's shape where the SDK has no type for it: its realtime input is
+// split over several types.
+type (
+	wireMessage struct {
+		Setup         *genai.LiveClientSetup         `json:"setup"`
+		ClientContent *genai.LiveClientContent       `json:"clientContent"`
+		RealtimeInput *wireRealtime                  `json:"realtimeInput"`
+		ToolResponse  *genai.LiveClientToolResponse  `json:"toolResponse"`
+		ContextUpdate *genai.LiveClientContextUpdate `json:"contextUpdate"`
+	}
+	wireRealtime struct {
+		MediaChunks    []*genai.Blob `json:"mediaChunks"`
+		Audio          *genai.Blob   `json:"audio"`
+		Video          *genai.Blob   `json:"video"`
+		Text           string        `json:"text"`
+		AudioStreamEnd bool          `json:"audioStreamEnd"`
+		ActivityStart  *struct{}     `json:"activityStart"`
+		ActivityEnd    *struct{}     `json:"activityEnd"`
+	}
+)
+
+// messageSchema describes every client message.
+var messageSchema = sync.OnceValue(func() *node {
+	return protoType(reflect.TypeFor[wireMessage](), map[reflect.Type]*node{})
+})
+
+// parseMessage reads one frame from the client. The error says how the
+// provider closes.
+func parseMessage(data []byte) (clientMessage, *closeError) {
+	if m, ok := scanAudio(data); ok {
+		return decodeAudio(m)
+	}
+	v, err := decodeOrdered(data)
+	if err != nil {
+		return clientMessage{}, invalid("Invalid JSON payload received. %s", jsonProblem(data))
+	}
+	root, ok := v.(object)
+	if !ok {
+		return clientMessage{}, invalid("Invalid JSON payload received. Expected an object at the root.")
+	}
+	var c checker
+	out, _ := c.object(messageSchema(), root, "").(map[string]any)
+	if err := c.err(); err != nil {
+		return clientMessage{}, err
+	}
+	if len(out) == 0 {
+		return clientMessage{}, invalid(reasonInvalidArgument)
+	}
+	if len(out) > 1 {
+		last := messageSchema().fields[root[len(root)-1].key]
+		return clientMessage{}, invalid("Invalid value (oneof), oneof field 'message' is already set. Cannot set '%s'", last.camel)
+	}
+	return typedMessage(out)
+}
+
+// jsonProblem is the provider's way to show broken JSON: the beginning of it.
+func jsonProblem(data []byte) string {
+	const show = 40
+	text := string(bytes.ToValidUTF8(data, []byte("?")))
+	if len(text) > show {
+		text = text[:show]
+	}
+	if strings.TrimSpace(text) == "" {
+		return "Unexpected end of string. Expected a value.\n\n^"
+	}
+	return "Unexpected token.\n" + text + "\n^"
+}
+
+func typedMessage(out map[string]any) (clientMessage, *closeError) {
+	var m clientMessage
+	for key, val := range out {
+		switch key {
+		case "setup":
+			m.setup = &setupMessage{}
+			m.setup.raw, _ = val.(map[string]any)
+			return m, retype(val, m.setup)
+		case "clientContent":
+			m.content = &contentMessage{}
+			return m, retype(val, m.content)
+		case "toolResponse":
+			m.toolResponse = &toolResponseMessage{}
+			return m, retype(val, m.toolResponse)
+		case "contextUpdate":
+			m.contextUpdate = &contextUpdateMessage{}
+			return m, retype(val, m.contextUpdate)
+		default:
+			fields, _ := val.(map[string]any)
+			return realtimeFrom(fields)
+		}
+	}
+	return m, invalid(reasonInvalidArgument)
+}
+
+// retype moves a checked value into a struct.
+func retype(val any, into any) *closeError {
+	b, err := json.Marshal(val)
+	if err == nil {
+		err = json.Unmarshal(b, into)
+	}
+	if err != nil {
+		return invalid(reasonInvalidArgument)
+	}
+	return nil
+}
+
+func realtimeFrom(fields map[string]any) (clientMessage, *closeError) {
+	r := &realtimeMessage{}
+	r.text, _ = fields["text"].(string)
+	r.streamEnd, _ = fields["audioStreamEnd"].(bool)
+	_, r.start = fields["activityStart"]
+	_, r.end = fields["activityEnd"]
+	_, r.video = fields["video"]
+	blob, _ := fields["audio"].(map[string]any)
+	if chunks, _ := fields["mediaChunks"].([]any); blob == nil && len(chunks) > 0 {
+		// Only the first is used (wire.md B2).
+		blob, _ = chunks[0].(map[string]any)
+		if mime, _ := blob["mimeType"].(string); !strings.HasPrefix(mime, "audio/") {
+			blob, r.video = nil, true
+		}
+	}
+	if blob == nil {
+		return clientMessage{realtime: r}, nil
+	}
+	data, _ := blob["data"].(string)
+	mime, _ := blob["mimeType"].(string)
+	pcm, err := audio.AppendFromBase64(nil, []byte(data))
+	if err != nil {
+		return clientMessage{}, invalid("Invalid value at 'realtime_input.audio.data' (TYPE_BYTES), Base64 decoding failed")
+	}
+	r.audio, r.audioMIME, r.hasAudio = pcm, mime, true
+	return clientMessage{realtime: r}, nil
+}
+
+// audioRate reads the sample rate from a MIME type such as
+// "audio/pcm;rate=16000". Without a rate it is the provider's native 16 kHz.
+func audioRate(mime string) (int, bool) {
+	kind, params, _ := strings.Cut(mime, ";")
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "audio/pcm", "audio/l16", "audio/x-raw", "":
+	default:
+		return 0, false
+	}
+	const native = 16000
+	for p := range strings.SplitSeq(params, ";") {
+		name, val, _ := strings.Cut(p, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "rate") {
+			continue
+		}
+		rate, err := strconv.Atoi(strings.TrimSpace(val))
+		return rate, err == nil && rate >= 4000 && rate <= 192000
+	}
+	return native, true
+}

@@ -1,0 +1,78 @@
+package gemini
+
+import (
+	"sync"
+	"time"
+)
+
+// Handles live 2 h on the Developer API and 24 h on Vertex (wire.md B1).
+const (
+	handleLife       = 2 * time.Hour
+	handleLifeVertex = 24 * time.Hour
+	// maxHandles bounds the registry; the oldest go first.
+	maxHandles = 10_000
+)
+
+// registry leads resumption handles to conversations. Any goroutine may use it.
+type registry struct {
+	mu      sync.Mutex // guards the following fields
+	handles map[string]held
+	order   []string
+	taken   map[*conversation]bool // owned by an open connection
+}
+
+type held struct {
+	conv    *conversation
+	expires time.Time
+}
+
+func newRegistry() *registry {
+	return &registry{handles: map[string]held{}, taken: map[*conversation]bool{}}
+}
+
+// adopt makes a connection the owner of a new conversation.
+func (r *registry) adopt(c *conversation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken[c] = true
+}
+
+// release ends the ownership: the socket is closed.
+func (r *registry) release(c *conversation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.taken, c)
+}
+
+// put registers a handle.
+func (r *registry) put(handle string, c *conversation, expires time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.handles[handle] = held{c, expires}
+	r.order = append(r.order, handle)
+	if over := len(r.order) - maxHandles; over > 0 {
+		for _, old := range r.order[:over] {
+			delete(r.handles, old)
+		}
+		r.order = append(r.order[:0:0], r.order[over:]...)
+	}
+}
+
+// resume gives a conversation to a new connection. An unknown handle is closed
+// 1008; one whose old connection is open is closed 1011; a handle of another
+// model is an invalid argument (wire.md B1, B3 "Resume rules seen").
+func (r *registry) resume(handle, model string, now time.Time) (*conversation, *closeError) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h, ok := r.handles[handle]
+	switch {
+	case !ok || now.After(h.expires):
+		return nil, policy(reasonSessionNotFound)
+	case r.taken[h.conv]:
+		return nil, internal(reasonInternal)
+	case h.conv.model != model:
+		return nil, invalid(reasonInvalidArgument)
+	}
+	r.taken[h.conv] = true
+	return h.conv, nil
+}

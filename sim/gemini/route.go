@@ -1,0 +1,58 @@
+package gemini
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// route is what a path and its parameters say.
+type route struct {
+	version     string // v1beta, v1alpha, v1, v1beta1
+	vertex      bool
+	constrained bool // the method for ephemeral tokens
+}
+
+// One official client sends the path with a doubled leading slash (wire.md
+// part E).
+var (
+	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(v1beta|v1alpha)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
+	vertexPath    = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(v1|v1beta1)\.LlmBidiService/BidiGenerateContent$`)
+	tokensPath    = regexp.MustCompile(`^/{1,2}v1alpha/(auth_tokens|authTokens)$`)
+)
+
+// Handles tells whether path belongs to this wire: what a server that mounts
+// several wires asks before it gives a request to the Handler. It must see the
+// raw path: http.ServeMux answers a doubled slash with a redirect, which no
+// WebSocket client follows.
+func Handles(path string) bool {
+	_, live := parsePath(path)
+	return live || tokensPath.MatchString(path)
+}
+
+// parsePath reads the path of a WebSocket request.
+func parsePath(path string) (route, bool) {
+	if m := developerPath.FindStringSubmatch(path); m != nil {
+		return route{version: m[1], constrained: m[2] != ""}, true
+	}
+	if m := vertexPath.FindStringSubmatch(path); m != nil {
+		return route{version: m[1], vertex: true}, true
+	}
+	return route{}, false
+}
+
+// requestKey finds the credential of a request: query key or access_token,
+// header x-goog-api-key, or Authorization with Token or Bearer.
+func requestKey(r *http.Request) string {
+	q := r.URL.Query()
+	for _, k := range []string{q.Get("key"), q.Get("access_token"), r.Header.Get("X-Goog-Api-Key")} {
+		if k != "" {
+			return k
+		}
+	}
+	scheme, cred, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Token") || strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(cred)
+	}
+	return ""
+}

@@ -1,0 +1,430 @@
+package gemini
+
+import (
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
+)
+
+// outlet is where frames go: wire.Conn, or a recorder in tests.
+type outlet interface {
+	Send(event string, turn int, data []byte) []fault.Action
+	At(p fault.Point) []fault.Action
+	Do(as []fault.Action) []fault.Action
+	Close(code int, reason string)
+	Closed() bool
+}
+
+// maxQueued bounds the inputs that wait for the model.
+const maxQueued = 16
+
+// session is one set-up connection: the model's side of the protocol, without
+// a clock and without a socket. Its owner tells it what came and what time it
+// is, and asks with due when it wants to be told again.
+type session struct {
+	// Fixed after newSession.
+	limits limits
+	out    outlet
+	speak  func(voice, text string) spoken
+	grant  func() string // makes a resumption handle for conv
+	stats  *wire.Stats
+	log    *slog.Logger
+
+	// Owned by the connection's goroutine, like everything below.
+	cfg      config
+	conv     *conversation
+	ear      *ear
+	turn     *turn // nil while the model is idle
+	turns    int
+	calls    calls
+	ready    bool // results of background calls wait to be spoken about
+	pieces   []scenario.Result
+	queue    []scenario.Heard
+	alarms   []alarm
+	consumed int // client messages so far
+
+	callCount int
+}
+
+// alarm is something to do at a time.
+type alarm struct {
+	at time.Time
+	do func(now time.Time)
+}
+
+func (s *session) after(now time.Time, d time.Duration, do func(now time.Time)) {
+	s.alarms = append(s.alarms, alarm{now.Add(d), do})
+	slices.SortStableFunc(s.alarms, func(a, b alarm) int { return a.at.Compare(b.at) })
+}
+
+// start answers the setup and sets the connection's clocks.
+func (s *session) start(now time.Time, id string) {
+	s.commitAll(now, s.out.At(fault.Point{At: fault.AtSetup}))
+	s.send(serverFrame{SetupComplete: &setupComplete{SessionID: id}})
+	if s.cfg.habits.handleAtSetup && !s.cfg.resumption {
+		s.sendHandle()
+	}
+	s.setDeadlines(now)
+}
+
+// due tells when the session wants tick called; false when it waits for
+// nothing but the client.
+func (s *session) due() (time.Time, bool) {
+	var at time.Time
+	found := false
+	add := func(t time.Time, ok bool) {
+		if ok && (!found || t.Before(at)) {
+			at, found = t, true
+		}
+	}
+	if len(s.alarms) > 0 {
+		add(s.alarms[0].at, true)
+	}
+	if s.turn != nil {
+		add(s.turn.due())
+	}
+	return at, found
+}
+
+// tick does what is due.
+func (s *session) tick(now time.Time) {
+	for len(s.alarms) > 0 && !s.alarms[0].at.After(now) && !s.out.Closed() {
+		a := s.alarms[0]
+		s.alarms = s.alarms[1:]
+		a.do(now)
+	}
+	s.advance(now)
+}
+
+// handle takes one message. The error says how the provider closes.
+func (s *session) handle(now time.Time, m clientMessage) *closeError {
+	s.consumed++
+	switch {
+	case m.setup != nil:
+		// litellm#31494: a second setup.
+		return invalid(reasonInvalidArgument)
+	case m.content != nil:
+		return s.handleContent(now, m.content)
+	case m.realtime != nil:
+		return s.handleRealtime(now, m.realtime)
+	case m.toolResponse != nil:
+		s.handleResponses(now, m.toolResponse)
+	case m.contextUpdate != nil:
+		return s.handleUpdate(m.contextUpdate)
+	}
+	return nil
+}
+
+func (s *session) handleUpdate(m *contextUpdateMessage) *closeError {
+	if m.SystemInstruction != nil {
+		s.cfg.instructions = m.SystemInstruction.text()
+	}
+	if m.Tools == nil {
+		return nil
+	}
+	return s.cfg.setTools(m.Tools.Tools, "context_update.tools.tools")
+}
+
+// handleContent takes turns of text. They interrupt the model.
+func (s *session) handleContent(now time.Time, m *contentMessage) *closeError {
+	active := s.turn != nil
+	if active {
+		if held, err := s.inputWhileBlocked(); err != nil {
+			return err
+		} else if !held {
+			s.interrupt(now)
+		}
+	}
+	for i := range m.Turns {
+		s.remember(&m.Turns[i])
+	}
+	if !m.TurnComplete {
+		return nil
+	}
+	if s.cfg.seeding {
+		// The initial history may end with a turn of either side and is not answered.
+		s.cfg.seeding, s.conv.unanswered = false, nil
+		return nil
+	}
+	text := strings.Join(s.conv.unanswered, "\n")
+	s.conv.unanswered = nil
+	switch {
+	case text != "" || len(m.Turns) > 0:
+		s.take(now, scenario.Heard{Text: text})
+	case !active && !s.conv.answered:
+		s.begin(now, s.conv.dialogue.Continue(s.context()), false)
+	}
+	return nil
+}
+
+func (s *session) remember(c *content) {
+	text := c.text()
+	s.conv.usage.text += wire.TextTokens(text)
+	s.conv.usage.images += c.images()
+	if c.Role == "model" {
+		s.conv.unanswered = nil
+		s.conv.remember("model", text)
+		return
+	}
+	s.conv.remember("user", text)
+	if text != "" {
+		s.conv.unanswered = append(s.conv.unanswered, text)
+	}
+}
+
+// inputWhileBlocked says what a text input does to a model that waits for
+// results: 2.5 closes (wire.md B1), 3.1 holds the input back, 3.8 gives the calls
+// up, which the caller does by interrupting.
+func (s *session) inputWhileBlocked() (held bool, err *closeError) {
+	if s.turn.phase != waiting {
+		return false, nil
+	}
+	switch s.cfg.habits.gen {
+	case gen25:
+		return false, policy(reasonNotImplemented)
+	case gen31:
+		return true, nil
+	}
+	return false, nil
+}
+
+func (s *session) handleRealtime(now time.Time, m *realtimeMessage) *closeError {
+	if (m.start || m.end) && !s.ear.manual {
+		return invalid("Explicit activity control is not supported when automatic activity detection is enabled.")
+	}
+	if m.streamEnd && s.ear.manual {
+		return invalid(reasonInvalidArgument)
+	}
+	if m.start && s.ear.start() {
+		s.heardSpeech(now, speech{started: true})
+	}
+	if m.hasAudio {
+		if err := s.hearAudio(now, m); err != nil {
+			return err
+		}
+	}
+	if m.end {
+		if d, ok := s.ear.end(); ok {
+			s.heardSpeech(now, speech{duration: d})
+		}
+	}
+	if m.streamEnd {
+		for _, e := range s.ear.streamEnd() {
+			s.heardSpeech(now, e)
+		}
+	}
+	if m.video {
+		s.conv.usage.images++
+	}
+	if m.text != "" {
+		return s.handleText(now, m.text)
+	}
+	return nil
+}
+
+func (s *session) hearAudio(now time.Time, m *realtimeMessage) *closeError {
+	rate, ok := audioRate(m.audioMIME)
+	if !ok || s.ear.setRate(rate) != nil {
+		return invalid(reasonInvalidArgument)
+	}
+	s.stats.AudioInMS.Add(int64(len(m.audio)) * 1000 / int64(2*rate))
+	for _, e := range s.ear.hear(m.audio) {
+		s.heardSpeech(now, e)
+	}
+	return nil
+}
+
+// handleText takes a typed turn of the realtime input.
+func (s *session) handleText(now time.Time, text string) *closeError {
+	if s.turn != nil {
+		held, err := s.inputWhileBlocked()
+		if err != nil {
+			return err
+		}
+		if !held && !s.cfg.noInterrupts {
+			s.interrupt(now)
+		}
+	}
+	s.conv.usage.text += wire.TextTokens(text)
+	s.conv.remember("user", text)
+	s.take(now, scenario.Heard{Text: text})
+	return nil
+}
+
+// heardSpeech follows a beginning or an end of the user's speech.
+func (s *session) heardSpeech(now time.Time, e speech) {
+	if e.started {
+		s.activity("ACTIVITY_START", e.offset)
+		if !s.cfg.noInterrupts && s.turn != nil {
+			s.interrupt(now)
+		}
+		return
+	}
+	s.stats.Utterances.Add(1)
+	s.conv.usage.speech += e.duration
+	h := scenario.Heard{Spoken: true, Duration: e.duration}
+	if s.turn != nil {
+		s.activity("ACTIVITY_END", e.offset)
+		s.take(now, h)
+		return
+	}
+	t := s.conv.dialogue.Hear(h, s.context())
+	s.transcribe(t.Heard)
+	s.activity("ACTIVITY_END", e.offset)
+	s.begin(now, t, true)
+}
+
+// activity announces speech, where the model does: 3.1 beside an empty
+// serverContent, 3.8 alone, as recorded. In a client's own activities the client
+// knows better.
+func (s *session) activity(kind string, offset time.Duration) {
+	h := s.cfg.habits
+	if !h.voiceActivity || s.ear.manual {
+		return
+	}
+	f := serverFrame{VoiceActivity: &voiceActivity{Type: kind, AudioOffset: protoDuration(offset.Round(10 * time.Millisecond))}}
+	if !h.emptyMessages {
+		f.ServerContent = &serverContent{}
+	}
+	s.send(f)
+}
+
+// transcribe sends the transcript of the user's speech.
+func (s *session) transcribe(text string) {
+	s.conv.remember("user", text)
+	s.conv.usage.text += wire.TextTokens(text)
+	if !s.cfg.inputText || text == "" {
+		return
+	}
+	if s.cfg.habits.wholeInput {
+		s.content(serverContent{InputTranscription: &transcription{Text: text}})
+		return
+	}
+	if s.cfg.habits.vertex {
+		s.content(serverContent{InputTranscription: &transcription{}})
+	}
+	for _, w := range splitWords(" " + strings.TrimLeft(text, " ")) {
+		s.content(serverContent{InputTranscription: &transcription{Text: w}})
+	}
+	if s.cfg.habits.vertex {
+		s.content(serverContent{InputTranscription: &transcription{Finished: true}})
+	}
+}
+
+// splitWords cuts a text before each space, so that the pieces together are
+// the text.
+func splitWords(text string) []string {
+	var out []string
+	from := 0
+	for i := 1; i < len(text); i++ {
+		if text[i] == ' ' && text[i-1] != ' ' {
+			out = append(out, text[from:i])
+			from = i
+		}
+	}
+	return append(out, text[from:])
+}
+
+// take answers an input, or lets it wait while the model is busy.
+func (s *session) take(now time.Time, h scenario.Heard) {
+	if s.turn != nil {
+		if len(s.queue) < maxQueued {
+			s.queue = append(s.queue, h)
+		}
+		return
+	}
+	t := s.conv.dialogue.Hear(h, s.context())
+	if h.Spoken {
+		s.transcribe(t.Heard)
+	}
+	s.begin(now, t, h.Spoken)
+}
+
+// next gives an idle model what waited for it.
+func (s *session) next(now time.Time) {
+	if s.turn != nil || s.out.Closed() {
+		return
+	}
+	if len(s.queue) > 0 {
+		h := s.queue[0]
+		s.queue = s.queue[1:]
+		s.take(now, h)
+		return
+	}
+	if !s.ready || s.ear.speaking {
+		return
+	}
+	s.ready = false
+	results := append(s.pieces, s.calls.take(true)...)
+	s.pieces = nil
+	if len(results) > 0 {
+		s.begin(now, s.conv.dialogue.Results(results, s.context()), false)
+	}
+}
+
+func (s *session) context() scenario.Context {
+	return scenario.Context{Instructions: s.cfg.instructions, Tools: s.cfg.tools}
+}
+
+// send puts a frame on the wire.
+func (s *session) send(f serverFrame) { s.sendAudio(f, nil) }
+
+func (s *session) sendAudio(f serverFrame, pcm []byte) {
+	s.pending(s.out.Send(f.event(), s.turns, encode(f, pcm)))
+}
+
+func (s *session) content(c serverContent) { s.send(serverFrame{ServerContent: &c}) }
+
+// pending puts faults that need the protocol off until the frame at hand is
+// dealt with: they may end the turn that is being sent.
+func (s *session) pending(as []fault.Action) {
+	for _, a := range as {
+		s.alarms = append([]alarm{{time.Time{}, func(now time.Time) { s.commit(now, a) }}}, s.alarms...)
+	}
+}
+
+func (s *session) sendHandle() {
+	u := &resumptionUpdate{NewHandle: s.grant(), Resumable: true}
+	if s.cfg.transparent {
+		u.LastConsumed = strconv.Itoa(s.consumed)
+	}
+	s.send(serverFrame{ResumptionUpdate: u})
+}
+
+// commitAll carries out faults that need the protocol.
+func (s *session) commitAll(now time.Time, as []fault.Action) {
+	for _, a := range as {
+		s.commit(now, a)
+	}
+}
+
+func (s *session) commit(now time.Time, a fault.Action) {
+	switch a.Kind {
+	case fault.GoAway:
+		s.goAway(now, a.For)
+	case fault.Expire:
+		s.close(&closeError{Code: orCode(a.Code, 1008), Reason: orText(a.Reason, reasonAborted)})
+	case fault.Quota:
+		s.close(&closeError{Code: orCode(a.Code, 1011), Reason: orText(a.Reason, reasonQuota)})
+	case fault.CancelCall:
+		s.after(now, a.For, func(now time.Time) {
+			for _, async := range []bool{false, true} {
+				for _, k := range s.calls.open(async) {
+					s.cancelCall(now, k)
+				}
+			}
+		})
+	case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead:
+		s.commitAll(now, s.out.Do([]fault.Action{a}))
+	case fault.DuplicateCall, fault.LateCall, fault.MissingID:
+		// They mean a call that is due, and none is.
+	}
+}
+
+func (s *session) close(e *closeError) { s.out.Close(int(e.Code), e.Reason) }

@@ -1,0 +1,184 @@
+package gemini
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"voicegw/sim/scenario"
+)
+
+// config is a validated setup. It changes only by contextUpdate.
+type config struct {
+	habits habits
+	model  string
+	// text makes the model write instead of speak.
+	text         bool
+	voiceName    string
+	instructions string
+	tools        []scenario.Tool
+	behaviors    map[string]string // by tool name
+	realtime     realtimeConfig
+	inputText    bool // inputAudioTranscription was asked for
+	outputText   bool
+	thoughts     bool
+	resumption   bool
+	transparent  bool
+	handle       string
+	compressed   bool
+	// seeding: the first clientContent is history and not to be answered.
+	seeding      bool
+	noInterrupts bool
+}
+
+// voices are the prebuilt voices (https://ai.google.dev/gemini-api/docs/speech-generation,
+// "Voice options", read 2026-11-20), in lower case.
+var voices = map[string]bool{
+	"zephyr": true, "puck": true, "charon": true, "kore": true, "fenrir": true, "leda": true,
+	"orus": true, "aoede": true, "callirrhoe": true, "autonoe": true, "enceladus": true,
+	"iapetus": true, "umbriel": true, "algieba": true, "despina": true, "erinome": true,
+	"algenib": true, "rasalgethi": true, "laomedeia": true, "achernar": true, "alnilam": true,
+	"schedar": true, "gacrux": true, "pulcherrima": true, "achird": true,
+	"zubenelgenubi": true, "vindemiatrix": true, "sadachbia": true, "sadaltager": true, "sulafat": true,
+}
+
+// configure validates a setup. The error says how the provider closes.
+func configure(m *setupMessage, r route) (config, *closeError) {
+	h, err := lookupModel(m.Model, r)
+	if err != nil {
+		return config{}, err
+	}
+	c := config{
+		habits: h, model: m.Model,
+		instructions: m.SystemInstruction.text(),
+		realtime:     m.RealtimeInputConfig,
+		inputText:    m.InputTranscription != nil,
+		outputText:   m.OutputTranscription != nil,
+		compressed:   m.Compression != nil,
+		noInterrupts: m.RealtimeInputConfig.ActivityHandling == "NO_INTERRUPTION",
+		seeding:      m.HistoryConfig != nil && m.HistoryConfig.InitialHistoryInClientContent,
+	}
+	if err := c.modality(m); err != nil {
+		return config{}, err
+	}
+	if err := c.voice(m); err != nil {
+		return config{}, err
+	}
+	if err := checkRealtime(m.RealtimeInputConfig); err != nil {
+		return config{}, err
+	}
+	if err := c.resume(m, r); err != nil {
+		return config{}, err
+	}
+	if err := c.setTools(m.Tools, "setup.tools"); err != nil {
+		return config{}, err
+	}
+	c.thoughts = h.thoughts && len(c.tools) == 0
+	if t := m.GenerationConfig.ThinkingConfig; t != nil {
+		c.thoughts = h.gen == gen25 && (t.IncludeThoughts == nil || *t.IncludeThoughts) &&
+			(t.ThinkingBudget == nil || *t.ThinkingBudget != 0)
+	}
+	return c, nil
+}
+
+func (c *config) modality(m *setupMessage) *closeError {
+	modalities := m.GenerationConfig.ResponseModalities
+	switch {
+	case len(modalities) == 0:
+		return nil
+	case len(modalities) > 1:
+		return invalid(reasonInvalidArgument)
+	}
+	switch strings.ToUpper(modalities[0]) {
+	case "AUDIO", "MODALITY_UNSPECIFIED":
+		return nil
+	case "TEXT":
+		if !c.habits.textOutput {
+			return invalid(reasonVoices)
+		}
+		c.text = true
+		return nil
+	}
+	return invalid("Invalid value at 'setup.generation_config.response_modalities[0]' "+
+		"(type.googleapis.com/google.ai.generativelanguage.v1beta.GenerationConfig.Modality), %q", modalities[0])
+}
+
+func (c *config) voice(m *setupMessage) *closeError {
+	s := m.GenerationConfig.SpeechConfig
+	if s == nil {
+		return nil
+	}
+	c.voiceName = s.VoiceConfig.PrebuiltVoiceConfig.VoiceName
+	if c.voiceName != "" && !voices[strings.ToLower(c.voiceName)] {
+		return invalid("No matching speaker voice found")
+	}
+	return nil
+}
+
+func checkRealtime(r realtimeConfig) *closeError {
+	enums := []struct {
+		path, typ, val string
+		known          []string
+	}{
+		{"automatic_activity_detection.start_of_speech_sensitivity", "StartSensitivity", r.Detection.StartSensitivity,
+			[]string{"START_SENSITIVITY_UNSPECIFIED", "START_SENSITIVITY_HIGH", "START_SENSITIVITY_LOW"}},
+		{"automatic_activity_detection.end_of_speech_sensitivity", "EndSensitivity", r.Detection.EndSensitivity,
+			[]string{"END_SENSITIVITY_UNSPECIFIED", "END_SENSITIVITY_HIGH", "END_SENSITIVITY_LOW"}},
+		{"activity_handling", "ActivityHandling", r.ActivityHandling,
+			[]string{"ACTIVITY_HANDLING_UNSPECIFIED", "START_OF_ACTIVITY_INTERRUPTS", "NO_INTERRUPTION"}},
+		{"turn_coverage", "TurnCoverage", r.TurnCoverage,
+			[]string{"TURN_COVERAGE_UNSPECIFIED", "TURN_INCLUDES_ONLY_ACTIVITY", "TURN_INCLUDES_ALL_INPUT",
+				"TURN_INCLUDES_AUDIO_ACTIVITY_AND_ALL_VIDEO"}},
+	}
+	for _, e := range enums {
+		if e.val != "" && !slices.Contains(e.known, e.val) {
+			return invalid("Invalid value at 'setup.realtime_input_config.%s' "+
+				"(type.googleapis.com/google.ai.generativelanguage.v1beta.RealtimeInputConfig.%s), %q", e.path, e.typ, e.val)
+		}
+	}
+	const longest = 60_000
+	for _, ms := range []*int64{r.Detection.PrefixPaddingMS, r.Detection.SilenceDurationMS} {
+		if ms != nil && (*ms < 0 || *ms > longest) {
+			return invalid(reasonInvalidArgument)
+		}
+	}
+	return nil
+}
+
+func (c *config) resume(m *setupMessage, r route) *closeError {
+	if m.ExplicitVADSignal && !r.vertex {
+		return invalid(`Invalid JSON payload received. Unknown name "explicitVadSignal" at 'setup': Cannot find field.`)
+	}
+	s := m.SessionResumption
+	if s == nil {
+		return nil
+	}
+	if s.Transparent && !r.vertex {
+		return invalid(`Invalid JSON payload received. Unknown name "transparent" at 'setup.session_resumption': Cannot find field.`)
+	}
+	c.resumption, c.transparent, c.handle = true, s.Transparent, s.Handle
+	return nil
+}
+
+// setTools replaces the tools. path names them in a refusal.
+func (c *config) setTools(groups []toolGroup, path string) *closeError {
+	tools, err := checkTools(groups, path, c.habits)
+	if err != nil {
+		return err
+	}
+	c.tools, c.behaviors = nil, make(map[string]string)
+	for _, d := range tools {
+		t := scenario.Tool{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
+		// Live takes parametersJsonSchema and then shows the model a tool without
+		// parameters (livekit/agents#3135, #5450).
+		if len(t.Parameters) == 0 {
+			t.Parameters = json.RawMessage(`{"type":"OBJECT"}`)
+		}
+		c.tools = append(c.tools, t)
+		c.behaviors[d.Name] = d.Behavior
+	}
+	return nil
+}
+
+// async tells whether the model goes on while the named tool runs.
+func (c *config) async(tool string) bool { return c.habits.async(c.behaviors[tool]) }

@@ -1,0 +1,376 @@
+package gemini
+
+import (
+	"strings"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/pace"
+	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
+)
+
+type phase int
+
+const (
+	generating phase = iota
+	waiting          // for the results of calls that block
+	playing          // everything is sent; the user is still listening
+)
+
+// turn is one answer of the model, from the input to turnComplete. Owned by
+// its session.
+type turn struct {
+	phase  phase
+	spoken bool // begun by speech
+	steps  []scenario.Step
+
+	wait      time.Time // nothing happens before
+	line      *pace.Delivery
+	lineBegan time.Time
+	playEnd   time.Time
+
+	chunks  int
+	began   bool // the first line was begun
+	opened  bool // Vertex: the transcription was opened
+	called  bool
+	thought bool
+	spent   spent
+	said    strings.Builder
+	late    []plannedCall
+}
+
+// due tells when the turn goes on by itself.
+func (t *turn) due() (time.Time, bool) {
+	switch t.phase {
+	case generating:
+		if t.line != nil {
+			if d, ok := t.line.Due(); ok {
+				return latest(t.wait, t.lineBegan.Add(d)), true
+			}
+		}
+		return t.wait, true
+	case playing:
+		return t.playEnd, true
+	}
+	return time.Time{}, false
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// begin starts an answer. A turn without steps is a model that says nothing.
+func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
+	if len(plan.Steps) == 0 || s.out.Closed() {
+		return
+	}
+	s.turns++
+	s.conv.answered = true
+	s.stats.Responses.Add(1)
+	t := &turn{steps: plan.Steps, spoken: spoken, playEnd: now}
+	s.turn = t
+	if s.cfg.resumption {
+		s.send(serverFrame{ResumptionUpdate: &resumptionUpdate{}})
+	}
+	s.commitAll(now, s.out.At(fault.Point{At: fault.AtTurn, N: s.turns, Turn: s.turns}))
+	s.open(t)
+	s.advance(now)
+}
+
+// open announces that the model begins to generate.
+func (s *session) open(t *turn) {
+	h := s.cfg.habits
+	if h.emptyMessages {
+		s.send(serverFrame{})
+	}
+	if !h.emptyContent {
+		return
+	}
+	f := serverFrame{ServerContent: &serverContent{}}
+	if h.gen == gen31 && t.spoken && len(s.cfg.tools) == 0 && !t.called {
+		// Prompt counts came here in a recorded spoken turn, and neither in typed
+		// turns nor in sessions with tools.
+		f.UsageMetadata = h.report(s.conv.usage, s.instructionTokens(), spent{})
+	}
+	s.send(f)
+}
+
+// advance carries the turn on as far as the time allows.
+func (s *session) advance(now time.Time) {
+	for s.turn != nil && !s.out.Closed() {
+		t := s.turn
+		switch {
+		case t.wait.After(now) || t.phase == waiting:
+			return
+		case t.phase == playing:
+			if t.playEnd.After(now) {
+				return
+			}
+			s.complete(now)
+		case t.line != nil:
+			if !s.deliver(now, t) {
+				return
+			}
+		case len(t.steps) == 0:
+			s.finish(t)
+		default:
+			step := t.steps[0]
+			t.steps = t.steps[1:]
+			s.step(now, step)
+		}
+	}
+}
+
+func (s *session) step(now time.Time, step scenario.Step) {
+	switch step := step.(type) {
+	case scenario.Say:
+		s.say(now, s.turn, step)
+	case scenario.Calls:
+		s.sendCalls(now, step)
+	case scenario.Wait:
+		s.turn.wait = now.Add(step.For)
+	case scenario.Fault:
+		s.commitAll(now, s.out.Do([]fault.Action{step.Action}))
+	case scenario.End:
+		s.out.Close(step.Code, step.Reason)
+	}
+}
+
+// say begins a line.
+func (s *session) say(now time.Time, t *turn, say scenario.Say) {
+	h := s.cfg.habits
+	if s.cfg.thoughts && !t.thought && !t.called && say.Text != "" {
+		t.thought = true
+		t.spent.thoughts = 24 + len(say.Text)%16
+		s.content(serverContent{ModelTurn: s.modelTurn(part{Text: thought(say.Text), Thought: true})})
+	}
+	o := s.pace()
+	if t.began {
+		o.FirstAudioMS = -1
+	}
+	t.began = true
+	line := pace.Line{BytesPerMS: outputRate * 2 / 1000}
+	switch {
+	case s.cfg.text:
+		o.WordsAheadMS = -1
+		line.Words = textWords(say.Text)
+	case say.Text == "":
+		line.Audio = make([]byte, int(say.Silence.Milliseconds())*line.BytesPerMS)
+	default:
+		u := s.speak(s.cfg.voiceName, say.Text)
+		line.Audio, line.Words = u.pcm, group(u.words, h.wordsPerPiece)
+		if h.together {
+			o.WordsAheadMS = -1
+		}
+	}
+	t.line, t.lineBegan = pace.New(line, o), now
+}
+
+// thought is what a thinking model writes before it says something.
+func thought(text string) string {
+	const heading = 4
+	words := strings.Fields(text)
+	return "**Considering " + strings.Join(words[:min(len(words), heading)], " ") + "**\n\n" +
+		"I will answer in a short, spoken way that fits what was asked.\n\n\n"
+}
+
+// textWords spaces written words as the model would write them.
+func textWords(text string) []pace.Word {
+	const perWord = 40 * time.Millisecond
+	var out []pace.Word
+	for i, w := range splitWords(text) {
+		out = append(out, pace.Word{Text: w, Start: time.Duration(i) * perWord})
+	}
+	return out
+}
+
+// group joins words, n at a time.
+func group(words []pace.Word, n int) []pace.Word {
+	if n <= 1 {
+		return words
+	}
+	var out []pace.Word
+	for i, w := range words {
+		if i%n == 0 {
+			out = append(out, w)
+			continue
+		}
+		out[len(out)-1].Text += w.Text
+	}
+	return out
+}
+
+// deliver sends the next part of the line; false when it is not due yet.
+func (s *session) deliver(now time.Time, t *turn) bool {
+	due, ok := t.line.Due()
+	if !ok {
+		s.endLine(t)
+		return true
+	}
+	if t.lineBegan.Add(due).After(now) {
+		return false
+	}
+	p, _ := t.line.Next()
+	if len(p.Audio) > 0 {
+		t.chunks++
+		s.commitAll(now, s.out.At(fault.Point{At: fault.AtChunk, N: t.chunks, Turn: s.turns}))
+		if s.turn != t || s.out.Closed() {
+			return true
+		}
+	}
+	s.sendPart(t, p)
+	if length := p.To - p.From; length > 0 {
+		t.spent.audio += length
+		s.stats.AudioOutMS.Add(length.Milliseconds())
+		t.playEnd = latest(t.playEnd, t.lineBegan.Add(due)).Add(s.played(length))
+	}
+	return true
+}
+
+// played is how long the imagined player takes for a piece of audio.
+func (s *session) played(d time.Duration) time.Duration {
+	if s.limits.playback <= 0 {
+		return 0
+	}
+	return time.Duration(float64(d) / s.limits.playback)
+}
+
+// endLine keeps what was sent of a line: it is all the model will remember.
+func (s *session) endLine(t *turn) {
+	text := t.line.Text(t.line.Sent())
+	if s.cfg.text {
+		text = t.line.SentText()
+		t.spent.text += wire.TextTokens(text)
+	}
+	t.said.WriteString(text)
+	t.line.Stop()
+	t.line = nil
+}
+
+// sendPart puts a part into as many messages as the model makes of it.
+func (s *session) sendPart(t *turn, p pace.Part) {
+	h := s.cfg.habits
+	if s.cfg.text {
+		for _, w := range p.Words {
+			s.content(serverContent{ModelTurn: s.modelTurn(part{Text: w.Text})})
+		}
+		return
+	}
+	var words *transcription
+	if s.cfg.outputText && len(p.Words) > 0 {
+		var text strings.Builder
+		for _, w := range p.Words {
+			text.WriteString(w.Text)
+		}
+		words = &transcription{Text: text.String()}
+		if h.vertex && !t.opened {
+			s.content(serverContent{OutputTranscription: &transcription{}})
+		}
+		t.opened = true
+	}
+	if words != nil && !h.together {
+		for _, w := range p.Words {
+			s.content(serverContent{OutputTranscription: &transcription{Text: w.Text}})
+		}
+		words = nil
+	}
+	if len(p.Audio) == 0 {
+		return
+	}
+	if h.emptyMessages {
+		s.send(serverFrame{})
+	}
+	blob := part{InlineData: &inlineData{MIMEType: h.audioMIME, Data: audioMark}}
+	s.sendAudio(serverFrame{ServerContent: &serverContent{ModelTurn: s.modelTurn(blob), OutputTranscription: words}}, p.Audio)
+}
+
+func (s *session) modelTurn(p part) *modelTurn {
+	m := &modelTurn{Parts: []part{p}}
+	if s.cfg.habits.role {
+		m.Role = "model"
+	}
+	return m
+}
+
+// finish ends generation. The turn lasts until its audio has been played.
+func (s *session) finish(t *turn) {
+	if s.cfg.habits.vertex && t.opened {
+		s.content(serverContent{OutputTranscription: &transcription{Finished: true}})
+	}
+	t.phase = playing
+	s.content(serverContent{GenerationComplete: true})
+}
+
+// complete ends the turn.
+func (s *session) complete(now time.Time) {
+	t := s.turn
+	s.endTurn(now, t, false)
+	for _, p := range t.late {
+		s.after(now, p.late, func(now time.Time) {
+			s.issue(now, p)
+			for range p.repeat + 1 {
+				s.send(serverFrame{ToolCall: &toolCall{FunctionCalls: []functionCall{p.frame}}})
+			}
+		})
+	}
+	s.next(now)
+}
+
+// interrupt breaks the answer off: what was not sent is thrown away.
+func (s *session) interrupt(now time.Time) {
+	t := s.turn
+	if t == nil {
+		return
+	}
+	s.stats.Interrupted.Add(1)
+	s.content(serverContent{Interrupted: true})
+	s.cancelBlocking()
+	s.endTurn(now, t, true)
+}
+
+// endTurn sends turnComplete and settles accounts.
+func (s *session) endTurn(_ time.Time, t *turn, interrupted bool) {
+	if t.line != nil {
+		s.endLine(t)
+	}
+	h := s.cfg.habits
+	u := h.report(s.conv.usage, s.instructionTokens(), t.spent)
+	if interrupted && h.emptyInterruptedUsage {
+		u = &usageMetadata{}
+	}
+	c := serverContent{TurnComplete: true}
+	if h.status && (h.statusAlways || len(s.cfg.tools) > 0) {
+		c.InteractionStatus = "IDLE"
+		if len(s.calls.open(true)) > 0 || s.ready || len(t.late) > 0 {
+			c.InteractionStatus = "IN_PROGRESS"
+		}
+	}
+	s.send(serverFrame{ServerContent: &c, UsageMetadata: u})
+	s.conv.usage.text += wire.TextTokens(t.said.String()) + t.spent.text
+	s.conv.remember("model", t.said.String())
+	s.turn = nil
+	if s.cfg.resumption {
+		s.sendHandle()
+	}
+}
+
+func (s *session) instructionTokens() int {
+	n := wire.TextTokens(s.cfg.instructions)
+	for _, t := range s.cfg.tools {
+		n += wire.TextTokens(t.Name) + wire.TextTokens(t.Description) + len(t.Parameters)/8
+	}
+	return n
+}
+
+// pace are the delivery options of this model.
+func (s *session) pace() pace.Options {
+	o := pace.Options{ChunkMS: s.limits.chunkMS, FirstAudioMS: s.limits.firstAudioMS, Speed: s.limits.speed}
+	if o.ChunkMS == 0 {
+		o.ChunkMS = s.cfg.habits.chunkMS
+	}
+	return o
+}
