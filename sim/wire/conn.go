@@ -104,7 +104,8 @@ type Conn struct {
 }
 
 // Accept upgrades r. When it fails it has answered the request. Origins are not checked:
-// the simulator is for tests.
+// the simulator is for tests. It does not report fault.AtConnect: the wire does,
+// before it calls Accept (Connect serves where nothing special is needed).
 func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error) {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       o.Subprotocols,
