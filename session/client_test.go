@@ -126,6 +126,13 @@ func (c *testClient) stallWrites() {
 	c.stall = make(chan struct{})
 }
 
+// isOver says whether the gateway has closed the connection.
+func (c *testClient) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
+}
+
 // log returns what was written so far.
 func (c *testClient) log() []string {
 	c.mu.Lock()

@@ -166,7 +166,7 @@ func TestFloodEnds(t *testing.T) {
 			c.say("nonsense")
 		}
 		synctest.Wait()
-		if c.over {
+		if c.isOver() {
 			t.Fatal("38 errors in 11 s are no flood")
 		}
 		for range 5 {
@@ -273,7 +273,7 @@ func TestDrain(t *testing.T) {
 		leaves.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		leaves.ended(t, wsclient.CloseDone)
-		if stays.over {
+		if stays.isOver() {
 			t.Fatal("a running session was ended before the deadline")
 		}
 		if took := <-drained; took < 30*time.Second || took > 33*time.Second {

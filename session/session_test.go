@@ -271,7 +271,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 		pass(9 * time.Second)
 		synctest.Wait()
 		slowModel.WaitClosed(t)
-		if !slow.over {
+		if !slow.isOver() {
 			t.Error("the slow client is still connected")
 		}
 		if st.m.Running() != 1 {
@@ -389,7 +389,7 @@ func TestLimits(t *testing.T) {
 				c, _ := st.started()
 				pass(tc.after - time.Second)
 				synctest.Wait()
-				if c.over {
+				if c.isOver() {
 					t.Fatal("the session ended too early")
 				}
 				pass(2 * time.Second)
