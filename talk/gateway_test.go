@@ -1,0 +1,173 @@
+package talk
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/session/wsclient"
+)
+
+// gateway is a small gateway without a clock or a socket: it hears speech by its
+// level, answers silenceMS after it, four times as fast as real time, and flushes
+// when it is interrupted. Fields may be changed before it is used.
+type gateway struct {
+	answerMS  int64
+	silenceMS int64
+	latencyMS int64
+	greets    bool
+	mute      bool   // never answers
+	noAudio   bool   // ends turns without having spoken
+	fails     bool   // ends turns as failed
+	staleMS   int64  // sends so much audio after a flush
+	hangsUp   string // ends the session when the first speech begins, with this reason
+	keepsTurn bool   // never ends a turn
+
+	send      func(wsclient.ServerMessage)
+	sendAudio func([]byte)
+
+	inputRate, outputRate int
+	playback              []wsclient.Playback
+	texts                 []string
+	framesIn              int
+	bytesIn               int
+	gone                  bool
+
+	turn, item  int
+	open        bool  // a turn is open
+	speech      bool  // the user speaks
+	quietMS     int64 // since the last voiced frame
+	dueMS       int64 // until the answer begins; -1 for none is due
+	leftMS      int64 // of the answer that is being sent
+	sentMS      int64
+	current     string // item that the client may still be playing
+	currentDone bool
+}
+
+func newGateway() *gateway {
+	return &gateway{answerMS: 2000, silenceMS: 500, latencyMS: 200, dueMS: -1}
+}
+
+func (g *gateway) hear(m wsclient.ClientMessage) {
+	switch m := m.(type) {
+	case *wsclient.Start:
+		g.inputRate, g.outputRate = m.InputRate, m.OutputRate
+		g.send(&wsclient.SessionStarted{SessionID: "s-1", Provider: "gemini", Model: "m", InputRate: m.InputRate, OutputRate: m.OutputRate})
+		if g.greets {
+			g.beginTurn()
+		}
+	case *wsclient.InputText:
+		g.texts = append(g.texts, m.Text)
+		g.interrupt()
+		g.beginTurn()
+	case *wsclient.Playback:
+		g.playback = append(g.playback, *m)
+		if m.Done && m.ItemID == g.current {
+			g.current = ""
+		}
+	case *wsclient.End:
+		g.send(&wsclient.SessionEnded{Reason: "client"})
+		g.gone = true
+	}
+}
+
+func (g *gateway) hearAudio(frame []byte) {
+	g.framesIn++
+	g.bytesIn += len(frame)
+	ms := audio.MS(g.inputRate, len(frame))
+	if _, peak := audio.Level(frame); peak < -50 {
+		if g.quietMS += ms; g.speech && g.quietMS >= g.silenceMS {
+			g.speech = false
+			g.beginTurn()
+		}
+		return
+	}
+	g.quietMS = 0
+	if g.speech {
+		return
+	}
+	g.speech = true
+	if g.hangsUp != "" {
+		g.send(&wsclient.Error{Code: wsclient.CodeInternal, Message: g.hangsUp})
+		g.gone = true
+		return
+	}
+	g.interrupt()
+}
+
+func (g *gateway) beginTurn() {
+	g.turn++
+	g.open = true
+	g.dueMS = g.latencyMS
+	g.send(&wsclient.TurnStarted{Header: wsclient.Header{Turn: g.turn}})
+}
+
+func (g *gateway) endTurn(status string) {
+	g.open = false
+	g.send(&wsclient.TurnEnded{
+		Header: wsclient.Header{Turn: g.turn}, Status: status,
+		Usage: wsclient.Usage{InputTokens: 10, OutputTokens: 20},
+	})
+}
+
+func (g *gateway) interrupt() {
+	if g.current != "" {
+		g.send(&wsclient.AudioFlush{Header: wsclient.Header{Turn: g.turn}, ItemID: g.current, Reason: "interrupted"})
+		if g.staleMS > 0 {
+			g.sendAudio(make([]byte, audio.Bytes(g.outputRate, time.Duration(g.staleMS)*time.Millisecond)))
+		}
+	}
+	g.current, g.leftMS, g.dueMS = "", 0, -1
+	if g.open {
+		g.endTurn("interrupted")
+	}
+}
+
+// tick lets ms pass.
+func (g *gateway) tick(ms int64) {
+	if g.gone || g.mute {
+		return
+	}
+	if g.dueMS >= 0 {
+		if g.dueMS -= ms; g.dueMS < 0 {
+			g.answer()
+		}
+		return
+	}
+	if g.leftMS <= 0 {
+		return
+	}
+	n := min(4*ms, g.leftMS)
+	g.leftMS -= n
+	g.sentMS += n
+	g.sendAudio(bytes.Repeat([]byte{0x10, 0x20}, audio.Bytes(g.outputRate, time.Duration(n)*time.Millisecond)/2))
+	if g.leftMS == 0 {
+		g.send(&wsclient.AudioEnd{Header: wsclient.Header{Turn: g.turn}, ItemID: g.current, AudioMS: g.sentMS})
+		g.finish()
+	}
+}
+
+func (g *gateway) answer() {
+	if g.noAudio {
+		g.finish()
+		return
+	}
+	g.item++
+	g.current = fmt.Sprintf("item-%d", g.item)
+	g.leftMS, g.sentMS = g.answerMS, 0
+	g.send(&wsclient.AudioStart{Header: wsclient.Header{Turn: g.turn}, ItemID: g.current})
+	g.send(&wsclient.Transcript{Header: wsclient.Header{Turn: g.turn}, ID: "u" + g.current, Role: "user", Text: "a question", Final: true})
+	g.send(&wsclient.Transcript{Header: wsclient.Header{Turn: g.turn}, ID: "a" + g.current, Role: "assistant", Text: "an answer", Final: true})
+}
+
+func (g *gateway) finish() {
+	switch {
+	case g.keepsTurn:
+	case g.fails:
+		g.send(&wsclient.Error{Code: wsclient.CodeProviderError, Message: "The model is ill."})
+		g.endTurn("failed")
+	default:
+		g.endTurn("completed")
+	}
+}
