@@ -93,16 +93,17 @@ func (m *machine) interrupt(reason FlushReason) {
 			m.truncations = append(m.truncations, truncation{item: it.id, heardMS: heard, deadline: m.at.Add(m.policy.ReportWait)})
 		}
 	}
-	if len(m.items) > 0 && m.turn != nil {
-		m.turn.interrupted = true
+	if t := m.turn; t != nil && slices.ContainsFunc(m.items, func(it item) bool { return it.turn == t.number }) {
+		t.interrupted = true
 	}
 	m.items = nil
 	if !m.responding {
 		return
 	}
 	m.held = true
-	if m.turn != nil {
-		m.turn.interrupted = true
+	if t := m.turn; t != nil && t.response == m.responseID {
+		// The notice may be about a response that an earlier turn has left behind.
+		t.interrupted = true
 	}
 	if reason == FlushUserStop {
 		m.cancel()
