@@ -73,10 +73,10 @@ interface Numbered {
 export interface SessionStarted extends Numbered {
   type: "session.started";
   session_id: string;
-  provider: string;
-  model: string;
-  input_rate: number;
-  output_rate: number;
+  provider?: string;
+  model?: string;
+  /** The negotiated downlink rate in Hz. */
+  output_rate?: number;
 }
 
 /** The binary frames between start and end belong to this item. */
@@ -220,7 +220,7 @@ type FieldType = "string" | "number" | "boolean";
 // The fields the page cannot do without. Optional ones are checked where they
 // are used, so that a gateway may leave them out.
 const REQUIRED: { [T in ServerMessage["type"]]: Record<string, FieldType> } = {
-  "session.started": { session_id: "string", provider: "string", model: "string" },
+  "session.started": { session_id: "string" },
   "audio.start": { item_id: "string" },
   "audio.end": { item_id: "string" },
   "audio.flush": { item_id: "string" },

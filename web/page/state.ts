@@ -77,7 +77,7 @@ export function activity(state: State): Activity {
 export function onMessage(state: State, message: ServerMessage): State {
   switch (message.type) {
     case "session.started":
-      return { ...state, phase: "open", provider: message.provider, model: message.model };
+      return { ...state, phase: "open", provider: message.provider ?? "", model: message.model ?? "" };
     case "speech.started":
       return { ...state, userSpeaking: true };
     case "speech.stopped":

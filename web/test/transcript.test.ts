@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TranscriptUpsert } from "../page/protocol.js";
+import { Transcript } from "../page/transcript.js";
+
+function said(id: string, role: "user" | "assistant", text: string, second: number, more: Partial<TranscriptUpsert> = {}): TranscriptUpsert {
+  const started_at = `2026-11-20T10:00:${String(second).padStart(2, "0")}.000Z`;
+  return { type: "transcript", id, role, text, final: true, started_at, ...more };
+}
+
+function shown(transcript: Transcript): string[] {
+  return transcript.lines.map((line) => (line.kind === "utterance" ? line.text : line.id));
+}
+
+test("the words of the user go before the answer that came first", () => {
+  const transcript = new Transcript();
+  transcript.upsert(said("a1", "assistant", "It is", 12, { final: false }));
+  transcript.upsert(said("u1", "user", "What time is it?", 10));
+  transcript.upsert(said("a1", "assistant", "It is ten.", 12));
+  assert.deepEqual(shown(transcript), ["What time is it?", "It is ten."]);
+});
+
+test("a corrected start moves the line", () => {
+  const transcript = new Transcript();
+  transcript.upsert(said("a", "assistant", "first", 10));
+  transcript.upsert(said("b", "assistant", "second", 11));
+  transcript.upsert(said("a", "assistant", "first", 12));
+  assert.deepEqual(shown(transcript), ["second", "first"]);
+});
+
+test("a typed line is shown once, whether told back with its id or another", () => {
+  for (const id of ["ours", "theirs"]) {
+    const transcript = new Transcript();
+    transcript.typed("ours", "Hello");
+    transcript.upsert(said(id, "user", "Hello", 10));
+    transcript.upsert(said(id, "user", "Hello there", 10));
+    assert.deepEqual(shown(transcript), ["Hello there"]);
+  }
+});
+
+test("saying the same twice makes two lines", () => {
+  const transcript = new Transcript();
+  transcript.upsert(said("u1", "user", "Yes", 10));
+  transcript.upsert(said("u2", "user", "Yes", 20));
+  assert.deepEqual(shown(transcript), ["Yes", "Yes"]);
+});
+
+test("an answer that was cut off is marked, and only that", () => {
+  const transcript = new Transcript();
+  transcript.upsert(said("a1", "assistant", "one", 10, { turn: 1 }));
+  transcript.upsert(said("u2", "user", "two", 11, { turn: 2 }));
+  transcript.upsert(said("a2", "assistant", "three", 12, { turn: 2 }));
+  transcript.cutOff(2);
+  const cut = transcript.lines.map((line) => line.kind === "utterance" && line.cut);
+  assert.deepEqual(cut, [false, false, true]);
+});
+
+test("a late word of an answer that was cut off leaves the mark", () => {
+  const transcript = new Transcript();
+  transcript.upsert(said("a1", "assistant", "one", 10, { turn: 1, final: false }));
+  transcript.cutOff(1);
+  transcript.upsert(said("a1", "assistant", "one and", 10, { turn: 1 }));
+  const [line] = transcript.lines;
+  assert.ok(line?.kind === "utterance" && line.cut && line.text === "one and");
+});
+
+test("tool lines and questions take their place, and are settled at the end", () => {
+  const transcript = new Transcript();
+  transcript.upsert(said("u1", "user", "Find Ada", 10));
+  transcript.toolStarted({ type: "tool.started", call_id: "c1", tool: "kb_search" });
+  transcript.toolStarted({ type: "tool.started", call_id: "c2", tool: "kb_get" });
+  transcript.toolEnded({ type: "tool.ended", call_id: "c1", tool: "kb_search", ok: true, duration_ms: 12 });
+  transcript.asked({ type: "confirmation.request", token: "t", tool: "calendar_create_event", preview: "Book it?" });
+  transcript.upsert(said("a1", "assistant", "Found.", 12));
+  assert.deepEqual(shown(transcript), ["Find Ada", "c1", "c2", "t", "Found."]);
+  transcript.settle();
+  const [, done, open, question] = transcript.lines;
+  assert.ok(done?.kind === "tool" && done.status === "done" && done.durationMs === 12);
+  assert.ok(open?.kind === "tool" && open.status === "failed");
+  assert.ok(question?.kind === "question" && question.outcome === "expired");
+});
+
+test("the page keeps the newest 500 lines", () => {
+  const transcript = new Transcript();
+  for (let i = 0; i < 600; i++) {
+    transcript.upsert({ type: "transcript", id: `u${i}`, role: "user", text: `${i}`, final: true, started_at: new Date(i * 1000).toISOString() });
+  }
+  assert.equal(transcript.lines.length, 500);
+  assert.equal(shown(transcript).at(-1), "599");
+});
