@@ -45,17 +45,29 @@ type oddByte struct {
 	half byte
 }
 
-// fastAudio turns a scanned audio event into c.audio. It returns false if the typed
-// path must judge the frame, which is then untouched.
-func (c *conn) fastAudio(s *scanned) (transport.Event, bool) {
-	it := c.speaking
-	if it == nil || it.id != string(s.item) {
-		if it = c.items.byID[string(s.item)]; it == nil {
-			it = c.newSpoken(string(s.item), string(s.response))
+// fastAudio turns a frame into c.audio if it is plainly an audio event. If not,
+// which v and s say, the typed path must judge the frame, which is untouched. The
+// event is nil if there is nothing to play.
+func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict) {
+	if delta, ok := c.like.match(frame); ok {
+		if ev, ok := c.takeAudio(c.like.it, delta); ok {
+			return ev, s, scanAudio
 		}
-		c.speaking = it
+		return nil, s, scanUnsure
 	}
-	return c.takeAudio(it, s.delta)
+	if s, v = scanFrame(frame); v != scanAudio {
+		return nil, s, v
+	}
+	it := c.items.byID[string(s.item)]
+	if it == nil {
+		it = c.newSpoken(string(s.item), string(s.response))
+	}
+	c.like.learn(it, frame, &s)
+	ev, ok := c.takeAudio(it, s.delta)
+	if !ok {
+		v = scanUnsure
+	}
+	return ev, s, v
 }
 
 // newSpoken notes the first audio of an item.

@@ -61,11 +61,7 @@ func BenchmarkAudioDown(b *testing.B) {
 			c.frame = &frameBuf{append(make([]byte, 0, frameBufSize), frame...)}
 			b.ReportAllocs()
 			for b.Loop() {
-				s, v := scanFrame(c.frame.b)
-				if v != scanAudio {
-					b.Fatal("slow path")
-				}
-				if ev, ok := c.fastAudio(&s); !ok || ev == nil {
+				if ev, _, v := c.fastAudio(c.frame.b); v != scanAudio || ev == nil {
 					b.Fatal("no audio")
 				}
 			}

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -28,7 +29,7 @@ type conn struct {
 	// Owned by Recv.
 	frame     *frameBuf // the frame in hand, which AudioOut may point into
 	audio     transport.AudioOut
-	speaking  *spokenItem // the item of the last audio
+	like      likeness // of the last audio
 	carry     oddByte
 	openAudio []*spokenItem // items whose AudioDone has not been sent
 	pending   []transport.Event
@@ -140,7 +141,11 @@ func (c *conn) watchUse(ctx context.Context, op string) func() bool {
 		return noWatch
 	}
 	return c.watch(ctx, func() *transport.Error {
-		return c.fault(op, transport.KindClosed, "", context.Cause(ctx))
+		err := ctx.Err()
+		if cause := context.Cause(ctx); !errors.Is(cause, err) {
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+		return c.fault(op, transport.KindClosed, "", err)
 	})
 }
 

@@ -35,14 +35,12 @@ func (c *conn) receive() (transport.Event, *transport.Error) {
 		if err != nil {
 			return nil, c.readError("recv", err)
 		}
-		s, v := scanFrame(frame)
+		ev, s, v := c.fastAudio(frame)
 		if v == scanAudio {
-			if ev, ok := c.fastAudio(&s); ok {
-				if ev == nil {
-					continue
-				}
-				return ev, nil
+			if ev == nil {
+				continue
 			}
+			return ev, nil
 		}
 		if final := c.dispatch(frame, &s, v); final != nil {
 			return nil, final

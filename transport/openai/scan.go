@@ -20,7 +20,10 @@ type scanned struct {
 	item        []byte
 	response    []byte
 	delta       []byte
-	audioFields uint8 // which of the four were seen, a bit each
+	eventAt     int   // where the event's id begins; zero if there is none
+	deltaAt     int   // where delta begins
+	audioFields uint8 // which members were seen, a bit each
+	other       bool  // the type is not that of audio
 }
 
 const (
@@ -28,6 +31,7 @@ const (
 	sawItem
 	sawResponse
 	sawDelta
+	sawEvent
 )
 
 // verdict is how sure scanFrame is.
@@ -71,7 +75,7 @@ func scanFrame(frame []byte) (s scanned, v verdict) {
 		if i, ok = s.member(frame, key, i); !ok {
 			return s, scanUnsure
 		}
-		if s.audioFields&sawType != 0 && !isAudioDelta(s.eventType) {
+		if s.other {
 			return s, scanOther
 		}
 		i = skipSpace(frame, i)
@@ -105,6 +109,8 @@ func (s *scanned) member(frame, key []byte, i int) (int, bool) {
 		name, bit = "delta", sawDelta
 	case len("item_id"):
 		name, field, bit = "item_id", &s.item, sawItem
+	case len("event_id"):
+		name, bit = "event_id", sawEvent
 	case len("response_id"):
 		name, field, bit = "response_id", &s.response, sawResponse
 	}
@@ -121,12 +127,19 @@ func (s *scanned) member(frame, key []byte, i int) (int, bool) {
 	if s.audioFields&bit != 0 {
 		return i, false
 	}
+	s.audioFields |= bit
 	if bit == sawDelta {
 		return s.audio(frame, i)
 	}
 	value, end, ok := plainString(frame, i)
+	switch bit {
+	case sawEvent:
+		s.eventAt = i + 1
+		return end, ok
+	case sawType:
+		s.other = !isAudioDelta(value)
+	}
 	*field = value
-	s.audioFields |= bit
 	return end, ok
 }
 
@@ -140,8 +153,7 @@ func (s *scanned) audio(frame []byte, i int) (int, bool) {
 	if n < 0 {
 		return i, false
 	}
-	s.delta = frame[i+1 : i+1+n]
-	s.audioFields |= sawDelta
+	s.delta, s.deltaAt = frame[i+1:i+1+n], i+1
 	return i + n + 2, true
 }
 

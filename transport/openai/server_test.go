@@ -1,0 +1,415 @@
+package openai
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"go.uber.org/goleak"
+
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// secret is the credential of every test: no error may show it.
+const secret = "sk-secret-0123456789"
+
+// patience is how long a test waits for what must come.
+const patience = 5 * time.Second
+
+// server is a scripted provider on a real socket.
+type server struct {
+	t      *testing.T
+	http   *httptest.Server
+	client *http.Client
+	opts   Options // what transport.Options are made of
+
+	status atomic.Int64 // every handshake is answered with it, if not zero
+	body   atomic.Value // the body then, a string
+	mute   atomic.Bool
+	// greet is what the provider says and hears first; nil is the usual.
+	greet func(*peer)
+
+	peers chan *peer // from the handler to Accept, one for each connection
+
+	mu   sync.Mutex // guards the following field
+	open []*peer
+}
+
+// peer is the provider's end of one connection. Its methods are called by one
+// goroutine at a time.
+type peer struct {
+	t      *testing.T
+	ws     *websocket.Conn
+	path   string
+	query  string
+	header http.Header
+	setup  map[string]any // the session of session.update
+
+	n        int // numbers ids
+	response string
+	item     string
+	ended    bool // the response was ended by CallTools
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	s := &server{t: t, peers: make(chan *peer, 16)}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.client = &http.Client{Transport: &http.Transport{}}
+	s.opts = Options{APIKey: secret, BaseURL: s.http.URL + "/v1", HTTPClient: s.client}
+	t.Cleanup(func() {
+		s.mu.Lock()
+		for _, p := range s.open {
+			_ = p.ws.CloseNow()
+		}
+		s.mu.Unlock()
+		s.client.CloseIdleConnections()
+		s.http.Close()
+	})
+	return s
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	if status := s.status.Load(); status != 0 {
+		w.WriteHeader(int(status))
+		body, _ := s.body.Load().(string)
+		_, _ = w.Write([]byte(body))
+		return
+	}
+	ws, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	ws.SetReadLimit(32 << 20)
+	p := &peer{t: s.t, ws: ws, path: r.URL.Path, query: r.URL.RawQuery, header: r.Header.Clone()}
+	s.mu.Lock()
+	s.open = append(s.open, p)
+	s.mu.Unlock()
+	if s.mute.Load() {
+		return
+	}
+	if s.greet != nil {
+		s.greet(p)
+	} else {
+		p.usualGreeting()
+	}
+	s.peers <- p
+}
+
+const created = `{"type":"session.created","event_id":"event_0","session":{"type":"realtime","object":"realtime.session","id":"sess_1","model":"gpt-realtime-2.1","expires_at":1785460927,"audio":{"input":{"format":{"type":"audio/pcm","rate":24000},"transcription":null,"turn_detection":{"type":"server_vad","threshold":0.5,"prefix_padding_ms":300,"silence_duration_ms":500,"create_response":true,"interrupt_response":true}}}}}`
+
+func (p *peer) usualGreeting() {
+	p.send(created)
+	update := p.next()
+	p.setup, _ = update["session"].(map[string]any)
+	p.send(`{"type":"session.updated","event_id":"event_1","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime-2.1","expires_at":1785460927,"audio":{"input":{"turn_detection":{"type":"server_vad","silence_duration_ms":400}}}}}`)
+}
+
+// Transport implements transporttest.Provider.
+func (s *server) Transport() transport.Transport {
+	s.t.Helper()
+	tr, err := New(s.opts)
+	if err != nil {
+		s.t.Fatalf("New: %v", err)
+	}
+	return tr
+}
+
+// Refuse implements transporttest.Provider.
+func (s *server) Refuse(status int) {
+	s.body.Store(`{"error":{"message":"no access for ` + secret + `","code":"some_code"}}`)
+	s.status.Store(int64(status))
+}
+
+// Mute implements transporttest.Provider.
+func (s *server) Mute() { s.mute.Store(true) }
+
+// Accept implements transporttest.Provider.
+func (s *server) Accept() transporttest.Peer { return s.accept() }
+
+func (s *server) accept() *peer {
+	s.t.Helper()
+	select {
+	case p := <-s.peers:
+		return p
+	case <-time.After(patience):
+		s.t.Fatal("nobody connected")
+		return nil
+	}
+}
+
+// connect opens a connection and returns both its ends.
+func (s *server) connect(setup transport.Setup) (transport.Conn, *peer) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := s.Transport().Connect(ctx, setup)
+	if err != nil {
+		s.t.Fatalf("Connect: %v", err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	return conn, s.accept()
+}
+
+// send writes one frame, made with fmt if there are arguments.
+func (p *peer) send(format string, args ...any) {
+	p.t.Helper()
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	p.write(websocket.MessageText, []byte(text))
+}
+
+func (p *peer) write(typ websocket.MessageType, b []byte) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := p.ws.Write(ctx, typ, b); err != nil {
+		p.t.Errorf("the provider cannot write: %v", err)
+	}
+}
+
+// next returns the next frame of the client.
+func (p *peer) next() map[string]any {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	typ, b, err := p.ws.Read(ctx)
+	if err != nil {
+		p.t.Errorf("the provider cannot read: %v", err)
+		return nil
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil || typ != websocket.MessageText {
+		p.t.Errorf("frame of type %v is no JSON object: %v", typ, err)
+	}
+	return m
+}
+
+// expect returns the next frame, which must be of the type given.
+func (p *peer) expect(eventType string) map[string]any {
+	p.t.Helper()
+	m := p.next()
+	if m["type"] != eventType {
+		p.t.Fatalf("the client sent %v, want %s", m, eventType)
+	}
+	return m
+}
+
+// quiet checks that the client has sent nothing: what comes next is the audio that
+// it is made to send now.
+func (p *peer) quiet(conn transport.Conn) {
+	p.t.Helper()
+	send(p.t, conn, &transport.AudioIn{PCM: []byte{1, 2}})
+	p.expect("input_audio_buffer.append")
+}
+
+func (p *peer) id(kind string) string {
+	p.n++
+	return fmt.Sprintf("%s_%021d", kind, p.n)
+}
+
+// Begin implements transporttest.Peer.
+func (p *peer) Begin() {
+	p.t.Helper()
+	p.response, p.item, p.ended = p.id("resp"), "", false
+	p.send(`{"type":"response.created","event_id":"event_2","response":{"object":"realtime.response","id":%q,"status":"in_progress","output":[],"usage":null}}`, p.response)
+}
+
+// Say implements transporttest.Peer.
+func (p *peer) Say(text string, pcm []byte) {
+	p.t.Helper()
+	if p.item == "" {
+		p.item = p.id("item")
+	}
+	if text != "" {
+		p.send(`{"type":"response.output_audio_transcript.delta","event_id":"e","response_id":%q,"item_id":%q,"output_index":0,"content_index":0,"delta":%q,"obfuscation":"xyz"}`, p.response, p.item, text)
+	}
+	p.send(`{"type":"response.output_audio.delta","event_id":%q,"response_id":%q,"item_id":%q,"output_index":0,"content_index":0,"delta":%q}`,
+		p.id("event"), p.response, p.item, base64.StdEncoding.EncodeToString(pcm))
+	p.setup["said"] = fmt.Sprint(p.setup["said"], text)
+}
+
+// Finish implements transporttest.Peer.
+func (p *peer) Finish() { p.t.Helper(); p.finish("completed", "null") }
+
+// Interrupt implements transporttest.Peer.
+func (p *peer) Interrupt() {
+	p.t.Helper()
+	p.send(`{"type":"input_audio_buffer.speech_started","event_id":"e","audio_start_ms":100,"item_id":%q}`, p.id("item"))
+	p.finish("cancelled", `{"type":"cancelled","reason":"turn_detected"}`)
+}
+
+func (p *peer) finish(status, details string) {
+	p.t.Helper()
+	if p.item != "" {
+		p.send(`{"type":"response.output_audio.done","event_id":"e","response_id":%q,"item_id":%q,"output_index":0,"content_index":0}`, p.response, p.item)
+		said, _ := p.setup["said"].(string)
+		p.send(`{"type":"response.output_audio_transcript.done","event_id":"e","response_id":%q,"item_id":%q,"output_index":0,"content_index":0,"transcript":%q}`,
+			p.response, p.item, trimNil(said))
+		delete(p.setup, "said")
+	}
+	p.send(`{"type":"response.done","event_id":"e","response":{"object":"realtime.response","id":%q,"status":%q,"status_details":%s,"output":[],"usage":{"total_tokens":30,"input_tokens":20,"output_tokens":10,"input_token_details":{"text_tokens":15,"audio_tokens":5,"image_tokens":0,"cached_tokens":8,"cached_tokens_details":{"text_tokens":6,"audio_tokens":2,"image_tokens":0}},"output_token_details":{"text_tokens":4,"audio_tokens":6}}}}`,
+		p.response, status, details)
+	p.send(`{"type":"rate_limits.updated","event_id":"e","rate_limits":[{"name":"tokens","limit":1,"remaining":1,"reset_seconds":0.004}]}`)
+}
+
+// trimNil takes away what fmt.Sprint makes of the first missing value.
+func trimNil(s string) string {
+	const none = "<nil>"
+	if len(s) >= len(none) && s[:len(none)] == none {
+		return s[len(none):]
+	}
+	return s
+}
+
+// UserSaid implements transporttest.Peer.
+func (p *peer) UserSaid(pieces ...string) {
+	p.t.Helper()
+	item, whole := p.id("item"), ""
+	for _, piece := range pieces {
+		whole += piece
+		p.send(`{"type":"conversation.item.input_audio_transcription.delta","event_id":"e","item_id":%q,"content_index":0,"delta":%q,"obfuscation":"x"}`, item, piece)
+	}
+	p.send(`{"type":"conversation.item.input_audio_transcription.completed","event_id":"e","item_id":%q,"content_index":0,"transcript":%q,"usage":{"type":"duration","seconds":3}}`, item, whole)
+}
+
+// CallTools implements transporttest.Peer.
+func (p *peer) CallTools(calls ...transport.ToolCall) {
+	p.t.Helper()
+	for i, call := range calls {
+		p.call(p.id("item"), i, call)
+	}
+	p.finish("completed", "null")
+}
+
+// call sends all events of one call.
+func (p *peer) call(item string, index int, call transport.ToolCall) {
+	p.t.Helper()
+	p.send(`{"type":"response.output_item.added","event_id":"e","response_id":%q,"output_index":%d,"item":{"id":%q,"type":"function_call","status":"in_progress","name":%q,"call_id":%q,"arguments":""}}`,
+		p.response, index, item, call.Name, call.ID)
+	p.send(`{"type":"response.function_call_arguments.delta","event_id":"e","response_id":%q,"item_id":%q,"output_index":%d,"call_id":%q,"delta":"{","obfuscation":"x"}`,
+		p.response, item, index, call.ID)
+	p.send(`{"type":"response.function_call_arguments.done","event_id":"e","response_id":%q,"item_id":%q,"output_index":%d,"call_id":%q,"name":%q,"arguments":%q}`,
+		p.response, item, index, call.ID, call.Name, call.Args)
+	p.callDone(item, index, "completed", call)
+}
+
+func (p *peer) callDone(item string, index int, status string, call transport.ToolCall) {
+	p.t.Helper()
+	p.send(`{"type":"response.output_item.done","event_id":"e","response_id":%q,"output_index":%d,"item":{"id":%q,"type":"function_call","status":%q,"name":%q,"call_id":%q,"arguments":%q}}`,
+		p.response, index, item, status, call.Name, call.ID, call.Args)
+}
+
+// NextAudio implements transporttest.Peer.
+func (p *peer) NextAudio() []byte {
+	p.t.Helper()
+	for {
+		m := p.next()
+		if m == nil {
+			return nil
+		}
+		if m["type"] == "input_audio_buffer.append" {
+			pcm, err := base64.StdEncoding.DecodeString(m["audio"].(string))
+			if err != nil {
+				p.t.Errorf("audio: %v", err)
+			}
+			return pcm
+		}
+	}
+}
+
+// NextResult implements transporttest.Peer.
+func (p *peer) NextResult() (string, json.RawMessage) {
+	p.t.Helper()
+	for {
+		m := p.next()
+		if m == nil {
+			return "", nil
+		}
+		item, _ := m["item"].(map[string]any)
+		if item["type"] == "function_call_output" {
+			return item["call_id"].(string), json.RawMessage(item["output"].(string))
+		}
+	}
+}
+
+// Unknown implements transporttest.Peer.
+func (p *peer) Unknown() {
+	p.t.Helper()
+	p.send(`{"type":"response.telepathy.delta","event_id":"e","x":{"y":[1]}}`)
+}
+
+// Garbage implements transporttest.Peer.
+func (p *peer) Garbage() { p.t.Helper(); p.send(`{"type":"response.done","respon`) }
+
+// Close implements transporttest.Peer.
+func (p *peer) Close(code int, reason string) {
+	// The handshake of the close needs somebody to read; nobody may.
+	closing := make(chan struct{})
+	go func() {
+		defer close(closing)
+		_ = p.ws.Close(websocket.StatusCode(code), reason)
+	}()
+	p.t.Cleanup(func() { <-closing })
+}
+
+// send hands a command to the connection.
+func send(t *testing.T, conn transport.Conn, cmd transport.Command) {
+	t.Helper()
+	if err := conn.Send(context.Background(), cmd); err != nil {
+		t.Fatalf("Send %T: %v", cmd, err)
+	}
+}
+
+// recv returns the next event.
+func recv(t *testing.T, conn transport.Conn) transport.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ev, err := conn.Recv(ctx)
+	if err != nil {
+		t.Fatalf("Recv: %v", err)
+	}
+	return ev
+}
+
+// recvAs returns the next event of type T; others before it are passed over.
+func recvAs[T transport.Event](t *testing.T, conn transport.Conn) T {
+	t.Helper()
+	for {
+		if ev, ok := recv(t, conn).(T); ok {
+			return ev
+		}
+	}
+}
+
+// recvError returns the error that Recv ends with.
+func recvError(t *testing.T, conn transport.Conn) *transport.Error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		_, err := conn.Recv(ctx)
+		if err == nil {
+			continue
+		}
+		e, ok := err.(*transport.Error)
+		if !ok {
+			t.Fatalf("Recv: %T %v, want *transport.Error", err, err)
+		}
+		return e
+	}
+}
