@@ -3,6 +3,7 @@ package web
 import (
 	"flag"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +103,11 @@ func press(t *testing.T, b *browser, id string) {
 func showsTitle(t *testing.T, b *browser, title string) {
 	t.Helper()
 	b.until(t, `document.getElementById("title").textContent === "`+title+`"`)
+}
+
+func showsProblem(t *testing.T, b *browser, title string) {
+	t.Helper()
+	b.until(t, `document.getElementById("problem").textContent === "`+title+`"`)
 }
 
 func TestAVisitorSpeaksAndHearsTheModel(t *testing.T) {
@@ -287,8 +293,9 @@ func TestARefusedMicrophoneLeavesTyping(t *testing.T) {
 	press(t, b, "start")
 	v := g.visit(t)
 	v.welcome(t)
-	showsTitle(t, b, "The microphone is blocked")
-	b.until(t, `document.getElementById("mic").textContent === "Use microphone"`)
+	showsTitle(t, b, "Ready")
+	showsProblem(t, b, "The microphone is blocked.")
+	b.until(t, `document.getElementById("mic").textContent === "Use mic"`)
 	b.shoot(t, "microphone-refused")
 	b.eval(t, `document.getElementById("text").value = "Hello there"; document.getElementById("composer").requestSubmit()`, nil)
 	typed := v.awaitType(t, "input.text")
@@ -344,13 +351,13 @@ func TestEveryEndIsSaidInWords(t *testing.T) {
 	b.look(t, 1000, 760, "light")
 	b.open(t, g.url, spy)
 	for _, c := range []struct {
-		code  websocket.StatusCode
-		title string
+		code    websocket.StatusCode
+		problem string
 	}{
-		{4002, "The connection to the model was lost"},
-		{4503, "You are blocked for now"},
-		{4888, "The gateway closed the session"},
-		{1000, "Ended"},
+		{4002, "The connection to the model was lost."},
+		{4503, "You are blocked for now."},
+		{4888, "The gateway closed the session."},
+		{1000, ""},
 	} {
 		press(t, b, "start")
 		v := g.visit(t)
@@ -359,11 +366,45 @@ func TestEveryEndIsSaidInWords(t *testing.T) {
 		if err := v.conn.Close(c.code, ""); err != nil {
 			t.Logf("closing with %d: %v", c.code, err)
 		}
-		showsTitle(t, b, c.title)
+		showsTitle(t, b, "Ended")
+		showsProblem(t, b, c.problem)
 		if button := text(t, b, "start"); button != "Start again" {
 			t.Errorf("after %d the button says %q", c.code, button)
 		}
 		checkReleased(t, b)
 	}
-	b.shoot(t, "ended-light")
+	b.noTrouble(t)
+	g.stop()
+	press(t, b, "start")
+	showsTitle(t, b, "Not connected")
+	showsProblem(t, b, "The gateway cannot be reached.")
+	checkReleased(t, b)
+	b.shoot(t, "unreachable-light")
+	b.look(t, 360, 640, "dark")
+	b.shoot(t, "unreachable-narrow-dark")
+}
+
+// Over plain http from another machine a browser offers neither microphone nor
+// audio worklets: text must go on working.
+func TestAnInsecureAddressLeavesTyping(t *testing.T) {
+	wav, _ := microphone(t)
+	g := newGateway(t)
+	b := openBrowser(t, wav, allowed, "--host-resolver-rules=MAP gateway.test 127.0.0.1")
+	b.look(t, 360, 640, "light")
+	b.open(t, strings.Replace(g.url, "127.0.0.1", "gateway.test", 1))
+	press(t, b, "start")
+	v := g.visit(t)
+	v.welcome(t)
+	showsTitle(t, b, "Ready")
+	showsProblem(t, b, "The voice cannot be played here.")
+	b.shoot(t, "insecure-narrow")
+	b.eval(t, `document.getElementById("text").value = "Hello"; document.getElementById("composer").requestSubmit()`, nil)
+	v.awaitType(t, "input.text")
+	v.send(t, message{"type": "audio.start", "turn": 1, "item_id": "i1"})
+	v.sendTone(t, 200)
+	v.send(t, message{"type": "audio.end", "turn": 1, "item_id": "i1", "audio_ms": 200})
+	if done := v.awaitReport(t, "i1", true); done["played_ms"] != 0.0 {
+		t.Errorf("what nobody could hear was reported as heard: %v", done)
+	}
+	b.noTrouble(t)
 }

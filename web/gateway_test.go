@@ -32,6 +32,8 @@ const recorder = `registerProcessor("tap", class extends AudioWorkletProcessor {
 // the gateway's part of voicegw.v1 by hand.
 type gateway struct {
 	url string
+	// stop ends the server; it cannot be reached any more.
+	stop func()
 	// visits holds each session that was opened; from the handler, to the
 	// test, closed by nobody. Room for more than any test opens.
 	visits chan *visit
@@ -54,6 +56,7 @@ func newGateway(t *testing.T) *gateway {
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
+	g.stop = server.Close
 	g.url = server.URL
 	return g
 }

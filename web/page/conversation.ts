@@ -30,6 +30,7 @@ export class Conversation {
   readonly transcript = new Transcript();
   private state: State = IDLE;
   private run: Run | null = null;
+  private typed = 0;
 
   constructor(private readonly display: Display) {}
 
@@ -91,7 +92,8 @@ export class Conversation {
     if (run === null) {
       return;
     }
-    const id = crypto.randomUUID();
+    // Only ours to tell lines apart; crypto.randomUUID needs a secure address.
+    const id = `typed-${++this.typed}`;
     this.transcript.typed(id, text);
     this.display.transcript();
     if (this.state.phase === "open") {
@@ -99,7 +101,7 @@ export class Conversation {
         this.stop();
       }
       run.socket?.send({ type: "input.text", text, id });
-      this.set({ ...this.state, owed: true });
+      this.set({ ...this.state, owed: true, notice: null });
     } else {
       run.unsent.push({ id, text });
     }
@@ -142,7 +144,7 @@ export class Conversation {
         context.audioWorklet.addModule(PLAYBACK_WORKLET),
       ]);
       if (!run.over) {
-        run.player = await Player.open(context, (notice) => this.onPlayback(run, notice));
+        run.player = Player.open(context, (notice) => this.onPlayback(run, notice));
         run.downlink = new Downlink(run.player);
       }
     } catch (cause) {
@@ -319,7 +321,8 @@ export class Conversation {
     this.transcript.settle();
     this.display.transcript();
     const { provider, model, answeredInMs } = this.state;
-    this.set({ ...IDLE, phase: "ended", provider, model, answeredInMs, notice, reason: run.reason });
+    const phase = this.state.phase === "open" ? "ended" : "failed";
+    this.set({ ...IDLE, phase, provider, model, answeredInMs, notice, reason: run.reason });
     this.display.level("user", 0);
     this.display.level("model", 0);
   }

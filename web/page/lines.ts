@@ -7,16 +7,21 @@ const NEAR_END = 48;
 /** The transcript's list. Elements are kept and moved, never rebuilt. */
 export class Lines {
   private readonly items = new Map<Line, HTMLElement>();
+  private atEnd = true;
 
   constructor(
     private readonly scroller: HTMLElement,
     private readonly list: HTMLElement,
     private readonly resolve: (token: string, approved: boolean) => void,
-  ) {}
+  ) {
+    scroller.addEventListener("scroll", () => {
+      this.atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
+    });
+    // A keyboard that comes up on a phone must not hide the newest line.
+    new ResizeObserver(() => this.follow()).observe(scroller);
+  }
 
   show(lines: readonly Line[]): void {
-    const { scroller } = this;
-    const follow = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
     const present = new Set(lines);
     for (const [line, item] of this.items) {
       if (!present.has(line)) {
@@ -31,8 +36,12 @@ export class Lines {
         this.list.insertBefore(item, this.list.children[index] ?? null);
       }
     });
-    if (follow) {
-      scroller.scrollTop = scroller.scrollHeight;
+    this.follow();
+  }
+
+  private follow(): void {
+    if (this.atEnd) {
+      this.scroller.scrollTop = this.scroller.scrollHeight;
     }
   }
 

@@ -8,7 +8,7 @@ export class Player {
   ) {}
 
   /** `context` must have the playback worklet loaded. */
-  static async open(context: AudioContext, notice: (notice: PlayNotice) => void): Promise<Player> {
+  static open(context: AudioContext, notice: (notice: PlayNotice) => void): Player {
     const node = new AudioWorkletNode(context, PLAYBACK, {
       numberOfInputs: 0,
       numberOfOutputs: 1,
@@ -24,14 +24,17 @@ export class Player {
     const element = new Audio();
     element.srcObject = sink.stream;
     node.connect(sink);
-    try {
-      await element.play();
-    } catch {
+    element.play().catch((cause: unknown) => {
+      // Closed again before it began to play: nothing is wrong.
+      if (element.srcObject === null) {
+        return;
+      }
       // A browser that refuses the element still lets the context play, since
       // a click began all this. An echo is better than silence.
+      console.warn("voicegw: the echo canceller may not hear the model", cause);
       node.disconnect();
       node.connect(context.destination);
-    }
+    });
     return new Player(node, element);
   }
 

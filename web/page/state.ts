@@ -4,7 +4,8 @@ import type { Notice } from "./words.js";
 
 /** Everything the view shows apart from the transcript and the meters. */
 export interface State {
-  phase: "idle" | "asking" | "connecting" | "open" | "ended";
+  /** failed: it ended before it was open. */
+  phase: "idle" | "asking" | "connecting" | "open" | "ended" | "failed";
   mic: "off" | "live" | "muted";
   userSpeaking: boolean;
   /** The item that sounds. */
@@ -16,7 +17,7 @@ export interface State {
   model: string;
   /** From the end of speech to the first audio, of the last turn. */
   answeredInMs: number | null;
-  /** What went wrong, in words. */
+  /** What went wrong, in words. It stands until something makes it untrue. */
   notice: Notice | null;
   /** Why the gateway ended the session. */
   reason: string | undefined;
@@ -48,7 +49,8 @@ export type Activity =
   | "muted"
   | "typing"
   | "listening"
-  | "ended";
+  | "ended"
+  | "failed";
 
 /** Only one thing is said at a time; this is the order of what matters. */
 export function activity(state: State): Activity {

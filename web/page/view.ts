@@ -18,6 +18,7 @@ export interface Actions {
 /** The page's elements. Everything shown passes through here. */
 export class View {
   private readonly title = element("title", HTMLElement);
+  private readonly problem = element("problem", HTMLElement);
   private readonly hint = element("hint", HTMLElement);
   private readonly latency = element("latency", HTMLElement);
   private readonly where = element("where", HTMLElement);
@@ -73,7 +74,8 @@ export class View {
     const now = activity(state);
     const { title, hint } = words.ACTIVITY[now];
     this.stage.dataset["activity"] = now;
-    setText(this.title, state.notice?.title ?? title);
+    setText(this.title, title);
+    setText(this.problem, state.notice?.title ?? "");
     setText(this.hint, state.notice?.advice ?? (now === "ended" ? words.endedHint(state.reason) : hint));
     setText(this.latency, words.answeredIn(state.answeredInMs));
     this.controls(state);
@@ -89,16 +91,17 @@ export class View {
   }
 
   private controls(state: State): void {
-    const running = state.phase !== "idle" && state.phase !== "ended";
+    const over = state.phase === "ended" || state.phase === "failed";
+    const running = !over && state.phase !== "idle";
     const focus = document.activeElement;
     const hadFocus = this.startRow.contains(focus) || this.callRow.contains(focus);
     const swapped = this.callRow.hidden === running;
     this.startRow.hidden = running;
     this.callRow.hidden = !running;
-    setText(this.startButton, state.phase === "ended" ? "Start again" : "Start talking");
+    setText(this.startButton, over ? "Start again" : "Start talking");
     this.stopButton.disabled = state.phase !== "open" || (state.sounding === null && !state.owed);
     this.micButton.disabled = state.phase === "asking";
-    setText(this.micButton, { off: "Use microphone", live: "Mute", muted: "Unmute" }[state.mic]);
+    setText(this.micButton, { off: "Use mic", live: "Mute", muted: "Unmute" }[state.mic]);
     // The picker and the plain text take turns in the same place.
     this.picker.hidden = running || this.picker.dataset["ready"] === undefined;
     this.where.hidden = !this.picker.hidden;
@@ -114,7 +117,7 @@ export class View {
   // turn would talk over the model, and into the microphone.
   private speak(before: State | null, state: State): void {
     if (state.notice !== null && state.notice !== before?.notice) {
-      this.alert.textContent = `${state.notice.title}. ${state.notice.advice}`;
+      this.alert.textContent = `${state.notice.title} ${state.notice.advice}`;
     }
     if (before === null || state.phase === before.phase) {
       return;

@@ -22,100 +22,104 @@ export const ACTIVITY: { [A in Activity]: { title: string; hint: string } } = {
   speaking: { title: "Speaking", hint: "Speak at any time to interrupt, or press Stop." },
   muted: { title: "Muted", hint: "The model hears silence. You can still type." },
   typing: { title: "Ready", hint: "The microphone is off. Type below, or turn it on." },
+  failed: { title: "Not connected", hint: "You can start again." },
   ended: { title: "Ended", hint: "The conversation is over. You can start again." },
 };
 
-const TYPE_INSTEAD = "You can type below in the meantime.";
+// Title and advice together stay below 120 characters: the page keeps room for
+// that much, and nothing may jump when they appear (a test counts them).
 
 export const MICROPHONE: { [F in MicFailure]: Notice } = {
   insecure: {
-    title: "The microphone needs a secure address",
-    advice: "Open this page over https, or on the gateway's own machine as http://localhost.",
+    title: "The microphone needs a secure address.",
+    advice: "Open the page over https or as http://localhost. You can type below.",
   },
   denied: {
-    title: "The microphone is blocked",
-    advice: `Allow it for this page in the browser's address bar, then press Use microphone. ${TYPE_INSTEAD}`,
+    title: "The microphone is blocked.",
+    advice: "Allow it in the browser's address bar, then press Use mic. Or type below.",
   },
   missing: {
-    title: "No microphone was found",
-    advice: `Connect one, then press Use microphone. ${TYPE_INSTEAD}`,
+    title: "No microphone was found.",
+    advice: "Connect one, then press Use mic. Or type below.",
   },
   busy: {
-    title: "The microphone cannot be used",
-    advice: `Close other programs that use it, then press Use microphone. ${TYPE_INSTEAD}`,
+    title: "The microphone cannot be used.",
+    advice: "Close other programs that use it, then press Use mic. Or type below.",
   },
   unknown: {
-    title: "The microphone did not start",
-    advice: `Reload the page and try again. ${TYPE_INSTEAD}`,
+    title: "The microphone did not start.",
+    advice: "Reload the page and try again. Or type below.",
   },
 };
 
 export const MICROPHONE_LOST: Notice = {
-  title: "The microphone went away",
-  advice: `Connect it again, then press Use microphone. ${TYPE_INSTEAD}`,
+  title: "The microphone went away.",
+  advice: "Connect it again, then press Use mic. Or type below.",
 };
 
 export const NO_AUDIO: Notice = {
-  title: "This browser cannot play the voice here",
-  advice: "Open this page over https or as http://localhost, in a current browser. Typing works; answers appear as text.",
+  title: "The voice cannot be played here.",
+  advice: "Open the page over https or as http://localhost. You can type below.",
 };
 
 export const SLOW_LINE: Notice = {
-  title: "Your connection is too slow",
+  title: "Your connection is too slow.",
   advice: "Parts of what you say are lost. A better network helps.",
 };
 
 export const TOO_LONG: Notice = {
-  title: "The answer is too long",
+  title: "The answer is too long.",
   advice: "Its end will not be heard. The text is complete.",
 };
 
 export const MOVING: Notice = {
-  title: "The gateway is about to restart",
+  title: "The gateway is about to restart.",
   advice: "This conversation will end soon. You can start again at once.",
 };
 
 export const NO_START: Notice = {
-  title: "The gateway did not open a session",
-  advice: "It accepted the connection but gave no answer. Try again, or look at the gateway's log.",
+  title: "The gateway opened no session.",
+  advice: "It took the connection but did not answer. Start again, or look at its log.",
 };
 
 /** Why the connection could not be opened, from what the gateway says of itself. */
 export const UNOPENED = {
   unreachable: {
-    title: "The gateway cannot be reached",
-    advice: "Check that it is running and that your network is up, then start again.",
+    title: "The gateway cannot be reached.",
+    advice: "Check that it is running and your network is up. Then start again.",
   },
   leaving: {
-    title: "The gateway takes no new sessions",
-    advice: "It is starting, stopping or full. Try again in a moment.",
+    title: "The gateway takes no new sessions.",
+    advice: "It is starting, stopping or full. Start again in a moment.",
   },
   refused: {
-    title: "The gateway refused the connection",
-    advice: "This page's address may not be in its list of origins, or you have too many sessions open.",
+    title: "The gateway refused the connection.",
+    advice: "Too many sessions are open, or this address is not in its origin list.",
   },
 } satisfies Record<string, Notice>;
 
-// Close codes of voicegw.v1: 4000-4499 say that trying again may help,
-// 4500-4999 that it will not.
-const CLOSE: Record<number, Notice> = {
-  1001: { title: "The gateway is going away", advice: "It is stopping or restarting. Start again in a moment." },
-  1006: { title: "The connection was lost", advice: "Check your network, then start again." },
-  1008: { title: "The gateway refused this session", advice: "Its rules do not allow it. Ask whoever runs it." },
-  1009: { title: "The gateway refused a message as too big", advice: "Reload the page. If it happens again, report it." },
-  1011: { title: "Something went wrong in the gateway", advice: "Start again. If it happens again, look at its log." },
-  4001: { title: "The model cannot be reached", advice: "The provider does not answer. Start again in a moment." },
-  4002: { title: "The connection to the model was lost", advice: "Start again in a moment." },
-  4003: { title: "Your connection is too slow", advice: "Audio could not be delivered. Start again on a better network." },
-  4004: { title: "Nobody spoke for a while", advice: "The session was closed. Start again when you like." },
-  4005: { title: "The session reached its longest time", advice: "Start again to go on." },
-  4029: { title: "Too many sessions or messages", advice: "Wait a minute, then start again." },
-  4500: { title: "The gateway did not understand this page", advice: "Reload the page: it may be older than the gateway." },
-  4501: { title: "This gateway asks for a ticket", advice: "Open the conversation from the application that issues tickets." },
-  4502: { title: "The ticket was used or came too late", advice: "Open the conversation from your application again." },
-  4503: { title: "You are blocked for now", advice: "New conversations are refused until the block ends." },
-  4504: { title: "The session was not opened in time", advice: "Reload the page and try again." },
-  4505: { title: "The provider is not known here", advice: "Reload the page and choose another one." },
+/**
+ * The close codes of voicegw.v1: 4000-4499 say that trying again may help,
+ * 4500-4999 that it will not.
+ */
+export const CLOSE: Readonly<Record<number, Notice>> = {
+  1001: { title: "The gateway is going away.", advice: "It stops or restarts. Start again in a moment." },
+  1006: { title: "The connection was lost.", advice: "Check your network, then start again." },
+  1008: { title: "The gateway refused this session.", advice: "Its rules do not allow it. Ask whoever runs it." },
+  1009: { title: "A message was too big for the gateway.", advice: "Reload the page. If it happens again, report it." },
+  1011: { title: "Something went wrong in the gateway.", advice: "Start again. If it happens again, look at its log." },
+  4001: { title: "The model cannot be reached.", advice: "Its provider does not answer. Start again in a moment." },
+  4002: { title: "The connection to the model was lost.", advice: "Start again in a moment." },
+  4003: { title: "Your connection is too slow.", advice: "Audio could not be delivered. Start again on a better network." },
+  4004: { title: "Nobody spoke for a while.", advice: "Start again when you like." },
+  4005: { title: "The session reached its longest time.", advice: "Start again to go on." },
+  4029: { title: "Too many sessions or messages.", advice: "Wait a minute, then start again." },
+  4500: { title: "The gateway did not understand this page.", advice: "Reload it: it may be older than the gateway." },
+  4501: { title: "This gateway asks for a ticket.", advice: "Open the conversation from the application that gives them." },
+  4502: { title: "The ticket was used or came too late.", advice: "Open the conversation from your application again." },
+  4503: { title: "You are blocked for now.", advice: "New conversations are refused until the block ends." },
+  4504: { title: "The session was not opened in time.", advice: "Reload the page and start again." },
+  4505: { title: "This provider is not known here.", advice: "Reload the page and choose another one." },
 };
 
 /** Codes so general that what the gateway said just before says more. */
@@ -137,9 +141,9 @@ export function closeNotice(closed: Closed, said: Notice | null): Notice | null 
     return known;
   }
   if (closed.code >= 4500 && closed.code < 5000) {
-    return { title: "The gateway closed the session", advice: `Trying again will not help (code ${closed.code}).` };
+    return { title: "The gateway closed the session.", advice: `Trying again will not help (code ${closed.code}).` };
   }
-  return { title: "The session was closed", advice: `Start again; it may help (code ${closed.code}).` };
+  return { title: "The session was closed.", advice: `Start again; it may help (code ${closed.code}).` };
 }
 
 /** An error message of the gateway. Its text is written for users. */
@@ -180,5 +184,5 @@ export function toolStatus(status: "running" | "done" | "failed", ms: number | u
 
 function sentence(text: string): string {
   const trimmed = text.trim().replace(/\.$/, "");
-  return trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+  return `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}.`;
 }

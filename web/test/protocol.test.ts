@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { readProviders } from "../page/gateway.js";
 import { parseServerMessage } from "../page/protocol.js";
 import { activity, IDLE, onMessage, onPlayback, type State } from "../page/state.js";
-import { closeNotice, endedHint } from "../page/words.js";
+import * as words from "../page/words.js";
+import { closeNotice, endedHint, type Notice } from "../page/words.js";
 
 test("a message is read; unknown, incomplete and broken ones are ignored", () => {
   const flush = parseServerMessage('{"type":"audio.flush","seq":7,"item_id":"i1","reason":"barge_in","later":1}');
@@ -85,5 +86,20 @@ test("the list of providers is taken only in the shape that was agreed", () => {
   });
   for (const value of [null, [], "x", {}, { default: "a", providers: [] }, { default: 1, providers: [{ name: "a" }] }]) {
     assert.equal(readProviders(value), null);
+  }
+});
+
+test("what goes wrong is said in so few words that nothing on the page has to move", () => {
+  const { MICROPHONE, MICROPHONE_LOST, NO_AUDIO, SLOW_LINE, TOO_LONG, MOVING, NO_START, UNOPENED, CLOSE } = words;
+  const notices: Notice[] = [
+    ...[MICROPHONE, UNOPENED, CLOSE].flatMap((table) => Object.values<Notice>(table)),
+    ...[MICROPHONE_LOST, NO_AUDIO, SLOW_LINE, TOO_LONG, MOVING, NO_START],
+    closeNotice({ code: 4499, opened: true }, null)!,
+    closeNotice({ code: 4999, opened: true }, null)!,
+  ];
+  for (const { title, advice } of notices) {
+    assert.ok(title.length + advice.length < 120, `${title.length + advice.length} characters: ${title}`);
+    assert.match(title, /^[A-Z].*\.$/);
+    assert.match(advice, /^[A-Z].*\.$/);
   }
 });
