@@ -11,16 +11,13 @@ import (
 type audioClock struct {
 	rate int // Hz; fixed
 
-	mu     sync.Mutex // guards the following fields
-	bytes  int64
-	start  time.Time // when the first sample came
-	marks  [clockMarks]clockMark
-	oldest int // index into marks
-	count  int
+	mu    sync.Mutex // guards the following fields
+	bytes int64
+	start time.Time      // when the first sample came, later after a pause
+	marks *[80]clockMark // a ring; made with the first sample
+	next  int            // where in marks the next one goes
+	count int            // how many there are
 }
-
-// clockMarks reach back 20 s at 20 ms a frame.
-const clockMarks = 1024
 
 // clockMark says that the audio up to ms had come by at.
 type clockMark struct {
@@ -28,30 +25,47 @@ type clockMark struct {
 	at time.Time
 }
 
-// add notes that n bytes have come, and returns how far the client's audio is
-// ahead of real time.
-func (c *audioClock) add(n int, now time.Time) (ahead time.Duration) {
+// markEvery is how far marks are apart: with 80 of them they reach back more than
+// 6 s, and a sample's time is known to a tenth of a second or, since audio comes
+// at the pace of the clock, to a few ms.
+const markEvery = 100
+
+// add notes that n bytes have come, unless the client's audio would then be more
+// than most ahead of real time. It returns how far it is or would be.
+func (c *audioClock) add(n int, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.start.IsZero() {
-		c.start = now
+	if c.marks == nil {
+		c.start, c.marks = now, new([80]clockMark)
 	}
-	c.bytes += int64(n)
-	mark := clockMark{ms: audio.MS(c.rate, int(c.bytes)), at: now}
-	i := (c.oldest + c.count) % clockMarks
-	c.marks[i] = mark
-	if c.count < clockMarks {
-		c.count++
-	} else {
-		c.oldest = (c.oldest + 1) % clockMarks
+	ahead = audio.Duration(c.rate, int(c.bytes)+n) - now.Sub(c.start)
+	if ahead > most {
+		return ahead, false
 	}
-	ahead = audio.Duration(c.rate, int(c.bytes)) - now.Sub(c.start)
 	if ahead < 0 {
 		// A pause (mute, a hole in the network) does not earn the right to a burst.
 		c.start = c.start.Add(-ahead)
 		ahead = 0
 	}
-	return ahead
+	c.bytes += int64(n)
+	c.mark(clockMark{ms: audio.MS(c.rate, int(c.bytes)), at: now})
+	return ahead, true
+}
+
+// mark keeps the newest mark, and one for each markEvery ms before it. mu is held.
+func (c *audioClock) mark(m clockMark) {
+	if c.count >= 2 && m.ms-c.back(2).ms < markEvery {
+		*c.back(1) = m
+		return
+	}
+	c.marks[c.next] = m
+	c.next = (c.next + 1) % len(c.marks)
+	c.count = min(c.count+1, len(c.marks))
+}
+
+// back returns the i-th newest mark, from 1. mu is held.
+func (c *audioClock) back(i int) *clockMark {
+	return &c.marks[(c.next-i+len(c.marks))%len(c.marks)]
 }
 
 // ms returns how much audio has come.
@@ -66,25 +80,21 @@ func (c *audioClock) ms() int64 {
 func (c *audioClock) when(ms int64, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	lo, hi := 0, c.count
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if c.marks[(c.oldest+mid)%clockMarks].ms < ms {
-			lo = mid + 1
-		} else {
-			hi = mid
+	at := now
+	for i := 1; i <= c.count; i++ {
+		m := c.back(i)
+		if m.ms <= ms {
+			// The samples between two marks came one after another.
+			return earlier(at, m.at.Add(time.Duration(ms-m.ms)*time.Millisecond))
 		}
+		at = m.at
 	}
-	if lo == c.count {
-		return now
-	}
-	return c.marks[(c.oldest+lo)%clockMarks].at
+	return at
 }
 
-// take takes back what add has noted last: the frame was dropped.
-func (c *audioClock) take(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.bytes -= int64(n)
-	c.count--
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

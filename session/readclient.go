@@ -82,8 +82,7 @@ func (s *session) clientAudio(pcm []byte) {
 		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), wsclient.MaxFrameMS)
 		return
 	}
-	if ahead := s.clock.add(len(pcm), time.Now()); ahead > s.opts.Limits.AudioAhead {
-		s.clock.take(len(pcm))
+	if ahead, ok := s.clock.add(len(pcm), time.Now(), s.opts.Limits.AudioAhead); !ok {
 		s.complain(wsclient.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. The frame was dropped.",
 			ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds())
 		return

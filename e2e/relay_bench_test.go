@@ -1,0 +1,307 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/gateway"
+	"voicegw/session"
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+	"voicegw/transport/gemini"
+	"voicegw/transport/openai"
+)
+
+// relayEnv makes the test binary run as a gateway of its own process, so that its
+// CPU and memory can be told from those of its clients and of the provider. Its
+// value is "provider base-URL".
+const relayEnv = "VOICEGW_E2E_RELAY"
+
+// runRelay is the gateway's process: it prints its address, then its memory for
+// each line of input, and ends with it.
+func runRelay(target string) error {
+	name, base, _ := strings.Cut(target, " ")
+	transports := make(map[string]transport.Transport)
+	var err error
+	if name == "gemini" {
+		transports[name], err = gemini.New(gemini.Options{APIKey: "bench", BaseURL: base})
+	} else {
+		transports[name], err = openai.New(openai.Options{APIKey: "bench", BaseURL: base + "/v1"})
+	}
+	if err != nil {
+		return err
+	}
+	m, err := session.NewManager(session.Options{Transports: transports, Provider: name})
+	if err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
+	go srv.Serve(ln)
+	defer srv.Close()
+	fmt.Println("http://" + ln.Addr().String())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if in.Text() == "settle" {
+			debug.FreeOSMemory()
+			runtime.GC()
+		}
+		var ms runtime.MemStats
+		runtime.ReadMemStats(&ms)
+		if err := json.NewEncoder(os.Stdout).Encode(relayMemory{Heap: ms.HeapAlloc, Stack: ms.StackInuse, Mallocs: ms.Mallocs, Goroutines: runtime.NumGoroutine()}); err != nil {
+			return err
+		}
+	}
+	m.Close()
+	return nil
+}
+
+// relayMemory is what the gateway's process says of itself, in bytes.
+type relayMemory struct {
+	Heap, Stack, Mallocs uint64
+	Goroutines           int
+}
+
+// relay is that process seen from outside.
+type relay struct {
+	cmd *exec.Cmd
+	url string
+	ask func(what string) (relayMemory, error)
+}
+
+func startRelay(b *testing.B, provider, base string) *relay {
+	b.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), relayEnv+"="+provider+" "+base)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	url, err := lines.ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			b.Error("the relay:", err)
+		}
+	})
+	return &relay{cmd: cmd, url: strings.TrimSpace(url), ask: func(what string) (m relayMemory, err error) {
+		if _, err := fmt.Fprintln(in, what); err != nil {
+			return m, err
+		}
+		line, err := lines.ReadBytes('\n')
+		return m, errors.Join(err, json.Unmarshal(line, &m))
+	}}
+}
+
+// cpu returns the process's user and system time (proc(5), fields 14 and 15, in
+// ticks of 10 ms).
+func (r *relay) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid))
+	if err != nil {
+		b.Skip("there is no /proc here:", err)
+	}
+	f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
+	user, errU := strconv.Atoi(f[11])
+	system, errS := strconv.Atoi(f[12])
+	if err := errors.Join(errU, errS); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// echoProvider speaks just enough of a provider's wire to give each frame of audio
+// back as one of the model's, of the same length.
+func echoProvider(frame int) *httptest.Server {
+	pcm := base64.StdEncoding.EncodeToString(make([]byte, frame))
+	geminiAudio := []byte(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + pcm + `"}}]}}}`)
+	openaiAudio := []byte(`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"` + pcm + `"}`)
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ws, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer ws.CloseNow()
+		ws.SetReadLimit(1 << 20)
+		ctx := context.Background()
+		isGemini := strings.Contains(r.URL.Path, "BidiGenerateContent")
+		audio := openaiAudio
+		hello := `{"type":"session.created","event_id":"e","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime","audio":{"input":{},"output":{}}}}`
+		if isGemini {
+			audio, hello = geminiAudio, `{"setupComplete":{}}`
+			if _, _, err := ws.Read(ctx); err != nil {
+				return
+			}
+		}
+		if ws.Write(ctx, websocket.MessageText, []byte(hello)) != nil {
+			return
+		}
+		if !isGemini {
+			if _, _, err := ws.Read(ctx); err != nil {
+				return
+			}
+			ws.Write(ctx, websocket.MessageText, []byte(strings.Replace(hello, "created", "updated", 1)))
+			ws.Write(ctx, websocket.MessageText, []byte(`{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`))
+		}
+		for buf := make([]byte, 64<<10); ; {
+			_, rd, err := ws.Reader(ctx)
+			if err != nil {
+				return
+			}
+			for err == nil {
+				_, err = rd.Read(buf)
+			}
+			if ws.Write(ctx, websocket.MessageText, audio) != nil {
+				return
+			}
+		}
+	}))
+}
+
+// BenchmarkRelay holds 200 sessions through a gateway process of its own, each
+// sending 20 ms of audio every 20 ms and getting as much back, and reports what
+// the gateway spends: CPU and allocations for a relayed frame (one direction), and
+// memory for a session that is idle.
+func BenchmarkRelay(b *testing.B) {
+	const sessions = 200
+	for _, provider := range []string{"gemini", "openai"} {
+		b.Run(provider, func(b *testing.B) {
+			rate := 16000
+			if provider == "openai" {
+				rate = 24000
+			}
+			frame := rate / 50 * 2
+			srv := echoProvider(frame)
+			defer srv.Close()
+			r := startRelay(b, provider, srv.URL)
+			empty, err := r.ask("settle")
+			if err != nil {
+				b.Fatal(err)
+			}
+			clients := make([]*wsclient.Conn, sessions)
+			for i := range clients {
+				clients[i] = benchClient(b, r.url, rate)
+				defer clients[i].Abort()
+			}
+			idle, err := r.ask("settle")
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				measureRelay(b, r, clients, frame)
+			}
+			b.ReportMetric(float64(idle.Heap-empty.Heap)/1024/sessions, "KB-heap/idle-session")
+			b.ReportMetric(float64(idle.Stack-min(idle.Stack, empty.Stack))/1024/sessions, "KB-stack/idle-session")
+			b.ReportMetric(float64(idle.Goroutines-empty.Goroutines)/sessions, "goroutines/session")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func benchClient(b *testing.B, url string, rate int) *wsclient.Conn {
+	b.Helper()
+	c, err := wsclient.Dial(context.Background(), url+"/v1/voice", wsclient.DialOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := wsclient.EncodeClient(&wsclient.Start{InputRate: rate, OutputRate: 24000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := c.WriteText(text); err != nil {
+		b.Fatal(err)
+	}
+	f, err := c.Read()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if m, err := wsclient.ParseServer(f.Data); err != nil {
+		b.Fatal(err)
+	} else if _, ok := m.(*wsclient.SessionStarted); !ok {
+		b.Fatalf("the gateway answered %s", f.Data)
+	}
+	return c
+}
+
+// relayTime is how long the frames run in one measurement.
+const relayTime = 5 * time.Second
+
+func measureRelay(b *testing.B, r *relay, clients []*wsclient.Conn, frame int) {
+	b.Helper()
+	var sent, got atomic.Int64
+	var writers, readers sync.WaitGroup
+	stop := time.Now().Add(relayTime)
+	before, err := r.ask("now")
+	if err != nil {
+		b.Fatal(err)
+	}
+	cpu := r.cpu(b)
+	pcm := make([]byte, frame)
+	for i, c := range clients {
+		readers.Go(func() {
+			for time.Now().Before(stop.Add(-50 * time.Millisecond)) {
+				f, err := c.Read()
+				if err != nil {
+					return
+				}
+				if f.Audio {
+					got.Add(1)
+				}
+			}
+		})
+		writers.Go(func() {
+			next := time.Now().Add(time.Duration(i) * 20 * time.Millisecond / time.Duration(len(clients)))
+			for ; next.Before(stop); next = next.Add(20 * time.Millisecond) {
+				<-time.After(time.Until(next))
+				if c.WriteAudio(pcm) != nil {
+					return
+				}
+				sent.Add(1)
+			}
+		})
+	}
+	writers.Wait()
+	readers.Wait()
+	cpu = r.cpu(b) - cpu
+	after, err := r.ask("now")
+	if err != nil {
+		b.Fatal(err)
+	}
+	frames := float64(sent.Load() + got.Load())
+	b.ReportMetric(float64(cpu.Microseconds())/frames, "cpu-us/frame")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/frames, "mallocs/frame")
+	b.ReportMetric(100*float64(got.Load())/float64(sent.Load()), "%delivered")
+}
