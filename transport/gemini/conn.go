@@ -72,6 +72,7 @@ type conn struct {
 
 	// Owned by Recv.
 	dialog    dialog
+	scan      scanner
 	out       transport.AudioOut
 	held      *frame // what the events not yet delivered, and the last one, point into
 	err       *transport.Error
@@ -330,17 +331,22 @@ func (c *conn) Close() error {
 // malformedMessage counts what could not be read.
 func (c *conn) malformedMessage(err error) {
 	if c.malformed.Add(1) == 1 {
-		c.t.log.Warn("gemini sent a message that cannot be read; it and any further ones are skipped and counted", "error", err)
+		c.t.log.Warn("gemini sent a message that cannot be read; it and any further ones are skipped and counted", "error", scrub(c.secret, err.Error()))
 	}
 }
 
-// maxTold bounds how many unknown keys one connection logs.
-const maxTold = 16
+// maxTold bounds how many unknown keys one connection logs, maxKey the bytes of one
+// that it shows.
+const (
+	maxTold = 16
+	maxKey  = 64
+)
 
 func (c *conn) unknownKey(key string) {
 	c.unknown.Add(1)
 	if len(c.told) < maxTold && !c.told[key] {
 		c.told[key] = true
-		c.t.log.Info("gemini sent a kind of message that is not known here; it is skipped and counted", "key", key)
+		key = scrub(c.secret, key)
+		c.t.log.Info("gemini sent a kind of message that is not known here; it is skipped and counted", "key", key[:min(len(key), maxKey)])
 	}
 }

@@ -74,7 +74,8 @@ var contentKeys = map[string]bool{
 // decode takes a whole message. Its audio, if any, is decoded into f, which the
 // caller keeps until the events are delivered. An error is final.
 func (c *conn) decode(f *frame) *transport.Error {
-	if a, ok := scanAudio(f.raw); ok && isSpeech(a.mime) {
+	if c.scan.scanAudio(f.raw) && isSpeech(c.scan.out.mime) {
+		a := &c.scan.out
 		if pcm, ok := c.decodeAudio(f.pcm[:0], a.data); ok {
 			f.pcm = pcm
 			if a.hasText {
@@ -174,11 +175,7 @@ func (c *conn) serverError(raw json.RawMessage) *transport.Error {
 	if !c.parse(raw, &e) {
 		e.Message = "unreadable"
 	}
-	code := e.Status
-	if code == "" {
-		code = strconv.Itoa(e.Code)
-	}
-	return c.fail("recv", statusKind(e.Code), code, errorText(e.Message))
+	return c.fail("recv", statusKind(e.Code), statusCode(e.Status, e.Code), errorText(e.Message))
 }
 
 func (c *conn) decodeSetup(keys map[string]json.RawMessage) {

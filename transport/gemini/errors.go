@@ -85,11 +85,21 @@ func statusKind(status int) transport.Kind {
 	return transport.KindInvalid
 }
 
+// scrub takes the credential out of text that came from outside.
+func scrub(secret, text string) string {
+	if secret == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, secret, "[key]")
+}
+
 // fail makes the package's error. It takes the credential out of the cause, whoever
 // put it there.
 func fail(secret, op string, kind transport.Kind, code string, cause error) *transport.Error {
-	if cause != nil && secret != "" && strings.Contains(cause.Error(), secret) {
-		cause = errors.New(strings.ReplaceAll(cause.Error(), secret, "[key]"))
+	if cause != nil {
+		if text := scrub(secret, cause.Error()); text != cause.Error() {
+			cause = errors.New(text)
+		}
 	}
 	return &transport.Error{Provider: providerName, Op: op, Kind: kind, Code: code, Err: cause}
 }
@@ -101,6 +111,16 @@ func contextKind(err error) transport.Kind {
 		return transport.KindRetry
 	}
 	return transport.KindClosed
+}
+
+// statusCode returns a google.rpc.Code name as it may stand in logs and metrics, or
+// the number where the provider wrote something else.
+func statusCode(status string, number int) string {
+	const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	if status == "" || len(status) > 32 || strings.Trim(status, upper) != "" {
+		return strconv.Itoa(number)
+	}
+	return status
 }
 
 // dialError classes a handshake that failed. resp is nil if there was no answer.

@@ -35,6 +35,8 @@ type provider struct {
 	// Set before the connections that they are about.
 	status int    // refuse the handshake with it
 	first  string // say this instead of setupComplete; "-" for nothing
+	// redirect sends the handshake to another server.
+	redirect string
 
 	peers chan *peer // from the handler to accept, one for each connection
 }
@@ -60,6 +62,10 @@ func newProvider(t *testing.T) *provider {
 func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	if p.status != 0 {
 		http.Error(w, "refused, "+r.Header.Get("X-Goog-Api-Key"), p.status)
+		return
+	}
+	if p.redirect != "" {
+		http.Redirect(w, r, p.redirect+r.URL.Path, http.StatusTemporaryRedirect)
 		return
 	}
 	ws, err := websocket.Accept(w, r, nil)

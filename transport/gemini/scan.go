@@ -22,16 +22,18 @@ type audioFrame struct {
 // The order of keys and the white space do not matter. Anything else (another key,
 // one twice, a second part, an escape, text that is not UTF-8) returns false: the
 // message then goes the long way, which alone decides whether it is well formed.
-// The data is not looked at; decoding it finds what is wrong with it.
-func scanAudio(msg []byte) (audioFrame, bool) {
-	s := scanner{b: msg}
+// The data is not looked at; decoding it finds what is wrong with it. What is found
+// is in s.out until the next call.
+func (s *scanner) scanAudio(msg []byte) bool {
+	*s = scanner{b: msg}
 	ok := s.open('{') && s.key("serverContent") && s.content() && s.open('}')
 	s.space()
-	return s.out, ok && s.i == len(s.b)
+	return ok && s.i == len(s.b)
 }
 
 // scanner walks over a message. Each method moves past what it names and says
-// whether it was there.
+// whether it was there. One value serves a whole connection: on the stack it would
+// escape through fields, once for each message.
 type scanner struct {
 	b   []byte
 	i   int
@@ -51,6 +53,10 @@ func (s *scanner) space() {
 
 // open passes white space and the one character c.
 func (s *scanner) open(c byte) bool {
+	if s.i < len(s.b) && s.b[s.i] == c {
+		s.i++
+		return true
+	}
 	s.space()
 	if s.i >= len(s.b) || s.b[s.i] != c {
 		return false
@@ -70,6 +76,26 @@ func (s *scanner) raw() ([]byte, bool) {
 	}
 	str := s.b[s.i : s.i+n]
 	s.i += n + 1
+	return str, true
+}
+
+// tail is how much of a message usually follows its audio, in bytes, with room.
+const tail = 512
+
+// payload is raw for the long string of a message. It looks for the closing quote
+// near the message's end first: base64 has no quotes, so that what ends too late
+// there cannot be decoded, and what can be decoded has ended right.
+func (s *scanner) payload() ([]byte, bool) {
+	if !s.open('"') {
+		return nil, false
+	}
+	from := max(s.i, len(s.b)-tail)
+	n := bytes.IndexByte(s.b[from:], '"')
+	if n < 0 {
+		return nil, false
+	}
+	str := s.b[s.i : from+n]
+	s.i = from + n + 1
 	return str, true
 }
 
@@ -171,7 +197,7 @@ func (s *scanner) blobField(name []byte) (ok bool) {
 		if s.out.data != nil {
 			return false
 		}
-		s.out.data, ok = s.raw()
+		s.out.data, ok = s.payload()
 	}
 	return ok
 }

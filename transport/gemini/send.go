@@ -31,11 +31,11 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if c.closed.Load() {
 		return c.fail("send", transport.KindClosed, "", net.ErrClosed)
 	}
-	c.buf = c.buf[:0]
+	if final := c.final.Load(); final != nil {
+		return c.fail("send", final.Kind, final.Code, final.Err)
+	}
 	if in, ok := cmd.(*transport.AudioIn); ok {
-		c.buf = append(c.buf, audioHead...)
-		c.buf = audio.AppendBase64(c.buf, in.PCM)
-		c.buf = append(c.buf, audioTail...)
+		c.encodeAudio(in.PCM)
 		c.sent.Add(int64(len(in.PCM)))
 	} else if err := c.encode(cmd); err != nil {
 		return c.fail("send", transport.KindInvalid, "", err)
@@ -52,7 +52,14 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	return nil
 }
 
-// sendError classes a write that failed. Recv may have seen why.
+// encodeAudio puts the message for a piece of speech into c.buf.
+func (c *conn) encodeAudio(pcm []byte) {
+	c.buf = append(c.buf[:0], audioHead...)
+	c.buf = audio.AppendBase64(c.buf, pcm)
+	c.buf = append(c.buf, audioTail...)
+}
+
+// sendError classes a write that failed. Recv may have seen why in the meantime.
 func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 	if final := c.final.Load(); final != nil && !c.closed.Load() && ctx.Err() == nil {
 		return c.fail("send", final.Kind, final.Code, err)
@@ -63,6 +70,7 @@ func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 // encode puts the message for cmd into c.buf, or nothing if this model has no use
 // for it.
 func (c *conn) encode(cmd transport.Command) error {
+	c.buf = c.buf[:0]
 	switch cmd := cmd.(type) {
 	case transport.AudioPause:
 		if !c.manual { // only the provider's own detection waits for the rest

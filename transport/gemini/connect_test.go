@@ -1,0 +1,356 @@
+package gemini
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/transport"
+)
+
+func TestOptionsSayWhatIsWrongAndHowToMendIt(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		opts Options
+		want string // a part of the error
+	}{
+		{"no key", Options{}, "APIKey is empty"},
+		{"key with a line break", Options{APIKey: secret + "\n" + secret}, "APIKey holds white space"},
+		{"no URL", Options{APIKey: secret, BaseURL: "generativelanguage.googleapis.com"}, "write it as https://host"},
+		{"scheme", Options{APIKey: secret, BaseURL: "ftp://host"}, "use https, http, wss or ws"},
+		{"key in the URL", Options{APIKey: secret, BaseURL: "https://host?key=" + secret}, "the key belongs into APIKey"},
+		{"user in the URL", Options{APIKey: secret, BaseURL: "https://" + secret + "@host"}, "leave only scheme and host"},
+		{"path", Options{APIKey: secret, BaseURL: "https://host/v1beta"}, "leave it out"},
+		{"version", Options{APIKey: secret, APIVersion: "v1beta/models"}, "write it as v1beta"},
+		{"token with another version", Options{APIKey: "auth_tokens/x", APIVersion: "v1beta"}, "leave APIVersion empty"},
+		{"Vertex without a place", Options{APIKey: secret, Vertex: true}, "Location is empty"},
+		{"Vertex without a project", Options{APIKey: secret, BaseURL: "https://us-central1-aiplatform.googleapis.com"}, "Project and Location"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := New(test.opts)
+			if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("the error shows the key: %v", err)
+			}
+		})
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	const vertexName = "projects/p/locations/l/publishers/google/models/m"
+	for _, test := range []struct {
+		name   string
+		opts   Options
+		url    string
+		header http.Header
+	}{
+		{
+			"public", Options{APIKey: secret},
+			"wss://generativelanguage.googleapis.com/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
+			http.Header{"X-Goog-Api-Key": {secret}},
+		},
+		{
+			"ws with a slash and version", Options{APIKey: secret, BaseURL: "ws://127.0.0.1:1/", APIVersion: "v1alpha"},
+			"ws://127.0.0.1:1/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContent",
+			http.Header{"X-Goog-Api-Key": {secret}},
+		},
+		{
+			"ephemeral token", Options{APIKey: "auth_tokens/t", BaseURL: "http://127.0.0.1:1"},
+			"ws://127.0.0.1:1/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContentConstrained",
+			http.Header{"Authorization": {"Token auth_tokens/t"}},
+		},
+		{
+			"Vertex by its place", Options{APIKey: secret, Vertex: true, Project: "p", Location: "us-central1"},
+			"wss://us-central1-aiplatform.googleapis.com/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
+			http.Header{"Authorization": {"Bearer " + secret}},
+		},
+		{
+			"Vertex by its path", Options{APIKey: secret, Model: vertexName, BaseURL: "http://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"},
+			"ws://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
+			http.Header{"Authorization": {"Bearer " + secret}},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tr, err := New(test.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tr.url != test.url {
+				t.Errorf("URL %s\nwant %s", tr.url, test.url)
+			}
+			if diff := cmp.Diff(test.header, tr.opts.header(tr.opts.APIKey)); diff != "" {
+				t.Errorf("header differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSetupFrames compares the first message with what the documents ask for, for
+// models that ask for different things.
+func TestSetupFrames(t *testing.T) {
+	schema := json.RawMessage(`{"type":"OBJECT","properties":{"n":{"type":"INTEGER","x-kept":9007199254740993}}}`)
+	full := transport.Setup{
+		Voice: "Aoede", Language: "en-US", Instructions: "Be brief.", SilenceMS: 500, PrefixMS: 20, ResumeHandle: "h",
+		Tools: []transport.Tool{
+			{Name: "a", Description: "A.", Parameters: schema, NonBlocking: true}, {Name: "b"},
+		},
+	}
+	const always = `"inputAudioTranscription":{},"outputAudioTranscription":{},"contextWindowCompression":{"slidingWindow":{}}`
+	const speech = `"generationConfig":{"responseModalities":["AUDIO"],"speechConfig":{"languageCode":"en-US","voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"Aoede"}}}}`
+	const rest = `"systemInstruction":{"parts":[{"text":"Be brief."}],"role":"user"},"sessionResumption":{"handle":"h"},
+		"realtimeInputConfig":{"automaticActivityDetection":{"silenceDurationMs":500,"prefixPaddingMs":20}}`
+	withBehavior := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `,"behavior":"NON_BLOCKING"},{"name":"b","behavior":"BLOCKING"}]}]`
+	without := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `},{"name":"b"}]}]`
+	vertex := Options{APIKey: secret, Vertex: true, Project: "p", Location: "l"}
+	for _, test := range []struct {
+		name  string
+		opts  Options
+		setup transport.Setup
+		want  string
+	}{
+		{"nothing asked for", Options{APIKey: secret}, transport.Setup{}, `{"setup":{"model":"models/gemini-3.1-flash-live-preview","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},` + always + `}}`},
+		{"2.5", Options{APIKey: secret, Model: model25}, full, `{"setup":{"model":"models/` + model25 + `",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
+		{"3.1", Options{APIKey: secret, Model: "models/" + model31}, full, `{"setup":{"model":"models/` + model31 + `",` + speech + `,` + rest + `,` + without + `,` + always + `}}`},
+		{"3.8", Options{APIKey: secret, Model: "gemini-3.8-live", Voice: "Aoede"}, full, `{"setup":{"model":"models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
+		{"Vertex", vertex, full, `{"setup":{"model":"projects/p/locations/l/publishers/google/models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
+		{
+			"push to talk", Options{APIKey: secret}, transport.Setup{ManualActivity: true, SilenceMS: 500},
+			`{"setup":{"model":"models/gemini-3.1-flash-live-preview","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},
+			"realtimeInputConfig":{"automaticActivityDetection":{"disabled":true}},` + always + `}}`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tr, err := New(test.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			model := tr.opts.modelOr(test.setup.Model)
+			r := rowFor(model, tr.opts.Vertex)
+			got, err := tr.setupFrame(model, &r, test.setup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(canonical(t, []byte(test.want)), canonical(t, got)); diff != "" {
+				t.Errorf("setup differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// canonical decodes JSON with its numbers as written.
+func canonical(t *testing.T, raw []byte) any {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+	return v
+}
+
+func TestSetupThatCannotBeSentIsInvalid(t *testing.T) {
+	p := newProvider(t)
+	tr, err := New(p.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []transport.Tool{{}, {Name: "x", Parameters: json.RawMessage(`{`)}} {
+		_, err := tr.Connect(context.Background(), transport.Setup{Tools: []transport.Tool{tool}})
+		if transport.KindOf(err) != transport.KindInvalid {
+			t.Errorf("%+v: %v", tool, err)
+		}
+	}
+}
+
+func TestKeyTravelsInAHeaderAndNowhereElse(t *testing.T) {
+	p := newProvider(t)
+	_, peer := p.connect(transport.Setup{})
+	if peer.header.Get("X-Goog-Api-Key") != secret {
+		t.Errorf("header %v", peer.header)
+	}
+	if strings.Contains(peer.url, secret) || strings.Contains(peer.url, "key") {
+		t.Errorf("URL %s", peer.url)
+	}
+	if !strings.HasSuffix(peer.url, "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent") {
+		t.Errorf("URL %s", peer.url)
+	}
+}
+
+// TestNoErrorOrLogShowsTheKey has the provider say the key wherever it can.
+func TestNoErrorOrLogShowsTheKey(t *testing.T) {
+	var log bytes.Buffer
+	check := func(what string, err error) {
+		t.Helper()
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			if strings.Contains(e.Error(), secret) {
+				t.Errorf("%s shows the key: %v", what, e)
+			}
+		}
+		if err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	for _, first := range []string{
+		`{"error":{"code":401,"message":"` + secret + `","status":"` + secret + `"}}`,
+		`{"` + secret + `":"` + secret + `"}`,
+	} {
+		p := newProvider(t)
+		p.first = first
+		opts := p.options()
+		opts.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		tr, err := New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1) // from Connect, once
+		go func() {
+			_, err := tr.Connect(context.Background(), transport.Setup{})
+			done <- err
+		}()
+		peer := p.accept()
+		peer.send(`garbage ` + secret)
+		peer.close(1007, "API key not valid: "+secret)
+		check("Connect", <-done)
+	}
+	if strings.Contains(log.String(), secret) {
+		t.Errorf("the log shows the key: %s", log.String())
+	}
+}
+
+// TestRedirectsAreNotFollowed: they would carry the key elsewhere.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	other := newProvider(t)
+	p := newProvider(t)
+	p.redirect = other.srv.URL
+	tr, err := New(p.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := tr.Connect(ctx, transport.Setup{}); transport.KindOf(err) != transport.KindInvalid {
+		t.Errorf("Connect: %v", err)
+	}
+}
+
+func TestTokenIsAskedAtEachConnect(t *testing.T) {
+	p := newProvider(t)
+	opts := p.options()
+	opts.APIKey = ""
+	tokens := []string{"one", "two"}
+	opts.Token = func(context.Context) (string, error) {
+		if len(tokens) == 0 {
+			return "", errors.New("no more tokens")
+		}
+		token := tokens[0]
+		tokens = tokens[1:]
+		return token, nil
+	}
+	for _, want := range []string{"one", "two"} {
+		if _, peer := p.connectWith(opts, transport.Setup{}); peer.header.Get("X-Goog-Api-Key") != want {
+			t.Errorf("header %v, want %s", peer.header, want)
+		}
+	}
+	tr, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Connect(context.Background(), transport.Setup{}); transport.KindOf(err) != transport.KindAuth {
+		t.Errorf("Connect without a token: %v", err)
+	}
+}
+
+func TestClosingBeforeSetupCompleteHasItsOwnKinds(t *testing.T) {
+	for code, want := range map[int]transport.Kind{
+		1007: transport.KindInvalid, 1008: transport.KindInvalid, 1011: transport.KindRetry, 1000: transport.KindRetry,
+	} {
+		p := newProvider(t)
+		p.first = "-"
+		tr, err := New(p.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1) // from Connect, once
+		go func() {
+			_, err := tr.Connect(context.Background(), transport.Setup{})
+			done <- err
+		}()
+		p.accept().close(code, "")
+		if err := <-done; transport.KindOf(err) != want {
+			t.Errorf("close %d before setupComplete: %v, want %s", code, err, want)
+		}
+	}
+}
+
+// TestAfterGoAwayTheEndIsExpiry: what would else be a fault is then the connection's
+// age.
+func TestAfterGoAwayTheEndIsExpiry(t *testing.T) {
+	for _, code := range []int{1008, 1011, 1001, 0} {
+		p := newProvider(t)
+		c, peer := p.connect(transport.Setup{})
+		peer.send(`{"goAway":{"timeLeft":"50s"}}`)
+		if code == 0 {
+			_ = peer.ws.CloseNow()
+		} else {
+			peer.close(code, "")
+		}
+		recv(t, c, 1)
+		if _, err := c.Recv(context.Background()); transport.KindOf(err) != transport.KindExpired {
+			t.Errorf("code %d: %v", code, err)
+		}
+		// A Send that fails then knows what Recv knew.
+		if err := c.Send(context.Background(), transport.UserText{Text: "x"}); transport.KindOf(err) != transport.KindExpired {
+			t.Errorf("Send after code %d: %v", code, err)
+		}
+	}
+}
+
+func TestEndWithoutGoodbyeIsRetried(t *testing.T) {
+	p := newProvider(t)
+	c, peer := p.connect(transport.Setup{})
+	_ = peer.ws.CloseNow()
+	_, err := c.Recv(context.Background())
+	var e *transport.Error
+	if !errors.As(err, &e) || e.Kind != transport.KindRetry || e.Code != "1006" {
+		t.Errorf("Recv: %v", err)
+	}
+}
+
+func TestSessionIDOfVertexIsKept(t *testing.T) {
+	p := newProvider(t)
+	p.first = `{"setupComplete":{"sessionId":"abc"}}`
+	c, _ := p.connect(transport.Setup{})
+	if got := c.Info().SessionID; got != "abc" {
+		t.Errorf("session id %q", got)
+	}
+}
+
+func TestRowsOfModels(t *testing.T) {
+	for model, want := range map[string]string{
+		"":      flash31.family,
+		model25: native25.family, "models/" + model25: native25.family,
+		"gemini-2.5-flash-live-preview": flash25.family, "gemini-2.0-flash-live-001": flash25.family,
+		model31: flash31.family, "gemini-3.8-live": live38.family, "gemini-9-live": live38.family,
+	} {
+		tr, err := New(Options{APIKey: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rowFor(tr.opts.modelOr(model), false); got.family != want || got.caps.Source == "" {
+			t.Errorf("%q has the row %q, want %q", model, got.family, want)
+		}
+	}
+	if got := rowFor("projects/p/locations/l/publishers/google/models/gemini-live-2.5-flash-native-audio", true); got.family != vertex25.family {
+		t.Errorf("Vertex has the row %q", got.family)
+	}
+}

@@ -1,0 +1,89 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// messageAsJSON is what scanAudio claims to have read, read by encoding/json.
+type messageAsJSON struct {
+	ServerContent struct {
+		ModelTurn struct {
+			Parts []struct {
+				InlineData struct{ MIMEType, Data string }
+			}
+		}
+		OutputTranscription *struct{ Text string }
+	}
+}
+
+// FuzzScanAudio checks that whatever the scanner takes from well formed JSON is what
+// encoding/json finds there, and that it never panics.
+func FuzzScanAudio(f *testing.F) {
+	for _, seed := range []string{
+		speech, audioMessage([]byte{1, 2}, "hi"), strings.ReplaceAll(speech, ":", " :\n "),
+		`{"serverContent":{"outputTranscription":{"text":"é"},"modelTurn":{"role":"model","parts":[{"inlineData":{"data":"","mimeType":"audio/pcm"}}]}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","data":"BB","mimeType":"a"}}]}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}},{}]}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"A\u003d","mimeType":"a\n"}}]},"outputTranscription":{"text":"\""}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[]}}} x`, `{"serverContent":{}}`, `{`, ``,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}}]},"turnComplete":true}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		var s scanner
+		ok := s.scanAudio(msg)
+		got := s.out
+		if !ok || !json.Valid(msg) || bytes.ContainsAny(got.data, `\"`) || !utf8.Valid(got.data) {
+			return // decoding the data fails, and the long way decides
+		}
+		var want messageAsJSON
+		if err := json.Unmarshal(msg, &want); err != nil {
+			t.Fatalf("scanned what encoding/json refuses: %v", err)
+		}
+		parts := want.ServerContent.ModelTurn.Parts
+		if len(parts) != 1 || parts[0].InlineData.MIMEType != string(got.mime) || parts[0].InlineData.Data != string(got.data) {
+			t.Errorf("scanned %q %q from %s", got.mime, got.data, msg)
+		}
+		tr := want.ServerContent.OutputTranscription
+		if got.hasText != (tr != nil) || tr != nil && tr.Text != string(got.text) {
+			t.Errorf("scanned the text %q from %s", got.text, msg)
+		}
+	})
+}
+
+// FuzzDecode feeds the whole decoder two messages: it must not panic, and must end
+// responses and items as often as it begins them once the turn is over.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		speech, generated, turnOver, interrupted, said("a"), heard("b"), called("x", "f"), `{"toolCallCancellation":{"ids":["x"]}}`,
+		`{"goAway":{"timeLeft":"1s"}}`, `{"usageMetadata":{"promptTokenCount":-5}}`, `{"voiceActivity":{"voiceActivityType":"ACTIVITY_START"}}`,
+		`{"sessionResumptionUpdate":{"newHandle":"h"}}`, `{"error":{"code":1}}`, `{"setupComplete":{"sessionId":"s"}}`,
+		`{"serverContent":{"modelTurn":{"parts":[null,{"inlineData":null},{"functionCall":{}}]},"turnCompleteReason":"X"}}`,
+	} {
+		f.Add([]byte(seed), []byte(turnOver))
+		f.Add([]byte(interrupted), []byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		c := offline(t, model31)
+		lines := feed(t, c, string(one), string(two))
+		c.dialog.giveUp()
+		for ev := c.dialog.next(); ev != nil; ev = c.dialog.next() {
+			lines = append(lines, line(ev))
+		}
+		count := map[string]int{}
+		for _, l := range lines {
+			count[strings.Fields(l)[0]]++
+		}
+		if count["ResponseStarted"] != count["ResponseDone"] {
+			t.Errorf("unbalanced responses: %q", lines)
+		}
+		if count["AudioOut"] == 0 && count["AudioDone"] > 0 {
+			t.Errorf("the end of audio that never was: %q", lines)
+		}
+	})
+}
