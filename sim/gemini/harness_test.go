@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -149,6 +151,9 @@ func (f received) key() string {
 			out = append(out, k)
 		}
 	}
+	if len(out) == 0 {
+		out = slices.Sorted(maps.Keys(f.val))
+	}
 	return strings.Join(out, "+")
 }
 
@@ -267,6 +272,11 @@ func said(frames []received) string {
 	for _, f := range frames {
 		if tr, ok := f.content()["outputTranscription"].(map[string]any); ok {
 			text, _ := tr["text"].(string)
+			b.WriteString(text)
+		}
+		if turn, ok := f.content()["modelTurn"].(map[string]any); ok {
+			first, _ := turn["parts"].([]any)[0].(map[string]any)
+			text, _ := first["text"].(string)
 			b.WriteString(text)
 		}
 	}

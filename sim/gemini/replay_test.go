@@ -114,6 +114,7 @@ type pump struct {
 	// frames goes from the reading goroutine to the test; its reader closes it.
 	frames chan received
 	cancel context.CancelFunc
+	err    error // why the reading ended; set before frames is closed
 }
 
 func startPump(c *client) *pump {
@@ -124,6 +125,7 @@ func startPump(c *client) *pump {
 		for {
 			_, data, err := c.ws.Read(ctx)
 			if err != nil {
+				p.err = err
 				return
 			}
 			f := received{raw: data, at: time.Now()}

@@ -90,6 +90,10 @@ func (s *session) open(t *turn) {
 	if !h.emptyContent {
 		return
 	}
+	if h.gen == gen31 && t.spoken {
+		// Recorded twice in spoken turns, before calls and before speech alike.
+		s.content(serverContent{})
+	}
 	f := serverFrame{ServerContent: &serverContent{}}
 	if h.gen == gen31 && t.spoken && len(s.cfg.tools) == 0 && !t.called {
 		// Prompt counts came here in a recorded spoken turn, and neither in typed
@@ -310,6 +314,8 @@ func (s *session) complete(now time.Time) {
 	t := s.turn
 	s.endTurn(now, t, false)
 	for _, p := range t.late {
+		// Nobody waits for a call that comes so late: its result starts a turn.
+		p.async = true
 		s.after(now, p.late, func(now time.Time) {
 			s.issue(now, p)
 			for range p.repeat + 1 {
