@@ -42,6 +42,24 @@ func TestFilterCacheIsBounded(t *testing.T) {
 	}
 }
 
+func TestFilterPhasesPassAConstant(t *testing.T) {
+	for _, r := range []ratio{{1, 3}, {3, 1}, {160, 441}} {
+		f, err := newFilter(r.up, r.down)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := range f.up {
+			sum := 0.0
+			for _, c := range f.phase(p) {
+				sum += float64(c)
+			}
+			if math.Abs(sum-1) > 1e-6 {
+				t.Fatalf("%d:%d phase %d has a gain of %v", r.up, r.down, p, sum)
+			}
+		}
+	}
+}
+
 func TestClip16(t *testing.T) {
 	for v, want := range map[float64]int16{0.4: 0, 0.5: 1, -0.5: -1, 32767.4: 32767, 1e9: 32767, -32768.6: -32768, math.Inf(-1): -32768} {
 		if got := clip16(v); got != want {

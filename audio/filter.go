@@ -67,8 +67,8 @@ func newFilter(up, down int) (*filter, error) {
 			row[k] = 2 * cutoff * sinc(2*cutoff*at) * kaiser(at/half, beta)
 			sum += row[k]
 		}
-		// Every phase passes a constant unchanged: without this the
-		// phases' ripple would be heard as a tone.
+		// Every phase passes a constant unchanged, so that the phases do
+		// not modulate it.
 		for k, v := range row {
 			f.table[p*taps+k] = float32(v / sum)
 		}

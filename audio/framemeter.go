@@ -38,7 +38,7 @@ const (
 )
 
 func (m *frameMeter) reset(rate, frame int) {
-	*m = frameMeter{frame: frame, decimate: rate / slowRate, slowLen: pitchSpan}
+	*m = frameMeter{frame: frame, decimate: (rate + slowRate/2) / slowRate, slowLen: pitchSpan}
 	// A Butterworth filter of fourth order, as two sections.
 	m.highPass = [2]biquad{newHighPass(rate, highPassHz, 0.5412), newHighPass(rate, highPassHz, 1.3066)}
 }

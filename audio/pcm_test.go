@@ -2,6 +2,7 @@ package audio_test
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,6 +11,10 @@ import (
 )
 
 func TestDurationAndBytes(t *testing.T) {
+	days := 40 // long enough to overflow a product of nanoseconds
+	if strconv.IntSize == 32 {
+		days = 1
+	}
 	for _, c := range []struct {
 		rate, bytes int
 		d           time.Duration
@@ -20,7 +25,7 @@ func TestDurationAndBytes(t *testing.T) {
 		{44100, 1764, 20 * time.Millisecond, 20},
 		{44100, 2, 22675 * time.Nanosecond, 0},
 		{8000, 0, 0, 0},
-		{8000, 16000 * 86400 * 40, 40 * 24 * time.Hour, 40 * 86400 * 1000},
+		{192000, 384000 * 3600 * days, time.Duration(days) * time.Hour, int64(days) * 3600 * 1000},
 	} {
 		if got := audio.Duration(c.rate, c.bytes); got != c.d {
 			t.Errorf("Duration(%d, %d) = %v, want %v", c.rate, c.bytes, got, c.d)

@@ -85,7 +85,8 @@ func (r *Resampler) MaxOut(n int) int {
 		return samples * BytesPerSample
 	}
 	held := r.filter.taps/2 + 1
-	return ((samples+held)*r.filter.up/r.filter.down + 1) * BytesPerSample
+	out := int64(samples+held) * int64(r.filter.up) / int64(r.filter.down)
+	return int(out+1) * BytesPerSample
 }
 
 // Process appends what src becomes at the output rate to dst, and returns it.

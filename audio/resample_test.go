@@ -188,13 +188,13 @@ func TestResampleFullScaleClipsWithoutWrapping(t *testing.T) {
 }
 
 func TestResamplerResetAndFlushBeginAnew(t *testing.T) {
-	pcm := audiotest.Noise(48000, -12, 100*time.Millisecond, 5)
-	r := resampler(t, 48000, 16000)
+	pcm := audiotest.Noise(44100, -12, 100*time.Millisecond, 5)
+	r := resampler(t, 44100, 16000)
 	want := r.Flush(r.Process(nil, pcm))
 	if again := r.Flush(r.Process(nil, pcm)); !bytes.Equal(again, want) {
 		t.Error("after Flush the same input gives other output")
 	}
-	r.Process(nil, pcm[:5000])
+	r.Process(nil, pcm[:5002]) // ends between two output samples
 	r.Reset()
 	if again := r.Flush(r.Process(nil, pcm)); !bytes.Equal(again, want) {
 		t.Error("after Reset the same input gives other output")
@@ -235,7 +235,7 @@ func TestResamplerLatency(t *testing.T) {
 }
 
 func TestNewResamplerRefuses(t *testing.T) {
-	for _, pair := range [][2]int{{0, 16000}, {16000, 0}, {-8000, 16000}, {7999, 16000}, {16000, 192001}, {8000, 191999}, {1 << 40, 16000}} {
+	for _, pair := range [][2]int{{0, 16000}, {16000, 0}, {-8000, 16000}, {7999, 16000}, {16000, 192001}, {8000, 191999}, {1 << 30, 16000}} {
 		if _, err := audio.NewResampler(pair[0], pair[1]); !errors.Is(err, audio.ErrRate) {
 			t.Errorf("%d to %d: error %v, want ErrRate", pair[0], pair[1], err)
 		}

@@ -190,6 +190,10 @@ func TestReadWAVLimit(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(c.PCM), err)
 		}
 	}
+	// A size over the limit is refused before anything is read for it.
+	if _, err := audio.ReadWAVLimit(broken(riff(f, []byte("data\x66\x00\x00\x00"))), 100); !errors.Is(err, audio.ErrWAVTooLarge) {
+		t.Errorf("stated but not read: error %v, want ErrWAVTooLarge", err)
+	}
 	// A size that is only claimed must not cost memory.
 	liar := riff(f, []byte("data\x00\x00\x00\x1f"))
 	if n := testing.AllocsPerRun(5, func() {
