@@ -380,8 +380,14 @@ func TestEveryEndIsSaidInWords(t *testing.T) {
 	showsProblem(t, b, "The gateway cannot be reached.")
 	checkReleased(t, b)
 	b.shoot(t, "unreachable-light")
-	b.look(t, 360, 640, "dark")
+	b.look(t, 320, 600, "dark")
 	b.shoot(t, "unreachable-narrow-dark")
+	var wide []string
+	b.eval(t, `[...document.querySelectorAll("body *:not(.unseen)")].filter((e) =>
+		e.checkVisibility() && e.getBoundingClientRect().right > 320).map((e) => e.outerHTML.slice(0, 60))`, &wide)
+	if len(wide) > 0 {
+		t.Errorf("wider than a window of 320 pixels: %v", wide)
+	}
 }
 
 // Over plain http from another machine a browser offers neither microphone nor

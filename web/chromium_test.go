@@ -335,3 +335,15 @@ func (b *browser) look(t *testing.T, width, height int, scheme string) {
 		"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}},
 	}, nil)
 }
+
+// key presses and releases a key, as a person would.
+func (b *browser) key(t *testing.T, name string) {
+	t.Helper()
+	down := map[string]any{"type": "keyDown", "key": name, "code": name}
+	if name == "Enter" {
+		down["text"] = "\r"
+		down["windowsVirtualKeyCode"] = 13
+	}
+	b.call(t, "Input.dispatchKeyEvent", down, nil)
+	b.call(t, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name, "code": name}, nil)
+}

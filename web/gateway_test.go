@@ -71,6 +71,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 		conn:        conn,
 		subprotocol: conn.Subprotocol(),
 		texts:       make(chan message, 4096),
+		frames:      make(chan struct{}, 1),
 		gone:        make(chan struct{}),
 	}
 	defer close(v.gone)
@@ -107,6 +108,9 @@ type visit struct {
 	// texts holds the page's messages; from the reader, to the test, closed
 	// by nobody. Far more room than a test's few seconds need.
 	texts chan message
+	// frames tells that audio has come; from the reader, to the test, closed
+	// by nobody. One note is enough for any number of frames.
+	frames chan struct{}
 	// gone is closed by the reader when the connection has ended.
 	gone chan struct{}
 
@@ -134,6 +138,10 @@ func (v *visit) take(kind websocket.MessageType, data []byte) {
 	}
 	v.arrivals = append(v.arrivals, time.Now())
 	v.sizes = append(v.sizes, len(data)/2)
+	select {
+	case v.frames <- struct{}{}:
+	default:
+	}
 }
 
 // heard is a copy of the uplink so far.
@@ -170,6 +178,23 @@ func (v *visit) awaitReport(t *testing.T, item string, done bool) message {
 	return v.await(t, fmt.Sprintf("playback of %s, done %v", item, done), func(m message) bool {
 		return m["type"] == "playback" && m["item_id"] == item && m["done"] == done
 	})
+}
+
+// awaitAudio waits until the uplink so far is as the test wants it. It looks
+// whenever a frame has come.
+func (v *visit) awaitAudio(t *testing.T, what string, want func([]int16) bool) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		if audio, _, _ := v.heard(); want(audio) {
+			return
+		}
+		select {
+		case <-v.frames:
+		case <-late:
+			t.Fatalf("the page did not send %s", what)
+		}
+	}
 }
 
 // awaitGone waits for the end of the connection.
