@@ -5,67 +5,74 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// imports says what each package may import: packages of this module by their
-// path in it, foreign ones by module (or a path in it), the standard library
-// freely. A package that is not in here must be put in first: that is the moment
-// to ask whether it belongs.
-//
-// The rules behind it: only cmd/voicegw knows the configuration, and nobody knows
-// cmd. transport names nothing of the caller's side, registry nothing of the
-// model's; the orchestrator maps one to the other. Adapters and the simulator's
-// wires never know each other. Providers' types stay in their adapter.
-var imports = map[string][]string{
-	"audio":           {"github.com/segmentio/asm"},
-	"audio/audiotest": {"audio"},
-	"registry":        {},
-	"prompts":         {},
-	"config":          {"go.yaml.in/yaml/v3"},
-
-	"transport":               {"audio"},
-	"transport/transporttest": {"audio", "transport", "github.com/google/go-cmp"},
-	"transport/gemini":        {"audio", "transport", websocket, "google.golang.org/genai"},
-	"transport/openai":        {"audio", "transport", websocket, "github.com/openai/openai-go/v3"},
-
-	"orchestrator":     {"prompts", "registry", "transport"},
-	"session/wsclient": {websocket},
-	"session": {
-		"audio", "orchestrator", "registry", "session/wsclient", "transport",
-		websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/sync", "golang.org/x/time",
-	},
-	"gateway": {"registry", "session", "session/wsclient", "golang.org/x/sys", "golang.org/x/time"},
-	"web":     {},
-
-	"sim":                 {"audio", "sim/fault", "sim/gemini", "sim/openai", "sim/pace", "sim/scenario", "sim/voice", "sim/wire"},
-	"sim/internal/strict": {"go.yaml.in/yaml/v3"},
-	"sim/fault":           {"sim/internal/strict", "go.yaml.in/yaml/v3"},
-	"sim/pace":            {},
-	"sim/scenario":        {"sim/fault", "sim/internal/strict", "go.yaml.in/yaml/v3"},
-	"sim/voice":           {"audio"},
-	"sim/wire":            {"sim/fault", "sim/scenario", websocket},
-	"sim/gemini":          {"audio", "sim/fault", "sim/pace", "sim/scenario", "sim/voice", "sim/wire", websocket, "google.golang.org/genai"},
-	"sim/openai":          {"audio", "sim/fault", "sim/pace", "sim/scenario", "sim/voice", "sim/wire", websocket, "github.com/openai/openai-go/v3"},
-
-	"talk": {"audio", "session/wsclient"},
-
-	"cmd/voicegw": {
-		"audio", "config", "gateway", "orchestrator", "prompts", "registry", "session", "sim", "sim/fault", "sim/scenario", "talk",
-		"transport", "transport/gemini", "transport/openai", "web",
-		"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term",
-	},
-	"scripts/web":        {"scripts/web/bundle"},
-	"scripts/web/bundle": {"github.com/evanw/esbuild"},
+// foreign says which modules of others each package may import; the packages of
+// this module are in the table of ARCHITECTURE.md, and so must every package be. The
+// standard library is free. A package that is not in here imports none.
+var foreign = map[string][]string{
+	"audio":                   {"github.com/segmentio/asm"},
+	"config":                  {yaml},
+	"transport/gemini":        {websocket, "google.golang.org/genai"},
+	"transport/openai":        {websocket, "github.com/openai/openai-go/v3"},
+	"session/wsclient":        {websocket},
+	"session":                 {websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/time"},
+	"gateway":                 {"golang.org/x/sys"},
+	"transport/transporttest": {"github.com/google/go-cmp", "go.uber.org/goleak"},
+	"sim/internal/strict":     {yaml},
+	"sim/fault":               {yaml},
+	"sim/scenario":            {yaml},
+	"sim/wire":                {websocket},
+	"sim/gemini":              {websocket, "google.golang.org/genai"},
+	"sim/openai":              {websocket, "github.com/openai/openai-go/v3"},
+	"cmd/voicegw":             {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
+	"scripts/web/bundle":      {"github.com/evanw/esbuild"},
 }
 
 const (
 	module    = "voicegw"
 	websocket = "github.com/coder/websocket"
+	yaml      = "go.yaml.in/yaml/v3"
+	cmd       = "cmd/voicegw"
 )
+
+var (
+	tableRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\| (.*) \\|$")
+	quoted   = regexp.MustCompile("`([a-z0-9/]+)`")
+)
+
+// table reads the import table of ARCHITECTURE.md: for each package those of this
+// module that it may import. cmd/voicegw may import any.
+func table(t *testing.T) map[string][]string {
+	t.Helper()
+	doc, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(doc), "## Who may import whom")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no section \"Who may import whom\"")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := map[string][]string{}
+	for _, row := range tableRow.FindAllStringSubmatch(section, -1) {
+		var allowed []string
+		for _, name := range quoted.FindAllStringSubmatch(row[2], -1) {
+			allowed = append(allowed, name[1])
+		}
+		rows[row[1]] = allowed
+	}
+	if len(rows) < 10 {
+		t.Fatalf("the table of ARCHITECTURE.md has only %d rows; has its form changed?", len(rows))
+	}
+	return rows
+}
 
 type listed struct {
 	ImportPath   string
@@ -76,43 +83,46 @@ type listed struct {
 }
 
 func TestImportTable(t *testing.T) {
-	seen := map[string]bool{}
+	rows, seen := table(t), map[string]bool{}
 	for _, p := range list(t) {
 		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
-		for _, i := range slices.Concat(p.TestImports, p.XTestImports) {
-			if i == module+"/config" && name != "config" && name != "cmd/voicegw" || strings.HasPrefix(i, module+"/cmd/") && name != "cmd/voicegw" {
-				t.Errorf("the tests of %s import %s: only cmd/voicegw knows the configuration, and nobody knows cmd", p.ImportPath, i)
+		for _, i := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if i == module+"/config" && name != "config" && name != cmd {
+				t.Errorf("%s imports config: only %s knows the configuration", p.ImportPath, cmd)
+			}
+			if i == module+"/"+cmd {
+				t.Errorf("%s imports %s: nobody may", p.ImportPath, cmd)
 			}
 		}
 		if len(p.GoFiles) == 0 {
 			continue // tests alone
 		}
 		seen[name] = true
-		allowed, ok := imports[name]
+		allowed, ok := rows[name]
 		if !ok {
-			t.Errorf("%s is not in the import table of architecture_test.go", p.ImportPath)
+			t.Errorf("%s is not in the import table of ARCHITECTURE.md", p.ImportPath)
 			continue
 		}
 		for _, i := range p.Imports {
-			if !standard(i) && !slices.ContainsFunc(allowed, func(a string) bool { return covers(a, i) }) {
-				t.Errorf("%s imports %s, which the import table of architecture_test.go does not allow", p.ImportPath, i)
+			if own, ok := strings.CutPrefix(i, module+"/"); ok {
+				if name != cmd && !slices.Contains(allowed, own) {
+					t.Errorf("%s imports %s, which the import table of ARCHITECTURE.md does not allow", p.ImportPath, own)
+				}
+			} else if !standard(i) && !slices.ContainsFunc(foreign[name], func(m string) bool { return i == m || strings.HasPrefix(i, m+"/") }) {
+				t.Errorf("%s imports %s, which the table of foreign modules in architecture_test.go does not allow", p.ImportPath, i)
 			}
 		}
 	}
-	for name := range imports {
+	for name := range rows {
 		if !seen[name] {
-			t.Errorf("the import table names %s, which does not exist", name)
+			t.Errorf("the import table of ARCHITECTURE.md names %s, which does not exist", name)
 		}
 	}
-}
-
-// covers says whether the table's entry a allows the import path i: exactly for
-// packages of this module, as a prefix for foreign modules.
-func covers(a, i string) bool {
-	if !strings.Contains(strings.SplitN(a, "/", 2)[0], ".") {
-		return i == module+"/"+a
+	for name := range foreign {
+		if !seen[name] {
+			t.Errorf("the table of foreign modules names %s, which does not exist", name)
+		}
 	}
-	return i == a || strings.HasPrefix(i, a+"/")
 }
 
 // standard says whether i is of the standard library: its first element has no
@@ -124,10 +134,10 @@ func standard(i string) bool {
 
 func list(t *testing.T) []listed {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,GoFiles,Imports,TestImports,XTestImports", "./...")
+	goList := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,GoFiles,Imports,TestImports,XTestImports", "./...")
 	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	goList.Stderr = &stderr
+	out, err := goList.Output()
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, stderr.String())
 	}

@@ -34,15 +34,14 @@ type gateway struct {
 	bytesIn               int
 	gone                  bool
 
-	turn, item  int
-	open        bool  // a turn is open
-	speech      bool  // the user speaks
-	quietMS     int64 // since the last voiced frame
-	dueMS       int64 // until the answer begins; -1 for none is due
-	leftMS      int64 // of the answer that is being sent
-	sentMS      int64
-	current     string // item that the client may still be playing
-	currentDone bool
+	turn, item int
+	open       bool  // a turn is open
+	speech     bool  // the user speaks
+	quietMS    int64 // since the last voiced frame
+	dueMS      int64 // until the answer begins; -1 for none is due
+	leftMS     int64 // of the answer that is being sent
+	sentMS     int64
+	current    string // item that the client may still be playing
 }
 
 func newGateway() *gateway {
