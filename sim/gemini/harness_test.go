@@ -185,7 +185,7 @@ func (c *client) read(patience time.Duration) (received, error) {
 
 func (c *client) next() received {
 	c.t.Helper()
-	f, err := c.read(2 * time.Minute)
+	f, err := c.read(2 * time.Hour)
 	if err != nil {
 		c.t.Fatalf("receive: %v", err)
 	}
