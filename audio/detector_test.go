@@ -14,7 +14,7 @@ import (
 	"voicegw/audio/audiotest"
 )
 
-var detectorRates = []int{8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000}
+var detectorRates = []int{8000, 11025, 16000, 24000, 48000}
 
 // hear runs a whole signal through a new Detector in frames of 20 ms.
 func hear(opt audio.DetectorOptions, pcm []byte) []audio.Activity {
@@ -142,15 +142,15 @@ func TestDetectorIgnoresWhatIsNoSpeech(t *testing.T) {
 		quiet := audiotest.Silence(rate, time.Second)
 		k := knock(rate, 150*time.Millisecond, 3)
 		for name, pcm := range map[string][]byte{
-			"digital silence":               audiotest.Silence(rate, 5*time.Second),
-			"room noise":                    audiotest.Noise(rate, -55, 5*time.Second, 1),
-			"white noise":                   audiotest.Noise(rate, -45, 5*time.Second, 2),
-			"loud white noise":              audiotest.Noise(rate, -25, 5*time.Second, 3),
-			"white noise after silence":     slices.Concat(quiet, audiotest.Noise(rate, -35, 5*time.Second, 4)),
-			"an air conditioner":            brown(rate, -45, 5*time.Second),
-			"an air conditioner, suddenly":  slices.Concat(quiet, brown(rate, -42, 5*time.Second)),
-			"hum":                           hum(rate, 5*time.Second),
-			"hum, suddenly":                 slices.Concat(quiet, hum(rate, 5*time.Second)),
+			"digital silence":               audiotest.Silence(rate, 3*time.Second),
+			"room noise":                    audiotest.Noise(rate, -55, 3*time.Second, 1),
+			"white noise":                   audiotest.Noise(rate, -45, 3*time.Second, 2),
+			"loud white noise":              audiotest.Noise(rate, -25, 3*time.Second, 3),
+			"white noise after silence":     slices.Concat(quiet, audiotest.Noise(rate, -35, 3*time.Second, 4)),
+			"an air conditioner":            brown(rate, -45, 3*time.Second),
+			"an air conditioner, suddenly":  slices.Concat(quiet, brown(rate, -42, 3*time.Second)),
+			"hum":                           hum(rate, 3*time.Second),
+			"hum, suddenly":                 slices.Concat(quiet, hum(rate, 3*time.Second)),
 			"a click":                       slices.Concat(quiet, click(rate), quiet),
 			"clicks":                        slices.Concat(quiet, click(rate), quiet[:rate/5*2], click(rate), quiet[:rate/10*2], click(rate), quiet),
 			"a knock":                       slices.Concat(quiet, knock(rate, 100*time.Millisecond, 1), quiet),

@@ -74,7 +74,7 @@ func TestResampleQuality(t *testing.T) {
 			in, out := pair[0], pair[1]
 			lower := float64(min(in, out))
 			for _, hz := range []float64{300.7, 1000, 0.42 * lower} {
-				got := convert(t, in, out, audiotest.Tone(in, hz, -1, time.Second), blocks20(in))
+				got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
 				snr, level := audiotest.SNR(steady(out, got), out, hz), audiotest.ToneLevel(steady(out, got), out, hz)
 				t.Logf("%7.1f Hz: SNR %.1f dB, gain %+.4f dB", hz, snr, level+1)
 				if snr < 90 {
@@ -90,7 +90,7 @@ func TestResampleQuality(t *testing.T) {
 				if hz >= 0.499*float64(in) {
 					continue
 				}
-				got := convert(t, in, out, audiotest.Tone(in, hz, -1, time.Second), blocks20(in))
+				got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
 				left := audiotest.Level(steady(out, got)) + 1
 				t.Logf("%7.1f Hz: alias %.1f dB", hz, left)
 				if left > -80 {
@@ -112,7 +112,7 @@ func TestResampleImages(t *testing.T) {
 		}
 		for _, part := range []float64{0.44, 0.46, 0.48, 0.495} {
 			hz := part * float64(in)
-			got := convert(t, in, out, audiotest.Tone(in, hz, -1, time.Second), blocks20(in))
+			got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
 			if snr := audiotest.SNR(steady(out, got), out, hz) - audiotest.ToneLevel(steady(out, got), out, hz); snr < 80 {
 				t.Errorf("%d to %d: %.0f Hz leaves an image at -%.1f dB", in, out, hz, snr)
 			}
@@ -124,7 +124,7 @@ func TestResampleIsIndependentOfCuts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, pair := range append(append([][2]int{{16000, 16000}}, clientPairs...), otherPairs...) {
 		in, out := pair[0], pair[1]
-		pcm := audiotest.Noise(in, -12, 500*time.Millisecond, 3)
+		pcm := audiotest.Noise(in, -12, 200*time.Millisecond, 3)
 		want := convert(t, in, out, pcm, func() int { return len(pcm) })
 		cuts := map[string]func() int{
 			"20 ms":      blocks20(in),
