@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -72,14 +73,17 @@ func (d *Dialogue) Hear(h Heard, c Context) Turn {
 // aside answers h and leaves everything as it was.
 func (d *Dialogue) aside(h Heard, c Context) Turn {
 	h.Aside = false
+	return d.Fork().Hear(h, c)
+}
+
+// Fork is a copy that goes its own way: what it hears changes nothing in d.
+func (d *Dialogue) Fork() *Dialogue {
 	copied := *d
-	copied.used = make(map[int]int, len(d.used))
-	for k, v := range d.used {
-		copied.used[k] = v
-	}
+	copied.used = maps.Clone(d.used)
+	copied.vars = maps.Clone(d.vars)
 	// Its own source of chance, so that the conversation's choices stay the same.
 	copied.rand = rand.New(rand.NewPCG(uint64(d.inputs), 0x6173696465))
-	return copied.Hear(h, c)
+	return &copied
 }
 
 // Transcript tells what the transcript of h will say without answering it and
@@ -279,7 +283,7 @@ func (b *builder) add(steps []step) {
 		s := &steps[i]
 		switch s.kind {
 		case stepSay:
-			b.say(s.say.fill(b.vars))
+			b.say(s.say[b.d.rand.IntN(len(s.say))].fill(b.vars))
 		case stepSilence:
 			b.steps = append(b.steps, Say{Silence: s.wait})
 		case stepWait:

@@ -54,7 +54,7 @@ type when struct {
 // step is one step as it stands in the file.
 type step struct {
 	kind    stepKind
-	say     template
+	say     []template    // one of them is said
 	wait    time.Duration // also the length of a silence
 	calls   []callStep
 	then    []step // kind call: after the results

@@ -106,8 +106,14 @@ func (p *parser) stepKey(n *yaml.Node) (key string, value *yaml.Node, ok bool) {
 func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 	switch key {
 	case "say":
-		s.say = p.template(n, "say")
-		return s, !s.say.empty()
+		list := []*yaml.Node{n}
+		if n.Kind == yaml.SequenceNode {
+			list = p.List(n, "say")
+		}
+		for _, e := range list {
+			s.say = append(s.say, p.template(e, "say"))
+		}
+		return s, len(s.say) > 0
 	case "silence":
 		s.kind = stepSilence
 		s.wait, ok = p.Duration(n, "silence", longest)

@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Local is a simulator that listens on an address of this machine.
+type Local struct {
+	// Server is the simulator.
+	Server *Server
+
+	listener net.Listener
+	http     *http.Server
+	// served carries the end of http.Serve, from its goroutine to Close; capacity 1,
+	// so that the goroutine never waits. Nobody closes it.
+	served chan error
+}
+
+// Start listens on addr ("127.0.0.1:0" when it is empty) and serves until Close.
+func Start(ctx context.Context, addr string, o Options) (*Local, error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("sim: listen on %s: %w", addr, err)
+	}
+	l := &Local{Server: New(o), listener: ln, served: make(chan error, 1)}
+	l.http = &http.Server{Handler: l.Server, ReadHeaderTimeout: 10 * time.Second}
+	go func() { l.served <- l.http.Serve(ln) }() // Close waits for it
+	return l, nil
+}
+
+// Addr is the address it listens on, as host:port.
+func (l *Local) Addr() string { return l.listener.Addr().String() }
+
+// OpenAIURL is the base URL for clients of OpenAI: http://host:port/v1.
+func (l *Local) OpenAIURL() string { return "http://" + l.Addr() + "/v1" }
+
+// GeminiURL is the base URL for clients of Gemini: http://host:port. (Google's Go
+// client wants the same with ws:// for its live sessions.)
+func (l *Local) GeminiURL() string { return "http://" + l.Addr() }
+
+// Close stops listening, ends all connections and waits for them.
+func (l *Local) Close() error {
+	err := l.http.Close()
+	err = errors.Join(err, l.Server.Close())
+	if served := <-l.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+)
+
+// callTools sends the tool calls of a turn.
+func (c *conn) callTools(r *response, calls []scenario.Call) {
+	if !c.model.phases {
+		c.closeMessage(r, completed)
+	}
+	for _, call := range calls {
+		if r.over || c.w.Closed() {
+			return
+		}
+		c.callTool(r, call)
+	}
+	c.closeMessage(r, completed) // still open when every call is late
+}
+
+// callTool sends one call, as the scenario and the faults want it.
+func (c *conn) callTool(r *response, call scenario.Call) {
+	c.calls++
+	actions := append(r.onCall, c.w.At(fault.Point{At: fault.AtCall, Turn: r.turn, N: c.calls})...)
+	r.onCall = nil
+	var cancel *fault.Action
+	for _, a := range actions {
+		switch a.Kind {
+		case fault.DuplicateCall:
+			call.Repeat += a.Times
+		case fault.LateCall:
+			call.Late = max(call.Late, a.For, time.Millisecond)
+		case fault.MissingID:
+			call.WithoutID = true
+		case fault.CancelCall:
+			cancel = &a
+		default:
+			c.commit([]fault.Action{a})
+		}
+	}
+	if r.over {
+		return
+	}
+	if call.Late > 0 {
+		after := call.Late
+		call.Late = 0
+		r.late = append(r.late, lateCall{call, after})
+		return
+	}
+	id := "call_" + c.ids.Base62(16)
+	if call.WithoutID {
+		id = ""
+	}
+	for range call.Repeat + 1 {
+		if r.over {
+			return
+		}
+		c.stats.Calls.Add(1)
+		c.sendCall(r, call, id, cancel != nil)
+	}
+	if cancel != nil {
+		c.cancelCall(r, *cancel)
+	}
+}
+
+// cancelCall takes a call back: the response it belongs to is cancelled.
+func (c *conn) cancelCall(r *response, a fault.Action) {
+	turnDetected := &statusDetails{Type: cancelled, Reason: "turn_detected"}
+	if a.For == 0 {
+		c.finish(r, cancelled, turnDetected)
+		return
+	}
+	r.next = r.next.Add(a.For + time.Hour) // it stays open until then
+	c.after(a.For, func() { c.finish(r, cancelled, turnDetected) })
+}
+
+// sendCall sends one function_call item. With models of the second generation
+// the message before it ends only after the item was added, as recorded.
+func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool) {
+	it := &item{id: c.itemID(), kind: kindCall, status: inProgress, name: call.Name, callID: id, answered: true}
+	index := len(r.obj.Output)
+	c.openItem(r, it)
+	arguments := c.style(call.Args)
+	for _, piece := range pieces(arguments) {
+		if r.over {
+			return
+		}
+		r.out.words(piece)
+		c.emit("response.function_call_arguments.delta", argumentsDelta{r.obj.ID, it.id, index, id, piece, c.obfuscation(piece)})
+	}
+	it.arguments = arguments
+	c.closeMessage(r, completed)
+	if doomed {
+		c.closeItem(r, it, index, incomplete)
+		return
+	}
+	c.emit("response.function_call_arguments.done", argumentsDone{r.obj.ID, it.id, index, id, call.Name, arguments})
+	c.closeItem(r, it, index, completed)
+}
+
+// style writes arguments as the model does: close together, or with the spaces
+// and new lines that gpt-realtime was recorded with.
+func (c *conn) style(args json.RawMessage) string {
+	var b bytes.Buffer
+	if !c.model.spaced {
+		if json.Compact(&b, args) != nil {
+			return string(args)
+		}
+		return b.String()
+	}
+	if json.Indent(&b, args, "", "  ") != nil {
+		return string(args)
+	}
+	return string(bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(" \n"))) + " \n"
+}
+
+// pieces cuts arguments into deltas, at the borders of words.
+func pieces(s string) []string {
+	var out []string
+	start := 0
+	word := func(b byte) bool {
+		return b >= 0x80 || b == '_' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9'
+	}
+	for i := 1; i < len(s); i++ {
+		if word(s[i]) != word(s[i-1]) {
+			out = append(out, s[start:i])
+			start = i
+		}
+	}
+	return append(out, s[start:])
+}
+
+// lateResponse sends a call that comes late: in a response that nobody asked for.
+func (c *conn) lateResponse(call scenario.Call) {
+	if c.active() != nil {
+		c.after(100*time.Millisecond, func() { c.lateResponse(call) })
+		return
+	}
+	r := c.newResponse(&request{})
+	r.steps = []scenario.Step{scenario.Calls{Calls: []scenario.Call{call}}}
+	c.begin(r)
+}

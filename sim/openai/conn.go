@@ -1,0 +1,372 @@
+package openai
+
+import (
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
+)
+
+// conn is one session on one connection. Everything in it is owned by the
+// goroutine of run.
+type conn struct {
+	opts   wire.Options
+	stats  *wire.Stats
+	log    *slog.Logger
+	speech *speech
+	w      *wire.Conn
+	ids    *wire.IDs
+	model  model
+	azure  bool
+	quota  bool // every response fails for want of quota
+	begun  time.Time
+
+	sess     *session
+	conv     conversation
+	dialogue *scenario.Dialogue
+	in       input
+	running  []*response // at most one is not aside
+	turn     int         // responses begun
+	calls    int         // tool calls made
+	used     int         // tokens
+	cached   int         // tokens that the next response finds in the cache
+	inputOf  map[string]inputTokens
+	agenda   []task
+	idle     int // counts up whenever an idle timeout is no longer due
+}
+
+// task is something to do at a time.
+type task struct {
+	at time.Time
+	do func()
+}
+
+// after puts something on the agenda.
+func (c *conn) after(d time.Duration, do func()) {
+	t := task{time.Now().Add(d), do}
+	i, _ := slices.BinarySearchFunc(c.agenda, t, func(a, b task) int {
+		if a.at.After(b.at) {
+			return 1
+		}
+		return -1 // equal times keep their order
+	})
+	c.agenda = slices.Insert(c.agenda, i, t)
+}
+
+// run is the session, from session.created to the end.
+func (c *conn) run(first []fault.Action) {
+	c.emit("session.created", sessionBody{c.sess})
+	c.commit(first)
+	c.commit(c.w.At(fault.Point{At: fault.AtSetup}))
+	c.after(sessionLife, c.expire)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for !c.w.Closed() {
+		timer.Reset(c.wait())
+		select {
+		case f := <-c.w.Frames():
+			if f.Err != nil {
+				return
+			}
+			c.handle(f.Data)
+		case <-c.w.Tick():
+			c.commit(c.w.Flush())
+		case <-timer.C:
+		case <-c.w.Done():
+			c.w.Close(1001, "The simulator is shutting down.")
+			return
+		}
+		c.proceed()
+	}
+}
+
+// wait is how long nothing is due.
+func (c *conn) wait() time.Duration {
+	d := time.Hour
+	now := time.Now()
+	for _, r := range c.running {
+		d = min(d, r.next.Sub(now))
+	}
+	if len(c.agenda) > 0 {
+		d = min(d, c.agenda[0].at.Sub(now))
+	}
+	return max(d, 0)
+}
+
+// proceed does what is due.
+func (c *conn) proceed() {
+	now := time.Now()
+	for len(c.agenda) > 0 && !c.agenda[0].at.After(now) && !c.w.Closed() {
+		do := c.agenda[0].do
+		c.agenda = c.agenda[1:]
+		do()
+	}
+	for _, r := range slices.Clone(c.running) {
+		c.advance(r, now)
+	}
+}
+
+// commit carries out the faults that need the protocol.
+func (c *conn) commit(as []fault.Action) {
+	for _, a := range as {
+		switch a.Kind {
+		case fault.GoAway:
+			// OpenAI announces nothing; the session just expires.
+			c.after(a.For, func() { c.expireAs(a) })
+		case fault.Expire:
+			c.expireAs(a)
+		case fault.Quota:
+			if r := c.active(); r != nil {
+				c.failQuota(r)
+			} else {
+				c.quota = true
+			}
+		case fault.CancelCall:
+			if r := c.active(); r != nil {
+				c.cancelCall(r, a)
+			}
+		case fault.DuplicateCall, fault.LateCall, fault.MissingID:
+			if r := c.active(); r != nil {
+				r.onCall = append(r.onCall, a)
+			}
+		case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead:
+			// wire.Conn has done it.
+		}
+	}
+}
+
+func (c *conn) expire() { c.expireAs(fault.Action{}) }
+
+// expireAs ends the session as the provider does after its longest life.
+func (c *conn) expireAs(a fault.Action) {
+	c.fail(sessionExpired(), "")
+	code, reason := 1001, expiredText
+	if a.Code != 0 {
+		code = a.Code
+	}
+	if a.Reason != "" {
+		reason = a.Reason
+	}
+	c.w.Close(code, reason)
+}
+
+func (c *conn) failQuota(r *response) {
+	c.failResponse(r, "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
+}
+
+// active is the response of the conversation that is being made, or nil.
+func (c *conn) active() *response {
+	for _, r := range c.running {
+		if !r.aside {
+			return r
+		}
+	}
+	return nil
+}
+
+// forget takes a response off the list of those that are being made.
+func (c *conn) forget(r *response) {
+	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
+}
+
+func (c *conn) itemID() string { return "item_" + c.ids.Base62(21) }
+
+// clientEvent is any event of the client.
+type clientEvent struct {
+	Type     string          `json:"type"`
+	EventID  string          `json:"event_id"`
+	Audio    *string         `json:"audio"`
+	Session  json.RawMessage `json:"session"`
+	Item     json.RawMessage `json:"item"`
+	Previous *string         `json:"previous_item_id"`
+	ItemID   string          `json:"item_id"`
+	Index    *int            `json:"content_index"`
+	EndMS    *int            `json:"audio_end_ms"`
+	Response json.RawMessage `json:"response"`
+	RespID   string          `json:"response_id"`
+}
+
+// supported are the types that the error for an unknown type lists.
+var supported = []string{
+	"session.update", "session.close", "transcription_session.update",
+	"input_audio_buffer.append", "input_audio_buffer.commit", "input_audio_buffer.clear",
+	"conversation.item.create", "conversation.item.truncate", "conversation.item.delete", "conversation.item.retrieve",
+	"response.create", "response.cancel",
+}
+
+// handle does what one event of the client asks for.
+func (c *conn) handle(data []byte) {
+	var e clientEvent
+	if err := json.Unmarshal(data, &e); err != nil {
+		c.fail(invalidEvent(data), "")
+		return
+	}
+	if err := c.dispatch(&e); err != nil {
+		c.fail(err, e.EventID)
+	}
+}
+
+// invalidEvent says what is wrong with an event that could not be read; (own).
+func invalidEvent(data []byte) *apiError {
+	if !json.Valid(data) {
+		return invalid("invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message.")
+	}
+	if kind := kindOf(data); kind != "an object" {
+		return invalid("invalid_json", "", "The event must be a JSON object, but got %s instead.", kind)
+	}
+	return invalid("invalid_type", "", "A field of the event has the wrong type.")
+}
+
+func (c *conn) dispatch(e *clientEvent) *apiError {
+	switch e.Type {
+	case "":
+		return missingParameter("type")
+	case "session.update":
+		return c.updateSession(e.Session)
+	case "session.close":
+		c.w.Close(1000, "")
+		return nil
+	case "transcription_session.update":
+		return transcriptionUpdate()
+	case "input_audio_buffer.append":
+		return c.append(e.Audio)
+	case "input_audio_buffer.commit":
+		return c.commitByHand()
+	case "input_audio_buffer.clear":
+		c.clear()
+		return nil
+	case "conversation.item.create":
+		return c.createItem(e)
+	case "conversation.item.truncate":
+		return c.truncate(e)
+	case "conversation.item.delete":
+		return c.deleteItem(e)
+	case "conversation.item.retrieve":
+		return c.retrieve(e)
+	case "response.create":
+		return c.createResponse(e.Response)
+	case "response.cancel":
+		return c.cancelResponse(e.RespID)
+	}
+	return invalidValue("type", e.Type, supported...)
+}
+
+func (c *conn) updateSession(raw json.RawMessage) *apiError {
+	changed, err := c.sess.update(raw, c.model, c.conv.spoken)
+	if err != nil {
+		return err
+	}
+	before := c.sess
+	c.sess = changed
+	c.in.configure(before, changed)
+	c.emit("session.updated", sessionBody{c.sess})
+	return nil
+}
+
+func (c *conn) createItem(e *clientEvent) *apiError {
+	it, err := readItem(e.Item, "item", c.sess.Audio.Input.Format)
+	if err != nil {
+		return err
+	}
+	at := -1
+	switch {
+	case e.Previous == nil:
+	case *e.Previous == "root":
+		at = 0
+	default:
+		_, i := c.conv.find(*e.Previous)
+		if i < 0 {
+			return noSuchItem("previous_item_id", *e.Previous)
+		}
+		at = i + 1
+	}
+	if it.id == "" {
+		it.id = c.itemID()
+	} else if old, _ := c.conv.find(it.id); old != nil {
+		return invalid("item_create_duplicate_id", "item.id", "An item with the id '%s' is in the conversation already.", it.id)
+	}
+	if it.kind == kindOutput {
+		if c.conv.callName(it.callID) == "" {
+			return invalid("invalid_tool_call_id", "item.call_id", "Tool call ID '%s' not found in conversation.", it.callID)
+		}
+		c.stats.Results.Add(1)
+	}
+	c.conv.insert(it, at)
+	c.emit("conversation.item.added", itemBody{c.conv.before(it), it})
+	c.emit("conversation.item.done", itemBody{c.conv.before(it), it})
+	return nil
+}
+
+func (c *conn) deleteItem(e *clientEvent) *apiError {
+	_, i := c.conv.find(e.ItemID)
+	if i < 0 {
+		return firstError(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
+	}
+	c.conv.remove(i)
+	c.emit("conversation.item.deleted", itemIDBody{e.ItemID})
+	return nil
+}
+
+// retrieve sends an item with its audio, as far as it is kept.
+func (c *conn) retrieve(e *clientEvent) *apiError {
+	it, _ := c.conv.find(e.ItemID)
+	if it == nil {
+		return firstError(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
+	}
+	body, err := withAudio(it)
+	if err != nil {
+		return invalid("server_error", "", "The item could not be read.")
+	}
+	c.emit("conversation.item.retrieved", struct {
+		Item json.RawMessage `json:"item"`
+	}{body})
+	return nil
+}
+
+// truncate cuts what the assistant said at what the user has heard. The
+// transcript goes, because nobody knows which words were heard.
+func (c *conn) truncate(e *clientEvent) *apiError {
+	it, _ := c.conv.find(e.ItemID)
+	switch {
+	case e.ItemID == "":
+		return missingParameter("item_id")
+	case e.EndMS == nil:
+		return missingParameter("audio_end_ms")
+	case it == nil:
+		return noSuchItem("item_id", e.ItemID)
+	case it.kind != kindMessage || it.role != "assistant":
+		return invalid("invalid_value", "item_id", "Only model output audio messages can be truncated")
+	case e.Index != nil && *e.Index != 0:
+		return invalid("invalid_value", "content_index", "Invalid content index: %d. Only 0 can be truncated.", *e.Index)
+	case *e.EndMS < 0:
+		return outOfRange("audio_end_ms", 0, it.length.Seconds()*1000, float64(*e.EndMS))
+	}
+	end := time.Duration(*e.EndMS) * time.Millisecond
+	if end > it.length {
+		return alreadyShorter(int(it.length.Milliseconds()), *e.EndMS)
+	}
+	it.length = end
+	if n := *e.EndMS * it.format.bytesPerMS(); n < len(it.audio) {
+		c.conv.audio -= len(it.audio) - n
+		it.audio = it.audio[:n:n]
+	}
+	for i := range it.content {
+		it.content[i].transcript = nil
+	}
+	c.emit("conversation.item.truncated", truncatedBody{it.id, 0, *e.EndMS})
+	return nil
+}
+
+func (c *conn) cancelResponse(id string) *apiError {
+	for _, r := range c.running {
+		if id == r.obj.ID || id == "" && !r.aside {
+			c.finish(r, cancelled, &statusDetails{Type: cancelled, Reason: "client_cancelled"})
+			return nil
+		}
+	}
+	return cancelNotActive()
+}

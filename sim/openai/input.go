@@ -1,0 +1,352 @@
+package openai
+
+import (
+	"math"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/sim/scenario"
+)
+
+// maxBuffer bounds the audio that the input buffer keeps, in bytes; its length
+// is counted beyond it too.
+const maxBuffer = 8 << 20
+
+// input is the input audio buffer with its detector. Its clock counts the audio
+// written since the session began, whatever became of it.
+type input struct {
+	format   format
+	detector *audio.Detector // nil when turn detection is off
+	base     int64           // ms on the clock at which the detector began
+	samples  int64           // since the format was last set
+	clockAt  int64           // ms on the clock at that moment
+
+	buf     []byte        // encoded audio, ending at the clock
+	length  time.Duration // of all audio since the last commit or clear
+	itemID  string        // of the speech that is going on, empty when there is none
+	startMS int64         // reported start of that speech
+	edgeMS  int64         // where its sound began
+	pcm     []byte        // scratch
+}
+
+// clockMS is how much audio was written since the session began.
+func (in *input) clockMS() int64 {
+	return in.clockAt + in.samples*1000/int64(in.format.hz())
+}
+
+// configure follows a change of the session; before is nil at the beginning.
+func (in *input) configure(before, s *session) {
+	f := s.Audio.Input.Format
+	if before == nil || before.Audio.Input.Format != f {
+		in.clockAt, in.samples, in.format = in.clockMSOrZero(), 0, f
+		in.buf, in.length, in.itemID = nil, 0, ""
+	} else if sameDetection(before.Audio.Input.TurnDetection, s.Audio.Input.TurnDetection) {
+		return
+	}
+	in.detector, in.itemID = nil, ""
+	if t := s.Audio.Input.TurnDetection; t != nil {
+		o := audio.DetectorOptions{Rate: f.hz(), PrefixMS: t.PrefixMS, SilenceMS: t.silenceMS(), Threshold: t.Threshold}
+		if t.Type == "server_vad" && t.PrefixMS == 0 {
+			o.PrefixMS = -1
+		}
+		in.detector = audio.NewDetector(o)
+	}
+	in.base = in.clockMS()
+}
+
+func (in *input) clockMSOrZero() int64 {
+	if in.format.Type == "" {
+		return 0
+	}
+	return in.clockMS()
+}
+
+// sameDetection says that the detector may go on as it is.
+func sameDetection(a, b *turnDetection) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.silenceMS() == b.silenceMS()
+}
+
+// decode makes PCM of encoded audio, for the detector.
+func (in *input) decode(data []byte) []byte {
+	switch in.format.Type {
+	case "audio/pcmu":
+		in.pcm = audio.AppendFromULaw(in.pcm[:0], data)
+	case "audio/pcma":
+		in.pcm = audio.AppendFromALaw(in.pcm[:0], data)
+	default:
+		return data
+	}
+	return in.pcm
+}
+
+// forget empties the buffer. A detector that is in the middle of speech begins anew.
+func (in *input) forget() {
+	in.buf, in.length = nil, 0
+	if in.detector != nil && in.detector.Speaking() {
+		in.detector.Reset()
+		in.base = in.clockMS()
+	}
+	in.itemID = ""
+}
+
+// since is the buffered audio from a place on the clock to another.
+func (in *input) since(fromMS, toMS int64) []byte {
+	per := int64(in.format.bytesPerMS())
+	end := int64(len(in.buf))
+	at := func(ms int64) int64 { return min(max(end-(in.clockMS()-ms)*per, 0), end) }
+	from, to := at(fromMS), at(toMS)
+	if from > to {
+		return nil
+	}
+	return in.buf[from:to]
+}
+
+// trim drops what lies longer back than keepMS, and what is too much.
+func (in *input) trim(keepMS int) {
+	keep := maxBuffer
+	if keepMS >= 0 {
+		keep = min(keep, keepMS*in.format.bytesPerMS())
+	}
+	if len(in.buf) > 2*keep { // not each time, so that the copy costs little
+		in.buf = append([]byte(nil), in.buf[len(in.buf)-keep:]...)
+	}
+}
+
+// append takes audio from the client.
+func (c *conn) append(encoded *string) *apiError {
+	if encoded == nil {
+		return missingParameter("audio")
+	}
+	data, err := audio.AppendFromBase64(nil, []byte(*encoded))
+	in := &c.in
+	if err != nil || in.format.Type == "audio/pcm" && len(data)%audio.BytesPerSample != 0 {
+		return invalidAudio("audio")
+	}
+	pcm := in.decode(data)
+	in.samples += int64(len(pcm) / audio.BytesPerSample)
+	in.buf = append(in.buf, data...)
+	length := audio.Duration(in.format.hz(), len(pcm))
+	in.length += length
+	c.stats.AudioInMS.Add(length.Milliseconds())
+	if in.detector == nil {
+		in.trim(-1)
+		return nil
+	}
+	for _, a := range in.detector.Process(pcm) {
+		if a.Started {
+			c.speechStarted(in.base+a.ReportMS, in.base+a.EdgeMS)
+		} else if in.itemID != "" {
+			c.speechStopped(in.base+a.ReportMS, in.base+a.EdgeMS)
+		}
+	}
+	if in.itemID == "" && in.detector != nil {
+		in.trim(c.sess.Audio.Input.TurnDetection.PrefixMS + 1000)
+	}
+	in.trim(-1)
+	return nil
+}
+
+// speechStarted reports speech, and interrupts the answer.
+func (c *conn) speechStarted(reportMS, edgeMS int64) {
+	in := &c.in
+	in.itemID, in.startMS, in.edgeMS = c.itemID(), reportMS, edgeMS
+	c.idle++
+	c.emit("input_audio_buffer.speech_started", startedBody{reportMS, in.itemID})
+	if r := c.active(); r != nil && c.sess.Audio.Input.TurnDetection.Interrupt {
+		c.stats.Interrupted.Add(1)
+		c.finish(r, cancelled, &statusDetails{Type: cancelled, Reason: "turn_detected"})
+	}
+}
+
+// speechStopped commits the speech, and lets the model answer.
+func (c *conn) speechStopped(reportMS, edgeMS int64) {
+	in := &c.in
+	id, data := in.itemID, in.since(in.startMS, reportMS)
+	length := time.Duration(reportMS-in.startMS) * time.Millisecond
+	spoken := time.Duration(edgeMS-in.edgeMS) * time.Millisecond
+	in.itemID, in.length = "", 0
+	c.emit("input_audio_buffer.speech_stopped", stoppedBody{reportMS, id})
+	c.addSpeech(id, data, length, spoken, c.sess.Audio.Input.TurnDetection.Create)
+}
+
+// commitByHand is input_audio_buffer.commit. It makes no response.
+func (c *conn) commitByHand() *apiError {
+	in := &c.in
+	if in.length < 100*time.Millisecond {
+		return commitEmpty(float64(in.length.Microseconds()) / 1000)
+	}
+	id, now := in.itemID, in.clockMS()
+	if id == "" {
+		id = c.itemID()
+	}
+	data := in.since(now-in.length.Milliseconds(), now)
+	length := in.length
+	spoken := in.speechIn(data)
+	if spoken == 0 {
+		spoken = length
+	}
+	in.forget()
+	c.addSpeech(id, data, length, spoken, false)
+	return nil
+}
+
+// speechIn is how much of the audio is speech, from the first sound to the last.
+func (in *input) speechIn(data []byte) time.Duration {
+	d := audio.NewDetector(audio.DetectorOptions{Rate: in.format.hz()})
+	var from, to int64 = -1, 0
+	for _, a := range d.Process(in.decode(data)) {
+		if a.Started && from < 0 {
+			from = a.EdgeMS
+		}
+		if !a.Started {
+			to = a.EdgeMS
+		}
+	}
+	if d.Speaking() {
+		to = d.ClockMS()
+	}
+	return time.Duration(max(to-max(from, 0), 0)) * time.Millisecond
+}
+
+func (c *conn) clear() {
+	c.in.forget()
+	c.emit("input_audio_buffer.cleared", struct{}{})
+}
+
+// addSpeech makes an item of committed audio.
+func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, answer bool) {
+	c.stats.Utterances.Add(1)
+	it := &item{
+		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},
+		format: c.in.format, length: length, spoken: spoken,
+	}
+	if len(data) <= maxAudio/4 {
+		it.audio = append([]byte(nil), data...)
+	}
+	previous := c.conv.last()
+	c.emit("input_audio_buffer.committed", committedBody{previous, id})
+	c.conv.insert(it, -1)
+	c.emit("conversation.item.added", itemBody{previous, it})
+	c.emit("conversation.item.done", itemBody{previous, it})
+	heard := ""
+	if answer {
+		heard = c.answerSpeech()
+	}
+	if heard == "" {
+		heard = c.dialogue.Transcript(hear(it))
+	}
+	c.transcribe(it, heard)
+}
+
+// answerSpeech begins the response to speech by itself; it returns what was heard.
+func (c *conn) answerSpeech() string {
+	if r := c.active(); r != nil {
+		c.fail(activeResponse(r.obj.ID), "")
+		return ""
+	}
+	q := &request{}
+	r := c.newResponse(q)
+	turn := c.answer(q, r)
+	r.steps = turn.Steps
+	c.begin(r)
+	return turn.Heard
+}
+
+// Times of a transcription after the commit, as measured by others: the first
+// words after about 150 ms, the whole after about half a second.
+const (
+	transcriptFirst = 150 * time.Millisecond
+	transcriptWord  = 25 * time.Millisecond
+	transcriptLast  = 200 * time.Millisecond
+)
+
+// transcribe sends the transcript of an item, if the session wants one.
+func (c *conn) transcribe(it *item, words string) {
+	t := c.sess.Audio.Input.Transcription
+	if t == nil {
+		return
+	}
+	deltas := tokens(" " + words)
+	if t.Model == "whisper-1" {
+		deltas = []string{words}
+	}
+	at := transcriptFirst
+	for _, d := range deltas {
+		c.after(at, func() {
+			c.emit("conversation.item.input_audio_transcription.delta", transcriptDelta{it.id, 0, d, c.obfuscation(d)})
+		})
+		at += transcriptWord
+	}
+	usage := transcriptionUsage(t.Model, it.length, len(deltas))
+	c.after(at+transcriptLast, func() {
+		it.content[0].transcript = &words
+		c.emit("conversation.item.input_audio_transcription.completed", transcriptDone{it.id, 0, words, usage})
+	})
+}
+
+type durationUsage struct {
+	Type    string `json:"type"`
+	Seconds int    `json:"seconds"`
+}
+
+type tokenUsage struct {
+	Type    string       `json:"type"`
+	Total   int          `json:"total_tokens"`
+	Input   int          `json:"input_tokens"`
+	Details tokenDetails `json:"input_token_details"`
+	Output  int          `json:"output_tokens"`
+}
+
+type tokenDetails struct {
+	Text  int `json:"text_tokens"`
+	Audio int `json:"audio_tokens"`
+}
+
+// transcriptionUsage is by seconds for the whisper models, by tokens for the others.
+func transcriptionUsage(model string, length time.Duration, out int) any {
+	switch model {
+	case "whisper-1", "gpt-realtime-whisper":
+		return durationUsage{"duration", int(math.Ceil(length.Seconds()))}
+	}
+	in := int(length / inputTokenTime)
+	return tokenUsage{"tokens", in + out, in, tokenDetails{0, in}, out}
+}
+
+// armIdle lets the idle timeout of server_vad come, counted from when the
+// answer has been played.
+func (c *conn) armIdle(r *response) {
+	t := c.sess.Audio.Input.TurnDetection
+	if t == nil || t.Type != "server_vad" || t.IdleTimeoutMS == nil {
+		return
+	}
+	c.idle++
+	mine, start := c.idle, c.in.clockMS()
+	played := max(time.Until(r.heardTo), 0)
+	c.after(played+time.Duration(*t.IdleTimeoutMS)*time.Millisecond, func() {
+		if c.idle == mine {
+			c.timeout(start)
+		}
+	})
+}
+
+// timeout is what happens when nobody has spoken for the idle timeout: an empty
+// item is committed and the model speaks.
+func (c *conn) timeout(startMS int64) {
+	id, now := c.itemID(), c.in.clockMS()
+	c.emit("input_audio_buffer.timeout_triggered", timeoutBody{startMS, now, id})
+	it := &item{
+		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},
+		format: c.in.format, answered: true,
+	}
+	previous := c.conv.last()
+	c.emit("input_audio_buffer.committed", committedBody{previous, id})
+	c.conv.insert(it, -1)
+	c.emit("conversation.item.added", itemBody{previous, it})
+	c.emit("conversation.item.done", itemBody{previous, it})
+	r := c.newResponse(&request{})
+	r.steps = []scenario.Step{scenario.Say{Text: "Are you still there?"}}
+	c.begin(r)
+}

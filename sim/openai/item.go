@@ -1,0 +1,249 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/audio"
+)
+
+// Kinds of items and states of items and responses.
+const (
+	kindMessage = "message"
+	kindCall    = "function_call"
+	kindOutput  = "function_call_output"
+
+	inProgress = "in_progress"
+	completed  = "completed"
+	incomplete = "incomplete"
+	cancelled  = "cancelled"
+	failed     = "failed"
+)
+
+// item is one item of the conversation.
+type item struct {
+	id, kind, status string
+	role, phase      string // message
+	content          []content
+	name, callID     string // function_call; callID of function_call_output too
+	arguments        string
+	output           string
+	raw              json.RawMessage // an item of a kind that is only kept
+
+	// answered says that a response has taken the item into account.
+	answered bool
+	// audio is the item's encoded audio, dropped when the conversation holds too
+	// much; format says how, length how long it was.
+	audio  []byte
+	format format
+	length time.Duration
+	// spoken is how long the speech in a user's audio was; told says that the
+	// client sent its words along.
+	spoken time.Duration
+	told   bool
+}
+
+// content is a part of a message.
+type content struct {
+	kind       string // input_text, input_audio, input_image, output_text, output_audio
+	text       string
+	transcript *string
+	raw        json.RawMessage // input_image as it came
+}
+
+// MarshalJSON writes the keys of the kind, in the order of the recordings.
+func (c content) MarshalJSON() ([]byte, error) {
+	switch c.kind {
+	case "input_image":
+		return c.raw, nil
+	case "input_audio", "output_audio":
+		return json.Marshal(struct {
+			Type       string  `json:"type"`
+			Transcript *string `json:"transcript"`
+		}{c.kind, c.transcript})
+	}
+	return json.Marshal(struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}{c.kind, c.text})
+}
+
+// MarshalJSON writes the keys of the kind, in the order of the recordings.
+func (it *item) MarshalJSON() ([]byte, error) {
+	switch it.kind {
+	case kindMessage:
+		parts := it.content
+		if parts == nil {
+			parts = []content{}
+		}
+		return json.Marshal(struct {
+			ID      string    `json:"id"`
+			Type    string    `json:"type"`
+			Status  string    `json:"status"`
+			Role    string    `json:"role"`
+			Content []content `json:"content"`
+			Phase   string    `json:"phase,omitempty"`
+		}{it.id, it.kind, it.status, it.role, parts, it.phase})
+	case kindCall:
+		return json.Marshal(struct {
+			ID        string `json:"id"`
+			Type      string `json:"type"`
+			Status    string `json:"status"`
+			Name      string `json:"name"`
+			CallID    string `json:"call_id"`
+			Arguments string `json:"arguments"`
+		}{it.id, it.kind, it.status, it.name, it.callID, it.arguments})
+	case kindOutput:
+		return json.Marshal(struct {
+			ID     string `json:"id"`
+			Type   string `json:"type"`
+			CallID string `json:"call_id"`
+			Output string `json:"output"`
+		}{it.id, it.kind, it.callID, it.output})
+	}
+	return it.raw, nil
+}
+
+// words are the words of a message, typed, transcribed or spoken.
+func (it *item) words() string {
+	var parts []string
+	for _, c := range it.content {
+		if c.text != "" {
+			parts = append(parts, c.text)
+		}
+		if c.transcript != nil && *c.transcript != "" {
+			parts = append(parts, *c.transcript)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// isAudio says that a message of the user is speech.
+func (it *item) isAudio() bool {
+	return slices.ContainsFunc(it.content, func(c content) bool { return c.kind == "input_audio" })
+}
+
+// readItem reads an item that the client creates. The id may be empty.
+func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
+	if len(raw) == 0 {
+		return nil, missingParameter(path)
+	}
+	ms, err := members(raw, path)
+	if err != nil {
+		return nil, err
+	}
+	it := &item{status: completed, format: in}
+	for _, m := range ms {
+		if m.key == "type" {
+			if err := word(&it.kind, kindMessage, kindCall, kindOutput, "mcp_approval_response", "item_reference")(m.value, path+".type"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	common := fields{
+		"type": ignored, "id": text(&it.id), "object": ignored,
+		"status": word(&it.status, completed, incomplete, inProgress),
+	}
+	switch it.kind {
+	case "":
+		return nil, missingParameter(path + ".type")
+	case kindMessage:
+		return it, it.readMessage(raw, path, common)
+	case kindCall:
+		common["name"], common["call_id"], common["arguments"] = text(&it.name), text(&it.callID), text(&it.arguments)
+		return it, firstError(common.apply(raw, path), need(it.name, path+".name"), need(it.arguments, path+".arguments"))
+	case kindOutput:
+		common["call_id"], common["output"] = text(&it.callID), text(&it.output)
+		return it, firstError(common.apply(raw, path), need(it.callID, path+".call_id"))
+	}
+	it.raw = raw
+	var ref struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(raw, &ref) == nil {
+		it.id = ref.ID
+	}
+	return it, nil
+}
+
+// need is an error when a required text is missing.
+func need(value, path string) *apiError {
+	if value == "" {
+		return missingParameter(path)
+	}
+	return nil
+}
+
+func firstError(errs ...*apiError) *apiError {
+	for _, e := range errs {
+		if e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// contentKinds are the kinds of content that each role may have.
+var contentKinds = map[string][]string{
+	"user":      {"input_text", "input_audio", "input_image"},
+	"assistant": {"output_text", "output_audio"},
+	"system":    {"input_text"},
+}
+
+func (it *item) readMessage(raw json.RawMessage, path string, f fields) *apiError {
+	var list json.RawMessage
+	f["role"] = word(&it.role, "user", "assistant", "system")
+	f["phase"] = text(&it.phase)
+	f["content"] = asIs(&list)
+	if err := firstError(f.apply(raw, path), need(it.role, path+".role"), need(string(list), path+".content")); err != nil {
+		return err
+	}
+	parts, err := array(list, path+".content")
+	if err != nil {
+		return err
+	}
+	for i, p := range parts {
+		if err := it.readContent(p, index(path+".content", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (it *item) readContent(raw json.RawMessage, path string) *apiError {
+	c := content{raw: raw}
+	var transcript, encoded string
+	if err := (fields{
+		"type": word(&c.kind, contentKinds[it.role]...), "text": text(&c.text),
+		"transcript": orNull(func() {}, text(&transcript)), "audio": orNull(func() {}, text(&encoded)),
+		"image_url": ignored, "detail": ignored,
+	}).apply(raw, path); err != nil {
+		return err
+	}
+	switch c.kind {
+	case "":
+		return missingParameter(path + ".type")
+	case "input_audio", "output_audio":
+		data, err := audio.AppendFromBase64(nil, []byte(encoded))
+		if err != nil {
+			return invalidAudio(path + ".audio")
+		}
+		it.audio, it.length = data, time.Duration(len(data)/it.format.bytesPerMS())*time.Millisecond
+		it.spoken = it.length
+		if transcript != "" {
+			c.transcript, it.told = &transcript, true
+		}
+	}
+	if c.kind != "input_image" {
+		c.raw = nil
+	}
+	it.content = append(it.content, c)
+	return nil
+}
+
+// invalidAudio is (own).
+func invalidAudio(path string) *apiError {
+	return invalid("invalid_value", path, "Invalid '%s'. Expected base64-encoded audio bytes in the session's input format.", path)
+}

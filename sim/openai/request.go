@@ -1,0 +1,288 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+)
+
+// request is what a response is asked to be; nil or empty is what the session says.
+type request struct {
+	aside        bool
+	input        []*item // nil when it was not given
+	given        bool    // input was given, if empty
+	instructions *string
+	tools        []tool
+	toolChoice   json.RawMessage
+	modalities   []string
+	maxTokens    json.RawMessage
+	metadata     json.RawMessage
+	voice        string
+	format       format
+}
+
+// readRequest reads the response of response.create.
+func (c *conn) readRequest(raw json.RawMessage) (*request, *apiError) {
+	q := &request{}
+	if len(raw) == 0 || isNull(raw) {
+		return q, nil
+	}
+	var conversation, instructions string
+	err := fields{
+		"conversation": word(&conversation, "auto", "none"),
+		"input":        func(raw json.RawMessage, path string) *apiError { return c.readInput(q, raw, path) },
+		"instructions": func(raw json.RawMessage, path string) *apiError {
+			q.instructions = &instructions
+			return text(&instructions)(raw, path)
+		},
+		"tools": tools(&q.tools), "tool_choice": toolChoice(&q.toolChoice), "output_modalities": modalities(&q.modalities),
+		"max_output_tokens": maxTokens(&q.maxTokens), "metadata": asIs(&q.metadata), "prompt": ignored, "reasoning": ignored,
+		"parallel_tool_calls": ignored,
+		"audio": fields{"output": fields{"format": formats(&q.format), "voice": func(raw json.RawMessage, path string) (err *apiError) {
+			q.voice, err = voiceName(raw, path)
+			return err
+		}}.apply}.apply,
+	}.apply(raw, "response")
+	q.aside = conversation == "none"
+	return q, err
+}
+
+// readInput reads items of one's own and references to items of the conversation.
+func (c *conn) readInput(q *request, raw json.RawMessage, path string) *apiError {
+	list, err := array(raw, path)
+	if err != nil {
+		return err
+	}
+	q.given = true
+	for i, e := range list {
+		it, err := readItem(e, index(path, i), c.sess.Audio.Input.Format)
+		if err != nil {
+			return err
+		}
+		if it.kind == "item_reference" {
+			old, _ := c.conv.find(it.id)
+			if old == nil {
+				return noSuchItem(index(path, i)+".id", it.id)
+			}
+			it = old
+		}
+		q.input = append(q.input, it)
+	}
+	return nil
+}
+
+func (c *conn) createResponse(raw json.RawMessage) *apiError {
+	q, err := c.readRequest(raw)
+	if err != nil {
+		return err
+	}
+	if r := c.active(); r != nil && !q.aside {
+		return activeResponse(r.obj.ID)
+	}
+	r := c.newResponse(q)
+	turn := c.answer(q, r)
+	r.steps = turn.Steps
+	c.begin(r)
+	return nil
+}
+
+// answer asks the dialogue what to say.
+func (c *conn) answer(q *request, r *response) scenario.Turn {
+	ctx := c.context(q)
+	d := c.dialogue
+	var results, said []*item
+	switch {
+	case q.given:
+		d = d.Fork()
+		for _, it := range q.input {
+			if it.kind == kindOutput {
+				results = append(results, it)
+			} else if it.kind == kindMessage && it.role == "user" {
+				said = append(said, it)
+			}
+		}
+	case q.aside:
+		d = d.Fork()
+	default:
+		results, said = c.conv.pending()
+	}
+	var turn scenario.Turn
+	if len(results) > 0 {
+		turn = d.Results(c.results(results), ctx)
+	}
+	switch {
+	case len(said) > 0 && !callsIn(turn):
+		more := d.Hear(hear(said[len(said)-1]), ctx)
+		turn.Heard, turn.Steps = more.Heard, append(turn.Steps, more.Steps...)
+	case len(results) > 0:
+	case q.instructions != nil && *q.instructions != "":
+		// Nothing to answer but the instructions of this response.
+		turn = d.Fork().Hear(scenario.Heard{Text: *q.instructions}, ctx)
+	default:
+		turn = d.Continue(ctx)
+	}
+	return turn
+}
+
+func callsIn(t scenario.Turn) bool {
+	return slices.ContainsFunc(t.Steps, func(s scenario.Step) bool {
+		_, is := s.(scenario.Calls)
+		return is
+	})
+}
+
+// hear is what the dialogue is told about a message of the user.
+func hear(it *item) scenario.Heard {
+	if it.isAudio() {
+		h := scenario.Heard{Spoken: true, Duration: it.spoken}
+		if it.told {
+			h.Text = it.words()
+		}
+		return h
+	}
+	return scenario.Heard{Text: it.words()}
+}
+
+func (c *conn) results(items []*item) []scenario.Result {
+	out := make([]scenario.Result, len(items))
+	for i, it := range items {
+		out[i] = scenario.Result{Name: c.conv.callName(it.callID), Output: it.output}
+	}
+	return out
+}
+
+// context is what the model knows when it answers a request.
+func (c *conn) context(q *request) scenario.Context {
+	ctx := scenario.Context{Instructions: c.sess.Instructions, Preamble: c.model.phases}
+	if q.instructions != nil {
+		ctx.Instructions = *q.instructions
+	}
+	declared, choice := c.sess.Tools, c.sess.ToolChoice
+	if q.tools != nil {
+		declared = q.tools
+	}
+	if q.toolChoice != nil {
+		choice = q.toolChoice
+	}
+	for _, t := range declared {
+		if t.Type != "function" {
+			continue
+		}
+		known := scenario.Tool{Name: t.Name, Parameters: t.Parameters}
+		if t.Description != nil {
+			known.Description = *t.Description
+		}
+		ctx.Tools = append(ctx.Tools, known)
+	}
+	switch string(choice) {
+	case `"none"`:
+		ctx.ToolsOff = true
+	case `"required"`:
+		ctx.ToolRequired = true
+	default:
+		var named struct{ Name string }
+		if json.Unmarshal(choice, &named) == nil {
+			ctx.ToolNamed = named.Name
+		}
+	}
+	return ctx
+}
+
+// newResponse makes a response as the request and the session want it.
+func (c *conn) newResponse(q *request) *response {
+	o := &responseObject{
+		Object: "realtime.response", ID: "resp_" + c.ids.Base62(21), Status: inProgress, Output: []*item{},
+		OutputModalities: c.sess.OutputModalities, MaxOutputTokens: c.sess.MaxOutputTokens, Metadata: null,
+	}
+	if q.modalities != nil {
+		o.OutputModalities = q.modalities
+	}
+	if q.maxTokens != nil {
+		o.MaxOutputTokens = q.maxTokens
+	}
+	if q.metadata != nil {
+		o.Metadata = q.metadata
+	}
+	if !q.aside {
+		o.ConversationID = &c.conv.id
+	}
+	o.Audio.Output.Format, o.Audio.Output.Voice = c.sess.Audio.Output.Format, c.sess.Audio.Output.Voice
+	if q.format.Type != "" {
+		o.Audio.Output.Format = q.format
+	}
+	if q.voice != "" {
+		o.Audio.Output.Voice = q.voice
+	}
+	r := &response{obj: o, aside: q.aside, inText: o.OutputModalities[0] == "text", speed: c.sess.Audio.Output.Speed}
+	// "inf" is no number and leaves the limit at 0.
+	_ = json.Unmarshal(o.MaxOutputTokens, &r.limit)
+	c.countInput(q, r)
+	return r
+}
+
+// countInput counts what a response reads: the instructions, the tools and the items.
+func (c *conn) countInput(q *request, r *response) {
+	items := c.conv.items
+	if q.given {
+		items = q.input
+	}
+	n := countItems(items)
+	instructions, declared := c.sess.Instructions, c.sess.Tools
+	if q.instructions != nil {
+		instructions = *q.instructions
+	}
+	if q.tools != nil {
+		declared = q.tools
+	}
+	n.text += countItems([]*item{{kind: kindMessage, content: []content{{text: instructions}}}}).text + countTools(declared)
+	c.inputOf[r.obj.ID] = n
+}
+
+// begin sends response.created and lets the response run.
+func (c *conn) begin(r *response) {
+	c.turn++
+	c.idle++
+	r.turn = c.turn
+	r.next = time.Now()
+	c.running = append(c.running, r)
+	c.stats.Responses.Add(1)
+	c.emit("response.created", responseBody{r.obj})
+	if c.quota {
+		c.failQuota(r)
+		return
+	}
+	c.commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: r.turn, N: r.turn}))
+}
+
+// withAudio is an item as JSON with the audio in its content.
+func withAudio(it *item) (json.RawMessage, error) {
+	b, err := json.Marshal(it)
+	if err != nil || len(it.audio) == 0 || it.kind != kindMessage {
+		return b, err
+	}
+	type part struct {
+		Type       string  `json:"type"`
+		Audio      string  `json:"audio,omitempty"`
+		Transcript *string `json:"transcript,omitempty"`
+		Text       string  `json:"text,omitempty"`
+	}
+	parts := make([]part, len(it.content))
+	for i, p := range it.content {
+		parts[i] = part{Type: p.kind, Transcript: p.transcript, Text: p.text}
+		if p.kind == "input_audio" || p.kind == "output_audio" {
+			parts[i].Audio = string(audio.AppendBase64(nil, it.audio))
+		}
+	}
+	return json.Marshal(struct {
+		ID      string `json:"id"`
+		Type    string `json:"type"`
+		Status  string `json:"status"`
+		Role    string `json:"role"`
+		Content []part `json:"content"`
+		Phase   string `json:"phase,omitempty"`
+	}{it.id, it.kind, it.status, it.role, parts, it.phase})
+}

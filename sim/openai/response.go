@@ -1,0 +1,330 @@
+package openai
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/pace"
+	"voicegw/sim/scenario"
+)
+
+// responseObject is the response in response.created and response.done, its
+// keys in the order of the recordings.
+type responseObject struct {
+	Object           string          `json:"object"`
+	ID               string          `json:"id"`
+	Status           string          `json:"status"`
+	StatusDetails    *statusDetails  `json:"status_details"`
+	Output           []*item         `json:"output"`
+	ConversationID   *string         `json:"conversation_id"`
+	OutputModalities []string        `json:"output_modalities"`
+	MaxOutputTokens  json.RawMessage `json:"max_output_tokens"`
+	Audio            struct {
+		Output struct {
+			Format format `json:"format"`
+			Voice  string `json:"voice"`
+		} `json:"output"`
+	} `json:"audio"`
+	Usage    *usage          `json:"usage"`
+	Metadata json.RawMessage `json:"metadata"`
+}
+
+type statusDetails struct {
+	Type   string       `json:"type"`
+	Reason string       `json:"reason,omitempty"`
+	Error  *statusError `json:"error,omitempty"`
+}
+
+type statusError struct {
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// response is one answer while it is made.
+type response struct {
+	// Fixed after startResponse.
+	obj    *responseObject
+	aside  bool // outside the conversation
+	inText bool // output is text
+	limit  int  // of output tokens; 0 is none
+	speed  float64
+	turn   int
+
+	// Owned by the connection's goroutine, like all of it.
+	steps   []scenario.Step
+	next    time.Time // when it goes on
+	msg     *message
+	line    *pace.Delivery
+	began   time.Time // of line
+	spoke   bool      // a line was begun before
+	onCall  []fault.Action
+	late    []lateCall
+	out     outputTokens
+	audioMS time.Duration // of all its messages
+	heardTo time.Time     // when a client that plays in real time has heard it all
+	over    bool
+}
+
+// message is the message item that is being spoken or written.
+type message struct {
+	item  *item
+	index int
+	words string
+	audio time.Duration
+}
+
+// lateCall is a call that comes after its response has ended.
+type lateCall struct {
+	call  scenario.Call
+	after time.Duration
+}
+
+// place is where the message's deltas belong.
+func (r *response) place() place {
+	return place{ResponseID: r.obj.ID, ItemID: r.msg.item.id, OutputIndex: r.msg.index}
+}
+
+// advance carries the response on as far as it is due.
+func (c *conn) advance(r *response, now time.Time) {
+	for !r.over && !c.w.Closed() && !r.next.After(now) {
+		switch {
+		case r.line != nil:
+			c.deliver(r)
+		case len(r.steps) == 0:
+			c.finish(r, completed, nil)
+		default:
+			s := r.steps[0]
+			r.steps = r.steps[1:]
+			c.step(r, s)
+		}
+	}
+}
+
+// step begins one step of the dialogue's turn.
+func (c *conn) step(r *response, s scenario.Step) {
+	switch s := s.(type) {
+	case scenario.Say:
+		c.say(r, s)
+	case scenario.Calls:
+		c.callTools(r, s.Calls)
+	case scenario.Wait:
+		r.next = r.next.Add(s.For)
+	case scenario.Fault:
+		if k := s.Action.Kind; k == fault.DuplicateCall || k == fault.LateCall || k == fault.MissingID {
+			r.onCall = append(r.onCall, s.Action)
+			return
+		}
+		c.commit(c.w.Do([]fault.Action{s.Action}))
+	case scenario.End:
+		c.finish(r, completed, nil)
+		c.w.Close(s.Code, s.Reason)
+	}
+}
+
+// say begins to speak or write a line.
+func (c *conn) say(r *response, s scenario.Say) {
+	o := pace.Options{ChunkMS: c.opts.ChunkMS, FirstAudioMS: c.opts.FirstAudioMS, Speed: c.opts.Speed}
+	if r.spoke {
+		o.FirstAudioMS = -1
+	}
+	line := c.speech.line(s, r)
+	if line.Words == nil && line.Audio == nil {
+		return
+	}
+	if r.spoke && len(line.Words) > 0 && r.msg != nil && r.msg.words != "" {
+		line.Words[0].Text = " " + line.Words[0].Text
+	}
+	r.line, r.began, r.spoke = pace.New(line, o), r.next, true
+	c.schedule(r)
+}
+
+// schedule sets when the response goes on: at the next part of its line.
+func (c *conn) schedule(r *response) {
+	due, ok := r.line.Due()
+	if !ok {
+		if r.msg != nil {
+			r.heardTo = later(r.heardTo, r.began.Add(r.line.PlayedOut()))
+		}
+		r.line = nil
+		return
+	}
+	r.next = r.began.Add(due)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// deliver sends the part of the line that is due.
+func (c *conn) deliver(r *response) {
+	if r.msg == nil {
+		c.openMessage(r)
+	}
+	p, ok := r.line.Next()
+	if !ok || r.over {
+		return
+	}
+	for _, w := range p.Words {
+		if r.over || r.reached() {
+			break
+		}
+		c.sendWord(r, w.Text)
+	}
+	if len(p.Audio) > 0 && !r.over && !r.reached() {
+		c.sendAudio(r, p)
+	}
+	switch {
+	case r.over:
+	case r.reached():
+		c.finish(r, incomplete, &statusDetails{Type: incomplete, Reason: "max_output_tokens"})
+	default:
+		c.schedule(r)
+	}
+}
+
+// reached says that max_output_tokens is used up.
+func (r *response) reached() bool { return r.limit > 0 && r.out.total() >= r.limit }
+
+func (c *conn) sendWord(r *response, word string) {
+	r.msg.words += word
+	r.out.words(word)
+	event := "response.output_audio_transcript.delta"
+	if r.inText {
+		event = "response.output_text.delta"
+	}
+	c.emit(event, deltaBody{r.place(), word, c.obfuscation(word)})
+}
+
+func (c *conn) sendAudio(r *response, p pace.Part) {
+	r.out.chunks++
+	c.commit(c.w.At(fault.Point{At: fault.AtChunk, Turn: r.turn, N: r.out.chunks}))
+	if r.over {
+		return
+	}
+	length := p.To - p.From
+	r.msg.audio += length
+	r.msg.item.length = r.msg.audio
+	r.audioMS += length
+	r.out.audio += length
+	c.stats.AudioOutMS.Add(length.Milliseconds())
+	if !r.aside {
+		c.conv.spoken = true
+		c.conv.keep(r.msg.item, p.Audio)
+	}
+	c.emitAudio(r.place(), p.Audio)
+}
+
+// openMessage adds a message item to the response.
+func (c *conn) openMessage(r *response) {
+	it := &item{id: c.itemID(), kind: kindMessage, status: inProgress, role: "assistant", answered: true, format: r.obj.Audio.Output.Format}
+	if c.model.phases {
+		it.phase = "final_answer"
+		for _, s := range r.steps {
+			if _, calls := s.(scenario.Calls); calls {
+				it.phase = "commentary"
+			}
+		}
+	}
+	r.msg = &message{item: it, index: len(r.obj.Output)}
+	c.openItem(r, it)
+	c.emit("response.content_part.added", c.part(r, ""))
+}
+
+// openItem adds an item to the response and, unless it is aside, to the conversation.
+func (c *conn) openItem(r *response, it *item) {
+	r.obj.Output = append(r.obj.Output, it)
+	c.emit("response.output_item.added", outputItemBody{r.obj.ID, len(r.obj.Output) - 1, it})
+	if !r.aside {
+		previous := c.conv.last()
+		c.conv.insert(it, -1)
+		c.emit("conversation.item.added", itemBody{previous, it})
+	}
+}
+
+// closeItem ends an item of the response.
+func (c *conn) closeItem(r *response, it *item, index int, status string) {
+	it.status = status
+	if !r.aside {
+		c.emit("conversation.item.done", itemBody{c.beforeDone(it), it})
+	}
+	c.emit("response.output_item.done", outputItemBody{r.obj.ID, index, it})
+}
+
+// beforeDone is the previous_item_id of conversation.item.done: null after a
+// message of the user, as recorded.
+func (c *conn) beforeDone(it *item) *string {
+	id := c.conv.before(it)
+	if id != nil {
+		if prev, _ := c.conv.find(*id); prev != nil && prev.kind == kindMessage && prev.role == "user" {
+			return nil
+		}
+	}
+	return id
+}
+
+func (c *conn) part(r *response, words string) partBody {
+	b := partBody{place: r.place(), Part: part{audio: !r.inText, words: words}}
+	if c.azure {
+		b.Content = &b.Part
+	}
+	return b
+}
+
+// closeMessage ends the message that is being spoken, if there is one.
+func (c *conn) closeMessage(r *response, status string) {
+	m := r.msg
+	if m == nil {
+		return
+	}
+	if r.inText {
+		m.item.content = []content{{kind: "output_text", text: m.words}}
+		c.emit("response.output_text.done", textDone{r.place(), m.words})
+	} else {
+		m.item.content = []content{{kind: "output_audio", transcript: &m.words}}
+		c.emit("response.output_audio.done", r.place())
+		c.emit("response.output_audio_transcript.done", transcriptOut{r.place(), m.words})
+	}
+	c.emit("response.content_part.done", c.part(r, m.words))
+	c.closeItem(r, m.item, m.index, status)
+	r.msg = nil
+}
+
+// finish ends a response: what is open is closed, response.done follows.
+func (c *conn) finish(r *response, status string, details *statusDetails) {
+	if r.over {
+		return
+	}
+	r.over = true // first, so that a fault at one of the events cannot finish it again
+	if r.line != nil {
+		r.heardTo = later(r.heardTo, r.began.Add(r.line.PlayedOut()))
+		r.line.Stop()
+	}
+	itemStatus := completed
+	if status != completed {
+		itemStatus = incomplete
+	}
+	c.closeMessage(r, itemStatus)
+	r.obj.Status, r.obj.StatusDetails = status, details
+	c.account(r)
+	c.forget(r)
+	c.emit("response.done", responseBody{r.obj})
+	if c.model.phases {
+		c.emitLimits(r)
+	}
+	for _, l := range r.late {
+		c.after(l.after, func() { c.lateResponse(l.call) })
+	}
+	if !r.aside {
+		c.armIdle(r)
+	}
+}
+
+// fail ends a response with the provider's error.
+func (c *conn) failResponse(r *response, code, message string) {
+	c.finish(r, failed, &statusDetails{Type: failed, Error: &statusError{Type: code, Code: code, Message: message}})
+}

@@ -1,0 +1,491 @@
+package openai
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// sessionLife is the longest life of a session.
+const sessionLife = 60 * time.Minute
+
+var null = json.RawMessage("null")
+
+// session is the session object, its keys in the order of the recordings.
+type session struct {
+	Type              string          `json:"type"`
+	Object            string          `json:"object"`
+	ID                string          `json:"id"`
+	Model             string          `json:"model"`
+	OutputModalities  []string        `json:"output_modalities"`
+	Instructions      string          `json:"instructions"`
+	Tools             []tool          `json:"tools"`
+	ToolChoice        json.RawMessage `json:"tool_choice"`
+	MaxOutputTokens   json.RawMessage `json:"max_output_tokens"`
+	Tracing           json.RawMessage `json:"tracing"`
+	Truncation        json.RawMessage `json:"truncation"`
+	Prompt            json.RawMessage `json:"prompt"`
+	ExpiresAt         int64           `json:"expires_at"`
+	Audio             sessionAudio    `json:"audio"`
+	Include           json.RawMessage `json:"include"`
+	Reasoning         json.RawMessage `json:"reasoning,omitempty"`
+	ParallelToolCalls json.RawMessage `json:"parallel_tool_calls,omitempty"`
+}
+
+type sessionAudio struct {
+	Input struct {
+		Format         format          `json:"format"`
+		Transcription  *transcription  `json:"transcription"`
+		NoiseReduction json.RawMessage `json:"noise_reduction"`
+		TurnDetection  *turnDetection  `json:"turn_detection"`
+	} `json:"input"`
+	Output sessionOutput `json:"output"`
+}
+
+type sessionOutput struct {
+	Format format  `json:"format"`
+	Voice  string  `json:"voice"`
+	Speed  float64 `json:"speed"`
+}
+
+// format is an audio format. Rate stands only with audio/pcm.
+type format struct {
+	Type string `json:"type"`
+	Rate int    `json:"rate,omitempty"`
+}
+
+// hz is the sample rate of the format.
+func (f format) hz() int {
+	if f.Type == "audio/pcm" {
+		return 24000
+	}
+	return 8000
+}
+
+// bytesPerMS is how much encoded audio a ms is.
+func (f format) bytesPerMS() int {
+	if f.Type == "audio/pcm" {
+		return 48
+	}
+	return 8
+}
+
+type transcription struct {
+	Model    string  `json:"model"`
+	Language *string `json:"language"`
+	Prompt   *string `json:"prompt"`
+}
+
+// turnDetection is server_vad or semantic_vad; each is sent with its own keys.
+type turnDetection struct {
+	Type          string
+	Threshold     float64
+	PrefixMS      int
+	SilenceMS     int
+	IdleTimeoutMS *int
+	Eagerness     string
+	Create        bool
+	Interrupt     bool
+}
+
+// MarshalJSON writes the keys of the type, in the order of the recordings.
+func (t turnDetection) MarshalJSON() ([]byte, error) {
+	if t.Type == "semantic_vad" {
+		return json.Marshal(struct {
+			Type      string `json:"type"`
+			Eagerness string `json:"eagerness"`
+			Create    bool   `json:"create_response"`
+			Interrupt bool   `json:"interrupt_response"`
+		}{t.Type, t.Eagerness, t.Create, t.Interrupt})
+	}
+	return json.Marshal(struct {
+		Type          string  `json:"type"`
+		Threshold     float64 `json:"threshold"`
+		PrefixMS      int     `json:"prefix_padding_ms"`
+		SilenceMS     int     `json:"silence_duration_ms"`
+		IdleTimeoutMS *int    `json:"idle_timeout_ms"`
+		Create        bool    `json:"create_response"`
+		Interrupt     bool    `json:"interrupt_response"`
+	}{t.Type, t.Threshold, t.PrefixMS, t.SilenceMS, t.IdleTimeoutMS, t.Create, t.Interrupt})
+}
+
+// silenceMS is how long a speaker must be silent for the turn to end. A model
+// decides that for semantic_vad; here it is a longer or shorter silence.
+func (t *turnDetection) silenceMS() int {
+	if t.Type == "server_vad" {
+		return t.SilenceMS
+	}
+	switch t.Eagerness {
+	case "low":
+		return 1200
+	case "high":
+		return 400
+	}
+	return 700
+}
+
+// tool is a declared tool; the echo has the keys in this order.
+type tool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	// raw is a tool of another type (mcp), echoed as it came.
+	raw json.RawMessage
+}
+
+// MarshalJSON echoes tools of other types as they came.
+func (t tool) MarshalJSON() ([]byte, error) {
+	if t.raw != nil {
+		return t.raw, nil
+	}
+	type plain tool
+	return json.Marshal(plain(t))
+}
+
+// defaultInstructions stand in a new session. The provider has a longer text of its own.
+const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
+
+// newSession is a session as the provider creates it for a model.
+func newSession(id, name string, m model, now time.Time) *session {
+	s := &session{
+		Type: "realtime", Object: "realtime.session", ID: id, Model: name,
+		OutputModalities: []string{"audio"}, Instructions: defaultInstructions, Tools: []tool{},
+		ToolChoice: json.RawMessage(`"auto"`), MaxOutputTokens: json.RawMessage(`"inf"`), Tracing: null,
+		Truncation: json.RawMessage(`"auto"`), Prompt: null, ExpiresAt: now.Add(sessionLife).Unix(), Include: null,
+	}
+	s.Audio.Input.Format = format{"audio/pcm", 24000}
+	s.Audio.Input.NoiseReduction = null
+	s.Audio.Input.TurnDetection = defaultServerVAD(m)
+	s.Audio.Output = sessionOutput{Format: format{"audio/pcm", 24000}, Voice: m.voice, Speed: 1}
+	return s
+}
+
+func defaultServerVAD(m model) *turnDetection {
+	return &turnDetection{Type: "server_vad", Threshold: 0.5, PrefixMS: 300, SilenceMS: m.silenceMS, Create: true, Interrupt: true}
+}
+
+// updater merges session.update into a copy of a session.
+type updater struct {
+	s *session
+	m model
+	// spoken says that the conversation has audio of the assistant, after which the
+	// voice may not change.
+	spoken bool
+}
+
+// update is s with the changes of raw, or the first error; s stays as it is.
+func (s *session) update(raw json.RawMessage, m model, spoken bool) (*session, *apiError) {
+	changed := *s
+	u := &updater{s: &changed, m: m, spoken: spoken}
+	if err := u.kind(raw); err != nil {
+		return nil, err
+	}
+	if err := u.fields().apply(raw, "session"); err != nil {
+		return nil, err
+	}
+	return &changed, nil
+}
+
+// kind checks session.type, which every update must carry.
+func (u *updater) kind(raw json.RawMessage) *apiError {
+	if len(raw) == 0 {
+		return missingParameter("session")
+	}
+	ms, err := members(raw, "session")
+	if err != nil {
+		return err
+	}
+	for _, m := range ms {
+		if m.key != "type" {
+			continue
+		}
+		var kind string
+		if err := word(&kind, "realtime", "transcription")(m.value, "session.type"); err != nil {
+			return err
+		}
+		if kind == "transcription" {
+			return transcriptionUpdate()
+		}
+		return nil
+	}
+	return missingParameter("session.type")
+}
+
+func (u *updater) fields() fields {
+	s := u.s
+	return fields{
+		"type":                ignored,
+		"model":               u.model,
+		"output_modalities":   modalities(&s.OutputModalities),
+		"instructions":        text(&s.Instructions),
+		"tools":               tools(&s.Tools),
+		"tool_choice":         toolChoice(&s.ToolChoice),
+		"max_output_tokens":   maxTokens(&s.MaxOutputTokens),
+		"tracing":             u.tracing,
+		"truncation":          asIs(&s.Truncation),
+		"prompt":              asIs(&s.Prompt),
+		"audio":               fields{"input": u.input().apply, "output": u.output().apply}.apply,
+		"include":             asIs(&s.Include),
+		"reasoning":           asIs(&s.Reasoning),
+		"parallel_tool_calls": asIs(&s.ParallelToolCalls),
+	}
+}
+
+// model takes the same model only; the text of the refusal is (own).
+func (u *updater) model(raw json.RawMessage, path string) *apiError {
+	name := u.s.Model
+	if err := text(&name)(raw, path); err != nil {
+		return err
+	}
+	if name != u.s.Model {
+		return invalid("cannot_update_model", path, "Cannot update a session's model. The session uses '%s'.", u.s.Model)
+	}
+	return nil
+}
+
+// tracing cannot change once it is on.
+func (u *updater) tracing(raw json.RawMessage, path string) *apiError {
+	if !isNull(u.s.Tracing) && string(raw) != string(u.s.Tracing) {
+		return invalid("cannot_update_tracing", path, "Tracing cannot be modified once it is enabled for a session.")
+	}
+	u.s.Tracing = raw
+	return nil
+}
+
+func (u *updater) input() fields {
+	in := &u.s.Audio.Input
+	return fields{
+		"format":          formats(&in.Format),
+		"transcription":   orNull(func() { in.Transcription = nil }, u.transcription),
+		"noise_reduction": asIs(&in.NoiseReduction),
+		"turn_detection":  orNull(func() { in.TurnDetection = nil }, u.turnDetection),
+	}
+}
+
+func (u *updater) output() fields {
+	out := &u.s.Audio.Output
+	return fields{
+		"format": formats(&out.Format),
+		"voice":  u.voice,
+		"speed":  decimal(&out.Speed, 0.25, 1.5),
+	}
+}
+
+// voice is a name, or an object with the id of a custom voice.
+func (u *updater) voice(raw json.RawMessage, path string) *apiError {
+	name, err := voiceName(raw, path)
+	if err != nil {
+		return err
+	}
+	if name != u.s.Audio.Output.Voice && u.spoken {
+		return cannotUpdateVoice()
+	}
+	u.s.Audio.Output.Voice = name
+	return nil
+}
+
+func voiceName(raw json.RawMessage, path string) (string, *apiError) {
+	var name string
+	if kindOf(raw) == "an object" {
+		err := fields{"id": text(&name)}.apply(raw, path)
+		return name, err
+	}
+	err := text(&name)(raw, path)
+	return name, err
+}
+
+// transcription merges: what is not sent keeps its value.
+func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
+	var t transcription
+	if old := u.s.Audio.Input.Transcription; old != nil {
+		t = *old
+	}
+	nullable := func(dst **string) func(json.RawMessage, string) *apiError {
+		return orNull(func() { *dst = nil }, func(raw json.RawMessage, path string) *apiError {
+			var s string
+			err := text(&s)(raw, path)
+			*dst = &s
+			return err
+		})
+	}
+	err := fields{
+		"model": word(&t.Model, transcriptionModels...), "language": nullable(&t.Language), "prompt": nullable(&t.Prompt),
+		"languages": ignored, "keywords": ignored, "delay": ignored,
+	}.apply(raw, path)
+	if err == nil && t.Model == "" {
+		return missingParameter(path + ".model")
+	}
+	u.s.Audio.Input.Transcription = &t
+	return err
+}
+
+var transcriptionModels = []string{
+	"whisper-1", "gpt-4o-mini-transcribe", "gpt-4o-mini-transcribe-2025-12-15", "gpt-4o-transcribe",
+	"gpt-4o-transcribe-diarize", "gpt-realtime-whisper", "gpt-transcribe", "gpt-live-transcribe",
+}
+
+// turnDetection merges within a type; another type begins with its defaults.
+func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
+	old := u.s.Audio.Input.TurnDetection
+	ms, err := members(raw, path)
+	if err != nil {
+		return err
+	}
+	kind := ""
+	if old != nil {
+		kind = old.Type
+	}
+	for _, m := range ms {
+		if m.key == "type" {
+			if err := word(&kind, "server_vad", "semantic_vad")(m.value, path+".type"); err != nil {
+				return err
+			}
+		}
+	}
+	t := turnDetection{Type: "semantic_vad", Eagerness: "auto", Create: true, Interrupt: true}
+	switch {
+	case kind == "":
+		return missingParameter(path + ".type")
+	case old != nil && old.Type == kind:
+		t = *old
+	case kind == "server_vad":
+		t = *defaultServerVAD(u.m)
+	}
+	f := fields{"type": ignored, "create_response": truth(&t.Create), "interrupt_response": truth(&t.Interrupt)}
+	if kind == "semantic_vad" {
+		f["eagerness"] = word(&t.Eagerness, "low", "medium", "high", "auto")
+	} else {
+		f["threshold"] = decimal(&t.Threshold, 0, 1)
+		f["prefix_padding_ms"] = integer(&t.PrefixMS, 0, 60_000)
+		f["silence_duration_ms"] = integer(&t.SilenceMS, 0, 60_000)
+		idle := 0
+		f["idle_timeout_ms"] = orNull(func() { t.IdleTimeoutMS = nil }, func(raw json.RawMessage, path string) *apiError {
+			t.IdleTimeoutMS = &idle
+			return integer(&idle, 5_000, 30_000)(raw, path)
+		})
+	}
+	if err := f.apply(raw, path); err != nil {
+		return err
+	}
+	u.s.Audio.Input.TurnDetection = &t
+	return nil
+}
+
+// formats reads an audio format; the rate of audio/pcm is 24000.
+func formats(dst *format) func(json.RawMessage, string) *apiError {
+	return func(raw json.RawMessage, path string) *apiError {
+		var f format
+		if err := (fields{
+			"type": word(&f.Type, "audio/pcm", "audio/pcmu", "audio/pcma"),
+			"rate": integer(&f.Rate, 24000, 24000),
+		}).apply(raw, path); err != nil {
+			return err
+		}
+		switch f.Type {
+		case "":
+			return missingParameter(path + ".type")
+		case "audio/pcm":
+			f.Rate = 24000
+		default:
+			f.Rate = 0
+		}
+		*dst = f
+		return nil
+	}
+}
+
+// tools reads the list of tools; an empty one clears them.
+func tools(dst *[]tool) func(json.RawMessage, string) *apiError {
+	return func(raw json.RawMessage, path string) *apiError {
+		list, err := array(raw, path)
+		if err != nil {
+			return err
+		}
+		out := []tool{}
+		for i, e := range list {
+			t, err := readTool(e, index(path, i))
+			if err != nil {
+				return err
+			}
+			out = append(out, t)
+		}
+		*dst = out
+		return nil
+	}
+}
+
+func readTool(raw json.RawMessage, path string) (tool, *apiError) {
+	ms, err := members(raw, path)
+	if err != nil {
+		return tool{}, err
+	}
+	t := tool{}
+	for _, m := range ms {
+		if m.key == "type" {
+			if err := word(&t.Type, "function", "mcp")(m.value, path+".type"); err != nil {
+				return tool{}, err
+			}
+		}
+	}
+	switch t.Type {
+	case "":
+		return tool{}, missingParameter(path + ".type")
+	case "mcp":
+		t.raw = raw
+		return t, nil
+	}
+	var description string
+	err = fields{
+		"type": ignored, "name": text(&t.Name), "parameters": asIs(&t.Parameters), "strict": ignored,
+		"description": orNull(func() {}, func(raw json.RawMessage, path string) *apiError {
+			t.Description = &description
+			return text(&description)(raw, path)
+		}),
+	}.apply(raw, path)
+	if err == nil && t.Name == "" {
+		err = missingParameter(path + ".name")
+	}
+	return t, err
+}
+
+// toolChoice reads auto, none, required or a named tool.
+func toolChoice(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
+	return func(raw json.RawMessage, path string) *apiError {
+		if kindOf(raw) == "an object" {
+			var kind, name string
+			if err := (fields{"type": word(&kind, "function", "mcp"), "name": text(&name), "server_label": ignored}).apply(raw, path); err != nil {
+				return err
+			}
+			if kind == "function" && name == "" {
+				return missingParameter(path + ".name")
+			}
+			*dst = raw
+			return nil
+		}
+		var s string
+		if err := word(&s, "none", "auto", "required")(raw, path); err != nil {
+			return err
+		}
+		*dst = raw
+		return nil
+	}
+}
+
+// maxTokens reads "inf" or 1 to 4096.
+func maxTokens(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
+	return func(raw json.RawMessage, path string) *apiError {
+		if kindOf(raw) == "a string" {
+			var s string
+			if err := word(&s, "inf")(raw, path); err != nil {
+				return err
+			}
+		} else {
+			var n int
+			if err := integer(&n, 1, 4096)(raw, path); err != nil {
+				return err
+			}
+		}
+		*dst = raw
+		return nil
+	}
+}

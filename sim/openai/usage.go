@@ -1,0 +1,135 @@
+package openai
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/sim/wire"
+)
+
+// Token rates of audio: recorded, 27 tokens for 2.8 s in, 136 for 6.8 s out.
+const (
+	inputTokenTime  = 100 * time.Millisecond
+	outputTokenTime = 50 * time.Millisecond
+)
+
+// usage is the usage of a response, its keys in the order of the recordings.
+type usage struct {
+	Total        int           `json:"total_tokens"`
+	Input        int           `json:"input_tokens"`
+	Output       int           `json:"output_tokens"`
+	InputDetails inputDetails  `json:"input_token_details"`
+	OutDetails   outputDetails `json:"output_token_details"`
+}
+
+type inputDetails struct {
+	Text          int           `json:"text_tokens"`
+	Audio         int           `json:"audio_tokens"`
+	Image         int           `json:"image_tokens"`
+	Cached        int           `json:"cached_tokens"`
+	CachedDetails cachedDetails `json:"cached_tokens_details"`
+}
+
+type cachedDetails struct {
+	Text  int `json:"text_tokens"`
+	Audio int `json:"audio_tokens"`
+	Image int `json:"image_tokens"`
+}
+
+type outputDetails struct {
+	Text  int `json:"text_tokens"`
+	Audio int `json:"audio_tokens"`
+}
+
+// outputTokens counts what a response has put out.
+type outputTokens struct {
+	text   int
+	audio  time.Duration
+	chunks int
+}
+
+// words counts a piece of text: every delta is about a token.
+func (o *outputTokens) words(string) { o.text++ }
+
+func (o *outputTokens) audioTokens() int {
+	return int((o.audio + outputTokenTime - 1) / outputTokenTime)
+}
+
+func (o *outputTokens) total() int { return o.text + o.audioTokens() }
+
+// inputTokens are the tokens of all that a response reads.
+type inputTokens struct{ text, audio int }
+
+func (i inputTokens) total() int { return i.text + i.audio }
+
+// countItems counts items as input. Speech of both sides counts by its length,
+// and not also by its transcript.
+func countItems(items []*item) (n inputTokens) {
+	var audio time.Duration
+	for _, it := range items {
+		switch it.kind {
+		case kindCall:
+			n.text += wire.TextTokens(it.name) + len(it.arguments)/4 + 1
+		case kindOutput:
+			n.text += max(wire.TextTokens(it.output), len(it.output)/4)
+		default:
+			if it.length > 0 {
+				audio += it.length
+				continue
+			}
+			n.text += wire.TextTokens(it.words())
+		}
+	}
+	n.audio = int(audio / inputTokenTime)
+	return n
+}
+
+// countTools counts the declarations of tools by their length.
+func countTools(tools []tool) int {
+	if len(tools) == 0 {
+		return 0
+	}
+	b, err := json.Marshal(tools)
+	if err != nil { // they came as JSON
+		return 0
+	}
+	return len(b) / 4
+}
+
+// cacheStep is the granularity of the cache: the recordings show multiples of 64.
+const cacheStep = 64
+
+// account fills in the usage of a response and adds it to what is cached for the next.
+func (c *conn) account(r *response) {
+	in := c.inputOf[r.obj.ID]
+	delete(c.inputOf, r.obj.ID)
+	cached := min(c.cached, in.total()) / cacheStep * cacheStep
+	cachedAudio := 0
+	if cached > in.text {
+		cachedAudio = cached - in.text
+	}
+	u := &usage{
+		Input: in.total(), Output: r.out.total(),
+		InputDetails: inputDetails{
+			Text: in.text, Audio: in.audio, Cached: cached,
+			CachedDetails: cachedDetails{Text: cached - cachedAudio, Audio: cachedAudio},
+		},
+		OutDetails: outputDetails{Text: r.out.text, Audio: r.out.audioTokens()},
+	}
+	u.Total = u.Input + u.Output
+	r.obj.Usage = u
+	c.used += u.Total
+	if !r.aside {
+		c.cached = in.total()
+	}
+}
+
+// tokenLimit is the limit that rate_limits.updated speaks of, as recorded.
+const tokenLimit = 15_000_000
+
+func (c *conn) emitLimits(r *response) {
+	used := r.obj.Usage.Total
+	c.emit("rate_limits.updated", limitsBody{[]limit{{
+		Name: "tokens", Limit: tokenLimit, Remaining: tokenLimit - used, Reset: float64(used) * 60 / tokenLimit,
+	}}})
+}

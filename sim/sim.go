@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/gemini"
+	"voicegw/sim/openai"
+	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
+)
+
+// Options describe a simulator. The zero value is a useful one.
+type Options struct {
+	// Scenario is what the model says. Nil means scenario.Default().
+	Scenario *scenario.Scenario
+	// Faults are committed on the connections. Nil means none.
+	Faults *fault.Script
+	// Seed makes ids, faults and choices repeatable.
+	Seed uint64
+	// Speed is how many seconds of audio the model makes in a second. Zero
+	// means each wire's own (OpenAI 4), negative means everything at once.
+	Speed float64
+	// ChunkMS is the length of an audio chunk in ms. Zero means each wire's own,
+	// as recorded (OpenAI 250, Gemini by model).
+	ChunkMS int
+	// FirstAudioMS is the time from the end of the input to the first audio, in
+	// ms. Zero means 200, negative means none.
+	FirstAudioMS int
+	// Logger receives a line for each session's begin and end. Nil logs nothing.
+	Logger *slog.Logger
+}
+
+// Stats counts what a Server did; see wire.Stats.
+type Stats = wire.Stats
+
+// Server is both providers behind one handler. Any number of goroutines may use it.
+type Server struct {
+	opts   wire.Options
+	openai http.Handler
+	gemini http.Handler
+}
+
+// New makes a simulator. It starts nothing; each connection runs on the
+// goroutines of its request.
+func New(o Options) *Server {
+	w := wire.Options{
+		Scenario: o.Scenario, Faults: o.Faults, Seed: o.Seed, Speed: o.Speed, ChunkMS: o.ChunkMS,
+		FirstAudioMS: o.FirstAudioMS, Logger: o.Logger, Stats: &Stats{}, Group: &wire.Group{},
+	}.WithDefaults()
+	return &Server{opts: w, openai: openai.New(w), gemini: gemini.New(gemini.Options{Options: w})}
+}
+
+// Stats are the server's counters. They may be read at any time.
+func (s *Server) Stats() *Stats { return s.opts.Stats }
+
+// Open is how many connections are open.
+func (s *Server) Open() int { return s.opts.Group.Len() }
+
+// ServeHTTP routes by the raw path, without http.ServeMux, which would redirect
+// the doubled slash that one official client sends. Paths that no wire knows
+// are 404 in words.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := "/" + strings.Trim(r.URL.Path, "/")
+	switch {
+	case openAIPath(path):
+		r = r.Clone(r.Context())
+		r.URL.Path = path
+		s.openai.ServeHTTP(w, r)
+	case gemini.Handles(r.URL.Path):
+		s.gemini.ServeHTTP(w, r)
+	case path == "/healthz":
+		fmt.Fprintln(w, "ok")
+	default:
+		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
+			"  /v1/realtime            OpenAI Realtime (WebSocket), and /v1/realtime/client_secrets\n"+
+			"  /openai/v1/realtime     the same as Azure serves it\n"+
+			"  /ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent   Gemini Live (WebSocket)\n"+
+			"  /v1alpha/auth_tokens    Gemini's ephemeral tokens\n", http.StatusNotFound)
+	}
+}
+
+func openAIPath(path string) bool {
+	path = strings.TrimPrefix(path, "/openai")
+	return path == "/v1/realtime" || strings.HasPrefix(path, "/v1/realtime/")
+}
+
+// closeTimeout is how long Close waits for connections to end.
+const closeTimeout = 10 * time.Second
+
+// Close ends all connections with 1001 and waits until they are over. New ones
+// are refused from then on. It may be called more than once.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if err := s.opts.Group.Close(ctx); err != nil {
+		return fmt.Errorf("sim: close: %d connections did not end: %w", s.Open(), err)
+	}
+	return nil
+}
