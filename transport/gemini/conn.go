@@ -344,9 +344,10 @@ const (
 
 func (c *conn) unknownKey(key string) {
 	c.unknown.Add(1)
+	key = scrub(c.secret, key)
+	key = key[:min(len(key), maxKey)]
 	if len(c.told) < maxTold && !c.told[key] {
 		c.told[key] = true
-		key = scrub(c.secret, key)
-		c.t.log.Info("gemini sent a kind of message that is not known here; it is skipped and counted", "key", key[:min(len(key), maxKey)])
+		c.t.log.Info("gemini sent a kind of message that is not known here; it is skipped and counted", "key", key)
 	}
 }

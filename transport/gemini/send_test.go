@@ -1,0 +1,150 @@
+package gemini
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/transport"
+)
+
+// sentBy encodes commands one after the other and returns the messages; a command
+// that sends nothing gives "".
+func sentBy(t *testing.T, c *conn, commands ...transport.Command) []string {
+	t.Helper()
+	var sent []string
+	for _, cmd := range commands {
+		if err := c.encode(cmd); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, string(c.buf))
+	}
+	return sent
+}
+
+func TestCommandsOnTheWire(t *testing.T) {
+	commands := []transport.Command{
+		transport.UserText{Text: "say \"hi\""}, transport.Interrupt{}, transport.AudioPause{},
+		transport.ActivityStart{}, transport.ActivityEnd{}, transport.Truncate{Item: "item_1", AudioMS: 5}, transport.Respond{ToolsOff: true},
+	}
+	for _, test := range []struct {
+		name   string
+		model  string
+		manual bool
+		want   []string
+	}{
+		{"2.5", model25, false, []string{
+			`{"clientContent":{"turns":[{"role":"user","parts":[{"text":"say \"hi\""}]}],"turnComplete":true}}`,
+			`{"clientContent":{"turnComplete":true}}`, `{"realtimeInput":{"audioStreamEnd":true}}`, ``, ``, ``, ``,
+		}},
+		{"3.1, push to talk", model31, true, []string{
+			`{"realtimeInput":{"text":"say \"hi\""}}`, ``, ``,
+			`{"realtimeInput":{"activityStart":{}}}`, `{"realtimeInput":{"activityEnd":{}}}`, ``, ``,
+		}},
+		{"3.8", "gemini-3.8-live", false, []string{
+			`{"realtimeInput":{"text":"say \"hi\""}}`, ``, `{"realtimeInput":{"audioStreamEnd":true}}`, ``, ``, ``, ``,
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := offline(t, test.model)
+			c.manual = test.manual
+			if diff := cmp.Diff(test.want, sentBy(t, c, commands...)); diff != "" {
+				t.Errorf("messages differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAudioOnTheWire(t *testing.T) {
+	c := offline(t, model25)
+	for range 2 { // the buffer is used again
+		c.encodeAudio([]byte{0, 1, 2, 3})
+		if got, want := string(c.buf), `{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"AAECAw=="}}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func result(call string, n int) transport.ToolResult {
+	return transport.ToolResult{Call: call, Output: json.RawMessage(fmt.Sprintf(`{"ok":true,"n":%d}`, n))}
+}
+
+func TestToolResultsCarryIDAndName(t *testing.T) {
+	c := offline(t, model25)
+	feed(t, c, called("a", "f"), called("b", "g"), called("a", "f"), `{"toolCallCancellation":{"ids":["b"]}}`)
+	got := sentBy(t, c, result("call_3", 3), result("call_2", 2), result("call_1", 1), result("call_1", 1), result("call_9", 9))
+	want := []string{
+		`{"toolResponse":{"functionResponses":[{"id":"a","name":"f","response":{"ok":true,"n":3}}]}}`,
+		``, // it was withdrawn
+		`{"toolResponse":{"functionResponses":[{"id":"a","name":"f","response":{"ok":true,"n":1}}]}}`,
+		``, ``, // answered already, and unknown
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestCallsWithoutIDsAreAnsweredInOrder: the provider has only their order to tell
+// them apart by.
+func TestCallsWithoutIDsAreAnsweredInOrder(t *testing.T) {
+	c := offline(t, model25)
+	feed(t, c, `{"toolCall":{"functionCalls":[{"name":"f"},{"name":"g"},{"name":"h"}]}}`, `{"toolCall":{"functionCalls":[{"name":"f"}]}}`)
+	got := sentBy(t, c, result("call_2", 2), result("call_4", 4), result("call_1", 1), result("call_3", 3))
+	want := []string{
+		``, // waits for the first
+		`{"toolResponse":{"functionResponses":[{"name":"f","response":{"ok":true,"n":4}}]}}`, // another message's
+		`{"toolResponse":{"functionResponses":[{"name":"f","response":{"ok":true,"n":1}},{"name":"g","response":{"ok":true,"n":2}}]}}`,
+		`{"toolResponse":{"functionResponses":[{"name":"h","response":{"ok":true,"n":3}}]}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestResultsAreObjectsOnTheWire(t *testing.T) {
+	for output, want := range map[string]string{
+		`{"n":9007199254740993}`: `{"n":9007199254740993}`,
+		`[1]`:                    `{"output":[1]}`,
+		`"text"`:                 `{"output":"text"}`,
+		`not JSON`:               `{"output":"not JSON"}`,
+		`{"cut":`:                `{"output":"{\"cut\":"}`,
+		``:                       `{"output":""}`,
+	} {
+		if got := string(responseObject(json.RawMessage(output))); got != want {
+			t.Errorf("%s went out as %s, want %s", output, got, want)
+		}
+	}
+}
+
+func TestOpenCallsAreBounded(t *testing.T) {
+	c := offline(t, model25)
+	for i := range maxOpenCalls + 10 {
+		feed(t, c, called(fmt.Sprint("id", i), "f"))
+	}
+	if n := len(c.calls.open); n != maxOpenCalls {
+		t.Errorf("%d calls are kept", n)
+	}
+	if got := sentBy(t, c, result("call_1", 1)); got[0] != "" {
+		t.Errorf("the call that fell out was answered: %s", got[0])
+	}
+	if n := len(c.dialog.pairs); n > maxPairs {
+		t.Errorf("%d calls are watched for their other half", n)
+	}
+}
+
+// TestReportsOfSpeechWithoutAPlaceGetOurs: the end of the audio sent so far.
+func TestReportsOfSpeechWithoutAPlaceGetOurs(t *testing.T) {
+	p := newProvider(t)
+	c, peer := p.connect(transport.Setup{})
+	if err := c.Send(context.Background(), &transport.AudioIn{PCM: make([]byte, 320*bytesPerMS)}); err != nil {
+		t.Fatal(err)
+	}
+	peer.next()
+	peer.send(`{"voiceActivityDetectionSignal":{"vadSignalType":"VAD_SIGNAL_TYPE_SOS"}}`)
+	if got := recv(t, c, 1)[0]; got != "SpeechStarted {Item: AudioMS:320}" {
+		t.Errorf("got %s", got)
+	}
+}
