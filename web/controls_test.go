@@ -16,7 +16,7 @@ func TestTheControlsDoWhatTheySay(t *testing.T) {
 	v.welcome(t)
 	showsTitle(t, b, "Listening")
 	// The button that was pressed has gone; the keyboard is not lost.
-	checkFocus(t, b, "hangup")
+	checkFocus(t, b, "mic")
 
 	press(t, b, "mic")
 	showsTitle(t, b, "Muted")
@@ -35,6 +35,7 @@ func TestTheControlsDoWhatTheySay(t *testing.T) {
 		"args": message{}, "preview": "Book lunch with Ada on Friday at noon?", "expires_at": "2026-11-20T10:05:00.000Z"})
 	b.until(t, `document.querySelector("#lines li.question button") !== null`)
 	b.shoot(t, "confirmation-light")
+	b.until(t, `document.getElementById("alert").textContent.includes("Book lunch with Ada")`)
 	b.eval(t, `document.querySelector("#lines li.question button").click()`, nil)
 	answer := v.awaitType(t, "confirmation.resolve")
 	if answer["token"] != "t1" || answer["approved"] != true {

@@ -64,7 +64,7 @@ export class Conversation {
   /** Turns the microphone on, or mutes and unmutes it. */
   async toggleMicrophone(): Promise<void> {
     const { run, state } = this;
-    if (run === null) {
+    if (run === null || state.phase === "asking") {
       return;
     }
     if (run.mic === null) {

@@ -36,6 +36,8 @@ export class View {
   private readonly meters = { user: new Meter(element("meter-user", HTMLElement)), model: new Meter(element("meter-model", HTMLElement)) };
   private readonly lines: Lines;
   private shown: State | null = null;
+  /** The newest question that screen readers were told of. */
+  private announced = "";
 
   constructor(actions: Actions) {
     this.lines = new Lines(element("log", HTMLElement), element("lines", HTMLElement), actions.resolve);
@@ -84,6 +86,11 @@ export class View {
 
   transcript(lines: readonly Line[]): void {
     this.lines.show(lines);
+    const open = lines.findLast((line) => line.kind === "question" && line.outcome === null);
+    if (open?.kind === "question" && open.id !== this.announced) {
+      this.announced = open.id;
+      this.alert.textContent = `Please confirm in the transcript: ${open.preview}`;
+    }
   }
 
   level(side: "user" | "model", level: number): void {
@@ -100,7 +107,6 @@ export class View {
     this.callRow.hidden = !running;
     setText(this.startButton, over ? "Start again" : "Start talking");
     this.stopButton.disabled = state.phase !== "open" || (state.sounding === null && !state.owed);
-    this.micButton.disabled = state.phase === "asking";
     setText(this.micButton, { off: "Use mic", live: "Mute", muted: "Unmute" }[state.mic]);
     // The picker and the plain text take turns in the same place.
     this.picker.hidden = running || this.picker.dataset["ready"] === undefined;
@@ -108,8 +114,8 @@ export class View {
     setText(this.where, state.provider === "" ? "" : `${state.provider} · ${state.model}`);
     if (swapped && hadFocus) {
       // The button that was pressed is gone; its place is taken by another.
-      const next = running ? element("hangup", HTMLButtonElement) : this.startButton;
-      next.focus();
+      // Mute, not Hang up: a second press must do no harm.
+      (running ? this.micButton : this.startButton).focus();
     }
   }
 
