@@ -194,7 +194,9 @@ func (s *session) cancelCall(now time.Time, k *call) {
 		return
 	}
 	k.state = callCancelled
-	s.send(serverFrame{ToolCancellation: &toolCancellation{IDs: []string{k.id}}})
+	if k.id != "" {
+		s.send(serverFrame{ToolCancellation: &toolCancellation{IDs: []string{k.id}}})
+	}
 	s.resumeBlocked(now)
 }
 
@@ -257,6 +259,10 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 	s.resumeBlocked(now)
 	if any {
 		s.background(now, mode)
+	}
+	if s.turn == nil && s.busy && len(s.calls.open(true)) == 0 {
+		// The last result that was waited for was a silent one.
+		s.sendState()
 	}
 }
 

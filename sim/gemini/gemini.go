@@ -13,10 +13,11 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Options configure the wire. The zero value is a server that behaves like
-// the provider.
+// Options are what both wires have in common and what only Gemini knows. The
+// zero value is a server that behaves like the provider.
 type Options struct {
 	wire.Options
+
 	// PlaybackSpeed is how fast the provider believes its audio is played:
 	// turnComplete is held back until then. Zero means 1, real time; negative
 	// means that turnComplete follows generationComplete at once.
@@ -48,10 +49,13 @@ type Handler struct {
 	lines     lineCache
 }
 
-// New makes a handler. It has no way to fail. The server that mounts it must
-// route raw paths for which Handles is true to it, without http.ServeMux in
-// between.
-func New(o Options) *Handler {
+// New makes a handler that behaves like the provider. It has no way to fail.
+// The server that mounts it must route raw paths for which Handles is true to
+// it, without http.ServeMux in between.
+func New(o wire.Options) *Handler { return NewWith(Options{Options: o}) }
+
+// NewWith is New with Gemini's own options.
+func NewWith(o Options) *Handler {
 	o.Options = o.Options.WithDefaults()
 	h := &Handler{opts: o, log: o.Logger, stats: o.Stats, resumable: newRegistry()}
 	h.limits = limits{

@@ -73,7 +73,7 @@ type bench struct {
 func newBench(t *testing.T, o Options) *bench {
 	t.Helper()
 	ln := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-	h := New(o)
+	h := NewWith(o)
 	srv := &http.Server{Handler: h}
 	var served sync.WaitGroup
 	served.Go(func() { _ = srv.Serve(ln) })

@@ -48,6 +48,8 @@ type session struct {
 	queue    []scenario.Heard
 	alarms   []alarm
 	consumed int // client messages so far
+	// busy says that the client was told last that it cannot resume.
+	busy bool
 
 	callCount int
 }
@@ -278,6 +280,7 @@ func (s *session) heardSpeech(now time.Time, e speech) {
 	s.transcribe(t.Heard)
 	s.activity("ACTIVITY_END", e.offset)
 	s.begin(now, t, true)
+	s.next(now)
 }
 
 // activity announces speech, where the model does: 3.1 beside an empty
@@ -285,6 +288,10 @@ func (s *session) heardSpeech(now time.Time, e speech) {
 // knows better.
 func (s *session) activity(kind string, offset time.Duration) {
 	h := s.cfg.habits
+	if s.cfg.explicitVAD {
+		signal := map[string]string{"ACTIVITY_START": "VAD_SIGNAL_TYPE_SOS", "ACTIVITY_END": "VAD_SIGNAL_TYPE_EOS"}
+		s.send(serverFrame{DetectionSignal: &detectionSignal{Type: signal[kind]}})
+	}
 	if !h.voiceActivity || s.ear.manual {
 		return
 	}
@@ -344,6 +351,7 @@ func (s *session) take(now time.Time, h scenario.Heard) {
 		s.transcribe(t.Heard)
 	}
 	s.begin(now, t, h.Spoken)
+	s.next(now)
 }
 
 // next gives an idle model what waited for it.
@@ -387,6 +395,20 @@ func (s *session) pending(as []fault.Action) {
 	for _, a := range as {
 		s.alarms = append([]alarm{{time.Time{}, func(now time.Time) { s.commit(now, a) }}}, s.alarms...)
 	}
+}
+
+// sendState tells a client that asked for it whether the session could be
+// resumed now: not while the model is at work or a call is open.
+func (s *session) sendState() {
+	if !s.cfg.resumption {
+		return
+	}
+	s.busy = s.turn != nil || len(s.calls.open(false))+len(s.calls.open(true)) > 0
+	if s.busy {
+		s.send(serverFrame{ResumptionUpdate: &resumptionUpdate{}})
+		return
+	}
+	s.sendHandle()
 }
 
 func (s *session) sendHandle() {

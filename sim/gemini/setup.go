@@ -28,6 +28,7 @@ type config struct {
 	compressed   bool
 	// seeding: the first clientContent is history and not to be answered.
 	seeding      bool
+	explicitVAD  bool // Vertex: voiceActivityDetectionSignal was asked for
 	noInterrupts bool
 }
 
@@ -55,6 +56,7 @@ func configure(m *setupMessage, r route) (config, *closeError) {
 		inputText:    m.InputTranscription != nil,
 		outputText:   m.OutputTranscription != nil,
 		compressed:   m.Compression != nil,
+		explicitVAD:  m.ExplicitVADSignal,
 		noInterrupts: m.RealtimeInputConfig.ActivityHandling == "NO_INTERRUPTION",
 		seeding:      m.HistoryConfig != nil && m.HistoryConfig.InitialHistoryInClientContent,
 	}

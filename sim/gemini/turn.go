@@ -73,9 +73,7 @@ func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
 	s.stats.Responses.Add(1)
 	t := &turn{steps: plan.Steps, spoken: spoken, playEnd: now}
 	s.turn = t
-	if s.cfg.resumption {
-		s.send(serverFrame{ResumptionUpdate: &resumptionUpdate{}})
-	}
+	s.sendState()
 	s.commitAll(now, s.out.At(fault.Point{At: fault.AtTurn, N: s.turns, Turn: s.turns}))
 	s.open(t)
 	s.advance(now)
@@ -359,9 +357,7 @@ func (s *session) endTurn(_ time.Time, t *turn, interrupted bool) {
 	s.conv.usage.text += wire.TextTokens(t.said.String()) + t.spent.text
 	s.conv.remember("model", t.said.String())
 	s.turn = nil
-	if s.cfg.resumption {
-		s.sendHandle()
-	}
+	s.sendState()
 }
 
 func (s *session) instructionTokens() int {
