@@ -53,7 +53,7 @@ func New(o Options) *Server {
 		Scenario: o.Scenario, Faults: o.Faults, Seed: o.Seed, Speed: o.Speed, ChunkMS: o.ChunkMS,
 		FirstAudioMS: o.FirstAudioMS, Logger: o.Logger, Stats: &Stats{}, Group: &wire.Group{},
 	}.WithDefaults()
-	return &Server{opts: w, openai: openai.New(w), gemini: gemini.New(gemini.Options{Options: w})}
+	return &Server{opts: w, openai: openai.New(w), gemini: gemini.New(w)}
 }
 
 // Stats are the server's counters. They may be read at any time.
