@@ -16,6 +16,7 @@ const patience = 30 * time.Second
 
 var (
 	screenshots = flag.String("screenshots", "", "write pictures of the page into this folder")
+	running     = flag.String("gateway", "", "address of a running gateway to try the page with")
 	speech      = flag.String("speech", "", "a mono 16 kHz WAV for the microphone; its 44-byte header is skipped")
 )
 
@@ -412,5 +413,32 @@ func TestAnInsecureAddressLeavesTyping(t *testing.T) {
 	if done := v.awaitReport(t, "i1", true); done["played_ms"] != 0.0 {
 		t.Errorf("what nobody could hear was reported as heard: %v", done)
 	}
+	b.noTrouble(t)
+}
+
+// With -gateway the page talks to a real gateway: what is said into the
+// microphone is answered in speech, and a typed turn interrupts it.
+func TestAgainstARunningGateway(t *testing.T) {
+	if *running == "" {
+		t.Skip("no -gateway is given")
+	}
+	wav, _ := microphone(t)
+	b := openBrowser(t, wav, allowed)
+	b.look(t, 1000, 760, "light")
+	b.open(t, strings.TrimSuffix(*running, "/"), plainMicrophone)
+	press(t, b, "start")
+	showsTitle(t, b, "You are speaking")
+	showsTitle(t, b, "Thinking")
+	showsTitle(t, b, "Speaking")
+	b.shoot(t, "gateway-speaking")
+	b.until(t, `document.querySelector("#lines [data-role=assistant]") !== null`)
+	b.eval(t, `document.getElementById("text").value = "What time is it?"; document.getElementById("composer").requestSubmit()`, nil)
+	b.until(t, `document.querySelectorAll("#lines [data-role=assistant]").length > 1`)
+	showsTitle(t, b, "Speaking")
+	b.shoot(t, "gateway-typed")
+	b.until(t, `document.getElementById("latency").textContent !== ""`)
+	press(t, b, "hangup")
+	showsTitle(t, b, "Ended")
+	b.shoot(t, "gateway-ended")
 	b.noTrouble(t)
 }

@@ -97,9 +97,8 @@ export class Conversation {
     this.transcript.typed(id, text);
     this.display.transcript();
     if (this.state.phase === "open") {
-      if (this.state.sounding !== null) {
-        this.stop();
-      }
+      // The message itself interrupts the model; the silence need not wait.
+      run.downlink?.stop();
       run.socket?.send({ type: "input.text", text, id });
       this.set({ ...this.state, owed: true, notice: null });
     } else {
@@ -219,6 +218,12 @@ export class Conversation {
         return this.cutOff(message.turn);
       case "turn.ended":
         return message.status === "completed" ? undefined : this.cutOff(message.turn);
+      case "turn.started":
+        if (this.state.notice === run.error) {
+          // The model goes on: what went wrong before is past.
+          this.set({ ...this.state, notice: null });
+        }
+        return;
       case "session.moving":
         return this.set({ ...this.state, notice: words.MOVING });
       case "timeout":
