@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+)
+
+// Process is what a program is given by the system.
+type Process struct {
+	Args    []string // without the program's name
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Environ []string
+	// Signals delivers the signals that ask the program to end. Nil delivers none.
+	Signals <-chan os.Signal
+}
+
+// The exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// grammar is the command line. The tag "key" is the setting that a flag stands for.
+type grammar struct {
+	Serve   serveFlags `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
+	Sim     simFlags   `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
+	Talk    talkFlags  `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
+	Version struct{}   `cmd:"" help:"Tell the version and how it was built."`
+	Help    helpFlags  `cmd:"" help:"Tell about a command."`
+}
+
+type helpFlags struct {
+	Command []string `arg:"" optional:"" help:"Command to tell about."`
+}
+
+// Run is the program. It returns the exit code. ctx ends it as a first signal does.
+func Run(ctx context.Context, p Process) int {
+	var cli grammar
+	exited := false
+	parser, err := kong.New(&cli,
+		kong.Name("voicegw"),
+		kong.Description("A gateway between voice clients and realtime models."),
+		kong.Writers(p.Stdout, p.Stderr),
+		kong.Exit(func(int) { exited = true }), // --help has been answered
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+	)
+	if err != nil {
+		p.complain("the command line is broken: %v", err)
+		return exitFailure
+	}
+	args := p.Args
+	if len(args) > 0 && args[0] == "help" && !strings.HasPrefix(strings.Join(args[1:], " "), "-") {
+		args = append(append([]string{}, args[1:]...), "--help")
+	}
+	parsed, err := parser.Parse(args)
+	if exited {
+		return exitOK
+	}
+	if err != nil {
+		p.complain("%v", err)
+		p.complain("%s", hint(args, err))
+		return exitUsage
+	}
+	switch parsed.Command() {
+	case "serve":
+		return p.serve(ctx, cli.Serve, parsed)
+	case "sim":
+		return p.sim(ctx, cli.Sim)
+	case "talk":
+		return p.talk(ctx, cli.Talk, parsed)
+	case "version":
+		return p.version()
+	default:
+		p.complain("the command %s is not wired", parsed.Command())
+		return exitFailure
+	}
+}
+
+// hint says where to read on.
+func hint(args []string, err error) string {
+	var pe *kong.ParseError
+	if errors.As(err, &pe) && len(args) > 0 && pe.Context != nil && pe.Context.Selected() != nil {
+		return "voicegw help " + pe.Context.Selected().Name + " tells all flags"
+	}
+	return "voicegw help tells all commands"
+}
+
+// complain writes a line for the person at the terminal.
+func (p Process) complain(format string, args ...any) {
+	// There is nowhere else to say it.
+	_, _ = fmt.Fprintf(p.Stderr, "voicegw: "+format+"\n", args...)
+}
+
+// terminal says whether w is one, and how wide.
+func terminal(w any) (width int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		width = 80
+	}
+	return width, true
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"voicegw/config"
+	"voicegw/session/wsclient"
+)
+
+// console is a terminal's output that a test reads while the program writes.
+type console struct {
+	mu   sync.Mutex // guards the following field
+	text bytes.Buffer
+}
+
+func (c *console) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(b)
+}
+
+func (c *console) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+// running is a program in this process.
+type running struct {
+	t       *testing.T
+	out     console
+	err     console
+	signals chan os.Signal
+	exit    chan int // its exit code, once; nobody closes it
+	addr    string
+}
+
+// start runs serve on a free port and waits until it serves.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := &running{t: t, signals: make(chan os.Signal, 2), exit: make(chan int, 1)}
+	go func() {
+		r.exit <- Run(context.Background(), Process{
+			Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...), Stdin: strings.NewReader(""),
+			Stdout: &r.out, Stderr: &r.err, Signals: r.signals,
+		})
+	}()
+	r.addr = r.logged("serving")["addr"].(string)
+	return r
+}
+
+// logged waits for a line of the log.
+func (r *running) logged(message string) map[string]any {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(20 * time.Second); ; {
+		for line := range strings.SplitSeq(r.err.String(), "\n") {
+			var fields map[string]any
+			if json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == message {
+				return fields
+			}
+		}
+		select {
+		case <-tick.C:
+		case code := <-r.exit:
+			r.t.Fatalf("the program ended with %d without logging %q:\n%s", code, message, r.err.String())
+		case <-deadline:
+			r.t.Fatalf("%q was not logged:\n%s", message, r.err.String())
+		}
+	}
+}
+
+// ended waits for the program's end.
+func (r *running) ended() int {
+	r.t.Helper()
+	select {
+	case code := <-r.exit:
+		return code
+	case <-time.After(20 * time.Second):
+		r.t.Fatalf("the program does not end:\n%s", r.err.String())
+		return -1
+	}
+}
+
+func (r *running) status(path string) int {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.addr+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		r.t.Fatal(err)
+	}
+	return resp.StatusCode
+}
+
+// connect opens a session.
+func (r *running) connect() *wsclient.Conn {
+	r.t.Helper()
+	conn, err := wsclient.Dial(r.t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	message, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := conn.WriteText(message); err != nil {
+		r.t.Fatal(err)
+	}
+	frame, err := conn.Read()
+	if err != nil || !strings.Contains(string(frame.Data), "session.started") {
+		r.t.Fatalf("%s, %v", frame.Data, err)
+	}
+	return conn
+}
+
+// closedWith reads to the end of a session.
+func closedWith(conn *wsclient.Conn) (code int, last string) {
+	for {
+		frame, err := conn.Read()
+		if err != nil {
+			return int(wsclient.CloseStatus(err)), last
+		}
+		last = string(frame.Data)
+	}
+}
+
+func TestServesAndStops(t *testing.T) {
+	r := start(t)
+	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/readyz": 200, "/nothing": 404} {
+		if got := r.status(path); got != want {
+			t.Errorf("GET %s: %d, want %d", path, got, want)
+		}
+	}
+	r.signals <- syscall.SIGTERM
+	if code := r.ended(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, r.err.String())
+	}
+	if _, err := net.Dial("tcp", r.addr); err == nil {
+		t.Error("the address is still served")
+	}
+}
+
+func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
+	r := start(t, "--drain-timeout", "1m")
+	conn := r.connect()
+	defer conn.Abort()
+	r.signals <- syscall.SIGTERM
+	r.logged("draining")
+	if got := r.status("/readyz"); got != http.StatusServiceUnavailable {
+		t.Errorf("GET /readyz: %d", got)
+	}
+	end, err := wsclient.EncodeClient(&wsclient.End{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.WriteText(end); err != nil {
+		t.Fatalf("the session has ended: %v", err)
+	}
+	if code, last := closedWith(conn); code != int(wsclient.CloseDone) {
+		t.Errorf("closed with %d after %s", code, last)
+	}
+	if code := r.ended(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestDrainEnds(t *testing.T) {
+	for name, second := range map[string]bool{"after its time": false, "with a second signal": true} {
+		t.Run(name, func(t *testing.T) {
+			timeout := "100ms"
+			if second {
+				timeout = "1m"
+			}
+			r := start(t, "--drain-timeout", timeout)
+			conn := r.connect()
+			defer conn.Abort()
+			r.signals <- syscall.SIGTERM
+			if second {
+				r.signals <- syscall.SIGINT
+			}
+			code, last := closedWith(conn)
+			if code != int(wsclient.CloseServerLeaving) || !strings.Contains(last, "server_shutdown") {
+				t.Errorf("closed with %d after %s", code, last)
+			}
+			if code := r.ended(); code != exitOK {
+				t.Errorf("exit code %d\n%s", code, r.err.String())
+			}
+		})
+	}
+}
+
+func TestGreeting(t *testing.T) {
+	cfg := config.Default()
+	text := greeting(cfg, &net.TCPAddr{IP: net.IPv4zero, Port: 8080})
+	for _, want := range []string{"http://localhost:8080/", "voicegw talk --url ws://localhost:8080/v1/voice", "GEMINI_API_KEY"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the greeting does not hold %q:\n%s", want, text)
+		}
+	}
+	cfg.Providers.OpenAI.APIKey = config.NewSecret("sk-hush")
+	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
+	if !strings.Contains(text, "Provider         openai") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") {
+		t.Errorf("the greeting with a key:\n%s", text)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"voicegw/audio"
+	"voicegw/sim/voice"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"voicegw": main})
+}
+
+func TestScripts(t *testing.T) {
+	spoken := question(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			// Keys of whoever runs the tests must not reach a provider.
+			for _, name := range []string{"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
+				env.Setenv(name, "")
+			}
+			return os.WriteFile(filepath.Join(env.WorkDir, "question.wav"), spoken, 0o600)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    exits,
+			"freeaddr": freeAddr,
+			"ready":    ready,
+			"wav":      wav,
+		},
+	})
+}
+
+// exits runs a command and compares its exit code: exits CODE COMMAND ARGS...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// freeAddr sets a variable to an address on loopback that nobody listens on.
+func freeAddr(ts *testscript.TestScript, _ bool, args []string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv(args[0], ln.Addr().String())
+	ts.Check(ln.Close())
+}
+
+// ready waits until a URL answers 200.
+func ready(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
+		ts.Check(err)
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			ts.Check(resp.Body.Close())
+			if resp.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ts.Fatalf("%s does not answer: %v", args[0], err)
+		}
+	}
+}
+
+// wav checks that a file is a WAV file with at least so many ms of sound: wav FILE MS
+func wav(ts *testscript.TestScript, _ bool, args []string) {
+	clip, err := audio.ReadWAV(bytes.NewReader([]byte(ts.ReadFile(args[0]))))
+	ts.Check(err)
+	least, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	if got := clip.Duration().Milliseconds(); got < int64(least) {
+		ts.Fatalf("%s lasts %d ms, want at least %d", args[0], got, least)
+	}
+	if _, peak := audio.Level(clip.PCM); peak < -30 {
+		ts.Fatalf("%s is silent: its peak is %.0f dBFS", args[0], peak)
+	}
+}
+
+// question is a spoken sentence as most recordings are not: 22.05 kHz, stereo.
+func question(t *testing.T) []byte {
+	t.Helper()
+	mono := voice.New(voice.Options{Rate: 22050}).Speak("What is this?").PCM
+	var stereo []byte
+	for i := 0; i+1 < len(mono); i += 2 {
+		stereo = append(stereo, mono[i], mono[i+1], mono[i], mono[i+1])
+	}
+	var b bytes.Buffer
+	b.WriteString("RIFF")
+	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(36+len(stereo))))
+	b.WriteString("WAVEfmt ")
+	for _, v := range []any{uint32(16), uint16(1), uint16(2), uint32(22050), uint32(22050 * 4), uint16(4), uint16(16)} {
+		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.WriteString("data")
+	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(stereo))))
+	b.Write(stereo)
+	return b.Bytes()
+}

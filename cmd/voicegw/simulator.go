@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"voicegw/config"
+	"voicegw/sim"
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+)
+
+// simKey is the key that the gateway shows its own simulator, which takes any.
+const simKey = "simulator"
+
+// simulator is the one inside the process; nil where none is needed.
+type simulator struct{ local *sim.Local }
+
+// simulatorFor starts a simulator if the configuration offers simulated providers.
+func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*simulator, error) {
+	if !cfg.Services()[0].Simulated {
+		return nil, nil
+	}
+	o, err := simOptions(cfg.Sim.Scenario.Path, cfg.Sim.Scenario.Data, cfg.Sim.Faults.Path, cfg.Sim.Faults.Data)
+	if err != nil {
+		return nil, err
+	}
+	o.Seed = uint64(cfg.Sim.Seed)
+	o.Speed, o.ChunkMS, o.FirstAudioMS = cfg.Sim.Speed, cfg.Sim.ChunkMS, cfg.Sim.FirstAudioMS
+	o.Logger = logger.With("component", "simulator")
+	local, err := sim.Start(ctx, "", o)
+	if err != nil {
+		return nil, err
+	}
+	return &simulator{local: local}, nil
+}
+
+// errSimFiles is wrapped by what is wrong with a scenario or a fault script.
+var errSimFiles = errors.New("the simulator's files have problems")
+
+// simOptions parses the simulator's files; a path may be empty. The error lists all
+// problems of both.
+func simOptions(scenarioPath string, scenarioData []byte, faultsPath string, faultsData []byte) (sim.Options, error) {
+	var o sim.Options
+	var scenarioErr, faultsErr error
+	if scenarioPath != "" {
+		o.Scenario, scenarioErr = scenario.Parse(scenarioPath, scenarioData)
+	}
+	if faultsPath != "" {
+		o.Faults, faultsErr = fault.Parse(faultsPath, faultsData)
+	}
+	if err := errors.Join(scenarioErr, faultsErr); err != nil {
+		return o, errors.Join(errSimFiles, err)
+	}
+	return o, nil
+}
+
+// openaiURL and geminiURL are the base URLs of its two wires.
+func (s *simulator) openaiURL() string { return s.local.OpenAIURL() }
+func (s *simulator) geminiURL() string { return s.local.GeminiURL() }
+
+// close ends the simulator, if there is one.
+func (s *simulator) close() error {
+	if s == nil {
+		return nil
+	}
+	return s.local.Close()
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// versionOf returns what this binary calls itself.
+func versionOf() string {
+	info, ok := debug.ReadBuildInfo()
+	if version == "" && ok && info.Main.Version != "(devel)" {
+		return cmp.Or(info.Main.Version, "unknown")
+	}
+	return cmp.Or(version, "unknown")
+}
+
+func (p Process) version() int {
+	text := fmt.Sprintf("voicegw %s\n%s %s/%s\n", versionOf(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision", "vcs.time", "vcs.modified", "CGO_ENABLED", "-tags":
+				text += s.Key + " " + s.Value + "\n"
+			}
+		}
+	}
+	if _, err := fmt.Fprint(p.Stdout, text); err != nil {
+		return exitFailure
+	}
+	return exitOK
+}

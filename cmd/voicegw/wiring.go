@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+
+	"voicegw/config"
+	"voicegw/orchestrator"
+	"voicegw/prompts"
+	"voicegw/session"
+	"voicegw/transport"
+	"voicegw/transport/gemini"
+	"voicegw/transport/openai"
+)
+
+// noKey is sent to a server of one's own that no key was given for: most want
+// something, whatever it is.
+const noKey = "none"
+
+// newTransports makes the providers that clients are offered. sim is asked only
+// for simulated ones.
+func newTransports(cfg *config.Config, sim *simulator, logger *slog.Logger) (map[string]transport.Transport, error) {
+	transports := map[string]transport.Transport{}
+	for _, service := range cfg.Services() {
+		t, err := newTransport(cfg, service, sim, logger)
+		if err != nil {
+			return nil, fmt.Errorf("providers.%s: %w", service.Name, err)
+		}
+		transports[service.Name] = t
+	}
+	return transports, nil
+}
+
+func newTransport(cfg *config.Config, service config.Service, sim *simulator, logger *slog.Logger) (transport.Transport, error) {
+	logger = logger.With("provider", service.Name)
+	if service.Name == config.ProviderOpenAI {
+		c := cfg.Providers.OpenAI
+		o := openai.Options{
+			APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
+			Model: c.Model, Voice: c.Voice, TranscriptionModel: c.TranscriptionModel, Logger: logger,
+		}
+		if service.Simulated {
+			o.APIKey, o.BaseURL = simKey, sim.openaiURL()
+		}
+		return openai.New(o)
+	}
+	c := cfg.Providers.Gemini
+	o := gemini.Options{
+		APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
+		Model: c.Model, Voice: c.Voice, Logger: logger,
+	}
+	if service.Simulated {
+		o.APIKey, o.BaseURL = simKey, sim.geminiURL()
+	}
+	return gemini.New(o)
+}
+
+func sessionOptions(cfg *config.Config, transports map[string]transport.Transport, logger *slog.Logger) session.Options {
+	return session.Options{
+		Transports: transports,
+		Provider:   cfg.Provider,
+		Agent: session.Agent{
+			Name: cfg.Agent.Name,
+			Instructions: prompts.Compose(prompts.Options{
+				Mode: prompts.Voice, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Voice.Data),
+				Instructions: cfg.Agent.Instructions,
+			}),
+			Greeting: cfg.Agent.Greeting,
+			Voices: map[string]string{
+				config.ProviderGemini: cfg.Providers.Gemini.Voice,
+				config.ProviderOpenAI: cfg.Providers.OpenAI.Voice,
+			},
+			Language: cfg.Agent.Language,
+		},
+		Policy: orchestrator.Policy{MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle},
+		Limits: session.Limits{
+			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
+			NewPerSecond: cfg.Limits.NewPerSecond, CountLoopback: cfg.Limits.CountLoopback,
+			AudioAhead: cfg.Limits.AudioAhead, SlowClient: cfg.Limits.SlowClient,
+		},
+		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS,
+		Logger: logger,
+	}
+}
