@@ -239,7 +239,7 @@ func TestResumeWhileOpen(t *testing.T) {
 		b.open(again)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{GoAwayAfter: -1})
+		b := newBench(t, Options{GoAwayAfter: -1, SessionLife: -1})
 		c := b.open(setupFor(model25, `"sessionResumption":{}`))
 		c.send(typed("hi"))
 		c.untilTurn()
@@ -250,7 +250,7 @@ func TestResumeWhileOpen(t *testing.T) {
 		<-time.After(2*time.Hour + time.Second)
 		late := b.dial(betaPath+"?key=k", nil)
 		late.send(setupFor(model25, `"sessionResumption":{"handle":"`+handle+`"}`))
-		if e := late.closed(); e.Code != 1008 {
+		if e := late.closed(); e.Code != 1008 || e.Reason != reasonSessionNotFound {
 			t.Errorf("after two hours: closed %d %q, want 1008", e.Code, e.Reason)
 		}
 	})

@@ -1,0 +1,167 @@
+package gemini
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/wire"
+)
+
+// recorder is an outlet without a connection.
+type recorder struct {
+	events []string
+	closed bool
+}
+
+func (r *recorder) Send(event string, _ int, _ []byte) []fault.Action {
+	r.events = append(r.events, event)
+	return nil
+}
+func (r *recorder) At(fault.Point) []fault.Action    { return nil }
+func (r *recorder) Do([]fault.Action) []fault.Action { return nil }
+func (r *recorder) Close(int, string)                { r.closed = true }
+func (r *recorder) Closed() bool                     { return r.closed }
+
+// newTestSession is a session on a recorder, for what the wire cannot show.
+func newTestSession(t *testing.T, setup string) (*session, *recorder) {
+	t.Helper()
+	m, cerr := parseMessage([]byte(setup))
+	if cerr != nil {
+		t.Fatal(cerr)
+	}
+	cfg, cerr := configure(m.setup, route{version: "v1beta"})
+	if cerr != nil {
+		t.Fatal(cerr)
+	}
+	h := New(wire.Options{})
+	out := &recorder{}
+	conv := h.newConversation(cfg.model, 1, wire.NewIDs(1), time.Now())
+	return h.newSession(cfg, conv, out, slog.New(slog.DiscardHandler)), out
+}
+
+func must(t *testing.T, s *session, now time.Time, frame string) {
+	t.Helper()
+	m, err := parseMessage([]byte(frame))
+	if err == nil {
+		err = s.handle(now, m)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", frame, err)
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	s, _ := newTestSession(t, setupFor(model25, `"realtimeInputConfig":{"activityHandling":"NO_INTERRUPTION"}`))
+	now := time.Now()
+	for range 3 * maxQueued {
+		must(t, s, now, `{"realtimeInput":{"text":"hello"}}`)
+	}
+	if len(s.queue) != maxQueued {
+		t.Errorf("%d inputs wait, want %d", len(s.queue), maxQueued)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	s, _ := newTestSession(t, setupFor(model25, ""))
+	for i := range maxHistory + 10 {
+		must(t, s, time.Now(), fmt.Sprintf(`{"clientContent":{"turns":[{"role":"model","parts":[{"text":"line %d"}]}]}}`, i))
+	}
+	if len(s.conv.history) != maxHistory || s.conv.history[0].text != "line 10" {
+		t.Errorf("%d entries, the first %q", len(s.conv.history), s.conv.history[0].text)
+	}
+}
+
+func TestCallsAreBounded(t *testing.T) {
+	var c calls
+	for i := range maxCalls + 5 {
+		c.add(&call{id: fmt.Sprint(i)})
+	}
+	if len(c.all) != maxCalls || c.all[0].id != "5" {
+		t.Errorf("%d calls, the first %q", len(c.all), c.all[0].id)
+	}
+}
+
+func TestLineCacheIsBounded(t *testing.T) {
+	var c lineCache
+	for i := range maxLines + 5 {
+		c.speak("", fmt.Sprint(i))
+	}
+	c.speak("", fmt.Sprint(maxLines+4))
+	if len(c.lines) != maxLines || len(c.order) != maxLines {
+		t.Errorf("%d lines, %d in order", len(c.lines), len(c.order))
+	}
+}
+
+func TestTokensAreBounded(t *testing.T) {
+	var s tokenStore
+	for range maxTokens + 2 {
+		r := httptest.NewRequest("POST", "/v1alpha/auth_tokens", nil)
+		s.create(httptest.NewRecorder(), r, time.Now())
+	}
+	if len(s.tokens) != maxTokens || len(s.order) != maxTokens {
+		t.Errorf("%d tokens, %d in order", len(s.tokens), len(s.order))
+	}
+}
+
+func TestDepthIsBounded(t *testing.T) {
+	nested := func(n int) string {
+		return `{"toolResponse":{"functionResponses":[{"response":{"a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}}]}}`
+	}
+	if _, err := parseMessage([]byte(nested(maxDepth - 5))); err != nil {
+		t.Errorf("within the bound: %v", err)
+	}
+	if _, err := parseMessage([]byte(nested(maxDepth))); err == nil {
+		t.Error("a message nested too deep was accepted")
+	}
+}
+
+// TestResultOfCancelledCallIsLost: it must not be mixed into a later answer.
+func TestResultOfCancelledCallIsLost(t *testing.T) {
+	s, _ := newTestSession(t, setupFor(model31, `"tools":[{"functionDeclarations":[{"name":"get_weather","description":"weather for a city","parameters":{"type":"OBJECT","properties":{"city":{"type":"STRING"}}}}]}]`))
+	now := time.Now()
+	must(t, s, now, typed("What is the weather in London?"))
+	if len(s.calls.all) != 1 {
+		t.Fatalf("%d calls", len(s.calls.all))
+	}
+	id := s.calls.all[0].id
+	s.interrupt(now)
+	must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"`+id+`","response":{"output":"late"}}]}}`)
+	if got := s.calls.take(false); len(got) != 0 {
+		t.Errorf("the model will see %+v", got)
+	}
+	if n := s.stats.Results.Load(); n != 0 {
+		t.Errorf("counted %d results", n)
+	}
+}
+
+// TestOnlyWhatWasSentIsRemembered: an interruption takes the rest of a line
+// out of the model's memory.
+func TestOnlyWhatWasSentIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, out := newTestSession(t, setupFor(model25, ""))
+		s.speak = func(_, _ string) spoken {
+			return New(wire.Options{}).lines.speak("", "one two three four five six seven eight nine ten")
+		}
+		now := time.Now()
+		must(t, s, now, typed("go"))
+		for len(out.events) < 12 {
+			at, ok := s.due()
+			if !ok {
+				t.Fatal("the model has nothing more to say")
+			}
+			now = at
+			s.tick(now)
+		}
+		s.interrupt(now)
+		last := s.conv.history[len(s.conv.history)-1]
+		if last.role != "model" || !strings.HasPrefix("one two three four five six seven eight nine ten", last.text) || len(last.text) > 30 {
+			t.Errorf("remembered %+v", last)
+		}
+	})
+}
