@@ -224,6 +224,8 @@ export class Conversation {
           this.set({ ...this.state, notice: null });
         }
         return;
+      case "session.ending":
+        return this.set({ ...this.state, notice: words.endingNotice(message.reason, message.after) });
       case "session.moving":
         return this.set({ ...this.state, notice: words.MOVING });
       case "timeout":

@@ -176,9 +176,12 @@ export interface SessionMoving extends Numbered {
   type: "session.moving";
 }
 
+/** The session will end by itself. */
 export interface SessionEnding extends Numbered {
   type: "session.ending";
   reason?: string;
+  /** Milliseconds until then. */
+  after?: number;
 }
 
 export interface SessionEnded extends Numbered {

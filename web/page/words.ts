@@ -151,13 +151,22 @@ export function errorNotice(error: ErrorMessage): Notice {
   return { title: sentence(error.message), advice: error.retryable === true ? "Trying again may help." : `Code: ${error.code}.` };
 }
 
+/** session.ending: what will happen by itself, and when (in ms). */
+export function endingNotice(reason: string | undefined, after: number | undefined): Notice {
+  const seconds = Math.round((after ?? 0) / 1000);
+  const when = seconds > 0 ? ` in ${seconds} s` : " soon";
+  return reason === "length_limit"
+    ? { title: `The session ends${when}.`, advice: "It reaches its longest time. You can start again then." }
+    : { title: `The session ends${when}.`, advice: "You can start again then." };
+}
+
 const ENDED: Record<string, string> = {
   server_shutdown: "The gateway is stopping. Start again in a moment.",
-  farewell_spoken: "The model said goodbye. You can start again.",
   user_goodbye: "You said goodbye. You can start again.",
   task_done: "The task is done. You can start again.",
   inactivity: "Nobody spoke for a while. You can start again.",
-  idle: "Nobody spoke for a while. You can start again.",
+  provider_leaving: "The model's session is over. You can start again.",
+  length_limit: "The session reached its longest time. You can start again.",
 };
 
 /** Why the session ended, in words; the ordinary hint for an unknown reason. */

@@ -94,6 +94,8 @@ test("what goes wrong is said in so few words that nothing on the page has to mo
   const notices: Notice[] = [
     ...[MICROPHONE, UNOPENED, CLOSE].flatMap((table) => Object.values<Notice>(table)),
     ...[MICROPHONE_LOST, NO_AUDIO, SLOW_LINE, TOO_LONG, MOVING, NO_START],
+    words.endingNotice("length_limit", 60_000),
+    words.endingNotice(undefined, undefined),
     closeNotice({ code: 4499, opened: true }, null)!,
     closeNotice({ code: 4999, opened: true }, null)!,
   ];
