@@ -105,19 +105,27 @@ func New(opts Options) (*Transport, error) {
 	return t, nil
 }
 
+// base returns BaseURL or the public service's.
+func (o *Options) base() (string, error) {
+	switch {
+	case o.BaseURL != "":
+		return o.BaseURL, nil
+	case !o.Vertex:
+		return developerURL, nil
+	case o.Location == "":
+		return "", fmt.Errorf("%w: Location is empty: Vertex needs one (us-central1) or a BaseURL", ErrOptions)
+	case o.Location == "global":
+		return "https://aiplatform.googleapis.com", nil
+	default:
+		return "https://" + o.Location + "-aiplatform.googleapis.com", nil
+	}
+}
+
 // endpoint returns the method's URL and settles Vertex.
 func (o *Options) endpoint() (string, error) {
-	base := o.BaseURL
-	switch {
-	case base != "":
-	case o.Vertex && o.Location == "global":
-		base = "https://aiplatform.googleapis.com"
-	case o.Vertex && o.Location != "":
-		base = "https://" + o.Location + "-aiplatform.googleapis.com"
-	case o.Vertex:
-		return "", fmt.Errorf("%w: Location is empty: Vertex needs one (us-central1) or a BaseURL", ErrOptions)
-	default:
-		base = developerURL
+	base, err := o.base()
+	if err != nil {
+		return "", err
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Opaque != "" {

@@ -182,24 +182,6 @@ func recv(t *testing.T, c transport.Conn, n int) []string {
 	return lines
 }
 
-// drain returns all events until the connection ends, as lines.
-func drain(t *testing.T, c transport.Conn) []string {
-	t.Helper()
-	var lines []string
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		ev, err := c.Recv(ctx)
-		cancel()
-		if err != nil {
-			if transport.KindOf(err) == transport.KindClosed {
-				t.Fatalf("after %q: %v", lines, err)
-			}
-			return lines
-		}
-		lines = append(lines, line(ev))
-	}
-}
-
 // line writes an event the way golden lists hold it.
 func line(ev transport.Event) string {
 	switch ev := ev.(type) {

@@ -1,12 +1,12 @@
 package gemini
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
 
 	"github.com/coder/websocket"
-	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
 )
@@ -31,7 +31,7 @@ func TestFramesOfAnySizeAndTypeAreRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out, ok := ev.(*transport.AudioOut); ok {
-				if !cmp.Equal(out.PCM, pcm) {
+				if !bytes.Equal(out.PCM, pcm) {
 					t.Errorf("%d bytes arrived as %d others", size, len(out.PCM))
 				}
 				break
@@ -99,7 +99,7 @@ func TestBuffersOfOneConversationStayItsOwn(t *testing.T) {
 		got := audioOf(one)
 		twoPeer.send(audioMessage(other, ""))
 		audioOf(two)
-		if !cmp.Equal(got, mine) {
+		if !bytes.Equal(got, mine) {
 			t.Fatalf("round %d: another conversation's audio", i)
 		}
 	}

@@ -154,7 +154,7 @@ func (s *scanner) content() bool {
 func (s *scanner) contentField(name []byte) bool {
 	switch string(name) {
 	case "modelTurn":
-		return s.out.data == nil && s.fields((*scanner).turnField) && s.out.data != nil
+		return s.fields((*scanner).turnField) && s.out.data != nil
 	case "outputTranscription":
 		return !s.out.hasText && s.fields((*scanner).transcriptionField)
 	}
@@ -173,7 +173,7 @@ func (s *scanner) transcriptionField(name []byte) (ok bool) {
 func (s *scanner) turnField(name []byte) bool {
 	switch string(name) {
 	case "parts":
-		return s.out.data == nil && s.open('[') && s.part() && s.open(']')
+		return s.open('[') && s.part() && s.open(']') // a second one is refused by blobField
 	case "role":
 		_, ok := s.text()
 		return ok

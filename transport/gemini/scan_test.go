@@ -29,6 +29,9 @@ func FuzzScanAudio(f *testing.F) {
 		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","data":"BB","mimeType":"a"}}]}}}`,
 		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}},{}]}}}`,
 		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"A\u003d","mimeType":"a\n"}}]},"outputTranscription":{"text":"\""}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}}],"parts":[{"inlineData":{"data":"BB","mimeType":"a"}}]}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}}]},"modelTurn":{"role":"model"}}}`,
+		strings.Replace(audioMessage([]byte{1, 2}, "hi"), "hi", "\xff\xfe", 1),
 		`{"serverContent":{"modelTurn":{"parts":[]}}} x`, `{"serverContent":{}}`, `{`, ``,
 		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}}]},"turnComplete":true}}`,
 	} {

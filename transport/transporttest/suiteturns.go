@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func testAudio(t *testing.T, h Harness) {
 		}
 		got = append(got, out.PCM...)
 	}
-	if !cmp.Equal(got, want) {
+	if !bytes.Equal(got, want) {
 		t.Errorf("the audio differs: %d bytes, want %d", len(got), len(want))
 	}
 }
@@ -242,7 +243,7 @@ func testUplink(t *testing.T, h Harness) {
 	for len(got) < len(want) {
 		got = append(got, peer.NextAudio()...)
 	}
-	if !cmp.Equal(got, want) {
+	if !bytes.Equal(got, want) {
 		t.Errorf("the wire carried %d bytes that differ from the %d sent", len(got), len(want))
 	}
 }
@@ -258,7 +259,7 @@ func testDropped(t *testing.T, h Harness) {
 		send(t, conn, cmd)
 	}
 	send(t, conn, &transport.AudioIn{PCM: tone(1, 160)})
-	if got := peer.NextAudio(); !cmp.Equal(got, tone(1, 160)) {
+	if got := peer.NextAudio(); !bytes.Equal(got, tone(1, 160)) {
 		t.Errorf("the audio after it differs")
 	}
 }
