@@ -1,0 +1,52 @@
+#!/bin/sh
+# The providers' official npm clients, unchanged, against the simulator. Needs
+# node (20 or newer) and npm; everything else here needs Go alone.
+set -eu
+cd "$(dirname "$0")/.."
+
+for tool in go node npm; do
+	if ! command -v "$tool" >/dev/null 2>&1; then
+		echo "test-clients: $tool is not installed. The official clients need node 20 or newer with npm, the simulator needs Go." >&2
+		exit 1
+	fi
+done
+if ! node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 20 ? 0 : 1)'; then
+	echo "test-clients: node $(node --version) is too old; the official clients need node 20 or newer." >&2
+	exit 1
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The simulator, and a certificate of its own: one client speaks TLS only. The
+# program that makes certificates comes with Go.
+go build -o "$work/voicegw" ./cmd/voicegw
+make_certificate=$(go env GOROOT)/src/crypto/tls/generate_cert.go
+(cd "$work" && go run "$make_certificate" -ecdsa-curve P256 -host localhost,127.0.0.1 >/dev/null 2>certificate.log) || {
+	cat "$work/certificate.log" >&2
+	exit 1
+}
+
+cd sim/clients
+# npm ci only when the lock file has changed since the last time.
+stamp=node_modules/.lock-sum
+sum=$(cat package.json package-lock.json .npmrc | sha256sum)
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$sum" ]; then
+	npm ci --ignore-scripts --no-audit --no-fund
+	printf '%s\n' "$sum" >"$stamp"
+fi
+
+# Node 20 has WebSocket, which one of the clients uses, only behind a flag.
+flag=
+if ! node -e 'process.exit(typeof WebSocket === "function" ? 0 : 1)'; then
+	flag=--experimental-websocket
+fi
+
+# No key and no address of a provider reaches the clients from outside.
+unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_ADMIN_KEY \
+	GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENAI_USE_VERTEXAI GOOGLE_GENAI_USE_ENTERPRISE \
+	GOOGLE_GEMINI_BASE_URL GOOGLE_VERTEX_BASE_URL GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION
+export OPENAI_AGENTS_DISABLE_TRACING=1
+export VOICEGW="$work/voicegw" VOICEGW_TEST_CERT="$work/cert.pem" VOICEGW_TEST_KEY="$work/key.pem"
+export NODE_EXTRA_CA_CERTS="$work/cert.pem"
+node $flag --test ./*.test.mjs

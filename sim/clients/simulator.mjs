@@ -1,0 +1,67 @@
+// Starts `voicegw sim` for a test. scripts/test-clients.sh says where the
+// program and the certificate are.
+
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { within } from './mailbox.mjs';
+
+const scenario = join(dirname(fileURLToPath(import.meta.url)), 'scenario.yaml');
+
+// need is a variable of the environment that the script sets.
+function need(name) {
+  const value = process.env[name];
+  if (!value) {
+    throw new Error(`${name} is not set; run the tests with make test-clients`);
+  }
+  return value;
+}
+
+// startSimulator runs a simulator on a free port, over TLS or not, with a fault
+// script given as text. It returns {host, http, ws, stop}.
+export async function startSimulator({ tls = false, faults = '', args = [] } = {}) {
+  const program = need('VOICEGW');
+  const folder = mkdtempSync(join(tmpdir(), 'voicegw-clients-'));
+  const line = ['sim', '--listen', '127.0.0.1:0', '--scenario', scenario, '--log-level', 'warn', ...args];
+  if (tls) {
+    line.push('--tls-cert', need('VOICEGW_TEST_CERT'), '--tls-key', need('VOICEGW_TEST_KEY'));
+  }
+  if (faults) {
+    writeFileSync(join(folder, 'faults.yaml'), faults);
+    line.push('--faults', join(folder, 'faults.yaml'));
+  }
+  const child = spawn(program, line, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  let said = '';
+  const address = await within(
+    'the simulator serving',
+    (done, fail) => {
+      child.once('error', fail);
+      child.once('exit', (code) => fail(new Error(`the simulator ended with ${code}: ${said}`)));
+      child.stderr.on('data', (data) => (said += data));
+      child.stdout.on('data', (data) => {
+        said += data;
+        const found = /serves on ([\w.:[\]]+:\d+)\./.exec(said);
+        if (found) {
+          done(found[1]);
+        }
+      });
+    },
+    () => said,
+  );
+  const port = address.slice(address.lastIndexOf(':') + 1);
+  const host = `${tls ? 'localhost' : '127.0.0.1'}:${port}`;
+  return {
+    host,
+    http: `${tls ? 'https' : 'http'}://${host}`,
+    ws: `${tls ? 'wss' : 'ws'}://${host}`,
+    stop: async () => {
+      child.kill('SIGTERM');
+      await within('the simulator ending', (done) => ended.then(done), () => said);
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
