@@ -75,6 +75,9 @@ func (c *conn) newSpoken(id, response string) *spokenItem {
 	c.mu.Lock()
 	it := c.items.add(id, response)
 	c.mu.Unlock()
+	if len(c.openAudio) == maxSpoken {
+		c.endAudio(c.openAudio[0]) // a server that ends neither items nor responses
+	}
 	c.openAudio = append(c.openAudio, it)
 	return it
 }

@@ -43,7 +43,7 @@ func rowOf(model string) modelRow {
 		if row.prefix == DefaultModel {
 			fallback = row
 		}
-		if strings.HasPrefix(model, row.prefix) && len(row.prefix) > len(best.prefix) {
+		if inFamily(model, row.prefix) && len(row.prefix) > len(best.prefix) {
 			best = row
 		}
 	}
@@ -52,6 +52,13 @@ func rowOf(model string) modelRow {
 		return fallback
 	}
 	return best
+}
+
+// inFamily says whether model is prefix itself or a variant of it. The line after it
+// keeps gpt-realtime-2025-08-28 out of the family of gpt-realtime-2.
+func inFamily(model, prefix string) bool {
+	rest, ok := strings.CutPrefix(model, prefix)
+	return ok && (rest == "" || rest[0] == '-')
 }
 
 // capabilitiesOf is the record of a row. All models of the API behave alike in what

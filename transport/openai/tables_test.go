@@ -1,0 +1,242 @@
+package openai
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/transport"
+)
+
+func TestNewOptions(t *testing.T) {
+	tests := []struct {
+		name string
+		opts Options
+		url  string // with the model m
+		want error
+		says string // what the error names
+	}{
+		{name: "the public service", opts: Options{APIKey: secret}, url: "wss://api.openai.com/v1/realtime?model=m"},
+		{name: "http with a path", opts: Options{BaseURL: "http://127.0.0.1:8080/v1/"}, url: "ws://127.0.0.1:8080/v1/realtime?model=m"},
+		{name: "ws", opts: Options{BaseURL: "ws://localhost/v1"}, url: "ws://localhost/v1/realtime?model=m"},
+		{name: "wss without a path", opts: Options{BaseURL: "wss://host"}, url: "wss://host/realtime?model=m"},
+		{name: "realtime already there", opts: Options{BaseURL: "https://host/v1/realtime"}, url: "wss://host/v1/realtime?model=m"},
+		{name: "Azure host alone", opts: Options{APIKey: secret, BaseURL: "https://me.openai.azure.com"}, url: "wss://me.openai.azure.com/openai/v1/realtime?model=m"},
+		{name: "no key", opts: Options{}, want: ErrNoKey, says: "Options.APIKey"},
+		{name: "key with a line end", opts: Options{APIKey: secret + "\n"}, want: ErrBadKey, says: "Options.APIKey"},
+		{name: "no scheme", opts: Options{APIKey: secret, BaseURL: "api.openai.com/v1"}, want: ErrBadURL, says: "https://host/v1"},
+		{name: "another scheme", opts: Options{BaseURL: "ftp://host"}, want: ErrBadURL, says: "ftp"},
+		{name: "no host", opts: Options{BaseURL: "https:///v1"}, want: ErrBadURL, says: "no host"},
+		{name: "no URL", opts: Options{BaseURL: "https://" + secret + "@ho st/%zz"}, want: ErrBadURL, says: "BaseURL"},
+		{name: "a password in it", opts: Options{BaseURL: "https://me:" + secret + "@host/v1"}, want: ErrBadURL, says: "APIKey"},
+		{name: "a key in the query", opts: Options{BaseURL: "https://host/v1?api-key=" + secret}, want: ErrBadURL, says: "query"},
+		{name: "a header that cannot be", opts: Options{APIKey: secret, Project: "a b"}, want: ErrBadOption, says: "Options.Project"},
+		{name: "pong before ping", opts: Options{APIKey: secret, PongTimeout: time.Second}, want: ErrBadOption, says: "PongTimeout"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tr, err := New(tt.opts)
+			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+				t.Fatalf("New gives %v, want %v", err, tt.want)
+			}
+			if err != nil {
+				if !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), secret) {
+					t.Errorf("the error %q must name %q and not the key", err, tt.says)
+				}
+				return
+			}
+			if got := tr.ep.address("m"); got != tt.url {
+				t.Errorf("address %s, want %s", got, tt.url)
+			}
+			if tr.Name() != "openai" {
+				t.Errorf("name %q", tr.Name())
+			}
+		})
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	opts := Options{APIKey: secret, Organization: "org-1", Project: "proj_1"}
+	tr, err := New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := tr.ep.header(tr.opts)
+	if h.Get("Authorization") != "Bearer "+secret || h.Get("OpenAI-Organization") != "org-1" || h.Get("OpenAI-Project") != "proj_1" {
+		t.Errorf("headers for the public service: %v", h)
+	}
+	if h.Get("OpenAI-Beta") != "" {
+		t.Error("OpenAI-Beta closes the connection with 4000")
+	}
+	for _, base := range []string{"https://me.openai.azure.com/openai/v1", "http://127.0.0.1:1/openai/v1/"} {
+		opts.BaseURL = base
+		if tr, err = New(opts); err != nil {
+			t.Fatal(err)
+		}
+		h = tr.ep.header(tr.opts)
+		if h.Get("api-key") != secret || h.Get("Authorization") != "" || h.Get("OpenAI-Organization") != "" {
+			t.Errorf("headers for %s: %v", base, h)
+		}
+	}
+}
+
+func TestPlainTextWarning(t *testing.T) {
+	for base, want := range map[string]bool{
+		"http://example.test/v1": true, "http://127.0.0.1:1/v1": false, "http://localhost/v1": false,
+		"http://[::1]/v1": false, "https://example.test/v1": false, "http://10.0.0.1/v1": true,
+	} {
+		var log strings.Builder
+		_, err := New(Options{APIKey: secret, BaseURL: base, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "provider_not_encrypted"); got != want {
+			t.Errorf("%s: warned %v, want %v", base, got, want)
+		}
+		if strings.Contains(log.String(), secret) {
+			t.Error("the log holds the key")
+		}
+	}
+}
+
+func TestCapabilities(t *testing.T) {
+	tr, err := New(Options{APIKey: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, prefix := range map[string]string{
+		"gpt-realtime": "gpt-realtime", "gpt-realtime-2025-08-28": "gpt-realtime",
+		"gpt-realtime-mini-2025-12-15": "gpt-realtime-mini", "gpt-realtime-1.5": "gpt-realtime-1.5",
+		"gpt-realtime-2": "gpt-realtime-2", "gpt-realtime-2.1": "gpt-realtime-2.1",
+		"gpt-realtime-2.1-mini": "gpt-realtime-2.1-mini", "gpt-realtime-3": "gpt-realtime",
+		"my-deployment": DefaultModel,
+	} {
+		if row := rowOf(model); row.prefix != prefix {
+			t.Errorf("%s meets the row of %q, want %q", model, row.prefix, prefix)
+		}
+	}
+	want := transport.Capabilities{
+		SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true,
+		Tools: transport.ToolsBlock, ConnectionLife: time.Hour, Source: rowOf(DefaultModel).source,
+	}
+	if diff := cmp.Diff(want, tr.Capabilities("")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCloseKindByReason(t *testing.T) {
+	tests := []struct {
+		code   websocket.StatusCode
+		reason string
+		kind   transport.Kind
+		want   string
+	}{
+		{3000, "invalid_request_error.invalid_api_key", transport.KindAuth, "invalid_api_key"},
+		{3000, "invalid_request_error.insufficient_quota", transport.KindQuota, "insufficient_quota"},
+		{4000, "invalid_request_error.beta_api_shape_disabled", transport.KindInvalid, "beta_api_shape_disabled"},
+		{4000, "invalid_request_error.session_expired", transport.KindExpired, "session_expired"},
+		{1001, "Your session hit the maximum duration of 60 minutes.", transport.KindExpired, "1001"},
+		{1000, "because of x.insufficient_quota", transport.KindRetry, "1000"}, // prose decides nothing
+		{4711, "", transport.KindRetry, "4711"},
+	}
+	for _, tt := range tests {
+		if kind, code := closeKind(tt.code, tt.reason); kind != tt.kind || code != tt.want {
+			t.Errorf("close %d %q is %s %q, want %s %q", tt.code, tt.reason, kind, code, tt.kind, tt.want)
+		}
+	}
+}
+
+func TestPads(t *testing.T) {
+	var p padList
+	p.add(1000, 700)
+	p.add(3000, 700)
+	for provider, want := range map[int64]int64{0: 0, 900: 900, 1000: 1000, 1400: 1000, 1700: 1000, 1800: 1100, 3000: 2300, 3700: 2300, 4000: 2600} {
+		if got := p.caller(provider); got != want {
+			t.Errorf("%d ms on the provider's clock is %d on the caller's, want %d", provider, got, want)
+		}
+	}
+	for i := range int64(2 * maxPads) {
+		p.add(10000+1000*i, 100)
+	}
+	if len(p.pads) != maxPads {
+		t.Errorf("%d pads are kept", len(p.pads))
+	}
+	if got, want := p.caller(1_000_000), int64(1_000_000-2*700-2*maxPads*100); got != want {
+		t.Errorf("far later: %d, want %d", got, want)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	c := bareConn(t)
+	for i := range 3 * maxTexts {
+		c.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, strings.Repeat("ö", maxTextBytes), false)
+		c.transcribe(strings.Repeat("i", i+1), transport.RoleUser, 0, "more", false)
+	}
+	if len(c.texts.byID) != maxTexts || len(c.texts.order) != maxTexts {
+		t.Errorf("%d texts are kept", len(c.texts.byID))
+	}
+	last, _ := c.pending[len(c.pending)-1].(transport.Transcript)
+	if len(last.Text) != maxTextBytes {
+		t.Errorf("a text of %d bytes is kept", len(last.Text))
+	}
+	for i := range 3 * maxSpoken {
+		c.newSpoken(strings.Repeat("i", i+1), "r")
+	}
+	if len(c.items.byID) != maxSpoken || len(c.items.order) != maxSpoken {
+		t.Errorf("%d spoken items are kept", len(c.items.byID))
+	}
+	for i := range 2 * maxCalls {
+		c.giveCall(finishedCall{item: "i", id: strings.Repeat("c", i+1), name: "n"})
+	}
+	if len(c.seenCalls.seen) != maxCalls || len(c.calls.byName) != maxCalls {
+		t.Errorf("%d and %d calls are kept", len(c.seenCalls.seen), len(c.calls.byName))
+	}
+	c.transcribe("i", transport.RoleUser, -1, "x", false)
+	c.transcribe("i", transport.RoleUser, maxParts, "x", true)
+	if n := c.Stats().MalformedEvents; n != 2 {
+		t.Errorf("content parts that no item has: %d counted", n)
+	}
+}
+
+func TestOpenAudioIsBounded(t *testing.T) {
+	c := bareConn(t)
+	for i := range 3 * maxSpoken {
+		c.newSpoken(strings.Repeat("i", i+1), "r")
+	}
+	if len(c.openAudio) > maxSpoken {
+		t.Errorf("%d items wait for their end", len(c.openAudio))
+	}
+}
+
+func TestTextOfSeveralParts(t *testing.T) {
+	var x texts
+	x.add("i", 1, " two")
+	x.add("i", 0, "o")
+	if got, ok := x.set("i", 0, "one"); got != "one two" || !ok {
+		t.Errorf("the parts make %q", got)
+	}
+	if x.get("j") != "" {
+		t.Error("an unknown item has a text")
+	}
+}
+
+func TestRedactor(t *testing.T) {
+	r := redactor{secret}
+	inner := errors.New("dial " + secret)
+	err := r.err(inner)
+	if strings.Contains(err.Error(), secret) || errors.Is(err, inner) {
+		t.Errorf("%v still leads to the key", err)
+	}
+	plain := errors.New("plain")
+	if r.err(plain) != plain {
+		t.Error("an error without the key is changed")
+	}
+	if got := clip("aö", 2); got != "a" {
+		t.Errorf("clip cuts a character: %q", got)
+	}
+}
