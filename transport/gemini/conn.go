@@ -176,6 +176,9 @@ func (c *conn) Stats() transport.Stats {
 // Recv implements [transport.Conn].
 func (c *conn) Recv(ctx context.Context) (transport.Event, error) {
 	for {
+		if c.closed.Load() {
+			return nil, c.fail("recv", transport.KindClosed, "", net.ErrClosed)
+		}
 		if ev := c.dialog.next(); ev != nil {
 			return ev, nil
 		}
@@ -195,6 +198,8 @@ func (c *conn) Recv(ctx context.Context) (transport.Event, error) {
 		}
 		if c.err != nil {
 			c.final.Store(c.err)
+			c.stopWatching()
+			continue // with the events that came before the end
 		}
 		c.watch(f != nil)
 	}
@@ -219,14 +224,20 @@ func (c *conn) watch(heard bool) {
 	was := c.stalling
 	c.stalling = c.dialog.stalling()
 	switch {
+	case c.stalling == stallNone && was == stallNone:
 	case c.stalling == stallNone:
-		if was != stallNone {
-			c.patience.Stop()
-		}
+		c.stopWatching()
 	case c.patience == nil:
 		c.patience = time.NewTimer(turnPatience)
 	case was != c.stalling || heard && c.stalling != stallInterrupted:
 		c.patience.Reset(turnPatience)
+	}
+}
+
+func (c *conn) stopWatching() {
+	c.stalling = stallNone
+	if c.patience != nil {
+		c.patience.Stop()
 	}
 }
 

@@ -108,8 +108,10 @@ func testContextRecv(t *testing.T, h Harness) {
 		ended <- err
 	}()
 	cancel()
-	if err := await(t, ended); transport.KindOf(err) == 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("Recv: %v, want an *Error that wraps the cancellation", err)
+	err := await(t, ended)
+	checkClosed(t, "Recv with a context that was cancelled", err)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Recv: %v, want an error that wraps the cancellation", err)
 	}
 	late, stop := soon()
 	defer stop()

@@ -1,0 +1,51 @@
+package gemini_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"voicegw/transport"
+	"voicegw/transport/gemini"
+)
+
+// A conversation of one typed question, with the model's speech counted.
+func Example() {
+	model, err := gemini.New(gemini.Options{APIKey: "YOUR_API_KEY"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	conn, err := model.Connect(ctx, transport.Setup{Instructions: "Answer in one sentence."})
+	if err != nil {
+		fmt.Println("not connected, trying again may help:", transport.KindOf(err).Retryable())
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.Send(context.Background(), transport.UserText{Text: "What is a gateway?"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for heard := 0; ; {
+		ev, err := conn.Recv(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		switch ev := ev.(type) {
+		case *transport.AudioOut:
+			heard += len(ev.PCM) / 2
+		case transport.ResponseDone:
+			fmt.Println("seconds of speech:", heard/conn.Info().OutputRate)
+			return
+		}
+	}
+}
+
+func ExampleNew() {
+	_, err := gemini.New(gemini.Options{APIKey: "YOUR_API_KEY", BaseURL: "https://generativelanguage.googleapis.com/v1beta"})
+	fmt.Println(err)
+	// Output: gemini: bad options: BaseURL has the path "/v1beta": leave it out, it is added here
+}
