@@ -14,6 +14,9 @@ const (
 	leadIn = 300 * time.Millisecond
 	// pause is the silence between an answer and the next turn.
 	pause = 300 * time.Millisecond
+	// earlyTime is how long the gateway may take to go on after it has answered a
+	// turn before its end: longer than any model waits for more speech.
+	earlyTime = 5 * time.Second
 	// goodbyeTime is how long the gateway may take to end the session.
 	goodbyeTime = 3 * time.Second
 )
@@ -240,6 +243,8 @@ func (c *conversation) listen(now time.Time) {
 			c.settle(now, x, false, "the turn ended without any audio")
 			return
 		}
+		c.settle(now, x, true, "")
+	case x.settledEarly && c.gwOpen == 0 && now.Sub(c.lastHeard) >= earlyTime:
 		c.settle(now, x, true, "")
 	case now.Sub(c.lastHeard) >= c.options.Patience:
 		c.settle(now, x, false, fmt.Sprintf("nothing was heard for %s", c.options.Patience))

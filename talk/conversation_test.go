@@ -244,8 +244,24 @@ func TestPauseInARecording(t *testing.T) {
 		t.Fatalf("the gateway heard %d turns; the test wants two", g.turn)
 	}
 	// Both of the gateway's turns are this one's; the answer is the second.
-	if got.Usage.InputTokens != 20 || got.HeardMS < 2000 {
+	if got.Usage.InputTokens != 20 || got.HeardMS != 2000 || got.AnswerMS != 2000 {
 		t.Errorf("got %+v", got)
+	}
+	if got.FirstAudioMS == nil || *got.FirstAudioMS < 700 || *got.FirstAudioMS > 800 {
+		t.Errorf("first audio after %v ms", got.FirstAudioMS)
+	}
+}
+
+func TestEndOfARecordingThatTheModelDoesNotHear(t *testing.T) {
+	g := newGateway()
+	g.answerMS = 400
+	g.deaf = 2 // it hears one stretch of speech and takes the rest for noise
+	r, _, err := hold(t, Options{Turns: []Turn{{Audio: tone(16000, 100, 1000, 2500, 50, 100)}}}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Turns[0].Answered || r.Turns[0].FirstAudioMS != nil {
+		t.Errorf("got %+v", r.Turns[0])
 	}
 }
 

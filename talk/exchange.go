@@ -23,10 +23,15 @@ type exchange struct {
 	onset, spokenAt time.Time
 
 	// firstAudio is when the first byte of the answer came, lastAudio the last one.
+	// An answer that began before the turn had been said answers a part of it (the
+	// recording holds a pause) and does not count.
 	firstAudio, lastAudio time.Time
 	answerBytes           int
 	heardBytes            int
 	completed             bool // the gateway says that the turn is complete
+	// settledEarly says that the gateway completed a turn before this one had been
+	// said to its end, and has not gone on: what followed was no speech to it.
+	settledEarly bool
 
 	interruptedBy *exchange
 	flushedAt     time.Time

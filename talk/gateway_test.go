@@ -23,6 +23,7 @@ type gateway struct {
 	staleMS   int64  // sends so much audio after a flush
 	hangsUp   string // ends the session when the first speech begins, with this reason
 	keepsTurn bool   // never ends a turn
+	deaf      int    // hears nothing from its so manieth stretch of speech on; 0 hears all
 
 	send      func(wsclient.ServerMessage)
 	sendAudio func([]byte)
@@ -35,6 +36,7 @@ type gateway struct {
 	gone                  bool
 
 	turn, item int
+	stretch    int   // of speech, so far
 	open       bool  // a turn is open
 	speech     bool  // the user speaks
 	quietMS    int64 // since the last voiced frame
@@ -83,9 +85,10 @@ func (g *gateway) hearAudio(frame []byte) {
 		return
 	}
 	g.quietMS = 0
-	if g.speech {
+	if g.speech || g.deaf > 0 && g.stretch+1 >= g.deaf {
 		return
 	}
+	g.stretch++
 	g.speech = true
 	if g.hangsUp != "" {
 		g.send(&wsclient.Error{Code: wsclient.CodeInternal, Message: g.hangsUp})

@@ -18,8 +18,8 @@ func (c *conversation) hearAudio(now time.Time, pcm []byte) {
 	i := c.incoming
 	c.player.add(now, i, pcm)
 	x := i.exchange
-	if x == nil {
-		return // a greeting
+	if x == nil || i.early {
+		return // a greeting, or the answer to a part
 	}
 	x.answerBytes += len(pcm)
 	x.lastAudio = now
@@ -52,6 +52,7 @@ func (c *conversation) hear(now time.Time, m wsclient.ServerMessage) {
 		c.gwOpen++
 		if c.current != nil && !c.current.onset.IsZero() {
 			c.gwTurns[m.Turn] = c.current
+			c.current.settledEarly = false
 		}
 	case *wsclient.TurnEnded:
 		c.hearTurnEnded(now, m)
@@ -136,9 +137,13 @@ func (c *conversation) hearTurnEnded(now time.Time, m *wsclient.TurnEnded) {
 	if m.Latency != nil {
 		x.latency = m.Latency
 	}
-	// A turn that ends while its recording is still being said was cut off by a
-	// pause in it: another one follows.
-	if x.over || x.spokenAt.IsZero() {
+	if x.over {
+		return
+	}
+	if x.spokenAt.IsZero() {
+		// A pause in the recording has cut the turn off: another one follows, unless
+		// the rest is no speech to the model.
+		x.settledEarly = m.Status == "completed"
 		return
 	}
 	c.lastHeard = now

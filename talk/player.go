@@ -37,6 +37,7 @@ type player struct {
 type item struct {
 	id       string
 	exchange *exchange // whose answer it is
+	early    bool      // it began before the exchange's turn had been said
 	pcm      []byte    // not yet played
 	played   int       // bytes
 	ended    bool      // no more will come
@@ -51,7 +52,7 @@ func newPlayer(rate int, keep bool, report func(wsclient.Playback)) *player {
 // begin opens an item; its audio is played after what is queued.
 func (p *player) begin(now time.Time, id string, x *exchange) *item {
 	p.advance(now)
-	i := &item{id: id, exchange: x}
+	i := &item{id: id, exchange: x, early: x != nil && x.spokenAt.IsZero()}
 	p.queue = append(p.queue, i)
 	return i
 }
@@ -148,7 +149,7 @@ func (p *player) play(i *item, n int) {
 	}
 	i.pcm = i.pcm[n:]
 	i.played += n
-	if i.exchange != nil {
+	if i.exchange != nil && !i.early {
 		i.exchange.heardBytes += n
 	}
 }
