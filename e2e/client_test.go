@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/audio"
+	"voicegw/session/wsclient"
+)
+
+// patience is how long a story waits for its next event.
+const patience = 20 * time.Second
+
+// happening is one thing that came from the gateway, in order.
+type happening struct {
+	at    time.Time
+	msg   wsclient.ServerMessage // nil for audio
+	bytes int                    // of audio
+	err   error                  // the end of the connection
+}
+
+// client is a client of the gateway that keeps all it hears.
+type client struct {
+	t    testing.TB
+	conn *wsclient.Conn
+	in   chan happening // from its reader; closed when the connection is over
+	seen []happening    // taken from in so far
+	done sync.WaitGroup
+}
+
+// connect opens a connection without saying anything.
+func (st *stack) connect(t testing.TB) *client {
+	t.Helper()
+	conn, err := wsclient.Dial(context.Background(), st.url+"/v1/voice", wsclient.DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, conn: conn, in: make(chan happening, 4096)}
+	c.done.Go(c.read)
+	t.Cleanup(c.close)
+	return c
+}
+
+// start opens a session.
+func (st *stack) start(t testing.TB, rate int) *client {
+	t.Helper()
+	c := st.connect(t)
+	c.say(&wsclient.Start{InputRate: rate, OutputRate: 24000})
+	waitFor[*wsclient.SessionStarted](c)
+	return c
+}
+
+func (c *client) read() {
+	defer close(c.in)
+	for {
+		f, err := c.conn.Read()
+		h := happening{at: time.Now(), err: err}
+		switch {
+		case err != nil:
+		case f.Audio:
+			h.bytes = len(f.Data)
+		default:
+			h.msg, h.err = wsclient.ParseServer(f.Data)
+		}
+		c.in <- h
+		if h.err != nil {
+			return
+		}
+	}
+}
+
+func (c *client) close() {
+	c.conn.Abort()
+	for range c.in { // lets the reader end
+	}
+	c.done.Wait()
+}
+
+func (c *client) say(m wsclient.ClientMessage) {
+	c.t.Helper()
+	text, err := wsclient.EncodeClient(m)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.conn.WriteText(text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// speak sends audio at once, in frames of 20 ms: the gateway takes up to 5 s ahead
+// of real time, and speech detection runs on the audio's own clock.
+func (c *client) speak(rate int, pcm []byte) {
+	c.t.Helper()
+	for frame := range slices.Chunk(pcm, audio.Bytes(rate, 20*time.Millisecond)) {
+		if err := c.conn.WriteAudio(frame); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// next takes the next happening.
+func (c *client) next() happening {
+	c.t.Helper()
+	select {
+	case h, ok := <-c.in:
+		if !ok {
+			c.t.Fatalf("the connection is over; before that: %s", c.story())
+		}
+		c.seen = append(c.seen, h)
+		return h
+	case <-time.After(patience):
+		c.t.Fatalf("nothing more came; before that: %s", c.story())
+	}
+	return happening{}
+}
+
+// waitFor takes happenings until a message of type M comes. Errors that are not
+// waited for fail the test.
+func waitFor[M wsclient.ServerMessage](c *client) M {
+	c.t.Helper()
+	for {
+		h := c.next()
+		if m, ok := h.msg.(M); ok {
+			return m
+		}
+		if e, ok := h.msg.(*wsclient.Error); ok {
+			c.t.Fatalf("the gateway reported %s: %s", e.Code, e.Message)
+		}
+		if h.err != nil {
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+		}
+	}
+}
+
+// ended takes all that is left and returns the close code and the errors told.
+func (c *client) ended() (websocket.StatusCode, []*wsclient.Error) {
+	c.t.Helper()
+	for {
+		h := c.next()
+		if h.err == nil {
+			continue
+		}
+		var told []*wsclient.Error
+		for _, h := range c.seen {
+			if e, ok := h.msg.(*wsclient.Error); ok {
+				told = append(told, e)
+			}
+		}
+		return wsclient.CloseStatus(h.err), told
+	}
+}
+
+// story lists what came, for the reader of a failure.
+func (c *client) story() string {
+	var out string
+	for _, h := range c.seen {
+		switch m := h.msg.(type) {
+		case nil:
+			if h.err != nil {
+				out += " end"
+			}
+		case *wsclient.Error:
+			out += " error(" + m.Code + ")"
+		default:
+			out += " " + typeOf(m)
+		}
+	}
+	return out
+}
+
+func typeOf(m wsclient.ServerMessage) string {
+	text, err := wsclient.EncodeServer(0, m)
+	if err != nil {
+		return "?"
+	}
+	var head struct{ Type string }
+	if err := json.Unmarshal(text, &head); err != nil {
+		return "?"
+	}
+	return head.Type
+}

@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/audio/audiotest"
+	"voicegw/session/wsclient"
+)
+
+// phrase is a second and a half of speech with the silence that ends it.
+func phrase(rate int) []byte {
+	pcm := audiotest.SpeechLike(rate, 1500*time.Millisecond, 11)
+	return append(pcm, audiotest.Silence(rate, 1200*time.Millisecond)...)
+}
+
+// TestSpokenAndTypedTurns: a conversation over each provider's wire, from a client
+// at another rate than the model's.
+func TestSpokenAndTypedTurns(t *testing.T) {
+	for _, provider := range providers {
+		for _, rate := range []int{16000, 48000} {
+			t.Run(provider, func(t *testing.T) {
+				t.Parallel()
+				st := newStack(t, provider, setting{speed: 20, firstAudioMS: 10, scenario: `
+name: two turns
+rules:
+  - when: {utterance: 1}
+    heard: What is the weather like?
+    do:
+      - say: It is fine today.
+  - when: {text: any}
+    do:
+      - say: You typed it.
+`})
+				c := st.start(t, rate)
+				c.speak(rate, phrase(rate))
+				heardTurn(c, 1, "What is the weather like?", "It is fine today.")
+				c.say(&wsclient.InputText{Text: "and tomorrow?", ID: "mine"})
+				heardTurn(c, 2, "and tomorrow?", "You typed it.")
+				c.say(&wsclient.End{})
+				if code, told := c.ended(); code != wsclient.CloseDone || len(told) != 0 {
+					t.Errorf("closed with %d after %v", code, told)
+				}
+				st.manager.Close()
+				if !strings.Contains(st.log.String(), `"msg":"session ended"`) {
+					t.Error("the end of the session is not in the log")
+				}
+				if strings.Contains(st.log.String(), "weather") {
+					t.Error("what was said is in the log")
+				}
+			})
+		}
+	}
+}
+
+// heardTurn takes a turn, plays its audio in no time, and checks what was said. The
+// user's transcript may come after the turn has ended.
+func heardTurn(c *client, turn int, user, assistant string) {
+	c.t.Helper()
+	texts := map[string]string{}
+	var item string
+	var bytes int
+	for ended, final := false, false; !ended || !final; {
+		h := c.next()
+		bytes += h.bytes
+		switch m := h.msg.(type) {
+		case *wsclient.Transcript:
+			texts[m.Role] = strings.TrimSpace(m.Text)
+			final = final || m.Role == "user" && m.Final && texts["user"] == user
+			if m.Turn != turn {
+				c.t.Errorf("the transcript %q belongs to turn %d, want %d", m.Text, m.Turn, turn)
+			}
+		case *wsclient.AudioStart:
+			item, bytes = m.ItemID, 0
+		case *wsclient.AudioEnd:
+			if ms := audio.MS(24000, bytes); m.ItemID != item || m.AudioMS != ms || ms < 300 {
+				c.t.Errorf("%s ended with %d ms; %d ms of %s came", m.ItemID, m.AudioMS, ms, item)
+			}
+			c.say(&wsclient.Playback{ItemID: item, PlayedMS: m.AudioMS, Done: true})
+		case *wsclient.Error:
+			c.t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
+		case *wsclient.TurnEnded:
+			ended = true
+			checkTurn(c.t, m, turn)
+			if texts["assistant"] != assistant {
+				c.t.Errorf("the model's transcript is %q, want %q", texts["assistant"], assistant)
+			}
+		}
+		if h.err != nil {
+			c.t.Fatalf("the connection ended: %v", h.err)
+		}
+	}
+}
+
+func checkTurn(t testing.TB, m *wsclient.TurnEnded, turn int) {
+	t.Helper()
+	if m.Turn != turn || m.Status != "completed" {
+		t.Errorf("turn %d ended %s, want %d completed", m.Turn, m.Status, turn)
+	}
+	if m.Latency == nil || m.Usage.OutputTokens == 0 || m.Usage.Output.Audio == 0 {
+		t.Errorf("turn %d ended with usage %+v and latency %+v", turn, m.Usage, m.Latency)
+	}
+}

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/audio/audiotest"
+	"voicegw/session/wsclient"
+)
+
+// longAnswer makes the model talk for a while.
+const longAnswer = `
+name: long
+rules:
+  - when: {text: any}
+    do:
+      - say: >-
+          I will now talk for quite a long time, so that there is something to interrupt, and I will
+          not stop before I am told to, because that is what this test is about, and nothing else.
+  - when: {utterance: any}
+    do:
+      - say: Yes?
+`
+
+// TestInterruption: speech stops the answer. After audio.flush not one byte of the
+// item comes, and the model is told what the client says was heard.
+func TestInterruption(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			// The model generates in real time, so that much of the answer is still to come.
+			st := newStack(t, provider, setting{scenario: longAnswer, firstAudioMS: 10, speed: 1})
+			c := st.start(t, 16000)
+			c.say(&wsclient.InputText{Text: "talk"})
+			item := waitFor[*wsclient.AudioStart](c).ItemID
+			var heard int64
+			for heard < 500 {
+				heard += audio.MS(24000, c.next().bytes)
+			}
+			c.say(&wsclient.Playback{ItemID: item, PlayedMS: heard - 100})
+			c.speak(16000, audiotest.SpeechLike(16000, time.Second, 5))
+			flush := waitFor[*wsclient.AudioFlush](c)
+			if flush.ItemID != item || flush.Reason != "user_speech" {
+				t.Errorf("%s was flushed because of %s", flush.ItemID, flush.Reason)
+			}
+			played := heard - 40
+			c.say(&wsclient.Playback{ItemID: item, PlayedMS: played, Done: true})
+			if provider == "openai" {
+				m := st.tap.wait(t, "conversation.item.truncate", func(m map[string]any) bool { return m["type"] == "conversation.item.truncate" })
+				if at := int64(m["audio_end_ms"].(float64)); at < played-50 || at > played+50 {
+					t.Errorf("the model was told %d ms; the client had reported %d", at, played)
+				}
+			}
+			if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "interrupted" {
+				t.Errorf("the turn ended %s", ended.Status)
+			}
+			c.speak(16000, audiotest.Silence(16000, 1500*time.Millisecond))
+			next := waitFor[*wsclient.AudioStart](c)
+			if next.ItemID == item {
+				t.Errorf("%s speaks again after its flush", item)
+			}
+			nothingAfterFlush(t, c.seen, item)
+		})
+	}
+}
+
+// nothingAfterFlush: between the flush of item and the next audio.start no audio
+// came, and item was not ended.
+func nothingAfterFlush(t *testing.T, seen []happening, item string) {
+	t.Helper()
+	i := slices.IndexFunc(seen, func(h happening) bool { f, ok := h.msg.(*wsclient.AudioFlush); return ok && f.ItemID == item })
+	for _, h := range seen[i+1:] {
+		if h.bytes > 0 {
+			t.Fatalf("%d bytes came after the flush of %s", h.bytes, item)
+		}
+		switch m := h.msg.(type) {
+		case *wsclient.AudioEnd:
+			if m.ItemID == item {
+				t.Fatalf("%s was ended after its flush", item)
+			}
+		case *wsclient.AudioStart:
+			return
+		}
+	}
+}
+
+// TestStopButton: the interrupt message silences a model at once, whether it can be
+// told to stop or not.
+func TestStopButton(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			st := newStack(t, provider, setting{scenario: longAnswer, firstAudioMS: 10, speed: 1})
+			c := st.start(t, 16000)
+			c.say(&wsclient.InputText{Text: "talk"})
+			item := waitFor[*wsclient.AudioStart](c).ItemID
+			for c.next().bytes == 0 {
+			}
+			c.say(&wsclient.Interrupt{})
+			if flush := waitFor[*wsclient.AudioFlush](c); flush.Reason != "user_stop" {
+				t.Errorf("flushed because of %s", flush.Reason)
+			}
+			c.say(&wsclient.InputText{Text: "again"})
+			if next := waitFor[*wsclient.AudioStart](c); next.ItemID == item {
+				t.Error("the stopped item speaks again")
+			}
+			nothingAfterFlush(t, c.seen, item)
+		})
+	}
+}

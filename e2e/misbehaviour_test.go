@@ -1,0 +1,262 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/orchestrator"
+	"voicegw/session"
+	"voicegw/session/wsclient"
+)
+
+// stillWorks: after whatever happened, the gateway takes a new session and answers
+// a ping in it.
+func stillWorks(t *testing.T, st *stack) {
+	t.Helper()
+	c := st.start(t, 16000)
+	c.say(&wsclient.Ping{T: 1})
+	waitFor[*wsclient.Pong](c)
+	c.say(&wsclient.End{})
+	if code, _ := c.ended(); code != wsclient.CloseDone {
+		t.Errorf("the session after it closed with %d", code)
+	}
+}
+
+// TestProviderRefuses: what a client is told when the provider does not let the
+// gateway in.
+func TestProviderRefuses(t *testing.T) {
+	refuse := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	}
+	silent := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mute := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ws, err := websocket.Accept(w, r, nil); err == nil {
+			defer ws.CloseNow()
+			for {
+				if _, _, err := ws.Read(context.Background()); err != nil {
+					return
+				}
+			}
+		}
+	})
+	for _, provider := range providers {
+		for _, tc := range []struct {
+			name   string
+			set    setting
+			reason string
+		}{
+			{"unauthorized", setting{provider: refuse(401)}, "provider_refused"},
+			{"forbidden", setting{provider: refuse(403)}, "provider_refused"},
+			{"not found", setting{provider: refuse(404)}, "provider_refused"},
+			{"unavailable", setting{provider: refuse(503)}, "provider_unavailable"},
+			{"too many", setting{provider: refuse(429)}, ""},
+			{"silent", setting{provider: silent}, "provider_unavailable"},
+			{"mute after the handshake", setting{provider: mute}, "provider_unavailable"},
+			{"an invalid key", setting{key: "invalid-0123456789"}, ""},
+			{"an expired key", setting{key: "expired-0123456789"}, ""},
+		} {
+			t.Run(provider+" "+tc.name, func(t *testing.T) {
+				t.Parallel()
+				tc.set.limits.ConnectTimeout = 1500 * time.Millisecond
+				st := newStack(t, provider, tc.set)
+				c := st.connect(t)
+				c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000})
+				code, told := c.ended()
+				if code != wsclient.CloseProviderUnavailable || len(told) != 1 || told[0].Code != wsclient.CodeProviderUnavailable {
+					t.Errorf("closed with %d after %v", code, told)
+				}
+				if tc.reason != "" && !strings.Contains(st.log.String(), tc.reason) {
+					t.Errorf("the log does not say %s", tc.reason)
+				}
+			})
+		}
+	}
+}
+
+// TestProviderCloses: every close code that wire.md knows ends the session with
+// 4002 and words, and leaves the gateway unharmed.
+func TestProviderCloses(t *testing.T) {
+	for _, provider := range providers {
+		for _, code := range []int{1000, 1001, 1007, 1008, 1011, 3000, 4000} {
+			t.Run(fmt.Sprint(provider, " ", code), func(t *testing.T) {
+				t.Parallel()
+				st := newStack(t, provider, setting{firstAudioMS: 10, faults: fmt.Sprintf(`
+faults:
+  - {at: chunk, n: 1, connection: 1, do: close, code: %d, reason: a reason}
+`, code)})
+				c := st.start(t, 16000)
+				c.say(&wsclient.InputText{Text: "tell me a story"})
+				got, told := c.ended()
+				if got != wsclient.CloseProviderLost || len(told) == 0 || told[len(told)-1].Code != wsclient.CodeProviderLost {
+					t.Errorf("closed with %d after %v", got, told)
+				}
+				stillWorks(t, st)
+			})
+		}
+	}
+}
+
+// TestProviderFaults: what the simulator can do wrong, and what the client sees.
+func TestProviderFaults(t *testing.T) {
+	for _, provider := range providers {
+		for _, tc := range []struct {
+			name, fault string
+			survives    bool   // the turn completes all the same
+			logged      string // in the line of its end
+		}{
+			{"drops the connection", "{at: chunk, n: 2, connection: 1, do: drop}", false, ""},
+			{"sends garbage", "{at: chunk, n: 2, connection: 1, do: malformed}", true, `"malformed_events":1`},
+			{"sends an unknown event", "{at: chunk, n: 2, connection: 1, do: unknown_event}", true, `"unknown_events":1`},
+			{"expires", "{at: chunk, n: 2, connection: 1, do: expire}", false, ""},
+			{"delays", "{at: chunk, n: 2, connection: 1, do: delay, for: 300ms}", true, ""},
+			{"reads slowly", "{at: setup, connection: 1, do: slow_read, for: 50ms}", true, ""},
+		} {
+			t.Run(provider+" "+tc.name, func(t *testing.T) {
+				t.Parallel()
+				st := newStack(t, provider, setting{firstAudioMS: 10, speed: 20, faults: "faults:\n  - " + tc.fault})
+				c := st.start(t, 16000)
+				c.say(&wsclient.InputText{Text: "hello"})
+				if tc.survives {
+					playTurn(c)
+				} else if code, told := c.ended(); code != wsclient.CloseProviderLost || len(told) == 0 {
+					t.Errorf("closed with %d after %v", code, told)
+				}
+				stillWorks(t, st)
+				c.close()
+				st.manager.Close()
+				if !strings.Contains(st.log.String(), tc.logged) {
+					t.Errorf("the log does not say %s", tc.logged)
+				}
+			})
+		}
+	}
+}
+
+// playTurn plays a turn's audio in no time and waits until it has completed.
+func playTurn(c *client) {
+	c.t.Helper()
+	for {
+		switch m := c.next().msg.(type) {
+		case *wsclient.AudioEnd:
+			c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+		case *wsclient.TurnEnded:
+			if m.Status != "completed" {
+				c.t.Errorf("the turn ended %s", m.Status)
+			}
+			return
+		}
+	}
+}
+
+// TestModelSaysNothing is invariant 2: a turn that the model never answers ends
+// with an error.
+func TestModelSaysNothing(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			st := newStack(t, provider, setting{
+				faults: "faults:\n  - {at: turn, n: 1, connection: 1, do: silence}",
+				policy: orchestrator.Policy{NudgeAfter: 200 * time.Millisecond, NoAnswerAfter: 600 * time.Millisecond},
+			})
+			c := st.start(t, 16000)
+			c.say(&wsclient.InputText{Text: "hello?"})
+			for {
+				h := c.next()
+				if e, ok := h.msg.(*wsclient.Error); ok && e.Code == wsclient.CodeNoAnswer {
+					break
+				}
+			}
+			if end := waitFor[*wsclient.TurnEnded](c); end.Status != "failed" {
+				t.Errorf("the turn ended %s", end.Status)
+			}
+		})
+	}
+}
+
+// TestBadClients: what a client may do wrong over a socket, and that nobody else
+// notices.
+func TestBadClients(t *testing.T) {
+	st := newStack(t, "gemini", setting{limits: session.Limits{SlowClient: time.Second, StartTimeout: 500 * time.Millisecond}, speed: 50, firstAudioMS: 10})
+	for _, tc := range []struct {
+		name string
+		do   func(t *testing.T, c *client)
+		code websocket.StatusCode
+	}{
+		{"says nothing", func(*testing.T, *client) {}, wsclient.CloseStartTimeout},
+		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, wsclient.CloseBadProtocol},
+		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, wsclient.CloseBadProtocol},
+		{"sends 5 MB", func(_ *testing.T, c *client) {
+			// It is closed in the middle of it, so that the write may fail.
+			_ = c.conn.WriteAudio(make([]byte, 5<<20))
+		}, wsclient.CloseTooBig},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := st.connect(t)
+			tc.do(t, c)
+			if code, _ := c.ended(); code != tc.code {
+				t.Errorf("closed with %d, want %d", code, tc.code)
+			}
+			stillWorks(t, st)
+		})
+	}
+	t.Run("vanishes", func(t *testing.T) {
+		c := st.start(t, 16000)
+		c.conn.Abort()
+		waitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
+	})
+	t.Run("stops reading", func(t *testing.T) {
+		conn, err := wsclient.Dial(t.Context(), st.url+"/v1/voice", wsclient.DialOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Abort()
+		for _, m := range []wsclient.ClientMessage{&wsclient.Start{InputRate: 16000, OutputRate: 48000}, &wsclient.InputText{Text: "tell me a story"}} {
+			text, err := wsclient.EncodeClient(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.WriteText(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 60 { // fill the socket, however large the kernel's buffers are
+			text, err := wsclient.EncodeClient(&wsclient.InputText{Text: "tell me a story"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if conn.WriteText(text) != nil {
+				break
+			}
+		}
+		waitUntil(t, "the slow client is gone", func() bool { return st.manager.Running() == 0 })
+		stillWorks(t, st)
+	})
+}
+
+func mustWrite(t *testing.T, c *client, text string) {
+	t.Helper()
+	if err := c.conn.WriteText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func waitUntil(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case <-timeout:
+			t.Fatalf("%s: not within %v", what, patience)
+		case <-time.After(5 * time.Millisecond):
+			if is() {
+				return
+			}
+		}
+	}
+}

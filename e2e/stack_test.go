@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"voicegw/gateway"
+	"voicegw/orchestrator"
+	"voicegw/session"
+	"voicegw/sim"
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/transport"
+	"voicegw/transport/gemini"
+	"voicegw/transport/openai"
+)
+
+// providers are the wires that every story is told over.
+var providers = []string{"gemini", "openai"}
+
+// setting is how a stack differs from the usual.
+type setting struct {
+	scenario string // YAML; empty means the built-in one
+	faults   string // YAML; empty means none
+	key      string // the provider's key; empty means a good one
+	limits   session.Limits
+	policy   orchestrator.Policy
+	// provider replaces the simulator.
+	provider http.Handler
+	// firstAudioMS and speed are the simulator's.
+	firstAudioMS int
+	speed        float64
+}
+
+// stack is a gateway with a simulated provider behind it, all over real sockets.
+type stack struct {
+	url     string // the gateway's
+	manager *session.Manager
+	tap     *tap // between the gateway and the provider
+	log     *lockedBuffer
+}
+
+// secret is the key that must not be seen anywhere.
+const secret = "sk-e2e-secret-0123456789"
+
+func newStack(t testing.TB, provider string, set setting) *stack {
+	t.Helper()
+	upstream := set.provider
+	if upstream == nil {
+		upstream = newSim(t, set)
+	}
+	tap := newTap(t, upstream)
+	key := set.key
+	if key == "" {
+		key = secret
+	}
+	tr := newTransport(t, provider, key, tap.url)
+	log := &lockedBuffer{}
+	m, err := session.NewManager(session.Options{
+		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
+		Limits: set.limits, Policy: set.policy,
+		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m}))
+	srv.Config.ConnContext = gateway.ConnContext
+	srv.Start()
+	t.Cleanup(func() {
+		m.Close()
+		srv.Close()
+		if strings.Contains(log.String(), key) {
+			t.Error("the provider's key is in the log")
+		}
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	return &stack{url: srv.URL, manager: m, tap: tap, log: log}
+}
+
+func newSim(t testing.TB, set setting) http.Handler {
+	t.Helper()
+	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS}
+	var err error
+	if set.scenario != "" {
+		if opts.Scenario, err = scenario.Parse("scenario.yaml", []byte(set.scenario)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set.faults != "" {
+		if opts.Faults, err = fault.Parse("faults.yaml", []byte(set.faults)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := sim.New(opts)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error("closing the simulator:", err)
+		}
+	})
+	return s
+}
+
+func newTransport(t testing.TB, provider, key, base string) transport.Transport {
+	t.Helper()
+	var tr transport.Transport
+	var err error
+	if provider == "gemini" {
+		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base})
+	} else {
+		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
