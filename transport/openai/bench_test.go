@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"testing"
+	"time"
 
 	"voicegw/audio"
 	"voicegw/transport"
@@ -65,6 +66,8 @@ func BenchmarkAudioDown(b *testing.B) {
 					b.Fatal("no audio")
 				}
 			}
+			dst := make([]byte, 0, n)
+			reportRatio(b, func() { _, _ = audio.AppendFromBase64(dst, s.delta) })
 		})
 	}
 }
@@ -93,6 +96,17 @@ func BenchmarkAudioUp(b *testing.B) {
 			for b.Loop() {
 				dst = appendAudio(dst[:0], pcm)
 			}
+			reportRatio(b, func() { dst = audio.AppendBase64(dst[:0], pcm) })
 		})
 	}
+}
+
+// reportRatio reports how many times base64 alone the measured work took.
+func reportRatio(b *testing.B, base64 func()) {
+	took := b.Elapsed()
+	start := time.Now()
+	for range b.N {
+		base64()
+	}
+	b.ReportMetric(float64(took)/float64(time.Since(start)), "x_base64")
 }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -679,12 +680,12 @@ func TestBigAudio(t *testing.T) {
 	sent := make(chan error, 1) // from the sender, once
 	go func() { sent <- conn.Send(context.Background(), &transport.AudioIn{PCM: pcm}) }()
 	got := append(p.NextAudio(), p.NextAudio()...)
-	if err := <-sent; err != nil || !cmp.Equal(got, pcm) {
+	if err := <-sent; err != nil || !bytes.Equal(got, pcm) {
 		t.Errorf("%d of %d bytes, %v", len(got), len(pcm), err)
 	}
 	p.Begin()
 	go p.Say("", pcm)
-	if out := recvAs[*transport.AudioOut](t, conn); !cmp.Equal(out.PCM, pcm) {
+	if out := recvAs[*transport.AudioOut](t, conn); !bytes.Equal(out.PCM, pcm) {
 		t.Errorf("%d of %d bytes came down", len(out.PCM), len(pcm))
 	}
 }

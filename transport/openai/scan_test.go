@@ -125,3 +125,65 @@ func countType(frame []byte) int {
 	}
 	return n
 }
+
+// FuzzLikeness compares the shape of frames with the scanner: a frame that is like one
+// that the scanner was sure of must be what the scanner makes of it.
+func FuzzLikeness(f *testing.F) {
+	const plain = `{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAEC"}`
+	f.Add([]byte(plain), []byte(strings.Replace(plain, "event_1", "event_2222", 1)))
+	f.Add([]byte(plain), []byte(strings.Replace(plain, "event_1", `event\"2`, 1)))
+	f.Add([]byte(plain), []byte(strings.Replace(plain, "AAEC", `AA"}EC`, 1)))
+	f.Add([]byte(`{"delta":"AAEC","event_id":"x","item_id":"i","type":"response.audio.delta"}`), []byte(`{"delta":"","event_id":"x","item_id":"i","type":"response.audio.delta"}`))
+	f.Add([]byte(`{"type":"response.audio.delta","item_id":"i","delta":"AAEC"}`), []byte(`{"type":"response.audio.delta","item_id":"i","delta":"AAECAAEC"}`))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		s, v := scanFrame(first)
+		if v != scanAudio {
+			return
+		}
+		var l likeness
+		l.learn(&spokenItem{}, first, &s)
+		if delta, ok := l.match(first); !ok || string(delta) != string(s.delta) {
+			t.Fatalf("a frame is not like itself: %q", delta)
+		}
+		delta, ok := l.match(second)
+		if !ok {
+			return
+		}
+		for _, c := range delta {
+			if c == '"' || c == '\\' || c < ' ' || c >= 0x7F {
+				return // the decoder refuses it, the typed path judges
+			}
+		}
+		again, v := scanFrame(second)
+		if v != scanAudio || string(again.delta) != string(delta) || string(again.item) != string(s.item) {
+			t.Fatalf("like, but the scanner says %d, item %q, delta %q", v, again.item, again.delta)
+		}
+	})
+}
+
+// FuzzFrames gives arbitrary frames to a connection: nothing may panic, and a frame
+// counts once at most.
+func FuzzFrames(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"response.done","response":{"id":"r","status":"failed","status_details":{"error":{"code":"insufficient_quota"}},"output":[{"type":"function_call","id":"i","call_id":"c"}],"usage":{"input_tokens":-1}}}`,
+		`{"type":"error","error":{"code":"conversation_already_has_active_response","event_id":""}}`,
+		`{"type":"response.output_audio.delta","item_id":"i","delta":"AAE\/"}`,
+		`{"type":"input_audio_buffer.speech_stopped","audio_end_ms":1e99,"item_id":3}`,
+		`{"type":"response.output_item.done","item":{"type":"function_call","arguments":{}}}`,
+		`{"type":"conversation.item.input_audio_transcription.completed","content_index":-4,"transcript":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		c := bareConn(t)
+		for range 2 {
+			c.frame = &frameBuf{append(make([]byte, 0, len(frame)), frame...)}
+			if _, s, v := c.fastAudio(c.frame.b); v != scanAudio {
+				_ = c.dispatch(c.frame.b, &s, v)
+			}
+		}
+		if st := c.Stats(); st.MalformedEvents+st.UnknownEvents > 2 {
+			t.Fatalf("one frame twice counts as %+v", st)
+		}
+	})
+}

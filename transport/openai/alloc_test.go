@@ -1,0 +1,99 @@
+package openai
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"voicegw/transport"
+)
+
+// TestDownAllocatesNothing counts allocations of both ends of the socket while audio
+// comes down, the scripted provider's included: it sends frames made before.
+func TestDownAllocatesNothing(t *testing.T) {
+	if raceOn {
+		t.Skip("the race detector allocates")
+	}
+	for _, n := range []int{960, 4800, 12000} {
+		s := newServer(t)
+		conn, p := s.connect(transport.Setup{})
+		first, second := audioFrame(benchItem, n), audioFrame("item_other", n)
+		second = []byte(strings.Replace(string(second), "event_E6U0x5", "event_AAAAA", 1))
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for i := 0; ; i++ {
+				frame := first
+				if i/100%2 == 1 {
+					frame = second
+				}
+				if p.ws.Write(context.Background(), websocket.MessageText, frame) != nil {
+					return
+				}
+			}
+		}()
+		receive := func() {
+			ev, err := conn.Recv(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, ok := ev.(*transport.AudioOut); !ok || len(out.PCM) != n {
+				t.Fatalf("%T", ev)
+			}
+		}
+		for range 300 {
+			receive() // both items are known, the buffers have grown
+		}
+		if got := testing.AllocsPerRun(1000, receive); got != 0 {
+			t.Errorf("%d bytes of audio cost %v allocations", n, got)
+		}
+		if st := conn.Stats(); st != (transport.Stats{}) {
+			t.Errorf("stats %+v", st)
+		}
+		_ = conn.Close()
+		_ = p.ws.CloseNow()
+		<-stopped
+	}
+}
+
+// TestUpAllocatesNothing is the same for the user's audio.
+func TestUpAllocatesNothing(t *testing.T) {
+	if raceOn {
+		t.Skip("the race detector allocates")
+	}
+	for _, n := range []int{960, 4800} {
+		s := newServer(t)
+		conn, p := s.connect(transport.Setup{})
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			buf := make([]byte, 64<<10)
+			for {
+				_, r, err := p.ws.Reader(context.Background())
+				for err == nil {
+					_, err = r.Read(buf)
+				}
+				if err != io.EOF {
+					return
+				}
+			}
+		}()
+		in := &transport.AudioIn{PCM: make([]byte, n)}
+		transmit := func() {
+			if err := conn.Send(context.Background(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 100 {
+			transmit()
+		}
+		if got := testing.AllocsPerRun(1000, transmit); got != 0 {
+			t.Errorf("%d bytes of audio cost %v allocations", n, got)
+		}
+		_ = conn.Close()
+		<-stopped
+	}
+}
