@@ -140,6 +140,23 @@ func TestResultOfCancelledCallIsLost(t *testing.T) {
 	}
 }
 
+// TestUnnamedResult: 3.8 takes a result without a name for a failure
+// (roomkit#42), the models before it do not care.
+func TestUnnamedResult(t *testing.T) {
+	for model, want := range map[string]string{model31: "foggy", model38: "system error"} {
+		s, _ := newTestSession(t, setupFor(model, `"tools":[{"functionDeclarations":[{"name":"get_weather","description":"weather for a city"}]}]`))
+		now := time.Now()
+		must(t, s, now, typed("What is the weather?"))
+		if len(s.calls.all) != 1 {
+			t.Fatalf("%s: %d calls", model, len(s.calls.all))
+		}
+		must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"`+s.calls.all[0].id+`","response":{"output":"foggy"}}]}}`)
+		if last := s.conv.history[len(s.conv.history)-1]; last.role != "tool" || !strings.Contains(last.text, want) {
+			t.Errorf("%s: remembered %+v", model, last)
+		}
+	}
+}
+
 // TestOnlyWhatWasSentIsRemembered: an interruption takes the rest of a line
 // out of the model's memory.
 func TestOnlyWhatWasSentIsRemembered(t *testing.T) {

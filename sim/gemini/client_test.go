@@ -208,7 +208,7 @@ func TestOfficialClientBargeIn(t *testing.T) {
 	for _, model := range models() {
 		t.Run(model, func(t *testing.T) {
 			opts := Options{Options: wire.Options{
-				FirstAudioMS: -1, Speed: 2, Scenario: mustScenario(t, "otherwise:\n  - say: "+strings.Repeat("This goes on and on. ", 20)+"\n"),
+				FirstAudioMS: -1, Speed: 2, Scenario: mustScenario(t, "otherwise:\n  - say: "+strings.Repeat("This goes on and on. ", 8)+"\n"),
 			}}
 			o := newOfficial(t, opts, "v1beta")
 			s := o.connect(model, &genai.LiveConnectConfig{})

@@ -18,7 +18,7 @@ const (
 	defaultSilenceMS    = 800
 	defaultSilenceLowMS = 1200
 	thresholdHigh       = 0.5
-	thresholdLow        = 0.65
+	thresholdLow        = 0.7
 )
 
 // speech is a beginning or an end of the user's speech.

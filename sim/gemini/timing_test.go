@@ -144,6 +144,30 @@ func TestChunks(t *testing.T) {
 	})
 }
 
+// TestFirstAudioDelayIsPaidOnce: a second line of the same answer follows at
+// once.
+func TestFirstAudioDelayIsPaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{Options: wire.Options{FirstAudioMS: 5000, Speed: -1, Scenario: mustScenario(t, `
+otherwise:
+  - say: One.
+  - say: Two.
+  - wait: 1s
+  - say: Three.
+`)}, PlaybackSpeed: -1}
+		c := newBench(t, o).open(setupFor(model25, ""))
+		sent := time.Now()
+		c.send(typed("go"))
+		frames := c.untilTurn()
+		if d := frames[len(frames)-1].at.Sub(sent); d != 6*time.Second {
+			t.Errorf("the answer took %v, want the delay of 5s and the wait of 1s", d)
+		}
+		if text := said(frames); !strings.Contains(text, "One.") || !strings.Contains(text, "Three.") {
+			t.Errorf("said %q", text)
+		}
+	})
+}
+
 // TestLifetimes: when connections and sessions end.
 func TestLifetimes(t *testing.T) {
 	resumable := `"sessionResumption":{}`
