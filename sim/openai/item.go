@@ -137,7 +137,8 @@ func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
 	it := &item{status: completed, format: in}
 	for _, m := range ms {
 		if m.key == "type" {
-			if err := word(&it.kind, kindMessage, kindCall, kindOutput, "mcp_approval_response", "item_reference")(m.value, path+".type"); err != nil {
+			if err := word(&it.kind, kindMessage, kindCall, kindOutput, "item_reference",
+				"mcp_approval_response", "mcp_approval_request", "mcp_list_tools", "mcp_call")(m.value, path+".type"); err != nil {
 				return nil, err
 			}
 		}
