@@ -49,4 +49,4 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_ADMI
 export OPENAI_AGENTS_DISABLE_TRACING=1
 export VOICEGW="$work/voicegw" VOICEGW_TEST_CERT="$work/cert.pem" VOICEGW_TEST_KEY="$work/key.pem"
 export NODE_EXTRA_CA_CERTS="$work/cert.pem"
-node $flag --test ./*.test.mjs
+node $flag --test --test-reporter=spec --test-concurrency=3 ./*.test.mjs

@@ -124,242 +124,245 @@ const spokenAnswer = [
   'response.output_item.done', 'response.done',
 ];
 
-for (const [name, make] of Object.entries(classes)) {
-  describe(name, { concurrency: true }, () => {
-    test('the session is whole, and takes an update', limit, async () => {
-      const talk = await Talk.open(make, { instructions: 'Be brief.', audio: { output: { voice: 'cedar' } } });
-      const { session: created } = talk.events.all[0];
-      assert.equal(created.object, 'realtime.session');
-      assert.equal(created.model, model);
-      assert.match(created.id, /^sess_\w{21}$/);
-      assert.deepEqual(created.audio.input.format, { type: 'audio/pcm', rate: 24000 });
-      assert.equal(created.audio.input.turn_detection.type, 'server_vad');
-      assert.equal(created.audio.input.turn_detection.interrupt_response, true);
-      assert.ok(created.expires_at > Date.now() / 1000 + 3000);
-      const { session: updated } = await talk.events.type('session.updated');
-      assert.equal(updated.instructions, 'Be brief.');
-      assert.equal(updated.audio.output.voice, 'cedar');
-      assert.equal(updated.audio.output.speed, 1);
-      await talk.close();
-      assert.deepEqual(talk.errors.all, []);
-    });
-
-    test('speech is heard and answered in speech', limit, async () => {
-      const talk = await Talk.open(make, { audio: { input: { transcription: { model: 'gpt-4o-mini-transcribe' } } } });
-      const begin = talk.mark();
-      talk.speak(utterance(rate));
-      const { response } = await talk.events.type('response.done', begin);
-      const heard = await talk.events.type('conversation.item.input_audio_transcription.completed', begin);
-      orderly(talk.events.names(begin), [
-        'input_audio_buffer.speech_started', 'input_audio_buffer.speech_stopped', 'input_audio_buffer.committed',
-        'conversation.item.added', 'conversation.item.done', ...spokenAnswer,
-      ]);
-      const started = await talk.events.type('input_audio_buffer.speech_started');
-      const stopped = await talk.events.type('input_audio_buffer.speech_stopped');
-      assert.equal(stopped.item_id, started.item_id);
-      assert.equal(heard.item_id, started.item_id);
-      assert.equal(heard.transcript, 'Hello, my name is Marcelo.');
-      assert.equal(talk.deltas('conversation.item.input_audio_transcription.delta').join('').trim(), heard.transcript);
-      // 300 ms of silence before, 1200 ms of speech, 300 ms of padding and 500 ms of silence reported.
-      assert.ok(started.audio_start_ms <= 300, `speech_started at ${started.audio_start_ms}`);
-      assert.ok(Math.abs(stopped.audio_end_ms - 2000) < 250, `speech_stopped at ${stopped.audio_end_ms}`);
-
-      assert.equal(response.status, 'completed');
-      const said = response.output[0].content[0];
-      assert.deepEqual(said, { type: 'output_audio', transcript: 'Hello Marcelo, how are you?' });
-      assert.equal(talk.deltas('response.output_audio_transcript.delta').join(''), said.transcript);
-      const audio = talk.audio();
-      assert.ok(durationMS(audio.length, rate) > 800, `only ${audio.length} bytes`);
-      assert.ok(loudness(audio) > 0.01, 'the answer is silent');
-      const { usage } = response;
-      assert.equal(usage.total_tokens, usage.input_tokens + usage.output_tokens);
-      assert.equal(usage.output_token_details.audio_tokens, Math.ceil(durationMS(audio.length, rate) / 50));
-      assert.ok(usage.input_token_details.audio_tokens > 10);
-      await talk.close();
-      assert.deepEqual(talk.errors.all, []);
-    });
-
-    test('text is answered in text', limit, async () => {
-      const talk = await Talk.open(make, { output_modalities: ['text'] });
-      const begin = talk.mark();
-      talk.write('Anything.');
-      const { response } = await talk.events.type('response.done', begin);
-      orderly(talk.events.names(begin), [
-        'conversation.item.added', 'conversation.item.done', 'response.created', 'response.output_item.added',
-        'response.content_part.added', 'response.output_text.delta', 'response.output_text.done', 'response.content_part.done',
-        'response.output_item.done', 'response.done',
-      ]);
-      assert.equal(response.output[0].content[0].text, 'Well said.');
-      assert.equal(talk.deltas('response.output_text.delta').join(''), 'Well said.');
-      assert.equal(talk.audio().length, 0);
-      await talk.close();
-    });
-
-    test('a tool is called, and its result spoken about', limit, async () => {
-      const talk = await Talk.open(make, { tools: [weather] });
-      talk.write('What is the weather in London?');
-      const { response: first } = await talk.events.type('response.done');
-      const call = first.output.find((item) => item.type === 'function_call');
-      assert.equal(call.name, 'get_weather');
-      assert.equal(call.status, 'completed');
-      assert.deepEqual(JSON.parse(call.arguments), { city: 'London' });
-      assert.equal(talk.deltas('response.function_call_arguments.delta').join(''), call.arguments);
-      const done = await talk.events.type('response.function_call_arguments.done');
-      assert.deepEqual([done.call_id, done.name, done.arguments], [call.call_id, 'get_weather', call.arguments]);
-
-      const begin = talk.mark();
-      talk.send({ type: 'conversation.item.create', item: { type: 'function_call_output', call_id: call.call_id, output: 'It is foggy.' } });
-      talk.send({ type: 'response.create' });
-      const { response: second } = await talk.events.type('response.done', begin);
-      assert.equal(second.output[0].content[0].transcript, 'In London: It is foggy.');
-      await talk.close();
-      assert.deepEqual(talk.errors.all, []);
-    });
-
-    test('two calls at once', limit, async () => {
-      const talk = await Talk.open(make, { tools: [weather], output_modalities: ['text'] });
-      talk.write('And the weather in London and Paris?');
-      const { response } = await talk.events.type('response.done');
-      const calls = response.output.filter((item) => item.type === 'function_call');
-      assert.deepEqual(calls.map((c) => JSON.parse(c.arguments).city), ['London', 'Paris']);
-      assert.notEqual(calls[0].call_id, calls[1].call_id);
-      const begin = talk.mark();
-      for (const { call_id } of calls) {
-        talk.send({ type: 'conversation.item.create', item: { type: 'function_call_output', call_id, output: 'Foggy.' } });
-      }
-      talk.send({ type: 'response.create' });
-      const { response: answer } = await talk.events.type('response.done', begin);
-      assert.equal(answer.output[0].content[0].text, 'Both are here: Foggy. Foggy.');
-      await talk.close();
-    });
-
-    test('response.cancel ends an answer', limit, async () => {
-      const talk = await Talk.open(make);
-      talk.write('Tell me a story.');
-      await talk.events.type('response.output_audio.delta');
-      const { response: running } = await talk.events.type('response.created');
-      const begin = talk.mark();
-      talk.send({ type: 'response.cancel', response_id: running.id });
-      const { response } = await talk.events.type('response.done', begin);
-      assert.equal(response.status, 'cancelled');
-      assert.deepEqual(response.status_details, { type: 'cancelled', reason: 'client_cancelled' });
-      assert.equal(response.output[0].status, 'incomplete');
-      orderly(talk.events.names(begin), [
-        'response.output_audio.done', 'response.output_audio_transcript.done', 'response.content_part.done',
-        'conversation.item.done', 'response.output_item.done', 'response.done',
-      ]);
-      assert.ok(response.usage.output_tokens > 0);
-
-      // A second one has nothing to cancel.
-      talk.send({ type: 'response.cancel', event_id: 'again' });
-      const error = await talk.errors.type('response_cancel_not_active');
-      assert.equal(error.error.event_id, 'again');
-      await talk.close();
-    });
-
-    test('speech interrupts an answer, which is cut where it was heard', limit, async () => {
-      const talk = await Talk.open(make);
-      talk.write('Tell me a story.');
-      const { item_id } = await talk.events.type('response.output_audio.delta');
-      talk.speak(utterance(rate));
-      await talk.events.type('input_audio_buffer.speech_started');
-      const { response } = await talk.events.type('response.done');
-      assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'turn_detected']);
-      const heard = 150;
-      talk.send({ type: 'conversation.item.truncate', item_id, content_index: 0, audio_end_ms: heard });
-      const cut = await talk.events.type('conversation.item.truncated');
-      assert.deepEqual([cut.item_id, cut.content_index, cut.audio_end_ms], [item_id, 0, heard]);
-      talk.send({ type: 'conversation.item.retrieve', item_id });
-      const { item } = await talk.events.type('conversation.item.retrieved');
-      assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), heard);
-      assert.ok(!item.content[0].transcript, 'the transcript of what was not heard is still there');
-
-      // There is nothing behind the cut any more.
-      talk.send({ type: 'conversation.item.truncate', item_id, content_index: 0, audio_end_ms: 4850, event_id: 'too-long' });
-      const error = await talk.errors.wait('the refusal', (e) => e.error.event_id === 'too-long');
-      assert.equal(error.error.message, 'Audio content of 150ms is already shorter than 4850ms');
-      await talk.close();
-    });
-
-    test('errors are routed and leave the session open', limit, async () => {
-      const talk = await Talk.open(make);
-      talk.send({ type: 'session.update', event_id: 'mine', session: { type: 'realtime', modalities: ['audio'] } });
-      const error = await talk.errors.type('unknown_parameter');
-      assert.deepEqual(
-        { type: error.error.type, message: error.error.message, param: error.error.param, event_id: error.error.event_id },
-        {
-          type: 'invalid_request_error', message: "Unknown parameter: 'session.modalities'.",
-          param: 'session.modalities', event_id: 'mine',
-        },
-      );
-      assert.match(error.event_id, /^event_/);
-      talk.send({ type: 'bogus' });
-      await talk.errors.type('invalid_value');
-      talk.send({ type: 'input_audio_buffer.clear' });
-      await talk.events.type('input_audio_buffer.cleared');
-      await talk.close();
-    });
-
-    test('audio that is committed by hand, without turn detection', limit, async () => {
-      const talk = await Talk.open(make, { audio: { input: { turn_detection: null } } });
-      talk.speak(utterance(rate));
-      talk.send({ type: 'input_audio_buffer.commit' });
-      await talk.events.type('conversation.item.done');
-      talk.send({ type: 'response.create' });
-      const { response } = await talk.events.type('response.done');
-      assert.equal(response.output[0].content[0].transcript, 'Hello Marcelo, how are you?');
-      assert.ok(!talk.events.names().includes('input_audio_buffer.speech_started'));
-      await talk.close();
-    });
-
-    test('a client secret opens the session it was made for', limit, async () => {
-      const secret = await soon('the secret', client().realtime.clientSecrets.create({
-        expires_after: { anchor: 'created_at', seconds: 120 },
-        session: { type: 'realtime', model, instructions: 'Speak like a sailor.', audio: { output: { voice: 'cedar' } } },
-      }));
-      assert.match(secret.value, /^ek_\w+$/);
-      assert.ok(Math.abs(secret.expires_at - Date.now() / 1000 - 120) < 10);
-      assert.equal(secret.session.type, 'realtime');
-      assert.equal(secret.session.instructions, 'Speak like a sailor.');
-      for (let use = 0; use < 2; use++) {
-        // A key that begins with ek_ needs no consent to be used in a browser.
-        const talk = await Talk.open(make, null, { dangerouslyAllowBrowser: false }, secret.value);
-        const { session } = await talk.events.type('session.created');
-        assert.equal(session.instructions, 'Speak like a sailor.');
-        assert.equal(session.audio.output.voice, 'cedar');
+describe('npm openai', { concurrency: true }, () => {
+  for (const [name, make] of Object.entries(classes)) {
+    describe(name, { concurrency: true }, () => {
+      test('the session is whole, and takes an update', limit, async () => {
+        const talk = await Talk.open(make, { instructions: 'Be brief.', audio: { output: { voice: 'cedar' } } });
+        const { session: created } = talk.events.all[0];
+        assert.equal(created.object, 'realtime.session');
+        assert.equal(created.model, model);
+        assert.match(created.id, /^sess_\w{21}$/);
+        assert.deepEqual(created.audio.input.format, { type: 'audio/pcm', rate: 24000 });
+        assert.equal(created.audio.input.turn_detection.type, 'server_vad');
+        assert.equal(created.audio.input.turn_detection.interrupt_response, true);
+        assert.ok(created.expires_at > Date.now() / 1000 + 3000);
+        const { session: updated } = await talk.events.type('session.updated');
+        assert.equal(updated.instructions, 'Be brief.');
+        assert.equal(updated.audio.output.voice, 'cedar');
+        assert.equal(updated.audio.output.speed, 1);
         await talk.close();
-      }
-    });
+        assert.deepEqual(talk.errors.all, []);
+      });
 
-    test('a wrong key and an unknown model are told and closed', limit, async () => {
-      const cases = [
-        { apiKey: 'sk-invalid', props: {}, code: 'invalid_api_key', close: 3000 },
-        { apiKey: 'sk-test', props: { model: 'gpt-unknown' }, code: 'model_not_found', close: 4000 },
-      ];
-      for (const { apiKey, props, code, close } of cases) {
-        const talk = new Talk(make(client(apiKey), { model, ...props }));
-        const error = await talk.errors.type(code);
-        const closed = await talk.closed;
-        assert.deepEqual(closed, { code: close, reason: `${error.error.type}.${code}` });
-      }
-    });
+      test('speech is heard and answered in speech', limit, async () => {
+        const talk = await Talk.open(make, { audio: { input: { transcription: { model: 'gpt-4o-mini-transcribe' } } } });
+        const begin = talk.mark();
+        talk.speak(utterance(rate));
+        const { response } = await talk.events.type('response.done', begin);
+        const heard = await talk.events.type('conversation.item.input_audio_transcription.completed', begin);
+        orderly(talk.events.names(begin), [
+          'input_audio_buffer.speech_started', 'input_audio_buffer.speech_stopped', 'input_audio_buffer.committed',
+          'conversation.item.added', 'conversation.item.done', ...spokenAnswer,
+        ]);
+        const started = await talk.events.type('input_audio_buffer.speech_started');
+        const stopped = await talk.events.type('input_audio_buffer.speech_stopped');
+        assert.equal(stopped.item_id, started.item_id);
+        assert.equal(heard.item_id, started.item_id);
+        assert.equal(heard.transcript, 'Hello, my name is Marcelo.');
+        assert.equal(talk.deltas('conversation.item.input_audio_transcription.delta').join('').trim(), heard.transcript);
+        // 300 ms of silence before, 1200 ms of speech, 300 ms of padding and 500 ms of silence reported.
+        assert.ok(started.audio_start_ms <= 300, `speech_started at ${started.audio_start_ms}`);
+        assert.ok(Math.abs(stopped.audio_end_ms - 2000) < 250, `speech_stopped at ${stopped.audio_end_ms}`);
 
-    test('recorded speech is heard as one utterance', { ...limit, skip: recordings().length === 0 && '../shared/audio is not there' }, async () => {
-      const { audio } = recordings().find((r) => r.rate === rate);
-      const talk = await Talk.open(make);
-      talk.speak(Buffer.concat([audio, Buffer.alloc(2 * rate)]));
-      const { response } = await talk.events.type('response.done');
-      assert.equal(response.status, 'completed');
-      assert.equal(talk.events.all.filter((e) => e.type === 'input_audio_buffer.committed').length, 1);
-      await talk.close();
+        assert.equal(response.status, 'completed');
+        const said = response.output[0].content[0];
+        assert.deepEqual(said, { type: 'output_audio', transcript: 'Hello Marcelo, how are you?' });
+        assert.equal(talk.deltas('response.output_audio_transcript.delta').join(''), said.transcript);
+        const audio = talk.audio();
+        assert.ok(durationMS(audio.length, rate) > 800, `only ${audio.length} bytes`);
+        assert.ok(loudness(audio) > 0.01, 'the answer is silent');
+        const { usage } = response;
+        assert.equal(usage.total_tokens, usage.input_tokens + usage.output_tokens);
+        assert.equal(usage.output_token_details.audio_tokens, Math.ceil(durationMS(audio.length, rate) / 50));
+        assert.ok(usage.input_token_details.audio_tokens > 10);
+        await talk.close();
+        assert.deepEqual(talk.errors.all, []);
+      });
+
+      test('text is answered in text', limit, async () => {
+        const talk = await Talk.open(make, { output_modalities: ['text'] });
+        const begin = talk.mark();
+        talk.write('Anything.');
+        const { response } = await talk.events.type('response.done', begin);
+        orderly(talk.events.names(begin), [
+          'conversation.item.added', 'conversation.item.done', 'response.created', 'response.output_item.added',
+          'response.content_part.added', 'response.output_text.delta', 'response.output_text.done', 'response.content_part.done',
+          'response.output_item.done', 'response.done',
+        ]);
+        assert.equal(response.output[0].content[0].text, 'Well said.');
+        assert.equal(talk.deltas('response.output_text.delta').join(''), 'Well said.');
+        assert.equal(talk.audio().length, 0);
+        await talk.close();
+      });
+
+      test('a tool is called, and its result spoken about', limit, async () => {
+        const talk = await Talk.open(make, { tools: [weather] });
+        talk.write('What is the weather in London?');
+        const { response: first } = await talk.events.type('response.done');
+        const call = first.output.find((item) => item.type === 'function_call');
+        assert.equal(call.name, 'get_weather');
+        assert.equal(call.status, 'completed');
+        assert.deepEqual(JSON.parse(call.arguments), { city: 'London' });
+        assert.equal(talk.deltas('response.function_call_arguments.delta').join(''), call.arguments);
+        const done = await talk.events.type('response.function_call_arguments.done');
+        assert.deepEqual([done.call_id, done.name, done.arguments], [call.call_id, 'get_weather', call.arguments]);
+
+        const begin = talk.mark();
+        talk.send({ type: 'conversation.item.create', item: { type: 'function_call_output', call_id: call.call_id, output: 'It is foggy.' } });
+        talk.send({ type: 'response.create' });
+        const { response: second } = await talk.events.type('response.done', begin);
+        assert.equal(second.output[0].content[0].transcript, 'In London: It is foggy.');
+        await talk.close();
+        assert.deepEqual(talk.errors.all, []);
+      });
+
+      test('two calls at once', limit, async () => {
+        const talk = await Talk.open(make, { tools: [weather], output_modalities: ['text'] });
+        talk.write('And the weather in London and Paris?');
+        const { response } = await talk.events.type('response.done');
+        const calls = response.output.filter((item) => item.type === 'function_call');
+        assert.deepEqual(calls.map((c) => JSON.parse(c.arguments).city), ['London', 'Paris']);
+        assert.notEqual(calls[0].call_id, calls[1].call_id);
+        const begin = talk.mark();
+        for (const { call_id } of calls) {
+          talk.send({ type: 'conversation.item.create', item: { type: 'function_call_output', call_id, output: 'Foggy.' } });
+        }
+        talk.send({ type: 'response.create' });
+        const { response: answer } = await talk.events.type('response.done', begin);
+        assert.equal(answer.output[0].content[0].text, 'Both are here: Foggy. Foggy.');
+        await talk.close();
+      });
+
+      test('response.cancel ends an answer', limit, async () => {
+        const talk = await Talk.open(make);
+        talk.write('Tell me a story.');
+        await talk.events.type('response.output_audio.delta');
+        const { response: running } = await talk.events.type('response.created');
+        const begin = talk.mark();
+        talk.send({ type: 'response.cancel', response_id: running.id });
+        const { response } = await talk.events.type('response.done', begin);
+        assert.equal(response.status, 'cancelled');
+        assert.deepEqual(response.status_details, { type: 'cancelled', reason: 'client_cancelled' });
+        assert.equal(response.output[0].status, 'incomplete');
+        orderly(talk.events.names(begin), [
+          'response.output_audio.done', 'response.output_audio_transcript.done', 'response.content_part.done',
+          'conversation.item.done', 'response.output_item.done', 'response.done',
+        ]);
+        assert.ok(response.usage.output_tokens > 0);
+
+        // A second one has nothing to cancel.
+        talk.send({ type: 'response.cancel', event_id: 'again' });
+        const error = await talk.errors.type('response_cancel_not_active');
+        assert.equal(error.error.event_id, 'again');
+        await talk.close();
+      });
+
+      test('speech interrupts an answer, which is cut where it was heard', limit, async () => {
+        const talk = await Talk.open(make);
+        talk.write('Tell me a story.');
+        const { item_id } = await talk.events.type('response.output_audio.delta');
+        talk.speak(utterance(rate));
+        await talk.events.type('input_audio_buffer.speech_started');
+        const { response } = await talk.events.type('response.done');
+        assert.deepEqual([response.status, response.status_details.reason], ['cancelled', 'turn_detected']);
+        const heard = 150;
+        talk.send({ type: 'conversation.item.truncate', item_id, content_index: 0, audio_end_ms: heard });
+        const cut = await talk.events.type('conversation.item.truncated');
+        assert.deepEqual([cut.item_id, cut.content_index, cut.audio_end_ms], [item_id, 0, heard]);
+        talk.send({ type: 'conversation.item.retrieve', item_id });
+        const { item } = await talk.events.type('conversation.item.retrieved');
+        assert.equal(durationMS(Buffer.from(item.content[0].audio, 'base64').length, rate), heard);
+        assert.ok(!item.content[0].transcript, 'the transcript of what was not heard is still there');
+
+        // There is nothing behind the cut any more.
+        talk.send({ type: 'conversation.item.truncate', item_id, content_index: 0, audio_end_ms: 4850, event_id: 'too-long' });
+        const error = await talk.errors.wait('the refusal', (e) => e.error.event_id === 'too-long');
+        assert.equal(error.error.message, 'Audio content of 150ms is already shorter than 4850ms');
+        await talk.close();
+      });
+
+      test('errors are routed and leave the session open', limit, async () => {
+        const talk = await Talk.open(make);
+        talk.send({ type: 'session.update', event_id: 'mine', session: { type: 'realtime', modalities: ['audio'] } });
+        const error = await talk.errors.type('unknown_parameter');
+        assert.deepEqual(
+          { type: error.error.type, message: error.error.message, param: error.error.param, event_id: error.error.event_id },
+          {
+            type: 'invalid_request_error', message: "Unknown parameter: 'session.modalities'.",
+            param: 'session.modalities', event_id: 'mine',
+          },
+        );
+        assert.match(error.event_id, /^event_/);
+        talk.send({ type: 'bogus' });
+        await talk.errors.type('invalid_value');
+        talk.send({ type: 'input_audio_buffer.clear' });
+        await talk.events.type('input_audio_buffer.cleared');
+        await talk.close();
+      });
+
+      test('audio that is committed by hand, without turn detection', limit, async () => {
+        const talk = await Talk.open(make, { audio: { input: { turn_detection: null } } });
+        talk.speak(utterance(rate));
+        talk.send({ type: 'input_audio_buffer.commit' });
+        await talk.events.type('conversation.item.done');
+        talk.send({ type: 'response.create' });
+        const { response } = await talk.events.type('response.done');
+        assert.equal(response.output[0].content[0].transcript, 'Hello Marcelo, how are you?');
+        assert.ok(!talk.events.names().includes('input_audio_buffer.speech_started'));
+        await talk.close();
+      });
+
+      test('a client secret opens the session it was made for', limit, async () => {
+        const secret = await soon('the secret', client().realtime.clientSecrets.create({
+          expires_after: { anchor: 'created_at', seconds: 120 },
+          session: { type: 'realtime', model, instructions: 'Speak like a sailor.', audio: { output: { voice: 'cedar' } } },
+        }));
+        assert.match(secret.value, /^ek_\w+$/);
+        assert.ok(Math.abs(secret.expires_at - Date.now() / 1000 - 120) < 10);
+        assert.equal(secret.session.type, 'realtime');
+        assert.equal(secret.session.instructions, 'Speak like a sailor.');
+        for (let use = 0; use < 2; use++) {
+          // A key that begins with ek_ needs no consent to be used in a browser.
+          const talk = await Talk.open(make, null, { dangerouslyAllowBrowser: false }, secret.value);
+          const { session } = await talk.events.type('session.created');
+          assert.equal(session.instructions, 'Speak like a sailor.');
+          assert.equal(session.audio.output.voice, 'cedar');
+          await talk.close();
+        }
+      });
+
+      test('a wrong key and an unknown model are told and closed', limit, async () => {
+        const cases = [
+          { apiKey: 'sk-invalid', props: {}, code: 'invalid_api_key', close: 3000 },
+          { apiKey: 'sk-test', props: { model: 'gpt-unknown' }, code: 'model_not_found', close: 4000 },
+        ];
+        for (const { apiKey, props, code, close } of cases) {
+          const talk = new Talk(make(client(apiKey), { model, ...props }));
+          const error = await talk.errors.type(code);
+          const closed = await talk.closed;
+          assert.deepEqual(closed, { code: close, reason: `${error.error.type}.${code}` });
+        }
+      });
+
+      const recording = recordings().find((r) => r.rate === rate);
+      test('recorded speech is heard as one utterance', { ...limit, skip: !recording && '../shared/audio is not there' }, async () => {
+        const { audio } = recording;
+        const talk = await Talk.open(make);
+        talk.speak(Buffer.concat([audio, Buffer.alloc(2 * rate)]));
+        const { response } = await talk.events.type('response.done');
+        assert.equal(response.status, 'completed');
+        assert.equal(talk.events.all.filter((e) => e.type === 'input_audio_buffer.committed').length, 1);
+        await talk.close();
+      });
     });
+  }
+
+  test('the REST client is told what is wrong with a request', limit, async () => {
+    await assert.rejects(
+      client().realtime.clientSecrets.create({ expires_after: { anchor: 'created_at', seconds: 1 } }),
+      (error) => error instanceof OpenAI.BadRequestError && error.param === 'expires_after.seconds',
+    );
+    await assert.rejects(client('sk-invalid').realtime.clientSecrets.create({}), OpenAI.AuthenticationError);
   });
-}
-
-test('the REST client is told what is wrong with a request', limit, async () => {
-  await assert.rejects(
-    client().realtime.clientSecrets.create({ expires_after: { anchor: 'created_at', seconds: 1 } }),
-    (error) => error instanceof OpenAI.BadRequestError && error.param === 'expires_after.seconds',
-  );
-  await assert.rejects(client('sk-invalid').realtime.clientSecrets.create({}), OpenAI.AuthenticationError);
 });
