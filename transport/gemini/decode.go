@@ -74,7 +74,7 @@ var contentKeys = map[string]bool{
 // decode takes a whole message. Its audio, if any, is decoded into f, which the
 // caller keeps until the events are delivered. An error is final.
 func (c *conn) decode(f *frame) *transport.Error {
-	if c.scan.scanAudio(f.raw) && isSpeech(c.scan.out.mime) {
+	if c.scan.scanAudio(f.raw) && isPlainSpeech(c.scan.out.mime) {
 		a := &c.scan.out
 		if pcm, ok := c.decodeAudio(f.pcm[:0], a.data); ok {
 			f.pcm = pcm
@@ -109,13 +109,15 @@ func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte) {
 	c.dialog.emit(out)
 }
 
-// isSpeech says whether a MIME type is PCM16 at outputRate.
-func isSpeech[T []byte | string](mimeType T) bool {
-	switch string(mimeType) {
-	case "audio/pcm;rate=24000", "audio/pcm":
-		return true
-	}
-	kind, params, err := mime.ParseMediaType(string(mimeType))
+// isPlainSpeech says whether a MIME type is PCM16 at outputRate in one of the two
+// spellings that have been seen.
+func isPlainSpeech(mimeType []byte) bool {
+	return string(mimeType) == "audio/pcm;rate=24000" || string(mimeType) == "audio/pcm"
+}
+
+// isSpeech says the same of any spelling.
+func isSpeech(mimeType string) bool {
+	kind, params, err := mime.ParseMediaType(mimeType)
 	return err == nil && kind == "audio/pcm" && (params["rate"] == "" || params["rate"] == strconv.Itoa(outputRate))
 }
 

@@ -61,7 +61,9 @@ func (d *dialog) emit(ev transport.Event) { d.queue = append(d.queue, ev) }
 // next returns the next event, or nil.
 func (d *dialog) next() transport.Event {
 	if d.head == len(d.queue) {
-		clear(d.queue)
+		if d.head > 1 {
+			clear(d.queue) // a lone event is mostly audio, which has no memory of its own
+		}
 		d.queue, d.head = d.queue[:0], 0
 		return nil
 	}

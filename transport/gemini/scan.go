@@ -22,8 +22,8 @@ type audioFrame struct {
 // The order of keys and the white space do not matter. Anything else (another key,
 // one twice, a second part, an escape, text that is not UTF-8) returns false: the
 // message then goes the long way, which alone decides whether it is well formed.
-// The data is not looked at; decoding it finds what is wrong with it. What is found
-// is in s.out until the next call.
+// Data and MIME type are not looked at: decoding the one and comparing the other
+// finds what is wrong with them. What is found is in s.out until the next call.
 func (s *scanner) scanAudio(msg []byte) bool {
 	*s = scanner{b: msg}
 	ok := s.open('{') && s.key("serverContent") && s.content() && s.open('}')
@@ -192,7 +192,7 @@ func (s *scanner) blobField(name []byte) (ok bool) {
 		if s.out.mime != nil {
 			return false
 		}
-		s.out.mime, ok = s.text()
+		s.out.mime, ok = s.raw()
 	case "data":
 		if s.out.data != nil {
 			return false

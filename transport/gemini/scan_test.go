@@ -26,14 +26,14 @@ func FuzzScanAudio(f *testing.F) {
 	for _, seed := range []string{
 		speech, audioMessage([]byte{1, 2}, "hi"), strings.ReplaceAll(speech, ":", " :\n "),
 		`{"serverContent":{"outputTranscription":{"text":"é"},"modelTurn":{"role":"model","parts":[{"inlineData":{"data":"","mimeType":"audio/pcm"}}]}}}`,
-		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","data":"BB","mimeType":"a"}}]}}}`,
-		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}},{}]}}}`,
-		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"A\u003d","mimeType":"a\n"}}]},"outputTranscription":{"text":"\""}}}`,
-		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}}],"parts":[{"inlineData":{"data":"BB","mimeType":"a"}}]}}}`,
-		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}}]},"modelTurn":{"role":"model"}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","data":"BB","mimeType":"audio/pcm"}}]}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"audio/pcm"}},{}]}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"A\u003d","mimeType":"audio/pcm"}}]},"outputTranscription":{"text":"\""}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"audio/pcm"}}],"parts":[{"inlineData":{"data":"BB","mimeType":"audio/pcm"}}]}}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"audio/pcm"}}]},"modelTurn":{"role":"model"}}}`,
 		strings.Replace(audioMessage([]byte{1, 2}, "hi"), "hi", "\xff\xfe", 1),
 		`{"serverContent":{"modelTurn":{"parts":[]}}} x`, `{"serverContent":{}}`, `{`, ``,
-		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"a"}}]},"turnComplete":true}}`,
+		`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"data":"AA","mimeType":"audio/pcm"}}]},"turnComplete":true}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -41,8 +41,8 @@ func FuzzScanAudio(f *testing.F) {
 		var s scanner
 		ok := s.scanAudio(msg)
 		got := s.out
-		if !ok || !json.Valid(msg) || bytes.ContainsAny(got.data, `\"`) || !utf8.Valid(got.data) {
-			return // decoding the data fails, and the long way decides
+		if !ok || !json.Valid(msg) || bytes.ContainsAny(got.data, `\"`) || !utf8.Valid(got.data) || !isPlainSpeech(got.mime) {
+			return // the long way decides
 		}
 		var want messageAsJSON
 		if err := json.Unmarshal(msg, &want); err != nil {
