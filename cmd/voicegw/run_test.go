@@ -218,7 +218,7 @@ func TestGreeting(t *testing.T) {
 	}
 	cfg.Providers.OpenAI.APIKey = config.NewSecret("sk-hush")
 	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
-	if !strings.Contains(text, "Provider         openai") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") {
+	if !strings.Contains(text, "Provider         openai\n") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") {
 		t.Errorf("the greeting with a key:\n%s", text)
 	}
 }

@@ -108,8 +108,8 @@ func (s *server) run(ctx context.Context, p Process) error {
 	services := s.cfg.Services()
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
 		"provider", services[0].Name, "simulated", services[0].Simulated)
-	if services[0].Simulated {
-		s.logger.Warn("no provider is used: the simulator answers", "mend", "set GEMINI_API_KEY or OPENAI_API_KEY")
+	if _, greeted := terminal(p.Stderr); services[0].Simulated && !greeted {
+		s.logger.Warn(simNotice(s.cfg))
 	}
 
 	var err error
@@ -172,12 +172,19 @@ func greeting(cfg *config.Config, addr net.Addr) string {
 	for i, s := range services {
 		names[i] = s.Name
 	}
+	fmt.Fprintf(&b, "  Provider         %s\n", strings.Join(names, "; on request "))
 	if services[0].Simulated {
-		fmt.Fprintf(&b, "  Simulator        no provider key is set, so a simulator speaks %s; set GEMINI_API_KEY or OPENAI_API_KEY for a real one\n\n", strings.Join(names, " and "))
-	} else {
-		fmt.Fprintf(&b, "  Provider         %s\n\n", strings.Join(names, ", then "))
+		fmt.Fprintf(&b, "  Simulated        %s\n", simNotice(cfg))
 	}
-	return b.String()
+	return b.String() + "\n"
+}
+
+// simNotice says in one line why nobody real answers.
+func simNotice(cfg *config.Config) string {
+	if cfg.Sim.Use == config.UseAlways {
+		return "sim.use is always, so the simulator in this process answers, whatever keys are set"
+	}
+	return "no provider has a key, so the simulator in this process answers; set GEMINI_API_KEY or OPENAI_API_KEY for a real one"
 }
 
 // reachable is the address as one types it: a wildcard becomes this machine.
