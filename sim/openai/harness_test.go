@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,46 +21,12 @@ import (
 
 	"voicegw/audio"
 	"voicegw/sim/fault"
+	"voicegw/sim/internal/pipenet"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// pipeListener accepts connections made in memory, so that a whole server runs
-// under a fake clock.
-type pipeListener struct {
-	conns chan net.Conn // from dial to Accept; nobody closes it
-	done  chan struct{} // from Close to both; Close closes it
-	once  sync.Once
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error { l.once.Do(func() { close(l.done) }); return nil }
-
-func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func (l *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
-	a, b := net.Pipe()
-	select {
-	case l.conns <- a:
-		return b, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
 
 // event is a server event as received.
 type event map[string]any
@@ -125,12 +90,12 @@ func bubble(t *testing.T, o wire.Options, test func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o.Group, o.Stats = &wire.Group{}, &wire.Stats{}
-		l := newPipeListener()
+		l := pipenet.Listen()
 		r := &rig{t: t, h: New(o), stats: o.Stats}
 		srv := &http.Server{Handler: r.h}
 		var work sync.WaitGroup
 		work.Go(func() { _ = srv.Serve(l) })
-		tr := &http.Transport{DialContext: l.dial, DisableKeepAlives: true}
+		tr := &http.Transport{DialContext: l.Dial, DisableKeepAlives: true}
 		r.http = &http.Client{Transport: tr}
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

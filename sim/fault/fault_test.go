@@ -1,0 +1,184 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func parse(t *testing.T, text string) *Script {
+	t.Helper()
+	s, err := Parse("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestPointsThatMatch(t *testing.T) {
+	in := parse(t, `
+faults:
+  - {at: turn, n: 2, do: close, code: 4000, reason: two}
+  - {at: chunk, turn: 3, n: 2, do: drop}
+  - {at: event, event: a.b, do: malformed, limit: 2}
+  - {at: call, do: duplicate_call, repeat: 3}
+  - {at: setup, connection: 2, do: drop}
+`).NewInjector(1, 1)
+	for _, c := range []struct {
+		p    Point
+		want string
+	}{
+		{Point{At: AtSetup}, "[]"},
+		{Point{At: AtTurn, N: 1, Turn: 1}, "[]"},
+		{Point{At: AtTurn, N: 2, Turn: 2}, "[{close 0s 4000 two 0 }]"},
+		{Point{At: AtTurn, N: 2, Turn: 2}, "[]"}, // once
+		{Point{At: AtChunk, N: 2, Turn: 2}, "[]"},
+		{Point{At: AtChunk, N: 2, Turn: 3}, "[{drop 0s 0  0 }]"},
+		{Point{At: AtEvent, Event: "a.c"}, "[]"},
+		{Point{At: AtEvent, Event: "a.b"}, "[{malformed 0s 0  0 }]"},
+		{Point{At: AtEvent, Event: "a.b"}, "[{malformed 0s 0  0 }]"},
+		{Point{At: AtEvent, Event: "a.b"}, "[]"},
+		{Point{At: AtCall, N: 1}, "[{duplicate_call 0s 0  3 }]"},
+	} {
+		if got := fmt.Sprint(in.At(c.p)); got != c.want {
+			t.Errorf("%+v: got %s, want %s", c.p, got, c.want)
+		}
+	}
+	if got := parse(t, `{faults: [{at: setup, connection: 2, do: drop}]}`).NewInjector(1, 2).At(Point{At: AtSetup}); len(got) != 1 {
+		t.Errorf("the second connection: %v", got)
+	}
+}
+
+func TestChanceIsSeeded(t *testing.T) {
+	s := parse(t, `{faults: [{at: frame, probability: 0.25, do: delay, for: 10ms, jitter: 20ms}, {at: frame, probability: 0.5, limit: 3, do: malformed}]}`)
+	run := func(seed uint64) (all string, delays, broken int) {
+		in := s.NewInjector(seed, 1)
+		for range 1000 {
+			for _, a := range in.At(Point{At: AtFrame}) {
+				all += fmt.Sprint(a)
+				if a.Kind == Malformed {
+					broken++
+					continue
+				}
+				delays++
+				if a.For < 10*time.Millisecond || a.For > 30*time.Millisecond {
+					t.Fatalf("delay of %v", a.For)
+				}
+			}
+		}
+		return all, delays, broken
+	}
+	one, delays, broken := run(1)
+	again, _, _ := run(1)
+	other, _, _ := run(2)
+	if one != again || one == other {
+		t.Error("the seed does not decide")
+	}
+	if delays < 200 || delays > 300 || broken != 3 {
+		t.Errorf("%d delays of about 250, %d broken of at most 3", delays, broken)
+	}
+}
+
+func TestTimedFaultsAreSorted(t *testing.T) {
+	in := parse(t, `{faults: [{at: time, after: 30s, do: goaway, for: 5s}, {at: time, after: 1s, do: delay, for: 1s}]}`).NewInjector(1, 1)
+	got := in.Timed()
+	if len(got) != 2 || got[0].After != time.Second || got[1].Action.Kind != GoAway || got[1].Action.For != 5*time.Second {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNilDoesNothing(t *testing.T) {
+	var s *Script
+	in := s.NewInjector(1, 1)
+	if in.At(Point{At: AtFrame}) != nil || in.Timed() != nil {
+		t.Error("a nil script commits faults")
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	in := parse(t, `{faults: [{at: setup, do: close}, {at: setup, do: unknown_event}, {at: setup, do: duplicate_call}, {at: setup, do: silence}]}`).NewInjector(1, 1)
+	want := "[{close 0s 1011  0 } {unknown_event 0s 0  0 sim.unknown} {duplicate_call 0s 0  1 } {silence 0s 0  0 }]"
+	if got := fmt.Sprint(in.At(Point{At: AtSetup})); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	_, err := Parse("f.yaml", []byte(`faults:
+  - {do: drop}
+  - {at: sometimes, do: drop}
+  - {at: turn}
+  - {at: turn, do: dropp}
+  - {at: setup, n: 1, do: drop}
+  - {at: event, do: drop}
+  - {at: time, do: drop}
+  - {at: turn, do: delay}
+  - {at: turn, do: drop, for: 1s}
+  - {at: turn, do: close, code: 1005}
+  - {at: turn, do: close, code: 2000}
+  - {at: frame, probability: 2, do: delay, for: -1s}
+  - {at: frame, probability: 0, do: drop}
+  - {at: turn, n: 1, turn: 1, do: drop}
+  - {at: turn, do: drop, times: 3}
+  - nonsense
+`))
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%T %v", err, err)
+	}
+	for _, want := range []string{
+		"f.yaml:2: the fault does not say when",
+		`f.yaml:3: at cannot be "sometimes"; it is one of connect,`,
+		"f.yaml:4: the fault does not say what",
+		`f.yaml:5: do cannot be "dropp" (did you mean "drop"?)`,
+		"f.yaml:6: n means nothing at setup; it goes with at: turn, chunk and call",
+		"f.yaml:7: at: event needs event",
+		"f.yaml:8: at: time needs after",
+		"f.yaml:9: delay needs for",
+		"f.yaml:10: for means nothing for drop",
+		"f.yaml:11: code 1005 cannot be sent",
+		"f.yaml:12: code 2000 cannot be sent",
+		"f.yaml:13: probability must be a number from 0 to 1",
+		"f.yaml:13: for must be a time",
+		"f.yaml:14: probability 0 never happens",
+		"f.yaml:15: give n alone",
+		`f.yaml:16: a fault has no key "times"`,
+		"f.yaml:17: a fault must be a mapping",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(err)
+	}
+	if _, err := Parse("f", []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "the key faults is missing") {
+		t.Errorf("an empty mapping: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("faults:\n  - {at: turn, n: 2, do: close, code: 4000, reason: x}\n")
+	f.Add("faults: [{at: frame, probability: 0.5, do: delay, for: 1s, jitter: 24h}, {at: time, after: 1ms, do: goaway}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse("f", []byte(text))
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || len(e.Problems) == 0 {
+				t.Fatalf("%T %v", err, err)
+			}
+			return
+		}
+		in := s.NewInjector(1, 1)
+		for _, at := range []Where{AtConnect, AtSetup, AtTurn, AtChunk, AtCall, AtEvent, AtFrame} {
+			for _, a := range in.At(Point{At: at, N: 1, Turn: 1, Event: "x"}) {
+				if a.Kind == "" || a.For < 0 {
+					t.Fatalf("%+v", a)
+				}
+			}
+		}
+		in.Timed()
+	})
+}
