@@ -2,8 +2,8 @@ package voice
 
 // Levels of the sources in dB relative to a stressed vowel.
 const (
-	breathAfterStop = -14
-	breathOfH       = -11
+	breathAfterStop = -19
+	breathOfH       = -17
 	voiceBar        = -13
 	weakVowel       = -4
 	secondaryVowel  = -1
@@ -51,9 +51,6 @@ func (t *track) sonorant(s *segment, span []frame, level float64) {
 			continue
 		}
 		span[k].av = voice
-		if s.ph.info().kind == nasal {
-			span[k].tilt = 1400
-		}
 	}
 }
 
@@ -176,7 +173,7 @@ func (t *track) exciteAffricate(i int, span []frame) {
 func (t *track) smooth() {
 	blur(t.frames, 4, func(f *frame) *float64 { return &f.av })
 	blur(t.frames, 4, func(f *frame) *float64 { return &f.ah })
-	blur(t.frames, 2, func(f *frame) *float64 { return &f.noseZero })
+	blur(t.frames, 2, func(f *frame) *float64 { return &f.nose })
 	for j := range 3 {
 		blur(t.frames, 2, func(f *frame) *float64 { return &f.f[j] })
 	}

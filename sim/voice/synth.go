@@ -24,8 +24,9 @@ type tract struct {
 	tb       timbre
 	glottis  glottis
 	rnd      prng
-	nosePole resonator
+	nose     [len(nosePoles)]resonator
 	noseZero antiresonator
+	lastHum  float64
 	low      [3]resonator // the formants that move
 	high     []resonator  // those that stay
 	bands    [noiseBands]bandpass
@@ -41,22 +42,29 @@ type tract struct {
 const (
 	voiceGain  = 1.0
 	breathGain = 0.5
+	noseGain   = 0.8
 )
+
+// nosePoles are the resonances of the nose and throat while the mouth is closed,
+// frequency and bandwidth in Hz (after O. Fujimura, 1962, "Analysis of nasal consonants").
+var nosePoles = [...][2]float64{{280, 150}, {1750, 220}, {2500, 300}, {3400, 300}, {4300, 350}}
 
 func newTract(tb timbre) *tract {
 	t := &tract{tb: tb, rnd: 0x9E3779B97F4A7C15}
 	t.glottis = glottis{rate: synthRate, open: tb.open}
-	t.nosePole.tune(noseClosed, 100, synthRate)
+	for i, p := range nosePoles {
+		t.nose[i].tune(p[0]*tb.size, p[1], synthRate)
+	}
 	for f := 3350.0; f*tb.size < synthRate/2-200; f += 1000 {
 		var r resonator
-		r.tune(f*tb.size, 180+0.08*f, synthRate)
+		r.tune(f*tb.size, 130+0.04*f, synthRate)
 		t.high = append(t.high, r)
 	}
 	for k := range noiseTable {
 		t.scale[k] = noiseScale(&noiseTable[k])
 	}
 	t.dc.tune(25, synthRate)
-	t.prev = frame{f: neutral, bw: formants{60, 90, 150}, noseZero: noseClosed, tilt: modalTilt}
+	t.prev = frame{f: neutral, bw: formants{60, 90, 150}, noseZero: 1250, nosePole: 1750, tilt: modalTilt}
 	return t
 }
 
@@ -76,14 +84,14 @@ func (t *tract) run(fr *frame, out []float64) []float64 {
 	t.shape(fr)
 	p := &t.prev
 	const n = float64(frameSamples)
-	av, ah, af, f0 := p.av, p.ah, p.af, p.f0
+	av, ah, af, f0, nose := p.av, p.ah, p.af, p.f0, p.nose
 	if f0 == 0 {
 		f0 = fr.f0
 	}
-	dv, dh, df, d0 := (fr.av-av)/n, (fr.ah-ah)/n, (fr.af-af)/n, (fr.f0-f0)/n
+	dv, dh, df, d0, dn := (fr.av-av)/n, (fr.ah-ah)/n, (fr.af-af)/n, (fr.f0-f0)/n, (fr.nose-nose)/n
 	for range int(frameSamples) {
-		av, ah, af, f0 = av+dv, ah+dh, af+df, f0+d0
-		out = append(out, t.dc.step(t.sample(av, ah, af, f0)))
+		av, ah, af, f0, nose = av+dv, ah+dh, af+df, f0+d0, nose+dn
+		out = append(out, t.dc.step(t.sample(av, ah, af, f0, nose)))
 	}
 	t.prev = *fr
 	return out
@@ -94,7 +102,10 @@ func (t *tract) shape(fr *frame) {
 	for j := range t.low {
 		t.low[j].tune(fr.f[j]*t.tb.size, fr.bw[j], synthRate)
 	}
-	t.noseZero.tune(fr.noseZero, 100, synthRate)
+	if fr.nose > 0 && fr.noseZero > 0 {
+		t.noseZero.tune(fr.noseZero*t.tb.size, 250, synthRate)
+		t.nose[1].tune(fr.nosePole*t.tb.size, 220, synthRate)
+	}
 	t.glottis.tilt.tune(fr.tilt*t.tb.tilt, synthRate)
 	if fr.noise == noNoise {
 		return
@@ -115,19 +126,26 @@ func (t *tract) shape(fr *frame) {
 }
 
 // sample makes one sample.
-func (t *tract) sample(av, ah, af, f0 float64) float64 {
+func (t *tract) sample(av, ah, af, f0, nose float64) float64 {
 	pulse, open := t.glottis.step(f0)
 	noise := t.rnd.next()
 	// Breath passes freely while the folds are open.
 	breath := noise * (ah + av*t.tb.breath*open)
 	y := pulse*av*voiceGain + breath*breathGain
-	y = t.noseZero.step(t.nosePole.step(y))
+	hum := y
 	for j := range t.low {
 		y = t.low[j].step(y)
 	}
 	for j := range t.high {
 		y = t.high[j].step(y)
 	}
+	// The nose is always driven, so that it does not start from rest.
+	hum, t.lastHum = (hum-0.4*t.lastHum)/0.6, hum
+	hum = t.noseZero.step(hum)
+	for j := range t.nose {
+		hum = t.nose[j].step(hum)
+	}
+	y += nose * (noseGain*hum - 0.9*y)
 	if af > 0 {
 		hiss := noise * af * (1 - 0.5*min(1, 4*av)*(1-open))
 		s := hiss * t.bypass

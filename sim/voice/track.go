@@ -29,14 +29,14 @@ type frame struct {
 	noise    noiseKind
 	tilt     float64 // corner of the source's low-pass in Hz
 	f, bw    formants
-	noseZero float64 // Hz
+	nose     float64 // how much of the sound goes through the nose, 0 to 1
+	noseZero float64 // Hz: what the closed mouth swallows
+	nosePole float64 // Hz: the second resonance of the nose
 }
 
 const (
 	frameMS      = 2.5
-	noseClosed   = 270.0 // Hz: zero on the nasal pole, so that neither is heard
-	noseOpen     = 450.0
-	modalTilt    = 2600.0
+	modalTilt    = 5000.0
 	voiceBarTilt = 220.0
 )
 
@@ -223,7 +223,6 @@ func (t *track) move(i int) {
 			fr.f[j] = base + (left[j]-from[j])*wl + (right[j]-to[j])*wr
 		}
 		fr.bw = bw
-		fr.noseZero = noseClosed
 	}
 	t.nasalize(i, span)
 }
@@ -237,12 +236,10 @@ func (t *track) moveShut(i int, left, right formants) {
 		fr := &span[k]
 		fr.f = between(left, right, ramp((float64(k)+0.5)/float64(len(span))))
 		fr.bw = formants{90, 120, 180}
-		fr.noseZero = noseClosed
 		switch p.kind {
 		case nasal:
-			fr.f[0] = 470
-			fr.bw = p.bw
-			fr.noseZero = noseOpen
+			fr.nose = 1
+			fr.noseZero, fr.nosePole = noseShape(p.place)
 		case fricative, stop, affricate:
 			if p.voiced {
 				fr.f[0] = min(fr.f[0], 270)
@@ -252,23 +249,38 @@ func (t *track) moveShut(i int, left, right formants) {
 	}
 }
 
-// nasalize opens the nose in the part of a vowel that touches a nasal.
+// nasalize opens the nose a little in the part of a vowel that touches a nasal.
 func (t *track) nasalize(i int, span []frame) {
 	const reach = 24 // frames
+	const most = 0.25
 	n := len(span)
-	if t.at(i+1).ph.info().kind == nasal {
+	if next := t.at(i + 1).ph.info(); next.kind == nasal {
 		for k := max(0, n-reach); k < n; k++ {
 			x := float64(reach-(n-k)+1) / reach
-			span[k].noseZero = noseClosed + 110*x
-			span[k].bw[0] += 50 * x
+			span[k].nose = most * x
+			span[k].noseZero, span[k].nosePole = noseShape(next.place)
+			span[k].bw[0] += 40 * x
 		}
 	}
-	if t.at(i-1).ph.info().kind == nasal {
+	if prev := t.at(i - 1).ph.info(); prev.kind == nasal {
 		for k := 0; k < min(reach/2, n); k++ {
 			x := 1 - float64(k)/(reach/2)
-			span[k].noseZero = max(span[k].noseZero, noseClosed+80*x)
+			span[k].nose = max(span[k].nose, most*x)
+			span[k].noseZero, span[k].nosePole = noseShape(prev.place)
 		}
 	}
+}
+
+// noseShape returns the frequency in Hz that the mouth behind the closure takes away, and
+// that of the second resonance.
+func noseShape(p place) (zero, pole float64) {
+	switch p {
+	case labial:
+		return 720, 1100
+	case velar:
+		return 1600, 1950
+	}
+	return 1250, 1750
 }
 
 // ramp goes smoothly from 0 at x=0 to 1 at x=1 and stays there.
