@@ -37,6 +37,7 @@ type conn struct {
 	texts     texts
 	seenCalls callBook
 	unknown   map[string]struct{} // types that were logged
+	lastDone  string              // the response that ended last
 
 	// Owned by Send.
 	up         []byte // the append event, reused
@@ -49,8 +50,9 @@ type conn struct {
 	malformed, unknowns, slow atomic.Int64
 	signs                     atomic.Int64 // see keepalive.go
 
-	keeper sync.WaitGroup // the keepalive goroutine
-	done   chan struct{}  // from end to the keepalive goroutine, closed by end
+	keeper  sync.WaitGroup // the keepalive goroutine
+	closing sync.Once      // of ws
+	done    chan struct{}  // from end to the keepalive goroutine, closed by end
 
 	mu sync.Mutex // guards the following fields
 	// cause is why the connection ended, the first reason wins; nil while it lives.
@@ -105,16 +107,18 @@ func (c *conn) Close() error {
 // whoever reads or writes.
 func (c *conn) end(cause *transport.Error) {
 	c.mu.Lock()
-	first := c.cause == nil
-	if first {
+	if c.cause == nil {
 		c.cause = cause
 		close(c.done)
 	}
 	c.mu.Unlock()
-	if first && c.ws != nil {
-		// The socket is gone afterwards whatever this says.
-		_ = c.ws.CloseNow()
-	}
+	// Whoever comes second waits for the first: the socket is closed when end returns.
+	c.closing.Do(func() {
+		if c.ws != nil {
+			// The socket is gone afterwards whatever this says.
+			_ = c.ws.CloseNow()
+		}
+	})
 }
 
 // ended returns why the connection ended, or nil.

@@ -19,6 +19,10 @@
 //     with speech detection the provider answers the user's turn by itself.
 //   - A Truncate beyond the audio that has arrived is cut to it, one for an item
 //     without audio is dropped.
+//   - There is no GoAway: the provider gives Info.ExpiresAt and ends the connection
+//     then (KindExpired). Going before that is the caller's decision.
+//   - AudioPause sends the silence that ends the user's phrase, once per pause; the
+//     offsets of SpeechStarted and SpeechStopped do not count it.
 //   - Close does not say goodbye: the provider sees the connection end.
 //   - The tokens that a transcription model reports for the user's speech are not in
 //     Usage: it is another model with another price, and the audio is counted

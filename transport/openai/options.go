@@ -62,9 +62,9 @@ type Options struct {
 	// carry the key to another place.
 	HTTPClient *http.Client
 
-	// Logger gets one line for each event type that is not known (at most 32 a
-	// connection) and a warning about a base URL without encryption. Nil logs
-	// nothing.
+	// Logger gets warnings: one for each event type that is not known (at most 32 a
+	// connection), one for a tool result that no call waits for, one for a base URL
+	// without encryption; and at debug level what was absorbed. Nil logs nothing.
 	Logger *slog.Logger
 
 	// PingInterval is how often the provider is asked for a sign of life. Zero means

@@ -60,7 +60,9 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 	id := ev.Response.ID
 	c.mu.Lock()
 	again := c.seq.busy && c.seq.active == id
-	c.seq.created(id)
+	if !again {
+		c.seq.created(id)
+	}
 	c.mu.Unlock()
 	if !again {
 		c.give(transport.ResponseStarted{ID: id})
@@ -95,13 +97,21 @@ func (c *conn) giveCall(call finishedCall) {
 	c.mu.Lock()
 	c.calls.add(name, call.id)
 	c.mu.Unlock()
-	c.give(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: json.RawMessage(call.args)})
+	var args json.RawMessage // nil for none: an empty one could not be encoded
+	if call.args != "" {
+		args = json.RawMessage(call.args)
+	}
+	c.give(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: args})
 }
 
 // onResponseDone gives what is still owed of the response, then its usage, then its
 // end; and lets out the request that waited for it.
 func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	r := &ev.Response
+	if r.ID == c.lastDone && r.ID != "" {
+		return nil // said twice
+	}
+	c.lastDone = r.ID
 	for i := len(c.openAudio) - 1; i >= 0; i-- {
 		if it := c.openAudio[i]; it.response == r.ID || it.response == "" {
 			c.endAudio(it)
@@ -119,7 +129,10 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 
 	bySpeech := r.StatusDetails != nil && r.StatusDetails.Reason == reasonSpeech
 	c.mu.Lock()
-	if row := errorRows[errorCode(err)]; row.fatal {
+	switch {
+	case status == transport.ResponseCompleted:
+		c.doom = nil // it recovered
+	case errorRows[errorCode(err)].fatal:
 		c.doom = err
 	}
 	send := c.seq.done(r.ID, bySpeech)

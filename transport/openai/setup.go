@@ -44,10 +44,12 @@ func (c *conn) exchange(update []byte) *transport.Error {
 	if err := c.await(typeSessionCreated); err != nil {
 		return err
 	}
-	if err := c.write(update); err != nil {
-		return c.readError("setup", err)
+	writeErr := c.write(update)
+	err := c.await(typeSessionUpdated) // after a failed write too: it knows why
+	if err == nil && writeErr != nil {
+		return c.readError("setup", writeErr)
 	}
-	return c.await(typeSessionUpdated)
+	return err
 }
 
 // await reads until an event of type want has come; an error event is the error.
