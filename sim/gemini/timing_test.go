@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -353,6 +355,43 @@ faults:
 		silent.send(setupFor(model25, ""))
 		if f, err := silent.read(time.Minute); err == nil {
 			t.Errorf("silence: got %s", f.raw)
+		}
+	})
+}
+
+// TestManyConnections: conversations do not disturb each other, and none is
+// left over.
+func TestManyConnections(t *testing.T) {
+	const clients = 40
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{Options: wire.Options{Scenario: mustScenario(t, `
+rules:
+  - when: {utterance: any}
+    do: [{say: One.}]
+  - when: {text: any}
+    do: [{say: "${text}"}]
+`)}})
+		var all sync.WaitGroup
+		for i := range clients {
+			c := b.open(setupFor([]string{model25, model31}[i%2], ""))
+			all.Go(func() {
+				for turn := range 3 {
+					text := fmt.Sprintf("number %d of %d", turn, i)
+					c.send(typed(text))
+					if got := said(c.untilTurn()); got != text && !strings.HasSuffix(got, text) {
+						t.Errorf("client %d: said %q, want %q", i, got, text)
+					}
+				}
+				_ = c.ws.Close(1000, "")
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		if n := b.h.stats.Open.Load(); n != 0 {
+			t.Errorf("%d connections are open", n)
+		}
+		if n := b.h.stats.Responses.Load(); n != 3*clients {
+			t.Errorf("%d responses, want %d", n, 3*clients)
 		}
 	})
 }

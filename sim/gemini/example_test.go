@@ -1,0 +1,43 @@
+package gemini_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+
+	"github.com/coder/websocket"
+
+	"voicegw/sim/gemini"
+	"voicegw/sim/wire"
+)
+
+// A client sets up a session; what the simulator sends is what the provider
+// would.
+func ExampleNew() {
+	h := gemini.New(wire.Options{Seed: 1})
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	defer h.Close(context.Background())
+
+	ctx := context.Background()
+	ws, _, err := websocket.Dial(ctx, srv.URL+
+		"/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=any", nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ws.CloseNow()
+	setup := `{"setup": {"model": "models/gemini-3.1-flash-live-preview"}}`
+	if err := ws.Write(ctx, websocket.MessageText, []byte(setup)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	kind, frame, err := ws.Read(ctx)
+	fmt.Println(kind, err)
+	fmt.Print(string(frame))
+	// Output:
+	// MessageBinary <nil>
+	// {
+	//   "setupComplete": {}
+	// }
+}
