@@ -32,8 +32,9 @@ type setting struct {
 	policy   orchestrator.Policy
 	// provider replaces the simulator.
 	provider http.Handler
-	// firstAudioMS and speed are the simulator's.
+	// firstAudioMS, chunkMS and speed are the simulator's.
 	firstAudioMS int
+	chunkMS      int
 	speed        float64
 }
 
@@ -87,7 +88,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 
 func newSim(t testing.TB, set setting) http.Handler {
 	t.Helper()
-	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS}
+	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS, ChunkMS: set.chunkMS}
 	var err error
 	if set.scenario != "" {
 		if opts.Scenario, err = scenario.Parse("scenario.yaml", []byte(set.scenario)); err != nil {

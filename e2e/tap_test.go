@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -18,8 +19,9 @@ import (
 type tap struct {
 	url string
 
-	mu   sync.Mutex // guards said
-	said []map[string]any
+	mu    sync.Mutex // guards the following fields
+	said  []map[string]any
+	noted time.Time // when the provider last noted an interruption
 }
 
 func newTap(t testing.TB, provider http.Handler) *tap {
@@ -56,7 +58,7 @@ func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string) {
 	defer down.CloseNow()
 	var both sync.WaitGroup
 	both.Go(func() { pass(down, up, tp.note) })
-	both.Go(func() { pass(up, down, func([]byte) {}) })
+	both.Go(func() { pass(up, down, tp.noteInterruption) })
 	both.Wait()
 }
 
@@ -88,6 +90,21 @@ func upgradeFree(h http.Header) http.Header {
 		}
 	}
 	return out
+}
+
+// noteInterruption keeps when the provider last said that the user interrupts.
+func (tp *tap) noteInterruption(data []byte) {
+	if bytes.Contains(data, []byte(`"interrupted"`)) || bytes.Contains(data, []byte(`speech_started"`)) {
+		tp.mu.Lock()
+		tp.noted = time.Now()
+		tp.mu.Unlock()
+	}
+}
+
+func (tp *tap) lastNote() time.Time {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return tp.noted
 }
 
 func (tp *tap) note(data []byte) {
