@@ -223,6 +223,18 @@ func TestAnswerOverBeforeTheInterruption(t *testing.T) {
 	}
 }
 
+func TestNothingIsInterruptedThatIsOver(t *testing.T) {
+	g := newGateway()
+	g.answerMS, g.keepsTurn = 400, true
+	_, events, err := hold(t, Options{Turns: []Turn{question()}, InterruptAfter: time.Second, Patience: 3 * time.Second}, g)
+	if !errors.Is(err, ErrUnanswered) {
+		t.Errorf("error %v", err)
+	}
+	if slices.ContainsFunc(events, func(e Event) bool { return e.Event == EventInterrupting }) {
+		t.Error("an answer was interrupted that had been heard to its end")
+	}
+}
+
 func TestAudioAfterAFlushIsAnError(t *testing.T) {
 	g := newGateway()
 	g.answerMS, g.staleMS = 8000, 20
