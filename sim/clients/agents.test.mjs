@@ -13,7 +13,7 @@ import { chunks, durationMS, loudness, utterance } from './signals.mjs';
 import { startSimulator } from './simulator.mjs';
 
 const rate = 24000;
-const limit = { timeout: 25_000 };
+const limit = { timeout: 45_000 };
 
 let simulator;
 before(async () => {

@@ -14,7 +14,7 @@ const inputRate = 16000;
 const outputRate = 24000;
 const models = ['gemini-2.5-flash-native-audio-preview-12-2025', 'gemini-3.1-flash-live-preview', 'gemini-3.8-live'];
 const model = models[1];
-const limit = { timeout: 25_000 };
+const limit = { timeout: 45_000 };
 
 const weather = {
   functionDeclarations: [{

@@ -3,17 +3,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
-import OpenAI from 'openai';
+import OpenAI, { AzureOpenAI } from 'openai';
 import { OpenAIRealtimeWebSocket } from 'openai/realtime/websocket';
 import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 
 import { Mailbox, soon, within } from './mailbox.mjs';
-import { chunks, durationMS, loudness, recordings, utterance } from './signals.mjs';
+import { chunks, durationMS, loudness, recordings, ulaw, utterance } from './signals.mjs';
 import { startSimulator } from './simulator.mjs';
 
 const rate = 24000;
 const model = 'gpt-realtime-2.1';
-const limit = { timeout: 25_000 };
+const limit = { timeout: 45_000 };
 
 const weather = {
   type: 'function',
@@ -55,10 +55,15 @@ class Talk {
         }
         done({ code: event.code, reason: event.reason });
       });
-    }, undefined, 20_000);
+    }, undefined, 40_000);
     this.closed.catch(() => {}); // only tests that wait for it care
     rt.on('event', (event) => this.events.push(event));
-    rt.on('error', (error) => this.errors.push(error));
+    rt.on('error', (error) => {
+      this.errors.push(error);
+      if (!error.error) { // of the connection, not of the provider
+        this.events.end(error.message);
+      }
+    });
   }
 
   static async open(make, session, props = {}, apiKey = 'sk-test') {
@@ -345,6 +350,18 @@ describe('npm openai', { concurrency: true }, () => {
         }
       });
 
+      test('G.711 in both directions', limit, async () => {
+        const format = { type: 'audio/pcmu' };
+        const talk = await Talk.open(make, { audio: { input: { format }, output: { format } } });
+        talk.send({ type: 'input_audio_buffer.append', audio: ulaw(utterance(8000)).toString('base64') });
+        const { response } = await talk.events.type('response.done');
+        assert.equal(response.output[0].content[0].transcript, 'Hello Marcelo, how are you?');
+        assert.deepEqual(response.audio.output.format, format);
+        const tokens = response.usage.output_token_details.audio_tokens;
+        assert.equal(tokens, Math.ceil(talk.audio().length / 8 / 50));
+        await talk.close();
+      });
+
       const recording = recordings().find((r) => r.rate === rate);
       test('recorded speech is heard as one utterance', { ...limit, skip: !recording && '../shared/audio is not there' }, async () => {
         const { audio } = recording;
@@ -357,6 +374,33 @@ describe('npm openai', { concurrency: true }, () => {
       });
     });
   }
+
+  test('Azure', limit, async () => {
+    const azure = new AzureOpenAI({ apiKey: 'test', apiVersion: 'v1', baseURL: `${simulator.http}/openai/v1`, deployment: 'anything' });
+    const talk = new Talk(await OpenAIRealtimeWS.azure(azure));
+    const { session } = await talk.events.type('session.created');
+    assert.equal(session.type, 'realtime');
+    talk.write('Anything.');
+    const { response } = await talk.events.type('response.done');
+    assert.equal(response.output[0].content[0].transcript, 'Well said.');
+    await talk.close();
+  });
+
+  test('an exhausted quota fails the response, and the session expires', limit, async (t) => {
+    const ending = await startSimulator({
+      tls: true, faults: 'faults:\n  - {at: turn, n: 1, do: quota}\n  - {at: turn, n: 2, do: expire}\n',
+    });
+    t.after(() => ending.stop());
+    const talk = new Talk(new OpenAIRealtimeWS({ model }, new OpenAI({ apiKey: 'sk-test', baseURL: `${ending.http}/v1` })));
+    await talk.events.type('session.created');
+    talk.write('Anything.');
+    const { response } = await talk.events.type('response.done');
+    assert.equal(response.status, 'failed');
+    assert.equal(response.status_details.error.code, 'insufficient_quota');
+    talk.write('Anything.');
+    await talk.errors.type('session_expired');
+    assert.deepEqual(await talk.closed, { code: 1001, reason: 'Your session hit the maximum duration of 60 minutes.' });
+  });
 
   test('the REST client is told what is wrong with a request', limit, async () => {
     await assert.rejects(

@@ -58,6 +58,20 @@ export function utterance(rate, ms = 1200) {
   return Buffer.concat([silence(rate, 300), speech(rate, ms), silence(rate, 1500)]);
 }
 
+// ulaw encodes PCM as G.711 mu-law (ITU-T G.711, table 2a): a byte for a sample,
+// of sign, exponent and mantissa, inverted.
+export function ulaw(audio) {
+  const out = Buffer.alloc(audio.length / 2);
+  for (let i = 0; i < out.length; i++) {
+    const sample = audio.readInt16LE(2 * i);
+    const magnitude = Math.min(Math.abs(sample), 32635) + 132;
+    const exponent = Math.floor(Math.log2(magnitude)) - 7;
+    const mantissa = (magnitude >> (exponent + 3)) & 0x0f;
+    out[i] = ~((sample < 0 ? 0x80 : 0) | (exponent << 4) | mantissa);
+  }
+  return out;
+}
+
 // chunks cuts PCM into pieces of ms, as a microphone delivers it.
 export function* chunks(audio, rate, ms = 100) {
   const size = 2 * Math.floor((rate * ms) / 1000);
