@@ -222,7 +222,7 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 		return
 	}
 	var mode string
-	any := false
+	speak := false
 	for _, r := range m.Responses {
 		k := s.calls.match(r)
 		if k == nil || k.state != callOpen {
@@ -243,7 +243,7 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 			// A generator's piece: shown to the model, the call stays open.
 			if k.async && r.Scheduling != "SILENT" {
 				s.pieces = append(s.pieces, k.result)
-				mode, any = strongest(mode, r.Scheduling), true
+				mode, speak = strongest(mode, r.Scheduling), true
 			}
 			continue
 		}
@@ -253,11 +253,11 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 			continue
 		}
 		if k.async {
-			mode, any = strongest(mode, r.Scheduling), true
+			mode, speak = strongest(mode, r.Scheduling), true
 		}
 	}
 	s.resumeBlocked(now)
-	if any {
+	if speak {
 		s.background(now, mode)
 	}
 	if s.turn == nil && s.busy && len(s.calls.open(true)) == 0 {

@@ -286,3 +286,30 @@ func BenchmarkEncodeAudio(b *testing.B) {
 		encode(f, pcm)
 	}
 }
+
+// TestThoughts: who shows them, and what a thinkingConfig changes.
+func TestThoughts(t *testing.T) {
+	tool := `"tools":[{"functionDeclarations":[{"name":"f"}]}]`
+	think := func(cfg string) string {
+		return `{"setup":{"model":"` + model25 + `","generationConfig":{"thinkingConfig":` + cfg + `}}}`
+	}
+	for setup, want := range map[string]bool{
+		setupFor(model25, ""):                                 true,
+		setupFor(model25, tool):                               false,
+		setupFor(model31, ""):                                 false,
+		setupFor(model38, ""):                                 false,
+		think(`{"thinkingBudget":0}`):                         false,
+		think(`{"includeThoughts":false}`):                    false,
+		think(`{"thinkingLevel":"minimal"}`):                  true,
+		`{"setup":{"model":"gemini-live-2.5-flash-preview"}}`: false,
+	} {
+		m, err := parseMessage([]byte(setup))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := configure(m.setup, route{version: "v1beta"})
+		if err != nil || c.thoughts != want {
+			t.Errorf("%s: thoughts %v, %v; want %v", setup, c.thoughts, err, want)
+		}
+	}
+}

@@ -67,8 +67,16 @@ func (s *session) after(now time.Time, d time.Duration, do func(now time.Time)) 
 
 // start answers the setup and sets the connection's clocks.
 func (s *session) start(now time.Time, id string) {
-	s.commitAll(now, s.out.At(fault.Point{At: fault.AtSetup}))
+	faults := s.out.At(fault.Point{At: fault.AtSetup})
 	s.send(serverFrame{SetupComplete: &setupComplete{SessionID: id}})
+	for _, a := range faults {
+		if a.Kind == fault.Quota {
+			// As with a key whose quota is used up.
+			s.after(now, quotaDelay, func(now time.Time) { s.commit(now, a) })
+			continue
+		}
+		s.commit(now, a)
+	}
 	if s.cfg.habits.handleAtSetup && !s.cfg.resumption {
 		s.sendHandle()
 	}

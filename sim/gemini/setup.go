@@ -75,12 +75,21 @@ func configure(m *setupMessage, r route) (config, *closeError) {
 	if err := c.setTools(m.Tools, "setup.tools"); err != nil {
 		return config{}, err
 	}
-	c.thoughts = h.thoughts && len(c.tools) == 0
-	if t := m.GenerationConfig.ThinkingConfig; t != nil {
-		c.thoughts = h.gen == gen25 && (t.IncludeThoughts == nil || *t.IncludeThoughts) &&
-			(t.ThinkingBudget == nil || *t.ThinkingBudget != 0)
-	}
+	c.thoughts = c.thinks(m)
 	return c, nil
+}
+
+// thinks tells whether thoughts are shown. Recorded sessions of the native audio
+// models of 2.5 have them when they declare no tools, asked for or not.
+func (c *config) thinks(m *setupMessage) bool {
+	t := m.GenerationConfig.ThinkingConfig
+	switch {
+	case !c.habits.thoughts || (t != nil && t.ThinkingBudget != nil && *t.ThinkingBudget == 0):
+		return false
+	case t != nil && t.IncludeThoughts != nil:
+		return *t.IncludeThoughts
+	}
+	return len(c.tools) == 0
 }
 
 func (c *config) modality(m *setupMessage) *closeError {
