@@ -34,8 +34,19 @@ export async function startSimulator({ tls = false, faults = '', args = [] } = {
     line.push('--faults', join(folder, 'faults.yaml'));
   }
   const child = spawn(program, line, { stdio: ['ignore', 'pipe', 'pipe'] });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const ended = new Promise((resolve) => {
+    child.once('exit', resolve);
+    child.once('error', resolve); // it never began
+  });
   let said = '';
+  const stop = async () => {
+    child.kill('SIGTERM');
+    const code = await within('the simulator ending', (done) => ended.then(done), () => said);
+    rmSync(folder, { recursive: true });
+    if (code !== 0) {
+      throw new Error(`the simulator ended with ${code}: ${said}`);
+    }
+  };
   const address = await within(
     'the simulator serving',
     (done, fail) => {
@@ -51,17 +62,16 @@ export async function startSimulator({ tls = false, faults = '', args = [] } = {
       });
     },
     () => said,
-  );
+  ).catch(async (error) => {
+    await stop().catch(() => {}); // the first error says more
+    throw error;
+  });
   const port = address.slice(address.lastIndexOf(':') + 1);
   const host = `${tls ? 'localhost' : '127.0.0.1'}:${port}`;
   return {
     host,
     http: `${tls ? 'https' : 'http'}://${host}`,
     ws: `${tls ? 'wss' : 'ws'}://${host}`,
-    stop: async () => {
-      child.kill('SIGTERM');
-      await within('the simulator ending', (done) => ended.then(done), () => said);
-      rmSync(folder, { recursive: true });
-    },
+    stop,
   };
 }
