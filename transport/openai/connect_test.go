@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +161,21 @@ func TestHandshakeRefused(t *testing.T) {
 		if err.Kind != tt.kind || err.Code != tt.code || err.Op != "dial" || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%d: %v, want %s (%s) with %q", tt.status, err, tt.kind, tt.code, tt.says)
 		}
+	}
+}
+
+// TestRedirect: following one would carry the key to another place.
+func TestRedirect(t *testing.T) {
+	elsewhere := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	defer other.Close()
+	first := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer first.Close()
+	s := newServer(t)
+	s.opts.BaseURL = first.URL + "/openai/v1"
+	s.opts.Model = "m"
+	if err := s.connectError(transport.Setup{}); err.Code != "307" || elsewhere != 0 {
+		t.Errorf("%v, and %d requests went elsewhere", err, elsewhere)
 	}
 }
 
