@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,21 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRefusals sends one frame on a new connection, or after a setup, and
-// compares the close frame.
-func TestRefusals(t *testing.T) {
-	tool := func(decl string) string {
-		return setupFor(model25, `"tools":[{"functionDeclarations":[`+decl+`]}]`)
-	}
+// refusal is what a client sends on a new connection and how it is closed.
+type refusal struct {
+	name   string
+	path   string // empty: the Developer API
+	key    string
+	frames []string
+	code   websocket.StatusCode
+	reason string // a prefix, since the provider's are cut
+}
+
+func refusedMessages() []refusal {
 	ok := setupFor(model25, "")
-	tests := []struct {
-		name   string
-		path   string
-		key    string
-		frames []string
-		code   websocket.StatusCode
-		reason string // a prefix, since the provider's are cut
-	}{
+	return []refusal{
 		{name: "invalid key", key: "invalid-1", frames: []string{ok}, code: 1007, reason: "API key not valid. Please pass a valid API key."},
 		{name: "expired key", key: "expired-1", frames: []string{ok}, code: 1007, reason: "API key expired. Please renew the API key."},
 		{name: "not JSON", frames: []string{"hello"}, code: 1007, reason: "Invalid JSON payload received. Unexpected token.\nhello\n^"},
@@ -49,48 +48,6 @@ func TestRefusals(t *testing.T) {
 		{
 			name: "wrong type", frames: []string{ok, `{"clientContent":{"turnComplete":"yes"}}`},
 			code: 1007, reason: `Invalid value at 'client_content.turn_complete' (TYPE_BOOL), "yes"`,
-		},
-		{
-			name: "unknown model", frames: []string{setupFor("models/gemini-9", "")}, code: 1008,
-			// 123 bytes, cut in a word, as recorded.
-			reason: "models/gemini-9 is not found for API version v1beta, or is not supported for bidiGenerateContent. Call ListModels to see th",
-		},
-		{name: "no model", frames: []string{`{"setup":{}}`}, code: 1007, reason: "Request contains an invalid argument."},
-		{
-			name: "Vertex, unknown model", path: "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
-			frames: []string{setupFor("publishers/google/models/gemini-9", "")}, code: 1008, reason: "Publisher Model `publishers/google/models/gemini-9` was not found",
-		},
-		{name: "unknown handle", frames: []string{setupFor(model25, `"sessionResumption":{"handle":"x"}`)}, code: 1008, reason: "BidiGenerateContent session not found"},
-		{
-			name: "text from native audio", frames: []string{`{"setup":{"model":"` + model25 + `","generationConfig":{"responseModalities":["TEXT"]}}}`},
-			code: 1007, reason: "Cannot extract voices from a non-audio request.",
-		},
-		{
-			name: "two modalities", frames: []string{`{"setup":{"model":"` + model25 + `","generationConfig":{"responseModalities":["TEXT","AUDIO"]}}}`},
-			code: 1007, reason: "Request contains an invalid argument.",
-		},
-		{
-			name: "unknown voice", frames: []string{`{"setup":{"model":"` + model25 + `","generationConfig":{"speechConfig":{"voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"marin"}}}}}}`},
-			code: 1007, reason: "No matching speaker voice found",
-		},
-		{
-			name: "additionalProperties", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","properties":{"a":{"type":"OBJECT","additionalProperties":false}}}}`)},
-			code: 1007, reason: `Invalid JSON payload received. Unknown name "additionalProperties" at 'setup.tools[0].function_declarations[0].parameters.p`,
-		},
-		{name: "$schema", frames: []string{tool(`{"name":"f","parameters":{"$schema":"x"}}`)}, code: 1007, reason: `Invalid JSON payload received. Unknown name "$schema" at 'setup.tools[0].function_declarations[0].parameters': Cannot find `},
-		{name: "const", frames: []string{tool(`{"name":"f","parameters":{"const":1}}`)}, code: 1007, reason: `Invalid JSON payload received. Unknown name "const" at`},
-		{
-			name: "list of types", frames: []string{tool(`{"name":"f","parameters":{"type":["OBJECT","NULL"]}}`)},
-			code: 1007, reason: `Invalid value at 'setup.tools[0].function_declarations[0].parameters.type' (TYPE_STRING)`,
-		},
-		{name: "enum of numbers", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","properties":{"n":{"type":"INTEGER","enum":["1"]}}}}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].parameters.properties[n].enum: only allowed for STRING"},
-		{name: "array of nothing", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","properties":{"n":{"type":"ARRAY"}}}}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].parameters.properties[n].items: missing field."},
-		{name: "required but undefined", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","required":["a"]}}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].parameters.required[0]: property is not defined"},
-		{name: "tool name", frames: []string{tool(`{"name":"1 f"}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].name: Invalid function name."},
-		{name: "tool twice", frames: []string{tool(`{"name":"f"},{"name":"f"}`)}, code: 1007, reason: "Duplicate function declaration found: f"},
-		{
-			name: "both schemas", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT"},"parametersJsonSchema":{"type":"object"}}`)},
-			code: 1007, reason: "Request contains an invalid argument.",
 		},
 		{
 			name: "activity with detection", frames: []string{ok, `{"realtimeInput":{"activityStart":{}}}`},
@@ -122,7 +79,66 @@ func TestRefusals(t *testing.T) {
 			code: 1007, reason: `Invalid JSON payload received. Unknown name "transparent" at 'setup.session_resumption': Cannot find field.`,
 		},
 	}
-	for _, tt := range tests {
+}
+
+func refusedSetups() []refusal {
+	return []refusal{
+		{
+			name: "unknown model", frames: []string{setupFor("models/gemini-9", "")}, code: 1008,
+			// 123 bytes, cut in a word, as recorded.
+			reason: "models/gemini-9 is not found for API version v1beta, or is not supported for bidiGenerateContent. Call ListModels to see th",
+		},
+		{name: "no model", frames: []string{`{"setup":{}}`}, code: 1007, reason: "Request contains an invalid argument."},
+		{
+			name: "Vertex, unknown model", path: "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
+			frames: []string{setupFor("publishers/google/models/gemini-9", "")}, code: 1008, reason: "Publisher Model `publishers/google/models/gemini-9` was not found",
+		},
+		{name: "unknown handle", frames: []string{setupFor(model25, `"sessionResumption":{"handle":"x"}`)}, code: 1008, reason: "BidiGenerateContent session not found"},
+		{
+			name: "text from native audio", frames: []string{`{"setup":{"model":"` + model25 + `","generationConfig":{"responseModalities":["TEXT"]}}}`},
+			code: 1007, reason: "Cannot extract voices from a non-audio request.",
+		},
+		{
+			name: "two modalities", frames: []string{`{"setup":{"model":"` + model25 + `","generationConfig":{"responseModalities":["TEXT","AUDIO"]}}}`},
+			code: 1007, reason: "Request contains an invalid argument.",
+		},
+		{
+			name: "unknown voice", frames: []string{`{"setup":{"model":"` + model25 + `","generationConfig":{"speechConfig":{"voiceConfig":{"prebuiltVoiceConfig":{"voiceName":"marin"}}}}}}`},
+			code: 1007, reason: "No matching speaker voice found",
+		},
+	}
+}
+
+func refusedTools() []refusal {
+	tool := func(decl string) string {
+		return setupFor(model25, `"tools":[{"functionDeclarations":[`+decl+`]}]`)
+	}
+	return []refusal{
+		{
+			name: "additionalProperties", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","properties":{"a":{"type":"OBJECT","additionalProperties":false}}}}`)},
+			code: 1007, reason: `Invalid JSON payload received. Unknown name "additionalProperties" at 'setup.tools[0].function_declarations[0].parameters.p`,
+		},
+		{name: "$schema", frames: []string{tool(`{"name":"f","parameters":{"$schema":"x"}}`)}, code: 1007, reason: `Invalid JSON payload received. Unknown name "$schema" at 'setup.tools[0].function_declarations[0].parameters': Cannot find `},
+		{name: "const", frames: []string{tool(`{"name":"f","parameters":{"const":1}}`)}, code: 1007, reason: `Invalid JSON payload received. Unknown name "const" at`},
+		{
+			name: "list of types", frames: []string{tool(`{"name":"f","parameters":{"type":["OBJECT","NULL"]}}`)},
+			code: 1007, reason: `Invalid value at 'setup.tools[0].function_declarations[0].parameters.type' (TYPE_STRING)`,
+		},
+		{name: "enum of numbers", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","properties":{"n":{"type":"INTEGER","enum":["1"]}}}}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].parameters.properties[n].enum: only allowed for STRING"},
+		{name: "array of nothing", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","properties":{"n":{"type":"ARRAY"}}}}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].parameters.properties[n].items: missing field."},
+		{name: "required but undefined", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT","required":["a"]}}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].parameters.required[0]: property is not defined"},
+		{name: "tool name", frames: []string{tool(`{"name":"1 f"}`)}, code: 1007, reason: "* BidiGenerateContentRequest.setup.tools[0].function_declarations[0].name: Invalid function name."},
+		{name: "tool twice", frames: []string{tool(`{"name":"f"},{"name":"f"}`)}, code: 1007, reason: "Duplicate function declaration found: f"},
+		{
+			name: "both schemas", frames: []string{tool(`{"name":"f","parameters":{"type":"OBJECT"},"parametersJsonSchema":{"type":"object"}}`)},
+			code: 1007, reason: "Request contains an invalid argument.",
+		},
+	}
+}
+
+// TestRefusals compares the close frames.
+func TestRefusals(t *testing.T) {
+	for _, tt := range slices.Concat(refusedMessages(), refusedSetups(), refusedTools()) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, Options{})
