@@ -268,14 +268,20 @@ func TestInterruptAndInstructions(t *testing.T) {
 	p.Begin()
 	recvAs[transport.ResponseStarted](t, conn)
 	send(t, conn, transport.Respond{})
-	send(t, conn, transport.Interrupt{}) // withdraws it
-	p.expect("response.cancel")
+	send(t, conn, transport.Interrupt{}) // withdraws it; cancelled it is already
+	p.quiet(conn)
 	p.finish("cancelled", `{"type":"cancelled","reason":"client_cancelled"}`)
 	recvAs[transport.ResponseDone](t, conn)
 	p.quiet(conn)
 	p.send(`{"type":"error","event_id":null,"error":{"type":"invalid_request_error","code":"response_cancel_not_active","message":"Cancellation failed: no active response found","param":null,"event_id":"cancel_2"}}`)
 	if pr := recvAs[transport.Problem](t, conn); pr.Err.Kind != transport.KindIgnore || pr.Err.Code != codeCancelLate {
 		t.Errorf("%v", pr.Err)
+	}
+	p.Begin()
+	recvAs[transport.ResponseStarted](t, conn)
+	send(t, conn, transport.Interrupt{}) // another response, another cancel
+	if m := p.expect("response.cancel"); m["response_id"] != p.response {
+		t.Errorf("%v", m)
 	}
 }
 

@@ -32,6 +32,8 @@ var errorRows = map[string]errorRow{
 	"billing_hard_limit_reached": {transport.KindQuota, true},
 
 	"invalid_api_key":     {transport.KindAuth, true},
+	"expired_api_key":     {transport.KindAuth, true},
+	"missing_api_key":     {transport.KindAuth, true},
 	"account_deactivated": {transport.KindAuth, true},
 
 	"session_expired": {transport.KindExpired, true},

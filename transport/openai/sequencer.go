@@ -35,6 +35,7 @@ type create struct {
 // return is to be written after mu is let go.
 type sequencer struct {
 	busy   bool
+	cancel bool   // what runs was told to stop
 	active string // the response in progress; empty with busy if the provider did not name it
 	sent   *create
 	last   *create // the newest that was confirmed: it may have been another's confirmation
@@ -70,16 +71,18 @@ func (s *sequencer) next() *create {
 // created notes that response id has begun.
 func (s *sequencer) created(id string) {
 	s.busy, s.active = true, id
-	if s.sent != nil {
-		s.last, s.sent = s.sent, nil
+	if s.sent == nil {
+		s.cancel = false // not the one that was cancelled before it was confirmed
+		return
 	}
+	s.last, s.sent = s.sent, nil
 }
 
 // done notes that response id has ended. bySpeech says that the user's speech ended
 // it: the provider answers that speech by itself, so nothing needs to be asked.
 func (s *sequencer) done(id string, bySpeech bool) *create {
 	if s.active == id || s.active == "" {
-		s.busy, s.active, s.last = false, "", nil
+		s.busy, s.active, s.last, s.cancel = false, "", nil, false
 	}
 	if bySpeech {
 		s.wait = nil
@@ -97,6 +100,9 @@ func (s *sequencer) refused(event, code string) (send *create, absorbed bool) {
 	case s.last != nil && (event == s.last.event || event == ""):
 		ours = s.last
 	}
+	if code == codeCancelLate {
+		s.cancel = false
+	}
 	switch {
 	case code == codeCancelLate && s.active == "":
 		s.busy = false
@@ -113,8 +119,10 @@ func (s *sequencer) refused(event, code string) (send *create, absorbed bool) {
 }
 
 // withdraw drops what waits and says whether there is a response to cancel, and
-// which one if that is known.
+// which one if that is known. A response is cancelled once.
 func (s *sequencer) withdraw() (id string, running bool) {
 	s.wait = nil
-	return s.active, s.busy || s.sent != nil
+	running = (s.busy || s.sent != nil) && !s.cancel
+	s.cancel = s.cancel || running
+	return s.active, running
 }
