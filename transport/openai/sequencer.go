@@ -64,7 +64,7 @@ func (s *sequencer) next() *create {
 	}
 	s.events++
 	s.sent = &create{event: opCreate + "_" + strconv.Itoa(s.events), request: *s.wait}
-	s.wait = nil
+	s.wait, s.cancel = nil, false
 	return s.sent
 }
 

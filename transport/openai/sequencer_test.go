@@ -124,3 +124,22 @@ func TestJoinedRequests(t *testing.T) {
 		t.Errorf("what goes out again is %+v", got)
 	}
 }
+
+// TestCancelAfterRefusal: a cancel for a request that was refused says nothing about
+// the response that comes next.
+func TestCancelAfterRefusal(t *testing.T) {
+	var s sequencer
+	first := s.ask(request{})
+	if _, running := s.withdraw(); !running {
+		t.Error("an unconfirmed response is not cancelled")
+	}
+	if _, running := s.withdraw(); running {
+		t.Error("it is cancelled twice")
+	}
+	s.refused(first.event, "invalid_value")
+	s.ask(request{})
+	s.created("r1")
+	if id, running := s.withdraw(); !running || id != "r1" {
+		t.Error("the next response is not cancelled")
+	}
+}
