@@ -221,19 +221,6 @@ func (c *client) closed() websocket.CloseError {
 	}
 }
 
-// names are the frames in short, audio and transcripts collapsed.
-func names(frames []received) string {
-	var out []string
-	for _, f := range frames {
-		n := name(f)
-		if n == "" || (len(out) > 0 && out[len(out)-1] == n && collapses(n)) {
-			continue
-		}
-		out = append(out, n)
-	}
-	return strings.Join(out, " ")
-}
-
 func collapses(n string) bool { return n == "speech" || n == "input" }
 
 // name is a frame in one word; empty for 3.8's empty messages.
