@@ -32,6 +32,9 @@ func inflected(word string) []sound {
 		}
 		for _, try := range e.stems(stem) {
 			if s := known(try, false); s != nil {
+				if strings.HasPrefix(e.letters, "i") && strings.HasSuffix(try, "y") {
+					s = s[:len(s)-1] // the y has become part of the ending
+				}
 				return join(s, mustSounds(e.phones)...)
 			}
 		}

@@ -119,16 +119,17 @@ func (t *track) exciteStop(i int, span []frame) {
 		burst = min(int(burstMS(s)/frameMS), n/2)
 	}
 	t.close(i, span[:n-burst])
-	level := db(p.noiseDB)
+	level, breath := db(p.noiseDB), db(breathAfterStop)
 	if t.at(i+1).ph == phSil || !s.onset {
-		level *= 0.6
+		level *= 0.5
+		breath *= 0.5
 	}
 	for k := n - burst; k < n; k++ {
 		x := float64(k-(n-burst)) / float64(max(burst, 1))
 		span[k].noise = p.noise
 		span[k].af = level * (1 - 0.5*x)
 		if !p.voiced {
-			span[k].ah = db(breathAfterStop) * x
+			span[k].ah = breath * x
 		} else {
 			span[k].av = db(voiceBar)
 		}

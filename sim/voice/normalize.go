@@ -113,7 +113,7 @@ func (n *normalizer) abbreviation(i int) bool {
 	if needsPeriod[low] && !strings.HasPrefix(t.tail, ".") {
 		return false
 	}
-	if needsPeriod[low] && i+1 == len(n.toks) && monthOf(low) == 0 && low != "st" && low != "inc" {
+	if low == "no" && strings.IndexFunc(n.core(i+1), digit) != 0 {
 		return false // "Say no."
 	}
 	n.say(i, strings.Fields(full)...)
@@ -139,12 +139,12 @@ func (n *normalizer) special(i int) bool {
 		func() []string { return clockTime(core) },
 		func() []string { return date(core) },
 		func() []string { return ordinalToken(core) },
+		func() []string { return telephone(core) },
 		func() []string { return n.plainNumber(i) },
 		func() []string { return quantity(core) },
 		func() []string { return fraction(core) },
 		func() []string { return span(core) },
-		func() []string { return telephone(core) },
-		func() []string { return version(core) },
+		func() []string { return n.version(i) },
 	} {
 		if words := f(); words != nil {
 			n.say(i, words...)
@@ -205,17 +205,21 @@ func ordinalToken(s string) []string {
 
 // telephone says "+15551234567" digit by digit.
 func telephone(s string) []string {
-	if p, ok := strings.CutPrefix(s, "+"); ok && allDigits(p) {
+	if p, ok := strings.CutPrefix(s, "+"); ok && len(p) > 6 && allDigits(p) {
 		return append([]string{"plus"}, digits(p)...)
 	}
 	return nil
 }
 
 // version says "1.2.3" and "v2.0" with a point between the parts.
-func version(s string) []string {
+func (n *normalizer) version(i int) []string {
+	s := strings.ToLower(n.core(i))
 	var out []string
-	if p, ok := strings.CutPrefix(strings.ToLower(s), "v"); ok {
-		out, s = append(out, "version"), p
+	if p, ok := strings.CutPrefix(s, "v"); ok {
+		s = p
+		if !strings.EqualFold(n.core(i-1), "version") {
+			out = append(out, "version")
+		}
 	}
 	for i, p := range strings.Split(s, ".") {
 		v, ok := atoi(p)
@@ -277,11 +281,12 @@ func hasDomain(s string) bool {
 
 // words says core as one or several ordinary words.
 func (n *normalizer) words(i int, core string) {
-	if strings.ContainsRune(core, ' ') { // put there by a neighbour
-		n.say(i, strings.Fields(core)...)
-		return
-	}
+	dash := strings.Contains(core, " - ") // fold writes long dashes so
 	for _, part := range parts(core) {
+		if dash && part == "-" {
+			n.pause(minorBreak)
+			continue
+		}
 		n.part(i, part)
 	}
 }
@@ -299,17 +304,27 @@ func (n *normalizer) part(i int, part string) {
 		n.single(i, part)
 	case !n.shouting && initialism(part):
 		n.say(i, spell(part)...)
-	case len(part) > 3 && strings.HasSuffix(part, "s") && part[:len(part)-1] == strings.ToUpper(part[:len(part)-1]) && initialism(part[:len(part)-1]):
-		n.plural(i, spell(part[:len(part)-1]))
+	case pluralOfCapitals(part):
+		n.plural(i, part[:len(part)-1])
 	default:
 		n.say(i, strings.ToLower(part))
 	}
 }
 
-// plural says letters with a plural s: "APIs".
-func (n *normalizer) plural(i int, letters []string) {
-	letters[len(letters)-1] += "'s"
-	n.say(i, letters...)
+// pluralOfCapitals reports whether part is like "APIs" or "IDs".
+func pluralOfCapitals(part string) bool {
+	stem, ok := strings.CutSuffix(part, "s")
+	return ok && len(stem) > 1 && stem == strings.ToUpper(stem)
+}
+
+// plural says capitals with a plural s.
+func (n *normalizer) plural(i int, stem string) {
+	words := []string{strings.ToLower(stem)}
+	if initialism(stem) {
+		words = spell(stem)
+	}
+	words[len(words)-1] += "'s"
+	n.say(i, words...)
 }
 
 // single says a single letter: an article, a pronoun, or its name.

@@ -39,11 +39,11 @@ func initialism(s string) bool {
 	if _, known := lexicon()[low]; known {
 		return false
 	}
-	return len(s) <= 4 || !strings.ContainsAny(low, "aeiouy")
+	return len(s) <= 3 || !strings.ContainsAny(low, "aeiouy")
 }
 
 // spelledWords are in the lexicon in lower case but are names of letters in capitals.
-var spelledWords = map[string]bool{"us": true, "id": true, "ai": true, "pm": true, "am": true, "pi": true, "it": true, "ms": true}
+var spelledWords = map[string]bool{"us": true, "id": true, "ai": true, "pm": true, "am": true, "pi": true, "it": true, "ms": true, "uuid": true, "ieee": true, "grpc": true}
 
 // abbreviations are written short and said in full. Those that end in a period
 // are listed without it.

@@ -76,6 +76,7 @@ func newToken(word string) token {
 		return t
 	}
 	j := strings.LastIndexFunc(s, func(r rune) bool { return alnum(r) || strings.ContainsRune("$€£¥+%°=@#&/<>*^|\\", r) })
+	j = max(i, j)
 	_, n := utf8.DecodeRuneInString(s[j:])
 	t.lead, t.core, t.tail = s[:i], s[i:j+n], s[j+n:]
 	return t

@@ -76,7 +76,7 @@ func (v *Voice) Speak(text string) Utterance {
 	if len(words) == 0 {
 		return Utterance{PCM: make([]byte, 2*(v.rate*emptyMS/1000))}
 	}
-	sc := compose(words, v.speed)
+	sc := compose(words, v.speed*tempo)
 	tr := newTrack(sc.segs)
 	tune(tr, sc.phrases, v.timbre)
 	mouth := newTract(v.timbre)
