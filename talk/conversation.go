@@ -218,6 +218,7 @@ func (c *conversation) spoke(now time.Time, x *exchange, n int) {
 		x.spokenAt = now
 		c.lastHeard = now
 		c.emitTurn(now, EventSpoken, x, "")
+		c.player.adopt(now, x)
 	}
 	if x.sent >= len(x.pcm) {
 		c.enter(now, phaseListening)

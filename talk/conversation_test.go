@@ -32,6 +32,21 @@ func tone(rate int, parts ...int) audio.Clip {
 func question() Turn { return Turn{Name: "q.wav", Audio: tone(16000, 100, 1000, 200)} }
 
 // hold lets a conversation with g happen on a clock of its own and returns what
+// TestAnswerThatBeganBeforeTheRecordingEnded: what a room still sounds of after
+// the last word is speech by its level, but not to the model: the answer that it
+// has begun meanwhile, and goes on with, is the answer.
+func TestAnswerThatBeganBeforeTheRecordingEnded(t *testing.T) {
+	g := newGateway()
+	g.deaf, g.answerMS, g.keepsTurn = 2, 4000, true
+	r, _, err := hold(t, Options{Turns: []Turn{{Name: "hall.wav", Audio: tone(16000, 100, 1000, 1200, 300)}}, Patience: 6 * time.Second}, g)
+	if got := r.Turns[0].AnswerMS; got != 4000 {
+		t.Errorf("the answer has %d ms, want 4000 (%v)", got, err)
+	}
+	if first := r.Turns[0].FirstAudioMS; first == nil || *first != 0 {
+		t.Errorf("the first audio came after %v", first)
+	}
+}
+
 // came of it, and the events.
 func hold(t *testing.T, o Options, g *gateway) (Report, []Event, error) {
 	t.Helper()

@@ -23,8 +23,9 @@ type exchange struct {
 	onset, spokenAt time.Time
 
 	// firstAudio is when the first byte of the answer came, lastAudio the last one.
-	// An answer that began before the turn had been said answers a part of it (the
-	// recording holds a pause) and does not count.
+	// An answer that began before the turn had been said, and was flushed by the
+	// rest of it, answers a part of it (the recording holds a pause) and does not
+	// count.
 	firstAudio, lastAudio time.Time
 	answerBytes           int
 	heardBytes            int

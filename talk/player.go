@@ -38,6 +38,7 @@ type item struct {
 	id       string
 	exchange *exchange // whose answer it is
 	early    bool      // it began before the exchange's turn had been said
+	firstAt  time.Time // when its first audio came
 	pcm      []byte    // not yet played
 	played   int       // bytes
 	ended    bool      // no more will come
@@ -61,9 +62,29 @@ func (p *player) begin(now time.Time, id string, x *exchange) *item {
 func (p *player) add(now time.Time, i *item, pcm []byte) {
 	p.advance(now)
 	i.pcm = append(i.pcm, pcm...)
+	if i.firstAt.IsZero() {
+		i.firstAt = now
+	}
 	if i.dry {
 		i.dry = false
 		p.underruns++
+	}
+}
+
+// adopt makes what began before x had been said, and was not flushed since, part
+// of its answer: the rest of the recording was no speech to the model.
+func (p *player) adopt(now time.Time, x *exchange) {
+	p.advance(now)
+	for _, i := range p.queue {
+		if i.exchange != x || !i.early {
+			continue
+		}
+		i.early = false
+		x.answerBytes += i.played + len(i.pcm)
+		x.heardBytes += i.played
+		if x.firstAudio.IsZero() && !i.firstAt.IsZero() {
+			x.firstAudio, x.lastAudio = i.firstAt, now
+		}
 	}
 }
 

@@ -81,6 +81,6 @@ func between(from, to time.Time) *int64 {
 	if from.IsZero() || to.IsZero() {
 		return nil
 	}
-	ms := to.Sub(from).Milliseconds()
+	ms := max(to.Sub(from), 0).Milliseconds()
 	return &ms
 }
