@@ -13,7 +13,8 @@ import (
 	"voicegw/sim/wire"
 )
 
-// quotaDelay is how long after setupComplete an exhausted quota shows (wire.md B1).
+// quotaDelay is how long after setupComplete an exhausted quota shows, as
+// kazunori279/interpretab measured it (its README, read 2026-11-20).
 const quotaDelay = 800 * time.Millisecond
 
 // connection is one WebSocket, from the handshake to its end. Owned by the

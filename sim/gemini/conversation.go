@@ -50,7 +50,8 @@ type meter struct {
 	speech time.Duration // the user's
 }
 
-// Token rates: wire.md B3 for audio; pictures as documented for Gemini
+// Token rates: for audio as the message and token counts of recorded sessions
+// give it; for pictures as documented
 // (https://ai.google.dev/gemini-api/docs/tokens, read 2026-11-20).
 const (
 	audioTokensPerSecond = 25

@@ -7,7 +7,8 @@ import (
 )
 
 // earRate is the rate at which the model hears, in Hz; other rates are
-// resampled to it (wire.md part C).
+// resampled to it (https://ai.google.dev/gemini-api/docs/live-guide, "Audio
+// formats", read 2026-11-20).
 const earRate = 16000
 
 // Defaults of the activity detection. The documentation gives none; these

@@ -6,8 +6,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Reasons with which the provider closes, as recorded (wire.md B1, read
-// 2026-11-20; the connection cuts them at 123 bytes, as the provider does), and the ones Google's JSON layer is known for on every API.
+// Reasons with which the provider closes, as users' reports quote them (among
+// them livekit/agents#2274, #4159, #4414 and #4545, googleapis/js-genai#1236,
+// google/adk-python#225 and #3918, yagudaev/voiceclaw#155; read 2026-11-20), and
+// the ones that Google's JSON layer gives on every API. The connection cuts them
+// at 123 bytes, as the provider does.
 const (
 	reasonInvalidArgument = "Request contains an invalid argument."
 	reasonBadKey          = "API key not valid. Please pass a valid API key."

@@ -17,8 +17,9 @@ const (
 )
 
 // habits are how a model behaves where its protocol leaves it a choice. They
-// are taken from recorded sessions (wire.md B3 and part C, and the recordings
-// it names), not from documentation, which is silent about most of them.
+// are taken from recorded sessions (pydantic/pydantic-ai, tests/realtime/cassettes,
+// and googleapis/js-genai, test/system/recordings; read 2026-11-20), not from
+// documentation, which is silent about most of them.
 type habits struct {
 	gen generation
 	// vertex marks Vertex AI's field names and orders.
@@ -79,7 +80,8 @@ const outputRate = 24000
 var vertexModel = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/publishers/google/models/([^/]+)$`)
 
 // liveModels are the models that speak this protocol, by the beginning of
-// their names (wire.md "Model names now"; the older ones from recordings).
+// their names (https://ai.google.dev/gemini-api/docs/models and Vertex AI's list,
+// read 2026-11-20; the older ones from recordings).
 var liveModels = []struct {
 	prefix string
 	gen    generation

@@ -278,7 +278,7 @@ func realtimeFrom(fields map[string]any) (clientMessage, *closeError) {
 	_, r.video = fields["video"]
 	blob, _ := fields["audio"].(map[string]any)
 	if chunks, _ := fields["mediaChunks"].([]any); blob == nil && len(chunks) > 0 {
-		// Only the first is used (wire.md B2).
+		// Only the first is used.
 		blob, _ = chunks[0].(map[string]any)
 		if mime, _ := blob["mimeType"].(string); !strings.HasPrefix(mime, "audio/") {
 			blob, r.video = nil, true

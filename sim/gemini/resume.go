@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Handles live 2 h on the Developer API and 24 h on Vertex (wire.md B1).
+// Handles live 2 h on the Developer API and 24 h on Vertex
+// (https://ai.google.dev/gemini-api/docs/live-session; from memory, not read again).
 const (
 	handleLife       = 2 * time.Hour
 	handleLifeVertex = 24 * time.Hour
@@ -60,7 +61,8 @@ func (r *registry) put(handle string, c *conversation, expires time.Time) {
 
 // resume gives a conversation to a new connection. An unknown handle is closed
 // 1008; one whose old connection is open is closed 1011; a handle of another
-// model is an invalid argument (wire.md B1, B3 "Resume rules seen").
+// model is an invalid argument (the first two as reported in aicc2025/sip-to-ai#14
+// and livekit/agents; the last from documentation that the model may not change).
 func (r *registry) resume(handle, model string, now time.Time) (*conversation, *closeError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

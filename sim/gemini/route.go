@@ -13,8 +13,8 @@ type route struct {
 	constrained bool // the method for ephemeral tokens
 }
 
-// One official client sends the path with a doubled leading slash (wire.md
-// part E).
+// One official client, @google/genai, sends the path with a doubled leading
+// slash when its base URL is set.
 var (
 	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(v1beta|v1alpha)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
 	vertexPath    = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(v1|v1beta1)\.LlmBidiService/BidiGenerateContent$`)

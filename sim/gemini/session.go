@@ -189,8 +189,9 @@ func (s *session) remember(c *content) {
 }
 
 // inputWhileBlocked says what a text input does to a model that waits for
-// results: 2.5 closes (wire.md B1), 3.1 holds the input back, 3.8 gives the calls
-// up, which the caller does by interrupting.
+// results: 2.5 closes (as its users report), 3.1 holds the input back, 3.8 gives
+// the calls up (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20),
+// which the caller does by interrupting.
 func (s *session) inputWhileBlocked() (held bool, err *closeError) {
 	if s.turn.phase != waiting {
 		return false, nil

@@ -119,7 +119,7 @@ func TestTurnCompleteWaitsForPlayback(t *testing.T) {
 	}
 }
 
-// TestChunks: the usual length of a chunk by model (wire.md part C), and the
+// TestChunks: the usual length of a chunk by model, and the
 // option that overrides it.
 func TestChunks(t *testing.T) {
 	for model, ms := range map[string]int{model25: 60, model31: 190, model38: 160} {

@@ -14,7 +14,7 @@ import (
 )
 
 // Ephemeral tokens (https://ai.google.dev/gemini-api/docs/ephemeral-tokens, read
-// 2026-11-20; wire.md B1): one use unless told otherwise, 1 minute to begin a
+// 2026-11-20): one use unless told otherwise, 1 minute to begin a
 // session, 30 minutes to send messages, 20 hours at most. Resuming costs no use.
 const (
 	tokenUses       = 1

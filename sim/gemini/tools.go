@@ -10,8 +10,9 @@ import (
 )
 
 // Tool declarations: what parses as the provider's Schema and is refused all
-// the same (wire.md B2 "Tools"). Unknown keywords such as additionalProperties
-// are refused before, as unknown names.
+// the same (https://ai.google.dev/api/caching#Schema and #FunctionDeclaration, read
+// 2026-11-20). Unknown keywords such as additionalProperties are refused before, as
+// unknown names.
 
 var (
 	toolName      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$`)
