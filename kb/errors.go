@@ -1,0 +1,49 @@
+package kb
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrClosed is returned by every method of an index or source after Close.
+	ErrClosed = errors.New("kb: closed")
+	// ErrQuery is wrapped by what Search returns for a query that no index can
+	// answer. The text around it says what to change.
+	ErrQuery = errors.New("kb: bad query")
+	// ErrRecord is wrapped by what Apply and Record.Check return for a record that
+	// is not whole or breaks a limit.
+	ErrRecord = errors.New("kb: bad record")
+)
+
+// Problem is one thing wrong in a source: a file that cannot be read, a record
+// that is not whole, an id that stands twice. It is an error.
+type Problem struct {
+	// File is the path below the source's folder, with slashes.
+	File string
+	// Line counts from 1; 0 when the problem is of the whole file.
+	Line int
+	// Message says what is wrong and how to mend it.
+	Message string
+}
+
+// Error is "file:line: message".
+func (p Problem) Error() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
+}
+
+// recordError is one or more faults of one record.
+type recordError struct {
+	id     string
+	faults []string
+}
+
+func (e *recordError) Error() string {
+	return fmt.Sprintf("kb: bad record %q: %s", e.id, strings.Join(e.faults, "; "))
+}
+
+func (e *recordError) Unwrap() error { return ErrRecord }

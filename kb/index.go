@@ -1,0 +1,142 @@
+package kb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// Index holds records and answers questions about them. Every method may be called
+// from any number of goroutines at once. What one Apply changes is visible to a
+// Search or Get as a whole or not at all (an index over the network may say less,
+// and then says so). Whatever is given in stays the caller's; whatever comes out is
+// shared and must not be changed.
+//
+// After Close every method returns ErrClosed.
+type Index interface {
+	// Search returns the best records for the query, best first. Nothing found is
+	// an empty Results and no error. An error that wraps ErrQuery is the caller's
+	// fault; any other means that the index could not be asked.
+	Search(ctx context.Context, q Query) (Results, error)
+
+	// Get returns the records with the ids, in the order of the ids, each once, and
+	// the ids there is no record for. Missing ids are no error.
+	Get(ctx context.Context, ids []string) (found []Record, missing []string, err error)
+
+	// Apply makes the batch's changes. It returns an error that wraps ErrRecord,
+	// having changed nothing, when a record fails Record.Check; ids to delete that
+	// do not exist are no error. A record is searchable when Apply returns. When the
+	// Embedder fails, the records are searchable by their words, and the error is
+	// kept for the log and the counters: Apply does not fail for it.
+	Apply(ctx context.Context, b Batch) error
+
+	// Hashes returns Record.Hash of every record held, by id, so that a source
+	// sends only what has changed and deletes what is gone.
+	Hashes(ctx context.Context) (map[string]string, error)
+
+	// Close waits for the calls that are running and frees what the index holds.
+	// It may be called more than once.
+	Close() error
+}
+
+// Batch is what one Apply changes. An id that is in both is deleted, then put in.
+type Batch struct {
+	// Upsert are the records to put in the place of those with their ids, if any.
+	// They are normalized already. Of two with one id the last counts.
+	Upsert []Record
+	// Delete are the ids to take out.
+	Delete []string
+}
+
+// The limits of a query.
+const (
+	// MaxQueryRunes bounds the text of a query.
+	MaxQueryRunes = 1000
+	// MaxLimit bounds the hits of a query: no more are ranked by either way.
+	MaxLimit = 50
+	// DefaultLimit is the number of hits when a query does not say.
+	DefaultLimit = 10
+)
+
+// Query is a question. The zero value of each field but Text filters nothing.
+type Query struct {
+	// Text is what is looked for: words, a name, a sentence. It must not be empty.
+	Text string
+	// Namespace is the only namespace looked in; empty is all of them.
+	Namespace Namespace
+	// Type is the only type looked for; empty is any.
+	Type Type
+	// Tags must all be on a record. They are compared as NormalizeTags makes them.
+	Tags []string
+	// From and To bound LastUpdated, both inclusive.
+	From, To time.Time
+	// Limit is the most hits, 1 to MaxLimit. Zero means DefaultLimit.
+	Limit int
+}
+
+// Check returns nil or an error that wraps ErrQuery and says all that is wrong.
+func (q *Query) Check() error {
+	switch {
+	case q.Text == "":
+		return fmt.Errorf("%w: the text is empty", ErrQuery)
+	case !utf8.ValidString(q.Text):
+		return fmt.Errorf("%w: the text is not UTF-8", ErrQuery)
+	case utf8.RuneCountInString(q.Text) > MaxQueryRunes:
+		return fmt.Errorf("%w: the text has more than %d characters", ErrQuery, MaxQueryRunes)
+	case q.Namespace != "" && !slices.Contains(Namespaces(), q.Namespace):
+		return fmt.Errorf("%w: namespace %q is none of %s", ErrQuery, q.Namespace, list(Namespaces()))
+	case q.Type != "" && !slices.Contains(Types(), q.Type):
+		return fmt.Errorf("%w: type %q is none of %s", ErrQuery, q.Type, list(Types()))
+	case len(q.Tags) > MaxTags:
+		return fmt.Errorf("%w: more than %d tags", ErrQuery, MaxTags)
+	case !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From):
+		return fmt.Errorf("%w: the range of dates ends before it begins", ErrQuery)
+	case q.Limit < 0 || q.Limit > MaxLimit:
+		return fmt.Errorf("%w: limit %d is not 1 to %d", ErrQuery, q.Limit, MaxLimit)
+	}
+	return nil
+}
+
+// Results is the answer to a Query.
+type Results struct {
+	// Hits are sorted by Score, highest first, and by id where scores are equal.
+	// No id is in them twice.
+	Hits []Hit
+	// Hybrid says that vectors took part. It is false when there is no Embedder,
+	// and when the Embedder failed for this query.
+	Hybrid bool
+	// Degraded says that the Embedder failed for this query: words alone decided.
+	Degraded bool
+	// Took is the time from the call to the answer.
+	Took time.Duration
+}
+
+// Hit is one record found.
+type Hit struct {
+	Record Record
+	// Score is above 0 and at most 1. By words alone it is BM25 divided by that of
+	// the best hit, so the first hit always has 1. Hybrid, it is the sum of
+	// 1/(60+place) over the rankings (words, vectors, whole names), divided by what
+	// first place in every one of them gives. It compares the hits of one query;
+	// it says nothing about how good the best one is: BM25 and Vector tell that.
+	Score float64
+	// BM25 is the score of the words, 0 when no word was found or the record was
+	// not among the 50 best.
+	BM25 float64
+	// Vector is the cosine of the vectors, 0 when the record was not among the 50
+	// nearest.
+	Vector float64
+	// Snippet is the passage of the text with most of the query's words, cut at
+	// words, at most SnippetRunes characters, without Markdown's marks.
+	Snippet string
+}
+
+// Embedder turns texts into vectors, one for each text in the order given, all of
+// one length, not necessarily normalized. Equal texts give equal vectors as far as
+// the caller cares: what is embedded once may be kept. It may be called by several
+// goroutines at once and honours the context. Texts are never empty.
+type Embedder interface {
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}

@@ -1,0 +1,264 @@
+package kb
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Type is what a record is about. It is also the first part of its id.
+type Type string
+
+// The types.
+const (
+	TypeProject Type = "project"
+	TypePerson  Type = "person"
+	TypeProcess Type = "process"
+	TypeLink    Type = "link"
+	TypeDoc     Type = "doc"
+)
+
+// Types are all types, in the order of the documentation.
+func Types() []Type { return []Type{TypeProject, TypePerson, TypeProcess, TypeLink, TypeDoc} }
+
+// Namespace is whom a record is for. It filters; it is not a guard: whoever may
+// call Search decides which namespaces it asks for.
+type Namespace string
+
+// The namespaces.
+const (
+	NamespaceStudio   Namespace = "studio"
+	NamespacePersonal Namespace = "personal"
+	NamespacePublic   Namespace = "public"
+)
+
+// Namespaces are all namespaces.
+func Namespaces() []Namespace {
+	return []Namespace{NamespaceStudio, NamespacePersonal, NamespacePublic}
+}
+
+// The limits of one record; a record over one of them is a Problem, not cut short.
+const (
+	// MaxIDBytes bounds the part of an id after the colon.
+	MaxIDBytes = 96
+	// MaxTitleRunes bounds a title.
+	MaxTitleRunes = 200
+	// MaxTextBytes bounds a text.
+	MaxTextBytes = 64 << 10
+	// MaxTags bounds the number of tags.
+	MaxTags = 32
+	// MaxTagRunes bounds one tag.
+	MaxTagRunes = 48
+	// MaxURLBytes bounds a url.
+	MaxURLBytes = 2048
+	// MaxMetadataBytes bounds the metadata, as JSON.
+	MaxMetadataBytes = 16 << 10
+)
+
+// Record is one thing known. The maps and slices of a record that an index or a
+// source gives out are shared: nobody may change them.
+type Record struct {
+	// ID is the type, a colon and a name of a-z, 0-9, "_", "-" and ".": person:ada_l.
+	ID string `json:"id"`
+	// Type is the first part of the ID.
+	Type Type `json:"type"`
+	// Namespace is studio when a file does not say.
+	Namespace Namespace `json:"namespace"`
+	// Title is the name people use for it. A question that holds the whole title
+	// finds the record first.
+	Title string `json:"title"`
+	// Text is plain text or Markdown. It may be empty.
+	Text string `json:"text,omitempty"`
+	// Tags are in lower case, sorted, each once.
+	Tags []string `json:"tags,omitempty"`
+	// URL is http, https, mailto or tel; or empty.
+	URL string `json:"url,omitempty"`
+	// SourceType says where it was taken from ("handbook", "crm"); or empty.
+	SourceType string `json:"source_type,omitempty"`
+	// LastUpdated is UTC; the file's time when the file does not say.
+	LastUpdated time.Time `json:"last_updated"`
+	// Metadata holds JSON values; numbers are json.Number.
+	Metadata map[string]any `json:"metadata,omitempty"`
+}
+
+var idForm = regexp.MustCompile(`^([a-z]+):[a-z0-9][a-z0-9_.-]*$`)
+
+// Normalize brings the parts that have one right form into it (tags, white space
+// around texts, UTC, the type of the id, the default namespace) in place.
+func (r *Record) Normalize() {
+	r.ID = strings.TrimSpace(r.ID)
+	r.Title = strings.Join(strings.Fields(r.Title), " ")
+	r.Text = strings.TrimSpace(strings.ReplaceAll(r.Text, "\r\n", "\n"))
+	r.URL = strings.TrimSpace(r.URL)
+	r.SourceType = strings.TrimSpace(r.SourceType)
+	r.LastUpdated = r.LastUpdated.UTC().Truncate(time.Millisecond)
+	if r.Namespace == "" {
+		r.Namespace = NamespaceStudio
+	}
+	if prefix, _, ok := strings.Cut(r.ID, ":"); ok && r.Type == "" {
+		r.Type = Type(prefix)
+	}
+	r.Tags = NormalizeTags(r.Tags)
+	if len(r.Metadata) == 0 {
+		r.Metadata = nil
+	}
+}
+
+// NormalizeTags returns the tags in lower case, trimmed, sorted, each once and none
+// empty. The given slice is left alone.
+func NormalizeTags(tags []string) []string {
+	var out []string
+	for _, tag := range tags {
+		if tag = strings.ToLower(strings.TrimSpace(tag)); tag != "" {
+			out = append(out, tag)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Check reports everything that is wrong with a normalized record in one error
+// that wraps ErrRecord, or nil.
+func (r *Record) Check() error {
+	var faults []string
+	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	r.checkID(bad)
+	if !slices.Contains(Namespaces(), r.Namespace) {
+		bad("namespace %q is none of %s", r.Namespace, list(Namespaces()))
+	}
+	if r.Title == "" {
+		bad("title is missing")
+	} else if n := utf8.RuneCountInString(r.Title); n > MaxTitleRunes {
+		bad("title has %d characters; at most %d", n, MaxTitleRunes)
+	}
+	if len(r.Text) > MaxTextBytes {
+		bad("text has %d bytes; at most %d: split it into several records", len(r.Text), MaxTextBytes)
+	}
+	for _, part := range []string{r.Title, r.Text, r.SourceType} {
+		if !utf8.ValidString(part) {
+			bad("text is not UTF-8")
+			break
+		}
+	}
+	r.checkTags(bad)
+	r.checkURL(bad)
+	if r.LastUpdated.IsZero() {
+		bad("last_updated is missing; write RFC 3339, like 2026-03-01T09:00:00Z")
+	}
+	r.checkMetadata(bad)
+	if len(faults) == 0 {
+		return nil
+	}
+	return &recordError{id: r.ID, faults: faults}
+}
+
+func (r *Record) checkID(bad func(string, ...any)) {
+	form := idForm.FindStringSubmatch(r.ID)
+	switch {
+	case r.ID == "":
+		bad("id is missing; write one like person:ada_l")
+	case form == nil:
+		bad("id %q is not of the form type:name, with a name of a-z, 0-9, \"_\", \"-\" and \".\"", r.ID)
+	case len(r.ID)-len(form[1])-1 > MaxIDBytes:
+		bad("id has a name longer than %d bytes", MaxIDBytes)
+	case !slices.Contains(Types(), Type(form[1])):
+		bad("id begins with %q, which is none of %s", form[1], list(Types()))
+	case r.Type != Type(form[1]):
+		bad("type %q is not that of the id %q", r.Type, r.ID)
+	}
+}
+
+func (r *Record) checkTags(bad func(string, ...any)) {
+	if len(r.Tags) > MaxTags {
+		bad("%d tags; at most %d", len(r.Tags), MaxTags)
+	}
+	for _, tag := range r.Tags {
+		if n := utf8.RuneCountInString(tag); n > MaxTagRunes || !utf8.ValidString(tag) {
+			bad("tag %.20q… has %d characters or is not UTF-8; at most %d", tag, n, MaxTagRunes)
+		}
+	}
+}
+
+func (r *Record) checkURL(bad func(string, ...any)) {
+	if r.URL == "" {
+		return
+	}
+	u, err := url.Parse(r.URL)
+	switch {
+	case len(r.URL) > MaxURLBytes:
+		bad("url has %d bytes; at most %d", len(r.URL), MaxURLBytes)
+	case err != nil:
+		bad("url cannot be read: it is no URL")
+	case u.Scheme == "mailto" || u.Scheme == "tel":
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		bad("url must be http, https, mailto or tel, with a host where there is one")
+	}
+}
+
+func (r *Record) checkMetadata(bad func(string, ...any)) {
+	if r.Metadata == nil {
+		return
+	}
+	data, err := json.Marshal(r.Metadata)
+	switch {
+	case err != nil:
+		bad("metadata is not JSON: %v", err)
+	case len(data) > MaxMetadataBytes:
+		bad("metadata has %d bytes of JSON; at most %d", len(data), MaxMetadataBytes)
+	}
+}
+
+// Hash is a hash over everything the record holds, in hexadecimal (32 digits): equal records
+// have equal hashes on every machine.
+func (r *Record) Hash() string {
+	data, err := json.Marshal(r) // map keys come sorted
+	if err != nil {
+		// Metadata that Check refuses; the rest still tells records apart.
+		c := *r
+		c.Metadata = nil
+		data, _ = json.Marshal(&c)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// EmbeddingText is the text an Embedder is given for the record: title, tags and as
+// much of the text as embedding models take, cut at a word.
+func (r *Record) EmbeddingText() string {
+	const most = 6000 // bytes; models take about 8,000 tokens, some only 2,000
+	var b strings.Builder
+	b.WriteString(r.Title)
+	if len(r.Tags) > 0 {
+		b.WriteString("\n" + strings.Join(r.Tags, ", "))
+	}
+	if r.Text != "" {
+		b.WriteString("\n\n" + r.Text)
+	}
+	text := b.String()
+	if len(text) <= most {
+		return text
+	}
+	if cut := strings.LastIndexAny(text[:most], " \n"); cut > most/2 {
+		return text[:cut]
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut]
+}
+
+func list[T ~string](all []T) string {
+	parts := make([]string, len(all))
+	for i, one := range all {
+		parts[i] = string(one)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,4 @@
+package kb
+
+// SnippetRunes bounds a snippet.
+const SnippetRunes = 240
