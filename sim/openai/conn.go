@@ -36,7 +36,8 @@ type conn struct {
 	cached   int         // tokens that the next response finds in the cache
 	inputOf  map[string]inputTokens
 	agenda   []task
-	idle     int // counts up whenever an idle timeout is no longer due
+	due      []fault.Action // of events that were sent, for settle
+	idle     int            // counts up whenever an idle timeout is no longer due
 }
 
 // task is something to do at a time.
@@ -62,6 +63,7 @@ func (c *conn) run(first []fault.Action) {
 	c.emit("session.created", sessionBody{c.sess})
 	c.commit(first)
 	c.commit(c.w.At(fault.Point{At: fault.AtSetup}))
+	c.settle()
 	c.after(sessionLife, c.expire)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -80,8 +82,24 @@ func (c *conn) run(first []fault.Action) {
 			c.w.Close(1001, "The simulator is shutting down.")
 			return
 		}
+		c.settle()
 		c.proceed()
+		c.settle()
 	}
+}
+
+// settle commits the faults of the events that were sent since the last time.
+// Committing sends events too; the bound is for a script that answers each of them with another.
+func (c *conn) settle() {
+	for range 100 {
+		if len(c.due) == 0 {
+			return
+		}
+		due := c.due
+		c.due = nil
+		c.commit(due)
+	}
+	c.due = nil
 }
 
 // wait is how long nothing is due.
@@ -105,6 +123,7 @@ func (c *conn) proceed() {
 		c.agenda = c.agenda[1:]
 		do()
 	}
+	c.settle()
 	for _, r := range slices.Clone(c.running) {
 		c.advance(r, now)
 	}

@@ -137,7 +137,8 @@ func (p part) MarshalJSON() ([]byte, error) {
 	}{"text", p.words})
 }
 
-// emit sends an event, and commits the faults that are due at it.
+// emit sends an event. The faults that are due at it wait for settle: what is
+// being sent now must not change under the sender's hands.
 func (c *conn) emit(event string, body any) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -155,7 +156,7 @@ func (c *conn) emit(event string, body any) {
 	} else {
 		frame[head] = ','
 	}
-	c.commit(c.w.Send(event, c.turn, frame))
+	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
 // emitAudio sends an audio delta without a detour over a string.
@@ -171,7 +172,7 @@ func (c *conn) emitAudio(at place, data []byte) {
 	frame = append(frame, `,"delta":"`...)
 	frame = audio.AppendBase64(frame, data)
 	frame = append(frame, `"}`...)
-	c.commit(c.w.Send(event, c.turn, frame))
+	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
 // fail sends an error event. id is the event that it answers, empty for none.

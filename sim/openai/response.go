@@ -99,6 +99,7 @@ func (c *conn) advance(r *response, now time.Time) {
 			r.steps = r.steps[1:]
 			c.step(r, s)
 		}
+		c.settle()
 	}
 }
 
@@ -299,7 +300,7 @@ func (c *conn) finish(r *response, status string, details *statusDetails) {
 	if r.over {
 		return
 	}
-	r.over = true // first, so that a fault at one of the events cannot finish it again
+	r.over = true
 	if r.line != nil {
 		r.heardTo = later(r.heardTo, r.began.Add(r.line.PlayedOut()))
 		r.line.Stop()

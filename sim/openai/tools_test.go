@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"voicegw/sim/wire"
 )
 
@@ -292,6 +294,33 @@ func TestFaults(t *testing.T) {
 				c.check(t, r, r.open())
 			})
 		})
+	}
+}
+
+// A fault may come at any event, also in the middle of a group of them.
+func TestFaultsAtEveryEvent(t *testing.T) {
+	for _, event := range []string{
+		"session.created", "session.updated", "conversation.item.added", "conversation.item.done", created, "response.output_item.added",
+		"response.content_part.added", "response.output_audio_transcript.delta", "response.output_audio.delta", "response.output_audio.done",
+		"response.output_audio_transcript.done", "response.content_part.done", "response.output_item.done",
+		"response.function_call_arguments.delta", "response.function_call_arguments.done", done, "input_audio_buffer.cleared", "error",
+	} {
+		for i, do := range []string{"quota", "cancel_call", "expire", "goaway", "late_call", "drop", "close", "malformed", "unknown_event"} {
+			for _, model := range []string{"gpt-realtime", "gpt-realtime-2.1"}[i%2 : i%2+1] {
+				s := script(t, `{rules: [{when: {text: any}, do: [{say: One moment.}, {call: [a, {tool: b, repeat: 1}]}, {then: [{say: Done.}]}]}]}`)
+				bubble(t, wire.Options{Scenario: s, Faults: faults(t, fmt.Sprintf(`{faults: [{at: event, event: %s, do: %s, limit: 0}]}`, event, do))}, func(r *rig) {
+					c := r.connect("/v1/realtime?model=" + model)
+					for _, e := range []string{update(`"instructions":"x"`), fmt.Sprintf(say, "go"), `{"type":"response.create"}`, `{"type":"input_audio_buffer.clear"}`, `{}`} {
+						// The connection may be over already.
+						_ = c.ws.Write(context.Background(), websocket.MessageText, []byte(e))
+					}
+					got := c.take(20 * time.Second)
+					if n := count(got, created) - count(got, done); n != 0 && do != "drop" && do != "close" && do != "expire" && do != "malformed" && do != "goaway" {
+						t.Errorf("%s at %s: %d responses have no end", do, event, n)
+					}
+				})
+			}
+		}
 	}
 }
 
