@@ -6,7 +6,7 @@ import (
 )
 
 // Handles live 2 h on the Developer API and 24 h on Vertex
-// (https://ai.google.dev/gemini-api/docs/live-session; from memory, not read again).
+// (https://ai.google.dev/gemini-api/docs/live-session; not verified).
 const (
 	handleLife       = 2 * time.Hour
 	handleLifeVertex = 24 * time.Hour
