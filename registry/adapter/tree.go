@@ -1,0 +1,173 @@
+package adapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a
+// bool or an *object; to print, a json.RawMessage may stand for any value.
+
+// object is a JSON object that keeps the order of its text. Schemas share subtrees, so
+// nobody changes a value that is already inside a tree.
+type object struct {
+	// path is the JSON pointer of the object in the canonical text.
+	path    string
+	members []member
+}
+
+// member is one member and where it came from: a merged schema has members of several.
+type member struct {
+	key   string
+	value any
+	path  string // of the schema that says it
+}
+
+// newObject makes an object of alternating keys and values.
+func newObject(path string, pairs ...any) *object {
+	o := &object{path: path}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		key, _ := pairs[i].(string)
+		o.set(key, pairs[i+1])
+	}
+	return o
+}
+
+func (o *object) find(key string) int {
+	return slices.IndexFunc(o.members, func(m member) bool { return m.key == key })
+}
+
+func (o *object) get(key string) (any, bool) {
+	if i := o.find(key); i >= 0 {
+		return o.members[i].value, true
+	}
+	return nil, false
+}
+
+func (o *object) has(key string) bool { return o.find(key) >= 0 }
+
+// at is the path of the schema that says key, for a problem with it.
+func (o *object) at(key string) string {
+	if i := o.find(key); i >= 0 {
+		return o.members[i].path
+	}
+	return o.path
+}
+
+// set adds or replaces a member; a new one says it stands in o itself.
+func (o *object) set(key string, value any) { o.put(member{key: key, value: value, path: o.path}) }
+
+func (o *object) put(m member) {
+	if i := o.find(m.key); i >= 0 {
+		o.members[i] = m
+		return
+	}
+	o.members = append(o.members, m)
+}
+
+// with copies o, shallow, without the named members.
+func (o *object) without(keys ...string) *object {
+	c := &object{path: o.path, members: make([]member, 0, len(o.members))}
+	for _, m := range o.members {
+		if !slices.Contains(keys, m.key) {
+			c.members = append(c.members, m)
+		}
+	}
+	return c
+}
+
+// list gives an array member, or nil.
+func (o *object) list(key string) []any {
+	v, _ := o.get(key)
+	l, _ := v.([]any)
+	return l
+}
+
+// sub gives an object member, or an empty object.
+func (o *object) sub(key string) *object {
+	v, _ := o.get(key)
+	if s, ok := v.(*object); ok {
+		return s
+	}
+	return &object{path: o.path}
+}
+
+// text gives a string member, or "".
+func (o *object) text(key string) string {
+	v, _ := o.get(key)
+	s, _ := v.(string)
+	return s
+}
+
+// names gives the strings of an array member.
+func (o *object) names(key string) []string {
+	var all []string
+	for _, v := range o.list(key) {
+		if s, ok := v.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (o *object) encode() json.RawMessage {
+	var b bytes.Buffer
+	encode(&b, o)
+	return b.Bytes()
+}
+
+// encode prints without white space. Numbers keep the digits of the text.
+func encode(b *bytes.Buffer, v any) {
+	switch v := v.(type) {
+	case *object:
+		b.WriteByte('{')
+		for i, m := range v.members {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			encodeString(b, m.key)
+			b.WriteByte(':')
+			encode(b, m.value)
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, e := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			encode(b, e)
+		}
+		b.WriteByte(']')
+	case json.RawMessage:
+		b.Write(v)
+	case json.Number:
+		b.WriteString(v.String())
+	case string:
+		encodeString(b, v)
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
+	default:
+		b.WriteString("null")
+	}
+}
+
+// encodeString leaves <, > and & as they are: this is no HTML, and a model reads it.
+func encodeString(b *bytes.Buffer, s string) {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err == nil {
+		b.Truncate(b.Len() - 1) // the encoder's newline
+	}
+}
+
+// pointer appends tokens to a JSON pointer (RFC 6901, section 3).
+func pointer(path string, tokens ...string) string {
+	for _, t := range tokens {
+		path += "/" + strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
+	}
+	return path
+}
