@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/netip"
 	"slices"
@@ -191,7 +190,8 @@ func (m *Manager) serve(a *Admission, c Client) {
 		return
 	}
 	logger.Info("session started", "provider", s.info.Provider, "model", s.info.Model, "addr", a.addr.String(),
-		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(began).Milliseconds(), clientAttr(start))
+		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(began).Milliseconds(),
+		"client", clientName(start))
 	cause = s.run()
 	stats := model.Stats()
 	logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
@@ -233,11 +233,12 @@ func (s *session) turns() int {
 	return s.state.Turns()
 }
 
-func clientAttr(start *startMessage) slog.Attr {
+// clientName is what a client calls itself, for the log.
+func clientName(start *startMessage) string {
 	if start.Client == nil {
-		return slog.Attr{}
+		return ""
 	}
-	return slog.Group("client", "name", clip(start.Client.Name), "version", clip(start.Client.Version))
+	return strings.TrimSpace(clip(start.Client.Name) + " " + clip(start.Client.Version))
 }
 
 // clip bounds what a client writes into our log.
