@@ -95,7 +95,7 @@ func (s *session) clientAudio(pcm []byte) {
 		return
 	}
 	s.up.pushAudio(pcm)
-	if s.ear != nil {
+	if s.ear != nil && !s.modelHears.Load() {
 		s.listen(pcm)
 	}
 }

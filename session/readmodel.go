@@ -27,6 +27,7 @@ func (s *session) readModel() {
 		case transport.AudioDone:
 			s.modelAudioDone(ev.Item)
 		case transport.SpeechStarted:
+			s.modelHears.Store(true)
 			s.dispatch(orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: ev.AudioMS, At: s.clock.when(ev.AudioMS, time.Now())})
 		case transport.SpeechStopped:
 			s.dispatch(orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: ev.AudioMS, EndAt: s.clock.when(ev.EndMS, time.Now())})

@@ -63,6 +63,10 @@ type session struct {
 	// epoch; 0 while none is under way.
 	writing, sending atomic.Int64
 
+	// modelHears is set when a model reports speech although its row does not say
+	// so: the gateway's own ear then has nothing to add.
+	modelHears atomic.Bool
+
 	mu    sync.Mutex // guards the following fields
 	state orchestrator.State
 	over  bool // no more steps

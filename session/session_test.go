@@ -206,6 +206,30 @@ func TestOwnEarSuppliesSpeech(t *testing.T) {
 	})
 }
 
+// TestOwnEarFallsSilent: a model that reports speech after all is believed, and
+// nothing is reported twice.
+func TestOwnEarFallsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
+		c, model := st.started()
+		model.Emit(transport.SpeechStarted{AudioMS: 1})
+		synctest.Wait()
+		for frame := range slices.Chunk(audiotest.SpeechLike(16000, time.Second, 7), 640) {
+			c.speak(frame)
+		}
+		synctest.Wait()
+		var reports int
+		for _, line := range c.log() {
+			if line == "speech.started" {
+				reports++
+			}
+		}
+		if reports != 1 {
+			t.Errorf("the beginning of speech was reported %d times", reports)
+		}
+	})
+}
+
 // TestRatesAreConverted: a client at other rates than the model's hears and is
 // heard at its own.
 func TestRatesAreConverted(t *testing.T) {

@@ -128,9 +128,7 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 		c.malformedMessage(err)
 		return nil
 	}
-	if len(keys) == 0 {
-		c.unknown.Add(1)
-	}
+	// A message may be empty: 3.8 models send such ones as signs of life.
 	// One key at a time, so that one that cannot be read does not spoil its
 	// neighbours; in the order in which they make sense together.
 	if raw, ok := keys["error"]; ok {
@@ -330,10 +328,18 @@ func (c *conn) decodeGoAway(raw json.RawMessage) {
 	c.dialog.emit(transport.GoAway{TimeLeft: m.TimeLeft})
 }
 
+// decodeActivity takes a report of speech. The documentation names its kind
+// voiceActivityType; recorded sessions of 3.1 and 3.8 models have it as type.
 func (c *conn) decodeActivity(raw json.RawMessage) {
 	var m genai.VoiceActivity
-	if !c.parse(raw, &m) {
+	var recorded struct {
+		Type genai.VoiceActivityType `json:"type"`
+	}
+	if !c.parse(raw, &m) || !c.parse(raw, &recorded) {
 		return
+	}
+	if m.VoiceActivityType == "" {
+		m.VoiceActivityType = recorded.Type
 	}
 	ms := c.heardMS()
 	if m.AudioOffset > 0 {
