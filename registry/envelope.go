@@ -9,37 +9,74 @@ import (
 // ResponseSchemaVersion is the version of the envelope's own form.
 const ResponseSchemaVersion = "1.0.0"
 
-// ErrorType classes a tool's failure for the model and the audit.
-type ErrorType string
-
-// The error types of the registry itself. Others come with the orchestrator's
-// policy and with handlers.
-const (
-	ErrorNotFound ErrorType = "NOT_FOUND"
-)
-
-// Envelope is a tool's answer: data when OK, an error otherwise, and what ran.
+// Envelope is a tool's answer: data and intents when OK, an error otherwise, and
+// what ran. Its JSON has exactly ok, data, intents and meta, or ok, error and meta.
+// A value may be copied; its slices and maps are not changed after it was made.
 type Envelope struct {
-	OK    bool            `json:"ok"`
-	Data  json.RawMessage `json:"data,omitempty"`
-	Error *Error          `json:"error,omitempty"`
-	Meta  Meta            `json:"meta"`
+	OK bool `json:"ok"`
+	// Data is the tool's answer; nil is written as null.
+	Data json.RawMessage `json:"data"`
+	// Intents is always there on success, empty or not.
+	Intents []Intent `json:"intents"`
+	// Error is there if and only if not OK.
+	Error *Error `json:"error"`
+	Meta  Meta   `json:"meta"`
 }
 
 // Error tells a model what went wrong, in words it may act on.
 type Error struct {
-	Type       ErrorType `json:"type"`
-	Message    string    `json:"message"`
-	Retryable  bool      `json:"retryable"`
-	Suggestion string    `json:"suggestion,omitempty"`
+	Type    ErrorType `json:"type"`
+	Message string    `json:"message"`
+	// Retryable says that the same call may succeed later.
+	Retryable bool `json:"retryable"`
+	// IdempotencyRequired says that a retry may do the deed twice unless it goes under
+	// the same idempotency key: the tool writes and is not idempotent.
+	IdempotencyRequired bool `json:"idempotencyRequired,omitempty"`
+	// PartialSideEffects says that something may have been changed all the same.
+	PartialSideEffects bool `json:"partialSideEffects,omitempty"`
+	// Details is JSON of the error's type; of VALIDATION an object with "errors", a
+	// list of {path, message}.
+	Details json.RawMessage `json:"details,omitempty"`
+	// Suggestion tells the model what to do instead.
+	Suggestion string `json:"suggestion,omitempty"`
+	// ConfirmationRequest is that of CONFIRMATION_REQUIRED.
+	ConfirmationRequest *ConfirmationRequest `json:"confirmation_request,omitempty"`
 }
 
-// Meta says what ran and how long.
+// ConfirmationRequest is what a person is asked to approve.
+type ConfirmationRequest struct {
+	Token   string          `json:"token"`
+	Tool    string          `json:"tool"`
+	Args    json.RawMessage `json:"args"`
+	Preview string          `json:"preview"`
+	// ExpiresAt is RFC 3339 UTC with milliseconds.
+	ExpiresAt string `json:"expires_at"`
+}
+
+// Meta says what ran and how.
 type Meta struct {
-	Tool                  string `json:"tool"`
-	RegistryVersion       string `json:"registryVersion"`
+	Tool string `json:"tool"`
+	// ToolVersion is absent for an unknown tool.
+	ToolVersion     string `json:"toolVersion,omitempty"`
+	RegistryVersion string `json:"registryVersion"`
+	// DurationMS is how long it took, in ms.
 	DurationMS            int64  `json:"duration"`
 	ResponseSchemaVersion string `json:"responseSchemaVersion"`
+	// LatencyBudgetExceeded says that it took longer than the tool's latencyBudgetMs.
+	LatencyBudgetExceeded bool `json:"latencyBudgetExceeded,omitempty"`
+	// Clamped holds the arguments that were lowered, by name.
+	Clamped map[string]Clamped `json:"clamped,omitempty"`
+	// Budget is the caller's account of the turn's budget, an object.
+	Budget json.RawMessage `json:"budget,omitempty"`
+	// CacheHit and OriginalTurn mark a stored answer given again.
+	CacheHit     bool `json:"_idempotent_cache_hit,omitempty"`
+	OriginalTurn int  `json:"_original_turn,omitempty"`
+}
+
+// Clamped is one lowered argument: what was asked for (exact) and what was used.
+type Clamped struct {
+	Requested json.Number `json:"requested"`
+	Applied   int         `json:"applied"`
 }
 
 // NotFound is the answer to a call of a tool that does not exist.
@@ -53,4 +90,32 @@ func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 		Meta: Meta{Tool: tool, RegistryVersion: registryVersion,
 			DurationMS: took.Milliseconds(), ResponseSchemaVersion: ResponseSchemaVersion},
 	}
+}
+
+// Encode writes the envelope as one line of JSON without HTML escapes. It cannot
+// fail: an envelope that cannot be written (raw JSON in it is none) becomes INTERNAL.
+func (e Envelope) Encode() json.RawMessage {
+	b, _ := json.Marshal(e)
+	return b
+}
+
+// MarshalJSON writes the form of a success or of a failure.
+func (e Envelope) MarshalJSON() ([]byte, error) {
+	if !e.OK {
+		return json.Marshal(struct {
+			OK    bool   `json:"ok"`
+			Error *Error `json:"error"`
+			Meta  Meta   `json:"meta"`
+		}{false, e.Error, e.Meta})
+	}
+	intents := e.Intents
+	if intents == nil {
+		intents = []Intent{}
+	}
+	return json.Marshal(struct {
+		OK      bool            `json:"ok"`
+		Data    json.RawMessage `json:"data"`
+		Intents []Intent        `json:"intents"`
+		Meta    Meta            `json:"meta"`
+	}{true, e.Data, intents, e.Meta})
 }

@@ -1,0 +1,67 @@
+package registry
+
+import "encoding/json"
+
+// IntentType names what a tool wants of the session.
+type IntentType string
+
+// The intents. The state controller alone applies them, and only on success.
+const (
+	// IntentEndVoiceSession ends the voice session; After says when.
+	IntentEndVoiceSession IntentType = "END_VOICE_SESSION"
+	// IntentSuppressAudio turns the model's audio off (Value true) or on again.
+	IntentSuppressAudio IntentType = "SUPPRESS_AUDIO"
+	// IntentSuppressTranscript turns transcripts off (Value true) or on again.
+	IntentSuppressTranscript IntentType = "SUPPRESS_TRANSCRIPT"
+	// IntentSetPendingMessage queues Message for the next turn.
+	IntentSetPendingMessage IntentType = "SET_PENDING_MESSAGE"
+)
+
+// EndAfter says when a voice session ends.
+type EndAfter string
+
+// The moments at which END_VOICE_SESSION takes effect.
+const (
+	EndAfterCurrentTurn    EndAfter = "current_turn"
+	EndAfterFarewellSpoken EndAfter = "farewell_spoken"
+	EndNow                 EndAfter = "now"
+)
+
+// Intent is one wish of a tool to the session. Make one with [EndVoiceSession],
+// [SuppressAudio], [SuppressTranscript] or [SetPendingMessage]; a field that the
+// type does not have must be zero. Its JSON has only the fields of its type.
+type Intent struct {
+	Type    IntentType `json:"type"`
+	After   EndAfter   `json:"after,omitempty"`   // of END_VOICE_SESSION
+	Message string     `json:"message,omitempty"` // of SET_PENDING_MESSAGE, at most MaxPendingMessage characters
+	Value   bool       `json:"value,omitempty"`   // of the SUPPRESS ones
+}
+
+// MaxPendingMessage is the longest message of SET_PENDING_MESSAGE, in characters.
+const MaxPendingMessage = 2000
+
+// EndVoiceSession ends the voice session after what after says.
+func EndVoiceSession(after EndAfter) Intent { return Intent{Type: IntentEndVoiceSession, After: after} }
+
+// SuppressAudio turns the model's audio off, or on again with false.
+func SuppressAudio(off bool) Intent { return Intent{Type: IntentSuppressAudio, Value: off} }
+
+// SuppressTranscript turns transcripts off, or on again with false.
+func SuppressTranscript(off bool) Intent { return Intent{Type: IntentSuppressTranscript, Value: off} }
+
+// SetPendingMessage queues message for the next turn.
+func SetPendingMessage(message string) Intent {
+	return Intent{Type: IntentSetPendingMessage, Message: message}
+}
+
+// MarshalJSON writes the fields of the intent's type, Value of a SUPPRESS one even if false.
+func (i Intent) MarshalJSON() ([]byte, error) {
+	type plain Intent
+	if i.Type == IntentSuppressAudio || i.Type == IntentSuppressTranscript {
+		return json.Marshal(struct {
+			Type  IntentType `json:"type"`
+			Value bool       `json:"value"`
+		}{i.Type, i.Value})
+	}
+	return json.Marshal(plain(i))
+}
