@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -75,7 +76,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case gemini.Handles(r.URL.Path):
 		s.gemini.ServeHTTP(w, r)
 	case path == "/healthz":
-		fmt.Fprintln(w, "ok")
+		// A client that is gone does not read its answer.
+		_, _ = io.WriteString(w, "ok\n")
 	default:
 		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
 			"  /v1/realtime            OpenAI Realtime (WebSocket), and /v1/realtime/client_secrets\n"+

@@ -62,8 +62,7 @@ type response struct {
 	onCall  []fault.Action
 	late    []lateCall
 	out     outputTokens
-	audioMS time.Duration // of all its messages
-	heardTo time.Time     // when a client that plays in real time has heard it all
+	heardTo time.Time // when a client that plays in real time has heard it all
 	over    bool
 }
 
@@ -210,7 +209,6 @@ func (c *conn) sendAudio(r *response, p pace.Part) {
 	length := p.To - p.From
 	r.msg.audio += length
 	r.msg.item.length = r.msg.audio
-	r.audioMS += length
 	r.out.audio += length
 	c.stats.AudioOutMS.Add(length.Milliseconds())
 	if !r.aside {
