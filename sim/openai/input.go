@@ -115,12 +115,9 @@ func (in *input) trim(keepMS int) {
 	}
 }
 
-// append takes audio from the client.
-func (c *conn) append(encoded *string) *apiError {
-	if encoded == nil {
-		return missingParameter("audio")
-	}
-	data, err := audio.AppendFromBase64(nil, []byte(*encoded))
+// append takes audio from the client; encoded is base64 and is lost.
+func (c *conn) append(encoded []byte) *apiError {
+	data, err := audio.AppendFromBase64(encoded[:0], encoded)
 	in := &c.in
 	if err != nil || in.format.Type == "audio/pcm" && len(data)%audio.BytesPerSample != 0 {
 		return invalidAudio("audio")
