@@ -6,6 +6,7 @@ import "slices"
 const (
 	maxItems = 2000
 	maxAudio = 16 << 20 // bytes of audio in all items
+	maxWords = 16 << 20 // bytes of everything else in them
 )
 
 // conversation is the list of items. The connection's goroutine owns it.
@@ -13,6 +14,7 @@ type conversation struct {
 	id    string
 	items []*item
 	audio int // bytes of audio kept
+	words int // bytes of everything else
 	// spoken says that the assistant has spoken.
 	spoken bool
 }
@@ -50,6 +52,7 @@ func (c *conversation) insert(it *item, at int) {
 	}
 	c.items = slices.Insert(c.items, at, it)
 	c.audio += len(it.audio)
+	c.words += it.size
 	if it.kind == kindMessage && it.role == "assistant" && !it.answered {
 		// History that a client replays: what came before it is answered.
 		for _, old := range c.items[:at] {
@@ -75,16 +78,14 @@ func (c *conversation) trim() {
 		c.audio -= len(c.items[i].audio)
 		c.items[i].audio = nil
 	}
-	if n := len(c.items) - maxItems; n > 0 {
-		for _, it := range c.items[:n] {
-			c.audio -= len(it.audio)
-		}
-		c.items = slices.Delete(c.items, 0, n)
+	for len(c.items) > maxItems || c.words > maxWords && len(c.items) > 1 {
+		c.remove(0)
 	}
 }
 
 func (c *conversation) remove(i int) {
 	c.audio -= len(c.items[i].audio)
+	c.words -= c.items[i].size
 	c.items = slices.Delete(c.items, i, i+1)
 }
 

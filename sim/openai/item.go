@@ -32,6 +32,9 @@ type item struct {
 	output           string
 	raw              json.RawMessage // an item of a kind that is only kept
 
+	// size is about how many bytes the item has besides its audio, as its
+	// client sent it.
+	size int
 	// answered says that a response has taken the item into account.
 	answered bool
 	// audio is the item's encoded audio, dropped when the conversation holds too
@@ -135,6 +138,7 @@ func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
 		return nil, err
 	}
 	it := &item{status: completed, format: in}
+	defer func() { it.size = max(len(raw)-len(it.audio)*4/3, 0) }()
 	for _, m := range ms {
 		if m.key == "type" {
 			if err := word(&it.kind, kindMessage, kindCall, kindOutput, "item_reference",

@@ -271,6 +271,25 @@ func TestConversationIsBounded(t *testing.T) {
 	if len(c.items) != maxItems || c.audio != held || held > maxAudio {
 		t.Errorf("%d items, %d bytes held, %d counted", len(c.items), held, c.audio)
 	}
+	for range 5 {
+		c.insert(&item{size: maxWords / 3}, -1)
+	}
+	if len(c.items) != 3 || c.words > maxWords {
+		t.Errorf("%d items with %d bytes", len(c.items), c.words)
+	}
+}
+
+func TestResponsesBesideEachOtherAreBounded(t *testing.T) {
+	bubble(t, wire.Options{Scenario: script(t, story), Speed: 1}, func(r *rig) {
+		c := r.open()
+		for range maxRunning + 5 {
+			c.send(`{"type":"response.create","response":{"conversation":"none","input":[]}}`)
+		}
+		got := c.take(time.Second)
+		if count(got, created) != maxRunning || count(got, "error") != 5 {
+			t.Errorf("%d responses, %d errors", count(got, created), count(got, "error"))
+		}
+	})
 }
 
 func TestClientSecrets(t *testing.T) {

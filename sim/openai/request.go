@@ -75,6 +75,9 @@ func (c *conn) readInput(q *request, raw json.RawMessage, path string) *apiError
 	return nil
 }
 
+// maxRunning bounds the responses that run beside each other.
+const maxRunning = 32
+
 func (c *conn) createResponse(raw json.RawMessage) *apiError {
 	q, err := c.readRequest(raw)
 	if err != nil {
@@ -82,6 +85,9 @@ func (c *conn) createResponse(raw json.RawMessage) *apiError {
 	}
 	if r := c.active(); r != nil && !q.aside {
 		return activeResponse(r.obj.ID)
+	}
+	if len(c.running) >= maxRunning {
+		return invalid("too_many_active_responses", "", "There are %d active responses already. Wait until one of them is finished.", len(c.running))
 	}
 	r := c.newResponse(q)
 	turn := c.answer(q, r)
@@ -115,7 +121,11 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 		turn = d.Results(c.results(results), ctx)
 	}
 	switch {
-	case len(said) > 0 && !callsIn(turn):
+	case len(said) > 0 && callsIn(turn):
+		for _, it := range said { // its turn comes after the results of those calls
+			it.answered = false
+		}
+	case len(said) > 0:
 		more := d.Hear(hear(said[len(said)-1]), ctx)
 		turn.Heard, turn.Steps = more.Heard, append(turn.Steps, more.Steps...)
 	case len(results) > 0:

@@ -55,6 +55,37 @@ func TestParallelCallsAndTheirResults(t *testing.T) {
 	})
 }
 
+// What the user says while a tool runs is answered after the calls that its result leads to.
+func TestWordsDuringACallAreNotLost(t *testing.T) {
+	s := script(t, `
+rules:
+  - when: {text: start}
+    do: [{call: a}, {then: [{call: b}, {then: [{say: Both are done.}]}]}]
+  - when: {text: meanwhile}
+    do: [{say: I have not forgotten you.}]
+`)
+	bubble(t, wire.Options{Scenario: s}, func(r *rig) {
+		c := r.open()
+		c.ask("start")
+		result := func(id string) {
+			c.send(fmt.Sprintf(`{"type":"conversation.item.create","item":{"type":"function_call_output","call_id":%q,"output":"x"}}`, id))
+		}
+		_, ids := callsOf(c.until(done))
+		c.send(fmt.Sprintf(say, "meanwhile"))
+		result(ids[0])
+		c.send(`{"type":"response.create"}`)
+		calls, ids := callsOf(c.until(done))
+		if fmt.Sprint(calls) != "[b({}) completed]" {
+			t.Fatalf("calls %v", calls)
+		}
+		result(ids[0])
+		c.send(`{"type":"response.create"}`)
+		if words := find(c.until(done), "response.output_audio_transcript.done").text("transcript"); words != "Both are done. I have not forgotten you." {
+			t.Errorf("said %q", words)
+		}
+	})
+}
+
 func TestToolChoice(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.open()
