@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"encoding/json"
 	"time"
 
 	"voicegw/registry"
@@ -96,6 +97,21 @@ type Transcript struct {
 	StartedAt time.Time
 }
 
+// RunTool lets a tool run. Its ToolFinished comes back exactly once.
+type RunTool struct {
+	Turn int
+	// Call is the gateway's own id of the call.
+	Call string
+	// ProviderID is the model's, empty where it gave none.
+	ProviderID string
+	Tool       string
+	Args       json.RawMessage
+}
+
+// CancelTool stops a running tool, if it can be stopped: its result is not wanted
+// any more.
+type CancelTool struct{ Call, Tool string }
+
 // ToolStarted and ToolEnded show a tool call to the client.
 type ToolStarted struct {
 	Turn int
@@ -110,6 +126,8 @@ type ToolEnded struct {
 	Call     string
 	Tool     string
 	Envelope registry.Envelope
+	// Delivered says that the model was given the result.
+	Delivered bool
 }
 
 // Failed tells the client that something went wrong which the session survives.
@@ -148,6 +166,7 @@ const (
 	EndIdle     EndReason = "idle"
 	EndLength   EndReason = "length_limit"
 	EndProvider EndReason = "provider_leaving"
+	EndTool     EndReason = "tool_ended"
 )
 
 func (Command) action()       {}
@@ -159,6 +178,8 @@ func (TurnEnded) action()     {}
 func (SpeechStarted) action() {}
 func (SpeechStopped) action() {}
 func (Transcript) action()    {}
+func (RunTool) action()       {}
+func (CancelTool) action()    {}
 func (ToolStarted) action()   {}
 func (ToolEnded) action()     {}
 func (Failed) action()        {}

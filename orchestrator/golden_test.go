@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -135,7 +136,9 @@ func show(a Action) string {
 		return line
 	case ToolEnded:
 		b, _ := json.Marshal(a.Envelope.Error)
-		return fmt.Sprintf("ToolEnded %d %s %s ok=%t %s", a.Turn, a.Call, a.Tool, a.Envelope.OK, b)
+		return fmt.Sprintf("ToolEnded %d %s %s ok=%t delivered=%t %s", a.Turn, a.Call, a.Tool, a.Envelope.OK, a.Delivered, b)
+	case RunTool:
+		return fmt.Sprintf("RunTool %d %s %s id=%q %s", a.Turn, a.Call, a.Tool, a.ProviderID, a.Args)
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
 	}
@@ -187,6 +190,24 @@ func policyOf(w words) Policy {
 	return Policy{MaxIdle: time.Duration(w.num("idle")) * time.Millisecond, MaxLength: time.Duration(w.num("length")) * time.Millisecond}
 }
 
+// envelope builds a tool's answer: ok unless it names an error, with an intent if
+// it names one.
+func (w words) envelope() registry.Envelope {
+	if w.args["error"] != "" {
+		return registry.NotFound(w.id("call"), "1.0.0", 0)
+	}
+	env := registry.Envelope{OK: true, Data: json.RawMessage(`{}`)}
+	switch w.id("intent") {
+	case "end":
+		env.Intents = []registry.Intent{registry.EndVoiceSession(registry.EndAfter(w.id("after")))}
+	case "suppress":
+		env.Intents = []registry.Intent{registry.SuppressAudio(true)}
+	case "pending":
+		env.Intents = []registry.Intent{registry.SetPendingMessage("remember the milk")}
+	}
+	return env
+}
+
 // input builds the input that a line names.
 func (w words) input(t *testing.T) Input {
 	t.Helper()
@@ -215,6 +236,8 @@ func (w words) input(t *testing.T) Input {
 		return UserActivity{AudioMS: w.num("ms")}
 	case "played":
 		return Played{Item: w.id("item"), MS: w.num("ms"), Done: w.args["done"] == "yes"}
+	case "finished":
+		return ToolFinished{Call: w.id("call"), Envelope: w.envelope()}
 	case "hangup":
 		return HungUp{}
 	case "tick":

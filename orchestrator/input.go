@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -73,6 +74,12 @@ type Played struct {
 	Done bool
 }
 
+// ToolFinished is the result of a RunTool.
+type ToolFinished struct {
+	Call     string
+	Envelope registry.Envelope
+}
+
 // HungUp says that the user ended the session.
 type HungUp struct{}
 
@@ -90,5 +97,6 @@ func (UserText) input()          {}
 func (UserInterrupt) input()     {}
 func (UserActivity) input()      {}
 func (Played) input()            {}
+func (ToolFinished) input()      {}
 func (HungUp) input()            {}
 func (Tick) input()              {}

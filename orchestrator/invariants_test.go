@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -44,15 +45,32 @@ func FuzzConversation(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWatcher(t)
+		var running []string // tool calls
 		s, at := NewState(caps, Policy{}, epoch), epoch
 		take := func(in Input) {
 			var actions []Action
 			s, actions = Step(s, at, in)
 			w.see(in, actions)
+			for _, a := range actions {
+				if run, ok := a.(RunTool); ok {
+					running = append(running, run.Call)
+				}
+			}
 		}
 		for range n % 400 {
 			at = at.Add(time.Duration(rng.IntN(400)) * time.Millisecond)
+			if len(running) > 0 && rng.IntN(4) == 0 {
+				i := rng.IntN(len(running))
+				take(randomResult(rng, running[i]))
+				if rng.IntN(8) > 0 { // now and then one is reported twice
+					running = append(running[:i], running[i+1:]...)
+				}
+				continue
+			}
 			take(randomInput(rng))
+		}
+		for _, call := range running {
+			take(ToolFinished{Call: call, Envelope: registry.Envelope{OK: true}})
 		}
 		// Whatever happened, time alone ends what is open.
 		for range 100 {
@@ -90,8 +108,15 @@ func newWatcher(t *testing.T) *watcher {
 func (w *watcher) see(in Input, actions []Action) {
 	w.t.Helper()
 	if m, ok := in.(FromModel); ok {
-		if c, ok := m.Event.(transport.ToolCall); ok {
-			w.calls[c.Call]++
+		switch ev := m.Event.(type) {
+		case transport.ToolCall:
+			w.calls[ev.Call]++
+		case transport.ToolCancelled:
+			for _, call := range ev.Calls {
+				if w.calls[call] > 0 {
+					w.calls[call] = 0
+				}
+			}
 		}
 	}
 	for _, a := range actions {
@@ -176,6 +201,17 @@ func (w *watcher) over() {
 	}
 }
 
+func randomResult(rng *rand.Rand, call string) Input {
+	env := registry.Envelope{OK: rng.IntN(4) > 0}
+	switch rng.IntN(12) {
+	case 0:
+		env.Intents = []registry.Intent{registry.SetPendingMessage("more")}
+	case 1:
+		env.Intents = []registry.Intent{registry.SuppressTranscript(true)}
+	}
+	return ToolFinished{Call: call, Envelope: env}
+}
+
 // serial names what must be unique in a conversation.
 var serial int
 
@@ -211,6 +247,9 @@ func randomInput(rng *rand.Rand) Input {
 	case 12:
 		return FromModel{transport.ToolCall{Call: fmt.Sprintf("call%d", serial), ID: item(), Name: "tool"}}
 	case 13:
+		if rng.IntN(2) == 0 {
+			return FromModel{transport.ToolCancelled{Calls: []string{fmt.Sprintf("call%d", serial-rng.IntN(20))}}}
+		}
 		return FromModel{transport.Interrupted{}}
 	case 14:
 		return FromModel{transport.InputCommitted{Item: item()}}

@@ -82,7 +82,7 @@ func (m *machine) cancel() {
 // interrupt stops the answer: what the client has not played of it is dropped,
 // and nothing more of this response reaches it.
 func (m *machine) interrupt(reason FlushReason) {
-	m.settle()
+	m.settleTurn()
 	for i, it := range m.items {
 		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason})
 		heard := it.heard(m.at)
@@ -119,6 +119,10 @@ func (m *machine) audioBegan(in AudioBegan) {
 	}
 	if m.turn.modelAt.IsZero() {
 		m.turn.modelAt = m.at
+	}
+	m.turn.spoke = true
+	if m.suppressed.audio && !m.ending {
+		return
 	}
 	m.items = append(m.items, item{id: in.Item, turn: m.turn.number, openedAt: m.at})
 	if len(m.items) > maxItems {
@@ -175,7 +179,7 @@ func (m *machine) item(id string) *item {
 }
 
 func (m *machine) transcript(ev transport.Transcript) {
-	if ev.Role == transport.RoleAssistant && m.held && !m.known(ev.Item) {
+	if ev.Role == transport.RoleAssistant && m.held && !m.known(ev.Item) || m.suppressed.transcript && !m.ending {
 		return
 	}
 	turn := m.lastTurn

@@ -21,6 +21,9 @@ type Policy struct {
 	// ReportWait is how long a truncation waits for the client's word on what was
 	// heard. Zero means 250 ms.
 	ReportWait time.Duration
+	// FarewellWait is how long a session that a tool ends may still go on, for its
+	// farewell to be heard. Zero means 12 s.
+	FarewellWait time.Duration
 }
 
 func (p Policy) withDefaults() Policy {
@@ -32,6 +35,9 @@ func (p Policy) withDefaults() Policy {
 	}
 	if p.ReportWait == 0 {
 		p.ReportWait = 250 * time.Millisecond
+	}
+	if p.FarewellWait == 0 {
+		p.FarewellWait = 12 * time.Second
 	}
 	return p
 }
@@ -61,8 +67,12 @@ type State struct {
 	speechSince time.Time
 	utterances  []utterance // where recent transcripts began, oldest first
 
-	calls      []call // calls of the open response, for duplicates and cancellations
+	calls      []call // running, in the order they were asked for
 	callCount  int
+	suppressed suppressed
+	pending    string // a message for the model's next turn
+	ending     bool   // a tool ends the session with this turn, or by
+	endBy      time.Time
 	lastActive time.Time // somebody last said or typed something
 	warned     bool      // the end by length has been announced
 	ended      bool
@@ -77,9 +87,12 @@ type turn struct {
 	clientAt  time.Time // first audio sent to the client
 	usage     transport.Tokens
 
-	response    string // the model's latest response in this turn
-	answered    int    // tool calls answered in that response
-	modelDone   bool   // the model has nothing to add
+	response    string    // the model's latest response in this turn
+	calls       int       // tool calls of that response
+	waiting     bool      // the response is over, but results or an answer are owed
+	owedFrom    time.Time // when the last tool result was given
+	spoke       bool      // audio has come since
+	modelDone   bool      // the model has nothing to add
 	interrupted bool
 	nudged      bool
 }
@@ -110,10 +123,16 @@ type utterance struct {
 	since time.Time
 }
 
-// call is one tool call of the model.
+// suppressed is what a tool has turned off.
+type suppressed struct{ audio, transcript bool }
+
+// call is one tool call of the model that is running.
 type call struct {
-	call, id string
-	done     bool
+	id        string // ours
+	model     string // the adapter's name for it
+	tool      string
+	turn      int
+	cancelled bool // the model wants no answer any more
 }
 
 // The bounds of what State remembers.
@@ -213,6 +232,7 @@ func (s State) WakeAt() time.Time {
 	for _, t := range s.truncations {
 		sooner(t.deadline)
 	}
+	sooner(s.endBy)
 	if s.turn != nil && s.turn.modelDone {
 		for _, it := range s.items {
 			if it.ended {
@@ -244,8 +264,16 @@ func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2)
 // owedSince returns since when the user waits for speech; zero if nothing is owed.
 func (s State) owedSince() time.Time {
 	t := s.turn
-	if t == nil || t.modelDone || t.interrupted || s.speaking || !t.modelAt.IsZero() {
+	if t == nil || t.modelDone || t.interrupted || t.spoke || s.speaking || s.callsOpen(t.number) {
 		return time.Time{}
 	}
+	if t.owedFrom.After(t.inputEnd) {
+		return t.owedFrom
+	}
 	return t.inputEnd
+}
+
+// callsOpen says whether calls of a turn are still running and wanted.
+func (s State) callsOpen(turn int) bool {
+	return slices.ContainsFunc(s.calls, func(c call) bool { return c.turn == turn && !c.cancelled })
 }

@@ -56,6 +56,8 @@ func (m *machine) take(in Input) {
 		m.userActivity(in)
 	case Played:
 		m.played(in)
+	case ToolFinished:
+		m.toolFinished(in)
 	case HungUp:
 		m.end(EndHungUp)
 	case Tick:
@@ -119,6 +121,10 @@ func (m *machine) end(reason EndReason) {
 
 // tick does what has become due.
 func (m *machine) tick() {
+	if m.ending && !m.at.Before(m.endBy) {
+		m.end(EndTool)
+		return
+	}
 	m.watchSpeechOwed()
 	m.watchLimits()
 }
@@ -179,11 +185,27 @@ func (m *machine) settle() {
 	if m.ended {
 		return
 	}
+	m.settleTurn()
+	if m.turn == nil {
+		m.betweenTurns()
+	}
+}
+
+func (m *machine) settleTurn() {
 	m.items = slices.DeleteFunc(m.items, func(it item) bool { return it.over(m.at) })
-	if m.turn == nil || !m.turn.modelDone {
+	if t := m.turn; t != nil && t.modelDone && (t.interrupted || len(m.items) == 0) {
+		m.endTurn()
+	}
+}
+
+// betweenTurns does what has waited for the end of a turn.
+func (m *machine) betweenTurns() {
+	if m.ending {
+		m.end(EndTool)
 		return
 	}
-	if m.turn.interrupted || len(m.items) == 0 {
-		m.endTurn()
+	if text := m.pending; text != "" {
+		m.pending = ""
+		m.typed("pending_message", text)
 	}
 }

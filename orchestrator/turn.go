@@ -71,7 +71,6 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 		m.held = false
 	}
 	m.responding, m.responseID = true, ev.ID
-	m.calls = nil
 	if m.stopped {
 		// The user pressed stop before this answer had begun.
 		m.stopped, m.held = false, true
@@ -81,7 +80,7 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	if m.turn == nil || m.turn.modelDone || m.turn.interrupted {
 		m.openTurn(m.at)
 	}
-	m.turn.response, m.turn.answered = ev.ID, 0
+	m.turn.response, m.turn.calls, m.turn.waiting = ev.ID, 0, false
 }
 
 func (m *machine) responseDone(ev transport.ResponseDone) {
@@ -98,10 +97,10 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 		return
 	case ev.Status == transport.ResponseInterrupted:
 		t.interrupted = true
-	case t.answered > 0 && m.caps.RespondNeeded:
-		// The model has its results and waits to be asked for its answer.
-		t.answered = 0
-		m.send(transport.Respond{})
+	case t.calls > 0 && m.caps.RespondNeeded || m.callsOpen(t.number):
+		// The model waits for results, or to be asked for its answer.
+		t.waiting = true
+		m.settleCalls(t)
 		return
 	}
 	t.modelDone = true

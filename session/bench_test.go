@@ -30,7 +30,7 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	tb.Helper()
 	model := nullModel{transport.Info{InputRate: 16000, OutputRate: 24000, Capabilities: transport.Capabilities{InterruptNotice: true}}}
 	opts := Options{}.withDefaults()
-	s, err := newSession(context.Background(), "s", opts, &wsclient.Start{InputRate: inRate, OutputRate: outRate}, newTestClient(), model)
+	s, err := newSession(context.Background(), "s", "", opts, &wsclient.Start{InputRate: inRate, OutputRate: outRate}, newTestClient(), model, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

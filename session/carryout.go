@@ -21,6 +21,10 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.queued(s.down.endItem(&wsclient.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
 	case orchestrator.FlushItem:
 		s.queued(s.down.flushItem(&wsclient.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+	case orchestrator.RunTool:
+		s.runTool(a)
+	case orchestrator.CancelTool:
+		s.tools.cancel(a.Call, a.Tool)
 	case orchestrator.End:
 		s.end(endCause(a.Reason))
 	default:
@@ -66,8 +70,11 @@ func toolEnded(a orchestrator.ToolEnded) wsclient.ServerMessage {
 	m := &wsclient.ToolEnded{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool,
 		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS}
 	if a.Envelope.Error != nil {
-		// Plain strings and booleans: this cannot fail.
+		// It was written for the model already: this cannot fail.
 		m.Error, _ = json.Marshal(a.Envelope.Error)
+	}
+	if len(a.Envelope.Meta.Clamped) > 0 {
+		m.Clamped, _ = json.Marshal(a.Envelope.Meta.Clamped)
 	}
 	return m
 }

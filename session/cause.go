@@ -42,6 +42,8 @@ var (
 	causeIdle   = &Cause{Reason: "idle", Close: wsclient.CloseIdle}
 	causeLength = &Cause{Reason: "length_limit", Close: wsclient.CloseLength}
 
+	causeTool = &Cause{Reason: "tool_ended", Close: wsclient.CloseDone}
+
 	causeShutdown = &Cause{Reason: "server_shutdown", Close: wsclient.CloseServerLeaving}
 
 	causeSlow = &Cause{Reason: "slow_client", Close: wsclient.CloseSlowClient}
@@ -72,7 +74,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeIdle, causeLength, causeShutdown, causeSlow, causeTooBig, causeFlood,
+		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
 	}
 }
@@ -100,6 +102,8 @@ func endCause(r orchestrator.EndReason) *Cause {
 		return causeIdle
 	case orchestrator.EndLength:
 		return causeLength
+	case orchestrator.EndTool:
+		return causeTool
 	default:
 		return causeInternal
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"voicegw/registry"
 )
 
 // Manager admits sessions, counts them and ends them. It may be used by any
@@ -174,13 +176,17 @@ func (m *Manager) serve(a *Admission, c Client) {
 	id := "voice-" + strings.ToLower(rand.Text())
 	logger := m.opts.Logger.With("session_id", id)
 	began := time.Now()
-	start, model, cause := m.open(c, logger)
+	var tools *registry.Snapshot
+	if m.opts.Tools != nil {
+		tools = m.opts.Tools()
+	}
+	start, model, cause := m.open(c, tools, logger)
 	if cause != nil {
 		logger.Info("session refused", "reason", cause.Reason, "addr", a.addr.String())
 		turnAway(c, cause)
 		return
 	}
-	s, err := newSession(m.ctx(), id, m.opts, start, c, model)
+	s, err := newSession(m.ctx(), id, a.addr.String(), m.opts, start, c, model, tools)
 	if err != nil {
 		logger.Error("session could not begin", "error", err)
 		if err := model.Close(); err != nil {

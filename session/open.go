@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
 )
@@ -20,7 +21,7 @@ type startMessage = wsclient.Start
 
 // open reads session.start and connects to the model that it asks for. Either the
 // cause is nil, or nothing is open.
-func (m *Manager) open(c Client, logger *slog.Logger) (*startMessage, transport.Conn, *Cause) {
+func (m *Manager) open(c Client, tools *registry.Snapshot, logger *slog.Logger) (*startMessage, transport.Conn, *Cause) {
 	start, cause := m.readStart(c)
 	if cause != nil {
 		return nil, nil, cause
@@ -29,7 +30,7 @@ func (m *Manager) open(c Client, logger *slog.Logger) (*startMessage, transport.
 	if name == "" {
 		name = m.opts.Provider
 	}
-	model, cause := m.connect(m.opts.Transports[name], m.setup(start, name), logger)
+	model, cause := m.connect(m.opts.Transports[name], m.setup(start, name, tools), logger)
 	return start, model, cause
 }
 
@@ -93,15 +94,20 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 	return nil
 }
 
-func (m *Manager) setup(start *startMessage, provider string) transport.Setup {
+func (m *Manager) setup(start *startMessage, provider string, tools *registry.Snapshot) transport.Setup {
 	voice := start.Voice
 	if voice == "" {
 		voice = m.opts.Agent.Voices[provider]
 	}
+	instructions := m.opts.Agent.Instructions
+	if m.opts.Instructions != nil {
+		instructions = m.opts.Instructions(tools)
+	}
 	return transport.Setup{
 		Voice:          voice,
 		Language:       m.opts.Agent.Language,
-		Instructions:   m.opts.Agent.Instructions,
+		Instructions:   instructions,
+		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas),
 		ManualActivity: start.TurnDetection == wsclient.TurnDetectionClient,
 		SilenceMS:      m.opts.SilenceMS,
 		PrefixMS:       m.opts.PrefixMS,

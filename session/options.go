@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -17,6 +18,12 @@ type Options struct {
 	Provider string
 	// Agent is how the model is to behave.
 	Agent Agent
+	// Tools returns the registry's snapshot that a new session is to hold. Nil means
+	// that there are no tools.
+	Tools func() *registry.Snapshot
+	// Instructions makes a session's system text from the tools it has; nil means
+	// Agent.Instructions.
+	Instructions func(*registry.Snapshot) string
 	// Policy holds the limits and patience of a session.
 	Policy orchestrator.Policy
 	// Limits bound what clients may do.

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/orchestrator"
+	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
 )
@@ -32,6 +33,7 @@ type Client interface {
 type session struct {
 	// Fixed after newSession.
 	id     string
+	addr   string // of the client
 	opts   Options
 	start  *wsclient.Start
 	client Client
@@ -40,6 +42,7 @@ type session struct {
 	up     *uplink
 	down   *downlink
 	clock  *audioClock
+	tools  *toolRunner
 	logger *slog.Logger
 	end    context.CancelCauseFunc // ends the session; the first cause stands
 	done   <-chan struct{}         // closed by end
@@ -72,10 +75,10 @@ type session struct {
 	over  bool // no more steps
 }
 
-func newSession(ctx context.Context, id string, opts Options, start *wsclient.Start, c Client, model transport.Conn) (*session, error) {
+func newSession(ctx context.Context, id, addr string, opts Options, start *wsclient.Start, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
 	info := model.Info()
 	s := &session{
-		id: id, opts: opts, start: start, client: c, model: model, info: info,
+		id: id, addr: addr, opts: opts, start: start, client: c, model: model, info: info,
 		up:      newUplink(audio.Bytes(info.InputRate, upBacklog)),
 		down:    newDownlink(audio.Bytes(start.OutputRate, opts.Limits.Backlog)),
 		clock:   &audioClock{rate: start.InputRate},
@@ -85,6 +88,9 @@ func newSession(ctx context.Context, id string, opts Options, start *wsclient.St
 	}
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
+	s.tools = newToolRunner(ctx, tools, func(call string, env registry.Envelope) {
+		s.dispatch(orchestrator.ToolFinished{Call: call, Envelope: env})
+	})
 	s.cause = func() *Cause { return causeOf(context.Cause(ctx)) }
 	var err error
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
@@ -138,6 +144,7 @@ func (s *session) run() *Cause {
 	}
 	s.up.close()
 	pumps.Wait()
+	s.tools.wg.Wait()
 	return cause
 }
 
@@ -148,7 +155,7 @@ func (s *session) announce() {
 		expires.Time = time.Now().Add(s.opts.Policy.MaxLength)
 	}
 	s.tell(&wsclient.SessionStarted{
-		SessionID: s.id, Provider: s.info.Provider, Model: s.info.Model, Agent: s.opts.Agent.Name,
+		SessionID: s.id, Provider: s.info.Provider, Model: s.info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.tools.version(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 	})
 }

@@ -33,6 +33,9 @@ type Capabilities struct {
 	// Tools says how the model waits for tools.
 	Tools ToolWaiting
 
+	// ToolSchemas is the form in which the model takes a tool's parameters.
+	ToolSchemas SchemaForm
+
 	// Scheduling: a late tool result may say when to speak of it.
 	Scheduling bool
 
@@ -62,4 +65,15 @@ const (
 	ToolsDeclared ToolWaiting = "declared"
 	// ToolsAsync: the model always goes on while tools run.
 	ToolsAsync ToolWaiting = "async"
+)
+
+// SchemaForm is a dialect in which tool parameters are declared.
+type SchemaForm string
+
+// The dialects. The zero value is SchemaJSON.
+const (
+	// SchemaJSON is JSON Schema as it is.
+	SchemaJSON SchemaForm = ""
+	// SchemaOpenAPI is the subset of OpenAPI 3.0 schemas that Gemini takes.
+	SchemaOpenAPI SchemaForm = "openapi"
 )

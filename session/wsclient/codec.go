@@ -52,6 +52,7 @@ var serverTypes = map[string]func() ServerMessage{
 	"turn.ended":      func() ServerMessage { return new(TurnEnded) },
 	"tool.started":    func() ServerMessage { return new(ToolStarted) },
 	"tool.ended":      func() ServerMessage { return new(ToolEnded) },
+	"timeout":         func() ServerMessage { return new(Timeout) },
 	"session.ending":  func() ServerMessage { return new(SessionEnding) },
 	"session.ended":   func() ServerMessage { return new(SessionEnded) },
 	"error":           func() ServerMessage { return new(Error) },

@@ -173,6 +173,15 @@ type ToolEnded struct {
 	Clamped      json.RawMessage `json:"clamped,omitempty"`
 }
 
+// Timeout says that the user has been shut out for a while: until TimeoutUntil, in
+// ms since the epoch.
+type Timeout struct {
+	Header
+	TimeoutUntil    int64  `json:"timeoutUntil"`
+	DurationSeconds int    `json:"durationSeconds"`
+	Message         string `json:"message"`
+}
+
 // SessionEnding says that the session will end by itself in AfterMS ms.
 type SessionEnding struct {
 	Header
@@ -219,6 +228,7 @@ func (*TurnStarted) serverType() string    { return "turn.started" }
 func (*TurnEnded) serverType() string      { return "turn.ended" }
 func (*ToolStarted) serverType() string    { return "tool.started" }
 func (*ToolEnded) serverType() string      { return "tool.ended" }
+func (*Timeout) serverType() string        { return "timeout" }
 func (*SessionEnding) serverType() string  { return "session.ending" }
 func (*SessionEnded) serverType() string   { return "session.ended" }
 func (*Error) serverType() string          { return "error" }

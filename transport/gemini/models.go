@@ -24,7 +24,7 @@ type row struct {
 
 // family25 is what all 2.5 models have in common.
 var family25 = transport.Capabilities{
-	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true,
+	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 	Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute,
 }
 
@@ -51,7 +51,7 @@ var (
 	flash31 = row{
 		family: "gemini-3.1-flash-live",
 		caps: transport.Capabilities{
-			InterruptNotice: true, ToolCancelNotice: true, Resume: true,
+			InterruptNotice: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session",
 		},
@@ -59,7 +59,7 @@ var (
 	live38 = row{
 		family: "gemini-3.8-live", behavior: true,
 		caps: transport.Capabilities{
-			InterruptNotice: true, ToolCancelNotice: true, Resume: true,
+			InterruptNotice: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			ConnectionLife: 58 * time.Minute,
 			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded",
