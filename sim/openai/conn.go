@@ -315,7 +315,7 @@ func (c *conn) dispatch(e *clientEvent) *apiError {
 }
 
 func (c *conn) updateSession(raw json.RawMessage) *apiError {
-	changed, err := c.sess.update(raw, c.model, c.conv.spoken)
+	changed, err := c.sess.update(raw, updating{c.model, c.azure, c.conv.spoken})
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,17 @@ type (
 		Transcript   string `json:"transcript"`
 		Usage        any    `json:"usage"`
 	}
+	transcriptFailed struct {
+		ItemID       string             `json:"item_id"`
+		ContentIndex int                `json:"content_index"`
+		Error        transcriptionError `json:"error"`
+	}
+	transcriptionError struct {
+		Type    string  `json:"type"`
+		Code    string  `json:"code"`
+		Message string  `json:"message"`
+		Param   *string `json:"param"`
+	}
 	responseBody struct {
 		Response *responseObject `json:"response"`
 	}

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -266,9 +268,21 @@ func (c *conn) transcribe(it *item, words string) {
 	if t == nil {
 		return
 	}
-	deltas := tokens(" " + words)
-	if t.Model == "whisper-1" {
+	if !slices.Contains(transcriptionModels, t.Model) { // an Azure deployment that is not there
+		c.after(transcriptFirst, func() {
+			c.emit("conversation.item.input_audio_transcription.failed", transcriptFailed{it.id, 0, transcriptionError{
+				Type: "server_error", Code: "DeploymentNotFound", Message: fmt.Sprintf("Input transcription failed for item '%s'.", it.id),
+			}})
+		})
+		return
+	}
+	deltas := tokens(words)
+	switch {
+	case words == "":
+	case t.Model == "whisper-1":
 		deltas = []string{words}
+	case t.Model == "gpt-realtime-whisper":
+		deltas = tokens(" " + words) // as recorded; the others begin without a space
 	}
 	at := transcriptFirst
 	for _, d := range deltas {
@@ -277,7 +291,11 @@ func (c *conn) transcribe(it *item, words string) {
 		})
 		at += transcriptWord
 	}
-	usage := transcriptionUsage(t.Model, it.length, len(deltas))
+	heard := it.length
+	if words == "" {
+		heard = 0
+	}
+	usage := transcriptionUsage(t.Model, heard, len(deltas))
 	c.after(at+transcriptLast, func() {
 		it.content[0].transcript = &words
 		c.emit("conversation.item.input_audio_transcription.completed", transcriptDone{it.id, 0, words, usage})
@@ -320,23 +338,23 @@ func (c *conn) armIdle(r *response) {
 		return
 	}
 	c.idle++
-	mine, start := c.idle, c.in.clockMS()
+	mine, start, idle := c.idle, c.in.clockMS(), int64(*t.IdleTimeoutMS)
 	played := max(time.Until(r.heardTo), 0)
-	c.after(played+time.Duration(*t.IdleTimeoutMS)*time.Millisecond, func() {
+	c.after(played+time.Duration(idle)*time.Millisecond, func() {
 		if c.idle == mine {
-			c.timeout(start)
+			c.timeout(max(start, c.in.clockMS()-idle))
 		}
 	})
 }
 
-// timeout is what happens when nobody has spoken for the idle timeout: an empty
-// item is committed and the model speaks.
+// timeout is what happens when nobody has spoken for the idle timeout: the
+// silence is committed, its transcript is empty, and the model speaks.
 func (c *conn) timeout(startMS int64) {
 	id, now := c.itemID(), c.in.clockMS()
 	c.emit("input_audio_buffer.timeout_triggered", timeoutBody{startMS, now, id})
 	it := &item{
 		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},
-		format: c.in.format, answered: true,
+		format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
 	}
 	previous := c.conv.last()
 	c.emit("input_audio_buffer.committed", committedBody{previous, id})
@@ -346,4 +364,5 @@ func (c *conn) timeout(startMS int64) {
 	r := c.newResponse(&request{})
 	r.steps = []scenario.Step{scenario.Say{Text: "Are you still there?"}}
 	c.begin(r)
+	c.transcribe(it, "")
 }

@@ -9,17 +9,20 @@ type model struct {
 	// phases: items carry "phase", a line is spoken before a call, items
 	// interleave, and rate_limits.updated follows response.done.
 	phases bool
+	// reasons: output_token_details has reasoning_tokens, counted as text.
+	reasons bool
 	// spaced: arguments of calls are written with spaces and new lines.
 	spaced bool
 }
 
 // models are those the simulator knows, by the beginning of their names (dated
-// snapshots follow their model). gpt-realtime and -2.1 as recorded, the rest by analogy:
+// snapshots follow their model). gpt-realtime, -2.1 and -2.1-mini as recorded, the rest by analogy:
 // -mini and -1.5 like gpt-realtime, all of the second generation like -2.1.
 var models = []struct {
 	name string
 	model
 }{
+	{"gpt-realtime-2.1-mini", model{voice: "marin", silenceMS: 500, phases: true, reasons: true}},
 	{"gpt-realtime-2", model{voice: "marin", silenceMS: 500, phases: true}},
 	{"gpt-realtime-1.5", model{voice: "alloy", silenceMS: 200, spaced: true}},
 	{"gpt-realtime-mini", model{voice: "alloy", silenceMS: 200, spaced: true}},

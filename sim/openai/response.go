@@ -254,16 +254,13 @@ func (c *conn) closeItem(r *response, it *item, index int, status string) {
 	c.emit("response.output_item.done", outputItemBody{r.obj.ID, index, it})
 }
 
-// beforeDone is the previous_item_id of conversation.item.done: null after a
-// message of the user, as recorded.
+// beforeDone is the previous_item_id of conversation.item.done: null also for the
+// second item of a conversation, as recorded.
 func (c *conn) beforeDone(it *item) *string {
-	id := c.conv.before(it)
-	if id != nil {
-		if prev, _ := c.conv.find(*id); prev != nil && prev.kind == kindMessage && prev.role == "user" {
-			return nil
-		}
+	if _, i := c.conv.find(it.id); i == 1 {
+		return nil
 	}
-	return id
+	return c.conv.before(it)
 }
 
 func (c *conn) part(r *response, words string) partBody {

@@ -201,7 +201,7 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 	c.sess = newSession("sess_"+c.ids.Base62(21), name, m, c.begun)
 	c.conv.id = "conv_" + c.ids.Base62(21)
 	if made != nil && made.session != nil {
-		s, err := c.sess.update(made.session, m, false)
+		s, err := c.sess.update(made.session, updating{model: m, azure: c.azure})
 		if err != nil {
 			return &refusal{4000, err}
 		}
@@ -300,7 +300,7 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiErr
 	defer h.mu.Unlock()
 	s := newSession("sess_"+h.ids.Base62(21), name, m, now)
 	if len(raw) > 0 {
-		changed, err := s.update(raw, m, false)
+		changed, err := s.update(raw, updating{model: m})
 		if err != nil {
 			return nil, err
 		}

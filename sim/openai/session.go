@@ -167,16 +167,22 @@ func defaultServerVAD(m model) *turnDetection {
 // updater merges session.update into a copy of a session.
 type updater struct {
 	s *session
-	m model
+	updating
+}
+
+// updating is what an update depends on besides the session.
+type updating struct {
+	model model
+	azure bool
 	// spoken says that the conversation has audio of the assistant, after which the
 	// voice may not change.
 	spoken bool
 }
 
 // update is s with the changes of raw, or the first error; s stays as it is.
-func (s *session) update(raw json.RawMessage, m model, spoken bool) (*session, *apiError) {
+func (s *session) update(raw json.RawMessage, with updating) (*session, *apiError) {
 	changed := *s
-	u := &updater{s: &changed, m: m, spoken: spoken}
+	u := &updater{s: &changed, updating: with}
 	if err := u.kind(raw); err != nil {
 		return nil, err
 	}
@@ -215,9 +221,9 @@ func (u *updater) fields() fields {
 	s := u.s
 	return fields{
 		"type":                ignored,
-		"model":               u.model,
+		"model":               u.sameModel,
 		"output_modalities":   modalities(&s.OutputModalities),
-		"instructions":        text(&s.Instructions),
+		"instructions":        u.instructions,
 		"tools":               tools(&s.Tools),
 		"tool_choice":         toolChoice(&s.ToolChoice),
 		"max_output_tokens":   maxTokens(&s.MaxOutputTokens),
@@ -231,8 +237,19 @@ func (u *updater) fields() fields {
 	}
 }
 
-// model takes the same model only; the text of the refusal is (own).
-func (u *updater) model(raw json.RawMessage, path string) *apiError {
+// instructions that are empty are the default again, as recorded.
+func (u *updater) instructions(raw json.RawMessage, path string) *apiError {
+	if err := text(&u.s.Instructions)(raw, path); err != nil {
+		return err
+	}
+	if u.s.Instructions == "" {
+		u.s.Instructions = defaultInstructions
+	}
+	return nil
+}
+
+// sameModel takes the same model only; the text of the refusal is (own).
+func (u *updater) sameModel(raw json.RawMessage, path string) *apiError {
 	name := u.s.Model
 	if err := text(&name)(raw, path); err != nil {
 		return err
@@ -309,7 +326,7 @@ func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 		})
 	}
 	err := fields{
-		"model": word(&t.Model, transcriptionModels...), "language": nullable(&t.Language), "prompt": nullable(&t.Prompt),
+		"model": u.transcriptionModel(&t.Model), "language": nullable(&t.Language), "prompt": nullable(&t.Prompt),
 		"languages": ignored, "keywords": ignored, "delay": ignored,
 	}.apply(raw, path)
 	if err == nil && t.Model == "" {
@@ -317,6 +334,15 @@ func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 	}
 	u.s.Audio.Input.Transcription = &t
 	return err
+}
+
+// transcriptionModel reads one of the models; on Azure the name of a
+// deployment, which may be anything.
+func (u *updater) transcriptionModel(dst *string) func(json.RawMessage, string) *apiError {
+	if u.azure {
+		return text(dst)
+	}
+	return word(dst, transcriptionModels...)
 }
 
 var transcriptionModels = []string{
@@ -349,7 +375,7 @@ func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
 	case old != nil && old.Type == kind:
 		t = *old
 	case kind == "server_vad":
-		t = *defaultServerVAD(u.m)
+		t = *defaultServerVAD(u.model)
 	}
 	f := fields{"type": ignored, "create_response": truth(&t.Create), "interrupt_response": truth(&t.Interrupt)}
 	if kind == "semantic_vad" {

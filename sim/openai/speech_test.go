@@ -254,7 +254,7 @@ func TestTruncationAtWhatWasHeard(t *testing.T) {
 func TestIdleTimeout(t *testing.T) {
 	bubble(t, wire.Options{Scenario: script(t, `{rules: [{when: {text: any}, do: [{say: Well then.}]}]}`)}, func(r *rig) {
 		c := r.open()
-		c.send(update(`"audio":{"input":{"turn_detection":{"type":"server_vad","idle_timeout_ms":5000}}}`))
+		c.send(update(`"audio":{"input":{"transcription":{"model":"gpt-realtime-whisper"},"turn_detection":{"type":"server_vad","idle_timeout_ms":5000}}}`))
 		c.send(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}}`, `{"type":"response.create"}`)
 		c.until(done)
 		if got := c.take(4 * time.Second); len(got) > 0 {
@@ -263,6 +263,29 @@ func TestIdleTimeout(t *testing.T) {
 		got := c.until(done)
 		if k := kinds(got); !strings.HasPrefix(k, "input_audio_buffer.timeout_triggered input_audio_buffer.committed conversation.item.added conversation.item.done response.created") {
 			t.Errorf("got %s", k)
+		}
+		got = append(got, c.take(time.Second)...)
+		if e := find(got, "conversation.item.input_audio_transcription.completed"); e.text("transcript") != "" || e.at("usage.seconds") != 0.0 {
+			t.Errorf("transcript of silence: %v", e)
+		}
+	})
+}
+
+func TestTranscriptionThatFails(t *testing.T) {
+	bubble(t, wire.Options{}, func(r *rig) {
+		c := r.connect("/openai/v1/realtime?model=mine")
+		c.send(update(`"audio":{"input":{"transcription":{"model":"not-deployed"}}}`))
+		c.speak(sound(0, 2*time.Second, time.Second), false)
+		got := c.until(done)
+		e := find(got, "conversation.item.input_audio_transcription.failed")
+		id := find(got, "input_audio_buffer.committed").text("item_id")
+		if e.text("error.code") != "DeploymentNotFound" || e.text("error.message") != "Input transcription failed for item '"+id+"'." || e.text("item_id") != id {
+			t.Errorf("got %v", e)
+		}
+		c.send(update(`"instructions":"x"`), update(`"instructions":""`))
+		got = c.take(100 * time.Millisecond)
+		if e := got[len(got)-1]; e.text("session.instructions") != defaultInstructions {
+			t.Errorf("empty instructions are %q", e.text("session.instructions"))
 		}
 	})
 }

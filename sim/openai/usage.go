@@ -37,9 +37,13 @@ type cachedDetails struct {
 }
 
 type outputDetails struct {
-	Text  int `json:"text_tokens"`
-	Audio int `json:"audio_tokens"`
+	Text      int `json:"text_tokens"`
+	Audio     int `json:"audio_tokens"`
+	Reasoning int `json:"reasoning_tokens,omitempty"`
 }
+
+// reasoningTokens are about what a short answer was recorded with.
+const reasoningTokens = 28
 
 // outputTokens counts what a response has put out.
 type outputTokens struct {
@@ -108,13 +112,18 @@ func (c *conn) account(r *response) {
 	if cached > in.text {
 		cachedAudio = cached - in.text
 	}
+	reasoning := 0
+	if c.model.reasons && r.out.total() > 0 {
+		reasoning = reasoningTokens
+	}
+	r.out.text += reasoning
 	u := &usage{
 		Input: in.total(), Output: r.out.total(),
 		InputDetails: inputDetails{
 			Text: in.text, Audio: in.audio, Cached: cached,
 			CachedDetails: cachedDetails{Text: cached - cachedAudio, Audio: cachedAudio},
 		},
-		OutDetails: outputDetails{Text: r.out.text, Audio: r.out.audioTokens()},
+		OutDetails: outputDetails{Text: r.out.text, Audio: r.out.audioTokens(), Reasoning: reasoning},
 	}
 	u.Total = u.Input + u.Output
 	r.obj.Usage = u
