@@ -7,10 +7,9 @@ type model struct {
 	voice     string
 	silenceMS int
 	// phases: items carry "phase", a line is spoken before a call, items
-	// interleave, and rate_limits.updated follows response.done.
+	// interleave, rate_limits.updated follows response.done, and a session without
+	// tools counts reasoning_tokens.
 	phases bool
-	// reasons: output_token_details has reasoning_tokens, counted as text.
-	reasons bool
 	// spaced: arguments of calls are written with spaces and new lines.
 	spaced bool
 }
@@ -22,7 +21,6 @@ var models = []struct {
 	name string
 	model
 }{
-	{"gpt-realtime-2.1-mini", model{voice: "marin", silenceMS: 500, phases: true, reasons: true}},
 	{"gpt-realtime-2", model{voice: "marin", silenceMS: 500, phases: true}},
 	{"gpt-realtime-1.5", model{voice: "alloy", silenceMS: 200, spaced: true}},
 	{"gpt-realtime-mini", model{voice: "alloy", silenceMS: 200, spaced: true}},

@@ -248,6 +248,7 @@ func (c *conn) countInput(q *request, r *response) {
 	if q.tools != nil {
 		declared = q.tools
 	}
+	r.reasons = c.model.phases && len(declared) == 0
 	n.text += countItems([]*item{{kind: kindMessage, content: []content{{text: instructions}}}}).text + countTools(declared)
 	c.inputOf[r.obj.ID] = n
 }

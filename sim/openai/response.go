@@ -51,6 +51,9 @@ type response struct {
 	limit  int  // of output tokens; 0 is none
 	speed  float64
 	turn   int
+	// reasons says that it counts reasoning tokens: as recorded, models of the
+	// second generation do when no tools are declared.
+	reasons bool
 
 	// Owned by the connection's goroutine, like all of it.
 	steps   []scenario.Step

@@ -105,6 +105,29 @@ func TestToolChoice(t *testing.T) {
 	})
 }
 
+// As recorded: gpt-realtime-2.1 counts reasoning tokens in a session without tools, and limits follow.
+func TestSecondGeneration(t *testing.T) {
+	bubble(t, wire.Options{}, func(r *rig) {
+		c := r.connect("/v1/realtime?model=gpt-realtime-2.1")
+		details := func() map[string]any {
+			c.ask("Hello")
+			got := append(c.until(done), c.take(100*time.Millisecond)...)
+			if find(got, "rate_limits.updated").text("rate_limits.0.name") != "tokens" || find(got, "response.output_item.added").text("item.phase") != "final_answer" {
+				t.Errorf("got %s", kinds(got))
+			}
+			m, _ := find(got, done).at("response.usage.output_token_details").(map[string]any)
+			return m
+		}
+		if m := details(); m["reasoning_tokens"] == nil || m["reasoning_tokens"].(float64) >= m["text_tokens"].(float64) {
+			t.Errorf("without tools: %v", m)
+		}
+		c.send(update(weatherTool))
+		if m := details(); m["reasoning_tokens"] != nil || len(m) != 2 {
+			t.Errorf("with tools: %v", m)
+		}
+	})
+}
+
 func TestScriptedCalls(t *testing.T) {
 	s := script(t, `
 rules:

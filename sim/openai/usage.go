@@ -113,7 +113,7 @@ func (c *conn) account(r *response) {
 		cachedAudio = cached - in.text
 	}
 	reasoning := 0
-	if c.model.reasons && r.out.total() > 0 {
+	if r.reasons && r.out.total() > 0 {
 		reasoning = reasoningTokens
 	}
 	r.out.text += reasoning
