@@ -101,6 +101,8 @@ type Limits struct {
 	AudioAhead time.Duration `key:"audio_ahead"`
 	// SlowClient is how long a client may take nothing of what it is sent.
 	SlowClient time.Duration `key:"slow_client"`
+	// MessageBytes is the largest WebSocket message a client may send.
+	MessageBytes int `key:"message_bytes"`
 }
 
 // Sim is the simulator inside the process.
@@ -151,6 +153,7 @@ func Default() *Config {
 			Idle:               5 * time.Minute,
 			AudioAhead:         5 * time.Second,
 			SlowClient:         5 * time.Second,
+			MessageBytes:       64 << 10,
 		},
 		Sim: Sim{Use: UseAuto},
 		Log: Log{Level: "info", Format: "auto"},

@@ -23,6 +23,9 @@ type Options struct {
 	Page http.Handler
 	// Origins are the foreign origins whose pages may connect, as host patterns.
 	Origins []string
+	// MaxMessageBytes is the largest message that a client may send; zero means
+	// wsclient.MaxMessageBytes.
+	MaxMessageBytes int
 	// Version is told by /healthz.
 	Version string
 	// Logger gets one line for each refusal. Nil discards.
@@ -66,7 +69,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, addr, err)
 		return
 	}
-	conn, err := wsclient.Accept(w, r, wsclient.AcceptOptions{Origins: s.opts.Origins})
+	conn, err := wsclient.Accept(w, r, wsclient.AcceptOptions{Origins: s.opts.Origins, MaxMessageBytes: s.opts.MaxMessageBytes})
 	if err != nil {
 		admission.Release()
 		s.opts.Logger.Info("connection refused", "addr", addr.String(), "error", err)

@@ -49,7 +49,7 @@ var (
 	causeSlow = &Cause{Reason: "slow_client", Close: wsclient.CloseSlowClient}
 
 	causeTooBig = &Cause{Reason: "message_too_big", Close: wsclient.CloseTooBig,
-		Code: wsclient.CodeInvalidMessage, Message: "The message was larger than 64 KiB."}
+		Code: wsclient.CodeInvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
 	causeFlood = &Cause{Reason: "flooding", Close: wsclient.CloseLimit,
 		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds; the session ends."}
 

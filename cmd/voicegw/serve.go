@@ -89,6 +89,7 @@ func newServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*s
 	s.http = &http.Server{
 		Handler: gateway.New(gateway.Options{
 			Sessions: s.sessions, Page: web.Handler(), Origins: cfg.Origins, Version: versionOf(), Logger: logger,
+			MaxMessageBytes: cfg.Limits.MessageBytes,
 		}),
 		ConnContext:       gateway.ConnContext,
 		ReadHeaderTimeout: headerTime,

@@ -1,6 +1,7 @@
 package wsclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type AcceptOptions struct {
 	// Origins are the patterns of foreign origins that may connect, as hosts
 	// ("app.example.com", "*.example.com"); the server's own host always may.
 	Origins []string
+	// MaxMessageBytes is the largest message that is read; a larger one closes the
+	// connection with 1009. Zero means the constant of that name.
+	MaxMessageBytes int
 }
 
 // Accept upgrades a request. On failure it has answered the request, and the
@@ -51,7 +55,7 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
-	return newConn(ws, MaxMessageBytes), nil
+	return newConn(ws, int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes))), nil
 }
 
 // DialOptions is how a client connects.

@@ -13,8 +13,8 @@ const Subprotocol = "voicegw.v1"
 
 // The limits of the protocol.
 const (
-	// MaxMessageBytes is the largest frame in either direction; a client that sends
-	// a larger one is closed with 1009.
+	// MaxMessageBytes is the largest frame that a client may send unless the operator
+	// has decided otherwise; a larger one is closed with 1009.
 	MaxMessageBytes = 64 << 10
 	// MaxFrameMS is the longest audio frame that is accepted.
 	MaxFrameMS = 500
