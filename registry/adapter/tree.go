@@ -17,6 +17,9 @@ type object struct {
 	// path is the JSON pointer of the object in the canonical text.
 	path    string
 	members []member
+	// unknown marks a schema that could not be read, of which a problem tells: later
+	// stages say nothing more about it.
+	unknown bool
 }
 
 // member is one member and where it came from: a merged schema has members of several.
@@ -68,7 +71,7 @@ func (o *object) put(m member) {
 	o.members = append(o.members, m)
 }
 
-// with copies o, shallow, without the named members.
+// without copies o, shallow, without the named members.
 func (o *object) without(keys ...string) *object {
 	c := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, m := range o.members {

@@ -1,0 +1,101 @@
+package adapter
+
+import "strconv"
+
+// canonical reads, vets and inlines a schema: what every form begins with. It gives nil
+// when nothing of the schema can be relied on.
+func canonical(text []byte, p *problems) *object {
+	root := parse(text, p)
+	if root == nil {
+		return nil
+	}
+	v := vet(root, p)
+	if !v.sound {
+		return nil
+	}
+	o := inline(v, p)
+	if o.unknown {
+		return o
+	}
+	if typesOf(o) != typeObject {
+		p.add("", "type", `the parameters are no object; write "type": "object" at the root`)
+		return o
+	}
+	checkClosed(o, "", typeAny, p)
+	return o
+}
+
+// checkClosed says where objects with unknown properties get in: an object must have
+// additionalProperties false itself or in each of its alternatives. among are the types
+// that the schemas around this one leave.
+func checkClosed(schema any, path string, among typeSet, p *problems) {
+	o, ok := schema.(*object)
+	if !ok {
+		if schema == true && among&typeObject != 0 {
+			p.add(path, "", `the schema true lets in anything; say the type, and for an object "additionalProperties": false`)
+		}
+		return
+	}
+	if o.unknown {
+		return
+	}
+	t := among & typesOf(o)
+	if t&typeObject != 0 && !closedHere(o) && !alternativesClosed(o, t, p) {
+		notClosed(o, t, p)
+	}
+	inside := o.sub("properties")
+	for _, m := range inside.members {
+		checkClosed(m.value, pointer(inside.path, m.key), typeAny, p)
+	}
+	inside = o.sub("patternProperties")
+	for _, m := range inside.members {
+		checkClosed(m.value, pointer(inside.path, m.key), typeAny, p)
+	}
+	if t&typeArray != 0 {
+		checkItems(o, p)
+	}
+}
+
+// closedHere holds for an enum too: it lists its objects whole.
+func closedHere(o *object) bool { return closed(o) || o.has("enum") }
+
+// alternativesClosed passes the question on to anyOf or oneOf; false when there is none.
+func alternativesClosed(o *object, t typeSet, p *problems) bool {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if list := o.list(key); len(list) > 0 {
+			for i, s := range list {
+				checkClosed(s, pointer(o.at(key), key, strconv.Itoa(i)), t, p)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+func notClosed(o *object, t typeSet, p *problems) {
+	switch {
+	case o.has("additionalProperties"):
+		p.add(o.at("additionalProperties"), "additionalProperties", "an object of a tool lets in listed properties only; set it to false and list the properties (for free keys use an array of objects with key and value)")
+	case t != typeObject:
+		p.add(o.path, "type", `without a type anything is valid here, also objects of any shape; say the type (and for an object "additionalProperties": false)`)
+	default:
+		p.add(o.path, "additionalProperties", `the object lets in unknown properties; add "additionalProperties": false`)
+	}
+}
+
+func checkItems(o *object, p *problems) {
+	if o.has("enum") {
+		return
+	}
+	for i, s := range o.list("prefixItems") {
+		checkClosed(s, pointer(o.at("prefixItems"), "prefixItems", strconv.Itoa(i)), typeAny, p)
+	}
+	items, ok := o.get("items")
+	switch {
+	case ok:
+		checkClosed(items, pointer(o.at("items"), "items"), typeAny, p)
+	case typesOf(o) == typeAny: // said at the type
+	default:
+		p.add(o.path, "items", "the array lets in items of any shape; say what the items are")
+	}
+}

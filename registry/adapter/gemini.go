@@ -1,0 +1,443 @@
+package adapter
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// schema is Gemini's Schema, the fields used here.
+type schema struct {
+	typ         string
+	title       string
+	description string
+	nullable    bool
+	format      string
+	enum        []string
+	def         any // nil when there is none
+	example     any
+	pattern     string
+	sizes       map[string]int64   // minLength, maxItems, …
+	bounds      map[string]float64 // minimum, maximum
+	items       *schema
+	properties  []property
+	required    []string
+	anyOf       []*schema
+	// notes are sentences for the description: what the form has no keyword for.
+	notes []string
+}
+
+type property struct {
+	name string
+	schema
+}
+
+var typeUpper = map[typeSet]string{
+	typeObject: "OBJECT", typeArray: "ARRAY", typeString: "STRING", typeNumber: "NUMBER",
+	typeInteger: "INTEGER", typeBoolean: "BOOLEAN", typeNull: "NULL",
+}
+
+// gemini makes Gemini's form of an inlined schema.
+type gemini struct {
+	p    *problems
+	made int
+	full bool
+	// looser names the keywords whose constraint the form does not carry.
+	looser []string
+}
+
+func geminiForm(text []byte) (json.RawMessage, error) {
+	form, _, err := makeGemini(text)
+	return form, err
+}
+
+// makeGemini also says which keywords made the form looser than the canonical schema.
+func makeGemini(text []byte) (json.RawMessage, []string, error) {
+	var p problems
+	o := canonical(text, &p)
+	if o == nil || o.unknown || typesOf(o) != typeObject {
+		return nil, nil, p.list.asError()
+	}
+	g := &gemini{p: &p}
+	var form *schema
+	if alternative := slices.IndexFunc([]string{"anyOf", "oneOf"}, o.has); alternative >= 0 {
+		key := []string{"anyOf", "oneOf"}[alternative]
+		k, _ := keyword("anyOf")
+		p.add(o.at(key), key, "Gemini takes only an object at the root of the parameters, no alternatives. Instead: %s.", k.Mend)
+		o = o.without("anyOf", "oneOf")
+	}
+	if len(o.sub("properties").members) == 0 {
+		g.refuse(o)
+		return nil, g.looser, p.list.asError()
+	}
+	form = g.schema(o)
+	if err := p.list.asError(); err != nil || form == nil {
+		return nil, nil, err
+	}
+	return form.print().encode(), g.looser, nil
+}
+
+// schema gives nil when a problem tells why there is no form.
+func (g *gemini) schema(o *object) *schema {
+	g.made++
+	if o.unknown || g.full {
+		return nil
+	}
+	if g.made > MaxSchemas {
+		g.full = true
+		g.p.add("", "", "Gemini's form would have more than %d subschemas; use fewer alternatives", MaxSchemas)
+		return nil
+	}
+	if !g.refuse(o) {
+		return nil
+	}
+	var s *schema
+	switch t := typesOf(o); {
+	case o.has("anyOf"):
+		s = g.union(g.alternatives(o, "anyOf"))
+	case o.has("oneOf"):
+		s = g.union(g.alternatives(o, "oneOf"))
+	case !o.has("type"):
+		g.p.add(o.path, "type", "Gemini needs a type, and without one anything is valid here; say the type")
+		return nil
+	case several(t &^ typeNull):
+		s = g.union(byType(o, t))
+	default:
+		s = g.one(o, t)
+	}
+	if s != nil {
+		g.annotate(s, o)
+	}
+	return s
+}
+
+func several(t typeSet) bool { return len(t.names()) > 1 }
+
+// refuse reports keywords that Gemini's form cannot carry.
+func (g *gemini) refuse(o *object) bool {
+	before := len(g.p.list)
+	for _, m := range o.members {
+		k, _ := keyword(m.key)
+		switch {
+		case m.key == "allOf":
+			g.p.add(m.path, "allOf", "parts of it do not merge into one schema, and Gemini has no allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
+		case k.Gemini == Refused:
+			g.p.add(m.path, m.key, "Gemini's form cannot carry it. %s Instead: %s.", k.Reason, k.Mend)
+		}
+	}
+	if o.has("anyOf") && o.has("oneOf") {
+		g.p.add(o.at("oneOf"), "oneOf", "stands beside anyOf, and Gemini has one list of alternatives; write the combinations as one list")
+	}
+	return len(g.p.list) == before
+}
+
+// annotations stay with the schema of alternatives; the rest goes into each of them.
+var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+
+// alternatives pushes what stands beside anyOf or oneOf into each branch: the server
+// takes nothing beside anyOf ("it must be the only field set"). Branches that contradict
+// it accept nothing and are left out.
+func (g *gemini) alternatives(o *object, key string) []*object {
+	base := o.without(append([]string{key}, annotations...)...)
+	var all []*object
+	for i, b := range o.list(key) {
+		if branch, ok := b.(*object); ok && branch.unknown {
+			return nil
+		}
+		merged, err := merge(base, b)
+		if err == nil {
+			merged, err = finish(merged)
+		}
+		if err != nil {
+			continue
+		}
+		branch, ok := merged.(*object)
+		if !ok {
+			g.p.add(pointer(o.at(key), key, strconv.Itoa(i)), "", "Gemini needs a type here; say what the alternative is")
+			return nil
+		}
+		branch = branch.without()
+		if from, ok := b.(*object); ok {
+			branch.path = from.path
+		}
+		all = append(all, branch)
+	}
+	if len(all) == 0 {
+		g.p.add(o.at(key), key, "none of the alternatives agrees with what stands beside them; correct one of the two")
+	}
+	if key == "oneOf" {
+		g.exclusive(o, all)
+	}
+	return all
+}
+
+// exclusive checks that oneOf means the same as anyOf.
+func (g *gemini) exclusive(o *object, all []*object) {
+	k, _ := keyword("oneOf")
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if !disjoint(a, b) {
+				g.p.add(o.at("oneOf"), "oneOf", "Gemini has only anyOf, and it cannot be seen that %s and %s never hold together. Instead: %s.", a.path, b.path, k.Mend)
+				return
+			}
+		}
+	}
+}
+
+// byType splits a schema of several types; null stays beside each.
+func byType(o *object, t typeSet) []*object {
+	base := o.without(annotations...)
+	var all []*object
+	for _, n := range typeNames {
+		one := t & n.set
+		if one != n.set || n.set == typeNull {
+			continue
+		}
+		t &^= one
+		if part, err := merge(base, newObject(o.path, "type", n.name)); err == nil {
+			if part, err = finish(part); err == nil {
+				if branch, ok := part.(*object); ok {
+					all = append(all, branch)
+				}
+			}
+		}
+	}
+	if typesOf(o)&typeNull != 0 {
+		all = append(all, newObject(o.path, "type", "null"))
+	}
+	return all
+}
+
+// union makes one schema of alternatives: nested ones are flattened, null becomes
+// nullable, a single one stands alone.
+func (g *gemini) union(all []*object) *schema {
+	var out []*schema
+	null := false
+	for _, o := range all {
+		s := g.schema(o)
+		switch {
+		case s == nil:
+		case s.typ == "NULL":
+			null = true
+		case s.anyOf != nil:
+			out = append(out, s.anyOf...)
+		default:
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		if null {
+			return &schema{typ: "NULL"}
+		}
+		return nil
+	}
+	for _, s := range out {
+		s.nullable = s.nullable || null
+	}
+	if len(out) == 1 {
+		return out[0]
+	}
+	return &schema{anyOf: out}
+}
+
+// one makes the schema of one type, or of one type and null.
+func (g *gemini) one(o *object, t typeSet) *schema {
+	s := &schema{nullable: t&typeNull != 0}
+	if t != typeNull {
+		t &^= typeNull
+	} else {
+		s.nullable = false
+	}
+	s.typ = typeUpper[t]
+	if o.has("enum") {
+		return g.enum(s, o, t)
+	}
+	switch t {
+	case typeObject:
+		return g.object(s, o)
+	case typeArray:
+		return g.array(s, o)
+	case typeString:
+		g.str(s, o)
+	case typeNumber, typeInteger:
+		g.number(s, o, t)
+	}
+	return s
+}
+
+func (g *gemini) object(s *schema, o *object) *schema {
+	props := o.sub("properties")
+	if len(props.members) == 0 {
+		g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or leave the object out")
+		return nil
+	}
+	for _, m := range props.members {
+		path := pointer(props.path, m.key)
+		if !geminiParam.MatchString(m.key) {
+			g.p.add(path, "properties", "Gemini does not take the property name %q; use a letter or _ first, then letters, digits and _, at most 64", clip(m.key))
+		}
+		if made := g.any(m.value, path); made != nil {
+			s.properties = append(s.properties, property{m.key, *made})
+		}
+	}
+	s.required = o.names("required")
+	g.sizes(s, o, "minProperties", "maxProperties")
+	for _, m := range o.sub("dependentRequired").members {
+		names := o.sub("dependentRequired").names(m.key)
+		if len(names) > 0 && props.has(m.key) {
+			g.say(s, "dependentRequired", "With %s also give %s.", m.key, strings.Join(names, ", "))
+		}
+	}
+	return s
+}
+
+// any makes the form of what may also be a boolean schema.
+func (g *gemini) any(v any, path string) *schema {
+	if o, ok := v.(*object); ok {
+		return g.schema(o)
+	}
+	g.p.add(path, "", "Gemini has no schema %v; describe the value with a type", v)
+	return nil
+}
+
+func (g *gemini) array(s *schema, o *object) *schema {
+	items, ok := o.get("items")
+	if !ok {
+		return nil // checkClosed has said so
+	}
+	if s.items = g.any(items, pointer(o.at("items"), "items")); s.items == nil {
+		return nil
+	}
+	g.sizes(s, o, "minItems", "maxItems")
+	if v, _ := o.get("uniqueItems"); v == true {
+		g.say(s, "uniqueItems", "No two items may be equal.")
+	}
+	return s
+}
+
+func (g *gemini) str(s *schema, o *object) {
+	g.sizes(s, o, "minLength", "maxLength")
+	s.pattern = o.text("pattern")
+	// The servers answer other formats with "only 'enum' and 'date-time' are supported for
+	// STRING type" (public issue reports, 2025), although the reference lists more.
+	if f := o.text("format"); f == "date-time" {
+		s.format = f
+	} else if f != "" {
+		g.say(s, "format", "Format: %s.", f)
+	}
+	if e := o.text("contentEncoding"); e != "" {
+		s.notes = append(s.notes, "Encoded as "+e+".")
+	}
+	if m := o.text("contentMediaType"); m != "" {
+		s.notes = append(s.notes, "Content of media type "+m+".")
+	}
+}
+
+// sizes copies keywords that count.
+func (g *gemini) sizes(s *schema, o *object, keys ...string) {
+	for _, key := range keys {
+		v, ok := o.get(key)
+		if !ok {
+			continue
+		}
+		n, _ := v.(json.Number)
+		size, ok := count(n)
+		if !ok {
+			g.p.add(o.at(key), key, "%s is more than a provider can count; leave it out or use less than 2^53", clip(n.String()))
+			continue
+		}
+		if s.sizes == nil {
+			s.sizes = map[string]int64{}
+		}
+		s.sizes[key] = size
+	}
+}
+
+// say puts a constraint into words.
+func (g *gemini) say(s *schema, keyword, format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+	g.looser = append(g.looser, keyword)
+}
+
+// annotate adds what o says about s, in front of what the parts say about themselves.
+func (g *gemini) annotate(s *schema, o *object) {
+	notes := s.notes
+	if v, _ := o.get("deprecated"); v == true {
+		notes = append(notes, "Deprecated.")
+	}
+	s.notes = nil
+	targets := s.anyOf
+	if targets == nil {
+		targets = []*schema{s}
+	}
+	for _, one := range targets {
+		if one.title == "" {
+			one.title = o.text("title")
+		}
+		one.description = sentences(append([]string{o.text("description"), one.description}, notes...)...)
+	}
+	if v, ok := o.get("default"); ok && v != nil {
+		if !floats(v) {
+			g.p.add(o.at("default"), "default", "Gemini's form holds numbers as float64, which would round this default; use one that it holds exactly")
+		} else if one := taking(targets, v); one != nil {
+			one.def = v
+		}
+	}
+	for _, v := range o.list("examples") {
+		if one := taking(targets, v); one != nil && v != nil && floats(v) {
+			one.example = v
+			break
+		}
+	}
+}
+
+// taking finds the alternative that takes the type of a value.
+func taking(all []*schema, v any) *schema {
+	t := typeOf(v)
+	for _, s := range all {
+		if s.typ == typeUpper[t] || s.typ == "NUMBER" && t&typeNumber != 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// floats says whether all numbers of a value survive as float64.
+func floats(v any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		_, exact := float(rat(v))
+		return exact
+	case []any:
+		return !slices.ContainsFunc(v, func(e any) bool { return !floats(e) })
+	case *object:
+		return !slices.ContainsFunc(v.members, func(m member) bool { return !floats(m.value) })
+	default:
+		return true
+	}
+}
+
+// sentences joins texts into one, each ended with a mark, without repeats: alternatives
+// share what stands around them.
+func sentences(texts ...string) string {
+	var kept []string
+	for _, t := range texts {
+		t = strings.TrimSpace(t)
+		if t != "" && !slices.Contains(kept, t) {
+			kept = append(kept, t)
+		}
+	}
+	for i := range kept {
+		if i < len(kept)-1 && !strings.ContainsRune(".!?:;…)", lastRune(kept[i])) {
+			kept[i] += "."
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+func lastRune(s string) rune {
+	r := []rune(s)
+	return r[len(r)-1]
+}

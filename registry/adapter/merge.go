@@ -1,0 +1,309 @@
+package adapter
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+)
+
+// groups are keywords that mean something only together: they are taken from one side
+// or stay apart as a whole.
+var groups = [][]string{
+	{"properties", "patternProperties", "additionalProperties"},
+	{"prefixItems", "items"},
+	{"contains", "minContains", "maxContains"},
+	{"if", "then", "else"},
+}
+
+func groupOf(key string) []string {
+	for _, g := range groups {
+		if slices.Contains(g, key) {
+			return g
+		}
+	}
+	return []string{key}
+}
+
+// merge gives a schema (bool or *object) that accepts what both accept, no more and no
+// less. What cannot be said by one schema stays in its allOf. An error says why nothing
+// at all is accepted. Annotations of a win.
+func merge(a, b any) (any, error) {
+	if a == false || b == false {
+		return nil, fmt.Errorf("the schema false accepts nothing")
+	}
+	x, ok := a.(*object)
+	if !ok {
+		return b, nil // a is true
+	}
+	y, ok := b.(*object)
+	if !ok {
+		return a, nil
+	}
+	if x.unknown || y.unknown {
+		return &object{path: x.path, unknown: true}, nil
+	}
+	out := &object{path: x.path, members: slices.Clone(x.members)}
+	for _, m := range y.members {
+		group := groupOf(m.key)
+		if !slices.ContainsFunc(group, x.has) {
+			out.put(m)
+			continue
+		}
+		if first := slices.IndexFunc(group, y.has); group[first] != m.key {
+			continue // the group went with its first member
+		}
+		if err := out.combine(x, y, m.key, group); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// combine puts into out what a and b say with one keyword or group, which both have.
+func (o *object) combine(a, b *object, key string, group []string) error {
+	va, _ := a.get(key)
+	vb, _ := b.get(key)
+	switch key {
+	case "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly":
+	case "type":
+		return o.combineTypes(a, b)
+	case "enum":
+		common := slices.DeleteFunc(slices.Clone(a.list(key)), func(v any) bool { return !contains(b.list(key), v) })
+		if len(common) == 0 {
+			return fmt.Errorf("the enums have no value in common")
+		}
+		o.replace(key, common)
+	case "minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties":
+		o.pick(a, b, key, 1)
+	case "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties":
+		o.pick(a, b, key, -1)
+	case "uniqueItems":
+		o.replace(key, va == true || vb == true)
+	case "required":
+		o.replace(key, distinct(slices.Concat(a.list(key), b.list(key))))
+	case "dependentRequired":
+		o.replace(key, joinDependents(a.sub(key), b.sub(key)))
+	case "allOf":
+		o.replace(key, slices.Concat(a.list(key), b.list(key)))
+	case "properties", "patternProperties", "additionalProperties":
+		return o.combineProperties(a, b, group)
+	case "prefixItems", "items":
+		return o.combineItems(a, b, group)
+	default:
+		if !sameGroup(a, b, group) {
+			o.apart(b, group)
+		}
+	}
+	return nil
+}
+
+// replace sets the value of a member and keeps where it came from.
+func (o *object) replace(key string, value any) {
+	o.put(member{key: key, value: value, path: o.at(key)})
+}
+
+// apart keeps a group of b as a part of its own.
+func (o *object) apart(b *object, group []string) {
+	part := &object{path: b.path}
+	for _, m := range b.members {
+		if slices.Contains(group, m.key) {
+			part.members = append(part.members, m)
+		}
+	}
+	o.put(member{key: "allOf", value: append(slices.Clone(o.list("allOf")), part), path: b.at(group[0])})
+}
+
+func sameGroup(a, b *object, group []string) bool {
+	for _, key := range group {
+		va, ina := a.get(key)
+		vb, inb := b.get(key)
+		if ina != inb || ina && !equal(va, vb) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o *object) combineTypes(a, b *object) error {
+	both := typesOf(a) & typesOf(b)
+	if both == 0 {
+		return fmt.Errorf("%s and %s exclude each other", typesOf(a), typesOf(b))
+	}
+	o.replace("type", both.value())
+	return nil
+}
+
+// pick keeps the larger bound (sign 1) or the smaller (-1).
+func (o *object) pick(a, b *object, key string, sign int) {
+	if bound(b, key).Cmp(bound(a, key)) == sign {
+		m := b.members[b.find(key)]
+		o.put(m)
+	}
+}
+
+// bound reads a numeric keyword that is there.
+func bound(o *object, key string) *big.Rat {
+	v, _ := o.get(key)
+	n, _ := v.(json.Number)
+	return rat(n)
+}
+
+func joinDependents(a, b *object) *object {
+	out := &object{path: a.path, members: slices.Clone(a.members)}
+	for _, m := range b.members {
+		out.put(member{key: m.key, value: distinct(slices.Concat(a.list(m.key), b.list(m.key))), path: m.path})
+	}
+	return out
+}
+
+func (o *object) combineProperties(a, b *object, group []string) error {
+	if sameGroup(a, b, group) {
+		return nil
+	}
+	if !simpleObject(a) || !simpleObject(b) {
+		o.apart(b, group)
+		return nil
+	}
+	pa, pb := a.sub("properties"), b.sub("properties")
+	out := &object{path: pa.path}
+	for _, m := range pa.members {
+		other, both := pb.get(m.key)
+		switch {
+		case both:
+			v, err := merge(m.value, other)
+			if err == nil {
+				v, err = finish(v)
+			}
+			if err != nil {
+				v = false
+			}
+			m.value = v
+		case closed(b):
+			m.value = false
+		}
+		out.members = append(out.members, m)
+	}
+	for _, m := range pb.members {
+		if pa.has(m.key) {
+			continue
+		}
+		if closed(a) {
+			m.value = false
+		}
+		out.members = append(out.members, m)
+	}
+	if a.has("properties") || b.has("properties") {
+		from := a
+		if !a.has("properties") {
+			from = b
+		}
+		o.put(member{key: "properties", value: out, path: from.at("properties")})
+	}
+	if closed(a) || closed(b) {
+		from := a
+		if !closed(a) {
+			from = b
+		}
+		o.put(member{key: "additionalProperties", value: false, path: from.at("additionalProperties")})
+	}
+	return nil
+}
+
+// simpleObject says that only listed properties have schemas of their own.
+func simpleObject(o *object) bool {
+	v, ok := o.get("additionalProperties")
+	_, isBool := v.(bool)
+	return !o.has("patternProperties") && (!ok || isBool)
+}
+
+// closed says that no property is let in but the listed ones.
+func closed(o *object) bool {
+	v, _ := o.get("additionalProperties")
+	return v == false
+}
+
+func (o *object) combineItems(a, b *object, group []string) error {
+	if sameGroup(a, b, group) {
+		return nil
+	}
+	if a.has("prefixItems") || b.has("prefixItems") {
+		o.apart(b, group)
+		return nil
+	}
+	va, _ := a.get("items")
+	vb, _ := b.get("items")
+	v, err := merge(va, vb)
+	if err == nil {
+		v, err = finish(v)
+	}
+	if err != nil {
+		v = false // only the empty array is left
+	}
+	o.replace("items", v)
+	return nil
+}
+
+// finish takes out of a merged schema what can have no effect: enum values of another
+// type, constraints of another type, properties that are false. An error says why
+// nothing is accepted.
+func finish(v any) (any, error) {
+	o, ok := v.(*object)
+	if !ok || o.unknown {
+		return v, nil
+	}
+	o, err := narrow(o)
+	if err != nil {
+		return nil, err
+	}
+	if !closed(o) || o.has("patternProperties") {
+		return o, nil
+	}
+	props := o.sub("properties")
+	kept := &object{path: props.path}
+	for _, m := range props.members {
+		if m.value != false {
+			kept.members = append(kept.members, m)
+		}
+	}
+	if len(kept.members) < len(props.members) {
+		o.replace("properties", kept)
+	}
+	if typesOf(o) == typeObject {
+		for _, name := range o.names("required") {
+			if !kept.has(name) {
+				return nil, fmt.Errorf("%q is required, but the closed object does not let it in", clip(name))
+			}
+		}
+	}
+	return o, nil
+}
+
+// narrow brings type and enum together, and copies.
+func narrow(o *object) (*object, error) {
+	t := typesOf(o)
+	out := o.without()
+	if o.has("enum") {
+		values := slices.DeleteFunc(slices.Clone(o.list("enum")), func(v any) bool { return t&typeOf(v) == 0 })
+		if len(values) == 0 {
+			return nil, fmt.Errorf("no value of the enum is of type %s", t)
+		}
+		var have typeSet
+		for _, v := range values {
+			have |= typeOf(v)
+		}
+		if have&typeFraction != 0 {
+			have |= typeInteger // there is no type of fractions alone
+		}
+		t &= have
+		out.replace("enum", values)
+	}
+	if t != typeAny {
+		out.replace("type", t.value())
+	}
+	out.members = slices.DeleteFunc(out.members, func(m member) bool {
+		k, _ := keyword(m.key)
+		return k.applies != 0 && k.applies&t == 0
+	})
+	return out, nil
+}

@@ -1,0 +1,80 @@
+package adapter
+
+import "encoding/json"
+
+// rootRefused are keywords that OpenAI's servers refuse at the root of parameters: "schema
+// must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at
+// the top level" (error of the chat API, seen in public issue reports of 2025 and 2026).
+// Gemini's servers take only an OBJECT there, so the first two hold for it as well.
+var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum", "not"}
+
+func openAIForm(text []byte) (json.RawMessage, error) {
+	var p problems
+	o := canonical(text, &p)
+	if o == nil || o.unknown {
+		return nil, p.list.asError()
+	}
+	for _, key := range rootRefused {
+		if o.has(key) {
+			k, _ := keyword(key)
+			p.add(o.at(key), key, "OpenAI does not take %s at the root of the parameters%s. Instead: %s.", key, residue(o, key), k.Mend)
+		}
+	}
+	if err := p.list.asError(); err != nil {
+		return nil, err
+	}
+	return printSchema(o).encode(), nil
+}
+
+// residue names what of an allOf did not merge.
+func residue(o *object, key string) string {
+	if key != "allOf" {
+		return ""
+	}
+	for _, part := range o.list(key) {
+		if s, ok := part.(*object); ok && len(s.members) > 0 {
+			return " (its " + s.members[0].key + " does not merge with another)"
+		}
+	}
+	return ""
+}
+
+// printSchema brings the keywords into the order of the table.
+func printSchema(o *object) *object {
+	out := &object{path: o.path, members: make([]member, 0, len(o.members))}
+	for _, k := range table {
+		i := o.find(k.Name)
+		if i < 0 {
+			continue
+		}
+		m := o.members[i]
+		switch k.holds {
+		case holdsSchema:
+			m.value = printAny(m.value)
+		case holdsList:
+			list, _ := m.value.([]any)
+			made := make([]any, len(list))
+			for i, s := range list {
+				made[i] = printAny(s)
+			}
+			m.value = made
+		case holdsMap:
+			named := o.sub(k.Name)
+			made := &object{path: named.path}
+			for _, s := range named.members {
+				made.members = append(made.members, member{key: s.key, value: printAny(s.value)})
+			}
+			m.value = made
+		case holdsNone:
+		}
+		out.members = append(out.members, m)
+	}
+	return out
+}
+
+func printAny(schema any) any {
+	if o, ok := schema.(*object); ok {
+		return printSchema(o)
+	}
+	return schema
+}

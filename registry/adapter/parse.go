@@ -1,0 +1,171 @@
+package adapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of a canonical schema. A tool is a few kilobytes; a schema at a limit is a
+// mistake or an attack, and no model would read it.
+const (
+	MaxBytes = 64 << 10 // of the schema's text
+	MaxDepth = 64       // objects and arrays inside each other, in the text and after inlining
+	// MaxSchemas bounds the schemas and subschemas of one form: references that refer
+	// twice each double the form with every level.
+	MaxSchemas = 4096
+	// MaxAlternatives bounds the anyOf that Gemini's form makes of an enum of numbers.
+	MaxAlternatives = 16
+	// maxDigits bounds the text of a number, maxExponent the digits of its exponent: exact
+	// arithmetic on 1e999999999 would take all memory.
+	maxDigits, maxExponent = 64, 3
+)
+
+var errTooDeep = errors.New("too deep")
+
+// parse reads the text of a schema into a tree that keeps order and digits. It adds
+// problems and gives nil when the text cannot be one.
+func parse(text []byte, p *problems) *object {
+	switch {
+	case len(text) > MaxBytes:
+		p.add("", "", "the schema has %d bytes, more than %d; describe fewer parameters or split the tool", len(text), MaxBytes)
+		return nil
+	case !utf8.Valid(text):
+		p.add("", "", "the schema is not UTF-8; save the file as UTF-8")
+		return nil
+	}
+	r := reader{dec: json.NewDecoder(bytes.NewReader(text)), problems: p}
+	r.dec.UseNumber()
+	before := len(p.list)
+	v, err := r.value("", 0)
+	if err == nil {
+		if _, more := r.dec.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more text after the first value")
+		}
+	}
+	switch {
+	case errors.Is(err, errTooDeep):
+		p.add("", "", "the schema is nested more than %d levels deep; flatten it", MaxDepth)
+		return nil
+	case err != nil:
+		p.add("", "", "the schema is not JSON: %s (at byte %d)", err, r.dec.InputOffset())
+		return nil
+	}
+	o, ok := v.(*object)
+	if !ok {
+		p.add("", "", `the schema must be a JSON object: {"type":"object","properties":{…},"additionalProperties":false}`)
+		return nil
+	}
+	if len(p.list) > before {
+		return nil
+	}
+	return o
+}
+
+// reader builds the tree from the decoder's tokens: the decoder's own maps would lose
+// the order of members and keep the last of duplicates.
+type reader struct {
+	dec      *json.Decoder
+	problems *problems
+}
+
+func (r *reader) value(path string, depth int) (any, error) {
+	t, err := r.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case json.Delim:
+		if depth >= MaxDepth {
+			return nil, errTooDeep
+		}
+		if t == '{' {
+			return r.object(path, depth)
+		}
+		return r.array(path, depth)
+	case json.Number:
+		if !modest(t.String()) {
+			r.problems.add(path, "", "the number %s has too many digits; write one that a float64 can hold", clip(t.String()))
+		}
+		return t, nil
+	default:
+		return t, nil
+	}
+}
+
+func (r *reader) object(path string, depth int) (*object, error) {
+	o := &object{path: path}
+	seen := map[string]bool{}
+	for r.dec.More() {
+		t, err := r.dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return nil, fmt.Errorf("%v is no key", t)
+		}
+		v, err := r.value(pointer(path, key), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if seen[key] {
+			r.problems.add(path, key, "the key %q stands here twice, and readers differ in which they keep; remove one", clip(key))
+			continue
+		}
+		seen[key] = true
+		o.members = append(o.members, member{key: key, value: v, path: path})
+	}
+	_, err := r.dec.Token()
+	return o, err
+}
+
+func (r *reader) array(path string, depth int) ([]any, error) {
+	list := []any{}
+	for r.dec.More() {
+		v, err := r.value(pointer(path, strconv.Itoa(len(list))), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := r.dec.Token()
+	return list, err
+}
+
+// modest says whether exact arithmetic on the number is cheap and a float64 reaches it.
+func modest(number string) bool {
+	if len(number) > maxDigits {
+		return false
+	}
+	if _, exponent, ok := strings.Cut(strings.ToLower(number), "e"); ok && len(strings.TrimLeft(exponent, "+-0")) > maxExponent {
+		return false
+	}
+	_, err := strconv.ParseFloat(number, 64)
+	return err == nil
+}
+
+// plain gives the tree as the decoded JSON that a validator takes.
+func plain(v any) any {
+	switch v := v.(type) {
+	case *object:
+		m := make(map[string]any, len(v.members))
+		for _, one := range v.members {
+			m[one.key] = plain(one.value)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, one := range v {
+			list[i] = plain(one)
+		}
+		return list
+	default:
+		return v
+	}
+}

@@ -1,0 +1,166 @@
+package adapter
+
+import "slices"
+
+// Treatment is what a form does with a keyword.
+type Treatment string
+
+// The treatments, from the best to the worst for an author.
+const (
+	// Kept as it is.
+	Kept Treatment = "kept"
+	// Rewritten with other keywords that accept the same.
+	Rewritten Treatment = "rewritten"
+	// Said in words in the description: the form is looser, the model can still know, and
+	// the registry enforces it.
+	Said Treatment = "said"
+	// Dropped: it annotates, or the form is looser in a way that the model cannot trip over.
+	Dropped Treatment = "dropped"
+	// Refused: without it the model could not know what to send.
+	Refused Treatment = "refused"
+)
+
+// Keyword is one row of the table of keywords.
+type Keyword struct {
+	Name   string
+	OpenAI Treatment
+	Gemini Treatment
+	// Reason says why, and what the treatment does; Mend what an author writes instead of
+	// what is refused.
+	Reason string
+	Mend   string
+
+	holds   holding // where subschemas stand in its value
+	applies typeSet // the types it constrains; 0: all, or it is no constraint
+}
+
+// holding says where subschemas stand in the value of a keyword.
+type holding uint8
+
+const (
+	holdsNone holding = iota
+	holdsSchema
+	holdsList
+	holdsMap
+)
+
+// Keywords gives the table: every keyword that a canonical schema may know, in the order
+// in which OpenAI's form prints them. A keyword that is not in it is refused in every
+// form, since nobody would check it; names that begin with "x-" are dropped.
+func Keywords() []Keyword { return slices.Clone(table) }
+
+func keyword(name string) (Keyword, bool) {
+	i := slices.IndexFunc(table, func(k Keyword) bool { return k.Name == name })
+	if i < 0 {
+		return Keyword{}, false
+	}
+	return table[i], true
+}
+
+var table = []Keyword{
+	{Name: "type", OpenAI: Kept, Gemini: Rewritten,
+		Reason: "Gemini: one type in upper case; a list with null becomes nullable, several other types become anyOf. A schema without a type is refused where it would let in objects of any shape.",
+		Mend:   "say the type"},
+	{Name: "title", OpenAI: Kept, Gemini: Kept, Reason: "Annotation that each form has."},
+	{Name: "description", OpenAI: Kept, Gemini: Kept,
+		Reason: "Gemini: the description of a schema of alternatives stands in each alternative."},
+	{Name: "enum", OpenAI: Kept, Gemini: Rewritten,
+		Reason: "Gemini takes strings only, and no empty one. Integers become bounds (1, 2, 3 is minimum 1, maximum 3) or alternatives of bounds, at most 16; other numbers one alternative each; a lone boolean is said.",
+		Mend:   "list non-empty strings, or describe the value with properties or items"},
+	{Name: "const", OpenAI: Rewritten, Gemini: Rewritten, Reason: "An enum of one value accepts the same."},
+	{Name: "default", OpenAI: Kept, Gemini: Kept,
+		Reason: "The registry applies it. Gemini: in the first alternative of its type; null is dropped, since the form cannot tell it from none.",
+		Mend:   "use a default that a float64 holds exactly"},
+	{Name: "examples", OpenAI: Kept, Gemini: Rewritten, Reason: "Gemini has one example: the first that it can hold."},
+	{Name: "deprecated", OpenAI: Kept, Gemini: Said, Reason: "Annotation."},
+	{Name: "readOnly", OpenAI: Kept, Gemini: Dropped, Reason: "Annotation without meaning for arguments."},
+	{Name: "writeOnly", OpenAI: Kept, Gemini: Dropped, Reason: "Annotation without meaning for arguments."},
+	{Name: "format", OpenAI: Kept, Gemini: Rewritten, applies: typeString,
+		Reason: "email, date-time, date, time, uri, uuid, ipv4, ipv6: those that the registry checks. Gemini's servers take only date-time for a string; the others are said.",
+		Mend:   "use one of them, or a pattern"},
+	{Name: "contentEncoding", OpenAI: Kept, Gemini: Said, applies: typeString, Reason: "Annotation."},
+	{Name: "contentMediaType", OpenAI: Kept, Gemini: Said, applies: typeString, Reason: "Annotation."},
+	{Name: "contentSchema", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: typeString,
+		Reason: "Nobody checks the JSON inside a string.", Mend: "make the value an object instead of a string that holds one"},
+	{Name: "pattern", OpenAI: Kept, Gemini: Kept, applies: typeString,
+		Reason: "A regular expression that means the same everywhere: RE2 without its own extensions, so no lookahead, backreference, flags or named groups.",
+		Mend:   "write it without them, or use an enum or a format"},
+	{Name: "minLength", OpenAI: Kept, Gemini: Kept, applies: typeString, Reason: "Each form has it."},
+	{Name: "maxLength", OpenAI: Kept, Gemini: Kept, applies: typeString, Reason: "Each form has it."},
+	{Name: "minimum", OpenAI: Kept, Gemini: Kept, applies: typeNumber,
+		Reason: "Gemini: a float64; one that it would round is refused.", Mend: "use a bound that a float64 holds exactly"},
+	{Name: "exclusiveMinimum", OpenAI: Kept, Gemini: Rewritten, applies: typeNumber,
+		Reason: "Gemini: the next integer for integers; for numbers the inclusive bound, and the exclusion is said.", Mend: "use a bound that a float64 holds exactly"},
+	{Name: "maximum", OpenAI: Kept, Gemini: Kept, applies: typeNumber,
+		Reason: "As minimum.", Mend: "use a bound that a float64 holds exactly"},
+	{Name: "exclusiveMaximum", OpenAI: Kept, Gemini: Rewritten, applies: typeNumber,
+		Reason: "As exclusiveMinimum.", Mend: "use a bound that a float64 holds exactly"},
+	{Name: "multipleOf", OpenAI: Kept, Gemini: Said, applies: typeNumber, Reason: "A sentence says it all, and the registry answers a wrong one with the rule."},
+	{Name: "items", OpenAI: Kept, Gemini: Kept, holds: holdsSchema, applies: typeArray,
+		Reason: "An array without it would hold anything, and is refused.", Mend: "say what the items are"},
+	{Name: "prefixItems", OpenAI: Kept, Gemini: Refused, holds: holdsList, applies: typeArray,
+		Reason: "Gemini's items are all alike.", Mend: "use an object with one property for each position"},
+	{Name: "minItems", OpenAI: Kept, Gemini: Kept, applies: typeArray, Reason: "Each form has it."},
+	{Name: "maxItems", OpenAI: Kept, Gemini: Kept, applies: typeArray, Reason: "Each form has it."},
+	{Name: "uniqueItems", OpenAI: Kept, Gemini: Said, applies: typeArray, Reason: "A sentence says it all, and the registry enforces it."},
+	{Name: "contains", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, applies: typeArray,
+		Reason: "Gemini has no word for it.", Mend: "make what must be there a property of its own"},
+	{Name: "minContains", OpenAI: Kept, Gemini: Refused, applies: typeArray, Reason: "Belongs to contains.", Mend: "remove it with contains"},
+	{Name: "maxContains", OpenAI: Kept, Gemini: Refused, applies: typeArray, Reason: "Belongs to contains.", Mend: "remove it with contains"},
+	{Name: "properties", OpenAI: Kept, Gemini: Kept, holds: holdsMap, applies: typeObject,
+		Reason: "In the order of the text, which Gemini gets as propertyOrdering. A property that is false is left out: the object is closed. Gemini refuses names beyond [A-Za-z_][A-Za-z0-9_]*, 64 characters, and an object without properties below the root.",
+		Mend:   "name the properties in that alphabet"},
+	{Name: "required", OpenAI: Kept, Gemini: Kept, applies: typeObject,
+		Reason: "A name that is no property is refused: no call could be valid.", Mend: "add the property or take the name out"},
+	{Name: "minProperties", OpenAI: Kept, Gemini: Kept, applies: typeObject, Reason: "Each form has it."},
+	{Name: "maxProperties", OpenAI: Kept, Gemini: Kept, applies: typeObject, Reason: "Each form has it."},
+	{Name: "additionalProperties", OpenAI: Kept, Gemini: Dropped, holds: holdsSchema, applies: typeObject,
+		Reason: "Must be false at every object level. Gemini has no word for it; the model knows the listed properties, and the registry refuses others.",
+		Mend:   "write \"additionalProperties\": false and list the properties"},
+	{Name: "patternProperties", OpenAI: Kept, Gemini: Refused, holds: holdsMap, applies: typeObject,
+		Reason: "Gemini's objects have named properties only.", Mend: "use an array of objects with the properties key and value"},
+	{Name: "propertyNames", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, applies: typeObject,
+		Reason: "Gemini has no word for it, and a closed object lists its names anyway.", Mend: "remove it"},
+	{Name: "dependentRequired", OpenAI: Kept, Gemini: Said, applies: typeObject, Reason: "A sentence says it all, and the registry enforces it."},
+	{Name: "dependentSchemas", OpenAI: Kept, Gemini: Refused, holds: holdsMap, applies: typeObject,
+		Reason: "Gemini has no conditions.", Mend: "write the cases as anyOf, or check in the handler and say so in the description"},
+	{Name: "anyOf", OpenAI: Kept, Gemini: Kept, holds: holdsList,
+		Reason: "Refused at the root by OpenAI's and Gemini's servers. Gemini's takes nothing beside it: what stands beside it goes into each alternative.",
+		Mend:   "at the root: make all properties optional, check in the handler and say so in the description"},
+	{Name: "oneOf", OpenAI: Kept, Gemini: Rewritten, holds: holdsList,
+		Reason: "Refused at the root, as anyOf. Gemini: anyOf, when the alternatives exclude each other (by type, by values, or by a required property); otherwise refused.",
+		Mend:   "give each alternative a required property with another const, or write anyOf if overlap is right"},
+	{Name: "allOf", OpenAI: Rewritten, Gemini: Rewritten, holds: holdsList,
+		Reason: "Merged. Parts that do not merge (two patterns, two conditions, …) stay in OpenAI's form below the root and are refused elsewhere.",
+		Mend:   "write the parts as one schema"},
+	{Name: "not", OpenAI: Kept, Gemini: Refused, holds: holdsSchema,
+		Reason: "Refused at the root by OpenAI's servers. Gemini has no word for it.", Mend: "say what is allowed instead of what is not"},
+	{Name: "if", OpenAI: Kept, Gemini: Refused, holds: holdsSchema,
+		Reason: "Gemini has no conditions.", Mend: "write the cases as anyOf, or check in the handler and say so in the description"},
+	{Name: "then", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, Reason: "Belongs to if.", Mend: "remove it with if"},
+	{Name: "else", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, Reason: "Belongs to if.", Mend: "remove it with if"},
+	{Name: "$ref", OpenAI: Rewritten, Gemini: Rewritten,
+		Reason: "Inlined. Only references inside the schema (#/$defs/name, #anchor); a recursive one has no end and is refused, as is any other, which is never opened.",
+		Mend:   "copy the definition into $defs"},
+	{Name: "$defs", OpenAI: Rewritten, Gemini: Rewritten, holds: holdsMap, Reason: "Inlined where referred to."},
+	{Name: "definitions", OpenAI: Rewritten, Gemini: Rewritten, holds: holdsMap, Reason: "The old name of $defs; inlined too."},
+	{Name: "$anchor", OpenAI: Rewritten, Gemini: Rewritten, Reason: "The name of a reference's target; inlined too."},
+	{Name: "$schema", OpenAI: Dropped, Gemini: Dropped,
+		Reason: "Only draft 2020-12, which is the default; another is refused.", Mend: "remove it"},
+	{Name: "$id", OpenAI: Dropped, Gemini: Dropped,
+		Reason: "At the root only; below it would change what references mean, and is refused.", Mend: "remove it"},
+	{Name: "$comment", OpenAI: Dropped, Gemini: Dropped, Reason: "For authors, not for models."},
+	{Name: "$dynamicRef", OpenAI: Refused, Gemini: Refused, Reason: "What it means depends on who refers.", Mend: "use $ref"},
+	{Name: "$dynamicAnchor", OpenAI: Refused, Gemini: Refused, Reason: "Belongs to $dynamicRef.", Mend: "use $anchor"},
+	{Name: "$recursiveRef", OpenAI: Refused, Gemini: Refused, Reason: "Recursion has no end when inlined.", Mend: "describe a fixed number of levels"},
+	{Name: "$recursiveAnchor", OpenAI: Refused, Gemini: Refused, Reason: "Belongs to $recursiveRef.", Mend: "remove it"},
+	{Name: "$vocabulary", OpenAI: Refused, Gemini: Refused, Reason: "For meta-schemas only.", Mend: "remove it"},
+	{Name: "unevaluatedProperties", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: typeObject,
+		Reason: "Its meaning hangs on its neighbours, which inlining and merging change.", Mend: "write \"additionalProperties\": false in the object that lists the properties"},
+	{Name: "unevaluatedItems", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: typeArray,
+		Reason: "Its meaning hangs on its neighbours, which inlining and merging change.", Mend: "use items"},
+	{Name: "dependencies", OpenAI: Refused, Gemini: Refused, Reason: "Not in draft 2020-12: nobody checks it.", Mend: "use dependentRequired"},
+	{Name: "additionalItems", OpenAI: Refused, Gemini: Refused, Reason: "Not in draft 2020-12: nobody checks it.", Mend: "use items"},
+	{Name: "nullable", OpenAI: Refused, Gemini: Refused, Reason: "OpenAPI, not JSON Schema: nobody checks it.", Mend: "write \"type\": [\"string\", \"null\"]"},
+	{Name: "example", OpenAI: Refused, Gemini: Refused, Reason: "OpenAPI, not JSON Schema.", Mend: "write \"examples\": […]"},
+}
