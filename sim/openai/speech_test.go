@@ -271,6 +271,19 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
+func TestSpeechEndsTheIdleTimeout(t *testing.T) {
+	bubble(t, wire.Options{}, func(r *rig) {
+		c := r.open()
+		c.send(update(`"audio":{"input":{"turn_detection":{"type":"server_vad","idle_timeout_ms":5000,"create_response":false}}}`), `{"type":"response.create"}`)
+		c.until(done)
+		c.take(4 * time.Second)
+		c.speak(sound(0, 2*time.Second, time.Second), true)
+		if got := c.take(20 * time.Second); strings.Contains(kinds(got), "timeout") || !strings.Contains(kinds(got), "speech_stopped") {
+			t.Errorf("got %s", kinds(got))
+		}
+	})
+}
+
 func TestTranscriptionThatFails(t *testing.T) {
 	bubble(t, wire.Options{}, func(r *rig) {
 		c := r.connect("/openai/v1/realtime?model=mine")
