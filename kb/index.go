@@ -28,13 +28,13 @@ type Index interface {
 	// Apply makes the batch's changes. It returns an error that wraps ErrRecord,
 	// having changed nothing, when a record fails Record.Check; ids to delete that
 	// do not exist are no error. A record is searchable when Apply returns. When the
-	// Embedder fails, the records are searchable by their words, and the error is
-	// kept for the log and the counters: Apply does not fail for it.
+	// Embedder fails, its records are searchable by their words, Held says that they
+	// are not complete, and the failure is logged and counted: Apply does not fail.
 	Apply(ctx context.Context, b Batch) error
 
-	// Hashes returns Record.Hash of every record held, by id, so that a source
-	// sends only what has changed and deletes what is gone.
-	Hashes(ctx context.Context) (map[string]string, error)
+	// Held says what the index holds, by id, so that a source sends only what has
+	// changed and deletes what is gone.
+	Held(ctx context.Context) (map[string]Held, error)
 
 	// Close waits for the calls that are running and frees what the index holds.
 	// It may be called more than once.
@@ -48,6 +48,18 @@ type Batch struct {
 	Upsert []Record
 	// Delete are the ids to take out.
 	Delete []string
+	// WordsOnly leaves the Embedder out: the records are searchable by their words
+	// at once, and with the vector of before where the text is the same. Held tells
+	// which of them want to be put in again without it.
+	WordsOnly bool
+}
+
+// Held is what an index says of one record.
+type Held struct {
+	// Hash is Record.Hash.
+	Hash string
+	// Complete is false when there is an Embedder and the record has no vector yet.
+	Complete bool
 }
 
 // The limits of a query.

@@ -1,0 +1,145 @@
+package kb
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Located is a record with the line it stands on.
+type Located struct {
+	Record Record
+	Line   int
+}
+
+// maxProblems bounds the problems told of one file; more are only counted.
+const maxProblems = 100
+
+// ParseJSONL reads records from JSON lines: one object a line with the fields of
+// Record, empty lines and lines that begin with // left out. A bad line is a problem
+// and hides no other. modified is used for records without last_updated.
+func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []Problem) {
+	var records []Located
+	var problems []Problem
+	more := 0
+	bad := func(p ...Problem) {
+		keep := min(len(p), maxProblems-len(problems))
+		problems = append(problems, p[:keep]...)
+		more += len(p) - keep
+	}
+	reader := bufio.NewReaderSize(io.LimitReader(r, MaxJSONLBytes+1), 64<<10)
+	var total int64
+	for line := 1; ; line++ {
+		data, size, err := readLine(reader)
+		total += size
+		switch {
+		case total > MaxJSONLBytes:
+			bad(Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; what follows is left out", MaxJSONLBytes)})
+			err = io.EOF
+		case size > MaxLineBytes:
+			bad(Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, MaxLineBytes)})
+		default:
+			if rec, p, ok := parseLine(name, line, data, modified); ok {
+				records = append(records, Located{Record: rec, Line: line})
+			} else {
+				bad(p...)
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				bad(Problem{File: name, Line: line, Message: "cannot be read: " + err.Error()})
+			}
+			break
+		}
+	}
+	if more > 0 {
+		problems = append(problems, Problem{File: name, Message: fmt.Sprintf("and %d more problems", more)})
+	}
+	return records, problems
+}
+
+// readLine reads one line, of which it keeps no more than the limit, and says how
+// long it was.
+func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		size += int64(len(part))
+		if len(data) <= MaxLineBytes {
+			data = append(data, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return data, size, err
+		}
+	}
+}
+
+// fileRecord is a record as a file has it.
+type fileRecord struct {
+	ID          string         `json:"id"`
+	Type        Type           `json:"type"`
+	Namespace   Namespace      `json:"namespace"`
+	Title       string         `json:"title"`
+	Text        string         `json:"text"`
+	Tags        []string       `json:"tags"`
+	URL         string         `json:"url"`
+	SourceType  string         `json:"source_type"`
+	LastUpdated *string        `json:"last_updated"`
+	Metadata    map[string]any `json:"metadata"`
+}
+
+// parseLine reads one line. Neither a record nor a problem comes of an empty one.
+func parseLine(name string, line int, data []byte, modified time.Time) (Record, []Problem, bool) {
+	data = bytes.TrimSpace(data)
+	if line == 1 {
+		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	}
+	if len(data) == 0 || bytes.HasPrefix(data, []byte("//")) {
+		return Record{}, nil, false
+	}
+	fault := func(format string, args ...any) (Record, []Problem, bool) {
+		return Record{}, []Problem{{File: name, Line: line, Message: fmt.Sprintf(format, args...)}}, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	decoder.DisallowUnknownFields()
+	var f fileRecord
+	if err := decoder.Decode(&f); err != nil {
+		return fault("is not a record in JSON: %s", jsonMessage(err))
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return fault("something follows the record; write one record a line")
+	}
+	rec := Record{ID: f.ID, Type: f.Type, Namespace: f.Namespace, Title: f.Title, Text: f.Text, Tags: f.Tags,
+		URL: f.URL, SourceType: f.SourceType, LastUpdated: modified, Metadata: f.Metadata}
+	if f.LastUpdated != nil {
+		at, err := ParseTime(*f.LastUpdated)
+		if err != nil {
+			return fault("last_updated must be RFC 3339, like 2026-03-01T09:00:00Z, or a day, like 2026-03-01")
+		}
+		rec.LastUpdated = at
+	}
+	rec.Normalize()
+	if problems := problemsOf(name, line, rec.Check()); problems != nil {
+		return Record{}, problems, false
+	}
+	return rec, nil, true
+}
+
+// jsonMessage is what is wrong, in words that do not name our types.
+func jsonMessage(err error) string {
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) {
+		if typed.Field == "" {
+			return fmt.Sprintf("it is a JSON %s, not an object", typed.Value)
+		}
+		return fmt.Sprintf("%s cannot be a JSON %s", typed.Field, typed.Value)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return "it ends too early"
+	}
+	return err.Error()
+}

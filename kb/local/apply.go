@@ -1,0 +1,130 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	"voicegw/kb"
+)
+
+func compare(a, b string) int { return cmp.Compare(a, b) }
+
+// Apply implements kb.Index. Only one runs at a time; others wait.
+func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
+	for i := range b.Upsert {
+		if err := b.Upsert[i].Check(); err != nil {
+			return err
+		}
+	}
+	s, err := x.begin()
+	if err != nil {
+		return err
+	}
+	defer x.end(s)
+	x.applying.Lock()
+	defer x.applying.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	held := x.current.entries
+	x.mu.Unlock()
+
+	next := maps.Clone(held)
+	for _, id := range b.Delete {
+		delete(next, id)
+	}
+	fresh := x.fresh(b, held)
+	maps.Copy(next, fresh)
+	x.embed(ctx, fresh, b.WordsOnly)
+
+	change := change{put: map[string]*entry{}}
+	for id, e := range fresh {
+		if old := held[id]; old == nil || old.hash != e.hash {
+			change.put[id] = e
+		}
+	}
+	for _, id := range b.Delete {
+		if held[id] != nil && next[id] == nil {
+			change.drop = append(change.drop, id)
+		}
+	}
+	if err := x.store.write(ctx, x.ranker, change, held, next); err != nil {
+		return fmt.Errorf("kb/local: %w", err)
+	}
+	return x.publish(next)
+}
+
+// fresh makes an entry of every record of the batch, with the vector of the one
+// held before when the text it was made of is the same.
+func (x *Index) fresh(b kb.Batch, held map[string]*entry) map[string]*entry {
+	fresh := make(map[string]*entry, len(b.Upsert))
+	for i := range b.Upsert {
+		rec := b.Upsert[i]
+		e := newEntry(rec)
+		if old := held[rec.ID]; old != nil {
+			if old.embeds == e.embeds {
+				e.vector = old.vector
+			}
+			if old.hash == e.hash {
+				e.lengths = old.lengths
+			}
+		}
+		fresh[rec.ID] = e
+	}
+	return fresh
+}
+
+func newEntry(rec kb.Record) *entry {
+	return &entry{record: rec, hash: rec.Hash(), embeds: hashText(rec.EmbeddingText()), updated: rec.LastUpdated.UnixMilli()}
+}
+
+// embed gives vectors to those entries that have none. What the Embedder cannot
+// give stays without.
+func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bool) {
+	if x.options.Embedder == nil || wordsOnly {
+		return
+	}
+	var entries []*entry
+	var texts []string
+	for _, e := range fresh {
+		if e.vector == nil {
+			entries = append(entries, e)
+			texts = append(texts, e.record.EmbeddingText())
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	vectors, err := x.options.Embedder.Embed(ctx, texts)
+	if err == nil {
+		err = checkVectors(vectors, len(texts))
+	}
+	if err != nil {
+		x.load.failed(err)
+		return
+	}
+	for i, e := range entries {
+		e.vector = normalized(vectors[i])
+	}
+}
+
+// analyze finds the words of the entries, on both cores.
+func analyze(ranker *kb.Ranker, entries []*entry) []recordWords {
+	out := make([]recordWords, len(entries))
+	var wg sync.WaitGroup
+	for part := range 2 {
+		wg.Go(func() {
+			for i := part; i < len(entries); i += 2 {
+				rec := entries[i].record
+				title, tags, text := ranker.RecordWords(&rec)
+				out[i] = recordWords{title: title, tags: tags, text: text}
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
