@@ -2,8 +2,12 @@ package registry
 
 import (
 	"context"
+	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,6 +17,9 @@ import (
 type Call[A, N any] struct {
 	// Args are the arguments: decoded strictly, defaults applied, valid, clamped.
 	Args A
+	// Clamped are the arguments that were lowered before the handler saw them, by
+	// name; empty if none was.
+	Clamped map[string]Clamped
 	// Needs are the capabilities.
 	Needs N
 	// Session is a snapshot of the session at the time of the call.
@@ -57,17 +64,109 @@ type Handler struct {
 // invocation is one call on its way to a handler.
 type invocation struct {
 	args    json.RawMessage
-	needs   []reflect.Value // one for each field of N, in order
+	needs   []reflect.Value // one for each field of N, in order; the zero Value leaves it alone
 	session Session
 	tool    string
 	key     string
 }
 
 // Bind makes a [Handler] of a tool's Execute function. N must be a struct; its
-// exported fields are matched by type (see [Options]), others stay zero.
+// exported fields are matched by type (see [Options]), others stay zero. A must take
+// everything that the tool's schema accepts, by encoding/json: [Load] checks that it
+// has the schema's properties.
 func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error)) Handler {
-	return Handler{
+	h := Handler{
 		args:  reflect.TypeFor[A](),
 		needs: reflect.TypeFor[N](),
+		check: func(args json.RawMessage) error { return json.Unmarshal(args, new(A)) },
 	}
+	if execute == nil {
+		return h
+	}
+	h.run = func(ctx context.Context, in invocation) (Result, error) {
+		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key}
+		if err := json.Unmarshal(in.args, &call.Args); err != nil {
+			return Result{}, err // Prepare has tried it, so this is a bug of ours
+		}
+		needs := reflect.ValueOf(&call.Needs).Elem()
+		for i, v := range in.needs {
+			if v.IsValid() {
+				needs.Field(i).Set(v)
+			}
+		}
+		return execute(ctx, call)
+	}
+	return h
+}
+
+// fits reports the properties of the schema that the handler's arguments do not
+// have: they would be dropped without a word.
+func (h Handler) fits(root *node) []Problem {
+	f := fitter{seen: map[fitted]bool{}}
+	f.walk(root, h.args, pointer{"parameters"})
+	return sortProblems(f.problems)
+}
+
+type fitter struct {
+	problems []Problem
+	seen     map[fitted]bool
+}
+
+type fitted struct {
+	n *node
+	t reflect.Type
+}
+
+var (
+	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textual     = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+func (f *fitter) walk(n *node, t reflect.Type, place pointer) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if f.seen[fitted{n, t}] || reflect.PointerTo(t).Implements(unmarshaler) || reflect.PointerTo(t).Implements(textual) {
+		return
+	}
+	f.seen[fitted{n, t}] = true
+	switch t.Kind() {
+	case reflect.Struct:
+		fields := jsonFields(t)
+		for _, name := range n.names {
+			field, ok := fields[name]
+			if !ok {
+				f.problems = append(f.problems, Problem{Path: place.with("properties", name).String(),
+					Message: fmt.Sprintf("The handler's arguments (%s) have no field for %q: they were generated from another schema.json. Run `voicegw tools build` and build the program again.", t, name)})
+				continue
+			}
+			f.walk(n.props[name], field, place.with("properties", name))
+		}
+	case reflect.Slice, reflect.Array:
+		if n.items != nil {
+			f.walk(n.items, t.Elem(), place.with("items"))
+		}
+	}
+	for _, part := range slices.Concat(n.allOf, n.anyOf, n.oneOf) {
+		f.walk(part, t, place)
+	}
+	if n.ref != nil {
+		f.walk(n.ref, t, place)
+	}
+}
+
+// jsonFields are the fields that encoding/json fills, by name.
+func jsonFields(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !field.IsExported() || name == "-" || (field.Anonymous && name == "") {
+			continue
+		}
+		if name == "" {
+			name = field.Name
+		}
+		fields[name] = field.Type
+	}
+	return fields
 }
