@@ -39,7 +39,7 @@ func checkClosed(schema any, path string, among typeSet, p *problems) {
 	if o.unknown {
 		return
 	}
-	t := among & typesOf(o)
+	t := among & admitted(o)
 	if t&typeObject != 0 && !closedHere(o) && !alternativesClosed(o, t, p) {
 		notClosed(o, t, p)
 	}
@@ -54,6 +54,28 @@ func checkClosed(schema any, path string, among typeSet, p *problems) {
 	if t&typeArray != 0 {
 		checkItems(o, p)
 	}
+}
+
+// admitted gives the types that a schema lets in, its alternatives considered.
+func admitted(schema any) typeSet {
+	o, ok := schema.(*object)
+	switch {
+	case !ok && schema == false:
+		return 0
+	case !ok, o.unknown:
+		return typeAny
+	}
+	t := typesOf(o)
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if list := o.list(key); len(list) > 0 {
+			var any typeSet
+			for _, s := range list {
+				any |= admitted(s)
+			}
+			t &= any
+		}
+	}
+	return t
 }
 
 // closedHere holds for an enum too: it lists its objects whole.

@@ -46,7 +46,11 @@ type gemini struct {
 	full bool
 	// looser names the keywords whose constraint the form does not carry.
 	looser []string
+	// gaps is set where a part has no form; a problem must tell why.
+	gaps bool
 }
+
+func (g *gemini) gap() { g.gaps = true }
 
 func geminiForm(text []byte) (json.RawMessage, error) {
 	form, _, err := makeGemini(text)
@@ -61,18 +65,19 @@ func makeGemini(text []byte) (json.RawMessage, []string, error) {
 		return nil, nil, p.list.asError()
 	}
 	g := &gemini{p: &p}
-	var form *schema
 	if alternative := slices.IndexFunc([]string{"anyOf", "oneOf"}, o.has); alternative >= 0 {
 		key := []string{"anyOf", "oneOf"}[alternative]
-		k, _ := keyword("anyOf")
-		p.add(o.at(key), key, "Gemini takes only an object at the root of the parameters, no alternatives. Instead: %s.", k.Mend)
+		p.add(o.at(key), key, "Gemini takes only an object at the root of the parameters, no alternatives. Instead: %s.", rootMend)
 		o = o.without("anyOf", "oneOf")
 	}
 	if len(o.sub("properties").members) == 0 {
 		g.refuse(o)
 		return nil, g.looser, p.list.asError()
 	}
-	form = g.schema(o)
+	form := g.schema(o)
+	if (form == nil || g.gaps) && len(p.list) == 0 {
+		p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema") // never a form with holes
+	}
 	if err := p.list.asError(); err != nil || form == nil {
 		return nil, nil, err
 	}
@@ -83,6 +88,7 @@ func makeGemini(text []byte) (json.RawMessage, []string, error) {
 func (g *gemini) schema(o *object) *schema {
 	g.made++
 	if o.unknown || g.full {
+		g.gap()
 		return nil
 	}
 	if g.made > MaxSchemas {
@@ -100,7 +106,10 @@ func (g *gemini) schema(o *object) *schema {
 	case o.has("oneOf"):
 		s = g.union(g.alternatives(o, "oneOf"))
 	case !o.has("type"):
-		g.p.add(o.path, "type", "Gemini needs a type, and without one anything is valid here; say the type")
+		// Without a type and open, checkClosed has said so already.
+		if g.gap(); closed(o) {
+			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; say "type": "object"`)
+		}
 		return nil
 	case several(t &^ typeNull):
 		s = g.union(byType(o, t))
@@ -124,7 +133,7 @@ func (g *gemini) refuse(o *object) bool {
 		case m.key == "allOf":
 			g.p.add(m.path, "allOf", "parts of it do not merge into one schema, and Gemini has no allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
 		case k.Gemini == Refused:
-			g.p.add(m.path, m.key, "Gemini's form cannot carry it. %s Instead: %s.", k.Reason, k.Mend)
+			g.p.add(m.path, m.key, "Gemini's form cannot carry this. %s Instead: %s.", k.Reason, k.Mend)
 		}
 	}
 	if o.has("anyOf") && o.has("oneOf") {
@@ -144,6 +153,7 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 	var all []*object
 	for i, b := range o.list(key) {
 		if branch, ok := b.(*object); ok && branch.unknown {
+			g.gap()
 			return nil
 		}
 		merged, err := merge(base, b)
@@ -155,13 +165,11 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 		}
 		branch, ok := merged.(*object)
 		if !ok {
-			g.p.add(pointer(o.at(key), key, strconv.Itoa(i)), "", "Gemini needs a type here; say what the alternative is")
-			return nil
+			g.gap()
+			return nil // true beside nothing: checkClosed has said so
 		}
 		branch = branch.without()
-		if from, ok := b.(*object); ok {
-			branch.path = from.path
-		}
+		branch.path = pointer(o.at(key), key, strconv.Itoa(i))
 		all = append(all, branch)
 	}
 	if len(all) == 0 {
@@ -270,6 +278,10 @@ func (g *gemini) one(o *object, t typeSet) *schema {
 func (g *gemini) object(s *schema, o *object) *schema {
 	props := o.sub("properties")
 	if len(props.members) == 0 {
+		// An open one is the worse fault, and checkClosed has said so.
+		if g.gap(); !closed(o) {
+			return nil
+		}
 		g.p.add(o.path, "properties", "Gemini refuses an object without properties below the root; list properties, or leave the object out")
 		return nil
 	}
@@ -298,13 +310,17 @@ func (g *gemini) any(v any, path string) *schema {
 	if o, ok := v.(*object); ok {
 		return g.schema(o)
 	}
-	g.p.add(path, "", "Gemini has no schema %v; describe the value with a type", v)
-	return nil
+	g.gap()
+	if v == false {
+		g.p.add(path, "", "Gemini has no schema false; describe what is allowed, or leave it out")
+	}
+	return nil // true: checkClosed has said so
 }
 
 func (g *gemini) array(s *schema, o *object) *schema {
 	items, ok := o.get("items")
 	if !ok {
+		g.gap()
 		return nil // checkClosed has said so
 	}
 	if s.items = g.any(items, pointer(o.at("items"), "items")); s.items == nil {

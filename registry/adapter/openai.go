@@ -8,6 +8,8 @@ import "encoding/json"
 // Gemini's servers take only an OBJECT there, so the first two hold for it as well.
 var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum", "not"}
 
+const rootMend = "describe the properties one by one; what binds them together is for the handler to check and for the description to say"
+
 func openAIForm(text []byte) (json.RawMessage, error) {
 	var p problems
 	o := canonical(text, &p)
@@ -16,8 +18,7 @@ func openAIForm(text []byte) (json.RawMessage, error) {
 	}
 	for _, key := range rootRefused {
 		if o.has(key) {
-			k, _ := keyword(key)
-			p.add(o.at(key), key, "OpenAI does not take %s at the root of the parameters%s. Instead: %s.", key, residue(o, key), k.Mend)
+			p.add(o.at(key), key, "OpenAI does not take %s at the root of the parameters%s. Instead: %s.", key, residue(o, key), rootMend)
 		}
 	}
 	if err := p.list.asError(); err != nil {

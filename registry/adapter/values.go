@@ -43,6 +43,17 @@ func (t typeSet) names() []string {
 	return all
 }
 
+// known gives every name that is inside the set, integer beside number.
+func (t typeSet) known() []string {
+	var all []string
+	for _, n := range typeNames {
+		if t&n.set == n.set {
+			all = append(all, n.name)
+		}
+	}
+	return all
+}
+
 func (t typeSet) String() string { return strings.Join(t.names(), " or ") }
 
 // value prints the set as the value of "type".

@@ -94,6 +94,8 @@ func (v *vetted) keyword(o *object, m member, k Keyword, p *problems) {
 				checkPattern(o.path, m.key, one.key, p)
 			}
 		}
+	case m.key == "type" && !slices.Contains(typeAny.known(), text):
+		p.add(o.path, m.key, "there is no type %q; use one of %s", clip(text), strings.Join(typeAny.known(), ", "))
 	case m.key == "$schema" && text != draft && text != draft+"#":
 		p.add(o.path, m.key, "the schema is read as draft 2020-12, not as %q; remove $schema and write for 2020-12", clip(text))
 	case m.key == "$id" && o.path != "":
@@ -174,12 +176,12 @@ func (v *vetted) refer(ref string) (string, any, error) {
 	}
 	if fragment != "" && !strings.HasPrefix(fragment, "/") {
 		if s, ok := v.anchors[fragment]; ok {
-			return "#" + fragment, s, nil
+			return ref, s, nil
 		}
 		return "", nil, fmt.Errorf("there is no $anchor %q in this schema; define it or refer to #/$defs/name", clip(fragment))
 	}
 	if s, ok := v.schemas[fragment]; ok {
-		return fragment, s, nil
+		return "#" + fragment, s, nil
 	}
 	return "", nil, fmt.Errorf("%q points at no schema here; define it in $defs and refer to #/$defs/name", clip(ref))
 }
@@ -210,10 +212,11 @@ func (v *vetted) checkMeta(p *problems) bool {
 	v.leaves(invalid, found)
 	sound := true
 	for where, messages := range found {
+		// The values of these are read by nobody after vet.
+		sound = sound && slices.Contains([]string{"pattern", "patternProperties", "$ref"}, where.Keyword)
 		if slices.ContainsFunc(p.list, func(q Problem) bool { return q.Path == where.Path && q.Keyword == where.Keyword }) {
-			continue // said already, and better: a pattern or reference that nobody reads further
+			continue // said already, and better
 		}
-		sound = false
 		slices.Sort(messages)
 		p.add(where.Path, where.Keyword, "this is not valid JSON Schema: %s", strings.Join(slices.Compact(messages), "; or "))
 	}
