@@ -1,7 +1,181 @@
 package registry
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
 
-// Canonical writes raw in its canonical form: keys sorted, no white space, exact
-// numbers, so that equal values are equal bytes.
-func Canonical(raw json.RawMessage) (json.RawMessage, error) { return raw, nil }
+// Canonical writes raw in its canonical form, in which equal values are equal bytes:
+// no white space, keys sorted, strings with the fewest escapes, numbers in their
+// shortest exact form (1.0 and 1e0 are 1, -0 is 0). It fails on what strict
+// decoding refuses: duplicate keys, trailing data, enormous numbers.
+//
+// It is RFC 8785 but for two things: numbers are written exactly and not rounded to
+// the nearest double (10000000000000000001 stays what it is), and keys are sorted
+// by their UTF-8 bytes and not by UTF-16 units, which differs only beyond U+D7FF.
+func Canonical(raw json.RawMessage) (json.RawMessage, error) {
+	v, problems, _ := decodeStrict(raw, MaxFileBytes, maxFileDepth)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("registry: no canonical form: %s", problems[0])
+	}
+	return appendCanonical(make([]byte, 0, len(raw)), v), nil
+}
+
+// appendCanonical takes what decodeStrict gives.
+func appendCanonical(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case json.Number:
+		return appendNumber(dst, string(v))
+	case string:
+		return appendString(dst, v)
+	case []any:
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendCanonical(dst, item)
+		}
+		return append(dst, ']')
+	case map[string]any:
+		dst = append(dst, '{')
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendString(dst, key), ':')
+			dst = appendCanonical(dst, v[key])
+		}
+		return append(dst, '}')
+	}
+	return append(dst, "null"...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString escapes as RFC 8785 section 3.2.2.2.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			if c < 0x20 {
+				dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			} else {
+				dst = append(dst, c)
+			}
+		}
+	}
+	return append(dst, '"')
+}
+
+// appendNumber writes a JSON number that checkNumber accepts. It has the layout of
+// ECMAScript's Number.prototype.toString, as RFC 8785 section 3.2.2.3 asks for, but
+// all its digits: a plain integer below 10^21, a plain fraction from 10^-6 on, an
+// exponent else.
+func appendNumber(dst []byte, s string) []byte {
+	if plainInteger(s) {
+		return append(dst, s...)
+	}
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	point := 0 // the decimal point stands after so many of the digits
+	if exponent != "" {
+		point, _ = strconv.Atoi(exponent) // checkNumber has read it before
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	point += len(whole)
+	digits := whole + fraction
+	trimmed := strings.TrimLeft(digits, "0")
+	point -= len(digits) - len(trimmed)
+	digits = strings.TrimRight(trimmed, "0")
+	if digits == "" {
+		return append(dst, '0')
+	}
+	if negative {
+		dst = append(dst, '-')
+	}
+	switch n := len(digits); {
+	case point >= n && point <= 21:
+		dst = append(append(dst, digits...), strings.Repeat("0", point-n)...)
+	case point > 0 && point <= 21:
+		dst = append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
+	case point > -6 && point <= 0:
+		dst = append(append(append(dst, "0."...), strings.Repeat("0", -point)...), digits...)
+	default:
+		dst = append(dst, digits[0])
+		if n > 1 {
+			dst = append(append(dst, '.'), digits[1:]...)
+		}
+		dst = append(dst, 'e')
+		if point > 0 {
+			dst = append(dst, '+')
+		}
+		dst = strconv.AppendInt(dst, int64(point-1), 10)
+	}
+	return dst
+}
+
+// plainInteger says whether s is already in its canonical form, as nearly every
+// number is.
+func plainInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || len(digits) > 21 || (digits[0] == '0' && len(s) > 1) {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// cloneJSON copies a decoded value, so that nobody writes into a shared default.
+func cloneJSON(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, item := range v {
+			m[key] = cloneJSON(item)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = cloneJSON(item)
+		}
+		return list
+	}
+	return v
+}
+
+// show writes a value for a person or a model to recognise, at most some 60 characters.
+func show(v any) string {
+	const most = 60
+	if s, ok := v.(string); ok && utf8.RuneCountInString(s) > most {
+		return string(appendString(nil, shorten(s, most)))
+	}
+	return shorten(string(appendCanonical(nil, v)), most)
+}

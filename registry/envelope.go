@@ -92,30 +92,162 @@ func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	}
 }
 
-// Encode writes the envelope as one line of JSON without HTML escapes. It cannot
-// fail: an envelope that cannot be written (raw JSON in it is none) becomes INTERNAL.
+// Encode writes the envelope as one line of JSON without escapes for HTML. It cannot
+// fail: an envelope that cannot be written, because raw JSON in it is none, becomes INTERNAL.
 func (e Envelope) Encode() json.RawMessage {
-	b, _ := json.Marshal(e)
+	b, err := marshal(e)
+	if err == nil {
+		return b
+	}
+	meta := e.Meta
+	meta.Budget, meta.Clamped = nil, nil
+	b, err = marshal(Envelope{Error: &Error{Type: ErrorInternal, Message: "The answer of the tool could not be written."}, Meta: meta})
+	if err != nil { // strings and numbers alone are left
+		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"The answer could not be written.","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
+	}
 	return b
 }
 
-// MarshalJSON writes the form of a success or of a failure.
+// MarshalJSON writes the form of a success or of a failure, never parts of both.
 func (e Envelope) MarshalJSON() ([]byte, error) {
 	if !e.OK {
-		return json.Marshal(struct {
+		told := e.Error
+		if told == nil {
+			told = &Error{Type: ErrorInternal, Message: "The tool failed."}
+		}
+		return marshal(struct {
 			OK    bool   `json:"ok"`
 			Error *Error `json:"error"`
 			Meta  Meta   `json:"meta"`
-		}{false, e.Error, e.Meta})
+		}{false, told, e.Meta})
 	}
 	intents := e.Intents
 	if intents == nil {
 		intents = []Intent{}
 	}
-	return json.Marshal(struct {
+	return marshal(struct {
 		OK      bool            `json:"ok"`
 		Data    json.RawMessage `json:"data"`
 		Intents []Intent        `json:"intents"`
 		Meta    Meta            `json:"meta"`
 	}{true, e.Data, intents, e.Meta})
 }
+
+// EnvelopeSchema is the JSON Schema (draft 2020-12) of an envelope's JSON, version
+// [ResponseSchemaVersion].
+const EnvelopeSchema = `{
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "title": "A tool's answer, version 1.0.0",
+  "type": "object",
+  "required": ["ok", "meta"],
+  "oneOf": [
+    {
+      "properties": {"ok": {"const": true}, "data": true, "intents": true, "meta": true},
+      "required": ["data", "intents"],
+      "additionalProperties": false
+    },
+    {
+      "properties": {"ok": {"const": false}, "error": true, "meta": true},
+      "required": ["error"],
+      "additionalProperties": false
+    }
+  ],
+  "properties": {
+    "ok": {"type": "boolean"},
+    "data": {"description": "What the tool found or did; its form is the tool's."},
+    "intents": {
+      "description": "What the tool asks of the session, in order.",
+      "type": "array",
+      "maxItems": 8,
+      "items": {
+        "oneOf": [
+          {
+            "type": "object",
+            "properties": {
+              "type": {"const": "END_VOICE_SESSION"},
+              "after": {"enum": ["current_turn", "farewell_spoken", "now"]}
+            },
+            "required": ["type", "after"],
+            "additionalProperties": false
+          },
+          {
+            "type": "object",
+            "properties": {
+              "type": {"enum": ["SUPPRESS_AUDIO", "SUPPRESS_TRANSCRIPT"]},
+              "value": {"type": "boolean"}
+            },
+            "required": ["type", "value"],
+            "additionalProperties": false
+          },
+          {
+            "type": "object",
+            "properties": {
+              "type": {"const": "SET_PENDING_MESSAGE"},
+              "message": {"type": "string", "minLength": 1, "maxLength": 2000}
+            },
+            "required": ["type", "message"],
+            "additionalProperties": false
+          }
+        ]
+      }
+    },
+    "error": {
+      "type": "object",
+      "properties": {
+        "type": {
+          "enum": [
+            "VALIDATION", "NOT_FOUND", "INTERNAL", "MODE_RESTRICTED", "BUDGET_EXCEEDED", "CONFIRMATION_REQUIRED",
+            "SESSION_INACTIVE", "SESSION_ACTIVE", "TRANSIENT", "PERMANENT", "CONFLICT", "AUTH", "RATE_LIMIT"
+          ]
+        },
+        "message": {"type": "string", "minLength": 1},
+        "retryable": {"description": "The same call may succeed later.", "type": "boolean"},
+        "idempotencyRequired": {"description": "A retry needs the same idempotency key, or the deed may be done twice.", "type": "boolean"},
+        "partialSideEffects": {"description": "Something may have been changed all the same.", "type": "boolean"},
+        "details": {"description": "Of VALIDATION of arguments: errors, a list of {path, message}."},
+        "suggestion": {"type": "string"},
+        "confirmation_request": {
+          "type": "object",
+          "properties": {
+            "token": {"type": "string"},
+            "tool": {"type": "string"},
+            "args": {"type": "object"},
+            "preview": {"type": "string"},
+            "expires_at": {"type": "string", "format": "date-time"}
+          },
+          "required": ["token", "tool", "args", "preview", "expires_at"],
+          "additionalProperties": false
+        }
+      },
+      "required": ["type", "message", "retryable"],
+      "additionalProperties": false
+    },
+    "meta": {
+      "type": "object",
+      "properties": {
+        "tool": {"type": "string"},
+        "toolVersion": {"description": "Absent for an unknown tool.", "type": "string"},
+        "registryVersion": {"type": "string"},
+        "duration": {"description": "ms", "type": "integer", "minimum": 0},
+        "responseSchemaVersion": {"const": "1.0.0"},
+        "latencyBudgetExceeded": {"type": "boolean"},
+        "clamped": {
+          "description": "The arguments that were lowered, by name.",
+          "type": "object",
+          "additionalProperties": {
+            "type": "object",
+            "properties": {"requested": {"type": "number"}, "applied": {"type": "integer"}},
+            "required": ["requested", "applied"],
+            "additionalProperties": false
+          }
+        },
+        "budget": {"type": "object"},
+        "_idempotent_cache_hit": {"type": "boolean"},
+        "_original_turn": {"type": "integer", "minimum": 1}
+      },
+      "required": ["tool", "registryVersion", "duration", "responseSchemaVersion"],
+      "additionalProperties": false
+    }
+  }
+}
+`

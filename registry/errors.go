@@ -88,7 +88,10 @@ var (
 	// ErrLocked is what [Registry.Reload] returns after [Registry.Lock].
 	ErrLocked = errors.New("registry: locked: restart to load another tool_registry.json, or run with --dev")
 	// ErrEmpty is what [Load] returns for an empty file.
-	ErrEmpty = errors.New("registry: there is no tool_registry.json: run `voicegw tools build` (or `make tools`)")
+	ErrEmpty             = errors.New("registry: there is no tool_registry.json: run `voicegw tools build` (or `make tools`)")
+	errMissingCapability = errors.New("registry: a capability was not handed to Run")
+	errNothingOpened     = errors.New("a schema refers to nothing outside itself")
+
 	// ErrVersion is what [Registry.CheckVersion] returns, and what a [LoadError] is if
 	// the file's version is not that of its content.
 	ErrVersion = errors.New("registry: the version does not fit")
@@ -113,3 +116,13 @@ func (e *LoadError) Error() string {
 
 // Is says whether the version is among the problems.
 func (e *LoadError) Is(target error) bool { return target == ErrVersion && e.version }
+
+// What ends a call, for the log alone.
+var (
+	errDeadline  = errors.New("the tool's time is up")
+	errPanic     = errors.New("the handler panicked")
+	errGoexit    = errors.New("the handler ended its goroutine")
+	errBadResult = errors.New("the handler's result cannot be used")
+	errStuck     = errors.New("too many handlers of this tool were left behind and still run")
+	errNotBegun  = errors.New("cancelled before it began")
+)

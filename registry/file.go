@@ -1,6 +1,14 @@
 package registry
 
-import "encoding/json"
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Entry is one tool of a [File]. Nobody changes one after it was built or loaded.
 type Entry struct {
@@ -38,13 +46,79 @@ type File struct {
 	Tools     []Entry `json:"tools"`
 }
 
+// versionPrefix is the version of the file's own form.
+const versionPrefix = "1.0."
+
+// contentVersion hashes the decoded list of tools, whatever its order.
+func contentVersion(tools []any) string {
+	tools = slices.Clone(tools)
+	slices.SortStableFunc(tools, func(a, b any) int {
+		return strings.Compare(toolID(a), toolID(b))
+	})
+	sum := sha256.Sum256(appendCanonical(nil, map[string]any{"tools": tools}))
+	return versionPrefix + hex.EncodeToString(sum[:4])
+}
+
+func toolID(entry any) string {
+	object, _ := entry.(map[string]any)
+	id, _ := object["toolId"].(string)
+	return id
+}
+
 // ContentVersion is the version that the file's content asks for. It does not
 // depend on the order of Tools, nor on key order or white space in what was
-// written by hand. It fails if a raw part of an entry is no JSON.
-func (f File) ContentVersion() (string, error) { return "1.0.00000000", nil }
+// written by hand. It fails if a raw part of an entry is no JSON that [Canonical] takes.
+func (f File) ContentVersion() (string, error) {
+	tools := f.Tools
+	if tools == nil {
+		tools = []Entry{}
+	}
+	data, err := marshal(tools)
+	if err != nil {
+		return "", fmt.Errorf("registry: the tools cannot be written: %w", err)
+	}
+	v, problems, _ := decodeStrict(data, MaxFileBytes, maxFileDepth)
+	if len(problems) > 0 {
+		return "", fmt.Errorf("registry: the tools cannot be read again: %s", problems[0])
+	}
+	list, _ := v.([]any)
+	return contentVersion(list), nil
+}
 
 // Encode writes the file: tools sorted by id, indented by two spaces, ending in a
 // newline, Version as [File.ContentVersion] says whatever the field holds. Equal
 // content, time and commit give equal bytes on every machine. It fails as
 // ContentVersion does.
-func (f File) Encode() ([]byte, error) { return json.MarshalIndent(f, "", "  ") }
+func (f File) Encode() ([]byte, error) {
+	version, err := f.ContentVersion()
+	if err != nil {
+		return nil, err
+	}
+	f.Version = version
+	f.Tools = slices.Clone(f.Tools)
+	if f.Tools == nil {
+		f.Tools = []Entry{}
+	}
+	slices.SortStableFunc(f.Tools, func(a, b Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
+	data, err := marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("registry: the file cannot be written: %w", err)
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, data, "", "  "); err != nil {
+		return nil, fmt.Errorf("registry: the file cannot be written: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// marshal is json.Marshal without the escapes for HTML.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}

@@ -1,6 +1,10 @@
 package registry
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
 
 // IntentType names what a tool wants of the session.
 type IntentType string
@@ -64,4 +68,31 @@ func (i Intent) MarshalJSON() ([]byte, error) {
 		}{i.Type, i.Value})
 	}
 	return json.Marshal(plain(i))
+}
+
+// check says why a handler may not return i.
+func (i Intent) check() error {
+	var want Intent
+	switch i.Type {
+	case IntentEndVoiceSession:
+		switch i.After {
+		case EndAfterCurrentTurn, EndAfterFarewellSpoken, EndNow:
+		default:
+			return fmt.Errorf("the intent %s after %q: it is current_turn, farewell_spoken or now", i.Type, shorten(string(i.After), 40))
+		}
+		want = Intent{Type: i.Type, After: i.After}
+	case IntentSuppressAudio, IntentSuppressTranscript:
+		want = Intent{Type: i.Type, Value: i.Value}
+	case IntentSetPendingMessage:
+		if n := utf8.RuneCountInString(i.Message); n == 0 || n > MaxPendingMessage {
+			return fmt.Errorf("the intent %s with %d characters: it has 1 to %d", i.Type, n, MaxPendingMessage)
+		}
+		want = Intent{Type: i.Type, Message: i.Message}
+	default:
+		return fmt.Errorf("the intent %q is unknown", shorten(string(i.Type), 40))
+	}
+	if i != want {
+		return fmt.Errorf("the intent %s has a field that it does not take", i.Type)
+	}
+	return nil
 }

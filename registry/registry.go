@@ -2,8 +2,11 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"reflect"
+	"sync"
+	"sync/atomic"
 )
 
 // Options are what [Load] needs of the process.
@@ -12,7 +15,8 @@ type Options struct {
 	Handlers map[string]Handler
 	// Capabilities are the values that serve the needs of handlers in every call,
 	// matched to the fields of N by type: the one whose type is the field's, else the
-	// only one that is assignable. All must be safe for concurrent use.
+	// only one that is assignable. All must be safe for concurrent use. The *[Snapshot]
+	// that the call runs in is always among them.
 	Capabilities []any
 	// SessionCapabilities are the types of the values that every call of [Snapshot.Run]
 	// brings along, matched in the same way and before Capabilities.
@@ -22,42 +26,93 @@ type Options struct {
 	ModeCapabilities map[Mode][]reflect.Type
 	// Dev allows Reload after Lock and makes CheckVersion strict.
 	Dev bool
-	// MaxDataBytes bounds the JSON of a result; zero means 256 KiB.
+	// MaxDataBytes bounds the JSON of a result's data; zero means 256 KiB.
 	MaxDataBytes int
-	// Logger gets one line for each failure that is ours; nil logs nothing.
+	// Logger gets one line for each failure of a handler and each call that was too
+	// slow, and at debug level one for defaults applied; nil logs nothing. Arguments,
+	// results and messages of [ToolError] are never logged.
 	Logger *slog.Logger
 }
 
+const defaultMaxDataBytes = 256 << 10
+
 // Registry holds the loaded tools. All methods may be called concurrently.
 type Registry struct {
-	snapshot *Snapshot
+	// Fixed after Load.
+	opts    Options
+	stats   *stats
+	current atomic.Pointer[Snapshot]
+
+	mu     sync.Mutex // guards the following, and that one Reload runs at a time
+	locked bool
 }
 
 // Load reads a tool_registry.json: verifies its version, checks every spec again,
 // compiles each schema once, and checks that every tool has a handler whose
-// arguments fit its schema and whose needs are provided. All problems come at once, as a *[LoadError].
-func Load(data []byte, opts Options) (*Registry, error) { return &Registry{snapshot: &Snapshot{}}, nil }
+// arguments fit its schema and whose needs are provided, and that every handler has
+// a tool. The error is [ErrEmpty] or a *[LoadError] with all problems at once.
+func Load(data []byte, opts Options) (*Registry, error) {
+	if opts.MaxDataBytes <= 0 {
+		opts.MaxDataBytes = defaultMaxDataBytes
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &Registry{opts: opts, stats: newStats()}
+	snapshot, err := r.load(data)
+	if err != nil {
+		return nil, err
+	}
+	r.current.Store(snapshot)
+	return r, nil
+}
 
 // Lock makes Reload refuse from now on (unless Options.Dev).
-func (r *Registry) Lock() {}
+func (r *Registry) Lock() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.locked = true
+}
 
 // Reload replaces the tools by those of data, for snapshots taken from now on; old
 // snapshots stay as they are. On an error everything stays. The error is [ErrLocked]
 // or one of Load.
-func (r *Registry) Reload(data []byte) error { return nil }
+func (r *Registry) Reload(data []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.locked && !r.opts.Dev {
+		return ErrLocked
+	}
+	snapshot, err := r.load(data)
+	if err != nil {
+		return err
+	}
+	r.current.Store(snapshot)
+	return nil
+}
 
 // Snapshot is the registry as it is now.
-func (r *Registry) Snapshot() *Snapshot { return r.snapshot }
+func (r *Registry) Snapshot() *Snapshot { return r.current.Load() }
 
 // CheckVersion compares the version that a resumed session started with to the
 // current one. If they differ it is an error that is [ErrVersion] with Options.Dev,
 // otherwise a logged warning and nil.
-func (r *Registry) CheckVersion(version string) error { return nil }
+func (r *Registry) CheckVersion(version string) error {
+	current := r.Snapshot().Version()
+	if version == current {
+		return nil
+	}
+	if r.opts.Dev {
+		return fmt.Errorf("%w: the session started with tools %q and these are %q; start a new session", ErrVersion, version, current)
+	}
+	r.opts.Logger.Warn("session goes on with other tools", "session_tools_version", version, "tools_version", current)
+	return nil
+}
 
 // Stats is a copy of the counters of every tool that was called since Load, by id;
 // calls of unknown tools stand under [UnknownTool].
-func (r *Registry) Stats() map[string]ToolStats { return nil }
+func (r *Registry) Stats() map[string]ToolStats { return r.stats.copy() }
 
 // Wait returns when no handler is running any more, those left behind at their
 // deadline included, or with the context's error. Call it when no new calls come.
-func (r *Registry) Wait(ctx context.Context) error { return nil }
+func (r *Registry) Wait(ctx context.Context) error { return r.stats.wait(ctx) }

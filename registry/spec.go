@@ -119,31 +119,3 @@ func (p Problem) String() string {
 	}
 	return p.Path + ": " + p.Message
 }
-
-// ParseSpec reads a schema.json strictly and reports everything that is wrong with
-// it at once, in the order of the paths: JSON syntax, duplicate and unknown keys,
-// missing ones, types, enums, rules between fields (a retrieval tool neither writes
-// nor lacks idempotency), templates, clamps, and the parameters as
-// [CheckParameters] does. The Spec is usable only if there are no problems;
-// otherwise it holds what could be read.
-func ParseSpec(data []byte) (Spec, []Problem) {
-	var s Spec
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, []Problem{{Message: err.Error()}}
-	}
-	return s, nil
-}
-
-// CheckParameters reports what is wrong with a parameter schema by itself: it does
-// not compile as draft 2020-12, lets unknown properties in at some level, refers to
-// anything but its own $defs, refers to itself without end, uses a format other
-// than [Formats], is too deep or too large, or has a default that does not fit.
-// Paths are pointers into the schema.
-func CheckParameters(schema json.RawMessage) []Problem {
-	return nil
-}
-
-// Formats lists the values of "format" that a parameter schema may use, sorted.
-func Formats() []string {
-	return []string{"date", "date-time", "email", "ipv4", "ipv6", "time", "uri", "uuid"}
-}

@@ -1,0 +1,369 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+const (
+	// maxArgProblems is how many errors of one call a model is told.
+	maxArgProblems = 20
+	// maxArgMessage bounds one of them, in characters.
+	maxArgMessage = 300
+)
+
+// explain turns what Validate found into one problem for each fact, at the
+// offending property itself, sorted by path, and never none. v is what was
+// validated. The library's own texts are for the schema's author; these are for the
+// model that has to write the value again.
+func (p *parameters) explain(err error, v any) []Problem {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return []Problem{{Message: "cannot be validated"}} // only values that no decoder makes
+	}
+	e := explainer{doc: p.doc, value: v}
+	problems := sortProblems(e.facts(invalid))
+	for i := range problems {
+		problems[i].Message = shorten(problems[i].Message, maxArgMessage)
+	}
+	return problems
+}
+
+type explainer struct {
+	doc   any // the schema
+	value any // the instance
+}
+
+// fact is one error of the library with what it speaks of.
+type fact struct {
+	keyword string         // "" of a false schema
+	place   pointer        // of the instance
+	schema  map[string]any // that holds the keyword
+	limit   any            // the keyword's value
+	got     any            // the instance there
+	message string         // the library's
+}
+
+func (e *explainer) facts(ve *jsonschema.ValidationError) []Problem {
+	whole := ve.Message == "" || strings.HasPrefix(ve.Message, "doesn't validate with") // stands for its causes
+	f := e.fact(ve)
+	switch {
+	case len(ve.Causes) == 0, !whole && f.keyword == "minContains":
+		return e.problems(f)
+	case !whole && (f.keyword == "anyOf" || f.keyword == "oneOf"):
+		return e.choices(ve, f)
+	}
+	var all []Problem
+	for _, cause := range ve.Causes {
+		all = append(all, e.facts(cause)...)
+	}
+	return all
+}
+
+// fact finds the schema and the value that an error is about.
+func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
+	f := fact{message: ve.Message}
+	f.place, _ = parseFragment(ve.InstanceLocation)
+	f.got, _ = at(e.value, f.place)
+	_, where, _ := strings.Cut(ve.AbsoluteKeywordLocation, "#")
+	place, _ := parseFragment(where)
+	if strings.Contains(ve.KeywordLocation, "/propertyNames") && len(f.place) > 0 {
+		f.got = f.place[len(f.place)-1] // the name itself is what is wrong
+	}
+	if ve.Message == "not allowed" { // the schema false
+		if len(place) > 0 && place[len(place)-1] == "unevaluatedProperties" {
+			f.keyword = "unevaluatedProperties"
+		}
+		return f
+	}
+	last := len(place) - 1
+	if n := last - 2; n >= 0 && place[n] == "dependentRequired" && len(ve.Causes) == 0 {
+		last = n // the keyword, the property, the index of the one it wants
+	}
+	if last >= 0 && isAssertion(place[last]) {
+		in, _ := at(e.doc, place[:last])
+		if schema, ok := in.(map[string]any); ok {
+			f.keyword, f.schema, f.limit = place[last], schema, schema[place[last]]
+		}
+	}
+	return f
+}
+
+func isAssertion(keyword string) bool {
+	switch keyword {
+	case "additionalProperties", "anyOf", "const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "format",
+		"maxContains", "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties",
+		"minimum", "multipleOf", "not", "oneOf", "pattern", "required", "type", "uniqueItems":
+		return true
+	}
+	return false
+}
+
+// choices reports the branch that the value comes nearest to, or, when none is
+// nearer than the others, that it fits none.
+func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []Problem {
+	branches := make([][]Problem, 0, len(ve.Causes))
+	best, alone := 0, true
+	for i, cause := range ve.Causes {
+		branches = append(branches, sortProblems(e.facts(cause)))
+		if i == 0 {
+			continue
+		}
+		switch c := e.far(branches[i], f.place) - e.far(branches[best], f.place); {
+		case c < 0:
+			best, alone = i, true
+		case c == 0:
+			alone = false
+		}
+	}
+	if alone {
+		return branches[best]
+	}
+	var forms []string
+	for _, branch := range branches {
+		form := branch[0].Message
+		if p := strings.TrimPrefix(branch[0].Path, f.place.String()); p != "" {
+			form = p + " " + form
+		}
+		if form = shorten(form, 80); !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	if len(forms) == 1 {
+		return []Problem{{Path: f.place.String(), Message: forms[0]}}
+	}
+	return []Problem{{Path: f.place.String(), Message: "fits none of the allowed forms: " + strings.Join(forms, "; or ")}}
+}
+
+// far is a measure of how far a value is from a branch: a value that is wrong as a
+// whole is farther than one with wrong parts.
+func (e *explainer) far(branch []Problem, place pointer) int {
+	far := len(branch)
+	for _, p := range branch {
+		if p.Path == place.String() {
+			far += 1000
+		}
+	}
+	return far
+}
+
+// problems words a fact. Messages begin where "/top_k" has just been said.
+func (e *explainer) problems(f fact) []Problem {
+	switch f.keyword {
+	case "required":
+		return e.missing(f)
+	case "additionalProperties":
+		return e.unknown(f)
+	case "unevaluatedProperties":
+		return []Problem{{Path: f.place.String(), Message: "is not a known parameter; leave it out"}}
+	case "":
+		return []Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
+	}
+	message := f.word()
+	if message == "" {
+		message = "is not valid: " + f.message
+	}
+	return []Problem{{Path: f.place.String(), Message: message}}
+}
+
+func (f *fact) word() string {
+	switch f.keyword {
+	case "type":
+		return fmt.Sprintf("must be %s, got %s", f.typeNames(), describe(f.got))
+	case "enum":
+		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), show(f.got))
+	case "const":
+		return fmt.Sprintf("must be %s, got %s", show(f.limit), show(f.got))
+	case "minimum":
+		return fmt.Sprintf("must be at least %s, got %s", show(f.limit), show(f.got))
+	case "maximum":
+		return fmt.Sprintf("must be at most %s, got %s", show(f.limit), show(f.got))
+	case "exclusiveMinimum":
+		return fmt.Sprintf("must be more than %s, got %s", show(f.limit), show(f.got))
+	case "exclusiveMaximum":
+		return fmt.Sprintf("must be less than %s, got %s", show(f.limit), show(f.got))
+	case "multipleOf":
+		return fmt.Sprintf("must be a multiple of %s, got %s", show(f.limit), show(f.got))
+	case "format":
+		return fmt.Sprintf("must be %s, got %s", formatName(f.limit), show(f.got))
+	case "pattern":
+		return fmt.Sprintf("must match the regular expression %s, got %s", show(f.limit), show(f.got))
+	case "dependentRequired":
+		return f.message
+	case "not":
+		return fmt.Sprintf("must not be %s", show(f.got))
+	case "oneOf":
+		return "fits several of the allowed forms and must fit one alone: " + f.message
+	}
+	return f.wordSize()
+}
+
+// wordSize words the bounds of lengths and counts.
+func (f *fact) wordSize() string {
+	switch got := f.got.(type) {
+	case string:
+		n := utf8.RuneCountInString(got)
+		switch f.keyword {
+		case "minLength":
+			if n == 0 {
+				return fmt.Sprintf("must not be empty, at least %s characters", show(f.limit))
+			}
+			return fmt.Sprintf("must have at least %s characters, has %d", show(f.limit), n)
+		case "maxLength":
+			return fmt.Sprintf("must have at most %s characters, has %d", show(f.limit), n)
+		}
+	case []any:
+		switch f.keyword {
+		case "minItems":
+			return fmt.Sprintf("must have at least %s items, has %d", show(f.limit), len(got))
+		case "maxItems":
+			return fmt.Sprintf("must have at most %s items, has %d", show(f.limit), len(got))
+		case "uniqueItems":
+			return "must not hold the same item twice: " + f.message
+		case "minContains":
+			return "does not hold enough items of the kind it must contain"
+		case "maxContains":
+			return fmt.Sprintf("holds more than %s items of a kind", show(f.limit))
+		}
+	case map[string]any:
+		switch f.keyword {
+		case "minProperties":
+			return fmt.Sprintf("must have at least %s properties, has %d", show(f.limit), len(got))
+		case "maxProperties":
+			return fmt.Sprintf("must have at most %s properties, has %d", show(f.limit), len(got))
+		}
+	}
+	return ""
+}
+
+// missing is one problem for each required property that is not there, with what
+// the schema says of it.
+func (e *explainer) missing(f fact) []Problem {
+	required, _ := f.limit.([]any)
+	object, _ := f.got.(map[string]any)
+	props, _ := f.schema["properties"].(map[string]any)
+	var problems []Problem
+	for _, name := range required {
+		name, ok := name.(string)
+		if _, there := object[name]; !ok || there {
+			continue
+		}
+		message := "is required and missing"
+		if prop, ok := props[name].(map[string]any); ok {
+			if about, ok := prop["description"].(string); ok && about != "" {
+				message += ": " + shorten(about, 120)
+			}
+		}
+		problems = append(problems, Problem{Path: f.place.with(name).String(), Message: message})
+	}
+	return problems
+}
+
+// unknown is one problem for each property that the schema does not know.
+func (e *explainer) unknown(f fact) []Problem {
+	object, _ := f.got.(map[string]any)
+	props, _ := f.schema["properties"].(map[string]any)
+	byPattern, _ := f.schema["patternProperties"].(map[string]any)
+	known := slices.Sorted(maps.Keys(props))
+	var problems []Problem
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if _, ok := props[name]; ok || slices.ContainsFunc(slices.Collect(maps.Keys(byPattern)), func(pattern string) bool {
+			re, err := regexp.Compile(pattern)
+			return err == nil && re.MatchString(name)
+		}) {
+			continue
+		}
+		message := "is not a known parameter; there are none here, leave it out"
+		if len(known) > 0 {
+			message = fmt.Sprintf("is not a known parameter%s; known here: %s", didYouMean(name, known), shorten(strings.Join(known, ", "), 150))
+		}
+		problems = append(problems, Problem{Path: f.place.with(shorten(name, 80)).String(), Message: message})
+		if len(problems) > maxArgProblems {
+			break
+		}
+	}
+	return problems
+}
+
+func (f *fact) typeNames() string {
+	n := node{doc: f.schema}
+	var names []string
+	for _, t := range n.types() {
+		names = append(names, typeName(t))
+	}
+	return strings.Join(names, " or ")
+}
+
+func typeName(t string) string {
+	switch t {
+	case "null":
+		return t
+	case "integer", "array", "object":
+		return "an " + t
+	}
+	return "a " + t
+}
+
+// describe names a value's type and, of a plain one, the value.
+func describe(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "the boolean " + show(v)
+	case json.Number:
+		return "the number " + show(v)
+	case string:
+		return "the string " + show(v)
+	case []any:
+		return "an array"
+	}
+	return "an object"
+}
+
+func oneOf(limit any) string {
+	list, _ := limit.([]any)
+	var shown []string
+	for i, v := range list {
+		if i == 20 {
+			shown = append(shown, fmt.Sprintf("… (%d more)", len(list)-i))
+			break
+		}
+		shown = append(shown, show(v))
+	}
+	if len(shown) == 1 {
+		return shown[0]
+	}
+	return "one of " + strings.Join(shown, ", ")
+}
+
+// formatName says what a format looks like.
+func formatName(limit any) string {
+	switch limit {
+	case "date":
+		return "a date such as 2006-01-02"
+	case "time":
+		return "a time with its zone such as 15:04:05Z"
+	case "date-time":
+		return "a date and time with its zone such as 2006-01-02T15:04:05Z"
+	case "email":
+		return "an e-mail address"
+	case "uri":
+		return "an absolute URI such as https://example.org/page"
+	case "uuid":
+		return "a UUID"
+	case "ipv4":
+		return "an IPv4 address"
+	case "ipv6":
+		return "an IPv6 address"
+	}
+	return "of the format " + show(limit)
+}

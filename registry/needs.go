@@ -1,0 +1,128 @@
+package registry
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// source is where the value of one field of a handler's needs comes from: from the
+// process, or from what each call brings along. The zero source leaves the field alone.
+type source struct {
+	value   reflect.Value
+	perCall reflect.Type
+}
+
+// provider is what may serve a need.
+type provider struct {
+	typ reflect.Type
+	source
+}
+
+// providers lists what there is in mode: what a call brings along, then what the
+// process has and the snapshot itself.
+func (o *Options) providers(mode Mode, snapshot *Snapshot) []provider {
+	var all []provider
+	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode]) {
+		if t != nil {
+			all = append(all, provider{typ: t, source: source{perCall: t}})
+		}
+	}
+	for _, c := range append(slices.Clone(o.Capabilities), snapshot) {
+		if v := reflect.ValueOf(c); v.IsValid() {
+			all = append(all, provider{typ: v.Type(), source: source{value: v}})
+		}
+	}
+	return all
+}
+
+// check reports capabilities that are none.
+func (o *Options) check() []Problem {
+	var problems []Problem
+	for i, c := range o.Capabilities {
+		v := reflect.ValueOf(c)
+		empty := !v.IsValid()
+		if !empty {
+			switch v.Kind() {
+			case reflect.Pointer, reflect.Map, reflect.Func, reflect.Chan, reflect.Slice, reflect.Interface:
+				empty = v.IsNil()
+			}
+		}
+		if empty {
+			problems = append(problems, Problem{Message: fmt.Sprintf("Capability %d of the process (%T) is nil; leave it out or make it.", i, c)})
+		}
+	}
+	return problems
+}
+
+// bindNeeds finds the source of each field of the handler's needs in each mode of the tool.
+func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[Mode][]source, []Problem) {
+	if h.needs.Kind() != reflect.Struct {
+		return nil, []Problem{{Message: fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
+	}
+	var problems []Problem
+	bound := map[Mode][]source{}
+	for _, mode := range modes {
+		sources := make([]source, h.needs.NumField())
+		for i := range sources {
+			field := h.needs.Field(i)
+			if !field.IsExported() {
+				continue
+			}
+			s, why := match(field.Type, providersOf[mode])
+			if why != "" {
+				problems = append(problems, Problem{Message: fmt.Sprintf("The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why)})
+			}
+			sources[i] = s
+		}
+		bound[mode] = sources
+	}
+	return bound, problems
+}
+
+// match finds the one provider whose type is t or, failing that, is assignable to
+// t; among equals one that comes with the call.
+func match(t reflect.Type, providers []provider) (source, string) {
+	var fitting []provider
+	for _, p := range providers {
+		if p.typ == t {
+			return p.source, ""
+		}
+		if p.typ.AssignableTo(t) && !slices.ContainsFunc(fitting, func(f provider) bool { return f.typ == p.typ }) {
+			fitting = append(fitting, p)
+		}
+	}
+	switch len(fitting) {
+	case 0:
+		return source{}, "nobody provides it: configure what it stands for, or take the mode out of allowedModes"
+	case 1:
+		return fitting[0].source, ""
+	}
+	var names []string
+	for _, p := range fitting {
+		names = append(names, p.typ.String())
+	}
+	return source{}, "several provide it (" + strings.Join(names, ", ") + "): name one of these types instead"
+}
+
+// gather finds the values of sources, those of the call among caps.
+func gather(sources []source, caps []any) ([]reflect.Value, error) {
+	values := make([]reflect.Value, len(sources))
+	for i, s := range sources {
+		if s.perCall == nil {
+			values[i] = s.value
+			continue
+		}
+		for _, c := range caps {
+			if v := reflect.ValueOf(c); v.IsValid() && v.Type().AssignableTo(s.perCall) {
+				values[i] = v
+				break
+			}
+		}
+		if !values[i].IsValid() {
+			return nil, fmt.Errorf("%w: %s", errMissingCapability, s.perCall)
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,361 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ParseSpec reads a schema.json strictly and reports everything that is wrong with
+// it at once, in the order of the paths: JSON syntax, duplicate and unknown keys,
+// missing ones, types, enums, rules between fields (a retrieval tool neither writes
+// nor lacks idempotency), templates, clamps, and the parameters as
+// [CheckParameters] does. The Spec is usable only if there are no problems;
+// otherwise it holds what could be read.
+func ParseSpec(data []byte) (Spec, []Problem) {
+	tree, problems, ok := decodeStrict(data, MaxSpecBytes, maxSpecDepth)
+	if !ok {
+		return Spec{}, problems
+	}
+	object, isObject := tree.(map[string]any)
+	if !isObject {
+		return Spec{}, append(problems, Problem{Message: "schema.json holds one JSON object."})
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil { // what decodeStrict took, this takes
+		return Spec{}, append(problems, Problem{Message: err.Error()})
+	}
+	spec, _, found := readSpec(object, raw)
+	if spec.ToolID == DescribeTool {
+		found = append(found, Problem{Path: "/toolId", Message: fmt.Sprintf("%q is built in; take another name.", spec.ToolID)})
+	}
+	return spec, sortProblems(append(problems, found...))
+}
+
+var (
+	toolIDForm = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	semverForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
+
+	specKeys = []string{
+		"allowedModes", "behavior", "cancellable", "category", "clamp", "description", "idempotencyKey", "idempotent", "latencyBudgetMs",
+		"parameters", "preview", "requiresConfirmation", "scheduling", "sideEffects", "timeoutMs", "toolId", "version",
+	}
+)
+
+// compiledSpec is what a spec holds besides its text.
+type compiledSpec struct {
+	params          *parameters
+	businessKey     template
+	preview         template
+	hasKey, hasView bool
+}
+
+// specReader takes the fields of a schema.json one by one and collects what is wrong.
+type specReader struct {
+	object   map[string]any
+	problems []Problem
+}
+
+// readSpec reads the object of a schema.json; raw holds the same values as bytes.
+// compiled is nil if the parameters have problems.
+func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *compiledSpec, []Problem) {
+	r := &specReader{object: object}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(specKeys, key) {
+			r.problem(pointer{key}, "The key %q is not known%s. A schema.json has: %s.", shorten(key, 60), didYouMean(key, specKeys), strings.Join(specKeys, ", "))
+		}
+	}
+	s := Spec{
+		ToolID:               r.text("toolId", true, MaxToolID),
+		Version:              r.text("version", true, 100),
+		Description:          r.text("description", true, MaxDescription),
+		Category:             Category(r.word("category", true, string(CategoryRetrieval), string(CategoryAction), string(CategoryUtility))),
+		SideEffects:          SideEffects(r.word("sideEffects", true, string(SideEffectsNone), string(SideEffectsReadOnly), string(SideEffectsWrites))),
+		Idempotent:           r.flag("idempotent", true),
+		RequiresConfirmation: r.flag("requiresConfirmation", true),
+		AllowedModes:         r.modes(),
+		LatencyBudgetMS:      r.number("latencyBudgetMs", true, MaxTimeoutMS),
+		TimeoutMS:            r.number("timeoutMs", false, MaxTimeoutMS),
+		Behavior:             r.word("behavior", false, BehaviorBlocking, BehaviorNonBlocking),
+		Scheduling:           r.word("scheduling", false, SchedulingInterrupt, SchedulingWhenIdle, SchedulingSilent),
+		Cancellable:          r.flag("cancellable", false),
+		IdempotencyKey:       r.text("idempotencyKey", false, 500),
+		Preview:              r.text("preview", false, 1000),
+		Parameters:           raw["parameters"],
+	}
+	if s.TimeoutMS == 0 {
+		s.TimeoutMS = DefaultTimeoutMS
+	}
+	r.rules(&s)
+	var compiled *compiledSpec
+	if _, has := object["parameters"]; !has {
+		r.missing("parameters", "the JSON Schema of the arguments")
+	} else {
+		compiled = r.parameters(&s)
+	}
+	s.Clamp = r.clamp(&s, compiled)
+	return s, compiled, r.problems
+}
+
+func (r *specReader) problem(place pointer, format string, args ...any) {
+	r.problems = append(r.problems, Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *specReader) missing(key, what string) {
+	r.problem(pointer{key}, "The key %q is missing; add it: %s.", key, what)
+}
+
+var fieldHelp = map[string]string{
+	"toolId":               "the directory's name with underscores, such as \"kb_search\"",
+	"version":              "the tool's version, such as \"1.0.0\"",
+	"description":          "a sentence that tells a model when to call it",
+	"category":             "\"retrieval\", \"action\" or \"utility\"",
+	"sideEffects":          "\"none\", \"read_only\" or \"writes\"",
+	"idempotent":           "true if calling it twice does no more than calling it once",
+	"requiresConfirmation": "true if a person has to approve each call",
+	"allowedModes":         "a list of \"text\" and \"voice\"",
+	"latencyBudgetMs":      "how long a call should take, in ms",
+}
+
+func (r *specReader) text(key string, required bool, most int) string {
+	v, has := r.object[key]
+	if !has {
+		if required {
+			r.missing(key, fieldHelp[key])
+		}
+		return ""
+	}
+	s, ok := v.(string)
+	switch {
+	case !ok:
+		r.problem(pointer{key}, "%q is a string, got %s.", key, describe(v))
+	case strings.TrimSpace(s) == "":
+		r.problem(pointer{key}, "%q is empty; write it or, if it is optional, leave it out.", key)
+	case utf8.RuneCountInString(s) > most:
+		r.problem(pointer{key}, "%q has %d characters, at most %d are allowed; shorten it.", key, utf8.RuneCountInString(s), most)
+	}
+	return s
+}
+
+func (r *specReader) word(key string, required bool, words ...string) string {
+	v, has := r.object[key]
+	if !has {
+		if required {
+			r.missing(key, fieldHelp[key])
+		}
+		return ""
+	}
+	if s, ok := v.(string); ok && slices.Contains(words, s) {
+		return s
+	}
+	hint := ""
+	if s, ok := v.(string); ok {
+		hint = didYouMean(s, words)
+	}
+	r.problem(pointer{key}, "%q is one of %s, got %s%s.", key, strings.Join(words, ", "), show(v), hint)
+	return ""
+}
+
+func (r *specReader) flag(key string, required bool) bool {
+	v, has := r.object[key]
+	if !has {
+		if required {
+			r.missing(key, fieldHelp[key])
+		}
+		return false
+	}
+	b, ok := v.(bool)
+	if !ok {
+		r.problem(pointer{key}, "%q is true or false, got %s.", key, describe(v))
+	}
+	return b
+}
+
+func (r *specReader) number(key string, required bool, most int) int {
+	v, has := r.object[key]
+	if !has {
+		if required {
+			r.missing(key, fieldHelp[key])
+		}
+		return 0
+	}
+	n, ok := wholeNumber(v)
+	if !ok || n < 1 || n > most {
+		r.problem(pointer{key}, "%q is a whole number of ms from 1 to %d, got %s.", key, most, describe(v))
+		return 0
+	}
+	return n
+}
+
+// wholeNumber is v as an int, if it is one and fits.
+func wholeNumber(v any) (int, bool) {
+	number, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(appendNumber(nil, string(number))))
+	return n, err == nil
+}
+
+func (r *specReader) modes() []Mode {
+	v, has := r.object["allowedModes"]
+	if !has {
+		r.missing("allowedModes", fieldHelp["allowedModes"])
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		r.problem(pointer{"allowedModes"}, "\"allowedModes\" is %s, with at least one of them.", fieldHelp["allowedModes"])
+		return nil
+	}
+	var modes []Mode
+	for i, v := range list {
+		s, _ := v.(string)
+		mode := Mode(s)
+		switch {
+		case mode != ModeText && mode != ModeVoice:
+			r.problem(pointer{"allowedModes"}.index(i), "A mode is \"text\" or \"voice\", got %s.", show(v))
+		case slices.Contains(modes, mode):
+			r.problem(pointer{"allowedModes"}.index(i), "The mode %q stands twice; leave one.", mode)
+		default:
+			modes = append(modes, mode)
+		}
+	}
+	return modes
+}
+
+// rules are those between fields, and the forms of some.
+func (r *specReader) rules(s *Spec) {
+	if s.ToolID != "" && !toolIDForm.MatchString(s.ToolID) {
+		r.problem(pointer{"toolId"}, "A toolId has small letters a to z, digits and single underscores, a letter first, got %s.", show(s.ToolID))
+	}
+	if s.Version != "" && !semverForm.MatchString(s.Version) {
+		r.problem(pointer{"version"}, "The version is semver, such as \"1.0.0\", got %s.", show(s.Version))
+	}
+	if s.Category == CategoryRetrieval && s.SideEffects == SideEffectsWrites {
+		r.problem(pointer{"sideEffects"}, "A retrieval tool only reads; write \"read_only\" or make the category \"action\".")
+	}
+	if _, said := r.object["idempotent"].(bool); said && s.Category == CategoryRetrieval && !s.Idempotent {
+		r.problem(pointer{"idempotent"}, "A retrieval tool is idempotent; write true or make the category \"action\".")
+	}
+	if s.LatencyBudgetMS > s.TimeoutMS {
+		r.problem(pointer{"latencyBudgetMs"}, "The latency budget of %d ms is longer than the hard limit timeoutMs of %d ms; lower it or raise timeoutMs.", s.LatencyBudgetMS, s.TimeoutMS)
+	}
+	if s.Scheduling != "" && s.Behavior == BehaviorBlocking {
+		r.problem(pointer{"scheduling"}, "Scheduling says when the answer of a call that does not block is spoken; remove it or make behavior \"non_blocking\".")
+	}
+}
+
+// parameters compiles the schema and what refers to it; nil if it has problems.
+func (r *specReader) parameters(s *Spec) *compiledSpec {
+	params, problems := compileParameters(s.Parameters)
+	for _, p := range problems {
+		r.problems = append(r.problems, Problem{Path: "/parameters" + p.Path, Message: p.Message})
+	}
+	if len(problems) > 0 {
+		return nil
+	}
+	c := &compiledSpec{params: params}
+	c.businessKey, c.hasKey = r.template("idempotencyKey", s.IdempotencyKey, params.root)
+	c.preview, c.hasView = r.template("preview", s.Preview, params.root)
+	if c.hasKey && len(c.businessKey.parts) < 2 {
+		r.problem(pointer{"idempotencyKey"}, "This template names no argument, so that all calls would be one; write {name} for an argument.")
+	}
+	return c
+}
+
+func (r *specReader) template(key, text string, root *node) (template, bool) {
+	if text == "" {
+		return template{}, false
+	}
+	t, err := parseTemplate(text)
+	if err == nil {
+		err = t.check(root)
+	}
+	if err != nil {
+		r.problem(pointer{key}, "The template %s is not right: %v.", show(text), err)
+	}
+	return t, err == nil
+}
+
+// clamp reads {"voice": {"top_k": 3}}.
+func (r *specReader) clamp(s *Spec, c *compiledSpec) map[Mode]map[string]int {
+	v, has := r.object["clamp"]
+	if !has {
+		return nil
+	}
+	byMode, ok := v.(map[string]any)
+	if !ok {
+		r.problem(pointer{"clamp"}, "\"clamp\" is an object such as {\"voice\": {\"top_k\": 3}}, got %s.", describe(v))
+		return nil
+	}
+	clamp := map[Mode]map[string]int{}
+	for _, mode := range slices.Sorted(maps.Keys(byMode)) {
+		place := pointer{"clamp", mode}
+		if !s.Allows(Mode(mode)) {
+			r.problem(place, "The mode %q is not one of allowedModes; remove it here or add it there.", shorten(mode, 40))
+		}
+		limits, ok := byMode[mode].(map[string]any)
+		if !ok {
+			r.problem(place, "The clamps of a mode are an object such as {\"top_k\": 3}, got %s.", describe(byMode[mode]))
+			continue
+		}
+		clamp[Mode(mode)] = map[string]int{}
+		for _, name := range slices.Sorted(maps.Keys(limits)) {
+			limit, ok := wholeNumber(limits[name])
+			if !ok {
+				r.problem(place.with(name), "A clamp is a whole number, got %s.", describe(limits[name]))
+			} else if c != nil {
+				if why := clampable(c.params.root, name, limit); why != "" {
+					r.problem(place.with(name), "%s.", why)
+				}
+			}
+			clamp[Mode(mode)][name] = limit
+		}
+	}
+	return clamp
+}
+
+// clampable says why the argument name cannot be lowered to limit; empty if it can.
+func clampable(root *node, name string, limit int) string {
+	n := root.property(name)
+	if n == nil {
+		return fmt.Sprintf("The parameters have no %q to clamp; name a property of theirs", shorten(name, 60))
+	}
+	numeric, lowest := false, math.Inf(-1)
+	n.eachInPlace(func(n *node) {
+		types := n.types()
+		numeric = numeric || slices.Contains(types, "integer") || slices.Contains(types, "number")
+		for _, keyword := range []string{"minimum", "exclusiveMinimum"} {
+			if number, ok := n.doc[keyword].(json.Number); ok {
+				if f, err := number.Float64(); err == nil {
+					lowest = max(lowest, f)
+				}
+			}
+		}
+	})
+	switch {
+	case !numeric:
+		return fmt.Sprintf("%q is no number, so it cannot be clamped", name)
+	case float64(limit) < lowest:
+		return fmt.Sprintf("The clamp %d is below the minimum of %q; raise it", limit, name)
+	}
+	return ""
+}
+
+// eachInPlace visits n and what it takes in by $ref and allOf.
+func (n *node) eachInPlace(visit func(*node)) {
+	visit(n)
+	if n.ref != nil {
+		n.ref.eachInPlace(visit)
+	}
+	for _, part := range n.allOf {
+		part.eachInPlace(visit)
+	}
+}

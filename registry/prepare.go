@@ -1,0 +1,254 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Prepared is a call that is ready to run. Clamp and SetIdempotencyKey may not be
+// called while any other method or Run is.
+type Prepared struct {
+	// Fixed after Prepare.
+	tool     *Tool
+	snapshot *Snapshot
+	mode     Mode
+	defaults []string
+
+	// Owned by the caller.
+	value   map[string]any
+	args    json.RawMessage
+	clamped map[string]Clamped
+	key     string
+}
+
+// Prepare takes a call as the model sent it to the point where only policy and
+// execution are left: it finds the tool, checks the mode, decodes raw strictly
+// (empty is {}), applies defaults at every depth and validates. Otherwise the
+// Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with every
+// error (at most 20 of them) and its path. The caller must not change raw afterwards.
+func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared, *Envelope) {
+	start := time.Now()
+	t, ok := s.tools[id]
+	if !ok {
+		env := NotFound(shorten(id, 100), s.version, time.Since(start))
+		env.Error.Suggestion = s.suggestName(id, mode)
+		s.stats.done(UnknownTool, &env)
+		return nil, &env
+	}
+	if !t.Allows(mode) {
+		env := s.failure(t, start, &Error{
+			Type:       ErrorModeRestricted,
+			Message:    fmt.Sprintf("The tool %s cannot be used in %s mode.", id, mode),
+			Suggestion: "Answer the user without it, or tell them where it can be used: in " + modeNames(t.AllowedModes) + " mode.",
+		})
+		s.stats.done(id, &env)
+		return nil, &env
+	}
+	p, problems := s.arguments(t, raw)
+	if len(problems) > 0 {
+		env := s.failure(t, start, invalidArguments(id, problems))
+		s.stats.done(id, &env)
+		return nil, &env
+	}
+	p.mode = mode
+	if len(p.defaults) > 0 && s.opts.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		s.opts.Logger.Debug("tool defaults applied", "tool", id, "defaults", p.defaults)
+	}
+	return p, nil
+}
+
+// arguments decodes, completes and validates raw.
+func (s *Snapshot) arguments(t *Tool, raw json.RawMessage) (*Prepared, []Problem) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	decoded, problems, ok := decodeStrict(raw, MaxArgsBytes, MaxArgsDepth)
+	if !ok || len(problems) > 0 {
+		return nil, problems
+	}
+	value, ok := decoded.(map[string]any)
+	if !ok {
+		return nil, []Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s", describe(decoded))}}
+	}
+	params := t.compiled.params
+	f := filler{}
+	f.fill(params.root, value, nil)
+	if f.overflow {
+		return nil, []Problem{{Message: fmt.Sprintf("leave out more than %d values that have defaults; send fewer items", maxDefaults)}}
+	}
+	if err := params.schema.Validate(value); err != nil {
+		return nil, params.explain(err, value)
+	}
+	p := &Prepared{tool: t, snapshot: s, value: value, args: appendCanonical(make([]byte, 0, len(raw)+64), value)}
+	if err := t.handler.check(p.args); err != nil {
+		return nil, []Problem{unreadable(err)}
+	}
+	for _, place := range f.applied {
+		p.defaults = append(p.defaults, place.String())
+	}
+	slices.Sort(p.defaults)
+	return p, nil
+}
+
+// unreadable words what the schema accepts and the handler's struct cannot hold, such
+// as a whole number beyond 64 bits.
+func unreadable(err error) Problem {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return Problem{Message: "cannot be read: " + shorten(err.Error(), 200)}
+	}
+	path := ""
+	if wrong.Field != "" {
+		path = pointer(strings.Split(wrong.Field, ".")).String()
+	}
+	return Problem{Path: path, Message: "is out of range: " + shorten(wrong.Value, 100)}
+}
+
+func modeNames(modes []Mode) string {
+	names := make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = string(m)
+	}
+	return strings.Join(names, " and ")
+}
+
+func (s *Snapshot) suggestName(id string, mode Mode) string {
+	var names []string
+	for _, t := range s.Tools(mode) {
+		names = append(names, t.ToolID)
+	}
+	if len(names) == 0 {
+		return "Answer the user without it."
+	}
+	return fmt.Sprintf("Use one of the tools there are%s: %s. Or answer the user without any.", didYouMean(shorten(id, 100), names), shorten(strings.Join(names, ", "), 1000))
+}
+
+// failure is an envelope of an error.
+func (s *Snapshot) failure(t *Tool, start time.Time, e *Error) Envelope {
+	return Envelope{Error: e, Meta: s.meta(t, time.Since(start))}
+}
+
+func (s *Snapshot) meta(t *Tool, took time.Duration) Meta {
+	return Meta{
+		Tool: t.ToolID, ToolVersion: t.Version, RegistryVersion: s.version,
+		DurationMS: took.Milliseconds(), ResponseSchemaVersion: ResponseSchemaVersion,
+	}
+}
+
+// invalidArguments words problems for the model: the first three in the message,
+// all that are told in the details.
+func invalidArguments(tool string, problems []Problem) *Error {
+	more := max(0, len(problems)-maxArgProblems)
+	problems = problems[:len(problems)-more]
+	var said []string
+	for i, p := range problems {
+		if i == 3 {
+			said = append(said, fmt.Sprintf("and %d more", len(problems)+more-i))
+			break
+		}
+		place := p.Path
+		if place == "" {
+			place = "the arguments"
+		}
+		said = append(said, shorten(place, 100)+" "+strings.TrimSuffix(p.Message, "."))
+	}
+	details, _ := marshal(struct { // strings alone: it cannot fail
+		Errors []Problem `json:"errors"`
+		More   int       `json:"more,omitempty"`
+	}{problems, more})
+	return &Error{
+		Type:       ErrorValidation,
+		Message:    fmt.Sprintf("The arguments of %s are not valid: %s.", tool, strings.Join(said, "; ")),
+		Details:    details,
+		Suggestion: fmt.Sprintf("Correct what details.errors names and call %s again.", tool),
+	}
+}
+
+// Tool is the tool to be called.
+func (p *Prepared) Tool() *Tool { return p.tool }
+
+// Mode is the mode it was prepared for.
+func (p *Prepared) Mode() Mode { return p.mode }
+
+// Args are the arguments, defaults applied, in canonical JSON (see [Canonical]). The
+// caller must not change them.
+func (p *Prepared) Args() json.RawMessage { return p.args }
+
+// Defaults are JSON pointers to the arguments that the model left out and a
+// default filled in, sorted.
+func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }
+
+// Clamp lowers top-level numbers that are above the tool's own limits of the mode
+// or above limits, the lower of both, and says which; nil if none. It changes Args,
+// and the envelope of Run says it too. It may be called again with lower limits.
+// A limit below the argument's own minimum is applied all the same.
+func (p *Prepared) Clamp(limits map[string]int) map[string]Clamped {
+	all := maps.Clone(p.tool.Clamp[p.mode])
+	for name, limit := range limits {
+		if own, has := all[name]; !has || limit < own {
+			if all == nil {
+				all = map[string]int{}
+			}
+			all[name] = limit
+		}
+	}
+	changed := false
+	for name, limit := range all {
+		number, ok := p.value[name].(json.Number)
+		if !ok || !above(number, limit) {
+			continue
+		}
+		requested := json.Number(appendNumber(nil, string(number)))
+		if before, again := p.clamped[name]; again {
+			requested = before.Requested
+		}
+		if p.clamped == nil {
+			p.clamped = map[string]Clamped{}
+		}
+		p.clamped[name] = Clamped{Requested: requested, Applied: limit}
+		p.value[name] = json.Number(strconv.Itoa(limit))
+		changed = true
+	}
+	if changed {
+		p.args = appendCanonical(make([]byte, 0, len(p.args)), p.value)
+	}
+	return maps.Clone(p.clamped)
+}
+
+func above(number json.Number, limit int) bool {
+	r, ok := new(big.Rat).SetString(string(number))
+	return ok && r.Cmp(new(big.Rat).SetInt64(int64(limit))) > 0
+}
+
+// BusinessKey is the tool's idempotencyKey template over the arguments as they are
+// now, its arguments as canonical JSON, so that different ones never give one key;
+// empty if the tool has none. It is unique within the tool.
+func (p *Prepared) BusinessKey() string {
+	if !p.tool.compiled.hasKey {
+		return ""
+	}
+	return p.tool.compiled.businessKey.render(p.value, true)
+}
+
+// Preview is the tool's preview template over the arguments as they are now, or the
+// tool's name and its arguments as JSON if it has none.
+func (p *Prepared) Preview() string {
+	if !p.tool.compiled.hasView {
+		return p.tool.ToolID + " " + string(p.args)
+	}
+	return p.tool.compiled.preview.render(p.value, false)
+}
+
+// SetIdempotencyKey sets what the handler sees as Call.IdempotencyKey, by default
+// BusinessKey.
+func (p *Prepared) SetIdempotencyKey(key string) { p.key = key }

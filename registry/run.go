@@ -1,0 +1,233 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+const (
+	// maxLeftBehind is how many handlers of one tool may run on after their deadline
+	// before calls of that tool are refused: each holds a goroutine.
+	maxLeftBehind = 64
+	// maxIntents, maxMessage and maxDetailsBytes bound what a handler answers with.
+	maxIntents      = 8
+	maxMessage      = 2000
+	maxDetailsBytes = 64 << 10
+)
+
+// outcome is what came of a handler, in its final form: nothing of the handler's is
+// touched after it has been made.
+type outcome struct {
+	data    json.RawMessage
+	intents []Intent
+	err     error
+	told    *Error // err as the model is told; nil if the handler did not name it
+}
+
+// Run executes a prepared call and always returns an envelope, at the latest when the
+// tool's TimeoutMS has passed or ctx is done. session.Mode is taken from p. caps are
+// the values of Options.SessionCapabilities and of the mode's. A handler that does
+// not return by then is left behind: it keeps its goroutine, its result is dropped,
+// and with 64 of them the tool answers INTERNAL. Any number of calls, also of one p,
+// may run at the same time.
+func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps ...any) Envelope {
+	start := time.Now()
+	s = p.snapshot // a call never meets another version than it was prepared with
+	o, left := s.handle(ctx, p, session, caps)
+	took := time.Since(start)
+	env := Envelope{Meta: s.meta(p.tool, took)}
+	env.Meta.Clamped = maps.Clone(p.clamped)
+	env.Meta.LatencyBudgetExceeded = took > time.Duration(p.tool.LatencyBudgetMS)*time.Millisecond
+	if o.err == nil {
+		env.OK, env.Data, env.Intents = true, o.data, o.intents
+	} else {
+		env.Error = p.tool.told(o)
+	}
+	s.stats.ran(p.tool.ToolID, took, env.Meta.LatencyBudgetExceeded)
+	s.stats.done(p.tool.ToolID, &env)
+	s.log(ctx, p, session, &env, o.err, left)
+	return env
+}
+
+// handle runs the handler on a goroutine of its own and waits for it or for the end
+// of its time.
+func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any) (o outcome, left bool) {
+	needs, err := gather(p.tool.sources[p.mode], caps)
+	if err != nil {
+		return outcome{err: err}, false
+	}
+	if ctx.Err() != nil {
+		return outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx)), told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it began."}}, false
+	}
+	r := s.stats.begin(p.tool.ToolID)
+	if r == nil {
+		return outcome{err: errStuck, told: &Error{
+			Type: ErrorInternal, Message: "Earlier calls of this tool hang, so no new one is begun.", Suggestion: "Answer the user without it.",
+		}}, false
+	}
+	session.Mode = p.mode
+	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key}
+	if in.key == "" {
+		in.key = p.BusinessKey()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(p.tool.TimeoutMS)*time.Millisecond, errDeadline)
+	defer cancel()
+	done := make(chan outcome, 1) // from the handler's goroutine to this one; not closed
+	go func() {
+		o := s.call(ctx, p.tool, in)
+		s.stats.end(r)
+		done <- o
+	}()
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		if s.stats.leave(r) {
+			return p.tool.stopped(ctx), true
+		}
+		o = <-done // it has ended in the same moment
+	}
+	// A handler that heeds its context says so in many ways; they are one to the model.
+	if o.told == nil && o.err != nil && ctx.Err() != nil && (errors.Is(o.err, context.DeadlineExceeded) || errors.Is(o.err, context.Canceled) || errors.Is(o.err, errDeadline)) {
+		o = p.tool.stopped(ctx)
+	}
+	return o, false
+}
+
+// stopped is the outcome of a call whose context is done.
+func (t *Tool) stopped(ctx context.Context) outcome {
+	cause := context.Cause(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		within := "in the time that was left"
+		if errors.Is(cause, errDeadline) {
+			within = fmt.Sprintf("within %d ms", t.TimeoutMS)
+		}
+		return outcome{err: cause, told: &Error{
+			Type: ErrorInternal, Retryable: t.Idempotent,
+			Message:    fmt.Sprintf("The tool %s did not finish %s and was stopped.", t.ToolID, within),
+			Suggestion: "Tell the user that it takes too long at the moment.",
+		}}
+	}
+	return outcome{err: cause, told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it was finished."}}
+}
+
+// call runs the handler and puts its result into its final form. It runs on the
+// handler's goroutine, because that runs code of the handler's as well.
+func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation) (o outcome) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if cause := recover(); cause != nil {
+			o = outcome{err: fmt.Errorf("%w: %v", errPanic, cause)}
+			s.opts.Logger.LogAttrs(ctx, slog.LevelError, "tool panicked",
+				slog.String("tool", t.ToolID), slog.String("tool_version", t.Version), slog.String("registry_version", s.version),
+				slog.String("session_id", in.session.ID), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+			return
+		}
+		o = outcome{err: errGoexit}
+	}()
+	result, err := t.handler.run(ctx, in)
+	if err != nil {
+		o = s.failed(ctx, t, err)
+	} else {
+		o = s.succeeded(result)
+	}
+	returned = true
+	return o
+}
+
+func (s *Snapshot) succeeded(result Result) outcome {
+	data, err := marshal(result.Data)
+	if err != nil {
+		return outcome{err: fmt.Errorf("%w: its data: %w", errBadResult, err)}
+	}
+	if len(data) > s.opts.MaxDataBytes {
+		return outcome{err: fmt.Errorf("%w: its data has %d bytes, at most %d are allowed", errBadResult, len(data), s.opts.MaxDataBytes)}
+	}
+	if len(result.Intents) > maxIntents {
+		return outcome{err: fmt.Errorf("%w: it has %d intents, at most %d are allowed", errBadResult, len(result.Intents), maxIntents)}
+	}
+	for _, intent := range result.Intents {
+		if err := intent.check(); err != nil {
+			return outcome{err: fmt.Errorf("%w: %w", errBadResult, err)}
+		}
+	}
+	return outcome{data: data, intents: append([]Intent{}, result.Intents...)}
+}
+
+// failed takes a handler's error apart.
+func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
+	var named *ToolError
+	if !errors.As(err, &named) || named == nil || !slices.Contains(ErrorTypes(), named.Type) {
+		return outcome{err: err}
+	}
+	told := &Error{
+		Type: named.Type, Message: shorten(named.Message, maxMessage), Retryable: named.Retryable,
+		PartialSideEffects: named.PartialSideEffects, Suggestion: shorten(named.Suggestion, maxMessage),
+	}
+	if told.Message == "" {
+		told.Message = fmt.Sprintf("The tool %s failed.", t.ToolID)
+	}
+	if named.Details != nil {
+		details, err := marshal(named.Details)
+		if err == nil && len(details) > maxDetailsBytes {
+			err = fmt.Errorf("they have %d bytes, at most %d are allowed", len(details), maxDetailsBytes)
+		}
+		if err != nil {
+			s.opts.Logger.LogAttrs(ctx, slog.LevelError, "tool error without its details", slog.String("tool", t.ToolID), slog.Any("error", err))
+		} else {
+			told.Details = details
+		}
+	}
+	return outcome{err: err, told: told}
+}
+
+// told is what the model is told of a failure. The text of an error that the handler
+// did not name stays in the log.
+func (t *Tool) told(o outcome) *Error {
+	e := o.told
+	if e == nil {
+		e = &Error{Type: ErrorInternal, Message: fmt.Sprintf("The tool %s failed unexpectedly.", t.ToolID), Suggestion: "Tell the user that it does not work at the moment."}
+	}
+	if t.SideEffects != SideEffectsWrites {
+		return e
+	}
+	if e.Type == ErrorInternal && !o.harmless() {
+		e.PartialSideEffects = true
+	}
+	if !t.Idempotent && (e.Retryable || e.PartialSideEffects) {
+		e.IdempotencyRequired = true
+	}
+	return e
+}
+
+// harmless says that the handler was never begun.
+func (o outcome) harmless() bool {
+	return errors.Is(o.err, errStuck) || errors.Is(o.err, errMissingCapability) || errors.Is(o.err, errNotBegun)
+}
+
+func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *Envelope, err error, left bool) {
+	level, message := slog.LevelWarn, "tool over its latency budget"
+	switch {
+	case err != nil && env.Error.Type == ErrorInternal:
+		level, message = slog.LevelError, "tool failed"
+	case !env.Meta.LatencyBudgetExceeded:
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("tool", p.tool.ToolID), slog.String("tool_version", p.tool.Version), slog.String("registry_version", s.version),
+		slog.String("session_id", session.ID), slog.Int64("duration_ms", env.Meta.DurationMS), slog.Int("latency_budget_ms", p.tool.LatencyBudgetMS),
+	}
+	if err != nil && env.Error.Type == ErrorInternal {
+		attrs = append(attrs, slog.Any("error", err), slog.Bool("left_behind", left))
+	}
+	s.opts.Logger.LogAttrs(ctx, level, message, attrs...)
+}

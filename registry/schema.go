@@ -1,0 +1,366 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+)
+
+const (
+	// draft202012 is the only value that $schema may have.
+	draft202012 = "https://json-schema.org/draft/2020-12/schema"
+	// schemaURL is where the compiler believes that a parameter schema stands.
+	schemaURL = "tool:///schema.json"
+
+	maxSchemaBytes = 64 << 10
+	// maxSchemaNodes and maxSchemaHeight bound a schema with every $ref replaced by
+	// what it refers to: what a provider's form would hold, and what validation walks.
+	maxSchemaNodes  = 5000
+	maxSchemaHeight = 64
+)
+
+// formats are the values of "format" that are understood everywhere.
+var formats = []string{"date", "date-time", "email", "ipv4", "ipv6", "time", "uri", "uuid"}
+
+// node is one subschema of a parameter schema, as a tree with links for $ref: what
+// defaults and checks walk. Fixed once the schema is compiled.
+type node struct {
+	at  pointer
+	doc map[string]any // nil for true and false
+	yes bool           // of a schema without doc: true or false
+
+	props         map[string]*node
+	names         []string // of props, sorted
+	prefix        []*node
+	items         *node
+	ref           *node
+	allOf         []*node
+	anyOf, oneOf  []*node
+	patterned     []*node // patternProperties
+	others        []*node // every other subschema: no defaults in there
+	value         any     // its default
+	hasDefault    bool
+	fills         bool // there are defaults at or below it
+	nodes, height int  // with every $ref replaced
+
+	// compiled is there for a schema with a default, and for every choice of an anyOf or
+	// oneOf in which there is a default, to find the one that is chosen.
+	compiled *jsonschema.Schema
+}
+
+// parameters is a compiled parameter schema; safe for concurrent use.
+type parameters struct {
+	doc    any
+	root   *node
+	schema *jsonschema.Schema
+}
+
+// compileParameters checks and compiles a parameter schema; it is nil if there are problems.
+func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
+	doc, problems, ok := decodeStrict(raw, maxSchemaBytes, maxSpecDepth)
+	if !ok || len(problems) > 0 {
+		return nil, problems
+	}
+	if _, isObject := doc.(map[string]any); !isObject {
+		return nil, []Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", \"properties\": {}, \"additionalProperties\": false}."}}
+	}
+	tree := &treeBuilder{nodes: map[string]*node{}}
+	root := tree.build(doc, nil)
+	tree.link()
+	if len(tree.problems) == 0 {
+		tree.measure(root)
+		for _, n := range tree.nodes {
+			tree.measure(n) // those that nothing refers to
+		}
+	}
+	check := &schemaCheck{root: doc, problems: tree.problems}
+	check.all(tree, root)
+	compiler, schema, compileProblems := compileSchema(raw)
+	problems = mergeProblems(check.problems, compileProblems)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	p := &parameters{doc: doc, root: root, schema: schema}
+	if problems := p.finish(compiler, tree); len(problems) > 0 {
+		return nil, problems
+	}
+	return p, nil
+}
+
+// compileSchema lets the library compile raw, with nothing to open.
+func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []Problem) {
+	compiler := jsonschema.NewCompiler()
+	compiler.Draft = jsonschema.Draft2020
+	compiler.AssertFormat = true
+	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
+		return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
+	}
+	if err := compiler.AddResource(schemaURL, bytes.NewReader(raw)); err != nil {
+		return nil, nil, []Problem{{Message: "This is no JSON: " + err.Error() + "."}}
+	}
+	schema, err := compiler.Compile(schemaURL)
+	if err == nil {
+		return compiler, schema, nil
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return nil, nil, []Problem{{Message: "The schema does not compile: " + strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
+	}
+	var problems []Problem
+	for _, leaf := range leaves(invalid) {
+		place, _ := parseFragment(leaf.InstanceLocation)
+		problems = append(problems, Problem{Path: place.String(), Message: "This is not as JSON Schema draft 2020-12 has it: " + leaf.Message + "."})
+	}
+	return nil, nil, problems
+}
+
+// leaves are the errors that have no causes of their own.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var all []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		all = append(all, leaves(cause)...)
+	}
+	return all
+}
+
+// mergeProblems is ours and, at other places, theirs: where both speak of one
+// place, ours says how to mend it.
+func mergeProblems(ours, theirs []Problem) []Problem {
+	if len(ours) > 0 {
+		theirs = slices.DeleteFunc(theirs, func(p Problem) bool {
+			return p.Path == "" || slices.ContainsFunc(ours, func(o Problem) bool {
+				return o.Path == p.Path || strings.HasPrefix(o.Path, p.Path+"/") || strings.HasPrefix(p.Path, o.Path+"/")
+			})
+		})
+	}
+	return sortProblems(slices.Concat(ours, theirs))
+}
+
+// sortProblems sorts by path and removes what is said twice.
+func sortProblems(problems []Problem) []Problem {
+	slices.SortFunc(problems, func(a, b Problem) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Message, b.Message)
+	})
+	return slices.Compact(problems)
+}
+
+// finish compiles the choices that defaults need and checks every default.
+func (p *parameters) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []Problem {
+	var problems []Problem
+	needed := map[*node]bool{}
+	for _, n := range tree.nodes {
+		needed[n] = needed[n] || n.hasDefault
+		for _, list := range [][]*node{n.anyOf, n.oneOf} {
+			if slices.ContainsFunc(list, func(choice *node) bool { return choice.fills }) {
+				for _, choice := range list {
+					needed[choice] = true
+				}
+			}
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		if !needed[n] {
+			continue
+		}
+		compiled, err := compiler.Compile(schemaURL + "#" + fragment(n.at))
+		if err != nil {
+			problems = append(problems, Problem{Path: place, Message: "This part of the schema does not compile by itself: " + err.Error() + "."})
+			continue
+		}
+		n.compiled = compiled
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		if !n.hasDefault {
+			continue
+		}
+		value := cloneJSON(n.value)
+		f := filler{}
+		f.fill(n, value, nil)
+		if err := n.compiled.Validate(value); err != nil {
+			sub := &parameters{doc: p.doc, schema: n.compiled}
+			why := sub.explain(err, value)
+			problems = append(problems, Problem{Path: n.at.with("default").String(),
+				Message: fmt.Sprintf("The default %s does not fit its own schema: %s. Change the default or the schema.", show(n.value), why[0].Message)})
+		}
+	}
+	return problems
+}
+
+// fragment is a pointer as a URL's fragment.
+func fragment(p pointer) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/$"
+	var b strings.Builder
+	for _, c := range []byte(p.String()) {
+		if strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// treeBuilder makes the nodes of a document, then their links.
+type treeBuilder struct {
+	nodes    map[string]*node // by JSON pointer
+	problems []Problem
+	measured map[*node]bool // false while it is being measured
+}
+
+// Where subschemas stand, by keyword.
+var (
+	schemaKeywords     = []string{"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
+	schemaListKeywords = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
+	schemaMapKeywords  = []string{"$defs", "dependentSchemas", "patternProperties", "properties"}
+)
+
+// build makes the node of a schema and of those in it. What has the wrong type is
+// left to the meta-schema.
+func (b *treeBuilder) build(v any, place pointer) *node {
+	n := &node{at: place}
+	switch v := v.(type) {
+	case bool:
+		n.yes = v
+	case map[string]any:
+		n.doc = v
+	default:
+		n.yes = true
+		return n
+	}
+	b.nodes[place.String()] = n
+	n.value, n.hasDefault = n.doc["default"]
+	for _, keyword := range schemaKeywords {
+		if sub, ok := n.doc[keyword]; ok {
+			child := b.build(sub, place.with(keyword))
+			if keyword == "items" {
+				n.items = child
+			} else {
+				n.others = append(n.others, child)
+			}
+		}
+	}
+	for _, keyword := range schemaListKeywords {
+		list, _ := n.doc[keyword].([]any)
+		for i, sub := range list {
+			child := b.build(sub, place.with(keyword).index(i))
+			switch keyword {
+			case "allOf":
+				n.allOf = append(n.allOf, child)
+			case "anyOf":
+				n.anyOf = append(n.anyOf, child)
+			case "oneOf":
+				n.oneOf = append(n.oneOf, child)
+			case "prefixItems":
+				n.prefix = append(n.prefix, child)
+			}
+		}
+	}
+	for _, keyword := range schemaMapKeywords {
+		b.buildMap(n, keyword)
+	}
+	return n
+}
+
+func (b *treeBuilder) buildMap(n *node, keyword string) {
+	m, _ := n.doc[keyword].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		child := b.build(m[name], n.at.with(keyword, name))
+		switch keyword {
+		case "properties":
+			if n.props == nil {
+				n.props = map[string]*node{}
+			}
+			n.props[name] = child
+			n.names = append(n.names, name)
+		case "patternProperties":
+			n.patterned = append(n.patterned, child)
+		case "$defs": // reached by $ref alone
+		default:
+			n.others = append(n.others, child)
+		}
+	}
+}
+
+// link resolves every $ref.
+func (b *treeBuilder) link() {
+	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
+		n := b.nodes[place]
+		ref, ok := n.doc["$ref"].(string)
+		if !ok {
+			continue
+		}
+		path := n.at.with("$ref").String()
+		target, isLocal := strings.CutPrefix(ref, "#")
+		if !isLocal {
+			b.problems = append(b.problems, Problem{Path: path,
+				Message: fmt.Sprintf("$ref %q leads out of this file, and nothing else is ever opened; copy what it refers to into $defs and write \"#/$defs/…\".", shorten(ref, 100))})
+			continue
+		}
+		if p, ok := parseFragment(target); ok {
+			n.ref = b.nodes[p.String()]
+		}
+		if n.ref == nil {
+			b.problems = append(b.problems, Problem{Path: path,
+				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a name that $defs has.", shorten(ref, 100))})
+		}
+	}
+}
+
+// measure sets nodes, height and fills of n and all below, and finds circles.
+func (b *treeBuilder) measure(n *node) {
+	if b.measured == nil {
+		b.measured = map[*node]bool{}
+	}
+	if done, seen := b.measured[n]; done {
+		return
+	} else if seen {
+		b.problems = append(b.problems, Problem{Path: n.at.String(),
+			Message: "This schema contains itself by way of $ref, so that no provider's form can hold it; write the levels out, as many as are needed."})
+		return
+	}
+	b.measured[n] = false
+	n.nodes, n.height, n.fills = 1, 1, n.hasDefault
+	for _, child := range n.filled() {
+		b.measure(child)
+		n.fills = n.fills || child.fills
+	}
+	for _, child := range slices.Concat(n.filled(), n.patterned, n.others) {
+		b.measure(child)
+		n.nodes = min(n.nodes+child.nodes, maxSchemaNodes+1)
+		n.height = max(n.height, child.height+1)
+	}
+	b.measured[n] = true
+}
+
+// filled are the subschemas in which defaults are applied.
+func (n *node) filled() []*node {
+	all := make([]*node, 0, len(n.names)+len(n.prefix)+len(n.allOf)+len(n.anyOf)+len(n.oneOf)+2)
+	for _, name := range n.names {
+		all = append(all, n.props[name])
+	}
+	all = slices.Concat(all, n.prefix, n.allOf, n.anyOf, n.oneOf)
+	for _, one := range []*node{n.items, n.ref} {
+		if one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}

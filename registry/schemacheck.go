@@ -1,0 +1,278 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Formats lists the values of "format" that a parameter schema may use, sorted.
+func Formats() []string { return slices.Clone(formats) }
+
+// CheckParameters reports what is wrong with a parameter schema by itself: it does
+// not compile as draft 2020-12, lets unknown properties in at some level, refers to
+// anything but its own parts, contains itself, uses a format other than [Formats], a
+// keyword that nobody knows or a regular expression that is not RE2's, is too deep
+// or too large, or has a default that does not fit or is never applied. Paths are
+// pointers into the schema.
+func CheckParameters(schema json.RawMessage) []Problem {
+	_, problems := compileParameters(schema)
+	return problems
+}
+
+// knownKeywords are those of draft 2020-12 that a parameter schema may use.
+var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{
+	"$comment", "$ref", "$schema", "const", "default", "dependentRequired", "deprecated", "description", "enum", "examples",
+	"exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems", "maxLength", "maxProperties", "maximum",
+	"minContains", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required",
+	"title", "type", "uniqueItems", "writeOnly",
+})))
+
+// refusedKeywords are those with an answer of their own.
+var refusedKeywords = map[string]string{
+	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
+	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
+	"$dynamicAnchor":        "is not understood by the providers' forms; refer with \"#/$defs/…\"",
+	"$dynamicRef":           "is not understood by the providers' forms; refer with \"#/$defs/…\"",
+	"$recursiveRef":         "belongs to an older draft; refer with \"#/$defs/…\"",
+	"$recursiveAnchor":      "belongs to an older draft; refer with \"#/$defs/…\"",
+	"$vocabulary":           "is for meta-schemas; remove it",
+	"definitions":           "belongs to an older draft; write $defs",
+	"dependencies":          "belongs to an older draft; write dependentRequired or dependentSchemas",
+	"additionalItems":       "belongs to an older draft; write prefixItems and items",
+	"nullable":              "is OpenAPI's; write \"type\": [\"string\", \"null\"]",
+	"contentEncoding":       "is never checked; say it in the description",
+	"contentMediaType":      "is never checked; say it in the description",
+	"contentSchema":         "is never checked; say it in the description",
+	"propertyOrdering":      "is Gemini's and is added by the build; remove it",
+	"enumDescriptions":      "is nobody's keyword; say it in the description",
+	"markdownDescription":   "is an editor's keyword; write description",
+	"additional_properties": "is not a keyword; write additionalProperties",
+}
+
+// schemaCheck looks for what the meta-schema allows and we do not.
+type schemaCheck struct {
+	root     any
+	problems []Problem
+	closed   map[*node]bool // node.closed, remembered
+}
+
+func (c *schemaCheck) problem(place pointer, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
+}
+
+func (c *schemaCheck) all(tree *treeBuilder, root *node) {
+	circular := len(tree.problems) > 0
+	c.problems = tree.problems
+	if !circular {
+		if root.nodes > maxSchemaNodes {
+			c.problem(nil, "The schema has more than %d parts when every $ref is replaced by what it refers to; make it smaller.", maxSchemaNodes)
+		}
+		if root.height > maxSchemaHeight {
+			c.problem(nil, "The schema is deeper than %d levels when every $ref is replaced by what it refers to; make it flatter.", maxSchemaHeight)
+		}
+		c.closed = map[*node]bool{}
+	}
+	if typ, _ := root.doc["type"].(string); typ != "object" {
+		c.problem(pointer{"type"}, "The parameters are an object: write \"type\": \"object\".")
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		c.keywords(n)
+		c.patterns(n)
+		if format, ok := n.doc["format"].(string); ok && !slices.Contains(formats, format) {
+			c.problem(n.at.with("format"), "The format %q is not supported; use one of %s, or a pattern.", shorten(format, 40), strings.Join(formats, ", "))
+		}
+		if !circular {
+			c.open(n)
+		}
+	}
+	c.unappliedDefaults(root, false)
+}
+
+// keywords refuses those that would be ignored.
+func (c *schemaCheck) keywords(n *node) {
+	for _, keyword := range slices.Sorted(maps.Keys(n.doc)) {
+		place := n.at.with(keyword)
+		if why, refused := refusedKeywords[keyword]; refused {
+			c.problem(place, "The keyword %q %s.", keyword, why)
+			continue
+		}
+		if !slices.Contains(knownKeywords, keyword) {
+			c.problem(place, "%q is not a keyword of JSON Schema draft 2020-12 and would be ignored%s.", shorten(keyword, 40), didYouMean(keyword, knownKeywords))
+		}
+	}
+	switch draft, has := n.doc["$schema"]; {
+	case has && len(n.at) > 0:
+		c.problem(n.at.with("$schema"), "$schema stands at the top alone; remove it here.")
+	case has && draft != draft202012:
+		c.problem(n.at.with("$schema"), "$schema is %q or is left out.", draft202012)
+	}
+}
+
+// patterns refuses regular expressions that RE2 does not have.
+func (c *schemaCheck) patterns(n *node) {
+	check := func(place pointer, pattern string) {
+		if _, err := regexp.Compile(pattern); err != nil {
+			c.problem(place, "The regular expression %s does not compile (%v); lookahead, lookbehind and back references do not exist here (RE2 syntax).", show(pattern), err)
+		}
+	}
+	if pattern, ok := n.doc["pattern"].(string); ok {
+		check(n.at.with("pattern"), pattern)
+	}
+	byPattern, _ := n.doc["patternProperties"].(map[string]any)
+	for _, pattern := range slices.Sorted(maps.Keys(byPattern)) {
+		check(n.at.with("patternProperties", pattern), pattern)
+	}
+}
+
+// open reports the places below n at which a value may hold what no schema knows.
+func (c *schemaCheck) open(n *node) {
+	if len(n.at) == 0 {
+		c.value(n)
+	}
+	for _, name := range n.names {
+		c.value(n.props[name])
+	}
+	for _, child := range slices.Concat(n.prefix, n.patterned) {
+		c.value(child)
+	}
+	if n.items != nil {
+		c.value(n.items)
+	}
+	if extra, has := n.doc["additionalProperties"]; has && extra != false {
+		c.problem(n.at.with("additionalProperties"), "Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
+	}
+}
+
+// value reports n, which stands where a value does, if it is open.
+func (c *schemaCheck) value(n *node) {
+	if c.isClosed(n) {
+		return
+	}
+	types := n.types()
+	switch {
+	case n.doc["additionalProperties"] != nil: // said already
+	case slices.Contains(types, "object"):
+		c.problem(n.at, "This object lets unknown properties in; add \"additionalProperties\": false.")
+	case slices.Contains(types, "array"):
+		c.problem(n.at, "This array takes items of any kind; add \"items\" with their schema.")
+	default:
+		c.problem(n.at, "This takes a value of any kind; add \"type\" (or enum, const, $ref), and of an object its properties with \"additionalProperties\": false.")
+	}
+}
+
+// types are those that "type" names.
+func (n *node) types() []string {
+	switch t := n.doc["type"].(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var types []string
+		for _, v := range t {
+			if s, ok := v.(string); ok {
+				types = append(types, s)
+			}
+		}
+		return types
+	}
+	return nil
+}
+
+// isClosed says whether no value that n accepts holds an object with properties
+// unknown to n, or an array with items of any kind.
+func (c *schemaCheck) isClosed(n *node) bool {
+	if known, ok := c.closed[n]; ok {
+		return known
+	}
+	c.closed[n] = c.closes(n)
+	return c.closed[n]
+}
+
+func (c *schemaCheck) closes(n *node) bool {
+	if n.doc == nil {
+		return !n.yes
+	}
+	_, isEnum := n.doc["enum"]
+	_, isConst := n.doc["const"]
+	if isEnum || isConst {
+		return true
+	}
+	if n.ref != nil && c.isClosed(n.ref) || slices.ContainsFunc(n.allOf, c.isClosed) {
+		return true
+	}
+	for _, choices := range [][]*node{n.anyOf, n.oneOf} {
+		if len(choices) > 0 && !slices.ContainsFunc(choices, func(choice *node) bool { return !c.isClosed(choice) }) {
+			return true
+		}
+	}
+	types := n.types()
+	if len(types) == 0 {
+		return false
+	}
+	if slices.Contains(types, "object") && n.doc["additionalProperties"] != false && n.doc["unevaluatedProperties"] != false {
+		return false
+	}
+	return !slices.Contains(types, "array") || n.items != nil || n.doc["unevaluatedItems"] == false
+}
+
+// unappliedDefaults refuses defaults at places where none is ever applied.
+func (c *schemaCheck) unappliedDefaults(n *node, unapplied bool) {
+	if unapplied && n.hasDefault {
+		c.problem(n.at.with("default"), "A default here is never applied, because this part only tests a value; move it to where the property is described.")
+	}
+	for _, name := range n.names {
+		c.unappliedDefaults(n.props[name], unapplied)
+	}
+	for _, child := range slices.Concat(n.prefix, n.allOf, n.anyOf, n.oneOf) {
+		c.unappliedDefaults(child, unapplied)
+	}
+	if n.items != nil {
+		c.unappliedDefaults(n.items, unapplied)
+	}
+	for _, other := range slices.Concat(n.patterned, n.others) {
+		c.unappliedDefaults(other, true)
+	}
+}
+
+// didYouMean is ", did you mean X?" for the nearest of the known names, or nothing.
+func didYouMean(name string, known []string) string {
+	best, bestDistance := "", max(2, len(name)/4)+1
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(k), bestDistance); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// distance is the number of edits from a to b, or limit if it is not less. Names
+// that differ too much in length are not compared.
+func distance(a, b string, limit int) int {
+	if d := len(a) - len(b); d >= limit || -d >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return min(row[len(b)], limit)
+}
