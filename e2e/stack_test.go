@@ -72,6 +72,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	}
 	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m}))
 	srv.Config.ConnContext = gateway.ConnContext
+	srv.Listener = gateway.Listen(srv.Listener)
 	srv.Start()
 	t.Cleanup(func() {
 		m.Close()

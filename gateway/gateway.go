@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"voicegw/nonblock"
 	"voicegw/session"
 	"voicegw/session/wsclient"
 )
@@ -69,13 +70,18 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, addr, err)
 		return
 	}
-	conn, err := wsclient.Accept(w, r, wsclient.AcceptOptions{Origins: s.opts.Origins, MaxMessageBytes: s.opts.MaxMessageBytes})
+	under := connOf(r.Context())
+	opts := wsclient.AcceptOptions{Origins: s.opts.Origins, MaxMessageBytes: s.opts.MaxMessageBytes}
+	if under != nil {
+		limitSendBuffer(under)
+		opts.Ready = under.Ready
+	}
+	conn, err := wsclient.Accept(w, r, opts)
 	if err != nil {
 		admission.Release()
 		s.opts.Logger.Info("connection refused", "addr", addr.String(), "error", err)
 		return
 	}
-	limitSendBuffer(r.Context())
 	s.opts.Sessions.Start(admission, conn)
 }
 
@@ -160,7 +166,20 @@ func clip(s string) string {
 type connKey struct{}
 
 // ConnContext is for http.Server.ConnContext: it lets the server reach the
-// connection under a request, to keep its send buffer small.
+// connection under a request. Together with a listener of [Listen] it lets a
+// session write to its client without waiting, and keeps its send buffer small.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
+	if n, ok := c.(*nonblock.Conn); ok {
+		return context.WithValue(ctx, connKey{}, n)
+	}
+	return ctx
+}
+
+// Listen returns a listener whose connections do not make a writer wait.
+func Listen(ln net.Listener) net.Listener { return nonblock.Listener{Listener: ln} }
+
+// connOf returns the connection under a request, or nil.
+func connOf(ctx context.Context) *nonblock.Conn {
+	c, _ := ctx.Value(connKey{}).(*nonblock.Conn)
+	return c
 }

@@ -33,6 +33,7 @@ func start(t *testing.T, limits session.Limits) (*httptest.Server, *session.Mana
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the page") })
 	srv := httptest.NewUnstartedServer(New(Options{Sessions: m, Page: page, Version: "v1"}))
 	srv.Config.ConnContext = ConnContext
+	srv.Listener = Listen(srv.Listener)
 	srv.Start()
 	t.Cleanup(func() {
 		m.Close()

@@ -1,8 +1,9 @@
 package gateway
 
 import (
-	"context"
 	"net"
+
+	"voicegw/nonblock"
 )
 
 // unsentBytes is how much the kernel takes before the peer's window lets it go
@@ -12,12 +13,12 @@ const unsentBytes = 16 << 10
 
 // limitSendBuffer keeps what the kernel holds for a client small, so that what is
 // queued stays ours to drop. Where the platform cannot, the buffer is what it was.
-func limitSendBuffer(ctx context.Context) {
-	c, ok := ctx.Value(connKey{}).(*net.TCPConn)
+func limitSendBuffer(c *nonblock.Conn) {
+	tcp, ok := c.Conn.(*net.TCPConn)
 	if !ok {
 		return
 	}
-	raw, err := c.SyscallConn()
+	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return
 	}

@@ -21,6 +21,7 @@ func (m nullModel) Recv(ctx context.Context) (transport.Event, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
+func (m nullModel) Ready() bool            { return false }
 func (m nullModel) Close() error           { return nil }
 func (m nullModel) Info() transport.Info   { return m.info }
 func (m nullModel) Stats() transport.Stats { return transport.Stats{} }
@@ -30,7 +31,9 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	tb.Helper()
 	model := nullModel{transport.Info{InputRate: 16000, OutputRate: 24000, Capabilities: transport.Capabilities{InterruptNotice: true}}}
 	opts := Options{}.withDefaults()
-	s, err := newSession(context.Background(), "s", "", opts, &wsclient.Start{InputRate: inRate, OutputRate: outRate}, newTestClient(), model, nil)
+	client := newTestClient()
+	client.stallWrites() // so that everything goes by way of the queue
+	s, err := newSession(context.Background(), "s", "", opts, &wsclient.Start{InputRate: inRate, OutputRate: outRate}, client, model, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -47,6 +50,7 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 			panic("the model does not fail")
 		}
 	}
+	s.up.release()
 	return batch
 }
 
@@ -58,6 +62,7 @@ func walkDown(s *session, ev *transport.AudioOut) {
 		if !ok {
 			return
 		}
+		s.down.release()
 		if e.frame != nil {
 			e.frame.free()
 		}

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -24,6 +25,8 @@ type Cause struct {
 	Message string
 	// Field is what the message is about, if anything.
 	Field string
+	// Until is when it will be over; zero where nobody knows.
+	Until time.Time
 }
 
 // Error returns the reason.
@@ -53,6 +56,10 @@ var (
 	causeFlood = &Cause{Reason: "flooding", Close: wsclient.CloseLimit,
 		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds; the session ends."}
 
+	// causeBlocked is that of a user who is shut out; blocked adds until when.
+	causeBlocked = &Cause{Reason: "blocked", Close: wsclient.CloseBlocked,
+		Code: wsclient.CodeBlocked, Message: "You are shut out for a while, as you were told; come back later."}
+
 	causeStartTimeout = &Cause{Reason: "start_timeout", Close: wsclient.CloseStartTimeout,
 		Code: wsclient.CodeStartTimeout, Message: "No session.start came in time: it must be the first message."}
 
@@ -74,7 +81,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood,
+		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeBlocked,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
 	}
 }
@@ -82,6 +89,13 @@ func causes() []*Cause {
 // refusal is a cause for a session that did not begin.
 func refusal(close websocket.StatusCode, code, format string, args ...any) *Cause {
 	return &Cause{Reason: code, Close: close, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// blocked is causeBlocked until then.
+func blocked(until time.Time) *Cause {
+	c := *causeBlocked
+	c.Until = until
+	return &c
 }
 
 // causeOf returns the Cause in err's tree, or causeInternal.

@@ -113,6 +113,13 @@ func (c *testClient) Abort() {
 	}
 }
 
+// Ready implements Client: false while writes are stalled.
+func (c *testClient) Ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stall == nil
+}
+
 // say sends a message as JSON text.
 func (c *testClient) say(text string) { c.in <- wsclient.Frame{Data: []byte(text)} }
 

@@ -25,6 +25,7 @@ type downlink struct {
 	isFirst  bool   // its next frame is its first
 	sent     int64  // bytes of the open item that were queued
 	flushed  int64  // bytes dropped by flushes, or of items that were not open
+	busy     bool   // somebody is writing
 	finished bool
 }
 
@@ -76,6 +77,32 @@ func (d *downlink) openItem(m *wsclient.AudioStart) (bool, error) {
 	defer d.mu.Unlock()
 	d.open, d.isFirst, d.sent = m.ItemID, true, 0
 	return d.push(m)
+}
+
+// claim says that the caller may write n bytes of an item's audio to the client
+// itself, because the item is open, nothing is queued and nobody else is writing.
+// It must then release. first says that it is the item's first frame.
+func (d *downlink) claim(item string, n int) (first, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy || d.finished || item != d.open || d.head < len(d.entries) {
+		return false, false
+	}
+	first = d.isFirst
+	d.busy, d.isFirst = true, false
+	d.sent += int64(n)
+	return first, true
+}
+
+// release ends a claim, or the writing of what pop returned.
+func (d *downlink) release() {
+	d.mu.Lock()
+	d.busy = false
+	more := d.head < len(d.entries) || d.finished
+	d.mu.Unlock()
+	if more {
+		d.signal()
+	}
 }
 
 // pushAudio queues a copy of pcm if its item is open. It reports false when the
@@ -152,10 +179,14 @@ func (d *downlink) finish(last ...wsclient.ServerMessage) error {
 	return nil
 }
 
-// pop returns the oldest entry. done says that nothing more will come.
+// pop returns the oldest entry, which the caller writes and must then release. done
+// says that nothing more will come.
 func (d *downlink) pop() (e downEntry, ok, done bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.busy {
+		return downEntry{}, false, false
+	}
 	if d.head == len(d.entries) {
 		d.entries, d.head = d.entries[:0], 0
 		if cap(d.entries) > keepEntries {
@@ -163,6 +194,7 @@ func (d *downlink) pop() (e downEntry, ok, done bool) {
 		}
 		return downEntry{}, false, d.finished
 	}
+	d.busy = true
 	e = d.entries[d.head]
 	d.entries[d.head] = downEntry{}
 	d.head++

@@ -180,7 +180,7 @@ func (m *Manager) serve(a *Admission, c Client) {
 	if m.opts.Tools != nil {
 		tools = m.opts.Tools()
 	}
-	start, model, cause := m.open(c, tools, logger)
+	start, model, cause := m.open(c, a.addr.String(), tools, logger)
 	if cause != nil {
 		logger.Info("session refused", "reason", cause.Reason, "addr", a.addr.String())
 		turnAway(c, cause)

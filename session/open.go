@@ -19,12 +19,17 @@ import (
 // startMessage is the client's session.start.
 type startMessage = wsclient.Start
 
-// open reads session.start and connects to the model that it asks for. Either the
-// cause is nil, or nothing is open.
-func (m *Manager) open(c Client, tools *registry.Snapshot, logger *slog.Logger) (*startMessage, transport.Conn, *Cause) {
+// open reads the session.start of a client at addr and connects to the model that it
+// asks for. Either the cause is nil, or nothing is open.
+func (m *Manager) open(c Client, addr string, tools *registry.Snapshot, logger *slog.Logger) (*startMessage, transport.Conn, *Cause) {
 	start, cause := m.readStart(c)
 	if cause != nil {
 		return nil, nil, cause
+	}
+	if m.opts.Blocked != nil {
+		if until, ok := m.opts.Blocked(userOf(start, addr)); ok {
+			return nil, nil, blocked(until)
+		}
 	}
 	name := start.Provider
 	if name == "" {
@@ -67,6 +72,14 @@ func (m *Manager) readStart(c Client) (*startMessage, *Cause) {
 		return nil, refusal(wsclient.CloseBadProtocol, wsclient.CodeNotStarted, "The first message must be session.start.")
 	}
 	return start, m.checkStart(start)
+}
+
+// userOf is who a client speaks for: whom it names, else its address.
+func userOf(start *startMessage, addr string) string {
+	if start.Client != nil && start.Client.ID != "" {
+		return start.Client.ID
+	}
+	return addr
 }
 
 // startCause says why waiting for session.start ended.
@@ -150,7 +163,7 @@ func turnAway(c Client, cause *Cause) {
 	abort := time.AfterFunc(goodbyeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause.Code != "" {
-		msg := &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field}
+		msg := &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field, Until: wsclient.Time{Time: cause.Until}}
 		if text, err := wsclient.EncodeServer(1, msg); err == nil {
 			// A client that does not take it learns as much from the close code.
 			_ = c.WriteText(text)

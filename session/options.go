@@ -24,6 +24,10 @@ type Options struct {
 	// Instructions makes a session's system text from the tools it has; nil means
 	// Agent.Instructions.
 	Instructions func(*registry.Snapshot) string
+	// Blocked says until when a user is shut out; ok is false for one who is not. It
+	// is asked once, at session.start, and may be called by several goroutines. Nil
+	// means that nobody is.
+	Blocked func(user string) (until time.Time, ok bool)
 	// Policy holds the limits and patience of a session.
 	Policy orchestrator.Policy
 	// Limits bound what clients may do.

@@ -94,7 +94,9 @@ func (s *session) clientAudio(pcm []byte) {
 	if len(pcm) == 0 {
 		return
 	}
-	s.up.pushAudio(pcm)
+	if !s.sendDirect(pcm) {
+		s.up.pushAudio(pcm)
+	}
 	if s.ear != nil && !s.modelHears.Load() {
 		s.listen(pcm)
 	}

@@ -77,7 +77,7 @@ func (s *session) queueAudio(item string, pcm []byte) {
 			parts := (n + longest - 1) / longest
 			n = (n/parts + 1) / audio.BytesPerSample * audio.BytesPerSample
 		}
-		if !s.down.pushAudio(item, pcm[:n]) {
+		if !s.writeDirect(item, pcm[:n]) && !s.down.pushAudio(item, pcm[:n]) {
 			s.end(causeSlow)
 			return
 		}

@@ -25,6 +25,7 @@ type Client interface {
 	Read() (wsclient.Frame, error)
 	WriteAudio(pcm []byte) error
 	WriteText(message []byte) error
+	Ready() bool
 	Close(code websocket.StatusCode, reason string) error
 	Abort()
 }
@@ -53,6 +54,7 @@ type session struct {
 	resampleIn *audio.Resampler // nil where the rates agree
 	ear        *audio.Detector  // nil where the model has its own
 	upBuf      []byte
+	directIn   transport.AudioIn
 	errorsAt   []time.Time // when recent errors were sent
 	control    *rate.Limiter
 	speechFrom int64 // where the ear heard the speech begin, ms

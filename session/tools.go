@@ -106,12 +106,8 @@ func declarations(tools *registry.Snapshot, form transport.SchemaForm) []transpo
 
 // toolSession is what a tool may know of this session.
 func (s *session) toolSession(turn int) registry.Session {
-	user := s.addr
-	if s.start.Client != nil && s.start.Client.ID != "" {
-		user = s.start.Client.ID
-	}
 	return registry.Session{
-		ID: s.id, UserID: user, ConversationID: s.start.ConversationID, Agent: s.opts.Agent.Name,
+		ID: s.id, UserID: userOf(s.start, s.addr), ConversationID: s.start.ConversationID, Agent: s.opts.Agent.Name,
 		Mode: registry.ModeVoice, Turn: turn, Now: time.Now().UTC(),
 	}
 }

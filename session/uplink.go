@@ -19,6 +19,7 @@ type uplink struct {
 	waiting int   // commands in entries
 	audio   int   // bytes of audio in entries
 	dropped int64 // bytes of audio dropped
+	busy    bool  // somebody is sending
 	closed  bool
 }
 
@@ -34,6 +35,29 @@ const maxCommands = 512
 
 func newUplink(maxAudio int) *uplink {
 	return &uplink{maxAudio: maxAudio, ready: make(chan struct{}, 1)}
+}
+
+// claim says that the caller may send to the model itself, because nothing is
+// queued and nobody else is sending. It must then release.
+func (u *uplink) claim() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.busy || u.closed || len(u.entries) > 0 {
+		return false
+	}
+	u.busy = true
+	return true
+}
+
+// release ends a claim, or the sending of what take returned.
+func (u *uplink) release() {
+	u.mu.Lock()
+	u.busy = false
+	more := len(u.entries) > 0
+	u.mu.Unlock()
+	if more {
+		u.signal()
+	}
 }
 
 // pushAudio queues a copy of pcm.
@@ -84,12 +108,17 @@ func (u *uplink) pushCommand(cmd transport.Command) bool {
 	return ok
 }
 
-// take moves all that is queued into batch, whose old content is overwritten. It
-// reports false once the queue is closed.
+// take moves all that is queued into batch, whose old content is overwritten; if it
+// is anything, the caller sends it and must then release. It reports false once
+// the queue is closed.
 func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.busy {
+		return batch[:0], !u.closed
+	}
 	batch = append(batch[:0], u.entries...)
+	u.busy = len(batch) > 0
 	clear(u.entries)
 	u.entries = u.entries[:0]
 	u.audio, u.waiting = 0, 0

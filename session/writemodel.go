@@ -22,12 +22,14 @@ func (s *session) writeModel() {
 				return
 			}
 		}
-		if len(batch) == 0 {
-			select {
-			case <-s.up.ready:
-			case <-s.done:
-				return
-			}
+		if len(batch) > 0 {
+			s.up.release()
+			continue
+		}
+		select {
+		case <-s.up.ready:
+		case <-s.done:
+			return
 		}
 	}
 }
@@ -44,6 +46,23 @@ func (s *session) sendEntry(e upEntry, in *transport.AudioIn) error {
 	err := s.model.Send(noDeadline, in)
 	e.frame.free()
 	return err
+}
+
+// sendDirect sends audio from the goroutine that read it, which spares a hop, as
+// long as nothing is queued and the network takes it at once. It reports whether
+// it did.
+func (s *session) sendDirect(pcm []byte) bool {
+	if !s.model.Ready() || !s.up.claim() {
+		return false
+	}
+	defer s.up.release()
+	s.sending.Store(time.Now().UnixNano())
+	defer s.sending.Store(0)
+	s.directIn.PCM = pcm
+	if err := s.model.Send(noDeadline, &s.directIn); err != nil {
+		s.modelLost("send", err)
+	}
+	return true
 }
 
 // modelLost ends the session because the model's connection is gone.

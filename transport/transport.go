@@ -41,6 +41,11 @@ type Conn interface {
 	// connecting again may help.
 	Recv(ctx context.Context) (Event, error)
 
+	// Ready says that a Send of audio will most likely not wait for the network: what
+	// was sent before has left. False where that is not known. It may be called
+	// whenever Send may.
+	Ready() bool
+
 	// Close ends the connection and frees what belongs to it. It does not wait for
 	// the provider's goodbye.
 	Close() error

@@ -105,7 +105,7 @@ func (s *server) run(ctx context.Context, p Process) error {
 	// From the serving goroutine to this one; nobody closes it.
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
-	serving.Go(func() { failed <- s.http.Serve(s.listener) })
+	serving.Go(func() { failed <- s.http.Serve(gateway.Listen(s.listener)) })
 	services := s.cfg.Services()
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
 		"provider", services[0].Name, "simulated", services[0].Simulated)

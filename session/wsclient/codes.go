@@ -20,6 +20,7 @@ const (
 	CodeNoAnswer            = "no_answer"
 	CodeFlooding            = "flooding"
 	CodeLimit               = "limit"
+	CodeBlocked             = "blocked"
 	CodeInternal            = "internal"
 )
 

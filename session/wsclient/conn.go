@@ -16,7 +16,9 @@ import (
 // goroutine may read and one may write; Close and Abort may be called by any, at
 // any time.
 type Conn struct {
-	ws *websocket.Conn
+	// Fixed after Accept or Dial.
+	ws    *websocket.Conn
+	ready func() bool
 	// Owned by the reader.
 	buf []byte
 }
@@ -36,6 +38,9 @@ type AcceptOptions struct {
 	// MaxMessageBytes is the largest message that is read; a larger one closes the
 	// connection with 1009. Zero means the constant of that name.
 	MaxMessageBytes int
+	// Ready says whether a write to the connection under the request will most likely
+	// not wait; see Conn.Ready. Nil means that it is not known.
+	Ready func() bool
 }
 
 // Accept upgrades a request. On failure it has answered the request, and the
@@ -55,7 +60,9 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
-	return newConn(ws, int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes))), nil
+	c := newConn(ws, int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes)))
+	c.ready = opts.Ready
+	return c, nil
 }
 
 // DialOptions is how a client connects.
@@ -121,6 +128,11 @@ func (c *Conn) Read() (Frame, error) {
 		}
 	}
 }
+
+// Ready says that a write of audio will most likely not wait for the other side:
+// what was written before has left. False where that is not known. It may be
+// called by any goroutine.
+func (c *Conn) Ready() bool { return c.ready != nil && c.ready() }
 
 // WriteAudio sends PCM16 as one binary frame. The slice is the caller's again
 // when it returns.

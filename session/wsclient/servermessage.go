@@ -203,6 +203,8 @@ type Error struct {
 	Retryable bool   `json:"retryable"`
 	// Ref names what it is about: a field, an id.
 	Ref string `json:"ref,omitempty"`
+	// Until is when it will be over: of "blocked".
+	Until Time `json:"until,omitzero"`
 }
 
 // Pong answers Ping.

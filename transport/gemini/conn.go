@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/nonblock"
 	"voicegw/transport"
 )
 
@@ -49,6 +50,7 @@ type conn struct {
 	// Fixed after Connect.
 	t      *Transport
 	ws     *websocket.Conn
+	net    *nonblock.Conn // under ws; nil where it is not ours
 	row    row
 	info   transport.Info
 	manual bool
@@ -91,6 +93,9 @@ type conn struct {
 	readers sync.WaitGroup // the goroutine, if there is one
 }
 
+// Ready implements [transport.Conn].
+func (c *conn) Ready() bool { return c.net != nil && c.net.Ready() }
+
 type readResult struct {
 	frame *frame
 	err   error
@@ -110,12 +115,14 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 			return nil, fail(key, "dial", transport.KindAuth, "token", fmt.Errorf("Options.Token: %w", err))
 		}
 	}
-	ws, resp, err := websocket.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)})
+	dialCtx, dialled := nonblock.Watch(ctx)
+	ws, resp, err := websocket.Dial(dialCtx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)})
 	if err != nil {
 		return nil, dialError(ctx, key, resp, err)
 	}
 	ws.SetReadLimit(readLimit)
 	c := t.newConn(ws, r, key, model, setup)
+	c.net = dialled()
 	if err := c.open(ctx, first); err != nil {
 		_ = c.Close()
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"voicegw/nonblock"
 )
 
 // The hosts and defaults of the public services.
@@ -229,7 +231,7 @@ func noRedirects(c *http.Client) *http.Client {
 			IdleConnTimeout:     30 * time.Second,
 		}}
 	}
-	own := *c
+	own := nonblock.Client(c)
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &own
+	return own
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/nonblock"
 	"voicegw/transport"
 )
 
@@ -21,6 +22,7 @@ type conn struct {
 	// Fixed once connected.
 	t         *Transport
 	ws        *websocket.Conn
+	net       *nonblock.Conn // under ws; nil where it is not ours
 	log       *slog.Logger
 	info      transport.Info
 	manual    bool  // the provider's speech detection is off
@@ -66,6 +68,9 @@ type conn struct {
 }
 
 var _ transport.Conn = (*conn)(nil)
+
+// Ready implements transport.Conn.
+func (c *conn) Ready() bool { return c.net != nil && c.net.Ready() }
 
 func newConn(t *Transport, setup transport.Setup) *conn {
 	row := rowOf(setup.Model)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/nonblock"
 	"voicegw/transport"
 )
 
@@ -38,16 +39,13 @@ func New(opts Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := http.Client{}
-	if opts.HTTPClient != nil {
-		client = *opts.HTTPClient
-	}
+	client := nonblock.Client(opts.HTTPClient)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if opts.APIKey != "" && ep.plainText() {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
 			"mend", "use https in the base URL: the API key crosses the network readable")
 	}
-	return &Transport{opts: opts, ep: ep, client: &client, redact: redactor{opts.APIKey}}, nil
+	return &Transport{opts: opts, ep: ep, client: client, redact: redactor{opts.APIKey}}, nil
 }
 
 // Name implements transport.Transport.
@@ -101,6 +99,7 @@ func (t *Transport) fault(op string, kind transport.Kind, code string, err error
 
 // dial makes the handshake.
 func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
+	ctx, dialled := nonblock.Watch(ctx)
 	ws, resp, err := websocket.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
 		HTTPClient:      t.client,
 		HTTPHeader:      t.ep.header(t.opts),
@@ -109,7 +108,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 	})
 	if err == nil {
 		ws.SetReadLimit(readLimit)
-		c.ws = ws
+		c.ws, c.net = ws, dialled()
 		return nil
 	}
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {

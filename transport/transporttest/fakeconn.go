@@ -182,6 +182,13 @@ func (c *Conn) Close() error {
 	return nil
 }
 
+// Ready implements [transport.Conn]: false while StallSend holds.
+func (c *Conn) Ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stalled == nil
+}
+
 func (c *Conn) isClosed() bool {
 	select {
 	case <-c.closed:

@@ -1,0 +1,101 @@
+package nonblock
+
+import (
+	"net"
+	"sync"
+	"syscall"
+)
+
+// MaxPending is how many bytes a Conn keeps for a peer that does not take them. A
+// Write that would exceed it waits.
+const MaxPending = 256 << 10
+
+// Conn is a net.Conn whose Write does not wait for the peer while no more than
+// MaxPending bytes are pending. All methods may be called concurrently.
+type Conn struct {
+	net.Conn
+	// Fixed after Wrap.
+	try func(p []byte) (int, error) // writes what the kernel takes now
+
+	wg sync.WaitGroup // the drainer
+
+	mu       sync.Mutex // guards the following fields
+	room     sync.Cond  // pending has shrunk, or err is set
+	pending  []byte     // accepted, but not taken by the kernel
+	draining bool       // the drainer runs
+	err      error      // the first failure of a write; final
+}
+
+// Wrap returns c with writes that do not wait. A connection that is no socket of
+// the operating system, or a platform where one cannot try, has every byte go by
+// way of the drainer.
+func Wrap(c net.Conn) *Conn {
+	n := &Conn{Conn: c, try: func([]byte) (int, error) { return 0, nil }}
+	n.room.L = &n.mu
+	if sc, ok := c.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			n.try = tryWriter(raw)
+		}
+	}
+	return n
+}
+
+// Ready says that a Write of a few KB will most likely be taken whole at once:
+// nothing is pending.
+func (c *Conn) Ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.draining && c.err == nil
+}
+
+// Write takes p. It reports an error of an earlier write, or of this one if the
+// kernel refuses it; an error that comes later is reported by the next Write.
+func (c *Conn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done := 0
+	if !c.draining && c.err == nil {
+		done, c.err = c.try(p)
+	}
+	for c.err == nil && len(c.pending)+len(p)-done > MaxPending && len(c.pending) > 0 {
+		c.room.Wait()
+	}
+	if c.err != nil {
+		return done, c.err
+	}
+	if done == len(p) {
+		return done, nil
+	}
+	c.pending = append(c.pending, p[done:]...)
+	if !c.draining {
+		c.draining = true
+		c.wg.Go(c.drain)
+	}
+	return len(p), nil
+}
+
+// drain writes what is pending, and ends when nothing is.
+func (c *Conn) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.pending) > 0 && c.err == nil {
+		batch := c.pending
+		c.pending = nil
+		c.room.Broadcast()
+		c.mu.Unlock()
+		_, err := c.Conn.Write(batch)
+		c.mu.Lock()
+		c.err = err
+	}
+	c.pending = nil
+	c.draining = false
+	c.room.Broadcast()
+}
+
+// Close closes the connection at once; what is pending is lost. It waits for the
+// drainer to end.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	c.wg.Wait()
+	return err
+}

@@ -1,0 +1,156 @@
+package nonblock
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair returns both ends of a TCP connection, the first of them wrapped.
+func pair(t testing.TB) (*Conn, net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	far, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := Listener{ln}.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return near.(*Conn), far
+}
+
+// TestWriteDoesNotWait: a peer that reads nothing stops no Write until the bound,
+// is seen by Ready, and in the end gets every byte in order.
+func TestWriteDoesNotWait(t *testing.T) {
+	near, far := pair(t)
+	var sent []byte
+	for i := 0; near.Ready(); i++ {
+		chunk := bytes.Repeat([]byte{byte(i)}, 4096)
+		if n, err := near.Write(chunk); err != nil || n != len(chunk) {
+			t.Fatalf("wrote %d, %v", n, err)
+		}
+		sent = append(sent, chunk...)
+	}
+	for range 8 { // pending now, and still not waiting
+		if _, err := near.Write(make([]byte, 4096)); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, make([]byte, 4096)...)
+	}
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(far, got); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, sent) {
+		t.Error("the bytes came in another order")
+	}
+}
+
+// TestWriteWaitsAtTheBound: pending bytes are bounded; a Write beyond waits until
+// there is room.
+func TestWriteWaitsAtTheBound(t *testing.T) {
+	near, far := pair(t)
+	wrote := make(chan int, 1)
+	go func() {
+		total := 0
+		for range 4096 { // 16 MB, far more than socket and bound hold
+			n, err := near.Write(make([]byte, 4096))
+			if err != nil {
+				break
+			}
+			total += n
+		}
+		wrote <- total
+	}()
+	for i := 0; i < 16<<20; {
+		n, err := far.Read(make([]byte, 64<<10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i += n
+		near.mu.Lock()
+		pending := len(near.pending)
+		near.mu.Unlock()
+		if pending > MaxPending {
+			t.Fatalf("%d bytes are pending, more than %d", pending, MaxPending)
+		}
+	}
+	if total := <-wrote; total != 16<<20 {
+		t.Errorf("%d bytes were written", total)
+	}
+}
+
+// TestCloseEndsWhatWaits: Close unblocks a Write at the bound, and leaves no
+// goroutine (goleak).
+func TestCloseEndsWhatWaits(t *testing.T) {
+	near, _ := pair(t)
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := near.Write(make([]byte, 64<<10)); err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	for near.Ready() {
+	}
+	near.Close()
+	if err := <-failed; err == nil {
+		t.Error("no error after Close")
+	}
+	if _, err := near.Write([]byte("x")); err == nil {
+		t.Error("a closed connection takes bytes")
+	}
+}
+
+// TestWriteAllocatesNothing while the peer keeps up.
+func TestWriteAllocatesNothing(t *testing.T) {
+	near, far := pair(t)
+	p, q := make([]byte, 900), make([]byte, 900)
+	if n := testing.AllocsPerRun(200, func() {
+		if _, err := near.Write(p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(far, q); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for each write", n)
+	}
+}
+
+// TestWatchFindsTheConnection of a request.
+func TestWatchFindsTheConnection(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	tr := NewTransport(nil)
+	defer tr.CloseIdleConnections()
+	ctx, conn := Watch(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := tr.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if c := conn(); c == nil || !c.Ready() {
+		t.Errorf("the connection is %v", c)
+	}
+}
