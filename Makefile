@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint fmt unit fuzz bench web test-clients clean
+.PHONY: help run build tools test lint fmt unit fuzz bench web test-clients clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -10,8 +10,10 @@ help: ## Tell what there is
 run: build ## Build and serve on http://127.0.0.1:8080 (ARGS="--provider openai")
 	./bin/voicegw serve $(ARGS)
 
-build: ## Build bin/voicegw
+build: ## Build the tools, and bin/voicegw with them
 	./scripts/build
+
+tools: build ## Check the tools in tools/ and build them into bin/voicegw
 
 test: ## All that CI runs: lint, tests with the race detector, short fuzzing, client tests
 	./scripts/test

@@ -35,6 +35,7 @@ type grammar struct {
 	Serve   serveFlags `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
 	Sim     simFlags   `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
 	Talk    talkFlags  `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
+	Tools   toolsFlags `cmd:"" help:"Check, build, write and try tools."`
 	Version struct{}   `cmd:"" help:"Tell the version and how it was built."`
 	Help    helpFlags  `cmd:"" help:"Tell about a command."`
 }
@@ -71,6 +72,9 @@ func Run(ctx context.Context, p Process) int {
 		p.complain("%s", hint(args, err))
 		return exitUsage
 	}
+	if strings.HasPrefix(parsed.Command(), "tools ") {
+		return p.tools(ctx, parsed.Command(), cli.Tools)
+	}
 	switch parsed.Command() {
 	case "serve":
 		return p.serve(ctx, cli.Serve, parsed)
@@ -90,7 +94,7 @@ func Run(ctx context.Context, p Process) int {
 func hint(args []string, err error) string {
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && len(args) > 0 && pe.Context != nil && pe.Context.Selected() != nil {
-		return "voicegw help " + pe.Context.Selected().Name + " tells all flags"
+		return "voicegw help " + strings.TrimPrefix(pe.Context.Selected().FullPath(), "voicegw ") + " tells all flags"
 	}
 	return "voicegw help tells all commands"
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/registry/build"
+)
+
+type toolsCallFlags struct {
+	Name     string `arg:"" help:"Name or id of the tool."`
+	Args     string `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
+	Mode     string `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
+	User     string `help:"User of the session." default:"author" placeholder:"ID"`
+	LogLevel string `help:"Least level to log: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+}
+
+// maxArgs bounds the arguments that are read from standard input, in bytes.
+const maxArgs = 1 << 20
+
+// toolsCall runs one tool with everything the registry does: defaults, validation,
+// clamp, deadline, envelope. What a conversation adds (budgets, confirmation) it does not.
+func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags) int {
+	args := json.RawMessage(flags.Args)
+	if flags.Args == "-" {
+		data, err := io.ReadAll(io.LimitReader(p.Stdin, maxArgs))
+		if err != nil {
+			p.complain("reading the arguments: %v", err)
+			return exitFailure
+		}
+		args = data
+	}
+	loaded, err := loadRegistry(toolOptions(newLogger(p.Stderr, flags.LogLevel, "auto")))
+	if err != nil {
+		p.complain("%v", err)
+		return exitFailure
+	}
+	snapshot := loaded.Snapshot()
+	p.warnIfOld(snapshot.Version())
+	id := strings.ReplaceAll(flags.Name, "-", "_")
+	mode := registry.Mode(flags.Mode)
+	if tool, ok := snapshot.Tool(id); ok {
+		mode = cmp.Or(mode, tool.AllowedModes[0])
+		if tool.RequiresConfirmation {
+			p.complain("in a conversation %s waits for a person's approval; called here it runs at once", id)
+		}
+	}
+	ctx, stop := p.untilSignal(ctx)
+	defer stop()
+	envelope := snapshot.Execute(ctx, id, cmp.Or(mode, registry.ModeText), args, registry.Session{
+		ID: "tools-call", UserID: flags.User, ConversationID: "tools-call", Agent: "default",
+		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
+	})
+	if code := p.printJSON(envelope); code != exitOK || envelope.OK {
+		return code
+	}
+	return exitFailure
+}
+
+// warnIfOld says when the project in the current directory has built another registry
+// than the one in this binary.
+func (p Process) warnIfOld(version string) {
+	data, err := os.ReadFile(build.RegistryFile)
+	if err != nil {
+		return // not in a project, or none built: nothing to compare with
+	}
+	var file registry.File
+	if err := json.Unmarshal(data, &file); err == nil && file.Version != version {
+		p.complain("this binary holds registry %s, and %s is %s: run make build", version, build.RegistryFile, file.Version)
+	}
+}

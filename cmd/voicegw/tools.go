@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"voicegw/registry/build"
+)
+
+// toolsFlags are the commands for authors of tools.
+type toolsFlags struct {
+	Build    toolsBuildFlags    `cmd:"" help:"Check all tools and build the registry and the Go code around their handlers."`
+	New      toolsNewFlags      `cmd:"" help:"Write a new tool to start from."`
+	Lint     toolsLintFlags     `cmd:"" help:"Check one tool, or all, and write nothing."`
+	List     toolsListFlags     `cmd:"" help:"List the tools of this binary."`
+	Describe toolsDescribeFlags `cmd:"" help:"Tell all about a tool of this binary."`
+	Call     toolsCallFlags     `cmd:"" help:"Run one tool of this binary as a conversation would, and print its answer."`
+}
+
+type toolsBuildFlags struct {
+	Dir   string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
+	JSON  bool   `help:"Write the report as JSON." name:"json"`
+	Check bool   `help:"Write nothing, and fail if a generated file is not what it should be."`
+}
+
+type toolsNewFlags struct {
+	Name string `arg:"" help:"Name of the tool's directory, as in weather-lookup."`
+	Dir  string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
+}
+
+type toolsLintFlags struct {
+	Tool string `arg:"" optional:"" help:"Name of a tool, or its directory; all without."`
+	Dir  string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
+	JSON bool   `help:"Write the report as JSON." name:"json"`
+}
+
+// tools runs a command for authors. command is that of kong: "tools build".
+func (p Process) tools(ctx context.Context, command string, flags toolsFlags) int {
+	name, _, _ := strings.Cut(strings.TrimPrefix(command, "tools "), " ")
+	switch name {
+	case "build":
+		return p.toolsBuild(ctx, flags.Build)
+	case "new":
+		return p.toolsNew(flags.New)
+	case "lint":
+		return p.toolsLint(flags.Lint)
+	case "list":
+		return p.toolsList(flags.List)
+	case "describe":
+		return p.toolsDescribe(flags.Describe)
+	case "call":
+		return p.toolsCall(ctx, flags.Call)
+	default:
+		p.complain("the command %s is not wired", command)
+		return exitFailure
+	}
+}
+
+func (p Process) toolsBuild(ctx context.Context, flags toolsBuildFlags) int {
+	now, err := buildTime(p.Environ)
+	if err != nil {
+		p.complain("%v", err)
+		return exitUsage
+	}
+	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: commitOf(ctx, flags.Dir)})
+	if err != nil {
+		return p.cannotBuild(flags.Dir, err)
+	}
+	return p.showReport(report, flags.JSON, "nothing was written")
+}
+
+func (p Process) toolsLint(flags toolsLintFlags) int {
+	var names []string
+	dir := flags.Dir
+	if flags.Tool != "" {
+		name := strings.TrimRight(flags.Tool, "/")
+		if i := strings.LastIndex(name, "/"); i >= 0 { // PROJECT/tools/NAME
+			before := strings.TrimSuffix(strings.TrimSuffix(name[:i], "tools"), "/")
+			if dir == "." {
+				dir = cmp.Or(before, dir)
+			}
+			name = name[i+1:]
+		}
+		names = []string{name}
+	}
+	report, err := build.Lint(dir, names...)
+	if err != nil {
+		return p.cannotBuild(dir, err)
+	}
+	return p.showReport(report, flags.JSON, "")
+}
+
+// cannotBuild says why the tools could not even be looked at.
+func (p Process) cannotBuild(dir string, err error) int {
+	if errors.Is(err, build.ErrNoTools) {
+		p.complain("%v (%s); run it in the project, or name the project with --dir", err, dir)
+		return exitUsage
+	}
+	p.complain("%v", err)
+	return exitFailure
+}
+
+// showReport shows what was found. otherwise is said when there were errors.
+func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) int {
+	code := exitOK
+	if r.Errors() > 0 {
+		code = exitFailure
+	}
+	if asJSON {
+		if err := r.WriteJSON(p.Stdout); err != nil {
+			p.complain("%v", err)
+			return exitFailure
+		}
+		return code
+	}
+	if err := r.WriteFindings(p.Stderr); err != nil {
+		return exitFailure // there is nowhere else to say it
+	}
+	counts := []string{count(len(r.Tools), "tool"), count(r.Errors(), "error"), count(len(r.Findings)-r.Errors(), "warning")}
+	if code != exitOK {
+		if otherwise != "" {
+			counts = append(counts, otherwise)
+		}
+		p.complain("%s", strings.Join(counts, ", "))
+		return code
+	}
+	if r.Version != "" {
+		counts = append([]string{"registry " + r.Version}, counts...)
+	}
+	for _, name := range r.Written {
+		counts = append(counts, "wrote "+name)
+	}
+	return p.print(strings.Join(counts, "\n  ") + "\n")
+}
+
+func (p Process) toolsNew(flags toolsNewFlags) int {
+	files, err := build.New(flags.Dir, flags.Name)
+	switch {
+	case errors.Is(err, build.ErrName):
+		p.complain("%v", err)
+		return exitUsage
+	case errors.Is(err, build.ErrExists):
+		p.complain("%v; choose another name", err)
+		return exitFailure
+	case err != nil:
+		return p.cannotBuild(flags.Dir, err)
+	}
+	var b strings.Builder
+	for _, f := range files {
+		b.WriteString(f + "\n")
+	}
+	id := strings.ReplaceAll(flags.Name, "-", "_")
+	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '{\"query\": \"tea\"}'\n%s tells more.\n", id, build.Docs)
+	return p.print(b.String())
+}
+
+// print writes what was asked for.
+func (p Process) print(text string) int {
+	if _, err := fmt.Fprint(p.Stdout, text); err != nil {
+		p.complain("%v", err)
+		return exitFailure
+	}
+	return exitOK
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// buildTime is the time of a build: now, or SOURCE_DATE_EPOCH, by which builds are
+// made repeatable (reproducible-builds.org/specs/source-date-epoch).
+func buildTime(environ []string) (time.Time, error) {
+	text := variable(environ, "SOURCE_DATE_EPOCH")
+	if text == "" {
+		return time.Now(), nil
+	}
+	s, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || s < 0 {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q and must be seconds since 1970", text)
+	}
+	return time.Unix(s, 0), nil
+}
+
+// commitOf is the commit of the work tree that holds dir; empty if there is none.
+func commitOf(ctx context.Context, dir string) string {
+	out, err := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "--verify", "HEAD").Output()
+	if err != nil {
+		return "" // no git, no work tree, no commit
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,236 @@
+package build
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/registry"
+)
+
+// RegistryFile is where the registry is written, in the project.
+const RegistryFile = "registry/tool_registry.json"
+
+// defaultModule is the module of a project without a go.mod.
+const defaultModule = "voicegw"
+
+// Options say what to build.
+type Options struct {
+	// Dir is the project: the directory that holds tools. Empty is the current one.
+	Dir string
+	// Check writes nothing and reports generated Go files that are not what they would
+	// be. It does not look at the registry, which nobody commits.
+	Check bool
+	// Time and Commit stand in the registry, outside its version. A zero Time is
+	// written as such; Commit may be empty.
+	Time   time.Time
+	Commit string
+}
+
+// Build checks all tools and writes the registry and the generated Go files. With an
+// error among the findings it writes nothing. A file whose content would stay as it is
+// is not written, nor is a registry of the same version and commit. Of an error nothing
+// can be said about the tools: it is [ErrNoTools], or one of the file system.
+func Build(o Options) (*Report, error) {
+	p, err := open(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	report, err := p.build(o)
+	return report, errors.Join(err, p.root.Close())
+}
+
+// Lint checks the named tools, or all if there are no names, and writes nothing. A
+// name is a directory's or an id. Generated files are not looked at.
+func Lint(dir string, names ...string) (*Report, error) {
+	p, err := open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer p.root.Close() //nolint:errcheck // it was only read
+	if len(names) == 0 {
+		if names, err = toolNames(p.root.FS()); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(name, "_", "-")
+	}
+	p.check(names)
+	return p.report(names), nil
+}
+
+// project is one run over a project.
+type project struct {
+	linter
+	dir  string
+	root *os.Root
+}
+
+func open(dir string) (*project, error) {
+	if dir == "" {
+		dir = "."
+	}
+	root, err := openProject(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &project{dir: dir, root: root, linter: linter{module: defaultModule}}
+	data, err := fs.ReadFile(root.FS(), "go.mod")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(fmt.Errorf("reading go.mod: %w", err), root.Close())
+	}
+	for line := range strings.Lines(string(data)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
+			p.module = strings.Trim(strings.TrimSpace(name), `"`)
+			break
+		}
+	}
+	return p, nil
+}
+
+// check checks the named directories.
+func (p *project) check(names []string) []*tool {
+	var tools []*tool
+	for _, name := range names {
+		if t := p.linter.check(p.root.FS(), name); t != nil {
+			tools = append(tools, t)
+		}
+	}
+	return tools
+}
+
+func (p *project) report(names []string) *Report {
+	r := &Report{Tools: []string{}, Findings: p.findings}
+	if r.Findings == nil {
+		r.Findings = []Finding{}
+	}
+	for _, name := range names {
+		r.Tools = append(r.Tools, toolID(name))
+	}
+	r.sort()
+	return r
+}
+
+func (p *project) build(o Options) (*Report, error) {
+	names, err := toolNames(p.root.FS())
+	if err != nil {
+		return nil, err
+	}
+	tools := p.check(names)
+	if p.errors() > 0 {
+		return p.report(names), nil
+	}
+	generated, err := p.generated(names, tools)
+	if err != nil {
+		return nil, err
+	}
+	file := registry.File{GitCommit: o.Commit, GeneratedAt: o.Time.UTC().Format("2006-01-02T15:04:05.000Z")}
+	for _, t := range tools {
+		file.Tools = append(file.Tools, t.entry)
+	}
+	if file.Version, err = file.ContentVersion(); err != nil {
+		return nil, fmt.Errorf("the registry has no version: %w", err)
+	}
+	if o.Check {
+		p.stale(generated)
+		r := p.report(names)
+		if r.Errors() == 0 {
+			r.Version = file.Version
+		}
+		return r, nil
+	}
+	r := p.report(names)
+	r.Version = file.Version
+	return r, p.write(r, generated, file)
+}
+
+// output is a generated file.
+type output struct {
+	name      string // in the project
+	want, now []byte
+}
+
+// generated makes the Go files.
+func (p *project) generated(names []string, tools []*tool) ([]output, error) {
+	var all []output
+	for _, t := range tools {
+		all = append(all, output{path.Join(toolsDir, t.name, ArgsFile), t.args, t.current})
+	}
+	text, err := handlersSource(p.module, names)
+	if err != nil {
+		return nil, err
+	}
+	handlers := output{name: path.Join(toolsDir, HandlersFile), want: text}
+	handlers.now, err = fs.ReadFile(p.root.FS(), handlers.name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading %s: %w", handlers.name, err)
+	}
+	return append(all, handlers), nil
+}
+
+// stale reports the generated files that are not what they would be.
+func (p *project) stale(files []output) {
+	for _, f := range files {
+		if !bytes.Equal(f.want, f.now) {
+			p.add(f.name, 0, "", ruleGenerated, "The file is not what the tools make of it. Run make tools, and commit what it writes.")
+		}
+	}
+}
+
+// write writes what has changed, the registry last.
+func (p *project) write(r *Report, files []output, file registry.File) error {
+	data, err := file.Encode()
+	if err != nil {
+		return fmt.Errorf("encoding the registry: %w", err)
+	}
+	old, err := fs.ReadFile(p.root.FS(), RegistryFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading %s: %w", RegistryFile, err)
+	}
+	var before registry.File
+	if json.Unmarshal(old, &before) == nil && before.Version == file.Version && before.GitCommit == file.GitCommit {
+		file.GeneratedAt = before.GeneratedAt // nothing else may differ
+		if same, err := file.Encode(); err == nil && bytes.Equal(same, old) {
+			data = old
+		}
+	}
+	for _, f := range append(slices.Clone(files), output{RegistryFile, data, old}) {
+		if bytes.Equal(f.want, f.now) {
+			continue
+		}
+		if err := replace(filepath.Join(p.dir, filepath.FromSlash(f.name)), f.want); err != nil {
+			return err
+		}
+		r.Written = append(r.Written, f.name)
+	}
+	return nil
+}
+
+// replace writes a file so that nobody ever reads half of it.
+func replace(name string, data []byte) error {
+	dir := filepath.Dir(name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	f, err := os.CreateTemp(dir, ".zz-*")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", name, err), os.Remove(f.Name()))
+	}
+	return nil
+}

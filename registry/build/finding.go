@@ -1,0 +1,150 @@
+package build
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Severity says whether a finding keeps the registry from being built.
+type Severity string
+
+// The severities. Warnings keep nothing from being built.
+const (
+	SeverityError   Severity = "error"
+	SeverityWarning Severity = "warning"
+)
+
+// Docs is the page that findings link to, relative to the project.
+const Docs = "docs/tools.md"
+
+// Finding is one thing that is wrong with a tool, or should be thought over.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	// Tool is the tool's directory name; empty for what concerns no single tool.
+	Tool string `json:"tool,omitempty"`
+	// File is relative to the project, with slashes.
+	File string `json:"file"`
+	// Line counts from 1; 0 for the file as a whole.
+	Line int `json:"line,omitempty"`
+	// Path is a JSON pointer (RFC 6901) into a JSON file.
+	Path string `json:"path,omitempty"`
+	// Rule is one of [Rules]: the heading of [Docs] that Link leads to.
+	Rule string `json:"rule"`
+	// Message says what is wrong and how to mend it.
+	Message string `json:"message"`
+	Link    string `json:"link"`
+}
+
+// Report is everything that was found, sorted by file, line and path.
+type Report struct {
+	// Version is that of the registry; empty if there are errors.
+	Version string `json:"version,omitempty"`
+	// Tools are the ids of the tools that were read, sorted.
+	Tools    []string  `json:"tools"`
+	Findings []Finding `json:"findings"`
+	// Written are the files whose content changed, relative to the project.
+	Written []string `json:"written,omitempty"`
+}
+
+// Errors counts the findings that are errors.
+func (r *Report) Errors() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == SeverityError {
+			n++
+		}
+	}
+	return n
+}
+
+// WriteJSON writes the report as one JSON object, for editors and scripts.
+func (r *Report) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// WriteFindings writes one paragraph for each finding, in the form file:line:
+// message that editors understand.
+func (r *Report) WriteFindings(w io.Writer) error {
+	var b strings.Builder
+	for _, f := range r.Findings {
+		b.WriteString(f.File)
+		if f.Line > 0 {
+			fmt.Fprintf(&b, ":%d", f.Line)
+		}
+		b.WriteString(": ")
+		if f.Severity == SeverityWarning {
+			b.WriteString("warning: ")
+		}
+		if f.Path != "" {
+			b.WriteString(f.Path + ": ")
+		}
+		b.WriteString(f.Message + "\n    " + f.Link + "\n")
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("writing the findings: %w", err)
+	}
+	return nil
+}
+
+func (r *Report) sort() {
+	slices.SortFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
+	})
+	r.Findings = slices.Compact(r.Findings)
+}
+
+// The rules that are no field of schema.json. A field's rule is its name in small
+// letters.
+const (
+	ruleDirectory  = "the-directory"
+	ruleFiles      = "the-files"
+	ruleSchema     = "schemajson"
+	ruleParameters = "parameters"
+	ruleForms      = "what-a-provider-cannot-carry"
+	ruleGuide      = "guidemd"
+	ruleSummary    = "the-summary"
+	ruleExamples   = "the-examples"
+	ruleHandler    = "handlergo"
+	ruleGenerated  = "generated-files"
+	ruleWrites     = "an-action-that-writes-without-confirmation"
+)
+
+// fields are those of schema.json, as written.
+var fields = [...]string{
+	"toolId", "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
+	"allowedModes", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
+	"idempotencyKey", "preview", "clamp", "parameters",
+}
+
+// Rules lists every rule there is, sorted: each is the anchor of a heading of [Docs].
+func Rules() []string {
+	rules := []string{
+		ruleDirectory, ruleFiles, ruleSchema, ruleForms, ruleGuide, ruleSummary,
+		ruleExamples, ruleHandler, ruleGenerated, ruleWrites,
+	}
+	for _, f := range fields {
+		rules = append(rules, strings.ToLower(f))
+	}
+	slices.Sort(rules)
+	return rules
+}
+
+// ruleOf is the rule of a pointer into schema.json: that of its field.
+func ruleOf(path string) string {
+	field, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if slices.Contains(fields[:], field) {
+		return strings.ToLower(field)
+	}
+	return ruleSchema
+}

@@ -1,0 +1,175 @@
+package build
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+const signature = "func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error)"
+
+// goFile is a parsed file of a tool.
+type goFile struct {
+	name string // in the project
+	tree *ast.File
+}
+
+// handler checks the Go code of a tool, as far as it can be told without compiling:
+// the package, Execute with its signature, and Needs.
+func (l *linter) handler(s *source) {
+	fset := token.NewFileSet()
+	main, ok := l.parse(fset, s.file(handlerFile), s.handler)
+	if !ok {
+		return
+	}
+	files := []goFile{main}
+	for _, name := range slices.Sorted(maps.Keys(s.others)) {
+		if f, ok := l.parse(fset, s.file(name), s.others[name]); ok {
+			files = append(files, f)
+		}
+	}
+	for _, f := range files {
+		if want := packageName(s.name); f.tree.Name.Name != want {
+			l.add(f.name, fset.Position(f.tree.Name.Pos()).Line, "", ruleHandler,
+				"The package is %s and must be %s: the directory's name without dashes.", f.tree.Name.Name, want)
+		}
+	}
+	l.execute(fset, main)
+	l.needs(fset, files)
+	l.noArgs(fset, files)
+}
+
+func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, bool) {
+	tree, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	if err == nil {
+		return goFile{name, tree}, true
+	}
+	var list scanner.ErrorList
+	if !errors.As(err, &list) {
+		l.add(name, 0, "", ruleHandler, "The file is no Go: %v.", err)
+		return goFile{}, false
+	}
+	for _, e := range list {
+		l.add(name, e.Pos.Line, "", ruleHandler, "The file is no Go: %s.", e.Msg)
+	}
+	return goFile{}, false
+}
+
+// execute looks for the function that is the tool.
+func (l *linter) execute(fset *token.FileSet, f goFile) {
+	for _, d := range f.tree.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Name.Name != "Execute" || fn.Recv != nil {
+			continue
+		}
+		if !l.signed(f.tree, fn) {
+			l.add(f.name, fset.Position(fn.Pos()).Line, "", ruleHandler, "Execute has the wrong signature; it must be\n    %s", signature)
+		}
+		return
+	}
+	l.add(f.name, 0, "", ruleHandler, "There is no function Execute; write\n    %s", signature)
+}
+
+// signed compares the signature of Execute.
+func (l *linter) signed(f *ast.File, fn *ast.FuncDecl) bool {
+	params, results := typesOf(fn.Type.Params), typesOf(fn.Type.Results)
+	if fn.Type.TypeParams != nil || len(params) != 2 || len(results) != 2 {
+		return false
+	}
+	call, ok := params[1].(*ast.IndexListExpr)
+	return ok && isFrom(f, params[0], "context", "Context") &&
+		isFrom(f, call.X, l.module+"/registry", "Call") &&
+		len(call.Indices) == 2 && isIdent(call.Indices[0], "Args") && isIdent(call.Indices[1], "Needs") &&
+		isFrom(f, results[0], l.module+"/registry", "Result") && isIdent(results[1], "error")
+}
+
+// typesOf lists the type of each parameter or result.
+func typesOf(list *ast.FieldList) []ast.Expr {
+	var all []ast.Expr
+	if list == nil {
+		return nil
+	}
+	for _, f := range list.List {
+		for range max(1, len(f.Names)) {
+			all = append(all, f.Type)
+		}
+	}
+	return all
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
+
+// isFrom says whether e is the name of that package, as the file imports it.
+func isFrom(f *ast.File, e ast.Expr, importPath, name string) bool {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != name {
+		return false
+	}
+	pkg, ok := sel.X.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	for _, i := range f.Imports {
+		p, err := strconv.Unquote(i.Path.Value)
+		if err != nil || p != importPath {
+			continue
+		}
+		local := lastElement(p)
+		if i.Name != nil {
+			local = i.Name.Name
+		}
+		if local == pkg.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// needs looks for the struct of capabilities.
+func (l *linter) needs(fset *token.FileSet, files []goFile) {
+	for _, f := range files {
+		spec := typeSpec(f.tree, "Needs")
+		if spec == nil {
+			continue
+		}
+		if _, ok := spec.Type.(*ast.StructType); !ok || spec.Assign.IsValid() || spec.TypeParams != nil {
+			l.add(f.name, fset.Position(spec.Pos()).Line, "", ruleHandler,
+				"Needs must be a struct of its own; its exported fields are the capabilities that the handler gets.")
+		}
+		return
+	}
+	l.add(files[0].name, 0, "", ruleHandler, "There is no type Needs; write type Needs struct{}, with a field for each capability that the handler uses.")
+}
+
+// noArgs refuses arguments that somebody wrote by hand.
+func (l *linter) noArgs(fset *token.FileSet, files []goFile) {
+	for _, f := range files {
+		if spec := typeSpec(f.tree, "Args"); spec != nil {
+			l.add(f.name, fset.Position(spec.Pos()).Line, "", ruleHandler,
+				"Args is declared by hand. Remove it: it is generated from schema.json into %s.", ArgsFile)
+		}
+	}
+}
+
+func typeSpec(f *ast.File, name string) *ast.TypeSpec {
+	for _, d := range f.Decls {
+		gen, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, s := range gen.Specs {
+			if t, ok := s.(*ast.TypeSpec); ok && t.Name.Name == name {
+				return t
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package build
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// maxDepth is how deep the values of a schema.json may be nested.
+const maxDepth = 100
+
+// The kinds of nodes.
+const (
+	kindObject = '{'
+	kindArray  = '['
+	kindString = '"'
+	kindNumber = '0'
+	kindBool   = 't'
+	kindNull   = 'n'
+)
+
+// node is a JSON value that remembers its line and the order of its members.
+type node struct {
+	kind    byte
+	line    int
+	members []member
+	items   []*node
+	text    string // of a string its value, of a number, true and false as written
+}
+
+type member struct {
+	key   string
+	line  int
+	value *node
+}
+
+// syntaxError is a JSON text that is none.
+type syntaxError struct {
+	line int
+	text string
+}
+
+func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.text) }
+
+// jsonReader reads JSON into nodes.
+type jsonReader struct {
+	dec   *json.Decoder
+	lines []int // offsets at which lines end
+}
+
+// parseJSON reads one JSON value. The error is a *syntaxError.
+func parseJSON(data []byte) (*node, error) {
+	p := &jsonReader{dec: json.NewDecoder(bytes.NewReader(data))}
+	p.dec.UseNumber()
+	for i, c := range data {
+		if c == '\n' {
+			p.lines = append(p.lines, i)
+		}
+	}
+	n, err := p.value(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, &syntaxError{p.line(), "there is something after the JSON value; remove it"}
+	}
+	return n, nil
+}
+
+// line is the line of the token that was read last.
+func (p *jsonReader) line() int {
+	return 1 + sort.SearchInts(p.lines, int(p.dec.InputOffset()))
+}
+
+func (p *jsonReader) token() (json.Token, error) {
+	t, err := p.dec.Token()
+	if err == nil {
+		return t, nil
+	}
+	var se *json.SyntaxError
+	switch {
+	case errors.As(err, &se):
+		return nil, &syntaxError{1 + sort.SearchInts(p.lines, int(se.Offset)-1), "this is no JSON: " + se.Error()}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, &syntaxError{1 + len(p.lines), "the JSON ends too early; is a bracket missing?"}
+	default:
+		return nil, &syntaxError{p.line(), "this is no JSON: " + err.Error()}
+	}
+}
+
+func (p *jsonReader) value(depth int) (*node, error) {
+	t, err := p.token()
+	if err != nil {
+		return nil, err
+	}
+	n := &node{line: p.line()}
+	switch v := t.(type) {
+	case json.Delim:
+		if depth >= maxDepth {
+			return nil, &syntaxError{n.line, fmt.Sprintf("values are nested deeper than %d levels; make it flatter", maxDepth)}
+		}
+		n.kind = byte(v)
+		if v == '{' {
+			return n, p.object(n, depth)
+		}
+		return n, p.array(n, depth)
+	case string:
+		n.kind, n.text = kindString, v
+	case json.Number:
+		n.kind, n.text = kindNumber, v.String()
+	case bool:
+		n.kind, n.text = kindBool, strconv.FormatBool(v)
+	default:
+		n.kind = kindNull
+	}
+	return n, nil
+}
+
+func (p *jsonReader) object(n *node, depth int) error {
+	for p.dec.More() {
+		t, err := p.token()
+		if err != nil {
+			return err
+		}
+		key, ok := t.(string)
+		if !ok {
+			return &syntaxError{p.line(), "a key of an object must be a string"}
+		}
+		line := p.line()
+		value, err := p.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.members = append(n.members, member{key, line, value})
+	}
+	_, err := p.token()
+	return err
+}
+
+func (p *jsonReader) array(n *node, depth int) error {
+	for p.dec.More() {
+		item, err := p.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.items = append(n.items, item)
+	}
+	_, err := p.token()
+	return err
+}
+
+// get is the value of a member, nil if there is none or n is no object.
+func (n *node) get(key string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, m := range n.members {
+		if m.key == key {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// str is the string of a member; empty if it is none.
+func (n *node) str(key string) string {
+	if v := n.get(key); v != nil && v.kind == kindString {
+		return v.text
+	}
+	return ""
+}
+
+// at follows a JSON pointer; nil if it leads nowhere.
+func (n *node) at(pointer string) *node {
+	if pointer == "" {
+		return n
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return nil
+	}
+	for token := range strings.SplitSeq(pointer[1:], "/") {
+		if n = n.child(unescape(token)); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func (n *node) child(token string) *node {
+	if n.kind != kindArray {
+		return n.get(token)
+	}
+	i, err := strconv.Atoi(token)
+	if err != nil || i < 0 || i >= len(n.items) {
+		return nil
+	}
+	return n.items[i]
+}
+
+// lineOf is the line of what a pointer leads to, or of the nearest value around it.
+// Of a member it is the line of its key.
+func (n *node) lineOf(pointer string) int {
+	line := n.line
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		token = unescape(token)
+		for _, m := range n.members {
+			if m.key == token {
+				line = m.line
+			}
+		}
+		if n = n.child(token); n == nil {
+			break
+		}
+		if n.kind != kindObject && n.kind != kindArray {
+			return max(line, n.line)
+		}
+		line = max(line, n.line)
+	}
+	return line
+}
+
+var pointerReplacer = strings.NewReplacer("~1", "/", "~0", "~")
+
+func unescape(token string) string { return pointerReplacer.Replace(token) }
+
+// compact writes the value on one line, for a comment.
+func (n *node) compact() string {
+	switch n.kind {
+	case kindObject:
+		parts := make([]string, len(n.members))
+		for i, m := range n.members {
+			parts[i] = quote(m.key) + ": " + m.value.compact()
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case kindArray:
+		parts := make([]string, len(n.items))
+		for i, item := range n.items {
+			parts[i] = item.compact()
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case kindString:
+		return quote(n.text)
+	case kindNull:
+		return "null"
+	default:
+		return n.text
+	}
+}
+
+// quote writes a JSON string without HTML escapes.
+func quote(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return strconv.Quote(s) // a string can always be encoded
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,259 @@
+package build
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"voicegw/registry"
+	"voicegw/registry/adapter"
+)
+
+// linter collects the findings of one run.
+type linter struct {
+	module   string // the path of the project's module
+	tool     string // of which it is speaking now
+	findings []Finding
+}
+
+// tool is what a directory without errors becomes.
+type tool struct {
+	name    string
+	entry   registry.Entry
+	args    []byte // zz_args.go as it must be
+	current []byte // zz_args.go as it is
+}
+
+func (l *linter) add(file string, line int, pointer, rule, format string, args ...any) {
+	l.report(SeverityError, file, line, pointer, rule, fmt.Sprintf(format, args...))
+}
+
+func (l *linter) warn(file string, line int, pointer, rule, format string, args ...any) {
+	l.report(SeverityWarning, file, line, pointer, rule, fmt.Sprintf(format, args...))
+}
+
+func (l *linter) report(severity Severity, file string, line int, pointer, rule, message string) {
+	l.findings = append(l.findings, Finding{
+		Severity: severity, Tool: l.tool, File: file, Line: line, Path: pointer, Rule: rule, Message: message, Link: Docs + "#" + rule,
+	})
+}
+
+// errors counts the errors so far.
+func (l *linter) errors() int { return (&Report{Findings: l.findings}).Errors() }
+
+// check reads one directory and reports everything that is wrong with it. The tool is
+// nil if there were errors.
+func (l *linter) check(root fs.FS, name string) *tool {
+	l.tool = name
+	defer func() { l.tool = "" }()
+	before := l.errors()
+	s := l.read(root, name)
+	t := &tool{name: name, current: s.args}
+	var parameters *node // only if it can be relied on
+	if s.schema != nil {
+		parameters = l.schema(s, t)
+	}
+	if s.guide != nil {
+		l.guide(s, t, parameters)
+	}
+	if s.handler != nil {
+		l.handler(s)
+	}
+	if parameters != nil {
+		var err error
+		if t.args, err = argsSource(packageName(name), parameters); err != nil {
+			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
+		}
+	}
+	if l.errors() > before {
+		return nil
+	}
+	return t
+}
+
+// schema checks schema.json. It returns the parameters if nothing is wrong with them.
+func (l *linter) schema(s *source, t *tool) *node {
+	file := s.file(schemaFile)
+	tree, err := parseJSON(s.schema)
+	if err != nil {
+		var se *syntaxError
+		line := 0
+		if errors.As(err, &se) {
+			line, err = se.line, errors.New(se.text)
+		}
+		l.add(file, line, "", ruleSchema, "%s.", strings.TrimSuffix(err.Error(), "."))
+		return nil
+	}
+	spec, problems := registry.ParseSpec(s.schema)
+	t.entry.Spec = spec
+	usable := true
+	for _, p := range problems {
+		l.add(file, tree.lineOf(p.Path), p.Path, ruleOf(p.Path), "%s", p.Message)
+		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
+	}
+	if want := toolID(s.name); spec.ToolID != "" && spec.ToolID != want {
+		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
+			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", spec.ToolID, want)
+	}
+	if spec.Category == registry.CategoryAction && spec.SideEffects == registry.SideEffectsWrites && !spec.RequiresConfirmation {
+		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,
+			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
+	}
+	parameters := tree.get("parameters")
+	if parameters == nil || parameters.kind != kindObject {
+		return nil
+	}
+	if !l.forms(file, tree, problems, t) || !usable {
+		return nil
+	}
+	return parameters
+}
+
+// forms makes the providers' forms of the parameters.
+func (l *linter) forms(file string, tree *node, known []registry.Problem, t *tool) bool {
+	forms, err := formsOf(t.entry.Spec)
+	if err == nil {
+		t.entry.Forms = forms
+		return true
+	}
+	var problems adapter.Problems
+	if !errors.As(err, &problems) {
+		l.add(file, tree.lineOf("/parameters"), "/parameters", ruleForms, "%v.", err)
+		return false
+	}
+	for _, p := range problems {
+		pointer := "/parameters" + p.Path
+		if p.Keyword != "" && p.Keyword != "name" && tree.at(pointer+"/"+p.Keyword) != nil {
+			pointer += "/" + p.Keyword
+		}
+		if slices.ContainsFunc(known, func(k registry.Problem) bool { return k.Path == "/parameters"+p.Path || k.Path == pointer }) {
+			continue // said already, by the check of the schema itself
+		}
+		l.add(file, tree.lineOf(pointer), pointer, ruleForms, "%s", sentence(p.Message))
+	}
+	return false
+}
+
+// formsOf asks the adapter for the parameters in each provider's form.
+func formsOf(spec registry.Spec) (registry.Forms, error) {
+	openAI, err1 := adapter.OpenAIParameters(spec.Parameters)
+	gemini, err2 := adapter.GeminiParameters(spec.Parameters)
+	var all adapter.Problems
+	for _, err := range []error{err1, err2} {
+		var some adapter.Problems
+		if errors.As(err, &some) {
+			all = append(all, some...)
+		} else if err != nil {
+			return registry.Forms{}, err
+		}
+	}
+	if len(all) > 0 {
+		return registry.Forms{}, all
+	}
+	return registry.Forms{OpenAI: openAI, OpenAIChat: openAI, Gemini: gemini}, nil
+}
+
+// guide checks guide.md. Examples are checked if there are parameters to check them with.
+func (l *linter) guide(s *source, t *tool, parameters *node) {
+	file, text := s.file(guideFile), string(s.guide)
+	g := parseGuide(text)
+	t.entry.Summary, t.entry.Guide = g.summary, text
+	if want := toolID(s.name); g.title != want {
+		l.add(file, max(1, g.titleLine), "", ruleGuide, "The guide must begin with the heading \"# %s\".", want)
+	}
+	switch n := utf8.RuneCountInString(g.summary); {
+	case n == 0:
+		l.add(file, max(1, g.titleLine), "", ruleSummary, "The summary is missing: the first line below the title, which tells a model when to use the tool.")
+	case n > registry.MaxSummary:
+		l.add(file, g.summaryLine, "", ruleSummary, "The summary has %d characters, and at most %d stand in a prompt. Shorten it; the rest belongs below it.", n, registry.MaxSummary)
+	case g.continues:
+		l.warn(file, g.summaryLine, "", ruleSummary, "The summary's paragraph goes on in a second line, which does not stand in a prompt. Join the lines, or put a blank one between them.")
+	}
+	if g.unclosed > 0 {
+		l.add(file, g.unclosed, "", ruleGuide, "The block of code that begins here does not end; close it with its fence.")
+	}
+	for _, heading := range [...]string{"Parameters", "Examples"} {
+		switch g.count(heading) {
+		case 0:
+			l.add(file, 0, "", ruleGuide, "The section \"## %s\" is missing.", heading)
+		case 1:
+		default:
+			l.add(file, g.section(heading).line, "", ruleGuide, "The section \"## %s\" is there more than once; join them.", heading)
+		}
+	}
+	l.mentions(file, g.section("Parameters"), parameters)
+	if examples := g.section("Examples"); examples != nil {
+		l.examples(file, examples, t, parameters != nil)
+	}
+}
+
+// mentions warns of parameters that the guide keeps silent about.
+func (l *linter) mentions(file string, s *section, parameters *node) {
+	if s == nil || parameters == nil {
+		return
+	}
+	for _, p := range membersOf(parameters.get("properties")) {
+		if !strings.Contains(s.text, p.key) {
+			l.warn(file, s.line, "", ruleGuide, "The section \"## Parameters\" does not speak of %s.", p.key)
+		}
+	}
+}
+
+// examples checks the blocks of JSON: each is the arguments of a call.
+func (l *linter) examples(file string, s *section, t *tool, usable bool) {
+	n := 0
+	for _, b := range s.blocks {
+		kind, rest, _ := strings.Cut(b.info, " ")
+		if kind != "" && kind != "json" {
+			continue
+		}
+		if strings.TrimSpace(rest) == "result" {
+			if _, err := parseJSON([]byte(b.text)); err != nil {
+				l.exampleSyntax(file, b, err)
+			}
+			continue
+		}
+		n++
+		if _, err := parseJSON([]byte(b.text)); err != nil {
+			l.exampleSyntax(file, b, err)
+			continue
+		}
+		if !usable {
+			continue
+		}
+		for _, p := range checkExample(t.entry.Parameters, json.RawMessage(b.text)) {
+			l.add(file, b.line, p.Path, ruleExamples, "The example does not fit the parameters: %s", p.Message)
+		}
+	}
+	if n == 0 {
+		l.add(file, s.line, "", ruleExamples, "There is no example. Write the arguments of a call as an object in a block fenced with ```json.")
+	}
+}
+
+func (l *linter) exampleSyntax(file string, b block, err error) {
+	line, text := b.line, err.Error()
+	var se *syntaxError
+	if errors.As(err, &se) {
+		line, text = b.line+se.line-1, se.text
+	}
+	l.add(file, line, "", ruleExamples, "The example is no JSON: %s.", strings.TrimPrefix(strings.TrimSuffix(text, "."), "this is no JSON: "))
+}
+
+// sentence gives a message a capital and a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "?") {
+		s += "."
+	}
+	return s
+}
+
+func lastElement(p string) string { return path.Base(p) }

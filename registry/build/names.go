@@ -1,0 +1,112 @@
+package build
+
+import (
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxName is the longest name of a tool's directory: that of an id, which
+// providers take at most.
+const maxName = 64
+
+var dashName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+// reserved are names that the go command or a Go file gives a meaning of its own.
+var reserved = [...]string{"main", "internal", "vendor", "testdata", "documentation", "init", "tools", "registry"}
+
+// checkName says what is wrong with the name of a tool's directory; empty if nothing.
+func checkName(name string) string {
+	pkg := packageName(name)
+	switch {
+	case !dashName.MatchString(name):
+		return "must be small letters and digits in words joined by single dashes, a letter first, as in weather-lookup"
+	case len(name) > maxName:
+		return "has " + strconv.Itoa(len(name)) + " characters; a provider takes at most " + strconv.Itoa(maxName)
+	case token.IsKeyword(pkg):
+		return "makes the Go package " + pkg + ", which is a word of the language; choose another name"
+	case slices.Contains(reserved[:], pkg):
+		return "makes the Go package " + pkg + ", which has a meaning of its own; choose another name"
+	case strings.HasSuffix(pkg, "test") && strings.HasSuffix(name, "-test"):
+		return "ends in -test, which names Go's test packages; choose another name"
+	default:
+		return ""
+	}
+}
+
+// toolID is the id of the tool in a directory of that name.
+func toolID(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// packageName is the Go package of the tool in a directory of that name.
+func packageName(name string) string { return strings.ReplaceAll(name, "-", "") }
+
+// initialisms are written in one case, as Go does.
+var initialisms = map[string]string{
+	"api": "API", "css": "CSS", "csv": "CSV", "html": "HTML", "http": "HTTP", "https": "HTTPS",
+	"id": "ID", "ids": "IDs", "ip": "IP", "json": "JSON", "kb": "KB", "ms": "MS", "pdf": "PDF", "sql": "SQL",
+	"ui": "UI", "uri": "URI", "url": "URL", "urls": "URLs", "utc": "UTC", "uuid": "UUID", "xml": "XML",
+}
+
+// goName makes an exported Go identifier of any text. Different texts may give the
+// same one: see scope.
+func goName(text string) string {
+	name := camel(text)
+	if !token.IsIdentifier(name) || !token.IsExported(name) {
+		name = "X" + name
+	}
+	return name
+}
+
+// camel joins the words of a text, each with a capital.
+func camel(text string) string {
+	var b strings.Builder
+	for _, w := range words(text) {
+		if full, ok := initialisms[strings.ToLower(w)]; ok {
+			b.WriteString(full)
+			continue
+		}
+		r := []rune(w)
+		b.WriteString(string(unicode.ToUpper(r[0])) + string(r[1:]))
+	}
+	return b.String()
+}
+
+// words splits a text at everything that is neither letter nor digit, and where a
+// small letter is followed by a capital.
+func words(text string) []string {
+	var all []string
+	var word []rune
+	flush := func() {
+		if len(word) > 0 {
+			all, word = append(all, string(word)), nil
+		}
+	}
+	for _, r := range text {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			flush()
+			continue
+		case unicode.IsUpper(r) && len(word) > 0 && !unicode.IsUpper(word[len(word)-1]):
+			flush()
+		}
+		word = append(word, r)
+	}
+	flush()
+	return all
+}
+
+// scope hands out names that differ.
+type scope map[string]bool
+
+// take returns name, or name with the first number from 2 on that makes it new.
+func (s scope) take(name string) string {
+	unique := name
+	for i := 2; s[unique]; i++ {
+		unique = name + strconv.Itoa(i)
+	}
+	s[unique] = true
+	return unique
+}

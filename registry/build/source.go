@@ -1,0 +1,167 @@
+package build
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The three files of a tool.
+const (
+	schemaFile  = "schema.json"
+	guideFile   = "guide.md"
+	handlerFile = "handler.go"
+)
+
+// The longest files that are read, in bytes. A model reads the first two.
+const (
+	maxSchema  = 64 << 10
+	maxGuide   = 64 << 10
+	maxHandler = 1 << 20
+)
+
+// toolsDir is where the tools are, in the project.
+const toolsDir = "tools"
+
+// source is a tool's directory as it was read.
+type source struct {
+	name    string // of the directory
+	schema  []byte // nil if it could not be read; so are the others
+	guide   []byte
+	handler []byte
+	args    []byte            // zz_args.go as it is
+	others  map[string][]byte // the other Go files but for tests
+}
+
+// file is the path of one of the tool's files in the project.
+func (s *source) file(name string) string { return path.Join(toolsDir, s.name, name) }
+
+// toolNames lists the entries of the tools directory that claim to be tools, sorted.
+// What begins with a dot or an underscore the go command ignores, and so does this;
+// files are none.
+func toolNames(root fs.FS) ([]string, error) {
+	entries, err := fs.ReadDir(root, toolsDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoTools
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the tools: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") || e.Name() == "testdata" {
+			continue
+		}
+		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// read reads a tool's files. root is bounded by os.Root, so that no link leads out of
+// the project, and links inside it are refused as well.
+func (l *linter) read(root fs.FS, name string) *source {
+	s := &source{name: name, others: map[string][]byte{}}
+	dir := path.Join(toolsDir, name)
+	info, err := fs.Lstat(root, dir)
+	if err != nil || !info.IsDir() {
+		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. A tool is a real directory: copy the files here.", dir)
+		return s
+	}
+	if text := checkName(name); text != "" {
+		l.add(dir, 0, "", ruleDirectory, "The directory's name %q %s.", name, text)
+	}
+	s.schema = l.file(root, s.file(schemaFile), maxSchema)
+	s.guide = l.file(root, s.file(guideFile), maxGuide)
+	s.handler = l.file(root, s.file(handlerFile), maxHandler)
+	entries, err := fs.ReadDir(root, dir)
+	if err != nil {
+		l.add(dir, 0, "", ruleDirectory, "The directory cannot be read: %v.", err)
+	}
+	for _, e := range entries {
+		switch n := e.Name(); {
+		case n == schemaFile, n == guideFile, n == handlerFile, !strings.HasSuffix(n, ".go"), strings.HasSuffix(n, "_test.go"):
+		case n == ArgsFile:
+			s.args, _ = readFile(root, s.file(n), maxHandler) // what cannot be read is stale
+		default:
+			if text := l.file(root, s.file(n), maxHandler); text != nil {
+				s.others[n] = text
+			}
+		}
+	}
+	return s
+}
+
+// file reads one file that must be there; nil if it cannot be used.
+func (l *linter) file(root fs.FS, name string, most int64) []byte {
+	data, err := readFile(root, name, most)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.add(name, 0, "", ruleFiles, "The file is missing. A tool has schema.json, guide.md and handler.go; voicegw tools new writes all three.")
+		return nil
+	case err != nil:
+		l.add(name, 0, "", ruleFiles, "The file cannot be used: %v.", err)
+		return nil
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		l.add(name, 1, "", ruleFiles, "The file begins with a byte order mark. Save it as UTF-8 without one.")
+		return nil
+	case !utf8.Valid(data):
+		l.add(name, lineAt(data, firstInvalid(data)), "", ruleFiles, "The file is not UTF-8. Save it as UTF-8.")
+		return nil
+	}
+	if i := bytes.IndexByte(data, '\r'); i >= 0 {
+		l.add(name, lineAt(data, i), "", ruleFiles, "The line ends in CR LF, so that the same tool would have another version on another machine. Save the file with LF line ends.")
+	}
+	return data
+}
+
+func readFile(root fs.FS, name string, most int64) ([]byte, error) {
+	info, err := fs.Lstat(root, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, errors.New("it is a symbolic link, and nothing outside the tool's directory is read; copy the file here")
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is no regular file")
+	case info.Size() > most:
+		return nil, fmt.Errorf("it has %d bytes, and at most %d are read; make it shorter", info.Size(), most)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	return data, errors.Join(err, f.Close())
+}
+
+// openProject opens a project for reading. Close ends it.
+func openProject(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the project: %w", err)
+	}
+	return root, nil
+}
+
+func lineAt(data []byte, offset int) int { return 1 + bytes.Count(data[:offset], []byte("\n")) }
+
+func firstInvalid(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return 0
+}
