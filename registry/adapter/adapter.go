@@ -31,51 +31,42 @@ type Forms struct {
 // All makes every form. Its error lists the problems of all forms together, so that one
 // build shows an author everything.
 func All(d Declaration) (Forms, error) {
-	var f Forms
-	var all Problems
-	for _, one := range []struct {
-		into *json.RawMessage
-		make func(Declaration) (json.RawMessage, error)
-	}{{&f.OpenAIRealtime, OpenAIRealtime}, {&f.OpenAIChat, OpenAIChat}, {&f.Gemini, Gemini}} {
-		form, err := one.make(d)
-		*one.into = form
-		all = append(all, problemsOf(err)...)
-	}
-	if err := all.asError(); err != nil {
+	openAI, openAIErr := OpenAIParameters(d.Parameters)
+	gemini, geminiErr := GeminiParameters(d.Parameters)
+	found := append(checkOpenAI(d), checkGemini(d)...)
+	found = append(append(found, problemsOf(openAIErr)...), problemsOf(geminiErr)...)
+	if err := found.asError(); err != nil {
 		return Forms{}, err
 	}
-	return f, nil
+	return Forms{OpenAIRealtime: flat(d, openAI), OpenAIChat: nested(d, openAI), Gemini: function(d, gemini, "")}, nil
 }
 
 // OpenAIRealtime gives the flat form of a realtime session: type ("function"), name,
 // description, parameters, in this order. The error is [Problems].
 func OpenAIRealtime(d Declaration) (json.RawMessage, error) {
-	found := checkName(d, openAIName, "OpenAI", "letters, digits, _ and -, at most 64")
 	schema, err := OpenAIParameters(d.Parameters)
-	if err := append(found, problemsOf(err)...).asError(); err != nil {
+	if err := append(checkOpenAI(d), problemsOf(err)...).asError(); err != nil {
 		return nil, err
 	}
-	return function(d, schema, "function"), nil
+	return flat(d, schema), nil
 }
 
 // OpenAIChat gives the nested form of chat completions: type ("function") and function
 // (name, description, parameters), in this order. The error is [Problems].
 func OpenAIChat(d Declaration) (json.RawMessage, error) {
-	found := checkName(d, openAIName, "OpenAI", "letters, digits, _ and -, at most 64")
 	schema, err := OpenAIParameters(d.Parameters)
-	if err := append(found, problemsOf(err)...).asError(); err != nil {
+	if err := append(checkOpenAI(d), problemsOf(err)...).asError(); err != nil {
 		return nil, err
 	}
-	return newObject("", "type", "function", "function", json.RawMessage(function(d, schema, ""))).encode(), nil
+	return nested(d, schema), nil
 }
 
 // Gemini gives a FunctionDeclaration: name, description, parameters, in this order.
 // Parameters are left out for a tool that takes none, as its reference asks. "behavior"
 // is left to the transport. The error is [Problems].
 func Gemini(d Declaration) (json.RawMessage, error) {
-	found := checkName(d, geminiName, "Gemini", "a letter or _ first, then letters, digits and _ . : -, at most 128")
 	schema, err := GeminiParameters(d.Parameters)
-	if err := append(found, problemsOf(err)...).asError(); err != nil {
+	if err := append(checkGemini(d), problemsOf(err)...).asError(); err != nil {
 		return nil, err
 	}
 	return function(d, schema, ""), nil
@@ -108,6 +99,14 @@ var (
 	geminiParam = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 )
 
+func checkOpenAI(d Declaration) Problems {
+	return checkName(d, openAIName, "OpenAI", "letters, digits, _ and -, at most 64")
+}
+
+func checkGemini(d Declaration) Problems {
+	return checkName(d, geminiName, "Gemini", "a letter or _ first, then letters, digits and _ . : -, at most 128")
+}
+
 func checkName(d Declaration, allowed *regexp.Regexp, form, rule string) Problems {
 	var p problems
 	if !allowed.MatchString(d.Name) {
@@ -117,6 +116,12 @@ func checkName(d Declaration, allowed *regexp.Regexp, form, rule string) Problem
 		p.add("", "description", "the tool's description is not UTF-8; save the file as UTF-8")
 	}
 	return p.list
+}
+
+func flat(d Declaration, schema json.RawMessage) json.RawMessage { return function(d, schema, "function") }
+
+func nested(d Declaration, schema json.RawMessage) json.RawMessage {
+	return newObject("", "type", "function", "function", function(d, schema, "")).encode()
 }
 
 // function lays out a declaration; kind is left out when empty, as are an empty

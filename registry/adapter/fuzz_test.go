@@ -1,0 +1,68 @@
+package adapter_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"google.golang.org/genai"
+
+	"voicegw/registry/adapter"
+)
+
+// FuzzForms holds for any text: no panic, the same result twice, forms that are JSON and
+// that the providers' types read, and for what is taken a canonical schema that the
+// registry's validator compiles.
+func FuzzForms(f *testing.F) {
+	for _, text := range corpus(f) {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d := adapter.Declaration{Name: "x", Parameters: text}
+		first, err := adapter.All(d)
+		second, again := adapter.All(d)
+		if string(first.Gemini) != string(second.Gemini) || string(first.OpenAIChat) != string(second.OpenAIChat) ||
+			(err == nil) != (again == nil) || err != nil && err.Error() != again.Error() {
+			t.Fatalf("two runs differ: %v, %v", err, again)
+		}
+		if err != nil {
+			var list adapter.Problems
+			if !errors.As(err, &list) || len(list) == 0 || strings.Contains(err.Error(), "no rule says why") {
+				t.Fatalf("the error is no list of problems: %v", err)
+			}
+			return
+		}
+		for _, form := range []json.RawMessage{first.Gemini, first.OpenAIChat, first.OpenAIRealtime} {
+			if !json.Valid(form) {
+				t.Fatalf("not JSON: %s", form)
+			}
+		}
+		var g genai.FunctionDeclaration
+		if err := json.Unmarshal(first.Gemini, &g); err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler()
+		c.AssertFormat = true
+		c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errors.New("nothing is opened") }
+		if err := c.AddResource("schema.json", bytes.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Compile("schema.json"); err != nil {
+			t.Fatalf("taken, but the validator refuses it: %v", err)
+		}
+	})
+}
+
+func BenchmarkAll(b *testing.B) {
+	d := declare(corpus(b)["kb-search"])
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := adapter.All(d); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

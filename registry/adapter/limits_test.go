@@ -1,0 +1,197 @@
+package adapter_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"voicegw/registry/adapter"
+)
+
+// wantProblem fails unless some problem has the path, the keyword and a part of the message.
+func wantProblem(t *testing.T, err error, path, keyword, part string) {
+	t.Helper()
+	list := problemsOf(t, err)
+	if !slices.ContainsFunc(list, func(p adapter.Problem) bool {
+		return p.Path == path && p.Keyword == keyword && strings.Contains(p.Message, part)
+	}) {
+		t.Errorf("no problem at %q with %q that says %q, but %v", path, keyword, part, list)
+	}
+}
+
+func object(properties string) json.RawMessage {
+	return json.RawMessage(`{"type":"object","properties":{` + properties + `},"additionalProperties":false}`)
+}
+
+func TestLimits(t *testing.T) {
+	nest := func(n int, open, inner, end string) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
+	}
+	var chain strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&chain, `"d%d":{"type":"array","items":{"$ref":"#/$defs/d%d"}},`, i, i+1)
+	}
+	cases := []struct {
+		name   string
+		schema string
+		part   string
+	}{
+		{"size", `{"type":"object","description":"` + strings.Repeat("x", adapter.MaxBytes) + `"}`, "more than 65536"},
+		{"depth", string(object(`"v":` + nest(70, `{"type":"array","items":`, `{"type":"string"}`, `}`))), "nested more than 64"},
+		{"depth of a value", string(object(`"v":{"type":"string","examples":` + nest(70, `[`, `1`, `]`) + `}`)), "nested more than 64"},
+		{"depth through references", `{"type":"object","properties":{"v":{"$ref":"#/$defs/d0"}},"additionalProperties":false,"$defs":{` + chain.String() + `"d200":{"type":"string"}}}`, "64 levels"},
+		{"unclosed", strings.Repeat("[", 100000), "more than"},
+		{"empty", "", "not JSON"},
+		{"null", "null", "must be a JSON object"},
+		{"digits", string(object(`"v":{"type":"number","minimum":0.` + strings.Repeat("1", 100) + `}`)), "too many digits"},
+		{"float overflow", string(object(`"v":{"type":"number","maximum":1e400}`)), "too many digits"},
+	}
+	for _, c := range cases {
+		for form, make := range forms {
+			t.Run(c.name+"/"+form, func(t *testing.T) {
+				_, err := make(json.RawMessage(c.schema))
+				if list := problemsOf(t, err); !strings.Contains(list.Error(), c.part) || len(list.Error()) > 1000 {
+					t.Errorf("the error is %.1000s, want one with %q, in short", list.Error(), c.part)
+				}
+			})
+		}
+	}
+}
+
+var forms = map[string]func(json.RawMessage) (json.RawMessage, error){
+	"openai": adapter.OpenAIParameters,
+	"gemini": adapter.GeminiParameters,
+}
+
+// TestManyAlternativesStayBounded multiplies alternatives by each other, which Gemini's
+// form would write out.
+func TestManyAlternativesStayBounded(t *testing.T) {
+	inner := `{"type":"string"}`
+	for range 12 {
+		inner = `{"type":"object","properties":{"p":` + inner + `,"q":` + `{"type":"string"}` + `},"additionalProperties":false,"anyOf":[{"required":["p"]},{"required":["q"]},{"maxProperties":1}]}`
+	}
+	_, err := adapter.GeminiParameters(object(`"v":` + inner))
+	wantProblem(t, err, "", "", "more than 4096 subschemas")
+	if _, err := adapter.OpenAIParameters(object(`"v":` + inner)); err != nil {
+		t.Errorf("OpenAI's form does not multiply: %v", err)
+	}
+}
+
+// TestNothingIsOpened refers to a file and a server that exist.
+func TestNothingIsOpened(t *testing.T) {
+	asked := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked = true
+		_, _ = io.WriteString(w, `{"type":"string"}`)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "s.json")
+	if err := os.WriteFile(file, []byte(`{"type":"string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{server.URL + "/s.json", "file://" + file, file, "s.json", "urn:x", "//host/s.json"} {
+		for form, make := range forms {
+			_, err := make(object(`"v":{"$ref":"` + ref + `"}`))
+			wantProblem(t, err, "/properties/v", "$ref", "nothing outside is ever opened")
+			_, err = make(object(`"v":{"$schema":"` + ref + `","type":"string"}`))
+			wantProblem(t, err, "/properties/v", "$schema", "2020-12")
+			if asked {
+				t.Fatalf("%s asked the server for %s", form, ref)
+			}
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	parameters := object(`"a":{"type":"string"}`)
+	long := strings.Repeat("a", 64)
+	for _, c := range []struct {
+		name           string
+		openAI, gemini bool
+	}{
+		{"kb_search", true, true}, {"_x", true, true}, {"a-b", true, true}, {long, true, true},
+		{"", false, false}, {"größe", false, false}, {"a b", false, false}, {"x\n", false, false}, {"日本", false, false}, {"\xff", false, false},
+		{"9lives", true, false}, {"-a", true, false}, {"a.b:c", false, true}, {long + "a", false, true}, {long + long, false, true}, {long + long + "a", false, false},
+	} {
+		d := adapter.Declaration{Name: c.name, Parameters: parameters}
+		_, flat := adapter.OpenAIRealtime(d)
+		_, nested := adapter.OpenAIChat(d)
+		_, gemini := adapter.Gemini(d)
+		if (flat == nil) != c.openAI || (nested == nil) != c.openAI || (gemini == nil) != c.gemini {
+			t.Errorf("%q: OpenAI %v, %v; Gemini %v", c.name, flat, nested, gemini)
+		}
+		if gemini != nil {
+			wantProblem(t, gemini, "", "name", "Gemini does not take the name")
+		}
+	}
+	_, err := adapter.Gemini(adapter.Declaration{Name: "x", Description: "\xff", Parameters: parameters})
+	wantProblem(t, err, "", "description", "UTF-8")
+}
+
+func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
+	for pattern, taken := range map[string]bool{
+		`^a$`: true, `(?:ab)+`: true, `\d\w\s\.\\A`: true, `[a\]b]`: true, `\x41`: true, `\p{L}`: true, `[^a-z]`: true, `(a|b)`: true, `[[]`: true,
+		`(?i)a`: false, `(?P<n>a)`: false, `(?<n>a)`: false, `\Aa`: false, `a\z`: false, `\Qa.b\E`: false, `[[:alpha:]]`: false, `\pL`: false,
+		`[]a]`: false, `[^]a]`: false, `\x{41}`: false, `\012`: false, `a(?=b)`: false, `(?!a)b`: false, `(?<=a)b`: false, `(a)\1`: false, `(`: false, `a{2000}`: false,
+	} {
+		text, err := json.Marshal(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = adapter.All(declare(object(`"v":{"type":"string","pattern":` + string(text) + `}`)))
+		if (err == nil) != taken {
+			t.Errorf("the pattern %s: %v", pattern, err)
+		}
+		if err != nil {
+			wantProblem(t, err, "/properties/v", "pattern", "write it without")
+		}
+	}
+}
+
+// TestOneBuildShowsEverything has a fault of each stage behind the reader.
+func TestOneBuildShowsEverything(t *testing.T) {
+	_, err := adapter.All(adapter.Declaration{Name: "a b", Parameters: object(`
+		"a":{"type":"string","minimun":1},
+		"b":{"$ref":"#/$defs/none"},
+		"c":{"type":"object","properties":{}},
+		"d":{"type":"string","not":{"const":"x"}},
+		"e":{"type":"string","pattern":"(?=x)"},
+		"größe":{"type":"string"}`)})
+	wantProblem(t, err, "", "name", "OpenAI")
+	wantProblem(t, err, "", "name", "Gemini")
+	wantProblem(t, err, "/properties/a", "minimun", "no keyword")
+	wantProblem(t, err, "/properties/b", "$ref", "points at no schema")
+	wantProblem(t, err, "/properties/c", "additionalProperties", "lets in unknown properties")
+	wantProblem(t, err, "/properties/d", "not", "Gemini")
+	wantProblem(t, err, "/properties/e", "pattern", "RE2")
+	wantProblem(t, err, "/properties/größe", "properties", "Gemini does not take the property name")
+	if n := len(problemsOf(t, err)); n != 8 {
+		t.Errorf("there are %d problems, want 8: %v", n, err)
+	}
+}
+
+func TestPathsAreJSONPointers(t *testing.T) {
+	_, err := adapter.OpenAIParameters(object(`"a/b~c":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"string","x":1}]}}`))
+	wantProblem(t, err, "/properties/a~1b~0c/items/anyOf/1", "x", "no keyword")
+}
+
+func TestTheInputIsNotChanged(t *testing.T) {
+	for name, text := range corpus(t) {
+		before := string(text)
+		_, first := adapter.All(declare(text))
+		_, second := adapter.All(declare(text))
+		if string(text) != before {
+			t.Errorf("%s was changed", name)
+		}
+		if fmt.Sprint(first) != fmt.Sprint(second) {
+			t.Errorf("%s: the problems differ from run to run:\n%v\n%v", name, first, second)
+		}
+	}
+}
