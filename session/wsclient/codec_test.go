@@ -41,7 +41,7 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 		&SpeechStarted{AudioMS: 1}, &SpeechStopped{AudioMS: 2}, &Transcript{ID: "t", Role: "user", Text: "hi", Final: true, StartedAt: at},
 		&TurnStarted{Header{Turn: 1}}, &TurnEnded{Status: "completed", Latency: &Latency{1, 2, 3}}, &ToolStarted{CallID: "c", Tool: "t"},
 		&ToolEnded{CallID: "c", Tool: "t", Error: json.RawMessage(`{"type":"NOT_FOUND"}`)}, &Timeout{TimeoutUntil: 1, DurationSeconds: 2, Message: "m"}, &SessionEnding{Reason: "r", AfterMS: 3},
-		&SessionEnded{Reason: "r"}, &Error{Code: "c", Message: "m", Retryable: true, Ref: "f", Until: Time{time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)}}, &Pong{T: 3},
+		&SessionEnded{Reason: "r"}, &Error{Code: "c", Message: "m", Retryable: true, Ref: "f", Until: Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)}}, &Pong{T: 3},
 	} {
 		text, err := EncodeServer(9, m)
 		if err != nil {

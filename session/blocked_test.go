@@ -1,0 +1,65 @@
+package session
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+)
+
+// TestBlockedUserIsRefused: by the name that a client gives, or by its address; the
+// error says until when, and the model is never reached.
+func TestBlockedUserIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ start, user string }{
+		"by name":    {`{"type":"session.start","input_rate":16000,"output_rate":24000,"client":{"id":"mallory"}}`, "mallory"},
+		"by address": {startText, someone.String()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				until := time.Now().Add(time.Hour)
+				var asked []string
+				st := newStage(t, hearing, func(o *Options) {
+					o.Blocked = func(user string) (time.Time, bool) {
+						asked = append(asked, user)
+						return until, user == tc.user
+					}
+				})
+				c := st.connect(tc.start)
+				synctest.Wait()
+				c.expect(t, "error blocked")
+				c.ended(t, wsclient.CloseBlocked)
+				got := c.last(t, "error")
+				if want := until.UTC().Format("2006-01-02T15:04:05.000Z"); got["until"] != want || got["retryable"] != false {
+					t.Errorf("the client was told %v, want until %s and no retry", got, want)
+				}
+				if len(asked) != 1 || asked[0] != tc.user {
+					t.Errorf("asked about %q, want %q", asked, tc.user)
+				}
+				synctest.Wait()
+				if n := st.m.Running(); n != 0 {
+					t.Errorf("%d sessions run", n)
+				}
+			})
+		})
+	}
+}
+
+// TestOthersAreNotBlocked: a block of one user is nobody else's, and an error without
+// an end has no field for it.
+func TestOthersAreNotBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) {
+			o.Blocked = func(user string) (time.Time, bool) { return time.Now().Add(time.Hour), user == "mallory" }
+		})
+		c, model := st.started()
+		synctest.Wait()
+		c.expect(t, "session.started")
+		model.FailRecv(&transport.Error{Kind: transport.KindRetry})
+		synctest.Wait()
+		if _, has := c.last(t, "error")["until"]; has {
+			t.Error("an error that has no end says until when")
+		}
+	})
+}
