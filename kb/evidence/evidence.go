@@ -63,7 +63,7 @@ func (f Fields) Of(r kb.Record, snippet string, score float64) Evidence {
 		case Snippet:
 			e.Snippet = snippet
 		case FullText:
-			if e.FullText = cut(r.Text, f.MaxText); e.FullText != r.Text {
+			if e.FullText = Cut(r.Text, f.MaxText); e.FullText != r.Text {
 				e.shorten(FullText)
 			}
 		case Metadata:
@@ -92,7 +92,7 @@ func (e *Evidence) fit() {
 		e.shorten(Metadata)
 	}
 	for e.FullText != "" && e.size() > maxBytes {
-		e.FullText = cut(e.FullText, len(e.FullText)/2)
+		e.FullText = Cut(e.FullText, len(e.FullText)/2)
 		e.shorten(FullText)
 	}
 }
@@ -107,8 +107,8 @@ func (e *Evidence) size() int {
 	return len(data)
 }
 
-// cut returns at most n bytes of a text, to the end of a word where there is one.
-func cut(text string, n int) string {
+// Cut returns at most n bytes of a text, to the end of a word where there is one.
+func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text
 	}
