@@ -78,6 +78,8 @@ type Played struct {
 type ToolFinished struct {
 	Call     string
 	Envelope registry.Envelope
+	// Scheduling is that of the tool.
+	Scheduling transport.Scheduling
 }
 
 // HungUp says that the user ended the session.

@@ -45,7 +45,7 @@ func (m *machine) toolFinished(in ToolFinished) {
 	m.calls = slices.Delete(m.calls, i, i+1)
 	m.lastActive = m.at
 	if !c.cancelled {
-		m.send(transport.ToolResult{Call: c.model, Output: in.Envelope.Encode()})
+		m.send(transport.ToolResult{Call: c.model, Output: in.Envelope.Encode(), Scheduling: in.Scheduling})
 	}
 	m.do(ToolEnded{Turn: c.turn, Call: c.id, Tool: c.tool, Envelope: in.Envelope, Delivered: !c.cancelled})
 	if t := m.turn; t != nil && t.number == c.turn {

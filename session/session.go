@@ -90,9 +90,7 @@ func newSession(ctx context.Context, id, addr string, opts Options, start *wscli
 	}
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
-	s.tools = newToolRunner(ctx, tools, func(call string, env registry.Envelope) {
-		s.dispatch(orchestrator.ToolFinished{Call: call, Envelope: env})
-	})
+	s.tools = newToolRunner(ctx, tools, func(done orchestrator.ToolFinished) { s.dispatch(done) })
 	s.cause = func() *Cause { return causeOf(context.Cause(ctx)) }
 	var err error
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {

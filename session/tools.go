@@ -20,7 +20,7 @@ const maxParallelTools = 4
 type toolRunner struct {
 	// Fixed after newToolRunner.
 	tools    *registry.Snapshot // nil where there are none
-	finished func(call string, env registry.Envelope)
+	finished func(orchestrator.ToolFinished)
 	ctx      func() context.Context // ends every tool
 	slots    chan struct{}          // a place for each tool that runs
 
@@ -30,7 +30,7 @@ type toolRunner struct {
 	cancels map[string]context.CancelFunc
 }
 
-func newToolRunner(ctx context.Context, tools *registry.Snapshot, finished func(string, registry.Envelope)) *toolRunner {
+func newToolRunner(ctx context.Context, tools *registry.Snapshot, finished func(orchestrator.ToolFinished)) *toolRunner {
 	return &toolRunner{
 		tools: tools, finished: finished, ctx: func() context.Context { return ctx },
 		slots: make(chan struct{}, maxParallelTools), cancels: make(map[string]context.CancelFunc),
@@ -59,7 +59,7 @@ func (r *toolRunner) run(call string, tool string, args json.RawMessage, session
 			cancel()
 		}()
 		if r.tools == nil {
-			r.finished(call, registry.NotFound(tool, "", 0))
+			r.finished(orchestrator.ToolFinished{Call: call, Envelope: registry.NotFound(tool, "", 0)})
 			return
 		}
 		select {
@@ -67,7 +67,11 @@ func (r *toolRunner) run(call string, tool string, args json.RawMessage, session
 			defer func() { <-r.slots }()
 		case <-ctx.Done():
 		}
-		r.finished(call, r.tools.Execute(ctx, tool, registry.ModeVoice, args, session, caps...))
+		done := orchestrator.ToolFinished{Call: call, Envelope: r.tools.Execute(ctx, tool, registry.ModeVoice, args, session, caps...)}
+		if t, ok := r.tools.Tool(tool); ok {
+			done.Scheduling = transport.Scheduling(t.Scheduling)
+		}
+		r.finished(done)
 	})
 }
 

@@ -41,7 +41,21 @@ type ToolResult struct {
 	Call string
 	// Output is a JSON object: the envelope.
 	Output json.RawMessage
+	// Scheduling says when a model that went on meanwhile is to speak of it, where
+	// Capabilities.Scheduling.
+	Scheduling Scheduling
 }
+
+// Scheduling is when a model speaks of a tool result that comes while it does
+// something else. The zero value leaves it to the model.
+type Scheduling string
+
+// The choices of Scheduling.
+const (
+	ScheduleInterrupt Scheduling = "interrupt"
+	ScheduleWhenIdle  Scheduling = "when_idle"
+	ScheduleSilent    Scheduling = "silent"
+)
 
 // Respond asks for an answer. The adapter waits for a running response to end
 // first and joins requests that pile up meanwhile.

@@ -29,6 +29,8 @@ type openCall struct {
 	waits bool
 	// held is the result of a call without an id that has to wait for an earlier one.
 	held json.RawMessage
+	// scheduling goes with held.
+	scheduling string
 }
 
 // answer is one functionResponse.
@@ -36,6 +38,8 @@ type answer struct {
 	ID       string          `json:"id,omitempty"`
 	Name     string          `json:"name"`
 	Response json.RawMessage `json:"response"`
+	// Scheduling is INTERRUPT, WHEN_IDLE or SILENT; empty leaves it to the model.
+	Scheduling string `json:"scheduling,omitempty"`
 }
 
 // add remembers a call and names it.
@@ -69,7 +73,7 @@ func (b *callBook) cancel(ids []string) []string {
 // result takes the result of call and returns the answers that may now be sent:
 // none if the call is cancelled or unknown. The provider matches calls without ids
 // by their order, so those of one message wait for each other.
-func (b *callBook) result(call string, output json.RawMessage) []answer {
+func (b *callBook) result(call string, output json.RawMessage, scheduling string) []answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := slices.IndexFunc(b.open, func(c *openCall) bool { return c.call == call })
@@ -79,9 +83,9 @@ func (b *callBook) result(call string, output json.RawMessage) []answer {
 	c := b.open[at]
 	if c.id != "" {
 		b.open = slices.Delete(b.open, at, at+1)
-		return []answer{{ID: c.id, Name: c.name, Response: output}}
+		return []answer{{ID: c.id, Name: c.name, Response: output, Scheduling: scheduling}}
 	}
-	c.held = output
+	c.held, c.scheduling = output, scheduling
 	var ready []answer
 	waiting := false
 	b.open = slices.DeleteFunc(b.open, func(o *openCall) bool {
@@ -92,7 +96,7 @@ func (b *callBook) result(call string, output json.RawMessage) []answer {
 		if waiting {
 			return false
 		}
-		ready = append(ready, answer{Name: o.name, Response: o.held})
+		ready = append(ready, answer{Name: o.name, Response: o.held, Scheduling: o.scheduling})
 		return true
 	})
 	return ready

@@ -295,7 +295,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 func TestSpeechAfterToolAnswerIsANewItemFromItsFirstWord(t *testing.T) {
 	c := offline(t, model25)
 	feed(t, c, said("One moment."), speech, called("a", "f"))
-	if got := c.calls.result("call_1", json.RawMessage(`{}`)); len(got) != 1 {
+	if got := c.calls.result("call_1", json.RawMessage(`{}`), ""); len(got) != 1 {
 		t.Fatalf("answers %v", got)
 	}
 	got := feed(t, c, said("It is"), speech, generated, said(" ten."), turnOver)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"strings"
 
 	"github.com/coder/websocket"
 
@@ -124,7 +125,11 @@ func (c *conn) encodeText(text string) error {
 }
 
 func (c *conn) encodeResult(r transport.ToolResult) error {
-	answers := c.calls.result(r.Call, responseObject(r.Output))
+	var scheduling string
+	if c.row.caps.Scheduling {
+		scheduling = strings.ToUpper(string(r.Scheduling))
+	}
+	answers := c.calls.result(r.Call, responseObject(r.Output), scheduling)
 	if len(answers) == 0 {
 		return nil
 	}

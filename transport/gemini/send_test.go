@@ -87,6 +87,22 @@ func TestToolResultsCarryIDAndName(t *testing.T) {
 	}
 }
 
+// TestSchedulingOnlyWhereItIsKnown: a model that has no such thing would refuse it.
+func TestSchedulingOnlyWhereItIsKnown(t *testing.T) {
+	for model, want := range map[string]string{
+		"gemini-3.8-live": `{"toolResponse":{"functionResponses":[{"id":"a","name":"f","response":{"ok":true,"n":1},"scheduling":"WHEN_IDLE"}]}}`,
+		model31:           `{"toolResponse":{"functionResponses":[{"id":"a","name":"f","response":{"ok":true,"n":1}}]}}`,
+	} {
+		c := offline(t, model)
+		feed(t, c, called("a", "f"))
+		r := result("call_1", 1)
+		r.Scheduling = transport.ScheduleWhenIdle
+		if diff := cmp.Diff([]string{want}, sentBy(t, c, r)); diff != "" {
+			t.Errorf("%s: messages differ (-want +got):\n%s", model, diff)
+		}
+	}
+}
+
 // TestCallsWithoutIDsAreAnsweredInOrder: the provider has only their order to tell
 // them apart by.
 func TestCallsWithoutIDsAreAnsweredInOrder(t *testing.T) {
