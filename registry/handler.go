@@ -68,6 +68,7 @@ type invocation struct {
 	session Session
 	tool    string
 	key     string
+	clamped map[string]Clamped
 }
 
 // Bind makes a [Handler] of a tool's Execute function. N must be a struct; its
@@ -84,7 +85,7 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error)) H
 		return h
 	}
 	h.run = func(ctx context.Context, in invocation) (Result, error) {
-		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key}
+		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key, Clamped: in.clamped}
 		if err := json.Unmarshal(in.args, &call.Args); err != nil {
 			return Result{}, err // Prepare has tried it, so this is a bug of ours
 		}

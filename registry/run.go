@@ -73,7 +73,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		}}, false
 	}
 	session.Mode = p.mode
-	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key}
+	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key, clamped: maps.Clone(p.clamped)}
 	if in.key == "" {
 		in.key = p.BusinessKey()
 	}

@@ -5,9 +5,21 @@ package tools
 
 import (
 	"voicegw/registry"
+
+	endvoicesession "voicegw/tools/end-voice-session"
+	ignoreuser "voicegw/tools/ignore-user"
+	kbget "voicegw/tools/kb-get"
+	kbsearch "voicegw/tools/kb-search"
+	startvoicesession "voicegw/tools/start-voice-session"
 )
 
 // Handlers returns the handler of each tool by its id. The caller owns the map.
 func Handlers() map[string]registry.Handler {
-	return map[string]registry.Handler{}
+	return map[string]registry.Handler{
+		"end_voice_session":   registry.Bind(endvoicesession.Execute),
+		"ignore_user":         registry.Bind(ignoreuser.Execute),
+		"kb_get":              registry.Bind(kbget.Execute),
+		"kb_search":           registry.Bind(kbsearch.Execute),
+		"start_voice_session": registry.Bind(startvoicesession.Execute),
+	}
 }

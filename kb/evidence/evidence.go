@@ -70,7 +70,9 @@ func (f Fields) Of(r kb.Record, snippet string, score float64) Evidence {
 			e.Metadata = r.Metadata
 		case Sources:
 			e.SourceType = r.SourceType
-			e.LastUpdated = r.LastUpdated.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+			if !r.LastUpdated.IsZero() {
+				e.LastUpdated = r.LastUpdated.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+			}
 		case URL:
 			e.URL = r.URL
 		}

@@ -1,0 +1,63 @@
+// Package registrytest makes registries for the tests of other packages.
+package registrytest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/registry/build"
+)
+
+// Project builds the tools of this project, as they are in the work tree, and returns
+// their tool_registry.json. Nothing in the work tree is written. It fails the test for
+// an error of the build.
+func Project(t testing.TB) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "tools"), os.DirFS(filepath.Join(Root(t), "tools"))); err != nil {
+		t.Fatal(err)
+	}
+	report, err := build.Build(build.Options{Dir: dir, Time: time.Unix(0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Errors() > 0 {
+		t.Fatalf("the project's tools do not build: %+v", report.Findings)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(build.RegistryFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Root is the directory of the project: that of go.mod, at or above the test's.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("there is no go.mod at or above the test's directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// File returns a tool_registry.json of the given tools.
+func File(t testing.TB, tools ...registry.Entry) []byte {
+	t.Helper()
+	data, err := registry.File{GeneratedAt: "2026-01-01T00:00:00.000Z", Tools: tools}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,64 @@
+// Package ignoreuser is the tool ignore_user: it shuts an abusive user out for a time.
+package ignoreuser
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"voicegw/capability"
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of ignore_user.
+type Needs struct {
+	Blocks    capability.Blocks
+	Messenger registry.Messenger
+}
+
+// Answer is the data of a success.
+type Answer struct {
+	// BlockedUntil is RFC 3339 UTC with milliseconds.
+	BlockedUntil    string `json:"blocked_until"`
+	DurationSeconds int64  `json:"duration_seconds"`
+	FarewellMessage string `json:"farewell_message"`
+}
+
+// Execute records the block, tells the client, and ends the session once the
+// farewell was heard. Nobody is told of a block that was not recorded.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	farewell := strings.TrimSpace(call.Args.FarewellMessage)
+	if farewell == "" {
+		err := registry.Errorf(registry.ErrorValidation, "The farewell_message is blank.")
+		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}}
+		return registry.Result{}, err
+	}
+	duration := time.Duration(call.Args.DurationSeconds) * time.Second
+	until := call.Session.Now.Add(duration).Truncate(time.Millisecond).UTC()
+	err := call.Needs.Blocks.Block(ctx, call.Session.UserID, until)
+	switch {
+	case errors.Is(err, capability.ErrUser):
+		return registry.Result{}, &registry.ToolError{
+			Type: registry.ErrorSessionInactive, Message: "There is no user in this conversation who could be shut out.",
+			Suggestion: "End the conversation in words.", Err: err,
+		}
+	case err != nil:
+		return registry.Result{}, &registry.ToolError{
+			Type: registry.ErrorTransient, Message: "The block could not be recorded; nothing has happened.", Retryable: true,
+			Suggestion: "Try once more, or end the conversation in words.", Err: err,
+		}
+	}
+	call.Needs.Messenger.Timeout(until, duration, farewell)
+	return registry.Result{
+		Data: Answer{
+			BlockedUntil:    until.Format("2006-01-02T15:04:05.000Z07:00"),
+			DurationSeconds: call.Args.DurationSeconds,
+			FarewellMessage: farewell,
+		},
+		Intents: []registry.Intent{
+			registry.EndVoiceSession(registry.EndAfterFarewellSpoken),
+			registry.SuppressAudio(true), // after the farewell: the state controller sees to that
+		},
+	}, nil
+}

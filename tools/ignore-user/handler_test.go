@@ -1,0 +1,103 @@
+package ignoreuser
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/capability"
+	"voicegw/registry"
+)
+
+// client notes what it was told.
+type client struct {
+	told    int
+	until   time.Time
+	d       time.Duration
+	message string
+}
+
+func (c *client) Timeout(until time.Time, d time.Duration, message string) {
+	c.told++
+	c.until, c.d, c.message = until, d, message
+}
+
+// broken cannot record anything.
+type broken struct {
+	capability.Blocks
+	err error
+}
+
+func (b broken) Block(context.Context, string, time.Time) error { return b.err }
+
+func call(blocks capability.Blocks, c *client, user string) registry.Call[Args, Needs] {
+	return registry.Call[Args, Needs]{
+		Args:    Args{DurationSeconds: 300, FarewellMessage: " Goodbye for now. "},
+		Needs:   Needs{Blocks: blocks, Messenger: c},
+		Session: registry.Session{UserID: user, Mode: registry.ModeVoice, Now: time.Now().UTC()},
+	}
+}
+
+// TestUserIsShutOut: recorded until the moment that the client and the model are told,
+// and the session ends after the farewell, in silence from then on.
+func TestUserIsShutOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocks, c := capability.NewMemoryBlocks(0), &client{}
+		result, err := Execute(t.Context(), call(blocks, c, "mallory"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := time.Now().Add(5 * time.Minute)
+		if until, ok, _ := blocks.Blocked(t.Context(), "mallory"); !ok || !until.Equal(want) {
+			t.Errorf("blocked until %v, %t; want %v", until, ok, want)
+		}
+		if c.told != 1 || !c.until.Equal(want) || c.d != 5*time.Minute || c.message != "Goodbye for now." {
+			t.Errorf("the client was told %+v", c)
+		}
+		data := Answer{BlockedUntil: want.UTC().Format("2006-01-02T15:04:05.000Z"), DurationSeconds: 300, FarewellMessage: "Goodbye for now."}
+		if diff := cmp.Diff(data, result.Data); diff != "" {
+			t.Error(diff)
+		}
+		intents := []registry.Intent{
+			{Type: registry.IntentEndVoiceSession, After: registry.EndAfterFarewellSpoken}, {Type: registry.IntentSuppressAudio, Value: true},
+		}
+		if diff := cmp.Diff(intents, result.Intents); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestFailures(t *testing.T) {
+	cause := errors.New("disk full")
+	for name, tc := range map[string]struct {
+		blocks   capability.Blocks
+		user     string
+		farewell string
+		want     registry.ErrorType
+		retry    bool
+	}{
+		"no user":        {capability.NewMemoryBlocks(0), "", "Bye.", registry.ErrorSessionInactive, false},
+		"too many":       {broken{err: capability.ErrFull}, "mallory", "Bye.", registry.ErrorTransient, true},
+		"store fails":    {broken{err: cause}, "mallory", "Bye.", registry.ErrorTransient, true},
+		"blank farewell": {capability.NewMemoryBlocks(0), "mallory", " ", registry.ErrorValidation, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &client{}
+			in := call(tc.blocks, c, tc.user)
+			in.Args.FarewellMessage = tc.farewell
+			result, err := Execute(t.Context(), in)
+			var e *registry.ToolError
+			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retry || e.PartialSideEffects || strings.Contains(e.Message, "disk") {
+				t.Fatalf("%v", err)
+			}
+			if c.told != 0 || len(result.Intents) != 0 {
+				t.Errorf("the client was told %+v, intents %v: of a block that is none", c, result.Intents)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+// Package kbget is the tool kb_get: it gets records of the knowledge base by id.
+package kbget
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"voicegw/kb"
+	"voicegw/kb/evidence"
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of kb_get.
+type Needs struct {
+	KB kb.Index
+}
+
+// Answer is the data of a success. No list is nil but Invalid.
+type Answer struct {
+	Records []evidence.Evidence `json:"records"`
+	// Missing are the ids that there is no record for.
+	Missing []string `json:"missing"`
+	// Invalid are the ids that no record can have.
+	Invalid []InvalidID `json:"invalid,omitempty"`
+}
+
+// InvalidID says why an id cannot be one.
+type InvalidID struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}
+
+// maxText bounds full_text by mode, in bytes: what a model can take in before it speaks.
+var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeText: 12 << 10}
+
+// snippetBytes bounds the beginning of a text that stands for a snippet.
+const snippetBytes = 240
+
+// Execute gets the records.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	ids, invalid, problem := idsOf(call.Args)
+	if problem != nil {
+		return registry.Result{}, problem
+	}
+	found, missing, err := call.Needs.KB.Get(ctx, ids)
+	if err != nil {
+		if ctx.Err() != nil {
+			return registry.Result{}, ctx.Err()
+		}
+		return registry.Result{}, &registry.ToolError{
+			Type: registry.ErrorTransient, Message: "The knowledge base cannot be read at the moment.", Retryable: true,
+			Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
+		}
+	}
+	answer := Answer{Records: []evidence.Evidence{}, Missing: append([]string{}, missing...), Invalid: invalid}
+	fields := evidence.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
+	for _, record := range found {
+		answer.Records = append(answer.Records, fields.Of(record, evidence.Cut(kb.Plain(record.Text), snippetBytes), 0))
+	}
+	return registry.Result{Data: answer}, nil
+}
+
+// idsOf returns the ids to ask for, each once, and those that cannot be ids.
+func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
+	given := slices.Clone(args.IDs)
+	if args.ID != nil {
+		given = append(given, *args.ID)
+	}
+	if len(given) == 0 {
+		e := registry.Errorf(registry.ErrorValidation, "No id was given.")
+		e.Details = map[string]any{"errors": []registry.Problem{{Message: "Give ids, a list of 1 to 10, or id."}}}
+		e.Suggestion = "Call kb_get with ids, or look for the record with kb_search."
+		return nil, nil, e
+	}
+	for _, id := range given {
+		id = strings.TrimSpace(id)
+		switch reason := checkID(id); {
+		case reason != "":
+			if !slices.ContainsFunc(invalid, func(x InvalidID) bool { return x.ID == id }) {
+				invalid = append(invalid, InvalidID{ID: id, Reason: reason})
+			}
+		case !slices.Contains(ids, id):
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 0 {
+		return ids, invalid, nil
+	}
+	var problems []registry.Problem
+	for _, x := range invalid {
+		problems = append(problems, registry.Problem{Path: "/ids", Message: fmt.Sprintf("%q %s", x.ID, x.Reason)})
+	}
+	e := registry.Errorf(registry.ErrorValidation, "None of the ids can be one: %s", problems[0].Message)
+	e.Details = map[string]any{"errors": problems}
+	e.Suggestion = "Look for the record with kb_search, which gives its id."
+	return nil, nil, e
+}
+
+// checkID says why no record can have an id; empty if one can.
+func checkID(id string) string {
+	kind, name, colon := strings.Cut(id, ":")
+	switch {
+	case !colon || name == "":
+		return "is not of the form type:name, such as person:ada_l."
+	case !slices.Contains(kb.Types(), kb.Type(kind)):
+		return fmt.Sprintf("begins with %q; an id begins with one of %v.", kind, kb.Types())
+	case len(name) > kb.MaxIDBytes || strings.ContainsFunc(name, strange):
+		return fmt.Sprintf("has a name that is not 1 to %d of a-z, 0-9, \"_\", \"-\" and \".\".", kb.MaxIDBytes)
+	}
+	return ""
+}
+
+func strange(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
+}
+
+// wanted are the fields that the model asks for.
+func wanted(args Args) []evidence.Field {
+	if args.ReturnFields == nil {
+		return []evidence.Field{evidence.FullText, evidence.Metadata, evidence.Sources, evidence.URL}
+	}
+	var fields []evidence.Field
+	for _, f := range args.ReturnFields {
+		fields = append(fields, evidence.Field(f))
+	}
+	return fields
+}

@@ -1,0 +1,148 @@
+// Package kbsearch is the tool kb_search: it searches the knowledge base.
+package kbsearch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"voicegw/kb"
+	"voicegw/kb/evidence"
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of kb_search.
+type Needs struct {
+	KB kb.Index
+}
+
+// Answer is the data of a success.
+type Answer struct {
+	// Results are sorted by score, best first; never nil.
+	Results     []evidence.Evidence `json:"results"`
+	QueryTimeMS int64               `json:"query_time_ms"`
+	// Clamped says that fewer results were looked for than asked.
+	Clamped bool `json:"clamped"`
+	// Degraded says that meaning was not compared, only words.
+	Degraded bool `json:"degraded,omitempty"`
+	// InvalidTags were left out of the search.
+	InvalidTags []string `json:"invalid_tags,omitempty"`
+}
+
+// maxText bounds full_text by mode, in bytes: what a model can take in before it speaks.
+var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeText: 12 << 10}
+
+// Execute searches.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	query, invalid, problem := queryOf(call.Args)
+	if problem != nil {
+		return registry.Result{}, problem
+	}
+	found, err := call.Needs.KB.Search(ctx, query)
+	if err != nil {
+		return registry.Result{}, searchError(ctx, err)
+	}
+	_, clamped := call.Clamped["top_k"]
+	answer := Answer{
+		Results: []evidence.Evidence{}, QueryTimeMS: found.Took.Milliseconds(),
+		Clamped: clamped, Degraded: found.Degraded, InvalidTags: invalid,
+	}
+	fields := evidence.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
+	for _, hit := range found.Hits {
+		answer.Results = append(answer.Results, fields.Of(hit.Record, hit.Snippet, hit.Score))
+	}
+	return registry.Result{Data: answer}, nil
+}
+
+// queryOf makes the query of the arguments, and lists the tags that it leaves out.
+func queryOf(args Args) (q kb.Query, invalid []string, err error) {
+	var problems []registry.Problem
+	bad := func(path, format string, a ...any) {
+		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
+	}
+	q = kb.Query{Text: strings.TrimSpace(args.Query), Namespace: kb.Namespace(args.Namespace), Limit: int(args.TopK)}
+	if q.Text == "" {
+		bad("/query", "The query is blank; give the words to look for.")
+	}
+	if f := args.Filters; f != nil {
+		if f.Type != nil {
+			q.Type = kb.Type(*f.Type)
+		}
+		q.Tags, invalid = splitTags(f.Tags)
+		if len(invalid) > 0 && len(q.Tags) == 0 {
+			bad("/filters/tags", "None of the tags can be one: each has 1 to %d characters.", kb.MaxTagRunes)
+		}
+		if f.DateRange != nil {
+			q.From, q.To = days(f.DateRange.Start, f.DateRange.End)
+			if !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From) {
+				bad("/filters/date_range", "The range ends before it begins; swap start and end.")
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return q, invalid, nil
+	}
+	e := registry.Errorf(registry.ErrorValidation, "The search cannot be made: %s", problems[0].Message)
+	e.Details = map[string]any{"errors": problems}
+	e.Suggestion = "Correct the arguments and call kb_search again."
+	return q, nil, e
+}
+
+// splitTags returns the tags that a record can have, and the others.
+func splitTags(tags []string) (valid, invalid []string) {
+	for _, tag := range tags {
+		if n := utf8.RuneCountInString(strings.TrimSpace(tag)); n == 0 || n > kb.MaxTagRunes {
+			invalid = append(invalid, tag)
+		} else {
+			valid = append(valid, tag)
+		}
+	}
+	return kb.NormalizeTags(valid), invalid
+}
+
+// days are the first moment of one day and the last of another; the schema has
+// checked their form.
+func days(start, end *string) (from, to time.Time) {
+	if start != nil {
+		from, _ = time.Parse(time.DateOnly, *start)
+	}
+	if end != nil {
+		if day, err := time.Parse(time.DateOnly, *end); err == nil {
+			to = day.AddDate(0, 0, 1).Add(-time.Millisecond)
+		}
+	}
+	return from, to
+}
+
+// wanted are the fields that the model asks for.
+func wanted(args Args) []evidence.Field {
+	fields := []evidence.Field{evidence.Snippet, evidence.Metadata, evidence.Sources, evidence.URL}
+	if args.ReturnFields != nil {
+		fields = nil
+		for _, f := range args.ReturnFields {
+			fields = append(fields, evidence.Field(f))
+		}
+	}
+	if !args.IncludeSnippets {
+		fields = slices.DeleteFunc(fields, func(f evidence.Field) bool { return f == evidence.Snippet })
+	}
+	return fields
+}
+
+// searchError names what went wrong.
+func searchError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, kb.ErrQuery) {
+		return registry.Errorf(registry.ErrorValidation, "The search cannot be made: %w", err)
+	}
+	return &registry.ToolError{
+		Type: registry.ErrorTransient, Message: "The knowledge base cannot be searched at the moment.", Retryable: true,
+		Suggestion: "Tell the user that you cannot look it up right now.", Err: err,
+	}
+}

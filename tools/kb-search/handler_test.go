@@ -1,0 +1,259 @@
+package kbsearch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/kb"
+	"voicegw/kb/evidence"
+	"voicegw/registry"
+)
+
+// index answers every search alike, and notes what was asked.
+type index struct {
+	kb.Index
+	results kb.Results
+	err     error
+	asked   kb.Query
+}
+
+func (x *index) Search(_ context.Context, q kb.Query) (kb.Results, error) {
+	x.asked = q
+	return x.results, x.err
+}
+
+var ada = kb.Record{
+	ID: "person:ada_l", Type: kb.TypePerson, Title: "Ada L", Text: "Ada draws letters.", URL: "https://example.com/ada",
+	SourceType: "handbook", LastUpdated: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Metadata: map[string]any{"room": "4"},
+}
+
+// args are what the registry makes of a query alone.
+func args() Args {
+	return Args{Query: "letters", Namespace: ArgsNamespaceStudio, TopK: 5, IncludeSnippets: true}
+}
+
+func run(t *testing.T, x *index, a Args, mode registry.Mode) (Answer, error) {
+	t.Helper()
+	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
+		Args: a, Needs: Needs{KB: x}, Session: registry.Session{Mode: mode},
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	if len(result.Intents) > 0 {
+		t.Errorf("intents %v", result.Intents)
+	}
+	return result.Data.(Answer), nil
+}
+
+func TestEvidence(t *testing.T) {
+	x := &index{results: kb.Results{Took: 12 * time.Millisecond, Hits: []kb.Hit{
+		{Record: ada, Score: 1, Snippet: "draws letters"}, {Record: kb.Record{ID: "doc:type", Type: kb.TypeDoc, Title: "Type"}, Score: 0.5},
+	}}}
+	got, err := run(t, x, args(), registry.ModeVoice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(kb.Query{Text: "letters", Namespace: kb.NamespaceStudio, Limit: 5}, x.asked); diff != "" {
+		t.Error("asked:", diff)
+	}
+	want := Answer{QueryTimeMS: 12, Results: []evidence.Evidence{
+		{ID: "person:ada_l", Type: "person", Title: "Ada L", Snippet: "draws letters", Score: 1, SourceType: "handbook",
+			LastUpdated: "2026-03-01T09:00:00.000Z", URL: "https://example.com/ada", Metadata: map[string]any{"room": "4"}},
+		{ID: "doc:type", Type: "doc", Title: "Type", Score: 0.5},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNothingFoundIsNoError(t *testing.T) {
+	got, err := run(t, &index{}, args(), registry.ModeVoice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(got)
+	if want := `{"results":[],"query_time_ms":0,"clamped":false}`; err != nil || string(data) != want {
+		t.Errorf("%s %v, want %s", data, err, want)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	x := &index{}
+	kind, start, end := ArgsFiltersTypePerson, "2026-01-01", "2026-01-31"
+	a := args()
+	a.Namespace = ArgsNamespacePublic
+	a.Query = "  letters "
+	a.Filters = &ArgsFilters{Type: &kind, Tags: []string{"Type", "hr", "type"}, DateRange: &ArgsFiltersDateRange{Start: &start, End: &end}}
+	if _, err := run(t, x, a, registry.ModeText); err != nil {
+		t.Fatal(err)
+	}
+	want := kb.Query{
+		Text: "letters", Namespace: kb.NamespacePublic, Type: kb.TypePerson, Tags: []string{"hr", "type"}, Limit: 5,
+		From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 31, 23, 59, 59, 999_000_000, time.UTC),
+	}
+	if diff := cmp.Diff(want, x.asked); diff != "" {
+		t.Error(diff)
+	}
+	a.Filters = &ArgsFilters{DateRange: &ArgsFiltersDateRange{End: &start}}
+	if _, err := run(t, x, a, registry.ModeText); err != nil || !x.asked.From.IsZero() || x.asked.To.IsZero() {
+		t.Errorf("an open range: from %v to %v, %v", x.asked.From, x.asked.To, err)
+	}
+}
+
+// TestReturnFields: what is asked for comes and nothing else; include_snippets has
+// the last word on snippets.
+func TestReturnFields(t *testing.T) {
+	x := &index{results: kb.Results{Hits: []kb.Hit{{Record: ada, Score: 1, Snippet: "draws"}}}}
+	for name, tc := range map[string]struct {
+		fields  []ArgsReturnFieldsItem
+		without bool // snippets
+		want    []string
+	}{
+		"left out":           {nil, false, []string{"last_updated", "metadata", "snippet", "source_type", "url"}},
+		"without snippets":   {nil, true, []string{"last_updated", "metadata", "source_type", "url"}},
+		"none":               {[]ArgsReturnFieldsItem{}, false, nil},
+		"one":                {[]ArgsReturnFieldsItem{"url"}, false, []string{"url"}},
+		"all":                {[]ArgsReturnFieldsItem{"url", "snippet", "full_text", "metadata", "sources"}, false, []string{"full_text", "last_updated", "metadata", "snippet", "source_type", "url"}},
+		"asked, but without": {[]ArgsReturnFieldsItem{"snippet", "url"}, true, []string{"url"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := args()
+			a.ReturnFields, a.IncludeSnippets = tc.fields, !tc.without
+			got, err := run(t, x, a, registry.ModeText)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, _ := json.Marshal(got.Results[0])
+			var object map[string]any
+			if err := json.Unmarshal(data, &object); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range append([]string{"id", "type", "title", "score"}, tc.want...) {
+				if _, has := object[key]; !has {
+					t.Errorf("%s is missing in %s", key, data)
+				}
+				delete(object, key)
+			}
+			if len(object) > 0 {
+				t.Errorf("not asked for: %v", object)
+			}
+		})
+	}
+}
+
+// TestVoiceReadsLess: a model that speaks gets shorter texts.
+func TestVoiceReadsLess(t *testing.T) {
+	long := ada
+	long.Text = strings.Repeat("word ", 10_000)
+	x := &index{results: kb.Results{Hits: []kb.Hit{{Record: long, Score: 1}}}}
+	a := args()
+	a.ReturnFields = []ArgsReturnFieldsItem{ArgsReturnFieldsItemFullText}
+	lengths := map[registry.Mode]int{}
+	for _, mode := range []registry.Mode{registry.ModeVoice, registry.ModeText} {
+		got, err := run(t, x, a, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"full_text"}, got.Results[0].Shortened); diff != "" {
+			t.Errorf("%s: %s", mode, diff)
+		}
+		lengths[mode] = len(got.Results[0].FullText)
+	}
+	if v, x := lengths[registry.ModeVoice], lengths[registry.ModeText]; v < 4000 || v > 4096 || x < 12000 || x > 12288 {
+		t.Errorf("lengths %v", lengths)
+	}
+}
+
+func TestClampedAndDegradedAreSaid(t *testing.T) {
+	x := &index{results: kb.Results{Degraded: true}}
+	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
+		Args: args(), Needs: Needs{KB: x}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Data.(Answer); !got.Clamped || !got.Degraded {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestPartlyValidTags: the search is made with the tags that can be one, and the
+// others are named.
+func TestPartlyValidTags(t *testing.T) {
+	x := &index{}
+	a := args()
+	tooLong := strings.Repeat("x", kb.MaxTagRunes+1)
+	a.Filters = &ArgsFilters{Tags: []string{"hr", "  ", tooLong}}
+	got, err := run(t, x, a, registry.ModeText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"hr"}, x.asked.Tags); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"  ", tooLong}, got.InvalidTags); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestValidation: all that is wrong is named at once, each with its place.
+func TestValidation(t *testing.T) {
+	a := args()
+	a.Query = " \t"
+	start, end := "2026-02-01", "2026-01-01"
+	a.Filters = &ArgsFilters{Tags: []string{" "}, DateRange: &ArgsFiltersDateRange{Start: &start, End: &end}}
+	x := &index{}
+	_, err := run(t, x, a, registry.ModeText)
+	e := toolError(t, err, registry.ErrorValidation)
+	data, _ := json.Marshal(e.Details)
+	for _, path := range []string{"/query", "/filters/tags", "/filters/date_range"} {
+		if !strings.Contains(string(data), `"path":"`+path+`"`) {
+			t.Errorf("%s is not named in %s", path, data)
+		}
+	}
+	if e.Retryable || e.Suggestion == "" || x.asked.Text != "" {
+		t.Errorf("%+v, asked %+v", e, x.asked)
+	}
+}
+
+func TestQueryRefusedByTheIndex(t *testing.T) {
+	_, err := run(t, &index{err: fmt.Errorf("%w: no", kb.ErrQuery)}, args(), registry.ModeText)
+	toolError(t, err, registry.ErrorValidation)
+}
+
+func TestIndexFails(t *testing.T) {
+	for _, cause := range []error{kb.ErrClosed, errors.New("dial tcp 10.0.0.1: refused")} {
+		_, err := run(t, &index{err: cause}, args(), registry.ModeText)
+		e := toolError(t, err, registry.ErrorTransient)
+		if !e.Retryable || !errors.Is(err, cause) || strings.Contains(e.Message, "10.0.0.1") {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// TestCancelled: a search that was called off is not blamed on the index.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{KB: &index{err: errors.New("broken off")}}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func toolError(t *testing.T, err error, want registry.ErrorType) *registry.ToolError {
+	t.Helper()
+	var e *registry.ToolError
+	if !errors.As(err, &e) || e.Type != want {
+		t.Fatalf("the error is %v, want %s", err, want)
+	}
+	return e
+}

@@ -1,0 +1,62 @@
+// Package startvoicesession is the tool start_voice_session: it hands a text
+// conversation to voice.
+package startvoicesession
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"voicegw/capability"
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of start_voice_session.
+type Needs struct {
+	VoiceSessions capability.VoiceSessions
+	Inviter       capability.Inviter
+}
+
+// Answer is the data of a success. The ticket is not in it: it is the client's alone.
+type Answer struct {
+	SessionID      string `json:"session_id"`
+	PendingRequest string `json:"pending_request"`
+	// ExpiresAt is RFC 3339 UTC with milliseconds.
+	ExpiresAt string `json:"expires_at"`
+}
+
+// Execute makes a voice session and invites the client to it.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	offer, err := call.Needs.VoiceSessions.Offer(ctx, capability.VoiceRequest{
+		UserID: call.Session.UserID, ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
+		PendingRequest: strings.TrimSpace(call.Args.PendingRequest),
+	})
+	if err != nil {
+		return registry.Result{}, offerError(err)
+	}
+	call.Needs.Inviter.Invite(offer)
+	return registry.Result{Data: Answer{
+		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest,
+		ExpiresAt: offer.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+	}}, nil
+}
+
+// offerError names what went wrong.
+func offerError(err error) error {
+	e := &registry.ToolError{Err: err}
+	switch {
+	case errors.Is(err, capability.ErrVoiceActive):
+		e.Type, e.Message = registry.ErrorSessionActive, "This conversation is in voice already."
+		e.Suggestion = "Do not call it again; the user can simply speak."
+	case errors.Is(err, capability.ErrUser):
+		e.Type, e.Message = registry.ErrorSessionInactive, "There is no user in this conversation who could be invited."
+		e.Suggestion = "Go on in text."
+	case errors.Is(err, capability.ErrFull):
+		e.Type, e.Message, e.Retryable = registry.ErrorRateLimit, "Too many invitations are open at the moment.", true
+		e.Suggestion = "Go on in text and try again in a minute."
+	default:
+		e.Type, e.Message, e.Retryable = registry.ErrorTransient, "The invitation could not be made.", true
+		e.Suggestion = "Try once more, or go on in text."
+	}
+	return e
+}

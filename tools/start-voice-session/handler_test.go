@@ -1,0 +1,102 @@
+package startvoicesession
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/capability"
+	"voicegw/registry"
+)
+
+// client notes the invitations that it gets.
+type client struct{ offers []capability.VoiceOffer }
+
+func (c *client) Invite(offer capability.VoiceOffer) { c.offers = append(c.offers, offer) }
+
+// broken offers nothing.
+type broken struct{ err error }
+
+func (b broken) Offer(context.Context, capability.VoiceRequest) (capability.VoiceOffer, error) {
+	return capability.VoiceOffer{}, b.err
+}
+
+func call(v capability.VoiceSessions, c *client) registry.Call[Args, Needs] {
+	return registry.Call[Args, Needs]{
+		Args:    Args{PendingRequest: " What is new? "},
+		Needs:   Needs{VoiceSessions: v, Inviter: c},
+		Session: registry.Session{UserID: "ada", ConversationID: "c1", Agent: "default", Mode: registry.ModeText},
+	}
+}
+
+// TestInvitation: the client gets a ticket that opens the session, the model does not.
+func TestInvitation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, c := capability.NewMemoryVoiceSessions("ws://localhost/v1/voice", 0), &client{}
+		result, err := Execute(t.Context(), call(v, c))
+		if err != nil || len(c.offers) != 1 || len(result.Intents) != 0 {
+			t.Fatalf("%+v, offers %v, %v", result, c.offers, err)
+		}
+		offer := c.offers[0]
+		want := Answer{SessionID: offer.SessionID, PendingRequest: "What is new?",
+			ExpiresAt: time.Now().Add(time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")}
+		if diff := cmp.Diff(want, result.Data); diff != "" {
+			t.Error(diff)
+		}
+		if data, _ := json.Marshal(result.Data); offer.Ticket == "" || strings.Contains(string(data), offer.Ticket) {
+			t.Errorf("the ticket %q is in %s, or is none", offer.Ticket, data)
+		}
+		id, request, err := v.Redeem(offer.Ticket)
+		if err != nil || id != offer.SessionID {
+			t.Fatalf("%s, %v", id, err)
+		}
+		if diff := cmp.Diff(capability.VoiceRequest{UserID: "ada", ConversationID: "c1", Agent: "default", PendingRequest: "What is new?"}, request); diff != "" {
+			t.Error(diff)
+		}
+		// The conversation is in voice now.
+		_, err = Execute(t.Context(), call(v, c))
+		var e *registry.ToolError
+		if !errors.As(err, &e) || e.Type != registry.ErrorSessionActive || e.Retryable || len(c.offers) != 1 {
+			t.Errorf("while in voice: %v, %d offers", err, len(c.offers))
+		}
+	})
+}
+
+func TestWithoutPendingRequest(t *testing.T) {
+	c := &client{}
+	in := call(capability.NewMemoryVoiceSessions("", 0), c)
+	in.Args.PendingRequest = ""
+	if _, err := Execute(t.Context(), in); err != nil || c.offers[0].PendingRequest != "" {
+		t.Errorf("%+v, %v", c.offers, err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err   error
+		want  registry.ErrorType
+		retry bool
+	}{
+		"no user":     {capability.ErrUser, registry.ErrorSessionInactive, false},
+		"too many":    {capability.ErrFull, registry.ErrorRateLimit, true},
+		"store fails": {errors.New("disk full"), registry.ErrorTransient, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &client{}
+			_, err := Execute(t.Context(), call(broken{tc.err}, c))
+			var e *registry.ToolError
+			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retry || e.Suggestion == "" || strings.Contains(e.Message, "disk") {
+				t.Errorf("%v", err)
+			}
+			if len(c.offers) != 0 {
+				t.Error("the client was invited to nothing")
+			}
+		})
+	}
+}
