@@ -20,6 +20,8 @@ type Config struct {
 	// Origins are the hosts of foreign web pages that may connect, as patterns
 	// ("app.example.com", "*.example.com").
 	Origins []string `key:"origins"`
+	// Dev reads the tools' registry from the project and again when it changes.
+	Dev bool `key:"dev"`
 	// DrainTimeout is how long running sessions may go on after SIGTERM.
 	DrainTimeout time.Duration `key:"drain_timeout"`
 
@@ -29,6 +31,7 @@ type Config struct {
 	Providers Providers `key:"providers"`
 	Agent     Agent     `key:"agent"`
 	Prompts   Prompts   `key:"prompts"`
+	KB        KB        `key:"kb"`
 	VAD       VAD       `key:"vad"`
 	Limits    Limits    `key:"limits"`
 	Sim       Sim       `key:"sim"`
@@ -74,6 +77,32 @@ type Agent struct {
 type Prompts struct {
 	Core  File `key:"core"`
 	Voice File `key:"voice"`
+}
+
+// Dir is the path of a folder. One in a file is meant from the file's directory.
+type Dir string
+
+// KB is the knowledge base that the retrieval tools work on.
+type KB struct {
+	// Path is the folder of records; empty means the invented ones that are built in.
+	Path       Dir        `key:"path"`
+	Embeddings Embeddings `key:"embeddings"`
+	Qdrant     Qdrant     `key:"qdrant"`
+}
+
+// Embeddings is an OpenAI-compatible endpoint that makes vectors. Without one, words
+// alone are compared.
+type Embeddings struct {
+	BaseURL string `key:"base_url"` // with its /v1
+	APIKey  Secret `key:"api_key"`
+	Model   string `key:"model"`
+}
+
+// Qdrant is a server that holds the records' index instead of this process.
+type Qdrant struct {
+	URL        string `key:"url"`
+	APIKey     Secret `key:"api_key"`
+	Collection string `key:"collection"`
 }
 
 // VAD tunes the provider's speech detection, in ms of audio. Zero leaves the
@@ -145,6 +174,7 @@ func Default() *Config {
 		DrainTimeout: 30 * time.Second,
 		Provider:     ProviderGemini,
 		Agent:        Agent{Name: "default"},
+		KB:           KB{Qdrant: Qdrant{Collection: "voicegw"}},
 		Limits: Limits{
 			Sessions:           1000,
 			SessionsPerAddress: 100,

@@ -94,12 +94,25 @@ func (l *loader) readFile() {
 	l.parseFile(l.source.File, data)
 	// Paths in a file are meant from where the file is.
 	dir := filepath.Dir(l.source.File)
+	if len(l.problems) > before {
+		return
+	}
 	for _, key := range l.keys {
-		f, ok := l.fields[key].value.Addr().Interface().(*File)
-		if ok && f.Path != "" && !filepath.IsAbs(f.Path) && len(l.problems) == before {
-			f.Path = filepath.Join(dir, f.Path)
+		switch p := l.fields[key].value.Addr().Interface().(type) {
+		case *File:
+			p.Path = below(dir, p.Path)
+		case *Dir:
+			*p = Dir(below(dir, string(*p)))
 		}
 	}
+}
+
+// below is a path that is meant from dir; no path stays none.
+func below(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // read returns a file's content. The error is the end of a sentence that begins

@@ -16,6 +16,7 @@ import (
 func (l *loader) validate() {
 	l.validateListen()
 	l.validateProviders()
+	l.validateKB()
 	l.validateOrigins()
 	l.validateNumbers()
 	l.oneOf("sim.use", l.config.Sim.Use, UseAuto, UseAlways, UseNever)
@@ -97,6 +98,37 @@ func (l *loader) baseURL(key, text string) {
 		l.problems.add(l.at(key), "%s holds a user or a password; a provider takes a key, which belongs into api_key.", key)
 	case u.Fragment != "":
 		l.problems.add(l.at(key), "%s has a fragment (#…); remove it.", key)
+	}
+}
+
+func (l *loader) validateKB() {
+	e, q := l.config.KB.Embeddings, l.config.KB.Qdrant
+	l.httpURL("kb.embeddings.base_url", e.BaseURL)
+	l.httpURL("kb.qdrant.url", q.URL)
+	for _, need := range []struct{ has, key, value string }{
+		{e.BaseURL, "kb.embeddings.model", e.Model},
+		{e.Model, "kb.embeddings.base_url", e.BaseURL},
+		{e.APIKey.Reveal(), "kb.embeddings.base_url", e.BaseURL},
+		{q.APIKey.Reveal(), "kb.qdrant.url", q.URL},
+		{q.URL, "kb.qdrant.collection", q.Collection},
+	} {
+		if need.has != "" && need.value == "" {
+			l.problems.add(l.at(need.key), "%s is missing; the other settings of its section need it.", need.key)
+		}
+	}
+}
+
+// httpURL does not repeat the URL: it may hold a password.
+func (l *loader) httpURL(key, text string) {
+	if text == "" {
+		return
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		l.problems.add(l.at(key), "%s must be a whole URL that begins with https:// or http:// and names a host.", key)
+	case u.User != nil:
+		l.problems.add(l.at(key), "%s holds a user or a password; a key belongs into the section's api_key.", key)
 	}
 }
 
