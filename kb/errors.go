@@ -15,6 +15,8 @@ var (
 	// ErrRecord is wrapped by what Apply and Record.Check return for a record that
 	// is not whole or breaks a limit.
 	ErrRecord = errors.New("kb: bad record")
+	// ErrVectors is wrapped by what CheckVectors returns.
+	ErrVectors = errors.New("kb: the embedder's answer does not fit the question")
 )
 
 // Problem is one thing wrong in a source: a file that cannot be read, a record

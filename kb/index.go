@@ -3,6 +3,7 @@ package kb
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -151,4 +152,49 @@ type Hit struct {
 // goroutines at once and honours the context. Texts are never empty.
 type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// QueryEmbedder is an Embedder that treats a question otherwise than a record: some
+// models want it, and a question is not worth keeping. Indexes ask for it.
+type QueryEmbedder interface {
+	Embedder
+	// EmbedQuery is Embed for the text of one query.
+	EmbedQuery(ctx context.Context, text string) ([]float32, error)
+}
+
+// EmbedQuery asks an Embedder for the vector of a query, in the way it has for them.
+func EmbedQuery(ctx context.Context, e Embedder, text string) ([]float32, error) {
+	if q, ok := e.(QueryEmbedder); ok {
+		return q.EmbedQuery(ctx, text)
+	}
+	vectors, err := e.Embed(ctx, []string{text})
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckVectors(vectors, 1); err != nil {
+		return nil, err
+	}
+	return vectors[0], nil
+}
+
+// CheckVectors refuses, with an error that wraps ErrVectors, an answer of an Embedder
+// that is not one vector for each of so many texts, all of one length and none of
+// them zero or not a number.
+func CheckVectors(vectors [][]float32, texts int) error {
+	if len(vectors) != texts {
+		return fmt.Errorf("%w: %d vectors for %d texts", ErrVectors, len(vectors), texts)
+	}
+	for _, v := range vectors {
+		if len(v) == 0 || len(v) != len(vectors[0]) {
+			return fmt.Errorf("%w: vectors of %d and %d numbers", ErrVectors, len(vectors[0]), len(v))
+		}
+		sum := 0.0
+		for _, f := range v {
+			sum += float64(f) * float64(f)
+		}
+		if !(sum > 0) || math.IsInf(sum, 0) {
+			return fmt.Errorf("%w: a vector of length %v", ErrVectors, math.Sqrt(sum))
+		}
+	}
+	return nil
 }

@@ -101,7 +101,7 @@ func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bo
 	}
 	vectors, err := x.options.Embedder.Embed(ctx, texts)
 	if err == nil {
-		err = checkVectors(vectors, len(texts))
+		err = kb.CheckVectors(vectors, len(texts))
 	}
 	if err != nil {
 		x.load.failed(err)

@@ -70,12 +70,12 @@ func (x *Index) queryVector(ctx context.Context, s *snapshot, text string) []flo
 	}
 	limited, cancel := context.WithTimeout(ctx, x.options.EmbedTimeout)
 	defer cancel()
-	vectors, err := x.options.Embedder.Embed(limited, []string{text})
+	vector, err := kb.EmbedQuery(limited, x.options.Embedder, text)
 	if err == nil {
-		err = checkVectors(vectors, 1)
+		err = kb.CheckVectors([][]float32{vector}, 1)
 	}
-	if err == nil && len(vectors[0]) != len(s.rows[0].vector) {
-		err = fmt.Errorf("%w: a query of %d numbers for records of %d", errVectors, len(vectors[0]), len(s.rows[0].vector))
+	if err == nil && len(vector) != len(s.rows[0].vector) {
+		err = fmt.Errorf("%w: a query of %d numbers for records of %d", kb.ErrVectors, len(vector), len(s.rows[0].vector))
 	}
 	if err != nil {
 		if ctx.Err() == nil { // else the caller has gone, and that is not the Embedder's fault
@@ -83,5 +83,5 @@ func (x *Index) queryVector(ctx context.Context, s *snapshot, text string) []flo
 		}
 		return nil
 	}
-	return normalized(vectors[0])
+	return normalized(vector)
 }

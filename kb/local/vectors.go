@@ -4,32 +4,12 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
 
 	"voicegw/kb"
 )
-
-var errVectors = errors.New("the embedder's answer does not fit the question")
-
-// checkVectors refuses what no scan can work with.
-func checkVectors(vectors [][]float32, want int) error {
-	if len(vectors) != want {
-		return fmt.Errorf("%w: %d vectors for %d texts", errVectors, len(vectors), want)
-	}
-	for _, v := range vectors {
-		if len(v) == 0 || len(v) != len(vectors[0]) {
-			return fmt.Errorf("%w: vectors of %d and %d numbers", errVectors, len(vectors[0]), len(v))
-		}
-		if n := norm(v); n == 0 || math.IsNaN(n) || math.IsInf(n, 0) {
-			return fmt.Errorf("%w: a vector of length %v", errVectors, n)
-		}
-	}
-	return nil
-}
 
 func norm(v []float32) float64 {
 	sum := 0.0
