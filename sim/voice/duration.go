@@ -1,7 +1,7 @@
 package voice
 
 // tempo brings the durations below to about 165 words a minute.
-const tempo = 0.87
+const tempo = 0.94
 
 // timePhrase sets the durations of the segments of a phrase after the rules of Klatt (1979): each
 // phone has an inherent duration that a product of factors shortens or stretches,

@@ -121,8 +121,8 @@ func (t *track) exciteStop(i int, span []frame) {
 	t.close(i, span[:n-burst])
 	level, breath := db(p.noiseDB), db(breathAfterStop)
 	if t.at(i+1).ph == phSil || !s.onset {
-		level *= 0.5
-		breath *= 0.5
+		level *= 0.25
+		breath *= 0.25
 	}
 	for k := n - burst; k < n; k++ {
 		x := float64(k-(n-burst)) / float64(max(burst, 1))

@@ -42,7 +42,7 @@ type tract struct {
 const (
 	voiceGain  = 1.0
 	breathGain = 0.5
-	noseGain   = 0.8
+	noseGain   = 0.4
 )
 
 // nosePoles are the resonances of the nose and throat while the mouth is closed,

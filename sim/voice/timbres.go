@@ -7,7 +7,7 @@ import (
 
 // timbres are the voices there are.
 var timbres = []timbre{
-	{pitch: 110, size: 1.00, open: 0.60, tilt: 1.0, breath: 0.02, lively: 1.0},
+	{pitch: 110, size: 1.00, open: 0.50, tilt: 1.0, breath: 0.02, lively: 1.0},
 	{pitch: 98, size: 0.96, open: 0.55, tilt: 1.1, breath: 0.01, lively: 0.9},
 	{pitch: 125, size: 1.04, open: 0.60, tilt: 1.1, breath: 0.02, lively: 1.2},
 	{pitch: 190, size: 1.15, open: 0.65, tilt: 1.0, breath: 0.04, lively: 1.0},

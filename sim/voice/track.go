@@ -36,7 +36,7 @@ type frame struct {
 
 const (
 	frameMS      = 2.5
-	modalTilt    = 5000.0
+	modalTilt    = 8000.0
 	voiceBarTilt = 220.0
 )
 
