@@ -66,6 +66,17 @@ type builtin struct {
 	handler Handler
 }
 
+// Builtins are the tools that every registry has besides those of its file, sorted by
+// id. The caller owns what it gets.
+func Builtins() []Entry {
+	var entries []Entry
+	for _, b := range builtins() {
+		entries = append(entries, b.entry)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
+	return entries
+}
+
 // builtins are new values for each caller, by id.
 func builtins() map[string]builtin {
 	openai := json.RawMessage(`{"type":"object","properties":{"tool":{"type":"string","description":"The tool's name, such as kb_search."}},"required":["tool"],"additionalProperties":false}`)

@@ -160,6 +160,8 @@ func (e *explainer) problems(f fact) []Problem {
 	switch f.keyword {
 	case "required":
 		return e.missing(f)
+	case "dependentRequired":
+		return e.dependent(f)
 	case "additionalProperties":
 		return e.unknown(f)
 	case "unevaluatedProperties":
@@ -196,8 +198,6 @@ func (f *fact) word() string {
 		return fmt.Sprintf("must be %s, got %s", formatName(f.limit), show(f.got))
 	case "pattern":
 		return fmt.Sprintf("must match the regular expression %s, got %s", show(f.limit), show(f.got))
-	case "dependentRequired":
-		return f.message
 	case "not":
 		return fmt.Sprintf("must not be %s", show(f.got))
 	case "oneOf":
@@ -267,28 +267,48 @@ func (e *explainer) missing(f fact) []Problem {
 	return problems
 }
 
+// dependent is one problem for each property that another one asks for.
+func (e *explainer) dependent(f fact) []Problem {
+	byName, _ := f.limit.(map[string]any)
+	object, _ := f.got.(map[string]any)
+	var problems []Problem
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		wanted, _ := byName[name].([]any)
+		if _, there := object[name]; !there {
+			continue
+		}
+		for _, w := range wanted {
+			w, _ := w.(string)
+			if _, there := object[w]; !there {
+				problems = append(problems, Problem{Path: f.place.with(w).String(), Message: fmt.Sprintf("is required and missing, because %q is there", name)})
+			}
+		}
+	}
+	return problems
+}
+
 // unknown is one problem for each property that the schema does not know.
 func (e *explainer) unknown(f fact) []Problem {
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
 	byPattern, _ := f.schema["patternProperties"].(map[string]any)
 	known := slices.Sorted(maps.Keys(props))
+	var patterns []*regexp.Regexp
+	for pattern := range byPattern {
+		if re, err := regexp.Compile(pattern); err == nil {
+			patterns = append(patterns, re)
+		}
+	}
 	var problems []Problem
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		if _, ok := props[name]; ok || slices.ContainsFunc(slices.Collect(maps.Keys(byPattern)), func(pattern string) bool {
-			re, err := regexp.Compile(pattern)
-			return err == nil && re.MatchString(name)
-		}) {
+		if _, ok := props[name]; ok || slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return re.MatchString(name) }) {
 			continue
 		}
 		message := "is not a known parameter; there are none here, leave it out"
-		if len(known) > 0 {
+		if len(problems) < maxArgProblems && len(known) > 0 { // the others are only counted
 			message = fmt.Sprintf("is not a known parameter%s; known here: %s", didYouMean(name, known), shorten(strings.Join(known, ", "), 150))
 		}
 		problems = append(problems, Problem{Path: f.place.with(shorten(name, 80)).String(), Message: message})
-		if len(problems) > maxArgProblems {
-			break
-		}
 	}
 	return problems
 }

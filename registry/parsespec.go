@@ -298,7 +298,7 @@ func (r *specReader) clamp(s *Spec, c *compiledSpec) map[Mode]map[string]int {
 	clamp := map[Mode]map[string]int{}
 	for _, mode := range slices.Sorted(maps.Keys(byMode)) {
 		place := pointer{"clamp", mode}
-		if !s.Allows(Mode(mode)) {
+		if len(s.AllowedModes) > 0 && !s.Allows(Mode(mode)) {
 			r.problem(place, "The mode %q is not one of allowedModes; remove it here or add it there.", shorten(mode, 40))
 		}
 		limits, ok := byMode[mode].(map[string]any)

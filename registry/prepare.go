@@ -160,7 +160,7 @@ func invalidArguments(tool string, problems []Problem) *Error {
 		if place == "" {
 			place = "the arguments"
 		}
-		said = append(said, shorten(place, 100)+" "+strings.TrimSuffix(p.Message, "."))
+		said = append(said, shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
 	}
 	details, _ := marshal(struct { // strings alone: it cannot fail
 		Errors []Problem `json:"errors"`

@@ -81,9 +81,12 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	defer cancel()
 	done := make(chan outcome, 1) // from the handler's goroutine to this one; not closed
 	go func() {
-		o := s.call(ctx, p.tool, in)
-		s.stats.end(r)
-		done <- o
+		o := outcome{err: errGoexit}
+		defer func() { // also when the handler ends the goroutine
+			s.stats.end(r)
+			done <- o
+		}()
+		o = s.call(ctx, p.tool, in)
 	}()
 	select {
 	case o = <-done:
@@ -120,28 +123,21 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 // call runs the handler and puts its result into its final form. It runs on the
 // handler's goroutine, because that runs code of the handler's as well.
 func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation) (o outcome) {
-	returned := false
 	defer func() {
-		if returned {
+		cause := recover()
+		if cause == nil {
 			return
 		}
-		if cause := recover(); cause != nil {
-			o = outcome{err: fmt.Errorf("%w: %v", errPanic, cause)}
-			s.opts.Logger.LogAttrs(ctx, slog.LevelError, "tool panicked",
-				slog.String("tool", t.ToolID), slog.String("tool_version", t.Version), slog.String("registry_version", s.version),
-				slog.String("session_id", in.session.ID), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
-			return
-		}
-		o = outcome{err: errGoexit}
+		o = outcome{err: fmt.Errorf("%w: %v", errPanic, cause)}
+		s.opts.Logger.LogAttrs(ctx, slog.LevelError, "tool panicked",
+			slog.String("tool", t.ToolID), slog.String("tool_version", t.Version), slog.String("registry_version", s.version),
+			slog.String("session_id", in.session.ID), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 	}()
 	result, err := t.handler.run(ctx, in)
 	if err != nil {
-		o = s.failed(ctx, t, err)
-	} else {
-		o = s.succeeded(result)
+		return s.failed(ctx, t, err)
 	}
-	returned = true
-	return o
+	return s.succeeded(result)
 }
 
 func (s *Snapshot) succeeded(result Result) outcome {

@@ -133,13 +133,13 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return all
 }
 
-// mergeProblems is ours and, at other places, theirs: where both speak of one
-// place, ours says how to mend it.
+// mergeProblems is ours and, at other places, theirs: where both speak of one place
+// or of one in it, ours says how to mend it.
 func mergeProblems(ours, theirs []Problem) []Problem {
 	if len(ours) > 0 {
 		theirs = slices.DeleteFunc(theirs, func(p Problem) bool {
 			return p.Path == "" || slices.ContainsFunc(ours, func(o Problem) bool {
-				return o.Path == p.Path || strings.HasPrefix(o.Path, p.Path+"/") || strings.HasPrefix(p.Path, o.Path+"/")
+				return o.Path == p.Path || strings.HasPrefix(o.Path, p.Path+"/")
 			})
 		})
 	}

@@ -86,9 +86,10 @@ func (c *schemaCheck) all(tree *treeBuilder, root *node) {
 		if format, ok := n.doc["format"].(string); ok && !slices.Contains(formats, format) {
 			c.problem(n.at.with("format"), "The format %q is not supported; use one of %s, or a pattern.", shorten(format, 40), strings.Join(formats, ", "))
 		}
-		if !circular {
-			c.open(n)
-		}
+	}
+	if !circular {
+		c.value(root)
+		c.open(root, map[*node]bool{})
 	}
 	c.unappliedDefaults(root, false)
 }
@@ -130,21 +131,39 @@ func (c *schemaCheck) patterns(n *node) {
 }
 
 // open reports the places below n at which a value may hold what no schema knows.
-func (c *schemaCheck) open(n *node) {
-	if len(n.at) == 0 {
-		c.value(n)
+func (c *schemaCheck) open(n *node, seen map[*node]bool) {
+	if seen[n] {
+		return
 	}
+	seen[n] = true
+	values := slices.Concat(n.prefix, n.patterned)
 	for _, name := range n.names {
-		c.value(n.props[name])
-	}
-	for _, child := range slices.Concat(n.prefix, n.patterned) {
-		c.value(child)
+		values = append(values, n.props[name])
 	}
 	if n.items != nil {
-		c.value(n.items)
+		values = append(values, n.items)
+	}
+	for _, child := range values {
+		c.value(child)
+		c.open(child, seen)
 	}
 	if extra, has := n.doc["additionalProperties"]; has && extra != false {
 		c.problem(n.at.with("additionalProperties"), "Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
+	}
+	if n.ref != nil {
+		c.open(n.ref, seen)
+	}
+	if n.closedByItself() {
+		return // what else there is speaks of the same value, and can only say less of it
+	}
+	for _, part := range slices.Concat(n.allOf, n.anyOf, n.oneOf) {
+		c.open(part, seen)
+	}
+	for _, other := range n.others {
+		switch other.at[len(n.at)] {
+		case "then", "else", "dependentSchemas":
+			c.open(other, seen)
+		}
 	}
 }
 
@@ -209,14 +228,22 @@ func (c *schemaCheck) closes(n *node) bool {
 			return true
 		}
 	}
+	if n.closedByItself() {
+		return true
+	}
 	types := n.types()
-	if len(types) == 0 {
-		return false
-	}
-	if slices.Contains(types, "object") && n.doc["additionalProperties"] != false && n.doc["unevaluatedProperties"] != false {
-		return false
-	}
-	return !slices.Contains(types, "array") || n.items != nil || n.doc["unevaluatedItems"] == false
+	return len(types) > 0 &&
+		(!slices.Contains(types, "object") || n.doc["additionalProperties"] == false || n.doc["unevaluatedProperties"] == false) &&
+		(!slices.Contains(types, "array") || n.items != nil || n.doc["unevaluatedItems"] == false)
+}
+
+// closedByItself says whether n is closed by keywords that look at nothing but n's
+// own properties and items.
+func (n *node) closedByItself() bool {
+	types := n.types()
+	return len(types) > 0 &&
+		(!slices.Contains(types, "object") || n.doc["additionalProperties"] == false) &&
+		(!slices.Contains(types, "array") || n.items != nil)
 }
 
 // unappliedDefaults refuses defaults at places where none is ever applied.

@@ -1,0 +1,279 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFileIsDeterministic(t *testing.T) {
+	a, b := entry(t, kbSearch), entry(t, kbSearch, `toolId: "a_tool"`)
+	one := File{GeneratedAt: "now", GitCommit: "abc", Tools: []Entry{a, b}}
+	first, err := one.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := File{Version: "wrong", GeneratedAt: "now", GitCommit: "abc", Tools: []Entry{b, a}}
+	second, err := two.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first, second) {
+		t.Error("the order of the tools changes the bytes")
+	}
+	if two.Tools[0].ToolID != "a_tool" || two.Version != "wrong" {
+		t.Error("Encode changed its receiver")
+	}
+	if !bytes.HasSuffix(first, []byte("}\n")) || bytes.Contains(first, []byte(`\u003c`)) {
+		t.Errorf("not the form that it should have: %s", first)
+	}
+	var read File
+	if err := json.Unmarshal(first, &read); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := read.Encode(); err != nil || !bytes.Equal(again, first) {
+		t.Errorf("read and written again it differs: %v\n%s", err, cmp.Diff(string(first), string(again)))
+	}
+}
+
+func TestContentVersion(t *testing.T) {
+	e := entry(t, kbSearch)
+	version := func(f File) string {
+		t.Helper()
+		v, err := f.ContentVersion()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	base := version(File{Tools: []Entry{e}})
+	if !regexp.MustCompile(`^1\.0\.[0-9a-f]{8}$`).MatchString(base) {
+		t.Errorf("the version is %q", base)
+	}
+	if v := version(File{Version: "x", GeneratedAt: "later", GitCommit: "def", Tools: []Entry{e}}); v != base {
+		t.Error("time, commit or version are in the hash")
+	}
+	var spaced bytes.Buffer
+	if err := json.Indent(&spaced, e.Parameters, "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	other := e
+	other.Parameters = spaced.Bytes()
+	if v := version(File{Tools: []Entry{other}}); v != base {
+		t.Error("white space is in the hash")
+	}
+	for name, changed := range map[string]func(*Entry){
+		"guide":      func(e *Entry) { e.Guide += "x" },
+		"summary":    func(e *Entry) { e.Summary += "x" },
+		"form":       func(e *Entry) { e.Forms.Gemini = json.RawMessage(`{"type":"OBJECT"}`) },
+		"parameters": func(e *Entry) { e.Parameters = bytes.Replace(e.Parameters, []byte("200"), []byte("201"), 1) },
+		"budget":     func(e *Entry) { e.LatencyBudgetMS++ },
+	} {
+		other := e
+		changed(&other)
+		if version(File{Tools: []Entry{other}}) == base {
+			t.Errorf("the %s is not in the hash", name)
+		}
+	}
+	e.Parameters = json.RawMessage("{")
+	if _, err := (File{Tools: []Entry{e}}).ContentVersion(); err == nil {
+		t.Error("what is no JSON has a version")
+	}
+	if v := version(File{}); v != version(File{Tools: []Entry{}}) {
+		t.Error("no tools and an empty list differ")
+	}
+}
+
+type (
+	store     struct{ name string }
+	messenger interface{ Send(string) }
+	phone     struct{ sent []string }
+)
+
+func (p *phone) Send(s string) { p.sent = append(p.sent, s) }
+
+func TestLoad(t *testing.T) {
+	r := kbRegistry(t)
+	s := r.Snapshot()
+	tool, ok := s.Tool("kb_search")
+	if !ok || tool.Version != "1.2.0" || tool.Summary != "A tool." || len(tool.Forms.Gemini) == 0 {
+		t.Errorf("got %+v", tool)
+	}
+	var ids []string
+	for _, tool := range s.Tools(ModeVoice) {
+		ids = append(ids, tool.ToolID)
+	}
+	if diff := cmp.Diff([]string{DescribeTool, "kb_search"}, ids); diff != "" {
+		t.Error(diff)
+	}
+	if len(s.All()) != 2 || len(s.Tools("phone")) != 0 {
+		t.Error("All or Tools are wrong")
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	good := string(encodeFile(t, entry(t, kbSearch)))
+	handler := map[string]Handler{"kb_search": Bind(kbHandler)}
+	type wrongArgs struct {
+		Query   string `json:"query"`
+		Filters struct {
+			Type string `json:"type"`
+		} `json:"filters"`
+	}
+	tests := []struct {
+		name, data    string
+		opts          Options
+		path, message string
+	}{
+		{"no JSON", "{", Options{Handlers: handler}, "", "ends in the middle"},
+		{"another file", `{"tool": []}`, Options{}, "/tools", "voicegw tools build"},
+		{"changed by hand", strings.Replace(good, "Finds records.", "Finds all records.", 1), Options{Handlers: handler}, "/version", "changed after the build"},
+		{"unknown key", strings.Replace(good, `"gitCommit"`, `"commit"`, 1), Options{Handlers: handler}, "/commit", "not known"},
+		{"unknown key of a tool", strings.Replace(good, `"summary"`, `"sumary"`, 1), Options{Handlers: handler}, "/tools/0/sumary", "not known"},
+		{"duplicate key", strings.Replace(good, `"gitCommit": "abc"`, `"gitCommit": "abc", "gitCommit": "abc"`, 1), Options{Handlers: handler}, "/gitCommit", "twice"},
+		{"a spec that the build would refuse", strings.Replace(good, `"read_only"`, `"writes"`, 1), Options{Handlers: handler}, "/tools/0/sideEffects", "only reads"},
+		{"a schema that the build would refuse", strings.Replace(good, `"format": "date"`, `"format": "day"`, 1), Options{Handlers: handler}, "/tools/0/parameters/properties/filters/properties/date_range/properties/start/format", "not supported"},
+		{"no summary", strings.Replace(good, `"summary": "A tool."`, `"summary": ""`, 1), Options{Handlers: handler}, "/tools/0/summary", "no summary"},
+		{"summary too long", strings.Replace(good, `"A tool."`, `"`+strings.Repeat("ä", 251)+`"`, 1), Options{Handlers: handler}, "/tools/0/summary", "250"},
+		{"no form", strings.Replace(good, `"gemini"`, `"gemino"`, 1), Options{Handlers: handler}, "/tools/0/forms/gemini", "no schema object"},
+		{"two of a name", string(encodeFile(t, entry(t, kbSearch), entry(t, kbSearch))), Options{Handlers: handler}, "/tools/1/toolId", "two tools"},
+		{"no handler", good, Options{}, "/tools/0", "no handler"},
+		{"the zero handler", good, Options{Handlers: map[string]Handler{"kb_search": {}}}, "/tools/0", "no handler"},
+		{"a handler of nil", good, Options{Handlers: map[string]Handler{"kb_search": Bind[kbArgs, none](nil)}}, "/tools/0", "no handler"},
+		{"a handler without a tool", good, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "kb_got": Bind(kbHandler)}}, "", `"kb_got"`},
+		{"arguments of another schema", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[wrongArgs, none]) (Result, error) { return Result{}, nil })}},
+			"/tools/0/parameters/properties/filters/properties/tags", "generated from another schema.json"},
+		{"a need that nobody has", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ Store *store }]) (Result, error) { return Result{}, nil })}},
+			"/tools/0", "in text mode nobody provides it"},
+		{"a need of one mode alone", good, Options{
+			Handlers:         map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M messenger }]) (Result, error) { return Result{}, nil })},
+			ModeCapabilities: map[Mode][]reflect.Type{ModeVoice: {reflect.TypeFor[messenger]()}},
+		}, "/tools/0", "in text mode nobody provides it"},
+		{"a need that two have", good, Options{
+			Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M interface{ Send(string) } }]) (Result, error) {
+				return Result{}, nil
+			})},
+			SessionCapabilities: []reflect.Type{reflect.TypeFor[messenger]()}, Capabilities: []any{&phone{}},
+		}, "/tools/0", "several provide it"},
+		{"needs that are no struct", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, int]) (Result, error) { return Result{}, nil })}}, "/tools/0", "must be a struct"},
+		{"a capability that is nil", good, Options{Handlers: handler, Capabilities: []any{(*store)(nil)}}, "", "is nil"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.data == good && tt.name == "changed by hand" {
+				t.Fatal("the test changes nothing")
+			}
+			_, err := Load([]byte(tt.data), tt.opts)
+			var refused *LoadError
+			if !errors.As(err, &refused) {
+				t.Fatalf("got %v", err)
+			}
+			for _, p := range refused.Problems {
+				if p.Path == tt.path && strings.Contains(p.Message, tt.message) {
+					if !strings.Contains(err.Error(), p.Message) {
+						t.Errorf("the error does not say it: %v", err)
+					}
+					return
+				}
+			}
+			t.Errorf("got %v, want %q at %q", err, tt.message, tt.path)
+		})
+	}
+	if _, err := Load(nil, Options{}); !errors.Is(err, ErrEmpty) {
+		t.Errorf("of nothing: %v", err)
+	}
+	changed := strings.Replace(good, "Finds records.", "Finds all records.", 1)
+	if _, err := Load([]byte(changed), Options{Handlers: handler}); !errors.Is(err, ErrVersion) {
+		t.Errorf("a wrong version is no ErrVersion: %v", err)
+	}
+	if _, err := Load([]byte(good), Options{}); errors.Is(err, ErrVersion) {
+		t.Errorf("a missing handler is an ErrVersion: %v", err)
+	}
+}
+
+func TestLockAndReload(t *testing.T) {
+	opts := Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}
+	old, changed := entry(t, kbSearch), entry(t, kbSearch, `version: "2.0.0"`)
+	for _, dev := range []bool{false, true} {
+		opts.Dev = dev
+		r := mustLoad(t, opts, old)
+		session := r.Snapshot()
+		if err := r.Reload(encodeFile(t, changed)); err != nil {
+			t.Fatalf("before Lock: %v", err)
+		}
+		if tool, _ := session.Tool("kb_search"); tool.Version != "1.2.0" || session.Version() == r.Snapshot().Version() {
+			t.Error("a snapshot changed")
+		}
+		r.Lock()
+		err := r.Reload(encodeFile(t, old))
+		if errors.Is(err, ErrLocked) == dev || (err == nil) != dev {
+			t.Errorf("after Lock, dev %t: %v", dev, err)
+		}
+		if dev {
+			before := r.Snapshot()
+			if err := r.Reload([]byte("{")); err == nil || r.Snapshot() != before {
+				t.Errorf("a reload that failed changed something: %v", err)
+			}
+		}
+		env := session.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{})
+		if !env.OK || env.Meta.ToolVersion != "1.2.0" || env.Meta.RegistryVersion != session.Version() {
+			t.Errorf("the old snapshot answers %s", env.Encode())
+		}
+	}
+}
+
+func TestCheckVersion(t *testing.T) {
+	var logged bytes.Buffer
+	opts := Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}, Logger: slog.New(slog.NewTextHandler(&logged, nil))}
+	r := mustLoad(t, opts, entry(t, kbSearch))
+	if err := r.CheckVersion(r.Snapshot().Version()); err != nil || logged.Len() > 0 {
+		t.Errorf("the same version: %v, %s", err, &logged)
+	}
+	if err := r.CheckVersion("1.0.00000000"); err != nil || !strings.Contains(logged.String(), "level=WARN") {
+		t.Errorf("another version: %v, %s", err, &logged)
+	}
+	opts.Dev = true
+	if err := mustLoad(t, opts, entry(t, kbSearch)).CheckVersion("1.0.00000000"); !errors.Is(err, ErrVersion) {
+		t.Errorf("another version in dev: %v", err)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	type needs struct {
+		Store     *store
+		Messenger messenger
+		Snapshot  *Snapshot
+		private   int
+	}
+	e := entry(t, kbSearch)
+	var got needs
+	handler := Bind(func(_ context.Context, call Call[kbArgs, needs]) (Result, error) {
+		got = call.Needs
+		call.Needs.Messenger.Send(call.Session.ID)
+		return Result{}, nil
+	})
+	kept := &store{name: "kept"}
+	r := mustLoad(t, Options{
+		Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{kept, "other"},
+		SessionCapabilities: []reflect.Type{reflect.TypeFor[messenger]()},
+	}, e)
+	s := r.Snapshot()
+	p := &phone{}
+	env := s.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"}, 5, p)
+	if !env.OK || got.Store != kept || got.Snapshot != s || got.private != 0 || len(p.sent) != 1 || p.sent[0] != "s1" {
+		t.Errorf("got %s, %+v, %+v", env.Encode(), got, p)
+	}
+	env = s.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"})
+	if env.OK || env.Error.Type != ErrorInternal {
+		t.Errorf("without the messenger: %s", env.Encode())
+	}
+	checkEnvelope(t, env)
+}

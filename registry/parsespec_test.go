@@ -1,0 +1,192 @@
+package registry
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseSpec(t *testing.T) {
+	s, problems := ParseSpec([]byte(kbSearch))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	s.Parameters = nil
+	want := Spec{
+		ToolID: "kb_search", Version: "1.2.0", Description: "Finds records.", Category: CategoryRetrieval, SideEffects: SideEffectsReadOnly,
+		Idempotent: true, AllowedModes: []Mode{ModeText, ModeVoice}, LatencyBudgetMS: 800, TimeoutMS: 2000,
+		IdempotencyKey: "{namespace}/{query}", Preview: "Search {query} in {namespace}", Clamp: map[Mode]map[string]int{ModeVoice: {"top_k": 3}},
+	}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Error(diff)
+	}
+	if s, _ := ParseSpec([]byte(change(t, kbSearch, `timeoutMs: null`))); s.TimeoutMS != DefaultTimeoutMS {
+		t.Errorf("timeoutMs is %d by default", s.TimeoutMS)
+	}
+}
+
+// TestParseSpecRefuses breaks one thing at a time in a good schema.json.
+func TestParseSpecRefuses(t *testing.T) {
+	tests := []struct{ name, change, path, message string }{
+		{"unknown key", `allowedMode: ["text"]`, "/allowedMode", `did you mean "allowedModes"?`},
+		{"no toolId", `toolId: null`, "/toolId", "missing"},
+		{"toolId is a number", `toolId: 5`, "/toolId", "is a string"},
+		{"toolId with dashes", `toolId: "kb-search"`, "/toolId", "underscores"},
+		{"toolId in Unicode", `toolId: "kb_sеarch"`, "/toolId", "small letters"}, // a Cyrillic e
+		{"toolId too long", `toolId: "` + strings.Repeat("x", 65) + `"`, "/toolId", "at most 64"},
+		{"toolId is built in", `toolId: "describe_tool"`, "/toolId", "built in"},
+		{"no version", `version: null`, "/version", "missing"},
+		{"version", `version: "1.0"`, "/version", "semver"},
+		{"version with a leading zero", `version: "1.02.0"`, "/version", "semver"},
+		{"no description", `description: null`, "/description", "missing"},
+		{"empty description", `description: " "`, "/description", "empty"},
+		{"long description", `description: "` + strings.Repeat("ä", 1025) + `"`, "/description", "1025 characters"},
+		{"no category", `category: null`, "/category", "missing"},
+		{"bad category", `category: "retrival"`, "/category", `did you mean "retrieval"?`},
+		{"category is a list", `category: ["action"]`, "/category", "one of"},
+		{"no sideEffects", `sideEffects: null`, "/sideEffects", "missing"},
+		{"bad sideEffects", `sideEffects: "readonly"`, "/sideEffects", `did you mean "read_only"?`},
+		{"a retrieval that writes", `sideEffects: "writes"`, "/sideEffects", "only reads"},
+		{"a retrieval that is not idempotent", `idempotent: false`, "/idempotent", "idempotent"},
+		{"no idempotent", `idempotent: null`, "/idempotent", "missing"},
+		{"idempotent is a string", `idempotent: "true"`, "/idempotent", "true or false"},
+		{"no requiresConfirmation", `requiresConfirmation: null`, "/requiresConfirmation", "missing"},
+		{"no allowedModes", `allowedModes: null`, "/allowedModes", "missing"},
+		{"empty allowedModes", `allowedModes: []`, "/allowedModes", "at least one"},
+		{"allowedModes is a string", `allowedModes: "text"`, "/allowedModes", "a list"},
+		{"bad mode", `allowedModes: ["voice", "chat"]`, "/allowedModes/1", `got "chat"`},
+		{"a mode twice", `allowedModes: ["voice", "voice"]`, "/allowedModes/1", "twice"},
+		{"no latencyBudgetMs", `latencyBudgetMs: null`, "/latencyBudgetMs", "missing"},
+		{"latencyBudgetMs is a fraction", `latencyBudgetMs: 1.5`, "/latencyBudgetMs", "whole number"},
+		{"latencyBudgetMs is zero", `latencyBudgetMs: 0`, "/latencyBudgetMs", "from 1"},
+		{"latencyBudgetMs beyond timeoutMs", `latencyBudgetMs: 2001`, "/latencyBudgetMs", "longer than"},
+		{"timeoutMs too large", `timeoutMs: 300001`, "/timeoutMs", "to 300000"},
+		{"bad behavior", `behavior: "async"`, "/behavior", "one of"},
+		{"bad scheduling", `scheduling: "later"`, "/scheduling", "one of"},
+		{"cancellable is null-like", `cancellable: 0`, "/cancellable", "true or false"},
+		{"template with a lone brace", `preview: "a {query"`, "/preview", "brace stands alone"},
+		{"template with a lone closing brace", `preview: "a} b"`, "/preview", "brace stands alone"},
+		{"template of an unknown argument", `preview: "{quary}"`, "/preview", `no "quary"`},
+		{"template of an unknown part", `preview: "{filters.typo}"`, "/preview", `no "filters.typo"`},
+		{"template without a name", `preview: "{}"`, "/preview", "names no argument"},
+		{"business key of nothing", `idempotencyKey: "same"`, "/idempotencyKey", "names no argument"},
+		{"clamp is a number", `clamp: 3`, "/clamp", "an object"},
+		{"clamp of a mode that is not allowed", `clamp: {"chat": {"top_k": 3}}`, "/clamp/chat", "allowedModes"},
+		{"clamp of a mode is a number", `clamp: {"voice": 3}`, "/clamp/voice", "an object"},
+		{"clamp of an unknown argument", `clamp: {"voice": {"topk": 3}}`, "/clamp/voice/topk", "no \"topk\""},
+		{"clamp of a string", `clamp: {"voice": {"query": 3}}`, "/clamp/voice/query", "no number"},
+		{"clamp to a fraction", `clamp: {"voice": {"top_k": 3.5}}`, "/clamp/voice/top_k", "whole number"},
+		{"clamp below the minimum", `clamp: {"voice": {"top_k": 0}}`, "/clamp/voice/top_k", "below the minimum"},
+		{"no parameters", `parameters: null`, "/parameters", "missing"},
+		{"parameters are a list", `parameters: []`, "/parameters", "JSON Schema object"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, problems := ParseSpec([]byte(change(t, kbSearch, tt.change)))
+			if tt.path == "/parameters" {
+				problems = onlyAt(problems, tt.path)
+			}
+			if len(problems) != 1 || problems[0].Path != tt.path || !strings.Contains(problems[0].Message, tt.message) {
+				t.Errorf("got %v, want %q at %s", problems, tt.message, tt.path)
+			}
+		})
+	}
+}
+
+func onlyAt(problems []Problem, path string) []Problem {
+	var at []Problem
+	for _, p := range problems {
+		if p.Path == path {
+			at = append(at, p)
+		}
+	}
+	return at
+}
+
+func TestParseSpecReportsAllAtOnce(t *testing.T) {
+	_, problems := ParseSpec([]byte(`{
+		"toolId": "X", "version": "1", "version": "2", "categry": "action", "sideEffects": "some", "idempotent": 1,
+		"allowedModes": ["phone"], "latencyBudgetMs": "5",
+		"parameters": {"type": "object", "properties": {"a": {"type": "string", "format": "phone"}, "b": {"$ref": "file:///etc/hostname"}}}
+	}`))
+	var paths []string
+	for _, p := range problems {
+		paths = append(paths, p.Path)
+	}
+	want := []string{"/allowedModes/0", "/category", "/categry", "/description", "/idempotent", "/latencyBudgetMs", "/parameters/properties/a/format", "/parameters/properties/b/$ref",
+		"/requiresConfirmation", "/sideEffects", "/toolId", "/version", "/version"}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Errorf("%s\n%v", diff, problems)
+	}
+}
+
+func TestParseSpecOfWhatIsNone(t *testing.T) {
+	for _, in := range []string{"", "null", "[]", "{", `"x"`, "{}}", "\x00"} {
+		if _, problems := ParseSpec([]byte(in)); len(problems) == 0 {
+			t.Errorf("%q is taken", in)
+		}
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	args, _, _ := decodeStrict([]byte(`{"a":"x\"y","n":5.0,"o":{"p":[1,"z"]},"b":true}`), MaxArgsBytes, MaxArgsDepth)
+	tests := []struct{ template, text, key string }{
+		{"plain", "plain", "plain"},
+		{"{a}:{n}", `x"y:5`, `"x\"y":5`},
+		{"{o.p} {b}", "1, z true", `[1,"z"] true`},
+		{"{o}", `{"p":[1,"z"]}`, `{"p":[1,"z"]}`},
+		{"{gone}!", "!", "null!"},
+		{"{{a}} {{{a}}}", `{a} {x"y}`, `{a} {"x\"y"}`},
+	}
+	for _, tt := range tests {
+		parsed, err := parseTemplate(tt.template)
+		if err != nil {
+			t.Fatal(tt.template, err)
+		}
+		if text, key := parsed.render(args, false), parsed.render(args, true); text != tt.text || key != tt.key {
+			t.Errorf("%s is %q and %q, want %q and %q", tt.template, text, key, tt.text, tt.key)
+		}
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	f.Add([]byte(kbSearch))
+	for _, parameters := range []string{
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/a"}},"additionalProperties":false}`,
+		`{"type":"object","properties":{"a":{"oneOf":[{"type":"string","default":"x"},{"const":null}],"default":{}}},"additionalProperties":false}`,
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"(?=x)"}},"unevaluatedProperties":false,"$id":"http://example.org"}`,
+		`{"type":"object","patternProperties":{"(":true},"allOf":[false],"if":{"not":{}},"dependentSchemas":{"a":{"contains":true}}}`,
+	} {
+		f.Add([]byte(`{"toolId":"x","parameters":` + parameters + `}`))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		spec, problems := ParseSpec(data)
+		for _, p := range problems {
+			if _, ok := parsePointer(p.Path); !ok || p.Message == "" {
+				t.Errorf("a problem says nothing or at no place: %+v", p)
+			}
+		}
+		if len(problems) > 0 {
+			return
+		}
+		// What is taken is taken again from the registry file, and says the same.
+		e := Entry{Spec: spec, Summary: "s", Guide: "g", Forms: Forms{[]byte(`{}`), []byte(`{}`), []byte(`{}`)}}
+		data, err := File{Tools: []Entry{e}}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, again := ParseSpec(mustMarshal(t, spec)); len(again) > 0 {
+			t.Fatalf("%s was taken and then not: %v", data, again)
+		}
+	})
+}
+
+func mustMarshal(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
