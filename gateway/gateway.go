@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"voicegw/nonblock"
+	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/session/wsclient"
 )
@@ -20,6 +21,9 @@ import (
 type Options struct {
 	// Sessions runs the voice sessions.
 	Sessions *session.Manager
+	// Tools returns the tools to tell of at /v1/tools; nil means that there are none
+	// to tell of.
+	Tools func() *registry.Snapshot
 	// Page serves everything that is no endpoint; nil means 404.
 	Page http.Handler
 	// Origins are the foreign origins whose pages may connect, as host patterns.
@@ -48,6 +52,10 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, mux: http.NewServeMux()}
 	s.mux.HandleFunc("GET /v1/voice", s.voice)
 	s.mux.HandleFunc("GET /v1/providers", s.providers)
+	if opts.Tools != nil {
+		s.mux.HandleFunc("GET /v1/tools", s.tools)
+		s.mux.HandleFunc("GET /v1/tools/{id}", s.tool)
+	}
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
 	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {

@@ -21,6 +21,9 @@ type Process struct {
 	Environ []string
 	// Signals delivers the signals that ask the program to end. Nil delivers none.
 	Signals <-chan os.Signal
+	// Registry returns the tool_registry.json to work with. Nil means the one that the
+	// program was built with.
+	Registry func() ([]byte, error)
 }
 
 // The exit codes.
@@ -73,7 +76,7 @@ func Run(ctx context.Context, p Process) int {
 		return exitUsage
 	}
 	if strings.HasPrefix(parsed.Command(), "tools ") {
-		return p.tools(ctx, parsed.Command(), cli.Tools)
+		return p.tools(ctx, cli.Tools, parsed)
 	}
 	switch parsed.Command() {
 	case "serve":

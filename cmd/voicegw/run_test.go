@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/registry/registrytest"
 	"voicegw/session/wsclient"
 )
 
@@ -50,10 +51,11 @@ type running struct {
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, signals: make(chan os.Signal, 2), exit: make(chan int, 1)}
+	tools := registrytest.Project(t)
 	go func() {
 		r.exit <- Run(context.Background(), Process{
 			Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...), Stdin: strings.NewReader(""),
-			Stdout: &r.out, Stderr: &r.err, Signals: r.signals,
+			Stdout: &r.out, Stderr: &r.err, Signals: r.signals, Registry: func() ([]byte, error) { return tools, nil },
 		})
 	}()
 	r.addr = r.logged("serving")["addr"].(string)

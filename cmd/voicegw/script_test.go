@@ -9,23 +9,44 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"voicegw/audio"
+	"voicegw/registry/registrytest"
 	"voicegw/sim/voice"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"voicegw": main})
+	testscript.Main(m, map[string]func(){"voicegw": program})
+}
+
+// registryEnv names the file with the registry that scripts run with: a test must
+// not depend on whether the tools have been built.
+const registryEnv = "TEST_TOOL_REGISTRY"
+
+// program is main with the registry of the test.
+func program() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	os.Exit(Run(context.Background(), Process{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Signals: signals,
+		Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) },
+	}))
 }
 
 func TestScripts(t *testing.T) {
 	spoken := question(t)
+	tools := filepath.Join(t.TempDir(), "tool_registry.json")
+	if err := os.WriteFile(tools, registrytest.Project(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -35,6 +56,7 @@ func TestScripts(t *testing.T) {
 			for _, name := range []string{"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"} {
 				env.Setenv(name, "")
 			}
+			env.Setenv(registryEnv, tools)
 			return os.WriteFile(filepath.Join(env.WorkDir, "question.wav"), spoken, 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

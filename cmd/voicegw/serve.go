@@ -15,6 +15,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/web"
 )
@@ -38,7 +39,7 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 	for _, w := range warnings {
 		logger.Warn("configuration", "warning", w)
 	}
-	s, err := newServer(ctx, cfg, logger)
+	s, err := p.newServer(ctx, cfg, logger)
 	if err != nil {
 		p.complain("%v", err)
 		if errors.Is(err, errSimFiles) {
@@ -62,41 +63,73 @@ type server struct {
 	listener net.Listener
 	http     *http.Server
 	sessions *session.Manager
-	sim      *simulator // nil if no provider is simulated
+	caps     *capabilities
+	tools    *registry.Registry
+	reload   *devRegistry // nil but with dev
+	sim      *simulator   // nil if no provider is simulated
 }
 
 // newServer puts the gateway together and takes its address. The error wraps
 // errSimFiles where a file of the simulator is wrong.
-func newServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*server, error) {
+func (p Process) newServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*server, error) {
 	s := &server{cfg: cfg, logger: logger}
+	if err := s.open(ctx, p); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// open makes the parts, those first that others need.
+func (s *server) open(ctx context.Context, p Process) error {
 	var err error
-	if s.sim, err = simulatorFor(ctx, cfg, logger); err != nil {
-		return nil, err
+	if s.caps, err = openCapabilities(ctx, s.cfg, s.logger); err != nil {
+		return err
 	}
-	transports, err := newTransports(cfg, s.sim, logger)
-	if err != nil {
-		return nil, errors.Join(err, s.sim.close())
+	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg.Dev); err != nil {
+		return err
 	}
-	s.sessions, err = session.NewManager(sessionOptions(cfg, transports, logger))
+	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
+		return err
+	}
+	transports, err := newTransports(s.cfg, s.sim, s.logger)
 	if err != nil {
-		return nil, errors.Join(err, s.sim.close())
+		return err
+	}
+	if s.sessions, err = session.NewManager(s.sessionOptions(transports)); err != nil {
+		return err
 	}
 	// The address is taken last: who can connect is served.
-	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
+	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", cfg.Listen, err), s.sim.close())
+		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", s.cfg.Listen, err)
 	}
 	s.http = &http.Server{
 		Handler: gateway.New(gateway.Options{
-			Sessions: s.sessions, Page: web.Handler(), Origins: cfg.Origins, Version: versionOf(), Logger: logger,
-			MaxMessageBytes: cfg.Limits.MessageBytes,
+			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
+			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		}),
 		ConnContext:       gateway.ConnContext,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
-	return s, nil
+	return nil
+}
+
+// close frees what open has made, when nothing uses it any more.
+func (s *server) close() error {
+	err := s.sim.close()
+	if s.tools != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+		defer cancel()
+		if s.tools.Wait(ctx) != nil {
+			s.logger.Warn("tools are still running and are cut off")
+		}
+	}
+	if s.caps != nil {
+		err = errors.Join(err, s.caps.close())
+	}
+	return err
 }
 
 // run serves until ctx ends, a signal comes or the listener fails, and leaves
@@ -106,9 +139,14 @@ func (s *server) run(ctx context.Context, p Process) error {
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() { failed <- s.http.Serve(gateway.Listen(s.listener)) })
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	if s.reload != nil {
+		serving.Go(func() { s.reload.watch(watching) })
+	}
 	services := s.cfg.Services()
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
-		"provider", services[0].Name, "simulated", services[0].Simulated)
+		"provider", services[0].Name, "simulated", services[0].Simulated, "tools_version", s.tools.Snapshot().Version())
 	if _, greeted := terminal(p.Stderr); services[0].Simulated && !greeted {
 		s.logger.Warn(simNotice(s.cfg))
 	}
@@ -122,8 +160,9 @@ func (s *server) run(ctx context.Context, p Process) error {
 	}
 	err = errors.Join(err, s.drain(p))
 	err = errors.Join(err, s.http.Close())
+	unwatch()
 	serving.Wait()
-	err = errors.Join(err, s.sim.close())
+	err = errors.Join(err, s.close())
 	s.logger.Info("stopped")
 	return err
 }

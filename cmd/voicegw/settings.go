@@ -18,6 +18,7 @@ type serveFlags struct {
 	Insecure     bool     `key:"insecure" help:"Allow an address that other machines can reach, without authentication."`
 	Origin       []string `key:"origins" help:"Host of a foreign web page that may connect, as a pattern." placeholder:"HOST"`
 	Provider     string   `key:"provider" help:"Provider for clients that ask for none: gemini or openai." placeholder:"NAME"`
+	Dev          bool     `key:"dev" help:"For authors of tools: read registry/tool_registry.json, and again when it changes."`
 	DrainTimeout string   `key:"drain_timeout" help:"How long sessions may go on after SIGTERM (30s)." placeholder:"TIME"`
 	SimUse       string   `key:"sim.use" name:"sim" help:"When the simulator stands in for the providers: auto, always or never." placeholder:"WHEN"`
 	Scenario     string   `key:"sim.scenario" help:"Scenario file of the simulator." placeholder:"FILE"`

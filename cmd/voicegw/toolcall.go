@@ -9,16 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
+	"voicegw/capability"
 	"voicegw/registry"
 	"voicegw/registry/build"
 )
 
 type toolsCallFlags struct {
-	Name     string `arg:"" help:"Name or id of the tool."`
-	Args     string `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
-	Mode     string `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
-	User     string `help:"User of the session." default:"author" placeholder:"ID"`
-	LogLevel string `help:"Least level to log: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
+	Name     string   `arg:"" help:"Name or id of the tool."`
+	Args     string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
+	Mode     string   `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
+	User     string   `help:"User of the session." default:"author" placeholder:"ID"`
+	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
+	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+	LogLevel string   `help:"Least level to log: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
 }
 
 // maxArgs bounds the arguments that are read from standard input, in bytes.
@@ -26,7 +31,7 @@ const maxArgs = 1 << 20
 
 // toolsCall runs one tool with everything the registry does: defaults, validation,
 // clamp, deadline, envelope. What a conversation adds (budgets, confirmation) it does not.
-func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags) int {
+func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *kong.Context) int {
 	args := json.RawMessage(flags.Args)
 	if flags.Args == "-" {
 		data, err := io.ReadAll(io.LimitReader(p.Stdin, maxArgs))
@@ -36,7 +41,26 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags) int {
 		}
 		args = data
 	}
-	loaded, err := loadRegistry(toolOptions(newLogger(p.Stderr, flags.LogLevel, "auto")))
+	cfg, _, err := p.load(serveFlags{Config: flags.Config, Set: flags.Set}, parsed)
+	if err != nil {
+		p.complainAll(err)
+		return exitUsage
+	}
+	caps, err := openCapabilities(ctx, cfg, newLogger(p.Stderr, flags.LogLevel, "auto"))
+	if err != nil {
+		p.complain("%v", err)
+		return exitFailure
+	}
+	code := p.toolsCallWith(ctx, flags, args, caps)
+	if err := caps.close(); err != nil {
+		p.complain("%v", err)
+		return exitFailure
+	}
+	return code
+}
+
+func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, caps *capabilities) int {
+	loaded, err := p.loadRegistry(caps.registryOptions(false))
 	if err != nil {
 		p.complain("%v", err)
 		return exitFailure
@@ -56,11 +80,22 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags) int {
 	envelope := snapshot.Execute(ctx, id, cmp.Or(mode, registry.ModeText), args, registry.Session{
 		ID: "tools-call", UserID: flags.User, ConversationID: "tools-call", Agent: "default",
 		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
-	})
+	}, nobody{p})
 	if code := p.printJSON(envelope); code != exitOK || envelope.OK {
 		return code
 	}
 	return exitFailure
+}
+
+// nobody is the client of a session that has none: what it would be told is shown.
+type nobody struct{ p Process }
+
+func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
+	n.p.complain("the client would be told: timeout until %s (%s): %s", until.UTC().Format(time.RFC3339), d, message)
+}
+
+func (n nobody) Invite(offer capability.VoiceOffer) {
+	n.p.complain("the client would be invited to %s until %s", offer.SessionID, offer.ExpiresAt.UTC().Format(time.RFC3339))
 }
 
 // warnIfOld says when the project in the current directory has built another registry

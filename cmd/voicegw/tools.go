@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"voicegw/registry/build"
 )
 
@@ -40,9 +42,9 @@ type toolsLintFlags struct {
 	JSON bool   `help:"Write the report as JSON." name:"json"`
 }
 
-// tools runs a command for authors. command is that of kong: "tools build".
-func (p Process) tools(ctx context.Context, command string, flags toolsFlags) int {
-	name, _, _ := strings.Cut(strings.TrimPrefix(command, "tools "), " ")
+// tools runs a command for authors.
+func (p Process) tools(ctx context.Context, flags toolsFlags, parsed *kong.Context) int {
+	name, _, _ := strings.Cut(strings.TrimPrefix(parsed.Command(), "tools "), " ")
 	switch name {
 	case "build":
 		return p.toolsBuild(ctx, flags.Build)
@@ -55,9 +57,9 @@ func (p Process) tools(ctx context.Context, command string, flags toolsFlags) in
 	case "describe":
 		return p.toolsDescribe(flags.Describe)
 	case "call":
-		return p.toolsCall(ctx, flags.Call)
+		return p.toolsCall(ctx, flags.Call, parsed)
 	default:
-		p.complain("the command %s is not wired", command)
+		p.complain("the command %s is not wired", parsed.Command())
 		return exitFailure
 	}
 }

@@ -19,10 +19,11 @@ type toolsDescribeFlags struct {
 	JSON bool   `help:"Write JSON." name:"json"`
 }
 
-// registryFile reads the registry that this binary was built with, without loading it.
+// registryFile reads the registry that this binary was built with, without loading it,
+// and adds what is built in.
 func (p Process) registryFile() (registry.File, bool) {
 	var file registry.File
-	data, err := registry.Embedded()
+	data, err := p.registryData()
 	if err == nil {
 		err = json.Unmarshal(data, &file)
 	}
@@ -31,6 +32,8 @@ func (p Process) registryFile() (registry.File, bool) {
 		return file, false
 	}
 	p.warnIfOld(file.Version)
+	file.Tools = append(file.Tools, registry.Builtins()...)
+	slices.SortFunc(file.Tools, func(a, b registry.Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
 	return file, true
 }
 

@@ -8,6 +8,7 @@ import (
 	"voicegw/config"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
+	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
@@ -56,16 +57,26 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, lo
 	return gemini.New(o)
 }
 
-func sessionOptions(cfg *config.Config, transports map[string]transport.Transport, logger *slog.Logger) session.Options {
+// voiceInstructions composes the system text of a voice session with the tools of a
+// snapshot. It may be called by several goroutines.
+func voiceInstructions(cfg *config.Config, tools *registry.Snapshot) string {
+	o := prompts.Options{
+		Mode: prompts.Voice, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Voice.Data),
+		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(),
+	}
+	for _, t := range tools.Tools(registry.ModeVoice) {
+		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
+	}
+	return prompts.Compose(o)
+}
+
+func (s *server) sessionOptions(transports map[string]transport.Transport) session.Options {
+	cfg := s.cfg
 	return session.Options{
 		Transports: transports,
 		Provider:   cfg.Provider,
 		Agent: session.Agent{
-			Name: cfg.Agent.Name,
-			Instructions: prompts.Compose(prompts.Options{
-				Mode: prompts.Voice, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Voice.Data),
-				Instructions: cfg.Agent.Instructions,
-			}),
+			Name:     cfg.Agent.Name,
 			Greeting: cfg.Agent.Greeting,
 			Voices: map[string]string{
 				config.ProviderGemini: cfg.Providers.Gemini.Voice,
@@ -73,13 +84,16 @@ func sessionOptions(cfg *config.Config, transports map[string]transport.Transpor
 			},
 			Language: cfg.Agent.Language,
 		},
-		Policy: orchestrator.Policy{MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle},
+		Tools:        s.tools.Snapshot,
+		Instructions: func(tools *registry.Snapshot) string { return voiceInstructions(cfg, tools) },
+		Blocked:      s.caps.blocked,
+		Policy:       orchestrator.Policy{MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle},
 		Limits: session.Limits{
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
 			NewPerSecond: cfg.Limits.NewPerSecond, CountLoopback: cfg.Limits.CountLoopback,
 			AudioAhead: cfg.Limits.AudioAhead, SlowClient: cfg.Limits.SlowClient,
 		},
 		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS,
-		Logger: logger,
+		Logger: s.logger,
 	}
 }

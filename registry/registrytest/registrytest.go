@@ -2,6 +2,8 @@
 package registrytest
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,4 +62,21 @@ func File(t testing.TB, tools ...registry.Entry) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// Told are the arguments of registry.Load for a test that reads of the tools of data
+// and calls none: they have handlers that answer nothing.
+func Told(t testing.TB, data []byte) ([]byte, registry.Options) {
+	t.Helper()
+	var file registry.File
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	handlers := map[string]registry.Handler{}
+	for _, tool := range file.Tools {
+		handlers[tool.ToolID] = registry.Bind(func(context.Context, registry.Call[json.RawMessage, struct{}]) (registry.Result, error) {
+			return registry.Result{}, nil
+		})
+	}
+	return data, registry.Options{Handlers: handlers}
 }

@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"net/http"
+
+	"voicegw/registry"
+)
+
+// toolLine is a tool in the list.
+type toolLine struct {
+	ToolID               string               `json:"toolId"`
+	Version              string               `json:"version"`
+	Description          string               `json:"description"`
+	Summary              string               `json:"summary"`
+	Category             registry.Category    `json:"category"`
+	SideEffects          registry.SideEffects `json:"sideEffects"`
+	RequiresConfirmation bool                 `json:"requiresConfirmation"`
+	AllowedModes         []registry.Mode      `json:"allowedModes"`
+	LatencyBudgetMS      int                  `json:"latencyBudgetMs"`
+}
+
+// tools lists the tools, those of ?mode=text or voice or all.
+func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
+	snapshot := s.opts.Tools()
+	tools := snapshot.All()
+	switch mode := registry.Mode(r.URL.Query().Get("mode")); mode {
+	case "":
+	case registry.ModeText, registry.ModeVoice:
+		tools = snapshot.Tools(mode)
+	default:
+		problem(w, http.StatusBadRequest, "invalid_mode", "The mode is text or voice.")
+		return
+	}
+	list := []toolLine{}
+	for _, t := range tools {
+		list = append(list, toolLine{
+			ToolID: t.ToolID, Version: t.Version, Description: t.Description, Summary: t.Summary, Category: t.Category,
+			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, AllowedModes: t.AllowedModes, LatencyBudgetMS: t.LatencyBudgetMS,
+		})
+	}
+	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list})
+}
+
+// tool tells all about one tool, its whole guide included.
+func (s *Server) tool(w http.ResponseWriter, r *http.Request) {
+	snapshot := s.opts.Tools()
+	id := r.PathValue("id")
+	t, ok := snapshot.Tool(id)
+	if !ok {
+		problem(w, http.StatusNotFound, "not_found", "There is no tool "+clip(id)+"; GET /v1/tools lists all.")
+		return
+	}
+	answer(w, http.StatusOK, struct {
+		RegistryVersion string `json:"registryVersion"`
+		registry.Entry
+	}{snapshot.Version(), t.Entry})
+}

@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/session"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// serveTools runs a gateway that has the project's tools, of which none is called.
+func serveTools(t *testing.T) (*httptest.Server, *registry.Registry) {
+	t.Helper()
+	tools, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := session.NewManager(session.Options{
+		Transports: map[string]transport.Transport{"fake": transporttest.New(transport.Capabilities{})}, Provider: "fake",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(New(Options{Sessions: m, Tools: tools.Snapshot}))
+	t.Cleanup(func() {
+		m.Close()
+		srv.Close()
+		srv.Client().CloseIdleConnections()
+	})
+	return srv, tools
+}
+
+func TestToolsAreListed(t *testing.T) {
+	srv, tools := serveTools(t)
+	for query, want := range map[string][]string{
+		"":            {"describe_tool", "end_voice_session", "ignore_user", "kb_get", "kb_search", "start_voice_session"},
+		"?mode=voice": {"describe_tool", "end_voice_session", "ignore_user", "kb_get", "kb_search"},
+		"?mode=text":  {"describe_tool", "ignore_user", "kb_get", "kb_search", "start_voice_session"},
+	} {
+		resp, body := get(t, srv.URL+"/v1/tools"+query)
+		var list struct {
+			Version string
+			Tools   []toolLine
+		}
+		if err := json.Unmarshal([]byte(body), &list); err != nil || resp.StatusCode != 200 || list.Version != tools.Snapshot().Version() {
+			t.Fatalf("%s: %d %s %v", query, resp.StatusCode, body, err)
+		}
+		var ids []string
+		for _, tool := range list.Tools {
+			ids = append(ids, tool.ToolID)
+			if tool.Summary == "" || tool.Category == "" || tool.Version == "" || len(tool.AllowedModes) == 0 {
+				t.Errorf("%+v is not whole", tool)
+			}
+		}
+		if diff := cmp.Diff(want, ids); diff != "" {
+			t.Errorf("%s: %s", query, diff)
+		}
+	}
+	if resp, body := get(t, srv.URL+"/v1/tools?mode=song"); resp.StatusCode != 400 {
+		t.Errorf("a mode that there is not: %d %s", resp.StatusCode, body)
+	}
+}
+
+func TestToolIsTold(t *testing.T) {
+	srv, tools := serveTools(t)
+	_, body := get(t, srv.URL+"/v1/tools/kb_search")
+	var got struct {
+		RegistryVersion, ToolID, Guide string
+		Parameters                     map[string]any
+		Forms                          map[string]map[string]any
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := tools.Snapshot().Tool("kb_search")
+	if got.ToolID != "kb_search" || got.Guide != want.Guide || got.RegistryVersion != tools.Snapshot().Version() ||
+		got.Parameters["type"] != "object" || got.Forms["gemini"]["type"] != "OBJECT" {
+		t.Errorf("%s", body)
+	}
+	resp, body := get(t, srv.URL+"/v1/tools/"+strings.Repeat("x", 300))
+	if resp.StatusCode != 404 || !strings.Contains(body, "not_found") || len(body) > 300 {
+		t.Errorf("a tool that there is not: %d %s", resp.StatusCode, body)
+	}
+}
+
+// TestWithoutTools: a gateway without a registry has no such endpoint.
+func TestWithoutTools(t *testing.T) {
+	srv, _ := start(t, session.Limits{})
+	if resp, _ := get(t, srv.URL+"/v1/tools"); resp.StatusCode != 404 {
+		t.Errorf("%d", resp.StatusCode)
+	}
+}
