@@ -118,7 +118,9 @@ func checkName(d Declaration, allowed *regexp.Regexp, form, rule string) Problem
 	return p.list
 }
 
-func flat(d Declaration, schema json.RawMessage) json.RawMessage { return function(d, schema, "function") }
+func flat(d Declaration, schema json.RawMessage) json.RawMessage {
+	return function(d, schema, "function")
+}
 
 func nested(d Declaration, schema json.RawMessage) json.RawMessage {
 	return newObject("", "type", "function", "function", function(d, schema, "")).encode()

@@ -1,0 +1,97 @@
+package adapter_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/adapter"
+)
+
+const (
+	tableBegin = "<!-- keywords: written by go test ./registry/adapter -update -->\n"
+	tableEnd   = "<!-- keywords end -->\n"
+)
+
+// keywordTable prints the table of keywords for the document.
+func keywordTable() string {
+	var b strings.Builder
+	b.WriteString("| Keyword | OpenAI | Gemini | Why, and what to write instead |\n|---|---|---|---|\n")
+	for _, k := range adapter.Keywords() {
+		text := k.Reason
+		if k.Mend != "" {
+			text += " Where refused: " + k.Mend + "."
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.OpenAI, k.Gemini, strings.ReplaceAll(text, "|", "\\|"))
+	}
+	return b.String()
+}
+
+// TestTheDocumentHasTheTable keeps docs/tool-schemas.md and the code together.
+func TestTheDocumentHasTheTable(t *testing.T) {
+	file := filepath.Join("..", "..", "docs", "tool-schemas.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), tableBegin)
+	had, after, ends := strings.Cut(rest, tableEnd)
+	if !ok || !ends {
+		t.Fatalf("%s has lost the marks around its table: %q and %q", file, tableBegin, tableEnd)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(before+tableBegin+keywordTable()+tableEnd+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		had = keywordTable()
+	}
+	if diff := cmp.Diff(had, keywordTable()); diff != "" {
+		t.Errorf("%s differs from the code (-document +code); run go test ./registry/adapter -update:\n%s", file, diff)
+	}
+}
+
+// TestTheDocumentsExample makes the forms that the document shows of its schema.
+func TestTheDocumentsExample(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "tool-schemas.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for i, part := range strings.Split(string(text), "```") {
+		if i%2 == 1 {
+			blocks = append(blocks, strings.TrimPrefix(part, "json\n"))
+		}
+	}
+	if len(blocks) != 3 {
+		t.Fatalf("the document has %d blocks of code, want the schema and two forms", len(blocks))
+	}
+	openAI, err := adapter.OpenAIParameters([]byte(blocks[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gemini, err := adapter.GeminiParameters([]byte(blocks[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(blocks[1:], []string{string(openAI) + "\n", string(gemini) + "\n"}); diff != "" {
+		t.Errorf("the document shows other forms than the code makes (-document +code):\n%s", diff)
+	}
+}
+
+// TestTheTableIsWhole says that the table has no row twice and a way out of each refusal.
+func TestTheTableIsWhole(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range adapter.Keywords() {
+		if seen[k.Name] {
+			t.Errorf("%s stands twice", k.Name)
+		}
+		seen[k.Name] = true
+		if k.Reason == "" || (k.OpenAI == adapter.Refused || k.Gemini == adapter.Refused) && k.Mend == "" {
+			t.Errorf("%s has no reason, or is refused without a way out", k.Name)
+		}
+	}
+}
