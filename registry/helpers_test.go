@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -140,15 +141,20 @@ func kbRegistry(t testing.TB) *Registry {
 	return mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, kbSearch))
 }
 
-// checkEnvelope validates an envelope against its published schema and reads it back.
-func checkEnvelope(t testing.TB, env Envelope) {
-	t.Helper()
+// envelopeSchema compiles the published schema once.
+var envelopeSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat = true
 	if err := compiler.AddResource("envelope.json", strings.NewReader(EnvelopeSchema)); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	schema, err := compiler.Compile("envelope.json")
+	return compiler.Compile("envelope.json")
+})
+
+// checkEnvelope validates an envelope against its published schema and reads it back.
+func checkEnvelope(t testing.TB, env Envelope) {
+	t.Helper()
+	schema, err := envelopeSchema()
 	if err != nil {
 		t.Fatal(err)
 	}

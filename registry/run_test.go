@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,9 +236,9 @@ func TestDeadline(t *testing.T) {
 func TestHangingToolIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
-		begun := 0
+		var begun atomic.Int64
 		e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
-			begun++ // one at a time
+			begun.Add(1)
 			<-hang
 			return Result{}, nil
 		}, writes, `category: "action"`)
@@ -247,8 +248,8 @@ func TestHangingToolIsRefused(t *testing.T) {
 		}
 		env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
 		checkEnvelope(t, env)
-		if begun != maxLeftBehind || env.Error.Type != ErrorInternal || env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "hang") {
-			t.Errorf("%d begun, got %s", begun, env.Encode())
+		if begun.Load() != maxLeftBehind || env.Error.Type != ErrorInternal || env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "hang") {
+			t.Errorf("%d begun, got %s", begun.Load(), env.Encode())
 		}
 		close(hang)
 		if err := r.Wait(t.Context()); err != nil {

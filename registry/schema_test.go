@@ -123,3 +123,13 @@ func TestSchemaThatGrows(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 }
+
+// TestNothingIsOpened asks the library itself, past the check that refuses such a $ref before.
+func TestNothingIsOpened(t *testing.T) {
+	for _, ref := range []string{"file:///etc/hostname", "http://127.0.0.1:1/x", "/etc/hostname", "other.json"} {
+		_, _, problems := compileSchema(json.RawMessage(`{"$ref":"` + ref + `"}`))
+		if len(problems) != 1 || !strings.Contains(problems[0].Message, errNothingOpened.Error()) {
+			t.Errorf("%s: %v", ref, problems)
+		}
+	}
+}
