@@ -157,3 +157,10 @@ const (
 	WeightTags  = 1.5
 	WeightText  = 1.0
 )
+
+// Best are the Depth best of a ranking, best first, ids deciding among equal ones.
+// It sorts the given slice.
+func Best(ranking []Ranked) []Ranked {
+	slices.SortFunc(ranking, byScore)
+	return ranking[:min(len(ranking), Depth)]
+}

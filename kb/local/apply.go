@@ -30,7 +30,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 		return err
 	}
 	x.mu.Lock()
-	held := x.current.entries
+	held, dimensions := x.current.entries, x.current.dimensions()
 	x.mu.Unlock()
 
 	next := maps.Clone(held)
@@ -39,7 +39,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	}
 	fresh := x.fresh(b, held)
 	maps.Copy(next, fresh)
-	x.embed(ctx, fresh, b.WordsOnly)
+	x.embed(ctx, fresh, b.WordsOnly, dimensions)
 
 	change := change{put: map[string]*entry{}}
 	for id, e := range fresh {
@@ -84,7 +84,7 @@ func newEntry(rec kb.Record) *entry {
 
 // embed gives vectors to those entries that have none. What the Embedder cannot
 // give stays without.
-func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bool) {
+func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bool, dimensions int) {
 	if x.options.Embedder == nil || wordsOnly {
 		return
 	}
@@ -99,12 +99,8 @@ func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bo
 	if len(texts) == 0 {
 		return
 	}
-	vectors, err := x.options.Embedder.Embed(ctx, texts)
-	if err == nil {
-		err = kb.CheckVectors(vectors, len(texts))
-	}
-	if err != nil {
-		x.load.failed(err)
+	vectors := x.load.Records(ctx, texts, dimensions)
+	if vectors == nil {
 		return
 	}
 	for i, e := range entries {

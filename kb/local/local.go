@@ -12,6 +12,7 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 
 	"voicegw/kb"
+	"voicegw/kb/internal/vectors"
 )
 
 // Options are what an Index may be told. The zero value is an index in memory that
@@ -39,8 +40,8 @@ type Index struct {
 	options Options
 	ranker  *kb.Ranker
 	store   *store
-	query   *guard
-	load    *guard
+	query   *vectors.Guard // nil without an Embedder, as load
+	load    *vectors.Guard
 
 	// applying is held by the one Apply that is running; it guards store's writing
 	// side and the making of the next snapshot.
@@ -75,13 +76,18 @@ type snapshot struct {
 	users   int      // guarded by Index.mu; the index itself is one of them
 }
 
+// dimensions are those of the vectors, 0 when there are none.
+func (s *snapshot) dimensions() int {
+	if len(s.rows) == 0 {
+		return 0
+	}
+	return len(s.rows[0].vector)
+}
+
 // Open makes an index, or opens the one in Options.Dir.
 func Open(ctx context.Context, o Options) (*Index, error) {
 	if o.EmbedTimeout <= 0 {
 		o.EmbedTimeout = 600 * time.Millisecond
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	ranker, err := kb.NewRanker()
 	if err != nil {
@@ -91,10 +97,10 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}
-	x := &Index{
-		options: o, ranker: ranker, store: st,
-		query: &guard{log: o.Logger, doing: "query", pause: 10 * time.Second},
-		load:  &guard{log: o.Logger, doing: "records"},
+	x := &Index{options: o, ranker: ranker, store: st}
+	if o.Embedder != nil {
+		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
+		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
 	}
 	entries, err := st.read(ctx)
 	if err == nil {
@@ -210,10 +216,11 @@ func (x *Index) Stats() Stats {
 	x.mu.Lock()
 	current := x.current
 	x.mu.Unlock()
-	return Stats{
-		Records: len(current.entries), Vectors: len(current.rows),
-		Searches: x.searches.Load(), Degraded: x.query.count.Load(), LoadFailures: x.load.count.Load(),
+	stats := Stats{Records: len(current.entries), Vectors: len(current.rows), Searches: x.searches.Load()}
+	if x.query != nil {
+		stats.Degraded, stats.LoadFailures = x.query.Failures(), x.load.Failures()
 	}
+	return stats
 }
 
 // Close implements kb.Index.

@@ -65,22 +65,11 @@ func (x *Index) hybrid(s *snapshot) bool { return x.options.Embedder != nil && l
 
 // queryVector embeds the query; nil when vectors take no part.
 func (x *Index) queryVector(ctx context.Context, s *snapshot, text string) []float32 {
-	if !x.hybrid(s) || x.query.resting() {
+	if !x.hybrid(s) {
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, x.options.EmbedTimeout)
-	defer cancel()
-	vector, err := kb.EmbedQuery(limited, x.options.Embedder, text)
-	if err == nil {
-		err = kb.CheckVectors([][]float32{vector}, 1)
-	}
-	if err == nil && len(vector) != len(s.rows[0].vector) {
-		err = fmt.Errorf("%w: a query of %d numbers for records of %d", kb.ErrVectors, len(vector), len(s.rows[0].vector))
-	}
-	if err != nil {
-		if ctx.Err() == nil { // else the caller has gone, and that is not the Embedder's fault
-			x.query.failed(err)
-		}
+	vector := x.query.Query(ctx, text, s.dimensions())
+	if vector == nil {
 		return nil
 	}
 	return normalized(vector)

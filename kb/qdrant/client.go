@@ -1,0 +1,134 @@
+package qdrant
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// client speaks HTTP with the server.
+type client struct {
+	base   string
+	key    string
+	http   *http.Client
+	tries  int
+	bounds time.Duration // of one try
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 256 << 20
+
+// firstPause is the pause before the second try; it doubles.
+const firstPause = 100 * time.Millisecond
+
+// call sends a request and reads the "result" of the answer into out. Every request
+// this package makes may be repeated, so that one is that failed on the way or that
+// the server was too busy for.
+func (c *client) call(ctx context.Context, method, path string, body, out any) error {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("qdrant: %s %s: %w", method, path, err)
+		}
+	}
+	pause := firstPause
+	for try := 1; ; try++ {
+		err := c.once(ctx, method, path, data, out)
+		if err == nil || try >= c.tries || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+		pause *= 2
+	}
+}
+
+// passing says that the same request may succeed a moment later.
+func passing(err error) bool {
+	var refused *StatusError
+	if !errors.As(err, &refused) {
+		return true // it did not come back
+	}
+	switch refused.Status {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+func (c *client) once(ctx context.Context, method, path string, data []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.bounds)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("qdrant: %w", err)
+	}
+	if len(data) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.key != "" {
+		req.Header.Set("Api-Key", c.key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("qdrant: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }() // only read from
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("qdrant: %s %s: %w", method, path, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return &StatusError{Method: method, Path: path, Status: resp.StatusCode, Message: message(answer)}
+	}
+	if out == nil {
+		return nil
+	}
+	envelope := struct {
+		Result any `json:"result"`
+	}{out}
+	if err := json.Unmarshal(answer, &envelope); err != nil {
+		return fmt.Errorf("qdrant: %s %s: an answer that cannot be read: %w", method, path, err)
+	}
+	return nil
+}
+
+// message is what the server says is wrong: {"status": {"error": "…"}}.
+func message(answer []byte) string {
+	var told struct {
+		Status struct {
+			Error string `json:"error"`
+		} `json:"status"`
+	}
+	text := strings.TrimSpace(string(answer))
+	if json.Unmarshal(answer, &told) == nil && told.Status.Error != "" {
+		text = told.Status.Error
+	}
+	if runes := []rune(text); len(runes) > 300 {
+		text = string(runes[:300]) + "…"
+	}
+	return text
+}
+
+// parseURL refuses what is no root of a server. Its password, if there is one, is
+// not in the error.
+func parseURL(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", errors.New("qdrant: the URL must be the server's root, like http://localhost:6333")
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
+}

@@ -1,0 +1,114 @@
+package qdrant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// The names in a collection.
+const (
+	vectorDense = "dense"
+	vectorWords = "words"
+
+	payloadID        = "id"
+	payloadTitle     = "title"
+	payloadNamespace = "namespace"
+	payloadType      = "type"
+	payloadTags      = "tags"
+	payloadUpdated   = "updated" // ms since 1970
+	payloadHash      = "hash"
+	payloadEmbeds    = "embeds"   // a hash of the text the dense vector is of
+	payloadComplete  = "complete" // there is a dense vector
+	payloadRecord    = "record"   // the whole, as JSON in a text: numbers keep their digits
+)
+
+type object = map[string]any
+
+// prepare makes the collection, or checks the one that is there.
+func (x *Index) prepare(ctx context.Context) error {
+	var info collectionInfo
+	err := x.client.call(ctx, http.MethodGet, x.path, nil, &info)
+	var refused *StatusError
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return x.create(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return x.check(&info)
+}
+
+type collectionInfo struct {
+	Config struct {
+		Params struct {
+			Vectors map[string]struct {
+				Size     int    `json:"size"`
+				Distance string `json:"distance"`
+			} `json:"vectors"`
+			Sparse map[string]struct {
+				Modifier string `json:"modifier"`
+			} `json:"sparse_vectors"`
+		} `json:"params"`
+	} `json:"config"`
+}
+
+func (x *Index) check(info *collectionInfo) error {
+	params := info.Config.Params
+	if words, ok := params.Sparse[vectorWords]; !ok || words.Modifier != "idf" {
+		return fmt.Errorf("%w: %q has no sparse vector %q with the modifier idf", ErrCollection, x.options.Collection, vectorWords)
+	}
+	if x.options.Embedder == nil {
+		return nil
+	}
+	dense, ok := params.Vectors[vectorDense]
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %q was made without an embedder and has no vector %q", ErrCollection, x.options.Collection, vectorDense)
+	case dense.Distance != "Cosine":
+		return fmt.Errorf("%w: the vectors of %q are compared by %s, not by Cosine", ErrCollection, x.options.Collection, dense.Distance)
+	case x.options.Dimensions != 0 && dense.Size != x.options.Dimensions:
+		return fmt.Errorf("%w: the vectors of %q have %d numbers, not %d", ErrCollection, x.options.Collection, dense.Size, x.options.Dimensions)
+	}
+	x.dimensions = dense.Size
+	return nil
+}
+
+func (x *Index) create(ctx context.Context) error {
+	vectors := object{}
+	if x.options.Embedder != nil {
+		x.dimensions = x.options.Dimensions
+		if x.dimensions == 0 {
+			probe, err := x.options.Embedder.Embed(ctx, []string{"how many numbers"})
+			if err != nil {
+				return fmt.Errorf("qdrant: to make the collection, the embedder was asked how long its vectors are (Dimensions saves the question): %w", err)
+			}
+			if len(probe) == 1 {
+				x.dimensions = len(probe[0])
+			}
+		}
+		vectors[vectorDense] = object{"size": x.dimensions, "distance": "Cosine"}
+	}
+	body := object{"vectors": vectors, "sparse_vectors": object{vectorWords: object{"modifier": "idf"}}}
+	err := x.client.call(ctx, http.MethodPut, x.path, body, nil)
+	var refused *StatusError
+	if errors.As(err, &refused) && (refused.Status == http.StatusConflict || refused.Status == http.StatusBadRequest) {
+		// Another gateway was faster, perhaps: then what is there decides.
+		var info collectionInfo
+		if x.client.call(ctx, http.MethodGet, x.path, nil, &info) == nil {
+			err = x.check(&info)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for field, schema := range map[string]string{
+		payloadNamespace: "keyword", payloadType: "keyword", payloadTags: "keyword", payloadUpdated: "integer",
+	} {
+		if err := x.client.call(ctx, http.MethodPut, x.path+"/index?wait=true", object{"field_name": field, "field_schema": schema}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

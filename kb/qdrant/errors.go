@@ -1,0 +1,22 @@
+package qdrant
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrCollection is wrapped by what Open returns for a collection that exists and is
+// not of the form this package makes.
+var ErrCollection = errors.New("qdrant: the collection does not fit; name another one, or delete it")
+
+// StatusError is an answer of the server that is no success.
+type StatusError struct {
+	Method, Path string
+	Status       int
+	// Message is the server's own, at most 300 characters.
+	Message string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("qdrant: %s %s: HTTP %d: %s", e.Method, e.Path, e.Status, e.Message)
+}

@@ -1,0 +1,289 @@
+package qdrant
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"strings"
+
+	"voicegw/kb"
+)
+
+// pointID is the UUID of a record's point: Qdrant takes no other names. The form is
+// that of version 8 (RFC 9562, section 5.8), of a hash of the id.
+func pointID(id string) string {
+	sum := sha256.Sum256([]byte("voicegw/kb " + id))
+	sum[6] = sum[6]&0x0f | 0x80
+	sum[8] = sum[8]&0x3f | 0x80
+	h := hex.EncodeToString(sum[:16])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// point is what the server gives out, of search and of retrieval.
+type point struct {
+	Score   float64 `json:"score"`
+	Payload payload `json:"payload"`
+	Vector  struct {
+		Dense []float32 `json:"dense"`
+	} `json:"vector"`
+}
+
+type payload struct {
+	ID        string   `json:"id"`
+	Title     string   `json:"title,omitempty"`
+	Namespace string   `json:"namespace,omitempty"`
+	Type      string   `json:"type,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+	Updated   int64    `json:"updated,omitempty"`
+	Hash      string   `json:"hash,omitempty"`
+	Embeds    string   `json:"embeds,omitempty"`
+	Complete  bool     `json:"complete"`
+	Record    string   `json:"record,omitempty"`
+}
+
+// upsert is one point as the server takes it.
+type upsert struct {
+	ID      string         `json:"id"`
+	Vector  map[string]any `json:"vector"`
+	Payload payload        `json:"payload"`
+}
+
+type sparse struct {
+	Indices []uint32  `json:"indices"`
+	Values  []float32 `json:"values"`
+}
+
+// The constants of BM25, as kb/local has them, and the mean lengths taken for the
+// true ones.
+const (
+	bm25K1    = 1.2
+	bm25B     = 0.75
+	meanTitle = 4
+	meanTags  = 4
+	meanText  = 60
+)
+
+// sparseRecord is a record's words as the part of BM25 that does not depend on other
+// records.
+func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
+	title, tags, text := ranker.RecordWords(rec)
+	values := map[uint32]float64{}
+	var order []uint32
+	add := func(stems []string, weight, mean float64) {
+		counts := map[string]int{}
+		var each []string
+		for _, stem := range stems {
+			if counts[stem]++; counts[stem] == 1 {
+				each = append(each, stem)
+			}
+		}
+		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(stems))/mean)
+		for _, stem := range each {
+			index := hashStem(stem)
+			if _, ok := values[index]; !ok {
+				order = append(order, index)
+			}
+			tf := float64(counts[stem])
+			values[index] += weight * tf * (bm25K1 + 1) / (tf + norm)
+		}
+	}
+	add(title, kb.WeightTitle, meanTitle)
+	add(tags, kb.WeightTags, meanTags)
+	add(text, kb.WeightText, meanText)
+	out := sparse{Indices: []uint32{}, Values: []float32{}}
+	for _, index := range order {
+		out.Indices = append(out.Indices, index)
+		out.Values = append(out.Values, float32(values[index]))
+	}
+	return out
+}
+
+// sparseQuery has a 1 for each stem; two stems of one hash are one.
+func sparseQuery(stems []string) sparse {
+	out := sparse{Indices: []uint32{}, Values: []float32{}}
+	seen := map[uint32]bool{}
+	for _, stem := range stems {
+		if index := hashStem(stem); !seen[index] {
+			seen[index] = true
+			out.Indices = append(out.Indices, index)
+			out.Values = append(out.Values, 1)
+		}
+	}
+	return out
+}
+
+func hashStem(stem string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(stem)) // it never fails
+	return h.Sum32()
+}
+
+// filterOf is the query's filter as the server takes it; nil for none.
+func filterOf(q *kb.Query) object {
+	var must []object
+	match := func(key, value string) {
+		if value != "" {
+			must = append(must, object{"key": key, "match": object{"value": value}})
+		}
+	}
+	match(payloadNamespace, string(q.Namespace))
+	match(payloadType, string(q.Type))
+	for _, tag := range kb.NormalizeTags(q.Tags) {
+		match(payloadTags, tag)
+	}
+	between := object{}
+	if !q.From.IsZero() {
+		from := q.From.UnixMilli()
+		if q.From.Nanosecond()%1e6 != 0 {
+			from++ // records are of whole milliseconds; From is within one
+		}
+		between["gte"] = from
+	}
+	if !q.To.IsZero() {
+		between["lte"] = q.To.UnixMilli()
+	}
+	if len(between) > 0 {
+		must = append(must, object{"key": payloadUpdated, "range": between})
+	}
+	if len(must) == 0 {
+		return nil
+	}
+	return object{"must": must}
+}
+
+// rankTo is how many of each ranking are asked for: more than are fused, so that
+// among equal ones ids decide and not the server.
+const rankTo = 4 * kb.Depth
+
+// rankings asks for the best by words and, with a vector, by vectors, in one request.
+func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (words, near []kb.Ranked, titles map[string]string, err error) {
+	filter := filterOf(q)
+	var searches []object
+	var into []*[]kb.Ranked
+	ask := func(query any, using string, to *[]kb.Ranked) object {
+		search := object{"query": query, "using": using, "limit": rankTo, "with_payload": object{"include": []string{payloadID, payloadTitle}}}
+		if filter != nil {
+			search["filter"] = filter
+		}
+		searches, into = append(searches, search), append(into, to)
+		return search
+	}
+	if stems := x.ranker.QueryStems(q.Text); len(stems) > 0 {
+		ask(sparseQuery(stems), vectorWords, &words)
+	}
+	if vector != nil {
+		search := ask(vector, vectorDense, &near)
+		search["score_threshold"] = max(x.options.MinCosine, math.SmallestNonzeroFloat32)
+	}
+	if len(searches) == 0 {
+		return nil, nil, nil, ctx.Err()
+	}
+	var answers []struct {
+		Points []point `json:"points"`
+	}
+	if err := x.client.call(ctx, http.MethodPost, x.path+"/points/query/batch", object{"searches": searches}, &answers); err != nil {
+		return nil, nil, nil, err
+	}
+	if len(answers) != len(searches) {
+		return nil, nil, nil, fmt.Errorf("qdrant: %d answers for %d searches", len(answers), len(searches))
+	}
+	titles = map[string]string{}
+	for i, answer := range answers {
+		for _, p := range answer.Points {
+			if p.Score > 0 && p.Payload.ID != "" {
+				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score})
+				titles[p.Payload.ID] = p.Payload.Title
+			}
+		}
+		*into[i] = kb.Best(*into[i])
+	}
+	for i := range near {
+		near[i].Score = min(near[i].Score, 1) // rounding of float32
+	}
+	return words, near, titles, nil
+}
+
+// fetch returns the records there are of the ids.
+func (x *Index) fetch(ctx context.Context, ids []string) (map[string]kb.Record, error) {
+	points, err := x.retrieve(ctx, ids, []string{payloadID, payloadRecord}, false)
+	if err != nil {
+		return nil, err
+	}
+	records := map[string]kb.Record{}
+	for _, p := range points {
+		rec, err := readRecord(p.Payload.Record)
+		if err != nil {
+			return nil, err
+		}
+		records[rec.ID] = rec
+	}
+	return records, nil
+}
+
+func readRecord(data string) (kb.Record, error) {
+	decoder := json.NewDecoder(strings.NewReader(data))
+	decoder.UseNumber()
+	var rec kb.Record
+	if err := decoder.Decode(&rec); err != nil {
+		return rec, fmt.Errorf("%w: %w", errPayload, err)
+	}
+	rec.Normalize()
+	return rec, nil
+}
+
+// chunk is how many points one request carries: with vectors of 3,072 numbers, about
+// 4 MB; the server takes 32.
+const chunk = 100
+
+func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, dense bool) ([]point, error) {
+	var all []point
+	for len(ids) > 0 {
+		some := ids[:min(chunk, len(ids))]
+		ids = ids[len(some):]
+		names := make([]string, len(some))
+		for i, id := range some {
+			names[i] = pointID(id)
+		}
+		body := object{"ids": names, "with_payload": object{"include": fields}, "with_vector": false}
+		if dense {
+			body["with_vector"] = []string{vectorDense}
+		}
+		var points []point
+		if err := x.client.call(ctx, http.MethodPost, x.path+"/points", body, &points); err != nil {
+			return nil, err
+		}
+		all = append(all, points...)
+	}
+	return all, nil
+}
+
+// Held implements kb.Index: it reads a line of every point, a thousand a request.
+func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
+	if err := x.begin(); err != nil {
+		return nil, err
+	}
+	defer x.calls.Done()
+	held := map[string]kb.Held{}
+	body := object{"limit": 1000, "with_vector": false, "with_payload": object{"include": []string{payloadID, payloadHash, payloadComplete}}}
+	for {
+		var page struct {
+			Points []point         `json:"points"`
+			Next   json.RawMessage `json:"next_page_offset"`
+		}
+		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/scroll", body, &page); err != nil {
+			return nil, err
+		}
+		for _, p := range page.Points {
+			held[p.Payload.ID] = kb.Held{Hash: p.Payload.Hash, Complete: p.Payload.Complete || x.options.Embedder == nil}
+		}
+		if len(page.Next) == 0 || string(page.Next) == "null" {
+			return held, nil
+		}
+		body["offset"] = page.Next
+	}
+}
