@@ -30,6 +30,7 @@ type setting struct {
 	key      string // the provider's key; empty means a good one
 	limits   session.Limits
 	policy   orchestrator.Policy
+	tools    *toolbox // nil means none
 	// provider replaces the simulator.
 	provider http.Handler
 	// firstAudioMS, chunkMS and speed are the simulator's.
@@ -62,11 +63,15 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	}
 	tr := newTransport(t, provider, key, tap.url)
 	log := &lockedBuffer{}
-	m, err := session.NewManager(session.Options{
+	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
 		Limits: set.limits, Policy: set.policy,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})),
-	})
+	}
+	if set.tools != nil {
+		opts.Tools, opts.Blocked = set.tools.registry.Snapshot, set.tools.blocked
+	}
+	m, err := session.NewManager(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

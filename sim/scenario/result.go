@@ -135,7 +135,7 @@ func speakObject(m map[string]any, depth int) string {
 	if depth > 3 {
 		return ""
 	}
-	for _, key := range []string{"output", "result", "results", "data", "message", "title", "text"} {
+	for _, key := range []string{"output", "result", "results", "records", "data", "message", "title", "text"} {
 		if e, ok := m[key]; ok && e != nil {
 			return speakValue(e, depth+1)
 		}

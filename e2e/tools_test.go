@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/capability"
+	"voicegw/kb"
+	"voicegw/kb/local"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/session"
+	"voicegw/session/wsclient"
+	"voicegw/tools"
+)
+
+// toolbox is the project's tools over the demo knowledge base.
+type toolbox struct {
+	registry *registry.Registry
+	blocks   *capability.MemoryBlocks
+}
+
+func newToolbox(t testing.TB) *toolbox {
+	t.Helper()
+	index, err := local.Open(t.Context(), local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := kb.OpenSource(t.Context(), index, kb.SourceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := &toolbox{blocks: capability.NewMemoryBlocks(0)}
+	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
+		Handlers:            tools.Handlers(),
+		Capabilities:        []any{index, box.blocks, capability.NewMemoryVoiceSessions("", 0)},
+		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
+		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := index.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return box
+}
+
+func (b *toolbox) blocked(user string) (time.Time, bool) {
+	until, ok, _ := b.blocks.Blocked(context.Background(), user)
+	return until, ok
+}
+
+// TestSpokenQuestionIsLookedUp: the default scenario's second utterance is answered
+// from the knowledge base, over each provider's wire, and its fourth asks for two
+// things at once. Each utterance interrupts the answer to the one before, because a
+// model may take as long for its turn as the answer lasts.
+func TestSpokenQuestionIsLookedUp(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			st := newStack(t, provider, setting{speed: 50, firstAudioMS: 10, tools: newToolbox(t), limits: session.Limits{AudioAhead: time.Minute}})
+			c := st.start(t, 16000)
+			for _, utterance := range []struct{ ran, said []string }{
+				{nil, nil},
+				{[]string{"kb_search"}, []string{"Opening hours", "Monday to Thursday"}},
+				{nil, []string{"interrupt me"}},
+				{[]string{"kb_get", "kb_search"}, []string{"Design critique", "Opening hours"}},
+			} {
+				c.speak(16000, phrase(16000))
+				if ran := c.heard(utterance.ran, utterance.said); !slices.Equal(ran, utterance.ran) {
+					t.Errorf("the tools %v ran, want %v", ran, utterance.ran)
+				}
+			}
+		})
+	}
+}
+
+// heard takes what comes until the model has said all of the words after so many
+// tools have ended well, and returns the tools.
+func (c *client) heard(tools, words []string) (ran []string) {
+	c.t.Helper()
+	texts := map[string]string{}
+	spoken := false
+	for {
+		h := c.next()
+		switch m := h.msg.(type) {
+		case *wsclient.Transcript:
+			if m.Role == "assistant" {
+				texts[m.ID] = m.Text
+			}
+		case *wsclient.AudioStart:
+			spoken = true
+		case *wsclient.ToolEnded:
+			if !m.OK || m.Category != "" && m.Category != "retrieval" {
+				c.t.Errorf("%s (%s) ended with %s", m.Tool, m.Category, m.Error)
+			}
+			ran, spoken = append(ran, m.Tool), false
+			slices.Sort(ran)
+		case *wsclient.Error:
+			c.t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
+		}
+		if h.err != nil {
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+		}
+		said := strings.Join(slices.Collect(maps.Values(texts)), " ")
+		missing := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(said, w) })
+		if spoken && len(ran) >= len(tools) && !missing {
+			return ran
+		}
+	}
+}
+
+// TestToolEndsTheSession: the session ends when the farewell has been heard and not
+// before; of a user who is shut out the client is told, and whoever connects as that
+// user is refused.
+func TestToolEndsTheSession(t *testing.T) {
+	const farewell = "Goodbye and thank you for calling."
+	for name, tc := range map[string]struct {
+		call    string
+		blocked bool
+	}{
+		"end_voice_session": {`{tool: end_voice_session, args: {reason: user_goodbye, farewell_message: "` + farewell + `"}}`, false},
+		"ignore_user":       {`{tool: ignore_user, args: {duration_seconds: 90, farewell_message: "` + farewell + `"}}`, true},
+	} {
+		for _, provider := range providers {
+			t.Run(name+" "+provider, func(t *testing.T) {
+				t.Parallel()
+				box := newToolbox(t)
+				st := newStack(t, provider, setting{speed: 50, firstAudioMS: 10, tools: box, scenario: `
+name: the end
+rules:
+  - when: {utterance: 1}
+    do:
+      - call: ` + tc.call + `
+      - then:
+          - say: ` + farewell + `
+`})
+				c := st.connect(t)
+				c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: "mallory"}})
+				waitFor[*wsclient.SessionStarted](c)
+				before := time.Now()
+				c.speak(16000, phrase(16000))
+				hearFarewell(c, farewell)
+				if code, told := c.ended(); code != wsclient.CloseDone || len(told) != 0 {
+					t.Errorf("closed with %d after %v", code, told)
+				}
+				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, "tool_ended") {
+					t.Errorf("the last message is %+v", last)
+				}
+				timeouts := messages[*wsclient.Timeout](c)
+				if !tc.blocked {
+					if len(timeouts) != 0 {
+						t.Errorf("the client was told %+v", timeouts[0])
+					}
+					return
+				}
+				if len(timeouts) != 1 || timeouts[0].DurationSeconds != 90 || timeouts[0].Message != farewell ||
+					timeouts[0].TimeoutUntil < before.Add(90*time.Second).UnixMilli() {
+					t.Errorf("the client was told %+v", timeouts)
+				}
+				refused := st.connect(t)
+				refused.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: "mallory"}})
+				code, told := refused.ended()
+				if code != wsclient.CloseBlocked || len(told) != 1 || told[0].Code != wsclient.CodeBlocked ||
+					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
+					t.Errorf("closed with %d after %+v", code, told)
+				}
+				other := st.connect(t)
+				other.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: "ada"}})
+				waitFor[*wsclient.SessionStarted](other)
+			})
+		}
+	}
+}
+
+// hearFarewell waits for the whole farewell, sees that the session waits for it to be
+// heard, and plays it.
+func hearFarewell(c *client, farewell string) {
+	c.t.Helper()
+	end := waitFor[*wsclient.AudioEnd](c)
+	c.say(&wsclient.Ping{T: 7})
+	if pong := waitFor[*wsclient.Pong](c); pong.T != 7 {
+		c.t.Errorf("the session answers %+v", pong)
+	}
+	if n := len(messages[*wsclient.AudioFlush](c)); n != 0 {
+		c.t.Error("the farewell was flushed")
+	}
+	c.say(&wsclient.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+	for {
+		h := c.next()
+		if h.err != nil {
+			c.t.Fatalf("the connection ended before its last message: %v", h.err)
+		}
+		if isEnded(h.msg, "tool_ended") {
+			break
+		}
+	}
+	said := false
+	for _, m := range messages[*wsclient.Transcript](c) {
+		said = said || m.Role == "assistant" && strings.TrimSpace(m.Text) == farewell
+	}
+	if !said {
+		c.t.Errorf("the farewell was not said: %s", c.story())
+	}
+}
+
+func isEnded(m wsclient.ServerMessage, reason string) bool {
+	e, ok := m.(*wsclient.SessionEnded)
+	return ok && e.Reason == reason
+}
+
+// messages are those of a type that have been taken so far.
+func messages[M wsclient.ServerMessage](c *client) []M {
+	var all []M
+	for _, h := range c.seen {
+		if m, ok := h.msg.(M); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
