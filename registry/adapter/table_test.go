@@ -1,0 +1,97 @@
+package adapter_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"voicegw/registry/adapter"
+)
+
+// samples has for each keyword of the table a schema that uses it: of a property, or whole
+// when it begins with the type object and closes.
+var samples = map[string]string{
+	"type": `{"type":"string"}`, "title": `{"type":"string","title":"T"}`, "description": `{"type":"string","description":"D"}`,
+	"enum": `{"enum":["a"]}`, "const": `{"const":"a"}`, "default": `{"type":"string","default":"a"}`, "examples": `{"type":"string","examples":["a"]}`,
+	"deprecated": `{"type":"string","deprecated":true}`, "readOnly": `{"type":"string","readOnly":true}`, "writeOnly": `{"type":"string","writeOnly":true}`,
+	"format": `{"type":"string","format":"date"}`, "contentEncoding": `{"type":"string","contentEncoding":"base64"}`,
+	"contentMediaType": `{"type":"string","contentMediaType":"text/html"}`, "contentSchema": `{"type":"string","contentSchema":{"type":"string"}}`,
+	"pattern": `{"type":"string","pattern":"^a"}`, "minLength": `{"type":"string","minLength":1}`, "maxLength": `{"type":"string","maxLength":1}`,
+	"minimum": `{"type":"number","minimum":1}`, "exclusiveMinimum": `{"type":"number","exclusiveMinimum":1}`,
+	"maximum": `{"type":"number","maximum":1}`, "exclusiveMaximum": `{"type":"number","exclusiveMaximum":1}`, "multipleOf": `{"type":"number","multipleOf":3}`,
+	"items": `{"type":"array","items":{"type":"string"}}`, "prefixItems": `{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"string"}}`,
+	"minItems": `{"type":"array","items":{"type":"string"},"minItems":1}`, "maxItems": `{"type":"array","items":{"type":"string"},"maxItems":1}`,
+	"uniqueItems": `{"type":"array","items":{"type":"string"},"uniqueItems":true}`, "contains": `{"type":"array","items":{"type":"string"},"contains":{"const":"a"}}`,
+	"minContains":   `{"type":"array","items":{"type":"string"},"contains":{"const":"a"},"minContains":2}`,
+	"maxContains":   `{"type":"array","items":{"type":"string"},"contains":{"const":"a"},"maxContains":2}`,
+	"properties":    `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`,
+	"required":      `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"required":["a"]}`,
+	"minProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"minProperties":1}`,
+	"maxProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"maxProperties":1}`, "additionalProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`,
+	"patternProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"patternProperties":{"^x":{"type":"string"}}}`,
+	"propertyNames":     `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"propertyNames":{"maxLength":1}}`,
+	"dependentRequired": `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"additionalProperties":false,"dependentRequired":{"a":["b"]}}`,
+	"dependentSchemas":  `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"dependentSchemas":{"a":{"minProperties":1}}}`,
+	"anyOf":             `{"anyOf":[{"type":"string"},{"type":"integer"}]}`, "oneOf": `{"oneOf":[{"type":"string"},{"type":"integer"}]}`,
+	"allOf": `{"allOf":[{"type":"string"},{"minLength":1}]}`, "not": `{"type":"string","not":{"const":"a"}}`,
+	"if": `{"type":"string","if":{"minLength":2},"then":{"maxLength":3}}`, "then": `{"type":"string","if":{"minLength":2},"then":{"maxLength":3}}`,
+	"else": `{"type":"string","if":{"minLength":2},"else":{"maxLength":3}}`,
+	"$ref": `{"$ref":"#/properties/other"}`, "$defs": `{"type":"string","$defs":{"a":{"type":"string"}}}`, "definitions": `{"type":"string","definitions":{"a":{"type":"string"}}}`,
+	"$anchor": `{"type":"string","$anchor":"here"}`, "$schema": `{"type":"string","$schema":"https://json-schema.org/draft/2020-12/schema"}`,
+	"$id": ``, "$comment": `{"type":"string","$comment":"C"}`, "$dynamicRef": `{"type":"string","$dynamicRef":"#a"}`, "$dynamicAnchor": `{"type":"string","$dynamicAnchor":"a"}`,
+	"$recursiveRef": `{"type":"string","$recursiveRef":"#"}`, "$recursiveAnchor": `{"type":"string","$recursiveAnchor":true}`, "$vocabulary": `{"type":"string","$vocabulary":{}}`,
+	"unevaluatedProperties": `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false,"unevaluatedProperties":false}`,
+	"unevaluatedItems":      `{"type":"array","items":{"type":"string"},"unevaluatedItems":false}`,
+	"dependencies":          `{"type":"string","dependencies":{}}`, "additionalItems": `{"type":"string","additionalItems":false}`,
+	"nullable": `{"type":"string","nullable":true}`, "example": `{"type":"string","example":"a"}`,
+}
+
+// TestTheTableSaysWhatHappens tries each keyword: the table is what authors are promised.
+func TestTheTableSaysWhatHappens(t *testing.T) {
+	for _, k := range adapter.Keywords() {
+		sample, ok := samples[k.Name]
+		if !ok {
+			t.Errorf("%s has no sample here", k.Name)
+			continue
+		}
+		schema := object(`"v":` + sample + `,"other":{"type":"boolean"}`)
+		if k.Name == "$id" {
+			schema = json.RawMessage(`{"$id":"https://example.com/x","type":"object","properties":{"v":{"type":"string"}},"additionalProperties":false}`)
+		}
+		openAI, openAIErr := adapter.OpenAIParameters(schema)
+		gemini, geminiErr := adapter.GeminiParameters(schema)
+		checkTreatment(t, "OpenAI", k.Name, k.OpenAI, openAI, openAIErr)
+		checkTreatment(t, "Gemini", k.Name, k.Gemini, gemini, geminiErr)
+		words := strings.Contains(string(gemini), `"description":"`) && k.Name != "description"
+		if geminiErr == nil && k.Gemini == adapter.Said != words && !slices.Contains([]string{"format", "exclusiveMinimum", "exclusiveMaximum"}, k.Name) {
+			t.Errorf("Gemini: %s is %s, and the form is %s", k.Name, k.Gemini, gemini)
+		}
+	}
+}
+
+func checkTreatment(t *testing.T, form, name string, treatment adapter.Treatment, made json.RawMessage, err error) {
+	t.Helper()
+	present := strings.Contains(string(made), `"`+name+`":`)
+	list := problemsOf(t, err)
+	blamed := slices.ContainsFunc(list, func(p adapter.Problem) bool { return p.Keyword == name })
+	switch treatment {
+	case adapter.Kept:
+		if err != nil || !present {
+			t.Errorf("%s: %s is not kept: %s %v", form, name, made, err)
+		}
+	case adapter.Dropped, adapter.Said:
+		if err != nil || present {
+			t.Errorf("%s: %s is not %s: %s %v", form, name, treatment, made, err)
+		}
+	case adapter.Rewritten:
+		same := form == "Gemini" && (name == "type" || name == "enum")
+		if err != nil || present && !same {
+			t.Errorf("%s: %s is not rewritten: %s %v", form, name, made, err)
+		}
+	case adapter.Refused:
+		if !blamed {
+			t.Errorf("%s: %s is not refused: %s %v", form, name, made, err)
+		}
+	}
+}
