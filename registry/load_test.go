@@ -137,7 +137,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"another file", `{"tool": []}`, Options{}, "/tools", "voicegw tools build"},
 		{"changed by hand", strings.Replace(good, "Finds records.", "Finds all records.", 1), Options{Handlers: handler}, "/version", "changed after the build"},
 		{"unknown key", strings.Replace(good, `"gitCommit"`, `"commit"`, 1), Options{Handlers: handler}, "/commit", "not known"},
-		{"unknown key of a tool", strings.Replace(good, `"summary"`, `"sumary"`, 1), Options{Handlers: handler}, "/tools/0/sumary", "not known"},
+		{"unknown key of a tool", strings.Replace(good, `"summary"`, `"abstract"`, 1), Options{Handlers: handler}, "/tools/0/abstract", "not known"},
 		{"duplicate key", strings.Replace(good, `"gitCommit": "abc"`, `"gitCommit": "abc", "gitCommit": "abc"`, 1), Options{Handlers: handler}, "/gitCommit", "twice"},
 		{"a spec that the build would refuse", strings.Replace(good, `"read_only"`, `"writes"`, 1), Options{Handlers: handler}, "/tools/0/sideEffects", "only reads"},
 		{"a schema that the build would refuse", strings.Replace(good, `"format": "date"`, `"format": "day"`, 1), Options{Handlers: handler}, "/tools/0/parameters/properties/filters/properties/date_range/properties/start/format", "not supported"},
@@ -223,7 +223,8 @@ func TestLockAndReload(t *testing.T) {
 				t.Errorf("a reload that failed changed something: %v", err)
 			}
 		}
-		env := session.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{})
+		p, _ := session.Prepare("kb_search", ModeText, json.RawMessage(`{"query":"x"}`))
+		env := r.Snapshot().Run(t.Context(), p, Session{}) // by mistake on the new one
 		if !env.OK || env.Meta.ToolVersion != "1.2.0" || env.Meta.RegistryVersion != session.Version() {
 			t.Errorf("the old snapshot answers %s", env.Encode())
 		}
@@ -262,7 +263,7 @@ func TestNeeds(t *testing.T) {
 	})
 	kept := &store{name: "kept"}
 	r := mustLoad(t, Options{
-		Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{kept, "other"},
+		Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{kept, "other", &phone{}},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[messenger]()},
 	}, e)
 	s := r.Snapshot()

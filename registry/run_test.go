@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -41,10 +42,8 @@ func TestRunOutcomes(t *testing.T) {
 		{"intents", ok(Result{Data: 1, Intents: []Intent{EndVoiceSession(EndAfterFarewellSpoken), SuppressAudio(true), SuppressTranscript(false), SetPendingMessage("later")}}),
 			`1 [{"type":"END_VOICE_SESSION","after":"farewell_spoken"},{"type":"SUPPRESS_AUDIO","value":true},{"type":"SUPPRESS_TRANSCRIPT","value":false},{"type":"SET_PENDING_MESSAGE","message":"later"}]`, ""},
 		{"panic", func(context.Context, Call[none, none]) (Result, error) { panic("at the disco") }, internal, "at the disco"},
-		{"panic with nil map", func(context.Context, Call[none, none]) (Result, error) {
-			var m map[string]int
-			m["x"] = 1
-			return Result{}, nil
+		{"panic of the runtime", func(context.Context, Call[none, none]) (Result, error) {
+			return Result{Data: []int{}[len(os.Args)]}, nil
 		}, internal, "run_test.go"},
 		{"panic of nil", func(context.Context, Call[none, none]) (Result, error) { panic(nil) }, internal, "panicked"}, //nolint:govet // it is what is tested
 		{"Goexit", func(context.Context, Call[none, none]) (Result, error) { runtime.Goexit(); return Result{}, nil }, internal, "ended its goroutine"},
@@ -302,7 +301,8 @@ func TestFinishedAtTheDeadline(t *testing.T) {
 			return Result{Data: "done all the same"}, nil
 		})
 		r := mustLoad(t, opts, e)
-		for range 20 {
+		const calls = 200
+		for range calls {
 			env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			if !env.OK && !strings.Contains(env.Error.Message, "did not finish") {
@@ -310,7 +310,7 @@ func TestFinishedAtTheDeadline(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if s := r.Stats()["probe"]; s.Running != 0 || s.LeftBehind != 0 || s.OK+s.Errors[ErrorInternal] != 20 || s.Abandoned > s.Errors[ErrorInternal] {
+		if s := r.Stats()["probe"]; s.Running != 0 || s.LeftBehind != 0 || s.OK+s.Abandoned != calls || s.Abandoned != s.Errors[ErrorInternal] {
 			t.Errorf("counters: %+v", s)
 		}
 	})

@@ -74,11 +74,9 @@ func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
 	tree := &treeBuilder{nodes: map[string]*node{}}
 	root := tree.build(doc, nil)
 	tree.link()
-	if len(tree.problems) == 0 {
-		tree.measure(root)
-		for _, n := range tree.nodes {
-			tree.measure(n) // those that nothing refers to
-		}
+	tree.measure(root)
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		tree.measure(tree.nodes[place]) // those that nothing refers to
 	}
 	check := &schemaCheck{root: doc, problems: tree.problems}
 	check.all(tree, root)

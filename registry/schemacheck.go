@@ -65,9 +65,9 @@ func (c *schemaCheck) problem(place pointer, format string, args ...any) {
 }
 
 func (c *schemaCheck) all(tree *treeBuilder, root *node) {
-	circular := len(tree.problems) > 0
+	broken := len(tree.problems) > 0 // a $ref is; what is behind it is not judged
 	c.problems = tree.problems
-	if !circular {
+	if !broken {
 		if root.nodes > maxSchemaNodes {
 			c.problem(nil, "The schema has more than %d parts when every $ref is replaced by what it refers to; make it smaller.", maxSchemaNodes)
 		}
@@ -87,7 +87,7 @@ func (c *schemaCheck) all(tree *treeBuilder, root *node) {
 			c.problem(n.at.with("format"), "The format %q is not supported; use one of %s, or a pattern.", shorten(format, 40), strings.Join(formats, ", "))
 		}
 	}
-	if !circular {
+	if !broken {
 		c.value(root)
 		c.open(root, map[*node]bool{})
 	}
