@@ -81,7 +81,7 @@ func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	if err := p.list.asError(); err != nil || form == nil {
 		return nil, nil, err
 	}
-	return form.print().encode(), g.looser, nil
+	return form.layOut().encode(), g.looser, nil
 }
 
 // schema gives nil when a problem tells why there is no form.
@@ -131,13 +131,13 @@ func (g *gemini) refuse(o *object) bool {
 		k, _ := keyword(m.key)
 		switch {
 		case m.key == "allOf":
-			g.p.add(m.path, "allOf", "parts of it do not merge into one schema, and Gemini has no allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
+			g.p.add(m.path, "allOf", "parts of this allOf do not merge into one schema, and Gemini has no allOf%s. Instead: %s.", residue(o, "allOf"), k.Mend)
 		case k.Gemini == Refused:
-			g.p.add(m.path, m.key, "Gemini's form cannot carry this. %s Instead: %s.", k.Reason, k.Mend)
+			g.p.add(m.path, m.key, "Gemini's form cannot carry %s. %s Instead: %s.", m.key, k.Reason, k.Mend)
 		}
 	}
 	if o.has("anyOf") && o.has("oneOf") {
-		g.p.add(o.at("oneOf"), "oneOf", "stands beside anyOf, and Gemini has one list of alternatives; write the combinations as one list")
+		g.p.add(o.at("oneOf"), "oneOf", "oneOf stands beside anyOf, and Gemini has one list of alternatives; write the combinations as one list")
 	}
 	return len(g.p.list) == before
 }

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// print lays a Schema out in the order that GeminiParameters documents.
-func (s *schema) print() *object {
+// layOut lays a Schema out in the order that GeminiParameters documents.
+func (s *schema) layOut() *object {
 	o := &object{}
 	if s.anyOf != nil {
 		list := make([]any, len(s.anyOf))
 		for i, one := range s.anyOf {
-			list[i] = one.print()
+			list[i] = one.layOut()
 		}
 		o.set("anyOf", list)
 		return o
@@ -31,22 +31,22 @@ func (s *schema) print() *object {
 		o.set("example", floatNumbers(s.example))
 	}
 	o.setText("pattern", s.pattern)
-	s.printSizes(o, "minLength", "maxLength")
+	s.layOutSizes(o, "minLength", "maxLength")
 	for _, name := range []string{"minimum", "maximum"} {
 		if f, ok := s.bounds[name]; ok {
 			o.set(name, floatText(f))
 		}
 	}
-	s.printSizes(o, "minItems", "maxItems")
+	s.layOutSizes(o, "minItems", "maxItems")
 	if s.items != nil {
-		o.set("items", s.items.print())
+		o.set("items", s.items.layOut())
 	}
-	s.printSizes(o, "minProperties", "maxProperties")
+	s.layOutSizes(o, "minProperties", "maxProperties")
 	if len(s.properties) > 0 {
 		properties, order := &object{}, []string(nil)
 		for i := range s.properties {
 			p := &s.properties[i]
-			properties.members = append(properties.members, member{key: p.name, value: p.print()})
+			properties.members = append(properties.members, member{key: p.name, value: p.layOut()})
 			order = append(order, p.name)
 		}
 		o.set("properties", properties)
@@ -56,7 +56,7 @@ func (s *schema) print() *object {
 	return o
 }
 
-func (s *schema) printSizes(o *object, names ...string) {
+func (s *schema) layOutSizes(o *object, names ...string) {
 	for _, name := range names {
 		if n, ok := s.sizes[name]; ok {
 			o.set(name, json.Number(strconv.FormatInt(n, 10)))

@@ -87,7 +87,7 @@ func (v *vetted) keyword(o *object, m member, k Keyword, p *problems) {
 	text, isText := m.value.(string)
 	switch {
 	case k.OpenAI == Refused && k.Gemini == Refused:
-		p.add(o.path, m.key, "%s Instead: %s.", k.Reason, k.Mend)
+		p.add(o.path, m.key, "%s is refused. %s Instead: %s.", m.key, k.Reason, k.Mend)
 	case !isText:
 		if m.key == "patternProperties" {
 			for _, one := range o.sub(m.key).members {
@@ -218,7 +218,7 @@ func (v *vetted) checkMeta(p *problems) bool {
 			continue // said already, and better
 		}
 		slices.Sort(messages)
-		p.add(where.Path, where.Keyword, "this is not valid JSON Schema: %s", strings.Join(slices.Compact(messages), "; or "))
+		p.add(where.Path, where.Keyword, "this is not valid JSON Schema (draft 2020-12): %s; correct it", strings.Join(slices.Compact(messages), "; or "))
 	}
 	return sound
 }
