@@ -19,6 +19,9 @@ const (
 
 const raw = "json.RawMessage"
 
+// maxTypes is how many types the arguments of one tool may have.
+const maxTypes = 1000
+
 // argsWriter writes the Go types of one tool's arguments.
 type argsWriter struct {
 	shaper
@@ -110,6 +113,9 @@ func (w *argsWriter) array(name string, sh *shape, about string, depth int) (str
 func (w *argsWriter) object(name string, sh *shape, about string, depth int) (string, error) {
 	name = w.names.take(name)
 	at := len(w.decls)
+	if at > maxTypes {
+		return "", fmt.Errorf("%w: they would be more than %d, since its references multiply", errTypes, maxTypes)
+	}
 	w.decls = append(w.decls, "") // the outer type stands before the inner ones
 	var b strings.Builder
 	b.WriteString(comment("", fill(about, name)+" "+sh.description))

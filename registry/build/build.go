@@ -89,8 +89,9 @@ func open(dir string) (*project, error) {
 		return nil, errors.Join(fmt.Errorf("reading go.mod: %w", err), root.Close())
 	}
 	for line := range strings.Lines(string(data)) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
-			p.module = strings.Trim(strings.TrimSpace(name), `"`)
+		line, _, _ = strings.Cut(line, "//")
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "module" {
+			p.module = strings.Trim(f[1], `"`)
 			break
 		}
 	}

@@ -1,38 +1,54 @@
 package build
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-
-	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"voicegw/registry"
 )
 
-// checkExample validates the arguments of an example.
-func checkExample(schema, args json.RawMessage) []registry.Problem {
-	const url = "tool:///example.json"
-	c := jsonschema.NewCompiler()
-	c.AssertFormat = true
-	c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errors.New("nothing is opened") }
-	if err := c.AddResource(url, bytes.NewReader(schema)); err != nil {
-		return []registry.Problem{{Message: err.Error()}}
-	}
-	compiled, err := c.Compile(url)
+// exampleChecker takes the arguments of examples as a call of the tool would.
+type exampleChecker struct{ snapshot *registry.Snapshot }
+
+// exampleTool is the name of the tool that stands in for the real one, whose other
+// fields may still be wrong.
+const exampleTool = "example"
+
+func newExampleChecker(t *tool) (*exampleChecker, error) {
+	file := registry.File{Tools: []registry.Entry{{
+		Spec: registry.Spec{
+			ToolID: exampleTool, Version: "1.0.0", Description: "Checks examples.", Category: registry.CategoryUtility,
+			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeText},
+			LatencyBudgetMS: 1, TimeoutMS: registry.DefaultTimeoutMS, Parameters: t.entry.Parameters,
+		},
+		Summary: "Checks examples.", Guide: "# " + exampleTool + "\n", Forms: t.entry.Forms,
+	}}}
+	data, err := file.Encode()
 	if err != nil {
-		return []registry.Problem{{Message: err.Error()}}
+		return nil, fmt.Errorf("writing the parameters: %w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return []registry.Problem{{Message: err.Error()}}
+	nothing := func(context.Context, registry.Call[json.RawMessage, struct{}]) (registry.Result, error) {
+		return registry.Result{}, nil
 	}
-	if err := compiled.Validate(v); err != nil {
-		return []registry.Problem{{Message: fmt.Sprintf("%v", err)}}
+	loaded, err := registry.Load(data, registry.Options{Handlers: map[string]registry.Handler{exampleTool: registry.Bind(nothing)}})
+	if err != nil {
+		return nil, fmt.Errorf("loading the parameters: %w", err)
 	}
-	return nil
+	return &exampleChecker{loaded.Snapshot()}, nil
+}
+
+// check tells what a call with these arguments would be answered.
+func (c *exampleChecker) check(args json.RawMessage) []registry.Problem {
+	_, refused := c.snapshot.Prepare(exampleTool, registry.ModeText, args)
+	if refused == nil {
+		return nil
+	}
+	var details struct {
+		Errors []registry.Problem `json:"errors"`
+	}
+	if err := json.Unmarshal(refused.Error.Details, &details); err != nil || len(details.Errors) == 0 {
+		return []registry.Problem{{Message: refused.Error.Message}}
+	}
+	return details.Errors
 }

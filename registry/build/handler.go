@@ -34,7 +34,7 @@ func (l *linter) handler(s *source) {
 		}
 	}
 	for _, f := range files {
-		if want := packageName(s.name); f.tree.Name.Name != want {
+		if want := packageName(s.name); s.named && f.tree.Name.Name != want {
 			l.add(f.name, fset.Position(f.tree.Name.Pos()).Line, "", ruleHandler,
 				"The package is %s and must be %s: the directory's name without dashes.", f.tree.Name.Name, want)
 		}

@@ -38,6 +38,9 @@ func (l *linter) warn(file string, line int, pointer, rule, format string, args 
 }
 
 func (l *linter) report(severity Severity, file string, line int, pointer, rule, message string) {
+	if strings.HasSuffix(message, "?.") {
+		message = strings.TrimSuffix(message, ".")
+	}
 	l.findings = append(l.findings, Finding{
 		Severity: severity, Tool: l.tool, File: file, Line: line, Path: pointer, Rule: rule, Message: message, Link: Docs + "#" + rule,
 	})
@@ -64,7 +67,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if s.handler != nil {
 		l.handler(s)
 	}
-	if parameters != nil {
+	if parameters != nil && s.named {
 		var err error
 		if t.args, err = argsSource(packageName(name), parameters); err != nil {
 			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
@@ -86,7 +89,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 		if errors.As(err, &se) {
 			line, err = se.line, errors.New(se.text)
 		}
-		l.add(file, line, "", ruleSchema, "%s.", strings.TrimSuffix(err.Error(), "."))
+		l.add(file, line, "", ruleSchema, "%s", sentence(err.Error()))
 		return nil
 	}
 	spec, problems := registry.ParseSpec(s.schema)
@@ -96,7 +99,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 		l.add(file, tree.lineOf(p.Path), p.Path, ruleOf(p.Path), "%s", p.Message)
 		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
 	}
-	if want := toolID(s.name); spec.ToolID != "" && spec.ToolID != want {
+	if want := toolID(s.name); s.named && spec.ToolID != "" && spec.ToolID != want {
 		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
 			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", spec.ToolID, want)
 	}
@@ -105,7 +108,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
 	}
 	parameters := tree.get("parameters")
-	if parameters == nil || parameters.kind != kindObject {
+	if parameters == nil || parameters.kind != kindObject || len(spec.Parameters) == 0 {
 		return nil
 	}
 	if !l.forms(file, tree, problems, t) || !usable {
@@ -163,7 +166,7 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	file, text := s.file(guideFile), string(s.guide)
 	g := parseGuide(text)
 	t.entry.Summary, t.entry.Guide = g.summary, text
-	if want := toolID(s.name); g.title != want {
+	if want := toolID(s.name); s.named && g.title != want {
 		l.add(file, max(1, g.titleLine), "", ruleGuide, "The guide must begin with the heading \"# %s\".", want)
 	}
 	switch n := utf8.RuneCountInString(g.summary); {
@@ -206,6 +209,13 @@ func (l *linter) mentions(file string, s *section, parameters *node) {
 
 // examples checks the blocks of JSON: each is the arguments of a call.
 func (l *linter) examples(file string, s *section, t *tool, usable bool) {
+	var checker *exampleChecker
+	if usable {
+		var err error
+		if checker, err = newExampleChecker(t); err != nil {
+			l.add(file, s.line, "", ruleExamples, "The examples cannot be checked: %v.", err)
+		}
+	}
 	n := 0
 	for _, b := range s.blocks {
 		kind, rest, _ := strings.Cut(b.info, " ")
@@ -219,15 +229,16 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 			continue
 		}
 		n++
-		if _, err := parseJSON([]byte(b.text)); err != nil {
+		tree, err := parseJSON([]byte(b.text))
+		if err != nil {
 			l.exampleSyntax(file, b, err)
 			continue
 		}
-		if !usable {
+		if checker == nil {
 			continue
 		}
-		for _, p := range checkExample(t.entry.Parameters, json.RawMessage(b.text)) {
-			l.add(file, b.line, p.Path, ruleExamples, "The example does not fit the parameters: %s", p.Message)
+		for _, p := range checker.check(json.RawMessage(b.text)) {
+			l.add(file, b.line+tree.lineOf(p.Path)-1, p.Path, ruleExamples, "The example does not fit the parameters: %s.", strings.TrimSuffix(p.Message, "."))
 		}
 	}
 	if n == 0 {
@@ -241,7 +252,7 @@ func (l *linter) exampleSyntax(file string, b block, err error) {
 	if errors.As(err, &se) {
 		line, text = b.line+se.line-1, se.text
 	}
-	l.add(file, line, "", ruleExamples, "The example is no JSON: %s.", strings.TrimPrefix(strings.TrimSuffix(text, "."), "this is no JSON: "))
+	l.add(file, line, "", ruleExamples, "The example is no JSON: %s", strings.TrimPrefix(sentence(text), "This is no JSON: "))
 }
 
 // sentence gives a message a capital and a full stop.

@@ -33,6 +33,7 @@ const toolsDir = "tools"
 // source is a tool's directory as it was read.
 type source struct {
 	name    string // of the directory
+	named   bool   // its name may be that of a tool
 	schema  []byte // nil if it could not be read; so are the others
 	guide   []byte
 	handler []byte
@@ -77,7 +78,9 @@ func (l *linter) read(root fs.FS, name string) *source {
 		l.add(dir, 0, "", ruleDirectory, "The directory %s is a link or cannot be read. A tool is a real directory: copy the files here.", dir)
 		return s
 	}
-	if text := checkName(name); text != "" {
+	text := checkName(name)
+	s.named = text == ""
+	if !s.named {
 		l.add(dir, 0, "", ruleDirectory, "The directory's name %q %s.", name, text)
 	}
 	s.schema = l.file(root, s.file(schemaFile), maxSchema)

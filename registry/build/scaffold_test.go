@@ -1,0 +1,40 @@
+package build
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestNew(t *testing.T) {
+	dir := newProject(t)
+	files, err := New(dir, "weather-lookup")
+	want := []string{"schema.json", "guide.md", "handler.go", "handler_test.go", "zz_args.go"}
+	for i := range want {
+		want[i] = "tools/weather-lookup/" + want[i]
+	}
+	if err != nil || !slices.Equal(files, want) {
+		t.Fatalf("wrote %v, %v", files, err)
+	}
+	report := mustBuild(t, Options{Dir: dir})
+	if len(report.Findings) > 0 {
+		t.Errorf("a new tool is not right:\n%s", findingLines(report))
+	}
+	if _, err := New(dir, "weather-lookup"); !errors.Is(err, ErrExists) {
+		t.Errorf("the second time: %v", err)
+	}
+	if _, err := New(t.TempDir(), "weather-lookup"); !errors.Is(err, ErrNoTools) {
+		t.Errorf("elsewhere: %v", err)
+	}
+	for _, name := range []string{"", ".", "..", "a/b", "../a", "Weather", "weather_lookup", "-a", "a-", "a--b", "1a", "wetter-süd", "go-to", "main", "vendor", "unit-test", "a b", "a\n", "a.b"} {
+		if _, err := New(dir, name); !errors.Is(err, ErrName) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "tools"))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("there are %v, %v", entries, err)
+	}
+}
