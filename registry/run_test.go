@@ -401,3 +401,26 @@ func TestConcurrentCalls(t *testing.T) {
 		t.Errorf("counters: %+v", s)
 	}
 }
+
+// TestEndedWhileCancelled: whoever wins, a handler that has ended is not left behind.
+func TestEndedWhileCancelled(t *testing.T) {
+	var cancel context.CancelFunc
+	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
+		cancel()
+		return Result{Data: strings.Repeat("x", 1000)}, nil
+	})
+	r := mustLoad(t, opts, e)
+	const calls = 3000
+	for range calls {
+		ctx, stop := context.WithCancel(t.Context())
+		cancel = stop
+		r.Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+		stop()
+		if err := r.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := r.Stats()["probe"]; s.OK+s.Abandoned != calls || s.Running != 0 || s.LeftBehind != 0 {
+		t.Errorf("counters: %+v", s)
+	}
+}
