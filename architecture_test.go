@@ -31,6 +31,7 @@ var foreign = map[string][]string{
 	"sim/wire":                {websocket},
 	"sim/gemini":              {websocket, "google.golang.org/genai"},
 	"sim/openai":              {websocket, "github.com/openai/openai-go/v3"},
+	"registry/adapter":        {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"cmd/voicegw":             {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
 	"scripts/web/bundle":      {"github.com/evanw/esbuild"},
 }
