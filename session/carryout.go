@@ -27,6 +27,10 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.tools.cancel(a.Call, a.Tool)
 	case orchestrator.End:
 		s.end(endCause(a.Reason))
+	case orchestrator.ToolStarted:
+		s.tell(&wsclient.ToolStarted{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.tools.category(a.Tool)})
+	case orchestrator.ToolEnded:
+		s.tell(toolEnded(a, s.tools.category(a.Tool)))
 	default:
 		if m := message(a); m != nil {
 			s.tell(m)
@@ -48,10 +52,6 @@ func message(a orchestrator.Action) wsclient.ServerMessage {
 	case orchestrator.Transcript:
 		return &wsclient.Transcript{Header: inTurn(a.Turn), ID: a.ID, Role: string(a.Role), Text: a.Text,
 			Final: a.Final, StartedAt: wsclient.Time{Time: a.StartedAt}}
-	case orchestrator.ToolStarted:
-		return &wsclient.ToolStarted{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool}
-	case orchestrator.ToolEnded:
-		return toolEnded(a)
 	case orchestrator.Failed:
 		return &wsclient.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable}
 	case orchestrator.Ending:
@@ -66,8 +66,8 @@ var failureWords = map[orchestrator.Failure]string{
 	orchestrator.FailureProvider: "The voice model reported an error.",
 }
 
-func toolEnded(a orchestrator.ToolEnded) wsclient.ServerMessage {
-	m := &wsclient.ToolEnded{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool,
+func toolEnded(a orchestrator.ToolEnded, category string) wsclient.ServerMessage {
+	m := &wsclient.ToolEnded{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: category,
 		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS}
 	if a.Envelope.Error != nil {
 		// It was written for the model already: this cannot fail.

@@ -45,6 +45,18 @@ func (r *toolRunner) version() string {
 	return r.tools.Version()
 }
 
+// category is a tool's, empty for one that does not exist.
+func (r *toolRunner) category(tool string) string {
+	if r.tools == nil {
+		return ""
+	}
+	t, ok := r.tools.Tool(tool)
+	if !ok {
+		return ""
+	}
+	return string(t.Category)
+}
+
 // run starts a tool; finished is called once, from another goroutine.
 func (r *toolRunner) run(call string, tool string, args json.RawMessage, session registry.Session, caps ...any) {
 	ctx, cancel := context.WithCancel(r.ctx())

@@ -1,0 +1,361 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// noArgs are the arguments of the tools here.
+type noArgs struct{}
+
+// handlerFunc is a handler without arguments and needs.
+type handlerFunc func(ctx context.Context) (registry.Result, error)
+
+func (f handlerFunc) bind() registry.Handler {
+	return registry.Bind(func(ctx context.Context, _ registry.Call[noArgs, struct{}]) (registry.Result, error) { return f(ctx) })
+}
+
+// entry is a tool of voice mode that may take a minute.
+func entry(id, version string) registry.Entry {
+	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	return registry.Entry{
+		Spec: registry.Spec{
+			ToolID: id, Version: version, Description: "A tool of a test.", Category: registry.CategoryUtility,
+			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice},
+			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
+		},
+		Summary: "A tool of a test.", Guide: "# " + id + "\n",
+		Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)},
+	}
+}
+
+// withTools loads a registry of one tool and gives it to a stage.
+func withTools(t *testing.T, e registry.Entry, f handlerFunc, dev bool) (*stage, *registry.Registry) {
+	t.Helper()
+	tools, err := registry.Load(registrytest.File(t, e), registry.Options{
+		Handlers: map[string]registry.Handler{e.ToolID: f.bind()}, Dev: dev,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools.Lock()
+	return newStage(t, hearing, func(o *Options) { o.Tools = tools.Snapshot }), tools
+}
+
+// asked lets the model call a tool as often as there are names for the calls.
+func asked(model *transporttest.Conn, tool string, calls ...string) {
+	model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+	for _, call := range calls {
+		model.Emit(transport.ToolCall{Call: call, ID: "id-" + call, Name: tool, Args: json.RawMessage(`{}`)})
+	}
+	model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+	synctest.Wait()
+}
+
+// results are the envelopes that the model was sent, by call.
+func results(t *testing.T, model *transporttest.Conn) map[string]registry.Envelope {
+	t.Helper()
+	all := map[string]registry.Envelope{}
+	for _, cmd := range model.Commands() {
+		r, ok := cmd.(transport.ToolResult)
+		if !ok {
+			continue
+		}
+		var env registry.Envelope
+		if err := json.Unmarshal(r.Output, &env); err != nil {
+			t.Fatal(err)
+		}
+		if _, twice := all[r.Call]; twice {
+			t.Errorf("%s was answered twice", r.Call)
+		}
+		all[r.Call] = env
+	}
+	return all
+}
+
+// TestSlowToolDelaysNothing: while a tool takes half a minute, audio passes in both
+// directions in no time, and the result comes when it is there.
+func TestSlowToolDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, _ := withTools(t, entry("slow", "1.0.0"), func(context.Context) (registry.Result, error) {
+			<-time.After(30 * time.Second) // and heeds nothing
+			return registry.Result{Data: "done"}, nil
+		}, false)
+		c, model := st.started()
+		synctest.Wait()
+		asked(model, "slow", "c1")
+		began := time.Now()
+		for second := range 20 {
+			speech := audiotest.Tone(16000, 440, -12, 20*time.Millisecond)
+			before := len(model.Audio())
+			c.speak(speech)
+			item := "a" + string(rune('a'+second))
+			model.EmitAudio(item, make([]byte, 960))
+			model.Emit(transport.AudioDone{Item: item})
+			synctest.Wait()
+			if got := len(model.Audio()) - before; got != len(speech) {
+				t.Fatalf("second %d: the model heard %d bytes of %d", second, got, len(speech))
+			}
+			if want := "audio.end " + item; !slices.Contains(c.log(), want) {
+				t.Fatalf("second %d: the client did not get %s:\n%s", second, want, strings.Join(c.log(), "\n"))
+			}
+			if late := time.Since(began) - time.Duration(second)*time.Second; late != 0 {
+				t.Fatalf("second %d: audio waited %s", second, late)
+			}
+			pass(time.Second)
+		}
+		if n := len(results(t, model)); n != 0 {
+			t.Fatalf("%d results before the tool has ended", n)
+		}
+		pass(10 * time.Second)
+		synctest.Wait()
+		env := results(t, model)["c1"]
+		if !env.OK || string(env.Data) != `"done"` || env.Meta.DurationMS != 30_000 || !env.Meta.LatencyBudgetExceeded {
+			t.Errorf("the model was answered %+v", env)
+		}
+		c.expect(t, "tool.started", "audio.end aa", "audio.end at", "tool.ended")
+		if got := c.last(t, "tool.ended"); got["ok"] != true || got["duration_ms"] != 30_000.0 || got["category"] != "utility" {
+			t.Errorf("the client was told %v", got)
+		}
+	})
+}
+
+// TestSessionKeepsItsSnapshot: after a reload a session goes on with the tools that
+// it began with, and says so; a new one has the new ones.
+func TestSessionKeepsItsSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, tools := withTools(t, entry("clock", "1.0.0"), func(context.Context) (registry.Result, error) {
+			return registry.Result{}, nil
+		}, true)
+		old, oldModel := st.started()
+		synctest.Wait()
+		version := tools.Snapshot().Version()
+		changed := entry("clock", "2.0.0")
+		changed.Description = "Another one."
+		if err := tools.Reload(registrytest.File(t, changed)); err != nil {
+			t.Fatal(err)
+		}
+		young, youngModel := st.started()
+		synctest.Wait()
+		for _, s := range []struct {
+			client               *testClient
+			model                *transporttest.Conn
+			version, tool, about string
+		}{
+			{old, oldModel, version, "1.0.0", "A tool of a test."},
+			{young, youngModel, tools.Snapshot().Version(), "2.0.0", "Another one."},
+		} {
+			if got := s.client.last(t, "session.started")["tools_version"]; got != s.version {
+				t.Errorf("session.started says %v, want %s", got, s.version)
+			}
+			if got := s.model.Setup().Tools; len(got) != 2 || got[0].Description != s.about || got[1].Name != registry.DescribeTool {
+				t.Errorf("the model was set up with %+v, want %q and describe_tool", got, s.about)
+			}
+			asked(s.model, "clock", "c1")
+			env := results(t, s.model)["c1"]
+			if !env.OK || env.Meta.ToolVersion != s.tool || env.Meta.RegistryVersion != s.version {
+				t.Errorf("the call ran as %+v, want %s of %s", env.Meta, s.tool, s.version)
+			}
+		}
+	})
+}
+
+// crew is a tool that runs until it is let go, and counts who runs.
+type crew struct {
+	mu                     sync.Mutex // guards the following fields
+	running, most, heeding int
+	release                chan struct{}
+}
+
+func (w *crew) run(ctx context.Context) (registry.Result, error) {
+	w.mu.Lock()
+	w.running++
+	w.most = max(w.most, w.running)
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.running--
+		w.mu.Unlock()
+	}()
+	select {
+	case <-w.release:
+		return registry.Result{}, nil
+	case <-ctx.Done():
+		w.mu.Lock()
+		w.heeding++
+		w.mu.Unlock()
+		return registry.Result{}, ctx.Err()
+	}
+}
+
+func (w *crew) counts() (running, most, heeding int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.running, w.most, w.heeding
+}
+
+// four is how many tools of a session may run at once.
+const four = 4
+
+// TestWithdrawnWhileWaiting: a call that waits for its place and is withdrawn never
+// begins, and keeps nobody waiting.
+func TestWithdrawnWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &crew{release: make(chan struct{})}
+		e := entry("work", "1.0.0")
+		e.Cancellable = true
+		st, _ := withTools(t, e, w.run, false)
+		c, model := st.started()
+		synctest.Wait()
+		calls := []string{"c1", "c2", "c3", "c4", "c5"}
+		asked(model, "work", calls...)
+		// Which of them wait is not said: all are withdrawn.
+		model.Emit(transport.ToolCancelled{Calls: calls})
+		synctest.Wait()
+		if running, most, heeding := w.counts(); running != 0 || most != four || heeding != four {
+			t.Errorf("%d run still, %d at most, %d were stopped", running, most, heeding)
+		}
+		ended := 0
+		for _, line := range c.log() {
+			if strings.HasPrefix(line, "tool.ended") {
+				ended++
+			}
+		}
+		if ended != len(calls) || len(results(t, model)) != 0 {
+			t.Errorf("%d calls have ended and %d were answered", ended, len(results(t, model)))
+		}
+	})
+}
+
+// TestFourToolsAtOnce: more wait for a place, and each is answered once.
+func TestFourToolsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &crew{release: make(chan struct{})}
+		st, _ := withTools(t, entry("work", "1.0.0"), w.run, false)
+		_, model := st.started()
+		synctest.Wait()
+		calls := []string{"c1", "c2", "c3", "c4", "c5", "c6", "c7"}
+		asked(model, "work", calls...)
+		if running, _, _ := w.counts(); running != four {
+			t.Errorf("%d run, want %d", running, four)
+		}
+		w.release <- struct{}{}
+		synctest.Wait()
+		if running, _, _ := w.counts(); running != four || len(results(t, model)) != 1 {
+			t.Errorf("after one has ended %d run and %d are answered", running, len(results(t, model)))
+		}
+		close(w.release)
+		synctest.Wait()
+		got := results(t, model)
+		for _, call := range calls {
+			if !got[call].OK {
+				t.Errorf("%s was answered %+v", call, got[call])
+			}
+		}
+		if running, most, _ := w.counts(); running != 0 || most != four {
+			t.Errorf("%d run still, %d at most", running, most)
+		}
+	})
+}
+
+// TestCancelledTool: what the model withdraws is not answered; a tool that can be
+// stopped is, another one runs to its end.
+func TestCancelledTool(t *testing.T) {
+	for name, cancellable := range map[string]bool{"can be stopped": true, "cannot": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &crew{release: make(chan struct{})}
+				e := entry("work", "1.0.0")
+				e.Cancellable = cancellable
+				st, _ := withTools(t, e, w.run, false)
+				c, model := st.started()
+				synctest.Wait()
+				asked(model, "work", "c1", "c2")
+				model.Emit(transport.ToolCancelled{Calls: []string{"c1"}})
+				synctest.Wait()
+				running, _, heeding := w.counts()
+				if cancellable && (running != 1 || heeding != 1) || !cancellable && (running != 2 || heeding != 0) {
+					t.Errorf("%d run, %d were stopped", running, heeding)
+				}
+				close(w.release)
+				synctest.Wait()
+				got := results(t, model)
+				if _, answered := got["c1"]; answered || !got["c2"].OK {
+					t.Errorf("answered: %+v", got)
+				}
+				ended := 0
+				for _, line := range c.log() {
+					if strings.HasPrefix(line, "tool.ended") {
+						ended++
+					}
+				}
+				if ended != 2 {
+					t.Errorf("the client was told of %d ends, want 2", ended)
+				}
+			})
+		})
+	}
+}
+
+// TestToolsAreAwaited: a session that ends stops its tools, those that wait for a place
+// among them, and is over only when they are.
+func TestToolsAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &crew{release: make(chan struct{})}
+		over := make(chan struct{}) // closed when the session is
+		st, _ := withTools(t, entry("work", "1.0.0"), w.run, false)
+		c, model := st.started()
+		synctest.Wait()
+		asked(model, "work", "c1", "c2", "c3", "c4", "c5", "c6")
+		go func() {
+			st.m.wg.Wait()
+			close(over)
+		}()
+		synctest.Wait()
+		select {
+		case <-over:
+			t.Fatal("the session is over while its tools run")
+		default:
+		}
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		<-over
+		if running, most, heeding := w.counts(); running != 0 || most != four || heeding != four {
+			t.Errorf("%d run still, %d at most, %d were stopped", running, most, heeding)
+		}
+		if n := len(results(t, model)); n != 0 {
+			t.Errorf("%d results were sent after the end", n)
+		}
+	})
+}
+
+// TestToolOfNoBlame: a tool that panics costs its call and nothing else.
+func TestToolOfNoBlame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, _ := withTools(t, entry("broken", "1.0.0"), func(context.Context) (registry.Result, error) {
+			panic("oh")
+		}, false)
+		c, model := st.started()
+		synctest.Wait()
+		asked(model, "broken", "c1")
+		env := results(t, model)["c1"]
+		if env.OK || env.Error.Type != registry.ErrorInternal || strings.Contains(env.Error.Message, "oh") {
+			t.Errorf("the model was answered %+v", env)
+		}
+		c.say(`{"type":"ping","t":1}`)
+		synctest.Wait()
+		c.expect(t, "tool.started", "tool.ended", "pong")
+	})
+}
