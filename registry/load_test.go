@@ -278,3 +278,39 @@ func TestNeeds(t *testing.T) {
 	}
 	checkEnvelope(t, env)
 }
+
+func FuzzLoad(f *testing.F) {
+	good := encodeFile(f, entry(f, kbSearch))
+	f.Add(good)
+	f.Add(bytes.Replace(good, []byte(`"forms"`), []byte(`"form"`), 1))
+	f.Add([]byte(`{"version":"1.0.0","tools":[null,{},{"toolId":"kb_search","parameters":{}}]}`))
+	f.Add([]byte(`{"tools":[]}`))
+	opts := Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Load(data, opts)
+		if err != nil {
+			if r != nil || err.Error() == "" {
+				t.Fatalf("an error and a registry, or one without words: %v", err)
+			}
+			return
+		}
+		if len(r.Snapshot().Tools(ModeText)) == 0 {
+			t.Fatal("a registry without its built-in tool")
+		}
+	})
+}
+
+func FuzzTemplate(f *testing.F) {
+	for _, seed := range []string{"{a}", "{{a}}", "{a.b} {", "}", "{{{a}}}", "{}", "{ä}"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		parsed, err := parseTemplate(s)
+		if err != nil {
+			return
+		}
+		if parsed.render(map[string]any{"a": "x"}, false) == "" && s != "" && !strings.Contains(s, "{") {
+			t.Errorf("%q renders to nothing", s)
+		}
+	})
+}
