@@ -35,7 +35,7 @@ type Prepared struct {
 // execution are left: it finds the tool, checks the mode, decodes raw strictly
 // (empty is {}), applies defaults at every depth and validates. Otherwise the
 // Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with every
-// error (at most 20 of them) and its path. The caller must not change raw afterwards.
+// error (at most 20 of them) and its path.
 func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared, *Envelope) {
 	start := time.Now()
 	t, ok := s.tools[id]
