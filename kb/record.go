@@ -82,7 +82,8 @@ type Record struct {
 	URL string `json:"url,omitempty"`
 	// SourceType says where it was taken from ("handbook", "crm"); or empty.
 	SourceType string `json:"source_type,omitempty"`
-	// LastUpdated is UTC; the file's time when the file does not say.
+	// LastUpdated is UTC. When the file does not say, it is the file's own time, so
+	// that whatever changes in the file changes the record.
 	LastUpdated time.Time `json:"last_updated"`
 	// Metadata holds JSON values; numbers are json.Number.
 	Metadata map[string]any `json:"metadata,omitempty"`

@@ -355,11 +355,8 @@ func TestVectorsFollowInParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"1200 in, 0 out, words only true"}, m.applied()); diff != "" {
-			t.Error(diff)
-		}
 		synctest.Wait()
-		want := []string{"512 in, 0 out, words only false", "512 in, 0 out, words only false", "176 in, 0 out, words only false"}
+		want := []string{"1200 in, 0 out, words only true", "512 in, 0 out, words only false", "512 in, 0 out, words only false", "176 in, 0 out, words only false"}
 		if diff := cmp.Diff(want, m.applied()); diff != "" {
 			t.Error(diff)
 		}
