@@ -1,0 +1,62 @@
+package build
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDocsHaveEveryAnchor holds the page that findings link to against the rules.
+func TestDocsHaveEveryAnchor(t *testing.T) {
+	data, err := os.ReadFile("../../" + Docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]int{}
+	fence := ""
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimRight(line, "\n")
+		if fence != "" {
+			if closesFence(line, fence) {
+				fence = ""
+			}
+			continue
+		}
+		fence, _ = opensFence(line)
+		if _, heading := headingOf(line); heading != "" {
+			anchors[anchor(heading)]++
+		}
+	}
+	for _, rule := range Rules() {
+		if anchors[rule] != 1 {
+			t.Errorf("%s has %d headings with the anchor #%s; findings link there", Docs, anchors[rule], rule)
+		}
+	}
+	for _, link := range regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(string(data), -1) {
+		if anchors[link[1]] == 0 {
+			t.Errorf("%s links to #%s, which is no heading of it", Docs, link[1])
+		}
+	}
+}
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string) string {
+	return regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ReplaceAll(strings.ToLower(heading), " ", "-"), "")
+}
+
+// TestDocsTellTheLimits holds numbers of the page against the code.
+func TestDocsTellTheLimits(t *testing.T) {
+	data, err := os.ReadFile("../../" + Docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if maxSchema != 64<<10 || maxGuide != 64<<10 || maxName != 64 {
+		t.Error("a limit has changed: tell it in " + Docs)
+	}
+	for _, field := range fields {
+		if !strings.Contains(string(data), "\n### "+field+"\n") {
+			t.Errorf("%s has no heading for the field %s", Docs, field)
+		}
+	}
+}
