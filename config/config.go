@@ -79,13 +79,14 @@ type Prompts struct {
 	Voice File `key:"voice"`
 }
 
-// Dir is the path of a folder. One in a file is meant from the file's directory.
-type Dir string
+// Path is the path of a file or folder that Load does not read. One in a file is
+// meant from the file's directory.
+type Path string
 
 // KB is the knowledge base that the retrieval tools work on.
 type KB struct {
 	// Path is the folder of records; empty means the invented ones that are built in.
-	Path       Dir        `key:"path"`
+	Path       Path       `key:"path"`
 	Embeddings Embeddings `key:"embeddings"`
 	Qdrant     Qdrant     `key:"qdrant"`
 }
@@ -96,6 +97,8 @@ type Embeddings struct {
 	BaseURL string `key:"base_url"` // with its /v1
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
+	// Cache is a file in which what was paid for once outlives the process.
+	Cache Path `key:"cache"`
 }
 
 // Qdrant is a server that holds the records' index instead of this process.

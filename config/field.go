@@ -55,8 +55,8 @@ func (f field) set(text string) error {
 			return fmt.Errorf("must not hold control characters")
 		}
 		*p = text
-	case *Dir:
-		*p = Dir(text)
+	case *Path:
+		*p = Path(text)
 	case *Secret:
 		return setSecret(p, text)
 	case *File:

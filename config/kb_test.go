@@ -9,11 +9,11 @@ func TestKnowledgeBase(t *testing.T) {
 	c := mustLoad(t, `
 kb:
   path: knowledge
-  embeddings: {base_url: https://api.example.com/v1, model: small}
+  embeddings: {base_url: https://api.example.com/v1, model: small, cache: vectors}
   qdrant: {url: http://localhost:6333}
 `, []string{"VOICEGW_KB_EMBEDDINGS_API_KEY=k"})
-	if c.KB.Path != "dir/knowledge" {
-		t.Errorf("the path %q is meant from the file's directory", c.KB.Path)
+	if c.KB.Path != "dir/knowledge" || c.KB.Embeddings.Cache != "dir/vectors" {
+		t.Errorf("the paths %q and %q are meant from the file's directory", c.KB.Path, c.KB.Embeddings.Cache)
 	}
 	if c.KB.Embeddings.APIKey.Reveal() != "k" || c.KB.Qdrant.Collection != "voicegw" {
 		t.Errorf("got %+v", c.KB)

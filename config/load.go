@@ -101,8 +101,8 @@ func (l *loader) readFile() {
 		switch p := l.fields[key].value.Addr().Interface().(type) {
 		case *File:
 			p.Path = below(dir, p.Path)
-		case *Dir:
-			*p = Dir(below(dir, string(*p)))
+		case *Path:
+			*p = Path(below(dir, string(*p)))
 		}
 	}
 }

@@ -109,6 +109,7 @@ func (l *loader) validateKB() {
 		{e.BaseURL, "kb.embeddings.model", e.Model},
 		{e.Model, "kb.embeddings.base_url", e.BaseURL},
 		{e.APIKey.Reveal(), "kb.embeddings.base_url", e.BaseURL},
+		{string(e.Cache), "kb.embeddings.base_url", e.BaseURL},
 		{q.APIKey.Reveal(), "kb.qdrant.url", q.URL},
 		{q.URL, "kb.qdrant.collection", q.Collection},
 	} {

@@ -11,7 +11,9 @@ import (
 	"voicegw/capability"
 	"voicegw/config"
 	"voicegw/kb"
+	"voicegw/kb/embed"
 	"voicegw/kb/local"
+	"voicegw/kb/qdrant"
 	"voicegw/registry"
 )
 
@@ -20,6 +22,7 @@ import (
 type capabilities struct {
 	// Fixed after openCapabilities.
 	logger *slog.Logger
+	embed  *embed.Cache // nil without an endpoint
 	kb     kb.Index
 	source *kb.Source // keeps kb the same as its folder
 	blocks *capability.MemoryBlocks
@@ -28,23 +31,75 @@ type capabilities struct {
 
 // openCapabilities opens what the configuration names. Close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*capabilities, error) {
-	index, err := local.Open(ctx, local.Options{Logger: logger})
-	if err != nil {
-		return nil, fmt.Errorf("the knowledge base cannot be opened: %w", err)
+	c := &capabilities{logger: logger, blocks: capability.NewMemoryBlocks(0), voice: capability.NewMemoryVoiceSessions("", 0)}
+	if err := c.openKB(ctx, cfg.KB); err != nil {
+		return nil, errors.Join(err, c.close())
 	}
-	source, err := kb.OpenSource(ctx, index, kb.SourceOptions{Path: string(cfg.KB.Path), Logger: logger})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err), index.Close())
+	return c, nil
+}
+
+// openKB opens the knowledge base and reads its folder.
+func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
+	var err error
+	if c.embed, err = newEmbedder(cfg.Embeddings); err != nil {
+		return fmt.Errorf("kb.embeddings: %w", err)
 	}
-	return &capabilities{
-		logger: logger, kb: index, source: source,
-		blocks: capability.NewMemoryBlocks(0), voice: capability.NewMemoryVoiceSessions("", 0),
-	}, nil
+	if c.kb, err = c.openIndex(ctx, cfg.Qdrant); err != nil {
+		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
+	}
+	c.source, err = kb.OpenSource(ctx, c.kb, kb.SourceOptions{Path: string(cfg.Path), Logger: c.logger})
+	if err != nil {
+		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
+	}
+	return nil
+}
+
+// newEmbedder is nil where no endpoint is configured.
+func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
+	if cfg.BaseURL == "" {
+		return nil, nil
+	}
+	client, err := embed.New(embed.Options{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey.Reveal(), Model: cfg.Model})
+	if err != nil {
+		return nil, err
+	}
+	return embed.NewCache(client, embed.CacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
+}
+
+func (c *capabilities) openIndex(ctx context.Context, cfg config.Qdrant) (kb.Index, error) {
+	var embedder kb.Embedder // not a nil pointer in an interface
+	if c.embed != nil {
+		embedder = c.embed
+	}
+	if cfg.URL == "" {
+		return asIndex(local.Open(ctx, local.Options{Embedder: embedder, Logger: c.logger}))
+	}
+	return asIndex(qdrant.Open(ctx, qdrant.Options{
+		URL: cfg.URL, APIKey: cfg.APIKey.Reveal(), Collection: cfg.Collection, Embedder: embedder, Logger: c.logger,
+	}))
+}
+
+// asIndex keeps a nil pointer out of the interface.
+func asIndex[T kb.Index](index T, err error) (kb.Index, error) {
+	if err != nil {
+		return nil, err
+	}
+	return index, nil
 }
 
 // close waits for what runs in them.
 func (c *capabilities) close() error {
-	return errors.Join(c.source.Close(), c.kb.Close())
+	var err error
+	if c.source != nil {
+		err = c.source.Close()
+	}
+	if c.kb != nil {
+		err = errors.Join(err, c.kb.Close())
+	}
+	if c.embed != nil {
+		err = errors.Join(err, c.embed.Close())
+	}
+	return err
 }
 
 // registryOptions is what the registry needs of this process: the handlers, and the

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"voicegw/config"
+	"voicegw/kb"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// embeddings is an endpoint that gives every text the same vector, and counts.
+func embeddings(t *testing.T, asked *atomic.Int64) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct {
+			Model string
+			Input []string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || request.Model != "small" || r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("asked %s with %q: %v", request.Model, r.Header.Get("Authorization"), err)
+		}
+		asked.Add(int64(len(request.Input)))
+		type item struct {
+			Index     int       `json:"index"`
+			Embedding []float32 `json:"embedding"`
+			Object    string    `json:"object"`
+		}
+		answer := map[string]any{"object": "list", "model": "small", "usage": map[string]int{}}
+		var data []item
+		for i := range request.Input {
+			data = append(data, item{i, []float32{0.6, 0.8}, "embedding"})
+		}
+		answer["data"] = data
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// TestEmbeddingsAreUsed: a configured endpoint makes the vectors of the records, and
+// of a question; the second process finds those of the records in the cache.
+func TestEmbeddingsAreUsed(t *testing.T) {
+	var asked atomic.Int64
+	srv := embeddings(t, &asked)
+	cfg := config.Default()
+	cfg.KB.Embeddings = config.Embeddings{
+		BaseURL: srv.URL + "/v1", APIKey: config.NewSecret("secret"), Model: "small",
+		Cache: config.Path(filepath.Join(t.TempDir(), "vectors")),
+	}
+	for process := 1; process <= 2; process++ {
+		caps, err := openCapabilities(t.Context(), cfg, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitUntil(t, func() bool {
+			held, err := caps.kb.Held(t.Context())
+			for _, h := range held {
+				if !h.Complete {
+					return false
+				}
+			}
+			return err == nil && len(held) > 0
+		})
+		found, err := caps.kb.Search(t.Context(), kb.Query{Text: "opening hours"})
+		if err != nil || !found.Hybrid || found.Degraded || len(found.Hits) == 0 {
+			t.Errorf("process %d: %d hits, hybrid %t, degraded %t, %v", process, len(found.Hits), found.Hybrid, found.Degraded, err)
+		}
+		if err := caps.close(); err != nil {
+			t.Error(err)
+		}
+		if n := asked.Swap(0); process == 1 && n < 10 || process == 2 && n != 1 {
+			t.Errorf("process %d: %d texts were embedded", process, n)
+		}
+	}
+}
+
+// waitUntil looks again and again, because nobody tells.
+func waitUntil(t *testing.T, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it does not happen")
+		}
+	}
+}
+
+// TestQdrantIsAsked: a configured server holds the index; one that refuses keeps the
+// gateway from starting, and the error does not show the key.
+func TestQdrantIsAsked(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("api-key") != "secret" || !strings.Contains(r.URL.Path, "/collections/mine") {
+			t.Errorf("asked %s with %q", r.URL.Path, r.Header.Get("api-key"))
+		}
+		w.WriteHeader(http.StatusForbidden)
+		io.WriteString(w, `{"status":{"error":"forbidden"}}`)
+	}))
+	defer srv.Close()
+	cfg := config.Default()
+	cfg.KB.Qdrant = config.Qdrant{URL: srv.URL, APIKey: config.NewSecret("secret"), Collection: "mine"}
+	caps, err := openCapabilities(t.Context(), cfg, quiet)
+	if err == nil {
+		t.Fatal(caps.close(), "a server that refuses was taken")
+	}
+	if !strings.Contains(err.Error(), "knowledge base") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestBlockedUsers(t *testing.T) {
+	caps, err := openCapabilities(t.Context(), config.Default(), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caps.close()
+	until := time.Now().Add(time.Minute)
+	if err := caps.blocks.Block(t.Context(), "mallory", until); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := caps.blocked("mallory"); !ok || !got.Equal(until) {
+		t.Errorf("%v, %t", got, ok)
+	}
+	if _, ok := caps.blocked("ada"); ok {
+		t.Error("another user is blocked")
+	}
+}

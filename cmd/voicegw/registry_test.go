@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"voicegw/config"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+// TestToolsAreServed: what sessions get and what is told over HTTP are one registry.
+func TestToolsAreServed(t *testing.T) {
+	r := start(t)
+	version := r.logged("serving")["tools_version"]
+	resp, err := http.Get("http://" + r.addr + "/v1/tools?mode=voice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Version string
+		Tools   []struct{ ToolID string }
+	}
+	if err := json.Unmarshal(body, &list); err != nil || list.Version == "" || list.Version != version || len(list.Tools) != 5 {
+		t.Errorf("the log says %v, HTTP %s, %v", version, body, err)
+	}
+}
+
+func TestVoiceInstructions(t *testing.T) {
+	cfg := config.Default()
+	cfg.Agent.Instructions = "You work for a bicycle shop."
+	tools, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := voiceInstructions(cfg, tools.Snapshot())
+	for _, want := range []string{
+		"bicycle shop", tools.Snapshot().Version(), "**kb_search** (retrieval): Searches", "**describe_tool** (utility)", "**end_voice_session**",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the instructions:\n%s", want, text)
+		}
+	}
+	for _, not := range []string{"start_voice_session", "## Parameters"} {
+		if strings.Contains(text, not) {
+			t.Errorf("%q is in the instructions of voice", not)
+		}
+	}
+}
+
+// TestDevReadsTheProject: the registry of the working directory is taken, and again
+// when it changes; a broken one leaves the tools as they are and is told once.
+func TestDevReadsTheProject(t *testing.T) {
+	embedded := registrytest.Project(t)
+	t.Chdir(t.TempDir())
+	var log bytes.Buffer
+	caps, err := openCapabilities(t.Context(), config.Default(), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caps.close()
+	p := Process{Registry: func() ([]byte, error) { return embedded, nil }}
+
+	tools, reload, err := p.loadTools(caps, true)
+	if err != nil || reload == nil {
+		t.Fatal(reload, err)
+	}
+	first := tools.Snapshot()
+	reload.look() // nothing is there
+	if tools.Snapshot() != first {
+		t.Error("the tools have changed without a file")
+	}
+	write := func(data []byte) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(reload.file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(reload.file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := reworded(t, embedded)
+	write(changed)
+	reload.look()
+	second := tools.Snapshot()
+	if second.Version() == first.Version() {
+		t.Error("the changed file was not loaded")
+	}
+	write([]byte(`{"tools": 1}`))
+	reload.look()
+	reload.look()
+	if tools.Snapshot() != second || strings.Count(log.String(), "the tools stay as they are") != 1 {
+		t.Errorf("after a broken file: %s", log.String())
+	}
+
+	// The next start takes the file at once; without dev it is not looked at.
+	write(changed)
+	if tools, _, err := p.loadTools(caps, true); err != nil || tools.Snapshot().Version() != second.Version() {
+		t.Errorf("with dev: %v", err)
+	}
+	tools, reload, err = p.loadTools(caps, false)
+	if err != nil || reload != nil || tools.Snapshot().Version() != first.Version() {
+		t.Errorf("without dev: %v, %v", reload, err)
+	}
+	if err := tools.Reload(changed); !errors.Is(err, registry.ErrLocked) {
+		t.Errorf("without dev a reload gives %v", err)
+	}
+}
+
+// reworded is a registry in which a summary has changed.
+func reworded(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var file registry.File
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	file.Tools[0].Summary += " Or not."
+	data, err := file.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
