@@ -19,6 +19,12 @@ import (
 var foreign = map[string][]string{
 	"audio":                   {"github.com/segmentio/asm"},
 	"config":                  {yaml},
+	"registry":                {"github.com/santhosh-tekuri/jsonschema/v5"},
+	"kb":                      {yaml, "github.com/fsnotify/fsnotify"},
+	"kb/internal/english":     {bleve},
+	"kb/local":                {bleve, "github.com/blevesearch/bleve_index_api"},
+	"kb/embed":                {"github.com/openai/openai-go/v3"},
+	"kb/kbtest":               {"github.com/google/go-cmp"},
 	"transport/gemini":        {websocket, "google.golang.org/genai"},
 	"transport/openai":        {websocket, "github.com/openai/openai-go/v3"},
 	"session/wsclient":        {websocket},
@@ -40,6 +46,7 @@ const (
 	module    = "voicegw"
 	websocket = "github.com/coder/websocket"
 	yaml      = "go.yaml.in/yaml/v3"
+	bleve     = "github.com/blevesearch/bleve/v2"
 	cmd       = "cmd/voicegw"
 )
 
