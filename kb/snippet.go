@@ -41,8 +41,13 @@ func Plain(markdown string) string {
 		}
 		b.WriteString(line)
 	}
-	text := markdownLink.ReplaceAllString(b.String(), "$1")
-	text = markdownMarks.ReplaceAllString(text, "")
+	text := b.String()
+	if strings.Contains(text, "](") { // most texts have neither, and there are many texts
+		text = markdownLink.ReplaceAllString(text, "$1")
+	}
+	if strings.ContainsAny(text, "*_`") {
+		text = markdownMarks.ReplaceAllString(text, "")
+	}
 	return strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ";")
 }
 

@@ -101,7 +101,7 @@ func TestAnApplyIsSeenAsAWhole(t *testing.T) {
 	x := openIn(t, local.Options{Embedder: &kbtest.Embedder{Dimensions: 8}})
 	generation := func(n int) []kb.Record {
 		var all []kb.Record
-		for i := range 40 {
+		for i := range 20 {
 			all = append(all, record(fmt.Sprintf("doc:d%02d", i), fmt.Sprintf("Generation g%d", n), "Anchor."))
 		}
 		return all
@@ -116,7 +116,7 @@ func TestAnApplyIsSeenAsAWhole(t *testing.T) {
 				if errors.Is(err, context.Canceled) {
 					return
 				}
-				if err != nil || len(results.Hits) != 40 {
+				if err != nil || len(results.Hits) != 20 {
 					t.Errorf("%d hits, %v", len(results.Hits), err)
 					return
 				}
@@ -129,7 +129,7 @@ func TestAnApplyIsSeenAsAWhole(t *testing.T) {
 			}
 		})
 	}
-	for n := range 120 { // more than are compacted at once
+	for n := range 55 { // more than are compacted at once
 		put(t, x, generation(n+1)...)
 	}
 	stop()
@@ -176,8 +176,8 @@ func TestAnApplyThatIsGivenUpChangesNothing(t *testing.T) {
 	x := openIn(t, local.Options{})
 	old := record("doc:a", "Anchor", "")
 	put(t, x, old, record("doc:b", "Boat", ""))
-	ctx := &countdown{Context: t.Context(), left: 3}
-	records := append(kbtest.Records(9000), record("doc:a", "Lantern", ""))
+	ctx := &countdown{Context: t.Context(), left: 2}
+	records := append(kbtest.Records(4500), record("doc:a", "Lantern", ""))
 	err := x.Apply(ctx, kb.Batch{Upsert: records, Delete: []string{"doc:b"}})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v; the test must end the context between two batches", err)

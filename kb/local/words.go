@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -194,8 +195,8 @@ func (h *docHeap) Pop() any {
 // documents costs less.
 const selective = 0.25
 
-// allowed returns the documents that pass the parts of the filter that few pass;
-// nil when there is no such part.
+// allowed returns the documents that pass the part of the filter that the fewest
+// pass; nil when many pass every part. The rest of the filter, and dates, are for top.
 func (s *snapshot) allowed(ctx context.Context, f *filter) (*bitset, error) {
 	type part struct{ field, value string }
 	var parts []part
@@ -208,23 +209,32 @@ func (s *snapshot) allowed(ctx context.Context, f *filter) (*bitset, error) {
 	for _, tag := range f.tags {
 		parts = append(parts, part{fieldTag, tag})
 	}
-	var all *bitset
+	fewest := uint64(selective * float64(len(s.entries)))
+	var best index.TermFieldReader
 	for _, p := range parts {
 		postings, err := s.reader.TermFieldReader(ctx, []byte(p.value), p.field, false, false, false)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, closeReader(best))
 		}
-		if float64(postings.Count()) <= selective*float64(len(s.entries)) {
-			var these bitset
-			if err := these.fill(ctx, postings); err != nil {
-				return nil, err
-			}
-			all = these.and(all)
-		} else if err := postings.Close(); err != nil {
-			return nil, err
+		if n := postings.Count(); n <= fewest {
+			best, postings, fewest = postings, best, n
+		}
+		if err := closeReader(postings); err != nil {
+			return nil, errors.Join(err, closeReader(best))
 		}
 	}
-	return all, nil
+	if best == nil {
+		return nil, nil
+	}
+	var these bitset
+	return &these, these.fill(ctx, best)
+}
+
+func closeReader(r index.TermFieldReader) error {
+	if r == nil {
+		return nil
+	}
+	return r.Close()
 }
 
 // bitset is a set of document numbers.
@@ -237,17 +247,6 @@ func (b *bitset) add(n int) {
 		b.words = append(b.words, 0)
 	}
 	b.words[n>>6] |= 1 << (n & 63)
-}
-
-func (b *bitset) and(other *bitset) *bitset {
-	if other == nil {
-		return b
-	}
-	b.words = b.words[:min(len(b.words), len(other.words))]
-	for i := range b.words {
-		b.words[i] &= other.words[i]
-	}
-	return b
 }
 
 // fill takes every document of the postings, and closes them.
