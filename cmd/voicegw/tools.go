@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -81,13 +81,13 @@ func (p Process) toolsLint(flags toolsLintFlags) int {
 	var names []string
 	dir := flags.Dir
 	if flags.Tool != "" {
-		name := strings.TrimRight(flags.Tool, "/")
-		if i := strings.LastIndex(name, "/"); i >= 0 { // PROJECT/tools/NAME
-			before := strings.TrimSuffix(strings.TrimSuffix(name[:i], "tools"), "/")
-			if dir == "." {
-				dir = cmp.Or(before, dir)
+		name := flags.Tool
+		if strings.ContainsAny(name, `./\`) {
+			var err error
+			if dir, name, err = toolDirectory(name); err != nil {
+				p.complain("%v", err)
+				return exitUsage
 			}
-			name = name[i+1:]
 		}
 		names = []string{name}
 	}
@@ -96,6 +96,19 @@ func (p Process) toolsLint(flags toolsLintFlags) int {
 		return p.cannotBuild(dir, err)
 	}
 	return p.showReport(report, flags.JSON, "")
+}
+
+// toolDirectory takes the path of a tool's directory apart: PROJECT/tools/NAME.
+func toolDirectory(dir string) (project, name string, err error) {
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", dir, err)
+	}
+	parent := filepath.Dir(whole)
+	if filepath.Base(parent) != "tools" {
+		return "", "", fmt.Errorf("%s is no tool: a tool is a directory of tools/", dir)
+	}
+	return filepath.Dir(parent), filepath.Base(whole), nil
 }
 
 // cannotBuild says why the tools could not even be looked at.

@@ -24,7 +24,7 @@ type shape struct {
 }
 
 // has says whether the only type is t.
-func (s *shape) has(t string) bool { return len(s.types) == 1 && s.types[0] == t }
+func (sh *shape) has(t string) bool { return len(sh.types) == 1 && sh.types[0] == t }
 
 // errTypes is wrapped by what keeps a schema from becoming a Go type.
 var errTypes = errors.New("the parameters have no Go type")

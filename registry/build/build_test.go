@@ -245,6 +245,13 @@ func TestSizes(t *testing.T) {
 			t.Errorf("found\n%s", lines)
 		}
 	})
+	t.Run("control character", func(t *testing.T) {
+		dir := newProject(t, "alpha")
+		change(t, dir, "tools/alpha/guide.md", "red bicycles", "red \x00 bicycles")
+		if lines := findingLines(mustBuild(t, Options{Dir: dir})); !strings.Contains(lines, "guide.md:15 #the-files : The line holds the control character U+0000") {
+			t.Errorf("found\n%s", lines)
+		}
+	})
 	t.Run("references that multiply", func(t *testing.T) {
 		defs := `"$defs": {"d0": {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": false}`
 		for i := range 40 {

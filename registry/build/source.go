@@ -124,7 +124,16 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	if i := bytes.IndexByte(data, '\r'); i >= 0 {
 		l.add(name, lineAt(data, i), "", ruleFiles, "The line ends in CR LF, so that the same tool would have another version on another machine. Save the file with LF line ends.")
 	}
+	if i := bytes.IndexFunc(data, isControl); i >= 0 {
+		l.add(name, lineAt(data, i), "", ruleFiles, "The line holds the control character %U, which nobody sees. Remove it.", data[i])
+	}
 	return data
+}
+
+// isControl says whether r is a control character that has no business in a text; of
+// line ends the caller speaks itself.
+func isControl(r rune) bool {
+	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f
 }
 
 func readFile(root fs.FS, name string, most int64) ([]byte, error) {
