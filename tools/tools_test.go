@@ -1,0 +1,265 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"voicegw/capability"
+	"voicegw/kb"
+	"voicegw/kb/local"
+	"voicegw/registry"
+	"voicegw/registry/build"
+	"voicegw/registry/registrytest"
+	"voicegw/tools"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// client takes what tools tell it.
+type client struct{}
+
+func (client) Timeout(time.Time, time.Duration, string) {}
+func (client) Invite(capability.VoiceOffer)             {}
+
+// load loads the project's tools over the demo knowledge base, as the gateway does.
+func load(t *testing.T) *registry.Snapshot {
+	t.Helper()
+	index, err := local.Open(t.Context(), local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := kb.OpenSource(t.Context(), index, kb.SourceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := index.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
+		Handlers:            tools.Handlers(),
+		Capabilities:        []any{index, capability.NewMemoryBlocks(0), capability.NewMemoryVoiceSessions("", 0)},
+		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
+		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded.Snapshot()
+}
+
+func call(s *registry.Snapshot, tool string, mode registry.Mode, args string) registry.Envelope {
+	return s.Execute(context.Background(), tool, mode, json.RawMessage(args), registry.Session{
+		ID: "s", UserID: "ada", ConversationID: "c", Agent: "default", Mode: mode, Turn: 1, Now: time.Now().UTC(),
+	}, client{})
+}
+
+// TestContract holds the tools against what docs and clients rely on.
+func TestContract(t *testing.T) {
+	type contract struct {
+		Category     registry.Category
+		SideEffects  registry.SideEffects
+		Modes        string
+		LatencyMS    int
+		Confirmation bool
+	}
+	want := map[string]contract{
+		"ignore_user":         {registry.CategoryAction, registry.SideEffectsWrites, "text voice", 1000, false},
+		"start_voice_session": {registry.CategoryUtility, registry.SideEffectsNone, "text", 500, false},
+		"end_voice_session":   {registry.CategoryUtility, registry.SideEffectsNone, "voice", 500, false},
+		"kb_search":           {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 800, false},
+		"kb_get":              {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 500, false},
+	}
+	got := map[string]contract{}
+	for _, tool := range load(t).All() {
+		if tool.ToolID == registry.DescribeTool {
+			continue
+		}
+		var modes []string
+		for _, mode := range tool.AllowedModes {
+			modes = append(modes, string(mode))
+		}
+		got[tool.ToolID] = contract{tool.Category, tool.SideEffects, strings.Join(modes, " "), tool.LatencyBudgetMS, tool.RequiresConfirmation}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTheOneWarning: ignore_user writes without a confirmation, because whoever is
+// shut out would have to give it. There is no other finding.
+func TestTheOneWarning(t *testing.T) {
+	report, err := build.Lint(registrytest.Root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if f.Tool != "ignore-user" || f.Path != "/requiresConfirmation" || f.Severity != build.SeverityWarning {
+			t.Errorf("%s: %s %s", f.File, f.Path, f.Message)
+		}
+	}
+}
+
+// TestGeneratedFilesAreCurrent: what is committed is what the tools make.
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	report, err := build.Build(build.Options{Dir: registrytest.Root(t), Check: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Errors() > 0 {
+		t.Errorf("%+v", report.Findings)
+	}
+}
+
+var example = regexp.MustCompile("(?s)```json\n(.*?)```")
+
+// TestExamplesRun: what a guide shows works, in every mode of the tool.
+func TestExamplesRun(t *testing.T) {
+	s := load(t)
+	for _, tool := range s.All() {
+		for _, mode := range tool.AllowedModes {
+			for _, block := range example.FindAllStringSubmatch(tool.Guide, -1) {
+				if env := call(s, tool.ToolID, mode, block[1]); !env.OK {
+					t.Errorf("%s in %s with %s: %s", tool.ToolID, mode, block[1], env.Encode())
+				}
+			}
+		}
+	}
+}
+
+// TestArguments: the bounds of the schemas, each just inside and just outside, and
+// what is refused elsewhere.
+func TestArguments(t *testing.T) {
+	s := load(t)
+	long := func(n int) string { return strings.Repeat("é", n) }
+	for _, tc := range []struct {
+		tool string
+		mode registry.Mode
+		args string
+		want registry.ErrorType // empty: ok
+		path string             // of a VALIDATION
+	}{
+		{"kb_search", "voice", `{"query":"` + long(200) + `"}`, "", ""},
+		{"kb_search", "voice", `{"query":"` + long(201) + `"}`, "VALIDATION", "/query"},
+		{"kb_search", "voice", `{"query":""}`, "VALIDATION", "/query"},
+		{"kb_search", "voice", `{"query":"  "}`, "VALIDATION", "/query"},
+		{"kb_search", "voice", `{}`, "VALIDATION", "/query"},
+		{"kb_search", "text", `{"query":"x","top_k":10}`, "", ""},
+		{"kb_search", "text", `{"query":"x","top_k":11}`, "VALIDATION", "/top_k"},
+		{"kb_search", "text", `{"query":"x","top_k":0}`, "VALIDATION", "/top_k"},
+		{"kb_search", "text", `{"query":"x","namespace":"private"}`, "VALIDATION", "/namespace"},
+		{"kb_search", "text", `{"query":"x","filters":{"tags":["a","b","c","d","e"]}}`, "", ""},
+		{"kb_search", "text", `{"query":"x","filters":{"tags":["a","b","c","d","e","f"]}}`, "VALIDATION", "/filters/tags"},
+		{"kb_search", "text", `{"query":"x","filters":{"date_range":{"start":"01.02.2026"}}}`, "VALIDATION", "/filters/date_range/start"},
+		{"kb_search", "text", `{"query":"x","filters":{"date_range":{"start":"2026-02-01","end":"2026-01-01"}}}`, "VALIDATION", "/filters/date_range"},
+		{"kb_search", "text", `{"query":"x","filters":{"type":"faq"}}`, "VALIDATION", "/filters/type"},
+		{"kb_search", "text", `{"query":"x","return_fields":["all"]}`, "VALIDATION", "/return_fields/0"},
+		{"kb_get", "voice", `{"ids":["a:1","a:2","a:3","a:4","a:5","a:6","a:7","a:8","a:9","person:x"]}`, "", ""},
+		{"kb_get", "voice", `{"ids":["1","2","3","4","5","6","7","8","9","10","11"]}`, "VALIDATION", "/ids"},
+		{"kb_get", "voice", `{"ids":[]}`, "VALIDATION", "/ids"},
+		{"kb_get", "voice", `{}`, "VALIDATION", ""},
+		{"ignore_user", "voice", `{"duration_seconds":30,"farewell_message":"` + long(200) + `"}`, "", ""},
+		{"ignore_user", "text", `{"duration_seconds":86400,"farewell_message":"Bye."}`, "", ""},
+		{"ignore_user", "voice", `{"duration_seconds":29,"farewell_message":"Bye."}`, "VALIDATION", "/duration_seconds"},
+		{"ignore_user", "voice", `{"duration_seconds":86401,"farewell_message":"Bye."}`, "VALIDATION", "/duration_seconds"},
+		{"ignore_user", "voice", `{"duration_seconds":30,"farewell_message":"` + long(201) + `"}`, "VALIDATION", "/farewell_message"},
+		{"start_voice_session", "text", `{"pending_request":"` + long(500) + `"}`, "", ""},
+		{"start_voice_session", "text", `{"pending_request":"` + long(501) + `"}`, "VALIDATION", "/pending_request"},
+		{"start_voice_session", "voice", `{}`, "MODE_RESTRICTED", ""},
+		{"end_voice_session", "voice", `{}`, "", ""},
+		{"end_voice_session", "voice", `{"farewell_message":"` + long(201) + `"}`, "VALIDATION", "/farewell_message"},
+		{"end_voice_session", "voice", `{"reason":"bored"}`, "VALIDATION", "/reason"},
+		{"end_voice_session", "text", `{}`, "MODE_RESTRICTED", ""},
+		{"describe_tool", "text", `{"tool":"start_voice_session"}`, "", ""},
+		{"describe_tool", "voice", `{"tool":"start_voice_session"}`, "NOT_FOUND", ""},
+	} {
+		env := call(s, tc.tool, tc.mode, tc.args)
+		switch {
+		case tc.want == "" && env.OK:
+		case tc.want == "" || env.OK || env.Error.Type != tc.want:
+			t.Errorf("%s in %s with %.80s: %s, want %q", tc.tool, tc.mode, tc.args, env.Encode(), tc.want)
+		case !strings.Contains(string(env.Error.Details), `"path":"`+tc.path+`"`) && tc.want == "VALIDATION":
+			t.Errorf("%s with %.80s: %q is not named in %s", tc.tool, tc.args, tc.path, env.Error.Details)
+		}
+	}
+}
+
+// TestVoiceGetsThree: also where the model said nothing, and the answer says so.
+func TestVoiceGetsThree(t *testing.T) {
+	s := load(t)
+	for mode, want := range map[registry.Mode]int{registry.ModeVoice: 3, registry.ModeText: 5} {
+		env := call(s, "kb_search", mode, `{"query":"studio"}`)
+		var data struct {
+			Results []struct{ Score float64 }
+			Clamped bool
+		}
+		if err := json.Unmarshal(env.Data, &data); err != nil {
+			t.Fatal(err)
+		}
+		if len(data.Results) != want || data.Clamped != (mode == registry.ModeVoice) || (len(env.Meta.Clamped) == 1) != data.Clamped {
+			t.Errorf("%s: %d results, clamped %t, meta %+v", mode, len(data.Results), data.Clamped, env.Meta.Clamped)
+		}
+		for i, r := range data.Results {
+			if r.Score <= 0 || r.Score > 1 || i > 0 && r.Score > data.Results[i-1].Score {
+				t.Errorf("%s: scores %+v", mode, data.Results)
+			}
+		}
+	}
+}
+
+// TestGuidesNameTheirFailures: every error type that a guide names is tested in the
+// tool's own test, and the other way round.
+func TestGuidesNameTheirFailures(t *testing.T) {
+	named := regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)*)`")
+	tested := regexp.MustCompile(`registry\.Error([A-Z][A-Za-z]+)`)
+	for _, dir := range []string{"kb-search", "kb-get", "ignore-user", "start-voice-session", "end-voice-session"} {
+		guide, err := os.ReadFile(filepath.Join(dir, "guide.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		test, err := os.ReadFile(filepath.Join(dir, "handler_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inGuide, inTest := map[string]bool{}, map[string]bool{}
+		for _, m := range named.FindAllStringSubmatch(string(guide), -1) {
+			inGuide[m[1]] = true
+		}
+		for _, m := range tested.FindAllStringSubmatch(string(test), -1) {
+			inTest[screaming(m[1])] = true
+		}
+		delete(inTest, "TYPE")
+		delete(inGuide, string(registry.ErrorModeRestricted)) // the registry's: TestArguments
+		delete(inTest, "VALIDATION")                          // every tool may be called with wrong arguments
+		delete(inGuide, "VALIDATION")
+		if diff := cmp.Diff(inGuide, inTest); diff != "" {
+			t.Errorf("%s: what the guide names and what the test has: %s", dir, diff)
+		}
+	}
+}
+
+// screaming makes SESSION_ACTIVE of SessionActive.
+func screaming(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if i > 0 && r >= 'A' && r <= 'Z' {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToUpper(b.String())
+}
