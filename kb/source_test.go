@@ -344,7 +344,7 @@ func TestVectorsFollowInParts(t *testing.T) {
 		dir := t.TempDir()
 		var lines strings.Builder
 		for _, r := range kbtest.Records(1200) {
-			fmt.Fprintf(&lines, `{"id":%q,"title":%q}`+"\n", r.ID, r.Title) //nolint:errcheck // a Builder takes all
+			fmt.Fprintf(&lines, `{"id":%q,"title":%q}`+"\n", r.ID, r.Title)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "all.jsonl"), []byte(lines.String()), 0o600); err != nil {
 			t.Fatal(err)

@@ -84,7 +84,7 @@ func refusal(status int, body string) func(http.ResponseWriter) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Retry-After-Ms", "1")
 		w.WriteHeader(status)
-		fmt.Fprint(w, body) //nolint:errcheck // a test's answer
+		fmt.Fprint(w, body)
 	}
 }
 

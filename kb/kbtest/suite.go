@@ -236,27 +236,33 @@ func testScores(t *testing.T, setup Setup) {
 		if len(results.Hits) != 25 || results.Hybrid != (embedder != nil) || results.Degraded || results.Took <= 0 {
 			t.Errorf("%d hits, hybrid %v, degraded %v, took %v", len(results.Hits), results.Hybrid, results.Degraded, results.Took)
 		}
-		seen := map[string]bool{}
-		for i, h := range results.Hits {
-			if h.Score <= 0 || h.Score > 1 || h.BM25 < 0 || h.Vector < 0 || h.Vector > 1 || embedder == nil && (h.Vector != 0 || h.BM25 == 0) {
-				t.Errorf("place %d: score %v, BM25 %v, vector %v", i, h.Score, h.BM25, h.Vector)
-			}
-			if seen[h.Record.ID] {
-				t.Errorf("%s stands twice", h.Record.ID)
-			}
-			seen[h.Record.ID] = true
-			if i == 0 {
-				continue
-			}
-			before := results.Hits[i-1]
-			if before.Score < h.Score || before.Score == h.Score && before.Record.ID > h.Record.ID {
-				t.Errorf("place %d: %s %v comes after %s %v", i, h.Record.ID, h.Score, before.Record.ID, before.Score)
-			}
-		}
+		checkOrder(t, results.Hits, embedder != nil)
 		if embedder == nil && results.Hits[0].Score != 1 {
 			t.Errorf("the best of the words has %v", results.Hits[0].Score)
 		}
 		want(t, "asked again", ids(search(t, x, kb.Query{Text: "ship with 3 masts in a harbour", Limit: 25})), ids(results))
+	}
+}
+
+// checkOrder checks scores, that no id stands twice, and that the best come first.
+func checkOrder(t *testing.T, hits []kb.Hit, hybrid bool) {
+	t.Helper()
+	seen := map[string]bool{}
+	for i, h := range hits {
+		if h.Score <= 0 || h.Score > 1 || h.BM25 < 0 || h.Vector < 0 || h.Vector > 1 || !hybrid && (h.Vector != 0 || h.BM25 == 0) {
+			t.Errorf("place %d: score %v, BM25 %v, vector %v", i, h.Score, h.BM25, h.Vector)
+		}
+		if seen[h.Record.ID] {
+			t.Errorf("%s stands twice", h.Record.ID)
+		}
+		seen[h.Record.ID] = true
+		if i == 0 {
+			continue
+		}
+		before := hits[i-1]
+		if before.Score < h.Score || before.Score == h.Score && before.Record.ID > h.Record.ID {
+			t.Errorf("place %d: %s %v comes after %s %v", i, h.Record.ID, h.Score, before.Record.ID, before.Score)
+		}
 	}
 }
 

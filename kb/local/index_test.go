@@ -196,9 +196,9 @@ func TestAnApplyThatIsGivenUpChangesNothing(t *testing.T) {
 
 // countdown is a context that is over after it was asked so often.
 type countdown struct {
-	context.Context //nolint:containedctx // it is a context itself
-	mu              sync.Mutex
-	left            int
+	context.Context
+	mu   sync.Mutex
+	left int
 }
 
 func (c *countdown) Err() error {

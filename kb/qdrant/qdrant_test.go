@@ -43,11 +43,11 @@ func TestSuiteWithTheFake(t *testing.T) {
 // TestSuiteWithAServer runs when QDRANT_URL names a real server (and QDRANT_API_KEY its
 // key, if it wants one); it makes collections named voicegw_test_… and deletes them.
 func TestSuiteWithAServer(t *testing.T) {
-	url := os.Getenv("QDRANT_URL") //nolint:forbidigo // there is no other way to hand it to a test
+	url := os.Getenv("QDRANT_URL")
 	if url == "" {
 		t.Skip("QDRANT_URL is not set")
 	}
-	key := os.Getenv("QDRANT_API_KEY") //nolint:forbidigo // as above
+	key := os.Getenv("QDRANT_API_KEY")
 	setup := server(url, key)
 	kbtest.Suite(t, setup)
 	t.Run("relevance", func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 	}
 	f.mu.Lock()
 	stumbles, f.disturb = 0, func(w http.ResponseWriter, _ *http.Request) bool {
-		fmt.Fprint(w, "<html>") //nolint:errcheck // a test's answer
+		fmt.Fprint(w, "<html>")
 		return true
 	}
 	f.mu.Unlock()
