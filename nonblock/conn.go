@@ -85,7 +85,9 @@ func (c *Conn) drain() {
 		c.mu.Unlock()
 		_, err := c.Conn.Write(batch)
 		c.mu.Lock()
-		c.err = err
+		if c.err == nil {
+			c.err = err
+		}
 	}
 	c.pending = nil
 	c.draining = false
@@ -95,6 +97,12 @@ func (c *Conn) drain() {
 // Close closes the connection at once; what is pending is lost. It waits for the
 // drainer to end.
 func (c *Conn) Close() error {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = net.ErrClosed // no drainer starts from here on
+	}
+	c.room.Broadcast()
+	c.mu.Unlock()
 	err := c.Conn.Close()
 	c.wg.Wait()
 	return err

@@ -118,6 +118,33 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 	}
 }
 
+// TestCloseWhileWriting: the two may come at once; whatever is first, no drainer is
+// started after Close has waited for it.
+func TestCloseWhileWriting(t *testing.T) {
+	for range 200 {
+		a, b := net.Pipe() // no socket: every write needs the drainer
+		c := Wrap(a)
+		wrote := make(chan struct{})
+		go func() {
+			defer close(wrote)
+			for {
+				if _, err := c.Write([]byte("x")); err != nil {
+					return
+				}
+			}
+		}()
+		go io.Copy(io.Discard, b)
+		c.Close()
+		<-wrote
+		c.mu.Lock()
+		if c.draining {
+			t.Error("a drainer runs after Close")
+		}
+		c.mu.Unlock()
+		b.Close()
+	}
+}
+
 // TestWriteAllocatesNothing while the peer keeps up.
 func TestWriteAllocatesNothing(t *testing.T) {
 	near, far := pair(t)
