@@ -22,7 +22,7 @@ func timePhrase(segs []segment, p phrase, speed float64) {
 		s := &segs[i]
 		info := s.ph.info()
 		least := info.least
-		factor := 1.0
+		var factor float64
 		if info.kind == vowel {
 			factor = vowelFactor(segs, i, p, lastVowel)
 		} else {

@@ -32,7 +32,6 @@ type tract struct {
 	bands    [noiseBands]bandpass
 	gains    [noiseBands]float64
 	bypass   float64
-	lastHP   float64
 	scale    [noiseKinds]float64
 	dc       dcBlock
 	prev     frame

@@ -91,10 +91,6 @@ func allDigits(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !digit(r) }) < 0
 }
 
-func allLetters(s string) bool {
-	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !letter(r) }) < 0
-}
-
 // fold brings typographic marks and Latin letters with accents to plain ones. What it does
 // not know stays and is silent later.
 func fold(s string) string {
