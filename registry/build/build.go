@@ -198,8 +198,8 @@ func (p *project) write(r *Report, files []output, file registry.File) error {
 		return fmt.Errorf("reading %s: %w", RegistryFile, err)
 	}
 	var before registry.File
-	if json.Unmarshal(old, &before) == nil && before.Version == file.Version && before.GitCommit == file.GitCommit {
-		file.GeneratedAt = before.GeneratedAt // nothing else may differ
+	if json.Unmarshal(old, &before) == nil {
+		file.GeneratedAt = before.GeneratedAt // if nothing else differs, it stays as it is
 		if same, err := file.Encode(); err == nil && bytes.Equal(same, old) {
 			data = old
 		}
