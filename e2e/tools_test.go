@@ -158,6 +158,9 @@ rules:
 				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, "tool_ended") {
 					t.Errorf("the last message is %+v", last)
 				}
+				if turns := messages[*wsclient.TurnEnded](c); len(turns) != 1 || turns[0].Status != "completed" {
+					t.Errorf("the turn ended %+v", turns)
+				}
 				timeouts := messages[*wsclient.Timeout](c)
 				if !tc.blocked {
 					if len(timeouts) != 0 {

@@ -343,6 +343,22 @@ func TestTurnsThatWereNeverSaid(t *testing.T) {
 	}
 }
 
+// TestModelEndsTheSession: a goodbye of the model's is no failure, unless something
+// was left to say.
+func TestModelEndsTheSession(t *testing.T) {
+	for turns := 1; turns <= 2; turns++ {
+		g := newGateway()
+		g.saysBye = true
+		r, _, err := hold(t, Options{Turns: slices.Repeat([]Turn{question()}, turns)}, g)
+		if turns == 1 && err != nil || turns == 2 && !errors.Is(err, ErrUnanswered) {
+			t.Errorf("%d turns: error %v", turns, err)
+		}
+		if !r.Turns[0].Answered || turns == 2 && r.Turns[1].Reason != "it was never said" {
+			t.Errorf("%d turns: got %+v", turns, r.Turns)
+		}
+	}
+}
+
 func TestGatewayHangsUp(t *testing.T) {
 	g := newGateway()
 	g.hangsUp = "All models are ill."

@@ -23,6 +23,7 @@ type gateway struct {
 	staleMS   int64  // sends so much audio after a flush
 	hangsUp   string // ends the session when the first speech begins, with this reason
 	keepsTurn bool   // never ends a turn
+	saysBye   bool   // ends the session when its first answer was heard
 	deaf      int    // hears nothing from its so manieth stretch of speech on; 0 hears all
 
 	send      func(wsclient.ServerMessage)
@@ -66,6 +67,11 @@ func (g *gateway) hear(m wsclient.ClientMessage) {
 		g.playback = append(g.playback, *m)
 		if m.Done && m.ItemID == g.current {
 			g.current = ""
+			if g.saysBye {
+				g.endTurn("completed")
+				g.send(&wsclient.SessionEnded{Reason: "tool_ended"})
+				g.gone = true
+			}
 		}
 	case *wsclient.End:
 		g.send(&wsclient.SessionEnded{Reason: "client"})
@@ -165,7 +171,7 @@ func (g *gateway) answer() {
 
 func (g *gateway) finish() {
 	switch {
-	case g.keepsTurn:
+	case g.keepsTurn, g.saysBye:
 	case g.fails:
 		g.send(&wsclient.Error{Code: wsclient.CodeProviderError, Message: "The model is ill."})
 		g.endTurn("failed")

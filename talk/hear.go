@@ -162,9 +162,18 @@ func because(reason string) string {
 	return ": " + reason
 }
 
+// endedByTool is the reason of session.ended where the model has ended the session.
+const endedByTool = "tool_ended"
+
 // lost says that the connection is gone, with the error of reading it.
 func (c *conversation) lost(now time.Time, err error) {
-	if c.leftSelf {
+	if c.ended == endedByTool {
+		// The model has said goodbye, and was heard to the end.
+		if x := c.current; x != nil && x.completed && x.answerBytes > 0 {
+			c.settle(now, x, true, "")
+		}
+	}
+	if c.leftSelf || c.ended == endedByTool {
 		c.enter(now, phaseOver)
 		return
 	}
