@@ -194,6 +194,26 @@ func TestChangesOfFilesReachTheIndex(t *testing.T) {
 	f.until("A2", "B3", "D1")
 }
 
+// A file of the same size and time is read again when the system says it changed.
+func TestAChangeThatLeavesSizeAndTimeIsSeen(t *testing.T) {
+	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, nil)
+	f.until("A1")
+	path := filepath.Join(f.path, "a.md")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write("other/a.md.new", markdown("doc:a", "A2"))
+	fresh := filepath.Join(f.path, "other/a.md.new")
+	if err := os.Chtimes(fresh, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		t.Fatal(err)
+	}
+	f.until("A2")
+}
+
 func TestABadFileHidesNothingAndTakesNothingAway(t *testing.T) {
 	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1"), "b.md": "oops", "c.jsonl": `{"id":"doc:c","title":"C1"}`}, nil)
 	c := f.until("A1", "C1")

@@ -239,3 +239,46 @@ func TestManyRecordsGoInPartsAndAreAllHeld(t *testing.T) {
 		t.Errorf("%d are held after all but one were deleted, %v", len(held), err)
 	}
 }
+
+func TestCloseWaitsForASearch(t *testing.T) {
+	f := newFake(t)
+	x := open(t, qdrant.Options{URL: f.URL})
+	begun, let := make(chan struct{}), make(chan struct{})
+	f.mu.Lock()
+	f.disturb = func(http.ResponseWriter, *http.Request) bool {
+		close(begun)
+		<-let
+		f.disturb = nil
+		return false
+	}
+	f.mu.Unlock()
+	found, closed := make(chan error), make(chan error)
+	go func() {
+		_, err := x.Search(t.Context(), kb.Query{Text: "anchor"})
+		found <- err
+	}()
+	<-begun
+	go func() { closed <- x.Close() }()
+	for { // until Close has begun: nothing is asked of the server after that
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := x.Held(ctx); errors.Is(err, kb.ErrClosed) {
+			break
+		}
+	}
+	select {
+	case <-closed:
+		t.Error("Close did not wait")
+		close(let)
+		<-found
+		return
+	default:
+	}
+	close(let)
+	if err := <-found; err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
