@@ -43,6 +43,9 @@ func memory() float64 {
 // index-s and heap-MB, the records themselves included), then each query, whose
 // median and 99th percentile are reported as p50-ms and p99-ms.
 func BenchmarkSearch(b *testing.B) {
+	if testing.Short() {
+		b.Skip("a minute and 1.4 GB; run without -short")
+	}
 	const n = 100_000
 	queries := kbtest.Queries(500)
 	for _, mode := range []struct {
