@@ -75,6 +75,7 @@ type conn struct {
 	// Owned by Recv.
 	dialog    dialog
 	scan      scanner
+	alike     likeness
 	out       transport.AudioOut
 	held      *frame // what the events not yet delivered, and the last one, point into
 	err       *transport.Error

@@ -74,12 +74,21 @@ var contentKeys = map[string]bool{
 // decode takes a whole message. Its audio, if any, is decoded into f, which the
 // caller keeps until the events are delivered. An error is final.
 func (c *conn) decode(f *frame) *transport.Error {
+	if data, ok := c.alike.match(f.raw); ok {
+		if pcm, ok := c.decodeAudio(f.pcm[:0], data); ok {
+			f.pcm = pcm
+			c.emitAudio(&c.out, pcm)
+			return nil
+		}
+	}
 	if c.scan.scanAudio(f.raw) && isPlainSpeech(c.scan.out.mime) {
 		a := &c.scan.out
 		if pcm, ok := c.decodeAudio(f.pcm[:0], a.data); ok {
 			f.pcm = pcm
 			if a.hasText {
 				c.dialog.heard(a.text, false)
+			} else {
+				c.alike.learn(f.raw, a.data)
 			}
 			c.emitAudio(&c.out, pcm)
 			return nil
