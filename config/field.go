@@ -146,39 +146,3 @@ func quote(s string) string {
 	}
 	return strconv.Quote(s)
 }
-
-// nearest returns the candidate that word is probably a misspelling of, or "".
-func nearest(word string, candidates []string) string {
-	best, bestDistance := "", 4
-	for _, c := range candidates {
-		if d := distance(word, c); d < bestDistance && d*2 <= max(len(word), 2) {
-			best, bestDistance = c, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance in bytes. Long words are not compared: it
-// is for typing errors.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return max(len(a), len(b))
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}

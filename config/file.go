@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/misspelt"
 )
 
 // parseFile reads a YAML file into the configuration. It walks the nodes itself,
@@ -109,7 +111,7 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 		w.problem(key, "A name must be a word, not %s.", kindName(key))
 		return
 	}
-	meant := nearest(key.Value, names)
+	meant := misspelt.Nearest(key.Value, names)
 	if meant != "" {
 		meant = prefix + meant
 	} else {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"voicegw/internal/misspelt"
 )
 
 // Source is where a configuration comes from.
@@ -162,7 +164,7 @@ func (l *loader) readEnv() {
 	}
 	for name := range vars {
 		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink(name) {
-			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is none of ours and was ignored.%s", name, didYouMean(nearest(name, known))))
+			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is none of ours and was ignored.%s", name, didYouMean(misspelt.Nearest(name, known))))
 		}
 	}
 	slices.Sort(l.warnings)
@@ -181,7 +183,7 @@ func serviceLink(name string) bool {
 func (l *loader) readFlags() {
 	for _, f := range l.source.Flags {
 		if _, ok := l.fields[f.Key]; !ok {
-			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(nearest(f.Key, l.keys)))
+			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(misspelt.Nearest(f.Key, l.keys)))
 			continue
 		}
 		l.set(f.Name, f.Key, f.Value)

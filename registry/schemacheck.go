@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"voicegw/internal/misspelt"
 )
 
 // Formats lists the values of "format" that a parameter schema may use, sorted.
@@ -267,39 +269,9 @@ func (c *schemaCheck) unappliedDefaults(n *node, unapplied bool) {
 
 // didYouMean is ", did you mean X?" for the nearest of the known names, or nothing.
 func didYouMean(name string, known []string) string {
-	best, bestDistance := "", max(2, len(name)/4)+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(k), bestDistance); d < bestDistance {
-			best, bestDistance = k, d
-		}
-	}
+	best := misspelt.Nearest(name, known)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// distance is the number of edits from a to b, or limit if it is not less. Names
-// that differ too much in length are not compared.
-func distance(a, b string, limit int) int {
-	if d := len(a) - len(b); d >= limit || -d >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], limit)
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/misspelt"
 )
 
 // MaxBytes is the largest file that is read.
@@ -304,39 +306,9 @@ func Join(words []string) string {
 
 // Near is " (did you mean …?)" when one of words is like word, else nothing.
 func Near(word string, words []string) string {
-	best, dist := "", 3
-	for _, w := range words {
-		if d := distance(strings.ToLower(word), w); d < dist && d < len(w) {
-			best, dist = w, d
-		}
-	}
+	best := misspelt.Nearest(word, words)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// distance is the number of letters to add, drop or change between two words,
-// counted only as far as Near needs it.
-func distance(a, b string) int {
-	if d := len(a) - len(b); d > 3 || d < -3 {
-		return 4
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
