@@ -10,7 +10,7 @@ func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{
 		"listn": "listen", "LISTEN": "listen", "lsiten": "listen", "provder": "provider", "providerss": "providers",
 		"lgo": "", "lo": "log", "logg": "log", "x": "", "": "", "something": "",
-		"limits.session_per_addres": "limits.sessions_per_address", strings.Repeat("listen", 20): "",
+		"limit.session_per_address": "limits.sessions_per_address", strings.Repeat("listen", 20): "",
 	} {
 		if got := Nearest(word, known); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)
