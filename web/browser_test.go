@@ -3,6 +3,7 @@ package web
 import (
 	"flag"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,8 +223,8 @@ func checkUplink(t *testing.T, v *visit, said []int16) {
 		widest = max(widest, arrivals[i].Sub(arrivals[i-1]))
 	}
 	t.Logf("uplink: %d frames, correlation %.4f, widest gap %v", len(sizes), got, widest)
-	if got < 0.9 { // a wrong rate or a lost block gives far less; a busy machine costs a little
-		t.Errorf("what arrived correlates %.4f with what was said, want 0.9", got)
+	if got < 0.98 {
+		t.Errorf("what arrived correlates %.4f with what was said, want 0.98", got)
 	}
 }
 
@@ -249,6 +250,7 @@ func TestAnInterruptionSilencesAtOnce(t *testing.T) {
 	v.welcome(t)
 	showsTitle(t, b, "Listening")
 
+	var sounded []float64 // ms after each flush
 	for _, item := range []string{"i1", "i2", "i3"} {
 		v.send(t, message{"type": "audio.start", "turn": 1, "item_id": item})
 		v.sendTone(t, 8000)
@@ -267,11 +269,15 @@ func TestAnInterruptionSilencesAtOnce(t *testing.T) {
 			(spy.lastSound - spy.flushedAt) * 1000 / spy.rate)`, &after)
 		t.Logf("%s: sounds for %.1f ms after the flush reached the page, answered after %v, %v ms heard",
 			item, after, answered, heard)
-		// Without the flush it would sound for seconds. How long the fade is stands in
-		// the tests of playqueue.ts; the rest is when the machine lets the worklet run.
+		sounded = append(sounded, after)
 		if after > 150 {
-			t.Errorf("%s sounds for %.1f ms after the flush", item, after)
+			t.Errorf("%s sounds for %.1f ms after the flush; the fade is 10", item, after)
 		}
+	}
+	// The middle one: a busy machine may let the worklet run a block later once.
+	slices.Sort(sounded)
+	if median := sounded[len(sounded)/2]; median > 20 {
+		t.Errorf("an item sounds for %.1f ms after its flush, want 20 at most", median)
 	}
 	checkStopButton(t, b, v)
 	b.noTrouble(t)
