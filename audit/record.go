@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/registry"
+)
+
+// Event says what a record is about.
+type Event string
+
+// The events.
+const (
+	// EventTool is one call of a tool, whatever became of it.
+	EventTool Event = "tool_execution"
+	// EventConfirmation is the outcome of a confirmation that ran nothing: denied,
+	// expired. An approved one is told by the record of what it ran.
+	EventConfirmation Event = "confirmation"
+	// EventIntent is an intent that the state controller refused.
+	EventIntent Event = "intent_refused"
+)
+
+// Record is one line of the audit. Its zero fields are left out, but for those that
+// every call has.
+type Record struct {
+	Event Event     `json:"event"`
+	Time  time.Time `json:"time"` // UTC, ms
+
+	ToolID          string            `json:"toolId"`
+	ToolVersion     string            `json:"toolVersion,omitempty"`
+	RegistryVersion string            `json:"registryVersion,omitempty"`
+	Category        registry.Category `json:"category,omitempty"`
+	Mode            registry.Mode     `json:"mode"`
+	SessionID       string            `json:"sessionId"`
+	UserID          string            `json:"userId,omitempty"`
+	ConversationID  string            `json:"conversationId,omitempty"`
+	Agent           string            `json:"agent,omitempty"`
+	// TurnID counts the user's turns of the session from 1.
+	TurnID int `json:"turnId"`
+	// CallID is the gateway's own name of the call, unique in the session;
+	// ProviderCallID the model's, empty where it gave none.
+	CallID         string `json:"callId,omitempty"`
+	ProviderCallID string `json:"providerCallId,omitempty"`
+	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// BusinessKey is the tool's own key, hashed: it is made of arguments.
+	BusinessKey string `json:"businessKey,omitempty"`
+
+	DurationMS int64              `json:"durationMs"`
+	OK         bool               `json:"ok"`
+	ErrorType  registry.ErrorType `json:"errorType,omitempty"`
+	// PartialSideEffects says that something may have been changed although it failed.
+	PartialSideEffects bool `json:"partialSideEffects,omitempty"`
+	// Budget is the account of the call's turn after it.
+	Budget  json.RawMessage             `json:"budget,omitempty"`
+	Clamped map[string]registry.Clamped `json:"clamped,omitempty"`
+	// CacheHit says that nothing ran: a stored or a joined answer was given.
+	// OriginalTurn is the turn that the answer was made in.
+	CacheHit     bool `json:"cacheHit"`
+	OriginalTurn int  `json:"originalTurn,omitempty"`
+	// Confirmation is "required", "approved", "denied" or "expired"; ConfirmedBy says
+	// who answered: "client", "api" or "spoken". Reference is the short name of the
+	// confirmation, never its token.
+	Confirmation string `json:"confirmation,omitempty"`
+	ConfirmedBy  string `json:"confirmedBy,omitempty"`
+	Reference    string `json:"reference,omitempty"`
+	// Intents are those that were applied, Refused those that were not, and Why.
+	Intents []registry.IntentType `json:"intents,omitempty"`
+	Refused []registry.IntentType `json:"refusedIntents,omitempty"`
+	Why     string                `json:"why,omitempty"`
+	// Delivered says that the model was given the answer.
+	Delivered bool `json:"delivered"`
+	// NotDelivered says why not: "cancelled", "superseded", "session_over".
+	NotDelivered string `json:"notDelivered,omitempty"`
+
+	// Args are the arguments in canonical JSON as they ran. A Log writes them as
+	// configured: not at all unless it was told to.
+	Args json.RawMessage `json:"args,omitempty"`
+}
