@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"strings"
@@ -22,20 +23,30 @@ type Config struct {
 	Origins []string `key:"origins"`
 	// Dev reads the tools' registry from the project and again when it changes.
 	Dev bool `key:"dev"`
+	// APIKey is what servers show that use the endpoints for operators; without one
+	// those answer to this machine alone.
+	APIKey Secret `key:"api_key"`
+	// DataDir is the folder of everything that outlives the process. Empty lets
+	// cmd/voicegw choose the user's folder for such things.
+	DataDir Path `key:"data_dir"`
 	// DrainTimeout is how long running sessions may go on after SIGTERM.
 	DrainTimeout time.Duration `key:"drain_timeout"`
 
 	// Provider is the one that a client gets who asks for none. Load makes it the
 	// one that is configured when only one is and nobody has chosen.
-	Provider  string    `key:"provider"`
-	Providers Providers `key:"providers"`
-	Agent     Agent     `key:"agent"`
-	Prompts   Prompts   `key:"prompts"`
-	KB        KB        `key:"kb"`
-	VAD       VAD       `key:"vad"`
-	Limits    Limits    `key:"limits"`
-	Sim       Sim       `key:"sim"`
-	Log       Log       `key:"log"`
+	Provider     string       `key:"provider"`
+	Providers    Providers    `key:"providers"`
+	Agent        Agent        `key:"agent"`
+	Prompts      Prompts      `key:"prompts"`
+	KB           KB           `key:"kb"`
+	Budget       Budgets      `key:"budget"`
+	Confirmation Confirmation `key:"confirmation"`
+	Store        Store        `key:"store"`
+	Audit        Audit        `key:"audit"`
+	VAD          VAD          `key:"vad"`
+	Limits       Limits       `key:"limits"`
+	Sim          Sim          `key:"sim"`
+	Log          Log          `key:"log"`
 }
 
 // Providers holds the settings of each provider.
@@ -71,6 +82,9 @@ type Agent struct {
 	Instructions string `key:"instructions"`
 	// Language is BCP 47; empty lets the model decide.
 	Language string `key:"language"`
+	// Budget is the agent's own; what is 0 in it is as in Config.Budget. See
+	// Config.AgentBudget.
+	Budget Budgets `key:"budget"`
 }
 
 // Prompts are files that stand in for the built-in prompts.
@@ -80,8 +94,11 @@ type Prompts struct {
 }
 
 // Path is the path of a file or folder that Load does not read. One in a file is
-// meant from the file's directory.
+// meant from the file's directory; [Stdout] stays as it is.
 type Path string
+
+// Stdout is the Path that stands for standard output, where a setting takes it.
+const Stdout Path = "-"
 
 // KB is the knowledge base that the retrieval tools work on.
 type KB struct {
@@ -107,6 +124,84 @@ type Qdrant struct {
 	APIKey     Secret `key:"api_key"`
 	Collection string `key:"collection"`
 }
+
+// Budgets bound what tools may do in one turn, on each side.
+type Budgets struct {
+	Voice Budget `key:"voice"`
+	Text  Budget `key:"text"`
+}
+
+// Budget is what one turn may use.
+type Budget struct {
+	// Retrieval is how many calls of retrieval tools there may be, Total how many of
+	// all tools.
+	Retrieval int `key:"retrieval"`
+	Total     int `key:"total"`
+	// TopK is the most results that a retrieval tool may be asked for.
+	TopK int `key:"top_k"`
+	// ToolTime is how long a turn's tools should take altogether; 0 for as long as
+	// they need.
+	ToolTime time.Duration `key:"tool_time"`
+}
+
+// Confirmation is how users approve what tools want to do.
+type Confirmation struct {
+	// Voice is how in a voice session: one of the Confirm constants.
+	Voice string `key:"voice"`
+	// Life is how long a question stays open.
+	Life time.Duration `key:"life"`
+	// Require are the ids of tools that need an approval whatever their schema says.
+	// Whether there are such tools cmd/voicegw checks.
+	Require []string `key:"require"`
+}
+
+// The values of Confirmation.Voice.
+const (
+	ConfirmButton = "button" // the client sends confirmation.resolve
+	ConfirmSpoken = "spoken" // what the user says counts as well
+)
+
+// Store is where everything is kept that must outlive a process.
+type Store struct {
+	// URL is that of a NATS server, or of several with commas between them; empty means
+	// the server inside this process.
+	URL string `key:"url"`
+	// Credentials is a NATS credentials file for URL.
+	Credentials Path `key:"credentials"`
+	// Replicas is how many servers behind URL keep everything.
+	Replicas int `key:"replicas"`
+	// Sync is when the server inside this process makes sure of its files: one of the
+	// Sync constants.
+	Sync string `key:"sync"`
+}
+
+// The values of Store.Sync.
+const (
+	SyncAlways   = "always"   // with every write
+	SyncInterval = "interval" // now and then: a power cut may take what came last
+)
+
+// Audit is the record of what tools did.
+type Audit struct {
+	// File is the JSON lines file; empty means audit/audit.jsonl below the data folder,
+	// Stdout standard output.
+	File Path `key:"file"`
+	// Arguments says what of a call's arguments is recorded: one of the Arguments
+	// constants.
+	Arguments string `key:"arguments"`
+	// MaxMB is the size in MiB at which a new file is begun, Keep how many old ones are
+	// kept, MaxAge for how long.
+	MaxMB  int           `key:"max_mb"`
+	Keep   int           `key:"keep"`
+	MaxAge time.Duration `key:"max_age"`
+}
+
+// The values of Audit.Arguments.
+const (
+	ArgumentsNone     = "none"
+	ArgumentsRedacted = "redacted" // their names and kinds
+	ArgumentsFull     = "full"
+)
 
 // VAD tunes the provider's speech detection, in ms of audio. Zero leaves the
 // provider's own default.
@@ -178,6 +273,13 @@ func Default() *Config {
 		Provider:     ProviderGemini,
 		Agent:        Agent{Name: "default"},
 		KB:           KB{Qdrant: Qdrant{Collection: "voicegw"}},
+		Budget: Budgets{
+			Voice: Budget{Retrieval: 2, Total: 3, TopK: 3, ToolTime: 1500 * time.Millisecond},
+			Text:  Budget{Retrieval: 5, Total: 10, TopK: 10},
+		},
+		Confirmation: Confirmation{Voice: ConfirmButton, Life: 5 * time.Minute},
+		Store:        Store{Replicas: 1, Sync: SyncAlways},
+		Audit:        Audit{Arguments: ArgumentsNone, MaxMB: 100, Keep: 10, MaxAge: 720 * time.Hour},
 		Limits: Limits{
 			Sessions:           1000,
 			SessionsPerAddress: 100,
@@ -190,6 +292,24 @@ func Default() *Config {
 		},
 		Sim: Sim{Use: UseAuto},
 		Log: Log{Level: "info", Format: "auto"},
+	}
+}
+
+// AgentBudget returns what the agent's turns may use: its own budget, and where that
+// is 0 the common one.
+func (c *Config) AgentBudget() Budgets {
+	return Budgets{
+		Voice: c.Agent.Budget.Voice.or(c.Budget.Voice),
+		Text:  c.Agent.Budget.Text.or(c.Budget.Text),
+	}
+}
+
+func (b Budget) or(common Budget) Budget {
+	return Budget{
+		Retrieval: cmp.Or(b.Retrieval, common.Retrieval),
+		Total:     cmp.Or(b.Total, common.Total),
+		TopK:      cmp.Or(b.TopK, common.TopK),
+		ToolTime:  cmp.Or(b.ToolTime, common.ToolTime),
 	}
 }
 

@@ -139,6 +139,8 @@ func (w walker) leaf(key string, keyNode, n *yaml.Node) {
 		w.problem(keyNode, "%s has no value; give one, or remove the line for the default.", key)
 	case isList && n.Kind == yaml.SequenceNode:
 		w.list(key, n, list)
+	case n.Kind != yaml.ScalarNode && isList:
+		w.problem(n, "%s must be a list, not %s.", key, kindName(n))
 	case n.Kind != yaml.ScalarNode:
 		w.problem(n, "%s must be a single value, not %s.", key, kindName(n))
 	default:

@@ -104,7 +104,9 @@ func (l *loader) readFile() {
 		case *File:
 			p.Path = below(dir, p.Path)
 		case *Path:
-			*p = Path(below(dir, string(*p)))
+			if *p != Stdout {
+				*p = Path(below(dir, string(*p)))
+			}
 		}
 	}
 }

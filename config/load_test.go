@@ -2,6 +2,7 @@ package config
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,14 +146,17 @@ func TestKeysOfTheProvidersOwnVariables(t *testing.T) {
 	}
 }
 
+// wrong is a configuration with problems.
+type wrong struct {
+	name    string
+	file    string
+	environ []string
+	flags   []Flag
+	want    []string // one for each problem, in order: how it begins
+}
+
 func TestProblems(t *testing.T) {
-	tests := []struct {
-		name    string
-		file    string
-		environ []string
-		flags   []Flag
-		want    []string // one for each problem, in order: how it begins … what it holds
-	}{
+	tests := []wrong{
 		{"unknown keys with their lines", "listen: 127.0.0.1:1\nlimts:\n  sessions: 1\nlimits:\n  sesions: 2\n  api_key: x\n  drain: 3\n", nil, nil, []string{
 			`dir/voicegw.yaml:2: There is no setting "limts". Did you mean limits?`,
 			`dir/voicegw.yaml:5: There is no setting "limits.sesions". Did you mean limits.sessions?`,
@@ -200,7 +204,7 @@ func TestProblems(t *testing.T) {
 			`dir/voicegw.yaml:1: origins holds "*"`,
 		}},
 	}
-	for _, tt := range tests {
+	for _, tt := range slices.Concat(tests, stateProblems) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := load(t, tt.file, tt.environ, tt.flags...)
 			if err == nil {

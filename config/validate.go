@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,11 @@ func (l *loader) validate() {
 	l.validateListen()
 	l.validateProviders()
 	l.validateKB()
+	l.validateStore()
+	l.validateAudit()
+	l.validateTools()
+	l.validatePaths()
+	l.validateAPIKey()
 	l.validateOrigins()
 	l.validateNumbers()
 	l.oneOf("sim.use", l.config.Sim.Use, UseAuto, UseAlways, UseNever)
@@ -130,6 +136,86 @@ func (l *loader) httpURL(key, text string) {
 		l.problems.add(l.at(key), "%s must be a whole URL that begins with https:// or http:// and names a host.", key)
 	case u.User != nil:
 		l.problems.add(l.at(key), "%s holds a user or a password; a key belongs into the section's api_key.", key)
+	}
+}
+
+// maxReplicas is how many servers JetStream spreads one stream over at most.
+const maxReplicas = 5
+
+func (l *loader) validateStore() {
+	s := l.config.Store
+	l.oneOf("store.sync", s.Sync, SyncAlways, SyncInterval)
+	l.number("store.replicas", s.Replicas, 1, maxReplicas)
+	if s.URL == "" {
+		if s.Credentials != "" {
+			l.problems.add(l.at("store.url"), "store.url is missing; store.credentials are for a server of its own.")
+		}
+		if s.Replicas > 1 {
+			l.problems.add(l.at("store.replicas"), "store.replicas is %d, but without store.url the store is inside this process alone; name a cluster, or leave it at 1.", s.Replicas)
+		}
+		return
+	}
+	// The URL is not repeated: it may hold a password.
+	for one := range strings.SplitSeq(s.URL, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		switch {
+		case err != nil || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) || u.Host == "":
+			l.problems.add(l.at("store.url"), "store.url must be nats://host:4222 or tls://host:4222 (ws:// and wss:// are understood too), or several with commas between them.")
+		case u.User != nil:
+			l.problems.add(l.at("store.url"), "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
+		}
+	}
+}
+
+func (l *loader) validateAudit() {
+	a := l.config.Audit
+	l.oneOf("audit.arguments", a.Arguments, ArgumentsNone, ArgumentsRedacted, ArgumentsFull)
+	l.number("audit.max_mb", a.MaxMB, 1, 100_000)
+	l.number("audit.keep", a.Keep, 1, 10_000)
+	l.duration("audit.max_age", a.MaxAge, time.Hour, 10*365*24*time.Hour)
+}
+
+// validateTools checks what bounds the tools: budgets and confirmations.
+func (l *loader) validateTools() {
+	for _, b := range []struct {
+		section string
+		least   int
+		budget  Budget
+	}{
+		{"budget.voice", 1, l.config.Budget.Voice},
+		{"budget.text", 1, l.config.Budget.Text},
+		{"agent.budget.voice", 0, l.config.Agent.Budget.Voice},
+		{"agent.budget.text", 0, l.config.Agent.Budget.Text},
+	} {
+		l.number(b.section+".retrieval", b.budget.Retrieval, b.least, 1000)
+		l.number(b.section+".total", b.budget.Total, b.least, 1000)
+		l.number(b.section+".top_k", b.budget.TopK, b.least, 1000)
+		l.duration(b.section+".tool_time", b.budget.ToolTime, 0, 10*time.Minute)
+	}
+	l.oneOf("confirmation.voice", l.config.Confirmation.Voice, ConfirmButton, ConfirmSpoken)
+	l.duration("confirmation.life", l.config.Confirmation.Life, 10*time.Second, time.Hour)
+}
+
+// validatePaths refuses what would make a folder called "~".
+func (l *loader) validatePaths() {
+	for _, key := range l.keys {
+		p, ok := l.fields[key].value.Addr().Interface().(*Path)
+		switch {
+		case !ok:
+		case *p == Stdout && key != "audit.file":
+			l.problems.add(l.at(key), "%s is \"-\"; name a file or a folder.", key)
+		case slices.Contains(strings.Split(filepath.ToSlash(string(*p)), "/"), "~"):
+			l.problems.add(l.at(key), "%s holds ~, which only a shell understands; write the whole path.", key)
+		}
+	}
+}
+
+// minAPIKey is the least length of a key that nobody guesses.
+const minAPIKey = 16
+
+func (l *loader) validateAPIKey() {
+	if n := len(l.config.APIKey.Reveal()); n > 0 && n < minAPIKey {
+		l.problems.add(l.at("api_key"), "api_key has %d characters and could be guessed; make one of at least %d, for example with: openssl rand -hex 32.", n, minAPIKey)
 	}
 }
 

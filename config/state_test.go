@@ -1,0 +1,41 @@
+package config
+
+// stateProblems are what can be wrong with where and what the gateway keeps, and with
+// what bounds its tools. TestProblems runs them.
+var stateProblems = []wrong{
+	{"another server's settings without one", "store:\n  credentials: me.creds\n  replicas: 3\n", nil, nil, []string{
+		`VOICEGW_STORE_URL: store.url is missing; store.credentials are`,
+		`dir/voicegw.yaml:3: store.replicas is 3, but without store.url`,
+	}},
+	{"no URL of a store", "", []string{"VOICEGW_STORE_URL=nats://a:4222,localhost:4222"}, nil, []string{`VOICEGW_STORE_URL: store.url must be nats://host:4222`}},
+	{"a password in the store's URL", "store: {url: 'nats://me:hush@a:4222'}\n", nil, nil, []string{`dir/voicegw.yaml:1: store.url holds a user, a password or a token; they belong`}},
+	{"a store's numbers and words", "store: {replicas: 6, url: 'tls://a', sync: never}\n", nil, nil, []string{
+		`dir/voicegw.yaml:1: store.sync must be one of always, interval, not "never".`,
+		`dir/voicegw.yaml:1: store.replicas must be from 1 to 5, not 6.`,
+	}},
+	{"the audit", "audit:\n  arguments: some\n  max_mb: 0\n  keep: 0\n  max_age: 1m\n", nil, nil, []string{
+		`dir/voicegw.yaml:2: audit.arguments must be one of none, redacted, full, not "some".`,
+		`dir/voicegw.yaml:3: audit.max_mb must be from 1`,
+		`dir/voicegw.yaml:4: audit.keep must be from 1`,
+		`dir/voicegw.yaml:5: audit.max_age must be from 1h`,
+	}},
+	{"budgets", "budget:\n  voice: {retrieval: 0}\n  text: {total: 0, top_k: 0, tool_time: -1s}\nagent:\n  budget: {voice: {total: -1}, text: {tool_time: 1h}}\n", nil, nil, []string{
+		`dir/voicegw.yaml:2: budget.voice.retrieval must be from 1 to 1000, not 0.`,
+		`dir/voicegw.yaml:3: budget.text.total must be from 1`,
+		`dir/voicegw.yaml:3: budget.text.top_k must be from 1`,
+		`dir/voicegw.yaml:3: budget.text.tool_time must be from 0s to 10m0s, not -1s.`,
+		`dir/voicegw.yaml:5: agent.budget.voice.total must be from 0`,
+		`dir/voicegw.yaml:5: agent.budget.text.tool_time must be from 0s`,
+	}},
+	{"confirmations", "confirmation:\n  voice: nod\n  life: 9s\n  require: {a: b}\n", nil, nil, []string{
+		`dir/voicegw.yaml:4: confirmation.require must be a list, not a section.`,
+		`dir/voicegw.yaml:2: confirmation.voice must be one of button, spoken, not "nod".`,
+		`dir/voicegw.yaml:3: confirmation.life must be from 10s to 1h0m0s, not 9s.`,
+	}},
+	{"a home that only a shell knows", "data_dir: ~/voicegw\n", nil, []Flag{{"--set", "audit.file", "~/audit"}}, []string{
+		`dir/voicegw.yaml:1: data_dir holds ~, which only a shell understands; write the whole path.`,
+		`--set: audit.file holds ~`,
+	}},
+	{"standard output for what is a folder", "data_dir: '-'\n", nil, nil, []string{`dir/voicegw.yaml:1: data_dir is "-"; name a file or a folder.`}},
+	{"a key to guess", "api_key: hush-hush\n", nil, nil, []string{`dir/voicegw.yaml:1: api_key has 9 characters and could be guessed; make one of at least 16`}},
+}
