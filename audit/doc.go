@@ -5,4 +5,13 @@
 //
 // What was said, transcripts and audio never stand in a record, and arguments only
 // as configured.
+//
+// A [Log] has one goroutine for each place that it writes to, so that a store that
+// is away holds up no file, and the file no store. What waits for a place is bounded;
+// when it is full the newest record is dropped for that place, counted and logged. A
+// place that fails is tried again, with growing pauses, until it works or the Log is
+// closed and the time for that is over.
+//
+// A [File] is JSON lines that rotate. [Read], [ReadFiles] and [Follow] read them
+// again, also while they are written.
 package audit

@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"voicegw/registry"
+)
+
+// TimeLayout is how a record's time is written: RFC 3339 in UTC with milliseconds.
+const TimeLayout = "2006-01-02T15:04:05.000Z"
+
+const (
+	// MaxLine is the longest line that a Log writes, in bytes with its line break.
+	// Readers skip longer ones.
+	MaxLine = 128 << 10
+	// maxString is how many bytes of one string of a record are written: a model may
+	// make up the name of a tool as long as it likes.
+	maxString = 512
+	// maxBudget is how many bytes the account of a budget may have.
+	maxBudget = 4 << 10
+	// maxList is how many clamped arguments or intents are written.
+	maxList = 64
+)
+
+// MarshalJSON writes the record as it stands in the audit, with its time in UTC and
+// in milliseconds, however long it is.
+func (r Record) MarshalJSON() ([]byte, error) {
+	b, err := marshal(r)
+	return bytes.TrimSuffix(b, []byte{'\n'}), err
+}
+
+// marshal writes a record and a line break.
+func marshal(r Record) ([]byte, error) {
+	type plain Record // without the method, which would call itself
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	// The outer fields hide those of the same name, and come first.
+	err := encoder.Encode(struct {
+		Event Event  `json:"event"`
+		Time  string `json:"time"`
+		plain
+	}{r.Event, r.Time.UTC().Format(TimeLayout), plain(r)})
+	return b.Bytes(), err
+}
+
+// encode makes a record's line, with its line break. It cannot fail: what cannot be
+// written, or is too long, is left out or cut, and the record says so itself.
+func encode(r *Record, a Arguments) []byte {
+	bounded := *r
+	bound(&bounded)
+	bounded.Args = a.render(r.Args)
+	if line, err := marshal(bounded); err == nil && len(line) <= MaxLine {
+		return line
+	}
+	// The raw JSON and the numbers in it are all that can be wrong or so long.
+	bounded.Args, bounded.Budget, bounded.Clamped = nil, nil, nil
+	line, err := marshal(bounded)
+	if err != nil { // strings, numbers and booleans are left: it does not happen
+		return fmt.Appendf(nil, "{\"event\":%q,\"time\":%q,\"toolId\":\"\",\"sessionId\":\"\"}\n", EventTool, r.Time.UTC().Format(TimeLayout))
+	}
+	return line
+}
+
+// bound cuts what somebody outside may have made too long. Args are bounded by how
+// they are rendered.
+func bound(r *Record) {
+	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), registry.Category(short(string(r.Category))), registry.Mode(short(string(r.Mode)))
+	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
+	for _, s := range []*string{
+		&r.ToolID, &r.ToolVersion, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent, &r.CallID, &r.ProviderCallID,
+		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered,
+	} {
+		*s = short(*s)
+	}
+	if len(r.Budget) > maxBudget || !json.Valid(r.Budget) {
+		r.Budget = nil
+	}
+	if len(r.Clamped) > 0 {
+		r.Clamped = boundClamped(r.Clamped)
+	}
+	r.Intents, r.Refused = boundIntents(r.Intents), boundIntents(r.Refused)
+}
+
+// short cuts a string that is too long, between characters.
+func short(s string) string {
+	if len(s) <= maxString {
+		return s
+	}
+	n := maxString
+	for n > maxString-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// boundClamped keeps what a tool's schema may clamp. A number that is none, or longer
+// than anybody would write it, becomes 0.
+func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamped {
+	kept := make(map[string]registry.Clamped, min(len(clamped), maxList))
+	for name, c := range clamped {
+		if len(kept) == maxList {
+			break
+		}
+		if n := c.Requested; n == "" || len(n) > 64 || n[0] != '-' && (n[0] < '0' || n[0] > '9') || !json.Valid([]byte(n)) {
+			c.Requested = "0"
+		}
+		kept[short(name)] = c
+	}
+	return kept
+}
+
+func boundIntents(list []registry.IntentType) []registry.IntentType {
+	if len(list) == 0 {
+		return nil
+	}
+	kept := make([]registry.IntentType, 0, min(len(list), maxList))
+	for _, t := range list[:cap(kept)] {
+		kept = append(kept, registry.IntentType(short(string(t))))
+	}
+	return kept
+}
