@@ -184,6 +184,22 @@ func (p *Prepared) Mode() Mode { return p.mode }
 // caller must not change them.
 func (p *Prepared) Args() json.RawMessage { return p.args }
 
+// RegistryVersion is the version of the registry that it was prepared with.
+func (p *Prepared) RegistryVersion() string { return p.snapshot.version }
+
+// Refuse is the answer to the call if the caller does not let it run; the arguments that
+// were lowered are named.
+func (p *Prepared) Refuse(e *Error) Envelope {
+	env := p.snapshot.Refuse(p.tool.ToolID, e)
+	env.Meta.Clamped = maps.Clone(p.clamped)
+	return env
+}
+
+// Run is [Snapshot.Run] of the snapshot that the call was prepared with.
+func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelope {
+	return p.snapshot.Run(ctx, p, session, caps...)
+}
+
 // Defaults are JSON pointers to the arguments that the model left out and a
 // default filled in, sorted.
 func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }

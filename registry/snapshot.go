@@ -46,6 +46,18 @@ func (s *Snapshot) Tool(id string) (*Tool, bool) {
 	return t, ok
 }
 
+// Refuse is the answer to a call of the tool that the caller's own policy does not let
+// run; the statistics count it. An unknown tool has no version.
+func (s *Snapshot) Refuse(id string, e *Error) Envelope {
+	env := Envelope{Error: e, Meta: Meta{Tool: shorten(id, 100), RegistryVersion: s.version, ResponseSchemaVersion: ResponseSchemaVersion}}
+	name := UnknownTool
+	if t, ok := s.tools[id]; ok {
+		env.Meta.ToolVersion, name = t.Version, id
+	}
+	s.stats.done(name, &env)
+	return env
+}
+
 // Execute is Prepare, Clamp with the tool's own limits, and Run.
 func (s *Snapshot) Execute(ctx context.Context, id string, mode Mode, raw json.RawMessage, session Session, caps ...any) Envelope {
 	p, refused := s.Prepare(id, mode, raw)
