@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"voicegw/nonblock"
@@ -28,6 +29,15 @@ type Options struct {
 	Page http.Handler
 	// Origins are the foreign origins whose pages may connect, as host patterns.
 	Origins []string
+	// Blocks are listed and ended at /v1/blocks; nil means that there is no such
+	// endpoint.
+	Blocks Blocks
+	// APIKey is what operators show at the endpoints that are theirs; empty means that
+	// those answer to programs on this machine alone.
+	APIKey string
+	// Ready returns what sessions need and cannot have; nil means that they need
+	// nothing. /readyz asks it, for at most readyTime.
+	Ready func(ctx context.Context) error
 	// MaxMessageBytes is the largest message that a client may send; zero means
 	// wsclient.MaxMessageBytes.
 	MaxMessageBytes int
@@ -40,8 +50,13 @@ type Options struct {
 // Server answers HTTP. It may be used by any number of goroutines.
 type Server struct {
 	// Fixed after New.
-	opts Options
-	mux  *http.ServeMux
+	opts  Options
+	mux   *http.ServeMux
+	guard guard
+
+	// unready says what /readyz has answered last, so that the log tells of a change
+	// and not of every question.
+	unready atomic.Bool
 }
 
 // New returns a Server.
@@ -49,12 +64,16 @@ func New(opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: opts, mux: http.NewServeMux()}
+	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey)}
 	s.mux.HandleFunc("GET /v1/voice", s.voice)
 	s.mux.HandleFunc("GET /v1/providers", s.providers)
 	if opts.Tools != nil {
 		s.mux.HandleFunc("GET /v1/tools", s.tools)
 		s.mux.HandleFunc("GET /v1/tools/{id}", s.tool)
+	}
+	if opts.Blocks != nil {
+		s.mux.HandleFunc("GET /v1/blocks", s.forOperators(s.blocks))
+		s.mux.HandleFunc("DELETE /v1/blocks/{user}", s.forOperators(s.unblock))
 	}
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
@@ -130,14 +149,37 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"status": "ok", "version": s.opts.Version, "sessions": s.opts.Sessions.Running()})
 }
 
+// readyTime bounds what /readyz waits for.
+const readyTime = 2 * time.Second
+
 // ready says whether new sessions are taken.
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Sessions.Draining() {
-		retryAfter(w, 5*time.Second)
-		answer(w, http.StatusServiceUnavailable, map[string]any{"status": "draining", "sessions": s.opts.Sessions.Running()})
+		s.notReady(w, "draining")
 		return
 	}
+	if s.opts.Ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+		defer cancel()
+		err := s.opts.Ready(ctx)
+		if err != nil && r.Context().Err() != nil {
+			return // whoever asked has gone, which says nothing about us
+		}
+		if was := s.unready.Swap(err != nil); was != (err != nil) {
+			s.opts.Logger.Warn("readiness has changed", "ready", err == nil, "error", err)
+		}
+		if err != nil {
+			// Anybody may ask: the reason stands in the log.
+			s.notReady(w, "unavailable")
+			return
+		}
+	}
 	answer(w, http.StatusOK, map[string]any{"status": "ready"})
+}
+
+func (s *Server) notReady(w http.ResponseWriter, status string) {
+	retryAfter(w, 5*time.Second)
+	answer(w, http.StatusServiceUnavailable, map[string]any{"status": status, "sessions": s.opts.Sessions.Running()})
 }
 
 // problem answers with an error in words.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,13 +21,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// sessionOptions are those of sessions with a fake model.
+func sessionOptions() session.Options {
+	fake := transporttest.New(transport.Capabilities{SpeechEvents: true})
+	return session.Options{Transports: map[string]transport.Transport{"fake": fake, "other": fake}, Provider: "fake"}
+}
+
+func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
 // start runs a gateway with a fake model on a real socket.
 func start(t *testing.T, limits session.Limits) (*httptest.Server, *session.Manager) {
 	t.Helper()
-	fake := transporttest.New(transport.Capabilities{SpeechEvents: true})
-	m, err := session.NewManager(session.Options{
-		Transports: map[string]transport.Transport{"fake": fake, "other": fake}, Provider: "fake", Limits: limits,
-	})
+	opts := sessionOptions()
+	opts.Limits = limits
+	m, err := session.NewManager(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"voicegw/capability"
+)
+
+// Blocks are the users who are shut out. It may be used by any number of goroutines.
+type Blocks interface {
+	// List returns the blocks that have not ended, sorted by user.
+	List(ctx context.Context) ([]capability.Block, error)
+	// Unblock ends a user's block and says whether there was one.
+	Unblock(ctx context.Context, user string) (bool, error)
+}
+
+// blockLine is a block in the list. Until is RFC 3339 in UTC with ms.
+type blockLine struct {
+	User  string `json:"user"`
+	Until string `json:"until"`
+}
+
+// timeForm is how the gateway writes a time.
+const timeForm = "2006-01-02T15:04:05.000Z"
+
+// blocks lists who is shut out.
+func (s *Server) blocks(w http.ResponseWriter, r *http.Request) {
+	list, err := s.opts.Blocks.List(r.Context())
+	if err != nil {
+		s.storeFailed(w, "the blocks cannot be listed", err)
+		return
+	}
+	lines := make([]blockLine, 0, len(list))
+	for _, b := range list {
+		lines = append(lines, blockLine{User: b.User, Until: b.Until.UTC().Format(timeForm)})
+	}
+	answer(w, http.StatusOK, map[string]any{"blocks": lines})
+}
+
+// unblock lets a user in again.
+func (s *Server) unblock(w http.ResponseWriter, r *http.Request) {
+	user := r.PathValue("user")
+	was, err := s.opts.Blocks.Unblock(r.Context(), user)
+	switch {
+	case err != nil:
+		s.storeFailed(w, "a block cannot be ended", err)
+	case !was:
+		problem(w, http.StatusNotFound, "not_blocked", "The user "+clip(user)+" is not blocked; GET /v1/blocks lists who is.")
+	default:
+		s.opts.Logger.Info("block ended by an operator", "addr", remote(r).String())
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// storeFailed answers a request that the store could not serve.
+func (s *Server) storeFailed(w http.ResponseWriter, what string, err error) {
+	s.opts.Logger.Error(what, "error", err)
+	retryAfter(w, 5*time.Second)
+	problem(w, http.StatusServiceUnavailable, "store_unavailable", "The gateway's store does not answer; try again in a moment.")
+}
