@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/audit"
+	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -44,6 +46,7 @@ const (
 	FlushUserSpeech FlushReason = "user_speech"
 	FlushUserText   FlushReason = "user_text"
 	FlushUserStop   FlushReason = "user_stop"
+	FlushUserAction FlushReason = "user_action" // the user has approved or declined something
 )
 
 // TurnStarted and TurnEnded frame a turn for the client.
@@ -102,11 +105,95 @@ type RunTool struct {
 	Turn int
 	// Call is the gateway's own id of the call.
 	Call string
-	// ProviderID is the model's, empty where it gave none.
-	ProviderID string
-	Tool       string
-	Args       json.RawMessage
+	// Prepared is the call with its arguments, which nothing changes any more.
+	Prepared *registry.Prepared
+	Keys     policy.Keys
+	// Confirmation is the reference of the question that a person has approved; empty
+	// for a call that needed none.
+	Confirmation string
 }
+
+// AskConfirmation has a question to the user recorded. ConfirmationAsked comes back
+// exactly once.
+type AskConfirmation struct {
+	Turn     int
+	Call     string
+	Prepared *registry.Prepared
+	Keys     policy.Keys
+}
+
+// ResolveConfirmation has the answer to a question recorded. ConfirmationResolved comes
+// back exactly once.
+type ResolveConfirmation struct {
+	Token    string
+	Approved bool
+	By       ConfirmedBy
+}
+
+// Outcome is what became of a question to the user.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeApproved Outcome = "approved"
+	OutcomeDenied   Outcome = "denied"
+	OutcomeExpired  Outcome = "expired"
+	// OutcomeUsed: somebody else has answered it.
+	OutcomeUsed Outcome = "used"
+	// OutcomeFailed: the answer could not be recorded; the question still stands.
+	OutcomeFailed Outcome = "failed"
+)
+
+// failure is what a client is told that answers a question again.
+func (o Outcome) failure() Failure {
+	if o == OutcomeExpired {
+		return FailureConfirmationExpired
+	}
+	return FailureConfirmationUsed
+}
+
+// ConfirmedBy says who answered a question.
+type ConfirmedBy string
+
+// Who may answer.
+const (
+	ConfirmedByClient ConfirmedBy = "client"
+	ConfirmedByAPI    ConfirmedBy = "api"
+	ConfirmedBySpoken ConfirmedBy = "spoken"
+	// ConfirmedByClock: nobody has, in time.
+	ConfirmedByClock ConfirmedBy = "clock"
+)
+
+// ConfirmationRequest asks the client's user.
+type ConfirmationRequest struct {
+	Turn      int
+	Token     string
+	Tool      string
+	Args      json.RawMessage
+	Preview   string
+	ExpiresAt time.Time
+}
+
+// ConfirmationEnded tells the client what became of a question.
+type ConfirmationEnded struct {
+	Turn    int
+	Token   string
+	Tool    string
+	Outcome Outcome
+}
+
+// MuteUser says that the user is not listened to any more: the session ends.
+type MuteUser struct{}
+
+// IntentRefused is for the log: a tool's intent that does not fit where the session is.
+type IntentRefused struct {
+	Intent registry.Intent
+	Phase  Phase
+	Why    string
+}
+
+// Audit is a line of the audit. Who the session is of is still to be added.
+type Audit struct{ Record audit.Record }
 
 // CancelTool stops a running tool, if it can be stopped: its result is not wanted
 // any more.
@@ -116,6 +203,13 @@ type CancelTool struct{ Call, Tool string }
 type ToolStarted struct {
 	Turn int
 	// Call is the gateway's own id of the call, unique in the session.
+	Call string
+	Tool string
+}
+
+// ToolProgress says that a call has outlasted its latency budget and still runs.
+type ToolProgress struct {
+	Turn int
 	Call string
 	Tool string
 }
@@ -146,6 +240,14 @@ const (
 	FailureNoAnswer Failure = "no_answer"
 	// FailureProvider: the model reported an error.
 	FailureProvider Failure = "provider_error"
+	// The failures of a ConfirmationAnswer.
+	FailureConfirmationUnknown Failure = "confirmation_unknown"
+	FailureConfirmationUsed    Failure = "confirmation_used"
+	FailureConfirmationExpired Failure = "confirmation_expired"
+	// FailureStore: it could not be recorded.
+	FailureStore Failure = "store_unavailable"
+	// FailureEnding: the session takes nothing more.
+	FailureEnding Failure = "session_ending"
 )
 
 // Ending says that the session will end by itself.
@@ -169,19 +271,27 @@ const (
 	EndTool     EndReason = "tool_ended"
 )
 
-func (Command) action()       {}
-func (OpenItem) action()      {}
-func (EndItem) action()       {}
-func (FlushItem) action()     {}
-func (TurnStarted) action()   {}
-func (TurnEnded) action()     {}
-func (SpeechStarted) action() {}
-func (SpeechStopped) action() {}
-func (Transcript) action()    {}
-func (RunTool) action()       {}
-func (CancelTool) action()    {}
-func (ToolStarted) action()   {}
-func (ToolEnded) action()     {}
-func (Failed) action()        {}
-func (Ending) action()        {}
-func (End) action()           {}
+func (Command) action()             {}
+func (OpenItem) action()            {}
+func (EndItem) action()             {}
+func (FlushItem) action()           {}
+func (TurnStarted) action()         {}
+func (TurnEnded) action()           {}
+func (SpeechStarted) action()       {}
+func (SpeechStopped) action()       {}
+func (Transcript) action()          {}
+func (RunTool) action()             {}
+func (CancelTool) action()          {}
+func (AskConfirmation) action()     {}
+func (ResolveConfirmation) action() {}
+func (ConfirmationRequest) action() {}
+func (ConfirmationEnded) action()   {}
+func (MuteUser) action()            {}
+func (IntentRefused) action()       {}
+func (Audit) action()               {}
+func (ToolProgress) action()        {}
+func (ToolStarted) action()         {}
+func (ToolEnded) action()           {}
+func (Failed) action()              {}
+func (Ending) action()              {}
+func (End) action()                 {}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"voicegw/audit"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -28,6 +29,8 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 var (
 	capsHearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true}
 	capsDeaf    = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true}
+	// capsAside is a deaf one that goes on while tools run which say so.
+	capsAside = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true, Tools: transport.ToolsDeclared, Scheduling: true}
 )
 
 // TestGoldenConversations replays the conversations of testdata. Each is prose
@@ -91,7 +94,7 @@ func replay(t *testing.T, script string) string {
 		}
 		w := parseWords(line)
 		if w.at < 0 {
-			s = NewState(capsOf(t, w), policyOf(w), epoch)
+			s = NewState(capsOf(t, w), policyOf(w), toolbox(), epoch)
 			continue
 		}
 		at := epoch.Add(time.Duration(w.at) * time.Millisecond)
@@ -123,7 +126,11 @@ func show(a Action) string {
 	switch a := a.(type) {
 	case Command:
 		if r, ok := a.Command.(transport.ToolResult); ok {
-			return fmt.Sprintf("> ToolResult %s %s", r.Call, r.Output)
+			var env registry.Envelope
+			if err := json.Unmarshal(r.Output, &env); err != nil {
+				return "> ToolResult that is none: " + err.Error()
+			}
+			return strings.TrimSpace(fmt.Sprintf("> ToolResult %s %s %s", r.Call, showEnvelope(env), r.Scheduling))
 		}
 		return fmt.Sprintf("> %s%+v", strings.TrimPrefix(fmt.Sprintf("%T", a.Command), "transport."), a.Command)
 	case Transcript:
@@ -135,13 +142,61 @@ func show(a Action) string {
 		}
 		return line
 	case ToolEnded:
-		b, _ := json.Marshal(a.Envelope.Error)
-		return fmt.Sprintf("ToolEnded %d %s %s ok=%t delivered=%t %s", a.Turn, a.Call, a.Tool, a.Envelope.OK, a.Delivered, b)
+		return fmt.Sprintf("ToolEnded %d %s %s delivered=%t %s", a.Turn, a.Call, a.Tool, a.Delivered, showEnvelope(a.Envelope))
 	case RunTool:
-		return fmt.Sprintf("RunTool %d %s %s id=%q %s", a.Turn, a.Call, a.Tool, a.ProviderID, a.Args)
+		return strings.TrimSpace(fmt.Sprintf("RunTool %d %s %s %s key=%s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args(), a.Keys.Idempotency, a.Confirmation))
+	case AskConfirmation:
+		return fmt.Sprintf("AskConfirmation %d %s %s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args())
+	case ConfirmationRequest:
+		return fmt.Sprintf("ConfirmationRequest %d %s %s %s %q until=%d", a.Turn, a.Token, a.Tool, a.Args, a.Preview, a.ExpiresAt.Sub(epoch).Milliseconds())
+	case Audit:
+		return showRecord(a.Record)
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
 	}
+}
+
+// showEnvelope prints what matters of an answer.
+func showEnvelope(env registry.Envelope) string {
+	s := "ok " + string(env.Data)
+	if e := env.Error; e != nil {
+		s = fmt.Sprintf("%s %q", e.Type, e.Message)
+		if e.ConfirmationRequest != nil {
+			s += " token=" + e.ConfirmationRequest.Token + " " + string(e.Details)
+		}
+		if e.PartialSideEffects {
+			s += " partial"
+		}
+	}
+	for _, i := range env.Intents {
+		s += " intent=" + string(i.Type)
+	}
+	for name, c := range env.Meta.Clamped {
+		s += fmt.Sprintf(" clamped=%s:%s->%d", name, c.Requested, c.Applied)
+	}
+	if env.Meta.CacheHit {
+		s += fmt.Sprintf(" cached=turn%d", env.Meta.OriginalTurn)
+	}
+	if env.Meta.Budget != nil {
+		s += " budget=" + string(env.Meta.Budget)
+	}
+	return s
+}
+
+// showRecord prints what the audit adds to what the actions beside it show.
+func showRecord(r audit.Record) string {
+	s := fmt.Sprintf("Audit %s %d %s %s", r.Event, r.TurnID, r.CallID, r.ToolID)
+	for _, f := range []struct{ name, value string }{
+		{"error", string(r.ErrorType)}, {"confirmation", r.Confirmation}, {"by", r.ConfirmedBy}, {"not_delivered", r.NotDelivered}, {"why", r.Why},
+	} {
+		if f.value != "" {
+			s += fmt.Sprintf(" %s=%s", f.name, f.value)
+		}
+	}
+	if len(r.Intents)+len(r.Refused) > 0 {
+		s += fmt.Sprintf(" intents=%v refused=%v", r.Intents, r.Refused)
+	}
+	return s
 }
 
 // words is one line of a script: a time in ms (or "caps"), a verb, key=value pairs.
@@ -182,21 +237,32 @@ func capsOf(t *testing.T, w words) transport.Capabilities {
 	if _, ok := w.args["deaf"]; ok {
 		return capsDeaf
 	}
+	if _, ok := w.args["aside"]; ok {
+		return capsAside
+	}
 	t.Fatalf("the first line must be caps hearing or caps deaf")
 	return transport.Capabilities{}
 }
 
 func policyOf(w words) Policy {
-	return Policy{MaxIdle: time.Duration(w.num("idle")) * time.Millisecond, MaxLength: time.Duration(w.num("length")) * time.Millisecond}
+	_, spoken := w.args["spoken"]
+	p := Policy{
+		MaxIdle: time.Duration(w.num("idle")) * time.Millisecond, MaxLength: time.Duration(w.num("length")) * time.Millisecond,
+		SpokenConfirmation: spoken,
+	}
+	if tool := w.id("confirm"); tool != "" {
+		p.Tools.Confirm = []string{tool}
+	}
+	return p
 }
 
 // envelope builds a tool's answer: ok unless it names an error, with an intent if
 // it names one.
 func (w words) envelope() registry.Envelope {
-	if w.args["error"] != "" {
-		return registry.NotFound(w.id("call"), "1.0.0", 0)
+	if e := w.id("error"); e != "" {
+		return registry.Envelope{Error: &registry.Error{Type: registry.ErrorType(e), Message: "It failed."}}
 	}
-	env := registry.Envelope{OK: true, Data: json.RawMessage(`{}`)}
+	env := registry.Envelope{OK: true, Data: json.RawMessage(`{}`), Meta: registry.Meta{DurationMS: w.num("took")}}
 	switch w.id("intent") {
 	case "end":
 		env.Intents = []registry.Intent{registry.EndVoiceSession(registry.EndAfter(w.id("after")))}
@@ -238,6 +304,12 @@ func (w words) input(t *testing.T) Input {
 		return Played{Item: w.id("item"), MS: w.num("ms"), Done: w.args["done"] == "yes"}
 	case "finished":
 		return ToolFinished{Call: w.id("call"), Envelope: w.envelope()}
+	case "asked":
+		return ConfirmationAsked{Call: w.id("call"), Token: w.id("token"), Reference: w.id("ref"), ExpiresAt: at("until")}
+	case "answer":
+		return ConfirmationAnswer{Token: w.id("token"), Approved: w.id("approved") == "yes"}
+	case "resolved":
+		return ConfirmationResolved{Token: w.id("token"), Outcome: Outcome(w.id("outcome")), By: ConfirmedBy(w.id("by"))}
 	case "hangup":
 		return HungUp{}
 	case "tick":
@@ -257,7 +329,7 @@ func (w words) input(t *testing.T) Input {
 	case "transcript":
 		return model(transport.Transcript{Item: w.id("item"), Role: transport.Role(w.args["role"]), Text: w.args["text"], Final: w.args["final"] == "yes"})
 	case "call":
-		return model(transport.ToolCall{Call: w.id("call"), ID: w.id("id"), Name: w.id("name"), Args: json.RawMessage(`{}`)})
+		return model(transport.ToolCall{Call: w.id("call"), ID: w.id("id"), Name: w.id("name"), Args: json.RawMessage(w.id("args"))})
 	case "cancelled":
 		return model(transport.ToolCancelled{Calls: []string{w.id("call")}})
 	case "usage":

@@ -78,8 +78,29 @@ type Played struct {
 type ToolFinished struct {
 	Call     string
 	Envelope registry.Envelope
-	// Scheduling is that of the tool.
-	Scheduling transport.Scheduling
+}
+
+// ConfirmationAsked says that a question to the user is recorded.
+type ConfirmationAsked struct {
+	Call string
+	// Token is what approves; empty if the question could not be recorded. Reference is
+	// its short name.
+	Token, Reference string
+	ExpiresAt        time.Time
+}
+
+// ConfirmationAnswer is the user's answer, from the client.
+type ConfirmationAnswer struct {
+	Token    string
+	Approved bool
+}
+
+// ConfirmationResolved says what was recorded as the answer to a question, whoever
+// gave it.
+type ConfirmationResolved struct {
+	Token   string
+	Outcome Outcome
+	By      ConfirmedBy
 }
 
 // HungUp says that the user ended the session.
@@ -88,17 +109,20 @@ type HungUp struct{}
 // Tick says only that time has passed: see State.WakeAt.
 type Tick struct{}
 
-func (Began) input()             {}
-func (FromModel) input()         {}
-func (UserSpeechStarted) input() {}
-func (UserSpeechStopped) input() {}
-func (AudioBegan) input()        {}
-func (AudioEnded) input()        {}
-func (AudioSent) input()         {}
-func (UserText) input()          {}
-func (UserInterrupt) input()     {}
-func (UserActivity) input()      {}
-func (Played) input()            {}
-func (ToolFinished) input()      {}
-func (HungUp) input()            {}
-func (Tick) input()              {}
+func (Began) input()                {}
+func (FromModel) input()            {}
+func (UserSpeechStarted) input()    {}
+func (UserSpeechStopped) input()    {}
+func (AudioBegan) input()           {}
+func (AudioEnded) input()           {}
+func (AudioSent) input()            {}
+func (UserText) input()             {}
+func (UserInterrupt) input()        {}
+func (UserActivity) input()         {}
+func (Played) input()               {}
+func (ToolFinished) input()         {}
+func (ConfirmationAsked) input()    {}
+func (ConfirmationAnswer) input()   {}
+func (ConfirmationResolved) input() {}
+func (HungUp) input()               {}
+func (Tick) input()                 {}

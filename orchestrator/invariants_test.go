@@ -15,7 +15,7 @@ import (
 func TestStepIsPure(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		s, at := NewState(capsHearing, Policy{}, epoch), epoch
+		s, at := NewState(capsHearing, Policy{}, toolbox(), epoch), epoch
 		for range 60 {
 			at = at.Add(time.Duration(rng.IntN(900)) * time.Millisecond)
 			in := randomInput(rng)
@@ -46,7 +46,7 @@ func FuzzConversation(f *testing.F) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		w := newWatcher(t)
 		var running []string // tool calls
-		s, at := NewState(caps, Policy{}, epoch), epoch
+		s, at := NewState(caps, Policy{}, toolbox(), epoch), epoch
 		take := func(in Input) {
 			var actions []Action
 			s, actions = Step(s, at, in)
@@ -280,7 +280,7 @@ func showAll(actions []Action) string {
 
 // TestStateIsBounded: nothing grows with the length of a call.
 func TestStateIsBounded(t *testing.T) {
-	s, at := NewState(capsHearing, Policy{}, epoch), epoch
+	s, at := NewState(capsHearing, Policy{}, toolbox(), epoch), epoch
 	for i := range 2000 {
 		at = at.Add(time.Second)
 		for _, in := range []Input{

@@ -13,8 +13,11 @@ import (
 const minSpeech = 400 * time.Millisecond
 
 func (m *machine) speechStarted(in UserSpeechStarted) {
-	m.speaking = true
-	m.lastActive = m.at
+	if m.muted {
+		return
+	}
+	m.speaking, m.userActed = true, true
+	m.lastActive, m.spokenAt = m.at, in.At
 	m.speechItem, m.speechSince = in.Item, in.At
 	m.remember(in.Item, m.nextTurn(), in.At)
 	m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
@@ -25,7 +28,10 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 }
 
 func (m *machine) speechStopped(in UserSpeechStopped) {
-	m.speaking = false
+	if m.muted {
+		return
+	}
+	m.speaking, m.userActed = false, true
 	m.lastActive = m.at
 	m.speechItem, m.speechSince = in.Item, in.EndAt
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
@@ -36,16 +42,19 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	}
 	if !m.caps.SpeechEvents && !m.responding && !m.Audible(m.at) &&
 		in.SpeechMS >= minSpeech.Milliseconds() {
-		m.openTurn(in.EndAt)
+		m.openUserTurn(in.EndAt)
 	}
 }
 
 // userActivity is push-to-talk. Pressing is an interruption by intent: it does
 // not wait for the model to notice.
 func (m *machine) userActivity(in UserActivity) {
-	m.lastActive = m.at
+	if m.muted {
+		return
+	}
+	m.lastActive, m.userActed = m.at, true
 	if in.Active {
-		m.speaking = true
+		m.speaking, m.spokenAt = true, m.at
 		m.speechItem, m.speechSince = "", m.at
 		m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 		m.interrupt(FlushUserSpeech)
@@ -58,12 +67,16 @@ func (m *machine) userActivity(in UserActivity) {
 	m.speaking = false
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	m.send(transport.ActivityEnd{})
-	m.openTurn(m.at)
+	m.openUserTurn(m.at)
 }
 
 // userInterrupt is the stop button.
 func (m *machine) userInterrupt() {
-	m.lastActive = m.at
+	if m.ending() {
+		m.end(EndTool)
+		return
+	}
+	m.lastActive, m.userActed = m.at, true
 	m.interrupt(FlushUserStop)
 	if m.turn != nil && !m.responding {
 		// Nothing is under way that could end it.
@@ -82,7 +95,11 @@ func (m *machine) cancel() {
 // interrupt stops the answer: what the client has not played of it is dropped,
 // and nothing more of this response reaches it.
 func (m *machine) interrupt(reason FlushReason) {
+	if m.muted {
+		return // the farewell is heard to its end
+	}
 	m.settleTurn()
+	m.stopCalls()
 	for i, it := range m.items {
 		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason})
 		heard := it.heard(m.at)
@@ -121,7 +138,7 @@ func (m *machine) audioBegan(in AudioBegan) {
 		m.turn.modelAt = m.at
 	}
 	m.turn.spoke = true
-	if m.suppressed.audio && !m.ending {
+	if m.suppressed.audio && !m.ending() {
 		return
 	}
 	m.items = append(m.items, item{id: in.Item, turn: m.turn.number, openedAt: m.at})
@@ -179,12 +196,12 @@ func (m *machine) item(id string) *item {
 }
 
 func (m *machine) transcript(ev transport.Transcript) {
-	if ev.Role == transport.RoleAssistant && m.held && !m.known(ev.Item) || m.suppressed.transcript && !m.ending {
+	if ev.Role == transport.RoleAssistant && m.held && !m.known(ev.Item) || m.suppressed.transcript && !m.ending() {
 		return
 	}
 	turn := m.lastTurn
 	if ev.Role == transport.RoleUser {
-		m.lastActive = m.at
+		m.lastActive, m.userActed = m.at, true
 		turn = m.userTurn()
 	}
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -24,6 +26,14 @@ type Policy struct {
 	// FarewellWait is how long a session that a tool ends may still go on, for its
 	// farewell to be heard. Zero means 12 s.
 	FarewellWait time.Duration
+	// ProgressEvery is how often the client is told that a tool is still at work, once
+	// it has outlasted its latency budget. Zero means 5 s.
+	ProgressEvery time.Duration
+	// Tools are the rules for tool calls; their mode is voice, whatever they say.
+	Tools policy.Rules
+	// SpokenConfirmation lets the model confirm with [ConfirmAction] what the user has
+	// agreed to aloud. Without it only a button does.
+	SpokenConfirmation bool
 }
 
 func (p Policy) withDefaults() Policy {
@@ -39,6 +49,10 @@ func (p Policy) withDefaults() Policy {
 	if p.FarewellWait == 0 {
 		p.FarewellWait = 12 * time.Second
 	}
+	if p.ProgressEvery == 0 {
+		p.ProgressEvery = 5 * time.Second
+	}
+	p.Tools.Mode = registry.ModeVoice
 	return p
 }
 
@@ -67,15 +81,23 @@ type State struct {
 	speechSince time.Time
 	utterances  []utterance // where recent transcripts began, oldest first
 
-	calls      []call // running, in the order they were asked for
-	callCount  int
+	book          policy.Book
+	calls         []call // owed or running, in the order they were asked for
+	callCount     int
+	confirmations []confirmation // questions to the user, oldest first
+	resolved      []resolution   // those that were answered, oldest first
+	notices       []notice       // what the model is told in the next turn, oldest first
+	userActed     bool           // the user has said or typed something since the last turn began
+	chained       bool           // a result has come since the last turn was over
+
+	phase      Phase
 	suppressed suppressed
-	pending    string // a message for the model's next turn
-	ending     bool   // a tool ends the session with this turn, or by
-	endBy      time.Time
+	muted      bool      // the user is not listened to any more
+	endNow     bool      // the session ends with this step
+	endBy      time.Time // of PhaseEnding
 	lastActive time.Time // somebody last said or typed something
+	spokenAt   time.Time // the user last began to speak, or typed
 	warned     bool      // the end by length has been announced
-	ended      bool
 }
 
 // turn is a user's turn and its answer so far.
@@ -92,6 +114,7 @@ type turn struct {
 	waiting     bool      // the response is over, but results or an answer are owed
 	owedFrom    time.Time // when the last tool result was given
 	spoke       bool      // audio has come since
+	toolsOff    bool      // the budget is used up: the answer is to come without tools
 	modelDone   bool      // the model has nothing to add
 	interrupted bool
 	nudged      bool
@@ -126,26 +149,25 @@ type utterance struct {
 // suppressed is what a tool has turned off.
 type suppressed struct{ audio, transcript bool }
 
-// call is one tool call of the model that is running.
-type call struct {
-	id        string // ours
-	model     string // the adapter's name for it
-	tool      string
-	turn      int
-	cancelled bool // the model wants no answer any more
-}
-
 // The bounds of what State remembers.
 const (
 	maxUtterances = 32
 	maxCalls      = 64
 	maxItems      = 16
+	// maxConfirmations is how many questions to the user may wait at once.
+	maxConfirmations = 8
+	maxResolved      = 32
+	maxNotices       = 8
 )
 
-// NewState returns the state of a session that starts now with a model that can
-// do caps.
-func NewState(caps transport.Capabilities, policy Policy, now time.Time) State {
-	return State{caps: caps, policy: policy.withDefaults(), startedAt: now, lastActive: now}
+// NewState returns the state of a session that starts now with a model that can do
+// caps, and holds tools; nil if there are none.
+func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapshot, now time.Time) State {
+	rules = rules.withDefaults()
+	return State{
+		caps: caps, policy: rules, startedAt: now, lastActive: now, phase: PhaseConnecting,
+		book: policy.NewBook(tools, rules.Tools),
+	}
 }
 
 // Turn returns the number of the open turn, or 0.
@@ -174,6 +196,9 @@ func (s State) clone() State {
 	s.truncations = slices.Clone(s.truncations)
 	s.utterances = slices.Clone(s.utterances)
 	s.calls = slices.Clone(s.calls)
+	s.confirmations = slices.Clone(s.confirmations)
+	s.resolved = slices.Clone(s.resolved)
+	s.notices = slices.Clone(s.notices)
 	return s
 }
 
@@ -226,11 +251,19 @@ func (s State) WakeAt() time.Time {
 			at = t
 		}
 	}
-	if s.ended {
+	if s.phase == PhaseEnded {
 		return at
 	}
 	for _, t := range s.truncations {
 		sooner(t.deadline)
+	}
+	for _, c := range s.calls {
+		sooner(c.progressAt)
+	}
+	for _, c := range s.confirmations {
+		if !c.resolving {
+			sooner(c.expiresAt)
+		}
 	}
 	sooner(s.endBy)
 	if s.turn != nil && s.turn.modelDone {
@@ -271,9 +304,4 @@ func (s State) owedSince() time.Time {
 		return t.owedFrom
 	}
 	return t.inputEnd
-}
-
-// callsOpen says whether calls of a turn are still running and wanted.
-func (s State) callsOpen(turn int) bool {
-	return slices.ContainsFunc(s.calls, func(c call) bool { return c.turn == turn && !c.cancelled })
 }

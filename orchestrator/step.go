@@ -11,14 +11,35 @@ import (
 // done about it. It is pure: the same arguments give the same results, and s is
 // left as it was. Times must not run backwards between calls.
 func Step(s State, at time.Time, in Input) (State, []Action) {
-	if s.ended {
-		return s, nil
-	}
 	m := machine{State: s.clone(), at: at}
+	if s.phase == PhaseEnded {
+		m.afterwards(in)
+		return m.State, m.actions
+	}
 	m.truncateDue()
 	m.take(in)
 	m.settle()
 	return m.State, m.actions
+}
+
+// afterwards takes what still comes of a session that is over: what had begun is
+// journalled, and what a person has approved is done.
+func (m *machine) afterwards(in Input) {
+	switch in := in.(type) {
+	case ToolFinished:
+		m.toolFinished(in)
+	case ConfirmationAsked:
+		m.confirmationAsked(in)
+	case ConfirmationResolved:
+		m.confirmationResolved(in)
+	}
+	m.actions = slices.DeleteFunc(m.actions, func(a Action) bool {
+		switch a.(type) {
+		case Audit, RunTool:
+			return false
+		}
+		return true
+	})
 }
 
 // machine is one step under way.
@@ -58,6 +79,12 @@ func (m *machine) take(in Input) {
 		m.played(in)
 	case ToolFinished:
 		m.toolFinished(in)
+	case ConfirmationAsked:
+		m.confirmationAsked(in)
+	case ConfirmationAnswer:
+		m.confirmationAnswer(in)
+	case ConfirmationResolved:
+		m.confirmationResolved(in)
 	case HungUp:
 		m.end(EndHungUp)
 	case Tick:
@@ -93,12 +120,13 @@ func (m *machine) fromModel(ev transport.Event) {
 }
 
 func (m *machine) began(in Began) {
+	m.phase = PhaseActive
 	if in.PendingRequest != "" {
 		m.typed("pending_request", in.PendingRequest)
 		return
 	}
 	if in.Greeting != "" {
-		m.openTurn(m.at)
+		m.openUserTurn(m.at)
 		m.send(transport.UserText{Text: in.Greeting})
 	}
 }
@@ -115,16 +143,18 @@ func (m *machine) end(reason EndReason) {
 	if m.turn != nil {
 		m.endTurn()
 	}
-	m.ended = true
+	m.phase = PhaseEnded
 	m.do(End{reason})
 }
 
 // tick does what has become due.
 func (m *machine) tick() {
-	if m.ending && !m.at.Before(m.endBy) {
+	if m.ending() && !m.at.Before(m.endBy) {
 		m.end(EndTool)
 		return
 	}
+	m.watchCalls()
+	m.watchConfirmations()
 	m.watchSpeechOwed()
 	m.watchLimits()
 }
@@ -151,10 +181,7 @@ func (m *machine) watchSpeechOwed() {
 		return
 	}
 	if waited >= m.policy.NudgeAfter && !m.turn.nudged {
-		m.turn.nudged = true
-		if m.caps.RespondNeeded && !m.responding {
-			m.send(transport.Respond{})
-		}
+		m.nudge(m.turn)
 	}
 }
 
@@ -182,7 +209,11 @@ func (m *machine) watchLimits() {
 // settle ends a turn whose answer is complete and heard, and forgets items that
 // are over.
 func (m *machine) settle() {
-	if m.ended {
+	if m.phase == PhaseEnded {
+		return
+	}
+	if m.endNow {
+		m.end(EndTool)
 		return
 	}
 	m.settleTurn()
@@ -200,12 +231,13 @@ func (m *machine) settleTurn() {
 
 // betweenTurns does what has waited for the end of a turn.
 func (m *machine) betweenTurns() {
-	if m.ending {
+	if m.ending() {
 		m.end(EndTool)
 		return
 	}
-	if text := m.pending; text != "" {
-		m.pending = ""
-		m.typed("pending_message", text)
+	if len(m.notices) > 0 && !m.speaking {
+		n := m.notices[0]
+		m.notices = slices.Delete(m.notices, 0, 1)
+		m.tell(n)
 	}
 }

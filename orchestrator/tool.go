@@ -3,64 +3,155 @@ package orchestrator
 import (
 	"slices"
 	"strconv"
+	"time"
 
+	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
 )
 
-// toolCall lets a call run. Its one terminal is the result that is sent when it has
-// finished, or the model's own cancellation.
+// toolCall decides what becomes of a call of the model. Its one terminal is the answer
+// that is sent, now or when it has finished, or the model's own cancellation.
 func (m *machine) toolCall(ev transport.ToolCall) {
 	if m.turn == nil || m.turn.modelDone {
 		m.openTurn(m.at)
 	}
-	m.callCount++
 	m.turn.calls++
-	c := call{id: "call_" + strconv.Itoa(m.callCount), model: ev.Call, tool: ev.Name, turn: m.turn.number}
-	m.calls = append(m.calls, c)
+	c := m.newCall(ev.Name)
+	c.model, c.provider = ev.Call, ev.ID
 	m.do(ToolStarted{Turn: c.turn, Call: c.id, Tool: c.tool})
-	if len(m.calls) > maxCalls {
-		m.toolFinished(ToolFinished{Call: c.id, Envelope: tooMany(c.tool)})
+	if m.policy.SpokenConfirmation && ev.Name == ConfirmAction {
+		m.confirmAction(c, ev.Args)
 		return
 	}
-	m.do(RunTool{Turn: c.turn, Call: c.id, ProviderID: ev.ID, Tool: c.tool, Args: ev.Args})
+	if len(m.calls) >= maxCalls {
+		m.conclude(c, m.tooMany(c.tool), false)
+		return
+	}
+	d := m.book.Decide(policy.Call{ID: c.id, ProviderID: ev.ID, Tool: ev.Name, Args: ev.Args, Turn: c.turn})
+	c.keys, c.budget = d.Keys, d.Budget
+	if d.OverBudget {
+		m.turn.toolsOff = true
+	}
+	switch d.Verdict {
+	case policy.Answered:
+		m.conclude(c, d.Envelope, false)
+	case policy.Joined, policy.Repeated:
+		c.into = d.Into
+		// Of one call announced twice the model waits for one answer, unless it has
+		// withdrawn the first.
+		first := m.call(d.Into)
+		c.repeated = d.Verdict == policy.Repeated && first != nil && first.open()
+		m.calls = append(m.calls, c)
+	case policy.Ask:
+		m.ask(c, d.Prepared)
+	case policy.Run:
+		m.run(c, d.Prepared)
+	}
+}
+
+// newCall is a call of the latest turn with a name of ours.
+func (m *machine) newCall(tool string) call {
+	m.callCount++
+	return call{id: "call_" + strconv.Itoa(m.callCount), tool: tool, turn: m.lastTurn}
+}
+
+// run lets a call run.
+func (m *machine) run(c call, p *registry.Prepared) {
+	c.prepared = p
+	c.progressAt = m.at.Add(time.Duration(p.Tool().LatencyBudgetMS) * time.Millisecond)
+	m.calls = append(m.calls, c)
+	run := RunTool{Turn: c.turn, Call: c.id, Prepared: p, Keys: c.keys}
+	if c.confirmed != nil {
+		run.Confirmation = c.confirmed.reference
+	}
+	m.do(run)
 }
 
 // tooMany answers a call for which there is no room.
-func tooMany(tool string) registry.Envelope {
-	return registry.Envelope{
-		Error: &registry.Error{Type: registry.ErrorRateLimit, Message: "Too many tool calls are running.",
-			Retryable: true, Suggestion: "Wait for their results first."},
-		Meta: registry.Meta{Tool: tool, ResponseSchemaVersion: registry.ResponseSchemaVersion},
-	}
+func (m *machine) tooMany(tool string) registry.Envelope {
+	return m.book.Refuse(tool, &registry.Error{Type: registry.ErrorRateLimit, Message: "Too many tool calls are running.",
+		Retryable: true, Suggestion: "Wait for their results first."})
 }
 
-// toolFinished answers a call, unless the model has withdrawn it.
+// toolFinished takes the result of what has run, and answers all that wait for it.
 func (m *machine) toolFinished(in ToolFinished) {
-	i := slices.IndexFunc(m.calls, func(c call) bool { return c.id == in.Call })
-	if i < 0 {
+	c := m.call(in.Call)
+	if c == nil || c.prepared == nil {
 		return
 	}
-	c := m.calls[i]
-	m.calls = slices.Delete(m.calls, i, i+1)
 	m.lastActive = m.at
-	if !c.cancelled {
-		m.send(transport.ToolResult{Call: c.model, Output: in.Envelope.Encode(), Scheduling: in.Scheduling})
+	took := time.Duration(in.Envelope.Meta.DurationMS) * time.Millisecond
+	if in.Envelope.Meta.CacheHit {
+		took = 0
 	}
-	m.do(ToolEnded{Turn: c.turn, Call: c.id, Tool: c.tool, Envelope: in.Envelope, Delivered: !c.cancelled})
-	if t := m.turn; t != nil && t.number == c.turn {
-		m.answered(t)
+	m.answerAll(in.Call, m.book.Finished(in.Call, in.Envelope, took))
+}
+
+// answerAll settles a call and those that joined it or repeat it.
+func (m *machine) answerAll(id string, answers []policy.Answer) {
+	for i, a := range answers {
+		c := m.call(a.Call)
+		if c == nil {
+			continue
+		}
+		found := *c
+		m.forgetCall(a.Call)
+		m.conclude(found, a.Envelope, i == 0)
 	}
-	if in.Envelope.OK {
-		for _, intent := range in.Envelope.Intents {
-			m.apply(intent)
+	for _, c := range slices.Clone(m.calls) {
+		if c.into == id && len(answers) > 0 { // it gets no answer of its own
+			m.forgetCall(c.id)
+			m.conclude(c, again(answers[0].Envelope, c.turn), false)
 		}
 	}
 }
 
-// answered goes on with a turn that has one result more.
-func (m *machine) answered(t *turn) {
-	t.owedFrom, t.spoke = m.at, false
+// again marks an answer for the audit of a call that was announced twice.
+func again(env registry.Envelope, turn int) registry.Envelope {
+	env.Meta.CacheHit, env.Meta.OriginalTurn = true, turn
+	return env
+}
+
+// conclude gives a call its terminal: its intents are applied where it ran and succeeded,
+// it is audited, the model and the client are told.
+func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
+	var applied, refused []registry.Intent
+	var why string
+	if ran && env.OK && !env.Meta.CacheHit {
+		applied, refused, why = m.applyAll(env.Intents)
+	}
+	delivered := c.open() && m.phase != PhaseEnded
+	m.do(Audit{m.record(c, env, applied, refused, why, delivered)})
+	switch {
+	case !delivered:
+	case c.model == "":
+		m.notify(notice{turn: c.turn, text: resultNotice(c, env)})
+	default:
+		m.send(transport.ToolResult{Call: c.model, Output: env.Encode(), Scheduling: c.scheduling()})
+	}
+	m.do(ToolEnded{Turn: c.turn, Call: c.id, Tool: c.tool, Envelope: env, Delivered: delivered})
+	if !delivered || c.model == "" || c.silent(m.caps) {
+		return
+	}
+	t, aside := m.turn, c.waitsAside(m.caps)
+	m.chained = aside || t == nil || t.number != c.turn
+	switch {
+	case t == nil || t.number != c.turn:
+	case aside:
+		m.settleCalls(t) // what the model says meanwhile is speech enough
+	default:
+		m.answered(t, ran)
+	}
+}
+
+// answered goes on with a turn that has one result more. What ran gives the model new
+// time to answer; what was refused does not, or a model could go on for ever.
+func (m *machine) answered(t *turn, ran bool) {
+	if ran || t.spoke {
+		t.owedFrom = m.at
+	}
+	t.spoke = false
 	if m.responding {
 		t.calls++ // this response began without the result: it needs another one
 	}
@@ -76,7 +167,7 @@ func (m *machine) settleCalls(t *turn) {
 	t.waiting = false
 	if m.caps.RespondNeeded {
 		t.calls = 0
-		m.send(transport.Respond{})
+		m.respond(t)
 		return
 	}
 	// This model went on while the tools ran, and has ended its answer; if it has
@@ -84,38 +175,34 @@ func (m *machine) settleCalls(t *turn) {
 	t.modelDone = !t.modelAt.IsZero()
 }
 
+// respond asks for the answer of a turn.
+func (m *machine) respond(t *turn) {
+	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
+}
+
 // toolCancelled notes that the model wants no answer any more. A tool that cannot
 // be stopped goes on, and its result is never sent.
 func (m *machine) toolCancelled(ev transport.ToolCancelled) {
-	for i, c := range m.calls {
-		if slices.Contains(ev.Calls, c.model) {
-			m.calls[i].cancelled = true
-			m.do(CancelTool{Call: c.id, Tool: c.tool})
+	for i := range m.calls {
+		c := &m.calls[i]
+		if c.model == "" || !slices.Contains(ev.Calls, c.model) {
+			continue
+		}
+		if c.confirmed != nil {
+			c.model = "" // it is told of what was approved in a turn of its own
+			continue
+		}
+		c.cancelled = true
+		runs := c.id
+		if c.into != "" {
+			runs = c.into
+		}
+		if r := m.call(runs); r != nil && r.prepared != nil && r.prepared.Tool().Cancellable && !r.stopping && !m.wanted(runs) {
+			r.stopping = true
+			m.do(CancelTool{Call: r.id, Tool: r.tool})
 		}
 	}
-}
-
-// apply does what a tool's intent asks of the session.
-func (m *machine) apply(intent registry.Intent) {
-	switch intent.Type {
-	case registry.IntentEndVoiceSession:
-		m.endAfter(intent.After)
-	case registry.IntentSuppressAudio:
-		m.suppressed.audio = intent.Value
-	case registry.IntentSuppressTranscript:
-		m.suppressed.transcript = intent.Value
-	case registry.IntentSetPendingMessage:
-		m.pending = intent.Message
+	if t := m.turn; t != nil {
+		m.settleCalls(t)
 	}
-}
-
-// endAfter ends the session now, with the turn, or when the farewell was heard.
-func (m *machine) endAfter(after registry.EndAfter) {
-	if after == registry.EndNow || m.turn == nil {
-		m.end(EndTool)
-		return
-	}
-	m.ending = true
-	m.endBy = m.at.Add(m.policy.FarewellWait)
-	m.do(Ending{Reason: EndTool, After: m.policy.FarewellWait})
 }

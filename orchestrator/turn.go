@@ -6,8 +6,22 @@ import (
 	"voicegw/transport"
 )
 
-// openTurn begins the next turn; one that is still open ends first.
+// openUserTurn begins a turn that the user has asked for: its calls have a budget of
+// their own, and nothing of earlier turns is owed to the model any more.
+func (m *machine) openUserTurn(inputEnd time.Time) {
+	m.openTurn(inputEnd)
+	m.supersede()
+	m.book.BeginTurn()
+}
+
+// openTurn begins the next turn, which may be the model's own idea; one that is still
+// open ends first. A turn that only a late result has caused goes on with the budget
+// of the one before: or a model could go on for ever without its user.
 func (m *machine) openTurn(inputEnd time.Time) {
+	if !m.chained || m.userActed {
+		m.book.BeginTurn()
+	}
+	m.chained, m.userActed = false, false
 	if m.turn != nil {
 		if !m.turn.modelDone {
 			m.turn.interrupted = true
@@ -63,7 +77,7 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 	if !m.speechSince.IsZero() && m.speechItem == ev.Item {
 		end = m.speechSince
 	}
-	m.openTurn(end)
+	m.openUserTurn(end)
 }
 
 func (m *machine) responseStarted(ev transport.ResponseStarted) {
@@ -104,10 +118,35 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 		return
 	}
 	t.modelDone = true
-	if t.modelAt.IsZero() && !t.interrupted {
+	m.missesSpeech(t)
+}
+
+// missesSpeech sees to an answer that is complete and was not heard: the model is asked
+// once more, and then the turn fails.
+func (m *machine) missesSpeech(t *turn) {
+	switch {
+	case t.spoke || t.interrupted || m.ending() && !t.modelAt.IsZero():
+	case t.nudged:
 		m.failTurn(FailureNoAnswer, true)
+	default:
+		t.modelDone = false
+		m.nudge(t)
 	}
 }
+
+// nudge asks a silent model for its answer once more.
+func (m *machine) nudge(t *turn) {
+	t.nudged = true
+	switch {
+	case !m.caps.RespondNeeded:
+		m.send(transport.UserText{Text: nudgeText})
+	case !m.responding:
+		m.respond(t)
+	}
+}
+
+// nudgeText is what a model is told that answers by itself or not at all.
+const nudgeText = "[voicegw] The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
 
 func (m *machine) usage(ev transport.Usage) {
 	if m.turn == nil {
@@ -118,13 +157,18 @@ func (m *machine) usage(ev transport.Usage) {
 }
 
 func (m *machine) userText(in UserText) {
+	if m.ending() {
+		m.do(Failed{Failure: FailureEnding})
+		return
+	}
+	m.spokenAt, m.userActed = m.at, true
 	m.interrupt(FlushUserText)
 	m.typed(in.ID, in.Text)
 }
 
 // typed opens a turn with text.
 func (m *machine) typed(id, text string) {
-	m.openTurn(m.at)
+	m.openUserTurn(m.at)
 	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 	m.send(transport.UserText{Text: text})
 }

@@ -1,0 +1,274 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+)
+
+// ConfirmAction is the tool with which a model confirms what the user has agreed to
+// aloud, where [Policy.SpokenConfirmation].
+const ConfirmAction = "confirm_action"
+
+// confirmation is a question that the user has not answered yet.
+type confirmation struct {
+	token     string
+	reference string // its short name, which the model knows it by
+	tool      string
+	turn      int
+	provider  string // the provider's id of the call
+	prepared  *registry.Prepared
+	askedAt   time.Time
+	expiresAt time.Time
+	resolving bool   // an answer is being recorded
+	spokenBy  string // the call of ConfirmAction that answers it; empty for a button
+}
+
+// approval is how an action came to be approved.
+type approval struct {
+	reference string
+	by        ConfirmedBy
+}
+
+// resolution remembers a question that was answered.
+type resolution struct {
+	token   string
+	outcome Outcome
+}
+
+// ask has the question to the user made: it must be recorded before anybody is told.
+func (m *machine) ask(c call, p *registry.Prepared) {
+	c.prepared = p
+	waiting := len(m.confirmations) + len(slices.DeleteFunc(slices.Clone(m.calls), func(c call) bool { return !c.asking() }))
+	m.calls = append(m.calls, c)
+	if waiting >= maxConfirmations {
+		m.answerAll(c.id, m.book.Finished(c.id, m.book.Refuse(c.tool, &registry.Error{
+			Type: registry.ErrorRateLimit, Message: "Too many questions wait for the user's answer already.",
+			Suggestion: "Ask the user to answer them first.",
+		}), 0))
+		return
+	}
+	m.call(c.id).progressAt = time.Time{}
+	m.do(AskConfirmation{Turn: c.turn, Call: c.id, Prepared: p, Keys: c.keys})
+}
+
+// asking says whether the question is being recorded: nothing runs.
+func (c call) asking() bool { return c.prepared != nil && c.progressAt.IsZero() && c.confirmed == nil }
+
+// confirmationAsked tells the model and the client of a question that is recorded.
+func (m *machine) confirmationAsked(in ConfirmationAsked) {
+	c := m.call(in.Call)
+	if c == nil || !c.asking() {
+		return
+	}
+	p := c.prepared
+	if in.Token == "" {
+		m.answerAll(c.id, m.book.Finished(c.id, m.book.Refuse(c.tool, &registry.Error{
+			Type: registry.ErrorTransient, Message: "The user could not be asked to approve it; nothing was done.",
+			Retryable: true, Suggestion: "Tell the user that it does not work at the moment.",
+		}), 0))
+		return
+	}
+	request := &registry.ConfirmationRequest{
+		Token: in.Token, Tool: c.tool, Args: p.Args(), Preview: p.Preview(),
+		ExpiresAt: in.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z"),
+	}
+	env := m.book.Refuse(c.tool, m.needsConfirmation(c.tool, in.Reference, request))
+	env.Meta.Clamped = p.Clamp(nil)
+	m.confirmations = append(m.confirmations, confirmation{
+		token: in.Token, reference: in.Reference, tool: c.tool, turn: c.turn, provider: c.provider,
+		prepared: p, askedAt: m.at, expiresAt: in.ExpiresAt,
+	})
+	m.do(ConfirmationRequest{Turn: c.turn, Token: in.Token, Tool: c.tool, Args: p.Args(), Preview: request.Preview, ExpiresAt: in.ExpiresAt})
+	m.answerAll(c.id, m.book.Asked(c.id, in.Token, env))
+}
+
+// needsConfirmation is what the model is told of a question.
+func (m *machine) needsConfirmation(tool, reference string, request *registry.ConfirmationRequest) *registry.Error {
+	details, _ := json.Marshal(map[string]string{"reference": reference}) // strings alone: it cannot fail
+	e := &registry.Error{
+		Type: registry.ErrorConfirmationRequired, ConfirmationRequest: request, Details: details,
+		Message:    tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
+		Suggestion: "Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the outcome comes by itself.",
+	}
+	if m.policy.SpokenConfirmation {
+		e.Message = tool + " needs the user's approval. Nothing has been done yet."
+		e.Suggestion = fmt.Sprintf("Say in a sentence what is to be done and ask for a clear yes. When the user has answered, call %s with reference %q and approved true or false. The user may also press the button; then the outcome comes by itself.", ConfirmAction, reference)
+	}
+	return e
+}
+
+// confirmationAnswer takes the user's answer from the client.
+func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
+	i := m.confirmation(in.Token)
+	if i < 0 {
+		failure := FailureConfirmationUnknown
+		for _, r := range m.resolved {
+			if r.token == in.Token {
+				failure = r.outcome.failure()
+			}
+		}
+		m.do(Failed{Failure: failure})
+		return
+	}
+	if m.confirmations[i].resolving {
+		m.do(Failed{Turn: m.Turn(), Failure: FailureConfirmationUsed})
+		return
+	}
+	if m.ending() {
+		m.do(Failed{Turn: m.Turn(), Failure: FailureEnding})
+		return
+	}
+	m.lastActive, m.userActed = m.at, true
+	m.confirmations[i].resolving = true
+	m.do(ResolveConfirmation{Token: in.Token, Approved: in.Approved, By: ConfirmedByClient})
+}
+
+func (m *machine) confirmation(token string) int {
+	return slices.IndexFunc(m.confirmations, func(c confirmation) bool { return c.token == token })
+}
+
+// confirmationResolved takes what was recorded as the answer to a question.
+func (m *machine) confirmationResolved(in ConfirmationResolved) {
+	i := m.confirmation(in.Token)
+	if i < 0 {
+		m.do(Failed{Turn: m.Turn(), Failure: FailureConfirmationUsed})
+		return
+	}
+	c := m.confirmations[i]
+	if in.Outcome == OutcomeFailed {
+		m.confirmations[i].resolving, m.confirmations[i].spokenBy = false, ""
+		m.do(Failed{Turn: m.Turn(), Failure: FailureStore, Retryable: true})
+		m.confirmActionFailed(c.spokenBy)
+		return
+	}
+	m.confirmations = slices.Delete(m.confirmations, i, i+1)
+	m.resolved = append(m.resolved, resolution{c.token, in.Outcome})
+	if len(m.resolved) > maxResolved {
+		m.resolved = slices.Delete(m.resolved, 0, 1)
+	}
+	m.book.Resolved(c.token)
+	m.do(ConfirmationEnded{Turn: c.turn, Token: c.token, Tool: c.tool, Outcome: in.Outcome})
+	if in.Outcome == OutcomeApproved {
+		m.approved(c, in.By)
+		return
+	}
+	m.do(Audit{m.outcomeRecord(c, in.Outcome, in.By)})
+	if spoken := m.call(c.spokenBy); spoken != nil {
+		said := *spoken
+		m.forgetCall(said.id)
+		m.conclude(said, m.declined(c, in.Outcome), false)
+		return
+	}
+	m.notify(notice{turn: m.Turn(), text: outcomeNotice(c, in.Outcome), now: in.Outcome == OutcomeDenied})
+}
+
+// declined answers a ConfirmAction that was not approved in the end.
+func (m *machine) declined(c confirmation, o Outcome) registry.Envelope {
+	return m.book.Refuse(c.tool, &registry.Error{
+		Type: registry.ErrorPermanent, Message: outcomeNotice(c, o), Suggestion: "Nothing was done. Go on with the conversation.",
+	})
+}
+
+// approved runs what a person has approved: the stored arguments, in a turn of their
+// own, or as the answer to the model's ConfirmAction.
+func (m *machine) approved(q confirmation, by ConfirmedBy) {
+	how := &approval{reference: q.reference, by: by}
+	var c call
+	if spoken := m.call(q.spokenBy); spoken != nil {
+		c = *spoken
+		m.forgetCall(c.id)
+		if !c.open() {
+			c.model, c.superseded, c.cancelled = "", false, false
+		}
+	} else {
+		if m.phase != PhaseEnded {
+			m.interrupt(FlushUserAction)
+			if m.responding {
+				m.cancel()
+			}
+			m.openUserTurn(m.at)
+		}
+		c = m.newCall(q.tool)
+		c.provider = q.provider
+		m.do(ToolStarted{Turn: c.turn, Call: c.id, Tool: c.tool})
+	}
+	c.confirmed = how
+	d := m.book.Confirmed(policy.Call{ID: c.id, ProviderID: q.provider, Tool: q.tool, Args: q.prepared.Args(), Turn: c.turn}, q.reference, q.prepared)
+	c.keys, c.budget = d.Keys, d.Budget
+	switch d.Verdict {
+	case policy.Run:
+		m.run(c, q.prepared)
+	case policy.Joined:
+		c.into = d.Into
+		m.calls = append(m.calls, c)
+	default:
+		m.conclude(c, d.Envelope, false)
+	}
+}
+
+// confirmAction is the model's word that the user has agreed. It counts only for a
+// question that is open, and if the user has spoken since it was asked.
+func (m *machine) confirmAction(c call, raw json.RawMessage) {
+	c.budget = m.book.Charge(ConfirmAction)
+	var args struct {
+		Reference string `json:"reference"`
+		Approved  *bool  `json:"approved"`
+	}
+	refuse := func(t registry.ErrorType, message, suggestion string) {
+		m.conclude(c, m.book.Refuse(ConfirmAction, &registry.Error{Type: t, Message: message, Suggestion: suggestion}), false)
+	}
+	if err := json.Unmarshal(raw, &args); err != nil || args.Reference == "" || args.Approved == nil {
+		refuse(registry.ErrorValidation, "confirm_action takes reference, a string, and approved, true or false.", "Give the reference that CONFIRMATION_REQUIRED came with, and what the user said.")
+		return
+	}
+	i := slices.IndexFunc(m.confirmations, func(q confirmation) bool { return q.reference == args.Reference })
+	switch {
+	case i < 0 || m.confirmations[i].resolving:
+		refuse(registry.ErrorNotFound, "No question with that reference waits for an answer.", "It was answered, has expired, or never was. If the user still wants it, call the tool again.")
+	case *args.Approved && !m.confirmations[i].askedAt.Before(m.spokenAt):
+		refuse(registry.ErrorConfirmationRequired, "The user has not spoken since the question was put, so nobody has agreed.", "Ask the user, wait for the answer, and call confirm_action then.")
+	default:
+		q := &m.confirmations[i]
+		q.resolving, q.spokenBy = true, c.id
+		m.calls = append(m.calls, c)
+		m.do(ResolveConfirmation{Token: q.token, Approved: *args.Approved, By: ConfirmedBySpoken})
+	}
+}
+
+// confirmActionFailed answers a ConfirmAction whose answer could not be recorded.
+func (m *machine) confirmActionFailed(id string) {
+	c := m.call(id)
+	if c == nil {
+		return
+	}
+	said := *c
+	m.forgetCall(id)
+	m.conclude(said, m.book.Refuse(ConfirmAction, &registry.Error{
+		Type: registry.ErrorTransient, Message: "The answer could not be recorded; nothing was done.", Retryable: true,
+		Suggestion: "Tell the user that it does not work at the moment.",
+	}), false)
+}
+
+// watchConfirmations ends questions that were not answered in time.
+func (m *machine) watchConfirmations() {
+	for i := range m.confirmations {
+		if c := &m.confirmations[i]; !c.resolving && !m.at.Before(c.expiresAt) {
+			c.resolving = true
+			m.do(ResolveConfirmation{Token: c.token, By: ConfirmedByClock})
+		}
+	}
+}
+
+// outcomeRecord is the audit's record of a question that ran nothing.
+func (m *machine) outcomeRecord(c confirmation, o Outcome, by ConfirmedBy) audit.Record {
+	r := m.toolRecord(c.prepared.Tool().ToolID)
+	r.Event, r.TurnID, r.ProviderCallID = audit.EventConfirmation, c.turn, c.provider
+	r.Confirmation, r.ConfirmedBy, r.Reference, r.Args = string(o), string(by), c.reference, c.prepared.Args()
+	return r
+}

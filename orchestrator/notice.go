@@ -1,0 +1,60 @@
+package orchestrator
+
+import (
+	"fmt"
+
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// notice is text that the model gets as a user's turn although the user has not typed
+// it: the result of an approved action, what became of a question, a tool's message.
+type notice struct {
+	turn  int    // the turn it belongs to, if that is still open
+	text  string // for the model
+	shown bool   // the client sees it as what it is: text of the user's side
+	now   bool   // it does not wait for the end of a turn
+}
+
+// notify tells the model at once where the turn it belongs to still waits, or where it
+// may interrupt; else in the next turn.
+func (m *machine) notify(n notice) {
+	if m.phase == PhaseEnding || m.phase == PhaseEnded {
+		return
+	}
+	t := m.turn
+	switch {
+	case t != nil && t.number == n.turn && !t.modelDone && !n.now:
+		t.owedFrom, t.spoke = m.at, false
+		m.send(transport.UserText{Text: n.text})
+	case n.now && !m.speaking:
+		m.interrupt(FlushUserAction)
+		m.tell(n)
+	case len(m.notices) < maxNotices:
+		m.notices = append(m.notices, n)
+	}
+}
+
+// tell opens a turn with a notice.
+func (m *machine) tell(n notice) {
+	if n.shown {
+		m.typed("pending_message", n.text)
+		return
+	}
+	m.openUserTurn(m.at)
+	m.send(transport.UserText{Text: n.text})
+}
+
+// resultNotice tells the model what came of an approved action.
+func resultNotice(c call, env registry.Envelope) string {
+	return fmt.Sprintf("[voicegw] The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",
+		c.tool, c.confirmed.reference, env.Encode())
+}
+
+// outcomeNotice tells the model of a question that ran nothing.
+func outcomeNotice(c confirmation, o Outcome) string {
+	if o == OutcomeDenied {
+		return fmt.Sprintf("[voicegw] The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", c.tool, c.reference)
+	}
+	return fmt.Sprintf("[voicegw] The user did not answer in time whether to run %s (reference %s). Nothing was done, and it cannot be approved any more. Say so briefly.", c.tool, c.reference)
+}

@@ -1,0 +1,82 @@
+package orchestrator
+
+import (
+	"voicegw/registry"
+)
+
+// Phase is where a session stands. It only ever moves down this list.
+type Phase string
+
+// The phases.
+const (
+	PhaseConnecting Phase = "connecting" // until Began
+	PhaseActive     Phase = "active"
+	PhaseEnding     Phase = "ending" // a tool ends it: the farewell is still to be heard
+	PhaseEnded      Phase = "ended"  // only calls that still run are journalled
+)
+
+// Phase returns where the session stands.
+func (s State) Phase() Phase { return s.phase }
+
+// applyAll does what a tool's intents ask of the session, in order, and says which were
+// refused and why.
+func (m *machine) applyAll(intents []registry.Intent) (applied, refused []registry.Intent, why string) {
+	for _, intent := range intents {
+		if no := m.apply(intent); no != "" {
+			refused, why = append(refused, intent), no
+			m.do(IntentRefused{Intent: intent, Phase: m.phase, Why: no})
+			continue
+		}
+		applied = append(applied, intent)
+	}
+	return applied, refused, why
+}
+
+// apply does what one intent asks, or says why it does not.
+func (m *machine) apply(intent registry.Intent) (refusal string) {
+	if m.phase == PhaseEnded || m.phase == PhaseConnecting {
+		return "the session is " + string(m.phase)
+	}
+	switch intent.Type {
+	case registry.IntentEndVoiceSession:
+		return m.endAfter(intent.After)
+	case registry.IntentSuppressAudio:
+		m.suppressed.audio = intent.Value
+	case registry.IntentSuppressTranscript:
+		m.suppressed.transcript = intent.Value
+	case registry.IntentSetPendingMessage:
+		if m.phase == PhaseEnding {
+			return "the session is ending: there is no next turn"
+		}
+		if len(m.notices) >= maxNotices {
+			return "as many messages wait as may"
+		}
+		m.notices = append(m.notices, notice{text: intent.Message, shown: true})
+	default:
+		return "the intent is unknown"
+	}
+	return ""
+}
+
+// endAfter ends the session now, with the turn, or when the farewell was heard.
+func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
+	if after == registry.EndNow {
+		m.endNow = true
+		return ""
+	}
+	if m.phase == PhaseEnding {
+		return "the session is ending already"
+	}
+	m.phase = PhaseEnding
+	m.endBy = m.at.Add(m.policy.FarewellWait)
+	m.do(Ending{Reason: EndTool, After: m.policy.FarewellWait})
+	if after == registry.EndAfterFarewellSpoken {
+		// Nothing may cut the farewell off.
+		m.muted, m.speaking = true, false
+		m.do(MuteUser{})
+	}
+	return ""
+}
+
+// ending says whether a tool ends the session.
+func (s State) ending() bool { return s.phase == PhaseEnding }
