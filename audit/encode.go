@@ -21,8 +21,9 @@ const (
 	maxString = 512
 	// maxBudget is how many bytes the account of a budget may have.
 	maxBudget = 4 << 10
-	// maxList is how many clamped arguments or intents are written.
-	maxList = 64
+	// maxList is how many clamped arguments or intents are written, maxIntent how many
+	// bytes of an intent's name.
+	maxList, maxIntent = 32, 64
 )
 
 // MarshalJSON writes the record as it stands in the audit, with its time in UTC and
@@ -86,12 +87,14 @@ func bound(r *Record) {
 }
 
 // short cuts a string that is too long, between characters.
-func short(s string) string {
-	if len(s) <= maxString {
+func short(s string) string { return cut(s, maxString) }
+
+func cut(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	n := maxString
-	for n > maxString-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+	n := limit
+	for n > limit-utf8.UTFMax && !utf8.RuneStart(s[n]) {
 		n--
 	}
 	return s[:n] + "…"
@@ -119,7 +122,7 @@ func boundIntents(list []registry.IntentType) []registry.IntentType {
 	}
 	kept := make([]registry.IntentType, 0, min(len(list), maxList))
 	for _, t := range list[:cap(kept)] {
-		kept = append(kept, registry.IntentType(short(string(t))))
+		kept = append(kept, registry.IntentType(cut(string(t), maxIntent)))
 	}
 	return kept
 }

@@ -1,0 +1,317 @@
+package audit
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+// Files lists the files of an audit, the oldest records first: the full ones, some of
+// them compressed, then the live one at path if it is there. A folder that does not
+// exist holds none.
+func Files(path string) ([]string, error) {
+	full, err := fullFiles(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	var names []string
+	for _, f := range full {
+		name := f.path
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			name += gzSuffix
+		}
+		names = append(names, name)
+	}
+	if _, err := os.Stat(path); err == nil {
+		names = append(names, path)
+	}
+	return names, nil
+}
+
+// FollowOptions are how [Follow] follows.
+type FollowOptions struct {
+	// Every is how often it looks for new lines. Zero means 250 ms.
+	Every time.Duration
+	// CaughtUp, if not nil, is called once, when all that was there has been read.
+	CaughtUp func() error
+}
+
+// ReadFiles reads the full files of an audit and the live one at path, the oldest
+// records first, as [Read] does, while others may write to it and rotate it. An error
+// is fs.ErrNotExist where there is nothing to read. It ends with ctx.
+func ReadFiles(ctx context.Context, path string, f func(Record, []byte) error) (Report, error) {
+	t := newTail(ctx, path, f)
+	defer t.close()
+	found, err := t.turn()
+	if err == nil && !found && t.files == 0 {
+		return t.report, fmt.Errorf("audit: %s: %w", path, fs.ErrNotExist)
+	}
+	if err == nil && t.live != nil {
+		err = t.scanner.last(&t.report, t.f)
+	}
+	return t.report, err
+}
+
+// Follow reads as [ReadFiles] does and then goes on as lines come, through rotations,
+// until ctx ends, which is no error. The live file need not be there yet.
+func Follow(ctx context.Context, path string, o FollowOptions, f func(Record, []byte) error) (Report, error) {
+	if o.Every <= 0 {
+		o.Every = 250 * time.Millisecond
+	}
+	t := newTail(ctx, path, f)
+	defer t.close()
+	tick := time.NewTicker(o.Every)
+	defer tick.Stop()
+	for caughtUp := false; ; {
+		_, err := t.turn()
+		if ctx.Err() != nil {
+			return t.report, nil
+		}
+		if err == nil && !caughtUp && o.CaughtUp != nil {
+			err = o.CaughtUp()
+		}
+		if err != nil {
+			return t.report, err
+		}
+		caughtUp = true
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return t.report, nil
+		}
+	}
+}
+
+// tail reads an audit from its oldest file to the end of the live one, and goes on
+// from there.
+type tail struct {
+	path   string
+	f      func(Record, []byte) error
+	report Report
+	files  int // that were opened
+
+	live    *os.File // nil while there is none
+	info    fs.FileInfo
+	scanner *scanner
+	known   []fullFile // the full files when live was opened
+}
+
+// newTail returns a tail whose every step ends when ctx does.
+func newTail(ctx context.Context, path string, f func(Record, []byte) error) *tail {
+	return &tail{path: path, f: func(r Record, line []byte) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return f(r, line)
+	}}
+}
+
+func (t *tail) close() {
+	if t.live != nil {
+		_ = t.live.Close() // it was only read
+		t.live = nil
+	}
+}
+
+// turn reads what there is. It says whether there is a live file.
+func (t *tail) turn() (bool, error) {
+	for {
+		if t.live != nil {
+			if err := t.scanner.each(&t.report, t.f); err != nil {
+				return true, err
+			}
+			gone, err := t.gone()
+			if err != nil || !gone {
+				return true, err
+			}
+		}
+		if ok, err := t.move(); err != nil || !ok {
+			return false, err
+		}
+	}
+}
+
+// gone says whether the live file has become a full one, or was removed. A file that
+// was emptied in its place is read again from its beginning.
+func (t *tail) gone() (bool, error) {
+	info, err := os.Stat(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // between two files: the next look will tell
+	}
+	if err != nil {
+		return false, fmt.Errorf("audit: %w", err)
+	}
+	if !os.SameFile(info, t.info) {
+		return true, nil
+	}
+	if info.Size() < t.scanner.read {
+		if _, err := t.live.Seek(0, io.SeekStart); err != nil {
+			return false, fmt.Errorf("audit: %w", err)
+		}
+		t.scanner = newScanner(t.live)
+	}
+	return false, nil
+}
+
+// move goes on to the live file of now, by way of the full files between it and the
+// one that was live. It says whether there is one.
+func (t *tail) move() (bool, error) {
+	live, full, err := t.open()
+	if err != nil {
+		return false, err
+	}
+	between := slices.DeleteFunc(slices.Clone(full), func(f fullFile) bool { return slices.Contains(t.known, f) })
+	if t.live != nil {
+		if err := t.finish(); err != nil {
+			return false, errors.Join(err, closeIf(live))
+		}
+		between = t.without(between)
+		t.close()
+	}
+	for _, f := range between {
+		if err := t.full(f); err != nil {
+			return false, errors.Join(err, closeIf(live))
+		}
+	}
+	t.known = full
+	if live == nil {
+		return false, nil
+	}
+	t.files++
+	t.live, t.scanner = live, newScanner(live)
+	t.info, err = live.Stat()
+	if err != nil {
+		return false, fmt.Errorf("audit: %w", err)
+	}
+	return true, nil
+}
+
+func closeIf(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// finish reads the rest of the file that was live: what was written to it after the
+// last look and before it was renamed.
+func (t *tail) finish() error {
+	if err := t.scanner.each(&t.report, t.f); err != nil {
+		return err
+	}
+	torn := t.report.Torn
+	err := t.scanner.last(&t.report, t.f)
+	if t.report.Torn && !torn {
+		t.report.Foreign++ // in the middle of the audit now
+		t.report.Torn = false
+	}
+	return err
+}
+
+// without leaves out the file that was live, which has been read: it is the same file,
+// or, once compressed, the first that came.
+func (t *tail) without(between []fullFile) []fullFile {
+	for i, f := range between {
+		if info, err := os.Stat(f.path); err == nil && os.SameFile(info, t.info) {
+			return slices.Delete(between, i, i+1)
+		}
+	}
+	if len(between) > 0 {
+		if _, err := os.Stat(between[0].path); errors.Is(err, fs.ErrNotExist) {
+			return between[1:]
+		}
+	}
+	return between
+}
+
+// open opens the live file and lists the full ones, both of one moment: a file that
+// is rotated in between would be missed, or read twice.
+func (t *tail) open() (*os.File, []fullFile, error) {
+	for try := 0; ; try++ {
+		before, err := fullFiles(t.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("audit: %w", err)
+		}
+		live, err := os.Open(t.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("audit: %w", err)
+		}
+		if err != nil {
+			live = nil
+		}
+		after, err := fullFiles(t.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, errors.Join(fmt.Errorf("audit: %w", err), closeIf(live))
+		}
+		if slices.Equal(before, after) || try == 20 {
+			return live, after, nil
+		}
+		if err := closeIf(live); err != nil {
+			return nil, nil, fmt.Errorf("audit: %w", err)
+		}
+	}
+}
+
+// full reads a full file. One that cannot be read is reported and does not end the
+// reading; one that is gone was too old.
+func (t *tail) full(f fullFile) error {
+	r, err := openFull(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		t.files++
+		var stopped error
+		s := newScanner(r)
+		err = s.each(&t.report, func(rec Record, line []byte) error {
+			stopped = t.f(rec, line)
+			return stopped
+		})
+		if stopped == nil && err == nil {
+			var end Report
+			err = s.last(&end, func(rec Record, line []byte) error {
+				stopped = t.f(rec, line)
+				return stopped
+			})
+			t.report.Records += end.Records
+			t.report.TooLong += end.TooLong
+			if end.Torn {
+				t.report.Foreign++
+			}
+		}
+		err = errors.Join(err, r.Close())
+		if stopped != nil {
+			return stopped
+		}
+	}
+	if err != nil {
+		t.report.Unreadable = append(t.report.Unreadable, fmt.Errorf("%s: %w", f.path, err))
+	}
+	return nil
+}
+
+// openFull opens a full file, whether it is compressed already or not.
+func openFull(path string) (io.ReadCloser, error) {
+	file, err := os.Open(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	file, err = os.Open(path + gzSuffix)
+	if err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{z, file}, nil
+}
