@@ -260,24 +260,6 @@ func randomInput(rng *rand.Rand) Input {
 	}
 }
 
-// dump shows a state with what it points to.
-func dump(s State) string {
-	turn := "none"
-	if s.turn != nil {
-		turn = fmt.Sprintf("%+v", *s.turn)
-	}
-	s.turn = nil
-	return fmt.Sprintf("%+v %s", s, turn)
-}
-
-func showAll(actions []Action) string {
-	var out string
-	for _, a := range actions {
-		out += show(a) + "\n"
-	}
-	return out
-}
-
 // TestStateIsBounded: nothing grows with the length of a call.
 func TestStateIsBounded(t *testing.T) {
 	s, at := NewState(capsHearing, Policy{}, toolbox(), epoch), epoch

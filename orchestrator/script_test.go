@@ -1,0 +1,208 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// The sorts of models that the conversations are held with.
+var (
+	// capsHearing tells where the user speaks, waits to be asked, and withdraws nothing.
+	capsHearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true}
+	// capsDeaf tells when it was interrupted, answers by itself, and withdraws its calls.
+	capsDeaf = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true}
+	// capsAside is a deaf one that goes on while tools run which say so.
+	capsAside = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true, Tools: transport.ToolsDeclared, Scheduling: true}
+)
+
+// words is one line of a script: a time in ms (or "caps"), a verb, key=value pairs. An
+// underscore in a text stands for a space.
+type words struct {
+	t    *testing.T
+	at   int
+	verb string
+	args map[string]string
+}
+
+func parseWords(t *testing.T, line string) words {
+	fields := strings.Fields(line)
+	w := words{t: t, at: -1, args: make(map[string]string)}
+	if n, err := strconv.Atoi(fields[0]); err == nil {
+		w.at, w.verb = n, fields[1]
+		fields = fields[1:]
+	} else {
+		w.verb = fields[0]
+	}
+	for _, f := range fields[1:] {
+		key, value, _ := strings.Cut(f, "=")
+		w.args[key] = value
+	}
+	return w
+}
+
+func (w words) has(key string) bool { _, ok := w.args[key]; return ok }
+
+func (w words) id(key string) string { return w.args[key] }
+
+func (w words) text(key string) string { return strings.ReplaceAll(w.args[key], "_", " ") }
+
+func (w words) num(key string) int64 {
+	w.t.Helper()
+	if !w.has(key) {
+		return 0
+	}
+	n, err := strconv.ParseInt(w.args[key], 10, 64)
+	if err != nil {
+		w.t.Fatalf("%s of %s: %v", key, w.verb, err)
+	}
+	return n
+}
+
+func (w words) ms(key string) time.Duration { return time.Duration(w.num(key)) * time.Millisecond }
+
+func (w words) time(key string) time.Time { return epoch.Add(w.ms(key)) }
+
+// caps is the sort of model that the first line of a script names.
+func (w words) caps() transport.Capabilities {
+	w.t.Helper()
+	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside} {
+		if w.has(name) {
+			return caps
+		}
+	}
+	w.t.Fatal("the first line must be caps hearing, caps deaf or caps aside")
+	return transport.Capabilities{}
+}
+
+// policy is what the first line says of the operator's rules.
+func (w words) policy() Policy {
+	p := Policy{MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), SpokenConfirmation: w.has("spoken")}
+	p.Tools.Budget.Total = int(w.num("total"))
+	if tool := w.id("confirm"); tool != "" {
+		p.Tools.Confirm = []string{tool}
+	}
+	return p
+}
+
+// envelope builds a tool's answer: ok unless it names an error, with the intents it
+// names.
+func (w words) envelope() registry.Envelope {
+	w.t.Helper()
+	meta := registry.Meta{DurationMS: w.num("took")}
+	if e := w.id("error"); e != "" {
+		return registry.Envelope{Error: &registry.Error{Type: registry.ErrorType(e), Message: "It failed.", PartialSideEffects: w.has("partial")}, Meta: meta}
+	}
+	env := registry.Envelope{OK: true, Data: json.RawMessage(`{}`), Meta: meta}
+	if data := w.id("data"); data != "" {
+		env.Data = json.RawMessage(data)
+	}
+	if !w.has("intent") {
+		return env
+	}
+	for name := range strings.SplitSeq(w.id("intent"), ",") {
+		env.Intents = append(env.Intents, w.intent(name))
+	}
+	return env
+}
+
+func (w words) intent(name string) registry.Intent {
+	w.t.Helper()
+	switch name {
+	case "end":
+		return registry.EndVoiceSession(registry.EndAfter(w.id("after")))
+	case "suppress":
+		return registry.SuppressAudio(true)
+	case "unsuppress":
+		return registry.SuppressAudio(false)
+	case "off_the_record":
+		return registry.SuppressTranscript(true)
+	case "pending":
+		return registry.SetPendingMessage("remember the milk")
+	case "dance":
+		return registry.Intent{Type: "DANCE"}
+	}
+	w.t.Fatalf("a script has no intent %q", name)
+	return registry.Intent{}
+}
+
+// input builds the input that a line names.
+func (w words) input() Input {
+	w.t.Helper()
+	switch w.verb {
+	case "begin":
+		return Began{PendingRequest: w.text("pending"), Greeting: w.text("greeting")}
+	case "speech.started":
+		return UserSpeechStarted{Item: w.id("item"), AudioMS: w.num("ms"), At: w.time("ms")}
+	case "speech.stopped":
+		return UserSpeechStopped{Item: w.id("item"), AudioMS: w.num("ms"), EndAt: w.time("end"), SpeechMS: w.num("spoken")}
+	case "audio.began":
+		return AudioBegan{w.id("item")}
+	case "audio.sent":
+		return AudioSent{w.id("item")}
+	case "audio.ended":
+		return AudioEnded{Item: w.id("item"), AudioMS: w.num("ms")}
+	case "text":
+		return UserText{ID: w.id("id"), Text: w.text("text")}
+	case "stop":
+		return UserInterrupt{}
+	case "press":
+		return UserActivity{Active: true, AudioMS: w.num("ms")}
+	case "release":
+		return UserActivity{AudioMS: w.num("ms")}
+	case "played":
+		return Played{Item: w.id("item"), MS: w.num("ms"), Done: w.id("done") == "yes"}
+	case "finished":
+		return ToolFinished{Call: w.id("call"), Envelope: w.envelope()}
+	case "asked":
+		return ConfirmationAsked{Call: w.id("call"), Token: w.id("token"), Reference: w.id("ref"), ExpiresAt: w.time("until")}
+	case "answer":
+		return ConfirmationAnswer{Token: w.id("token"), Approved: w.id("approved") == "yes"}
+	case "resolved":
+		return ConfirmationResolved{Token: w.id("token"), Outcome: Outcome(w.id("outcome")), By: ConfirmedBy(w.id("by"))}
+	case "hangup":
+		return HungUp{}
+	case "tick":
+		return Tick{}
+	}
+	return FromModel{w.event()}
+}
+
+// event builds the event of the model that a line names.
+func (w words) event() transport.Event {
+	w.t.Helper()
+	switch w.verb {
+	case "committed":
+		return transport.InputCommitted{Item: w.id("item")}
+	case "response":
+		return transport.ResponseStarted{ID: w.id("id")}
+	case "done":
+		ev := transport.ResponseDone{ID: w.id("id"), Status: transport.ResponseStatus(w.id("status"))}
+		if ev.Status == transport.ResponseFailed {
+			ev.Err = &transport.Error{Provider: "p", Op: "response", Kind: transport.KindQuota, Err: errors.New("none left")}
+		}
+		return ev
+	case "interrupted":
+		return transport.Interrupted{}
+	case "transcript":
+		return transport.Transcript{Item: w.id("item"), Role: transport.Role(w.id("role")), Text: w.text("text"), Final: w.id("final") == "yes"}
+	case "call":
+		return transport.ToolCall{Call: w.id("call"), ID: w.id("id"), Name: w.id("name"), Args: json.RawMessage(w.id("args"))}
+	case "cancelled":
+		return transport.ToolCancelled{Calls: strings.Split(w.id("call"), ",")}
+	case "usage":
+		return transport.Usage{Tokens: transport.Tokens{Input: w.num("in"), Output: w.num("out")}}
+	case "goaway":
+		return transport.GoAway{TimeLeft: w.ms("ms")}
+	case "problem":
+		return transport.Problem{Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRefused}}
+	}
+	w.t.Fatalf("a script has no verb %q", w.verb)
+	return nil
+}

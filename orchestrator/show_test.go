@@ -1,0 +1,142 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"voicegw/audit"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// show prints an action as a line of a golden conversation.
+func show(a Action) string {
+	switch a := a.(type) {
+	case Command:
+		return showCommand(a.Command)
+	case Transcript:
+		return fmt.Sprintf("Transcript turn=%d %s %s %q final=%t since=%d", a.Turn, a.ID, a.Role, a.Text, a.Final, a.StartedAt.Sub(epoch).Milliseconds())
+	case TurnEnded:
+		line := fmt.Sprintf("TurnEnded %d %s tokens=%d/%d", a.Turn, a.Status, a.Usage.Input, a.Usage.Output)
+		if a.Latency != nil {
+			line += fmt.Sprintf(" latency=%dms provider=%dms gateway=%dms", a.Latency.Total.Milliseconds(), a.Latency.Provider.Milliseconds(), a.Latency.Gateway.Milliseconds())
+		}
+		return line
+	case ToolEnded:
+		return fmt.Sprintf("ToolEnded %d %s %s delivered=%t %s", a.Turn, a.Call, a.Tool, a.Delivered, showEnvelope(a.Envelope))
+	case RunTool:
+		return strings.TrimSpace(fmt.Sprintf("RunTool %d %s %s %s key=%s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args(), a.Keys.Idempotency, a.Confirmation))
+	case AskConfirmation:
+		return fmt.Sprintf("AskConfirmation %d %s %s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args())
+	case ConfirmationRequest:
+		return fmt.Sprintf("ConfirmationRequest %d %s %s %s %q until=%d", a.Turn, a.Token, a.Tool, a.Args, a.Preview, a.ExpiresAt.Sub(epoch).Milliseconds())
+	case Audit:
+		return showRecord(a.Record)
+	default:
+		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
+	}
+}
+
+func showCommand(cmd transport.Command) string {
+	r, ok := cmd.(transport.ToolResult)
+	if !ok {
+		return fmt.Sprintf("> %s%+v", strings.TrimPrefix(fmt.Sprintf("%T", cmd), "transport."), cmd)
+	}
+	var env registry.Envelope
+	if err := json.Unmarshal(r.Output, &env); err != nil {
+		return "> ToolResult that is none: " + err.Error()
+	}
+	return strings.TrimSpace(fmt.Sprintf("> ToolResult %s %s %s", r.Call, showEnvelope(env), r.Scheduling))
+}
+
+// showEnvelope prints what matters of an answer.
+func showEnvelope(env registry.Envelope) string {
+	s := "ok " + string(env.Data)
+	if e := env.Error; e != nil {
+		s = fmt.Sprintf("%s %q", e.Type, e.Message)
+		if e.ConfirmationRequest != nil {
+			s += " token=" + e.ConfirmationRequest.Token + " " + string(e.Details)
+		}
+		if e.PartialSideEffects {
+			s += " partial"
+		}
+	}
+	for _, i := range env.Intents {
+		s += " intent=" + string(i.Type)
+	}
+	s += showClamped(env.Meta.Clamped)
+	if env.Meta.CacheHit {
+		s += fmt.Sprintf(" cached=turn%d", env.Meta.OriginalTurn)
+	}
+	return s + showBudget(env.Meta.Budget)
+}
+
+// showClamped prints lowered arguments. The tools of these tests have two that can be.
+func showClamped(clamped map[string]registry.Clamped) string {
+	var s string
+	for _, name := range []string{"limit", "top_k"} {
+		if c, ok := clamped[name]; ok {
+			s += fmt.Sprintf(" clamped=%s:%s->%d", name, c.Requested, c.Applied)
+		}
+	}
+	return s
+}
+
+// showBudget prints an account: retrieval calls, all calls, and tool time where there
+// was any.
+func showBudget(raw json.RawMessage) string {
+	if raw == nil {
+		return ""
+	}
+	var b struct {
+		Retrieval, Total struct{ Used, Limit int }
+		ToolTime         struct{ Used, Limit int } `json:"tool_time_ms"`
+	}
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return " budget that is none: " + err.Error()
+	}
+	s := fmt.Sprintf(" budget=%d/%d,%d/%d", b.Retrieval.Used, b.Retrieval.Limit, b.Total.Used, b.Total.Limit)
+	if b.ToolTime.Used > 0 {
+		s += fmt.Sprintf(",%d/%dms", b.ToolTime.Used, b.ToolTime.Limit)
+	}
+	return s
+}
+
+// showRecord prints what the audit adds to what the actions beside it show.
+func showRecord(r audit.Record) string {
+	s := fmt.Sprintf("Audit %s %d %s %s", r.Event, r.TurnID, r.CallID, r.ToolID)
+	for _, f := range []struct{ name, value string }{
+		{"error", string(r.ErrorType)}, {"confirmation", r.Confirmation}, {"by", r.ConfirmedBy}, {"ref", r.Reference},
+		{"deed", r.BusinessKey}, {"not_delivered", r.NotDelivered}, {"why", r.Why},
+	} {
+		if f.value != "" {
+			s += fmt.Sprintf(" %s=%s", f.name, f.value)
+		}
+	}
+	if len(r.Intents)+len(r.Refused) > 0 {
+		s += fmt.Sprintf(" intents=%v refused=%v", r.Intents, r.Refused)
+	}
+	if r.CacheHit {
+		s += fmt.Sprintf(" cached=turn%d", r.OriginalTurn)
+	}
+	return s + showClamped(r.Clamped) + showBudget(r.Budget)
+}
+
+func showAll(actions []Action) string {
+	var out string
+	for _, a := range actions {
+		out += show(a) + "\n"
+	}
+	return out
+}
+
+// dump shows a state with what it points to.
+func dump(s State) string {
+	turn := "none"
+	if s.turn != nil {
+		turn = fmt.Sprintf("%+v", *s.turn)
+	}
+	s.turn = nil
+	return fmt.Sprintf("%+v %s", s, turn)
+}
