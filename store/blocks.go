@@ -1,0 +1,209 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"voicegw/capability"
+)
+
+// longestUser bounds the name of a user in bytes, as capability does.
+const longestUser = 256
+
+var _ capability.Blocks = (*Blocks)(nil)
+
+// Blocks records which users are shut out, for all nodes. Blocked and List answer
+// from a copy in memory that follows what other nodes record, some milliseconds
+// behind; while the cluster cannot be reached the copy stays as it was. What this
+// node records is seen on it at once. Its methods may be used concurrently.
+type Blocks struct {
+	// Fixed after openBlocks.
+	bucket *bucket
+	most   int
+
+	mu    sync.Mutex // guards the following field
+	users map[string]blocked
+}
+
+// block is the form of a block in the bucket.
+type block struct {
+	User  string    `json:"user"`
+	Until time.Time `json:"until"`
+}
+
+// blocked is a block in memory, or the note that there is none as of a revision, so
+// that what comes late cannot bring it back.
+type blocked struct {
+	block
+	revision uint64
+	none     bool
+}
+
+func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
+	bucket, err := s.openBucket(ctx, "blocks", "voicegw: users that are shut out, and until when")
+	if err != nil {
+		return nil, err
+	}
+	b := &Blocks{bucket: bucket, most: s.o.MostBlocks, users: make(map[string]blocked)}
+	first := make(chan struct{}) // from keepUp to here, closed when the copy is whole
+	s.running.Go(func() { b.keepUp(first) })
+	bounded, cancel := context.WithTimeout(ctx, openWait)
+	defer cancel()
+	select {
+	case <-first:
+		return b, nil
+	case <-bounded.Done():
+		return nil, fmt.Errorf("%w: reading the blocks: %w", ErrUnavailable, bounded.Err())
+	}
+}
+
+// Block shuts user out until then, on all nodes, and is durable when it returns. A
+// block that lasts longer stays as it is. The errors wrap capability.ErrUser,
+// capability.ErrFull or ErrUnavailable.
+func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error {
+	if user == "" || len(user) > longestUser {
+		return capability.ErrUser
+	}
+	now := time.Now()
+	if !until.After(now) {
+		return nil // it is over before it begins
+	}
+	key, value := keyOf(user), block{User: user, Until: until.UTC()}
+	if b.full(key, now) {
+		return fmt.Errorf("%w: %d users are blocked", capability.ErrFull, b.most)
+	}
+	data, err := encode(value)
+	if err != nil {
+		return err
+	}
+	h, err := b.bucket.create(ctx, key, data, until.Sub(now))
+	for errors.Is(err, errConflict) {
+		var old block
+		if old, err = decodeBlock(h.data); err == nil && !until.After(old.Until) {
+			b.see(key, blocked{block: old, revision: h.revision})
+			return nil
+		}
+		// A record that cannot be read blocks nobody, and is written over.
+		if h, err = b.replace(ctx, key, data, h.revision, until.Sub(now)); errors.Is(err, errNone) {
+			h, err = b.bucket.create(ctx, key, data, until.Sub(now))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	b.see(key, blocked{block: value, revision: h.revision})
+	return nil
+}
+
+// replace writes over a revision. errConflict where it is another one by now; held is
+// that one.
+func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (held, error) {
+	revision, err := b.bucket.put(ctx, key, data, expected, ttl)
+	if !errors.Is(err, errConflict) {
+		return held{data: data, revision: revision}, err
+	}
+	if h, err := b.bucket.get(ctx, key); err != nil {
+		return held{}, err
+	} else {
+		return h, errConflict
+	}
+}
+
+// full says whether a new block of key finds no room. Nodes that write at the same
+// moment may each find some.
+func (b *Blocks) full(key string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.users[key]; ok || len(b.users) < b.most {
+		return false
+	}
+	b.forgetEnded(now)
+	return len(b.users) >= b.most
+}
+
+// forgetEnded makes room. mu is held.
+func (b *Blocks) forgetEnded(now time.Time) {
+	for key, is := range b.users {
+		if is.none || !now.Before(is.Until) {
+			delete(b.users, key)
+		}
+	}
+}
+
+// Blocked says until when user is shut out, from memory. It never fails.
+func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error) {
+	key := keyOf(user)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	is, ok := b.users[key]
+	if !ok || is.none || !time.Now().Before(is.Until) {
+		return time.Time{}, false, nil
+	}
+	return is.Until, true, nil
+}
+
+// Unblock ends a user's block on all nodes, and says whether there was one. Of those
+// who do so at the same time one is told that there was. The error wraps
+// ErrUnavailable.
+func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
+	key := keyOf(user)
+	for {
+		h, err := b.bucket.get(ctx, key)
+		if errors.Is(err, errNone) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		revision, err := b.bucket.remove(ctx, key, h.revision)
+		if errors.Is(err, errConflict) {
+			continue // it was changed since; what it is now must end too
+		} else if err != nil {
+			return false, err
+		}
+		b.see(key, blocked{revision: revision, none: true})
+		was, err := decodeBlock(h.data)
+		return err == nil && time.Now().Before(was.Until), nil
+	}
+}
+
+// List returns the blocks that have not ended, sorted by user, from memory. It never
+// fails.
+func (b *Blocks) List(context.Context) ([]capability.Block, error) {
+	now := time.Now()
+	b.mu.Lock()
+	list := make([]capability.Block, 0, len(b.users))
+	for _, is := range b.users {
+		if !is.none && now.Before(is.Until) {
+			list = append(list, capability.Block{User: is.User, Until: is.Until})
+		}
+	}
+	b.mu.Unlock()
+	slices.SortFunc(list, func(x, y capability.Block) int { return strings.Compare(x.User, y.User) })
+	return list, nil
+}
+
+// see takes what a revision says into the copy, unless the copy knows a later one.
+func (b *Blocks) see(key string, is blocked) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if is.revision >= b.users[key].revision {
+		b.users[key] = is
+	}
+}
+
+// decodeBlock reads a block of the bucket.
+func decodeBlock(data []byte) (block, error) {
+	var value block
+	if err := decode(data, &value); err != nil {
+		return block{}, err
+	}
+	if value.User == "" || len(value.User) > longestUser || value.Until.IsZero() {
+		return block{}, fmt.Errorf("%w: a block without a user or an end", ErrCorrupt)
+	}
+	return value, nil
+}

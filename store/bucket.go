@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// markHeader names a write, so that whoever had to send it twice can tell whether
+	// what is stored is its own.
+	markHeader = "Voicegw-Write"
+	// opHeader and opPurge are how a key-value bucket says that a key was removed
+	// (ADR-8 of NATS, "JetStream based Key-Value Stores").
+	opHeader = "KV-Operation"
+	opPurge  = "PURGE"
+	// removedLife is how long the note stays that a key was removed: long enough for a
+	// watcher that was away for a moment, which reads everything anew if it was longer.
+	removedLife = time.Hour
+	// longestTTL bounds a record's life: the server adds it to the time since 1970, in
+	// nanoseconds.
+	longestTTL = 100 * 365 * 24 * time.Hour
+)
+
+// bucket is a key-value bucket in the form that NATS's own tools know. Three things
+// differ from the client library's: a changed value keeps a life of its own (its
+// Update drops that, so values would stay for ever), values are read from the leader
+// (a follower may be behind and say that what was just made is unknown), and a write
+// whose acknowledgement was lost is recognised as one's own.
+type bucket struct {
+	// Fixed after openBucket.
+	store  *Store
+	stream jetstream.Stream
+	name   string
+	before string // of each key in its subject
+}
+
+// held is a value as it is in a bucket.
+type held struct {
+	data     []byte
+	revision uint64
+	removed  bool // there is only the note that the key was removed
+}
+
+func (s *Store) openBucket(ctx context.Context, name, about string) (*bucket, error) {
+	full := s.o.Prefix + "_" + name
+	b := &bucket{store: s, name: full, before: "$KV." + full + "."}
+	storage := jetstream.FileStorage
+	if s.o.Memory {
+		storage = jetstream.MemoryStorage
+	}
+	stream, err := s.openStream(ctx, jetstream.StreamConfig{
+		Name:              "KV_" + full,
+		Description:       about,
+		Subjects:          []string{b.before + ">"},
+		MaxMsgsPerSubject: 1,
+		Discard:           jetstream.DiscardNew,
+		Storage:           storage,
+		Replicas:          s.o.Replicas,
+		AllowMsgTTL:       true,
+		AllowRollup:       true,
+		DenyDelete:        true,
+		AllowDirect:       false,
+	})
+	b.stream = stream
+	return b, err
+}
+
+// openStream makes a stream, or brings one that is there to the configuration.
+func (s *Store) openStream(ctx context.Context, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	err = s.within(ctx, openWait, "making the stream "+config.Name, func(ctx context.Context) error {
+		var err error
+		stream, err = s.js.CreateOrUpdateStream(ctx, config)
+		return err
+	})
+	return stream, err
+}
+
+// keyOf is the key of any text: letters that every bucket takes, of fixed length,
+// that tell nothing about the text.
+func keyOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// get reads a key from the leader. It decides nothing: between it and a write anybody
+// may write. errNone where the key has no value; held then still says which revision
+// a write must expect.
+func (b *bucket) get(ctx context.Context, key string) (held, error) {
+	var h held
+	err := b.store.within(ctx, b.store.o.Wait, "reading "+b.name, func(ctx context.Context) error {
+		m, err := b.stream.GetLastMsgForSubject(ctx, b.before+key)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			h = held{}
+			return nil
+		} else if err != nil {
+			return err
+		}
+		h = held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != ""}
+		return nil
+	})
+	if err == nil && (h.revision == 0 || h.removed) {
+		err = errNone
+	}
+	return h, err
+}
+
+// create writes a key that has no value, for ttl. errConflict where there is one;
+// held is that one.
+func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error) {
+	var expected uint64
+	for {
+		revision, err := b.put(ctx, key, data, expected, ttl)
+		if !errors.Is(err, errConflict) {
+			return held{data: data, revision: revision}, err
+		}
+		old, err := b.get(ctx, key)
+		if err == nil {
+			return old, errConflict
+		} else if !errors.Is(err, errNone) {
+			return held{}, err
+		}
+		// The key was removed, or its life ended, or both since the write.
+		expected = old.revision
+	}
+}
+
+// put writes a key if its revision is the expected one, 0 for a key without any, and
+// gives it a life of ttl from now: at least a second, counted in whole seconds. It
+// returns once the value is stored. errConflict where the revision is another one.
+func (b *bucket) put(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
+	if most := b.store.most(); len(data) > most {
+		return 0, fmt.Errorf("%w: %d bytes for %s, which takes %d", ErrTooBig, len(data), b.name, most)
+	}
+	return b.write(ctx, "writing "+b.name, key, data, nil, expected, ttl)
+}
+
+// remove takes a key out if its revision is the expected one.
+func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint64, error) {
+	header := nats.Header{opHeader: {opPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
+	return b.write(ctx, "removing from "+b.name, key, nil, header, expected, removedLife)
+}
+
+func (b *bucket) write(ctx context.Context, what, key string, data []byte, header nats.Header, expected uint64, ttl time.Duration) (revision uint64, err error) {
+	mark, again := rand.Text(), false
+	err = b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
+		m := &nats.Msg{Subject: b.before + key, Data: data, Header: nats.Header{markHeader: {mark}}}
+		for name, values := range header {
+			m.Header[name] = values
+		}
+		ack, err := b.store.js.PublishMsg(ctx, m,
+			jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithMsgTTL(wholeSeconds(ttl)))
+		if err == nil {
+			revision = ack.Sequence
+			return nil
+		}
+		if again && errors.Is(classed(ctx, err), errConflict) {
+			revision, err = b.own(ctx, key, mark, err)
+		}
+		again = true
+		return err
+	})
+	return revision, err
+}
+
+// own asks whether the value that is in the way of a second attempt is the first
+// attempt's, whose acknowledgement was lost. If not, the conflict stands.
+func (b *bucket) own(ctx context.Context, key, mark string, conflict error) (uint64, error) {
+	m, err := b.stream.GetLastMsgForSubject(ctx, b.before+key)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, conflict
+	case err != nil:
+		return 0, err
+	case m.Header.Get(markHeader) != mark:
+		return 0, conflict
+	}
+	return m.Sequence, nil
+}
+
+// wholeSeconds rounds a life up to what the server counts in.
+func wholeSeconds(ttl time.Duration) time.Duration {
+	ttl = min(max(ttl, time.Second), longestTTL)
+	return (ttl + time.Second - 1).Truncate(time.Second)
+}

@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Outcome is what became of a confirmation.
+type Outcome string
+
+// The outcomes. A confirmation that waits for its answer has none.
+const (
+	Approved Outcome = "approved"
+	Denied   Outcome = "denied"
+	Expired  Outcome = "expired"
+)
+
+// afterlife is how long a confirmation is remembered after it has expired, so that
+// who answers late learns that it was late, or answered.
+const afterlife = time.Hour
+
+// Confirmation is a question put to a user: may this be done?
+type Confirmation struct {
+	// Token is the secret that answers it. Only its SHA-256 is stored.
+	Token string `json:"-"`
+	// Reference is its short name, which is no secret.
+	Reference       string `json:"reference"`
+	Session         string `json:"session"`
+	User            string `json:"user,omitempty"`
+	Agent           string `json:"agent,omitempty"`
+	Conversation    string `json:"conversation,omitempty"`
+	Mode            string `json:"mode,omitempty"`
+	Tool            string `json:"tool"`
+	ToolVersion     string `json:"tool_version,omitempty"`
+	RegistryVersion string `json:"registry_version,omitempty"`
+	Turn            int    `json:"turn,omitempty"`
+	// Args are the arguments that were asked about, in their own bytes less the white
+	// space between them: those run, whatever anybody says later.
+	Args           json.RawMessage `json:"args,omitempty"`
+	Preview        string          `json:"preview,omitempty"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+	BusinessKey    string          `json:"business_key,omitempty"`
+	// CreatedAt is when it was asked; Create sets a zero one to now. From ExpiresAt on
+	// nothing approves it.
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	// Outcome is empty until it is answered.
+	Outcome Outcome `json:"outcome,omitempty"`
+}
+
+// Confirmations holds the questions that wait for an answer, and for an hour after
+// their end those that got one. Its methods may be used concurrently.
+type Confirmations struct {
+	// Fixed after openConfirmations.
+	bucket *bucket
+}
+
+func (s *Store) openConfirmations(ctx context.Context) (*Confirmations, error) {
+	b, err := s.openBucket(ctx, "confirmations", "voicegw: questions put to users, and their answers")
+	return &Confirmations{bucket: b}, err
+}
+
+// Create records a confirmation. It is durable when Create returns. ErrUsed: the
+// token is not new. The other errors wrap ErrUnavailable or ErrTooBig, or say what is
+// missing.
+func (c *Confirmations) Create(ctx context.Context, question Confirmation) error {
+	if question.CreatedAt.IsZero() {
+		question.CreatedAt = time.Now()
+	}
+	switch {
+	case question.Token == "" || question.Session == "" || question.Tool == "":
+		return errors.New("store: a confirmation needs a token, a session and a tool")
+	case question.Outcome != "":
+		return fmt.Errorf("store: a confirmation that is %s before it was asked", question.Outcome)
+	case !question.ExpiresAt.After(question.CreatedAt):
+		return errors.New("store: a confirmation that expires before it was asked")
+	}
+	data, err := encode(question)
+	if err != nil {
+		return err
+	}
+	life := question.ExpiresAt.Sub(question.CreatedAt) + afterlife
+	_, err = c.bucket.create(ctx, keyOf(question.Token), data, life)
+	if errors.Is(err, errConflict) {
+		return fmt.Errorf("%w: the token of confirmation %s", ErrUsed, question.Reference)
+	}
+	return err
+}
+
+// Get returns a confirmation to show it. What it says may be over when it returns:
+// only Resolve decides. The errors are ErrUnknown, or wrap ErrUnavailable or
+// ErrCorrupt.
+func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, error) {
+	question, _, err := c.read(ctx, token)
+	return question, err
+}
+
+func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, uint64, error) {
+	h, err := c.bucket.get(ctx, keyOf(token))
+	if errors.Is(err, errNone) {
+		return Confirmation{}, 0, ErrUnknown
+	} else if err != nil {
+		return Confirmation{}, 0, err
+	}
+	question, err := decodeConfirmation(h.data)
+	question.Token = token
+	return question, h.revision, err
+}
+
+// Resolve answers a confirmation as of now. Whoever gets no error is the only one who
+// does, among all nodes, and the answer is durable; with approved it is for the caller
+// to run the confirmation's arguments. session must be the confirmation's own, or
+// empty where that was checked otherwise.
+//
+// ErrUnknown: there is none, or it is another session's. ErrUsed: it was answered,
+// and the confirmation returned says how. ErrExpired: now is too late; from then on
+// it is for everybody, whatever their clocks say. The other errors wrap
+// ErrUnavailable or ErrCorrupt; after ErrUnavailable it may be answered or not.
+func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (Confirmation, error) {
+	for {
+		question, revision, err := c.read(ctx, token)
+		if err != nil {
+			return Confirmation{}, err
+		}
+		if session != "" && question.Session != session {
+			return Confirmation{}, ErrUnknown
+		}
+		switch question.Outcome {
+		case "":
+		case Expired:
+			return question, ErrExpired
+		default:
+			return question, ErrUsed
+		}
+		question.Outcome = answer(question, approved, now)
+		err = c.answer(ctx, question, revision, now)
+		if errors.Is(err, errConflict) {
+			continue // somebody was faster, and what they wrote is the answer
+		} else if err != nil {
+			return Confirmation{}, err
+		}
+		if question.Outcome == Expired {
+			return question, ErrExpired
+		}
+		return question, nil
+	}
+}
+
+func answer(question Confirmation, approved bool, now time.Time) Outcome {
+	switch {
+	case !now.Before(question.ExpiresAt):
+		return Expired
+	case approved:
+		return Approved
+	}
+	return Denied
+}
+
+// answer writes an answered confirmation, if it is still the one of that revision.
+func (c *Confirmations) answer(ctx context.Context, question Confirmation, revision uint64, now time.Time) error {
+	data, err := encode(question)
+	if err != nil {
+		return err
+	}
+	life := max(question.ExpiresAt.Sub(now)+afterlife, time.Minute)
+	_, err = c.bucket.put(ctx, keyOf(question.Token), data, revision, life)
+	return err
+}
+
+// decodeConfirmation reads a confirmation of the bucket.
+func decodeConfirmation(data []byte) (Confirmation, error) {
+	var question Confirmation
+	if err := decode(data, &question); err != nil {
+		return Confirmation{}, err
+	}
+	switch question.Outcome {
+	case "", Approved, Denied, Expired:
+	default:
+		return Confirmation{}, fmt.Errorf("%w: a confirmation with the outcome %.20q", ErrCorrupt, question.Outcome)
+	}
+	if question.Session == "" || question.Tool == "" || question.ExpiresAt.IsZero() {
+		return Confirmation{}, fmt.Errorf("%w: a confirmation without a session, a tool or an end", ErrCorrupt)
+	}
+	return question, nil
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	// embeddedPayload bounds one message of the embedded server, in bytes.
+	embeddedPayload = 4 << 20
+	// embeddedStart bounds how long the embedded server may take to read its data.
+	embeddedStart = 60 * time.Second
+	// unlimited is what the embedded server may use of disk and memory by its own
+	// account. The real bounds are the streams' (age, bytes) and the disk's: with a
+	// lower one a reservation for the audit would be refused on a small disk.
+	unlimited = 1 << 50
+)
+
+// embedded is a NATS server inside this process. It listens nowhere.
+type embedded struct {
+	// Fixed after startEmbedded.
+	server *server.Server
+	lock   *folderLock // nil in memory
+	// temporary is a folder to remove at the end; empty for none. JetStream wants one
+	// although streams in memory write nothing to it.
+	temporary string
+}
+
+// startEmbedded starts a server on o.Dir, or in memory.
+func startEmbedded(o Options) (*embedded, error) {
+	e := &embedded{}
+	folder := o.Dir
+	var err error
+	if o.Memory {
+		if e.temporary, err = os.MkdirTemp("", "voicegw-store-"); err != nil {
+			return nil, fmt.Errorf("store: no temporary folder: %w", err)
+		}
+		folder = e.temporary
+	} else if e.lock, err = lockFolder(o.Dir); err != nil {
+		return nil, err
+	}
+	log := &serverLog{log: o.Logger}
+	if err := e.start(o, filepath.Join(folder, "nats"), log); err != nil {
+		return nil, errors.Join(err, e.stop())
+	}
+	return e, nil
+}
+
+func (e *embedded) start(o Options, folder string, log *serverLog) error {
+	options := &server.Options{
+		ServerName:         o.Prefix + "-embedded",
+		DontListen:         true,
+		NoSigs:             true,
+		NoLog:              true,
+		JetStream:          true,
+		StoreDir:           folder,
+		SyncAlways:         o.Sync == SyncAlways,
+		SyncInterval:       syncInterval,
+		MaxPayload:         embeddedPayload,
+		JetStreamMaxStore:  unlimited,
+		JetStreamMaxMemory: unlimited,
+		// Nobody reads the lists that this would keep of what was published.
+		NoSublistCache: true,
+	}
+	var err error
+	if e.server, err = server.NewServer(options); err != nil {
+		return fmt.Errorf("store: the embedded server: %w", err)
+	}
+	e.server.SetLoggerV2(log, log.debugs(), false, false)
+	e.server.Start()
+	if first := log.fatal(); first != "" {
+		return fmt.Errorf("store: the embedded server cannot start in %s: %s", folder, first)
+	}
+	if !e.server.ReadyForConnections(embeddedStart) {
+		return fmt.Errorf("store: the embedded server was not ready within %v; is the disk of %s very slow?", embeddedStart, folder)
+	}
+	return nil
+}
+
+// stop ends the server, waits for it and lets the folder go. It may be called for a
+// server that did not start.
+func (e *embedded) stop() error {
+	if e.server != nil {
+		e.server.Shutdown()
+		e.server.WaitForShutdown()
+	}
+	var errs []error
+	if e.lock != nil {
+		errs = append(errs, e.lock.release())
+	}
+	if e.temporary != "" {
+		errs = append(errs, os.RemoveAll(e.temporary))
+	}
+	return errors.Join(errs...)
+}
+
+// serverLog gives the server's log lines to a slog.Logger: what it calls an error or
+// a warning at warn, everything else at debug.
+type serverLog struct {
+	// Fixed.
+	log *slog.Logger
+
+	mu    sync.Mutex // guards the following field
+	first string     // the first line that says that the server cannot go on
+}
+
+func (l *serverLog) debugs() bool { return l.log.Enabled(nil, slog.LevelDebug) } //nolint:staticcheck // handlers must take a nil context; there is none here
+
+func (l *serverLog) fatal() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.mu.Lock()
+	if l.first == "" {
+		l.first = fmt.Sprintf(format, v...)
+	}
+	l.mu.Unlock()
+	l.warn(format, v)
+}
+
+func (l *serverLog) Errorf(format string, v ...any)  { l.warn(format, v) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.warn(format, v) }
+func (l *serverLog) Noticef(format string, v ...any) { l.debug(format, v) }
+func (l *serverLog) Debugf(format string, v ...any)  { l.debug(format, v) }
+func (l *serverLog) Tracef(string, ...any)           {}
+
+func (l *serverLog) warn(format string, v []any) {
+	l.log.Warn("store_server", "said", strings.TrimSpace(fmt.Sprintf(format, v...)))
+}
+
+func (l *serverLog) debug(format string, v []any) {
+	if l.debugs() {
+		l.log.Debug("store_server", "said", strings.TrimSpace(fmt.Sprintf(format, v...)))
+	}
+}

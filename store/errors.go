@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+var (
+	// ErrUnavailable is wrapped by what may pass by itself: the store is stopped,
+	// unreachable, without a leader, out of room or too slow. Of a write it says
+	// nothing but that no acknowledgement came: it may have been stored.
+	ErrUnavailable = errors.New("store: unavailable")
+	// ErrTooBig is wrapped by the refusal of a value over the limit, which the
+	// message names. Nothing was written.
+	ErrTooBig = errors.New("store: too big")
+	// ErrUnknown says that there is no such confirmation, or that it is another
+	// session's.
+	ErrUnknown = errors.New("store: there is no such confirmation")
+	// ErrUsed says that a confirmation was answered before, or that what must be new
+	// is there already.
+	ErrUsed = errors.New("store: used already")
+	// ErrExpired says that a confirmation's answer came too late.
+	ErrExpired = errors.New("store: expired")
+	// ErrChanged says that an entry of the ledger is no longer what the caller holds:
+	// somebody finished or released it, or its life is over.
+	ErrChanged = errors.New("store: the entry was changed by somebody else")
+	// ErrClosed says that the Store was closed.
+	ErrClosed = errors.New("store: closed")
+	// ErrInUse is wrapped by what Open returns for a folder that another Store, of
+	// this process or of another one, has open.
+	ErrInUse = errors.New("store: the folder is in use")
+	// ErrCorrupt is wrapped by what is returned for a record that nobody can have
+	// written with this package.
+	ErrCorrupt = errors.New("store: a stored record cannot be read")
+)
+
+// errConflict says that a compare-and-set found another revision than it expected.
+// It does not leave the package.
+var errConflict = errors.New("store: another revision")
+
+// errNone says that a key has no value. It does not leave the package.
+var errNone = errors.New("store: no such key")
+
+// JetStream's error codes that the client library has no name for
+// (nats-server v2.15, server/errors.json).
+const (
+	codeInsufficientResources = 10023
+	codeStorageExceeded       = 10047
+	codeStreamStoreFailed     = 10077
+)
+
+// classed makes an error of the engine one of this package: what says that a value
+// is too big, that a revision is another one, and what may pass by itself. ctx is
+// the caller's own: that it was cancelled is not the store's fault.
+func classed(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return err
+	}
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		switch api.ErrorCode {
+		case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+			return errConflict
+		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
+			return fmt.Errorf("%w: %w", ErrTooBig, err)
+		case codeInsufficientResources, codeStorageExceeded, codeStreamStoreFailed:
+			return fmt.Errorf("%w: no room, free some or raise the limits: %w", ErrUnavailable, err)
+		}
+		if api.Code >= 500 {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return err
+	}
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return fmt.Errorf("%w: %w", ErrTooBig, err)
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}

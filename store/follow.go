@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// heartbeat is how often the server says that it is there while a stream is silent;
+	// after two and a half of them without a sign it is not.
+	heartbeat = 4 * time.Second
+	silence   = heartbeat * 5 / 2
+	// consumerLife is how long the server keeps what a follower left behind that ended
+	// without a word.
+	consumerLife = time.Minute
+)
+
+// errBroken says that a follower missed something, or heard nothing for too long, and
+// must begin anew. What it was given until then is right.
+var errBroken = errors.New("the stream of messages broke")
+
+// follower is one reading of a stream.
+type follower struct {
+	// Fixed after follow.
+	store    *Store
+	stream   string
+	consumer string
+	// pending is how many messages were there when it began.
+	pending uint64
+	sub     *nats.Subscription
+
+	// Owned by whoever calls next.
+	seen uint64
+}
+
+// message is one message of a stream.
+type message struct {
+	subject string
+	header  nats.Header
+	data    []byte
+	seq     uint64
+	pending uint64 // how many are behind it
+}
+
+// follow begins to read a stream, in order, from where config says. close must be
+// called.
+func (s *Store) follow(ctx context.Context, stream string, config jetstream.ConsumerConfig) (*follower, error) {
+	// The subscription is first: what nobody listens to is not sent.
+	sub, err := s.conn.SubscribeSync(s.conn.NewInbox())
+	if err != nil {
+		return nil, err
+	}
+	config.DeliverSubject = sub.Subject
+	config.AckPolicy = jetstream.AckNonePolicy
+	config.MemoryStorage = true
+	config.Replicas = 1
+	config.IdleHeartbeat = heartbeat
+	config.FlowControl = true
+	config.InactiveThreshold = consumerLife
+	consumer, err := s.js.CreatePushConsumer(ctx, stream, config)
+	if err != nil {
+		return nil, errors.Join(err, sub.Unsubscribe())
+	}
+	info := consumer.CachedInfo()
+	return &follower{store: s, stream: stream, consumer: info.Name, pending: info.NumPending, sub: sub}, nil
+}
+
+// next waits for the next message. errBroken where the reading cannot go on.
+func (f *follower) next(ctx context.Context) (message, error) {
+	for {
+		bounded, cancel := context.WithTimeout(ctx, silence)
+		m, err := f.sub.NextMsgWithContext(bounded)
+		cancel()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return message{}, ctx.Err()
+		case err != nil:
+			return message{}, fmt.Errorf("%w: %w", errBroken, err)
+		case m.Header.Get("Status") != "":
+			if err := control(m); err != nil {
+				return message{}, err
+			}
+			continue
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return message{}, fmt.Errorf("%w: %w", errBroken, err)
+		}
+		if f.seen++; meta.Sequence.Consumer != f.seen {
+			return message{}, fmt.Errorf("%w: message %d came as number %d", errBroken, meta.Sequence.Consumer, f.seen)
+		}
+		return message{subject: m.Subject, header: m.Header, data: m.Data, seq: meta.Sequence.Stream, pending: meta.NumPending}, nil
+	}
+}
+
+// control answers what the server sends beside the messages: heartbeats, and
+// questions whether we keep up.
+func control(m *nats.Msg) error {
+	if m.Header.Get("Status") != "100" {
+		return fmt.Errorf("%w: the server says %s %s", errBroken, m.Header.Get("Status"), m.Header.Get("Description"))
+	}
+	stalled := m.Header.Get("Nats-Consumer-Stalled")
+	switch {
+	case strings.HasPrefix(m.Header.Get("Description"), "FlowControl") && m.Reply != "":
+		return m.Respond(nil)
+	case stalled != "" && m.Sub != nil:
+		m.Reply = stalled
+		return m.Respond(nil)
+	}
+	return nil
+}
+
+// close ends the reading. The server forgets the consumer by itself where it cannot
+// be told.
+func (f *follower) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = f.sub.Unsubscribe()                                  // fails only on a closed connection
+	_ = f.store.js.DeleteConsumer(ctx, f.stream, f.consumer) // it has an end by itself
+}

@@ -1,0 +1,5 @@
+package store
+
+const writerEnv = "VOICEGW_STORE_WRITER"
+
+func writeForEver(string) {}

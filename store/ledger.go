@@ -1,0 +1,158 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// EntryState is what is known of a side effect.
+type EntryState string
+
+// The states of an entry.
+const (
+	// Pending: somebody set out to do it. Whether it was done is unknown until Finish,
+	// and stays unknown if LeaseUntil passes without.
+	Pending EntryState = "pending"
+	// Done: it was done, and Envelope is what came of it.
+	Done EntryState = "done"
+)
+
+// Reservation is the announcement of a side effect.
+type Reservation struct {
+	// Key names the side effect: the same key, the same effect. Any text; only its
+	// SHA-256 is stored.
+	Key string `json:"-"`
+	// Tool, Session, Call and Turn say who announced it, for whoever finds it.
+	Tool    string `json:"tool"`
+	Session string `json:"session"`
+	Call    string `json:"call,omitempty"`
+	Turn    int    `json:"turn,omitempty"`
+	// Lease is how long whoever announced it may still be at work, from now.
+	Lease time.Duration `json:"-"`
+}
+
+// Entry is what the ledger holds for a key.
+type Entry struct {
+	Reservation
+	State EntryState `json:"state"`
+	// Envelope is the answer of what was done, in the bytes that Finish got less the
+	// white space between them; nil while it is pending.
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+	// At is when it was announced, LeaseUntil how long who announced it may be at work;
+	// both by the clock of the node that did.
+	At         time.Time `json:"at"`
+	LeaseUntil time.Time `json:"lease_until"`
+
+	revision uint64
+}
+
+// Ledger remembers side effects, so that none is done twice: it is asked before, and
+// told after. Its methods may be used concurrently.
+type Ledger struct {
+	// Fixed after openLedger.
+	bucket *bucket
+	life   time.Duration
+}
+
+func (s *Store) openLedger(ctx context.Context) (*Ledger, error) {
+	b, err := s.openBucket(ctx, "ledger", "voicegw: side effects, before and after they are done")
+	return &Ledger{bucket: b, life: s.o.LedgerLife}, err
+}
+
+// Reserve announces a side effect. fresh says that the caller alone may do it, and
+// must then call Finish or Release; it is durable when Reserve returns. Otherwise
+// somebody else announced it before, and the entry is what is known: call Reserve
+// again to learn more of a pending one. The ledger forgets after Options.LedgerLife.
+//
+// The errors wrap ErrUnavailable, ErrTooBig or ErrCorrupt. After ErrUnavailable it
+// may be that the announcement was stored: the side effect must not be done, and
+// the key is pending until its life ends unless it is released.
+func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error) {
+	now := time.Now().UTC()
+	e := Entry{Reservation: r, State: Pending, At: now, LeaseUntil: now.Add(r.Lease)}
+	data, err := encode(e)
+	if err != nil {
+		return Entry{}, false, err
+	}
+	h, err := l.bucket.create(ctx, keyOf(r.Key), data, l.life)
+	switch {
+	case err == nil:
+		e.revision = h.revision
+		return e, true, nil
+	case !errors.Is(err, errConflict):
+		return Entry{}, false, err
+	}
+	e, err = decodeEntry(h)
+	e.Key = r.Key
+	return e, false, err
+}
+
+// Finish records what came of a side effect, for another Options.LedgerLife. It is
+// durable when Finish returns, and may be called again with the same envelope after
+// an error. ErrChanged: somebody else finished or released it since. The other errors
+// wrap ErrUnavailable or ErrTooBig; the entry is pending then.
+func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) error {
+	if e.revision == 0 {
+		return fmt.Errorf("%w: it was not reserved", ErrChanged)
+	}
+	pending := e.revision
+	e.State, e.Envelope = Done, envelope
+	data, err := encode(e)
+	if err != nil {
+		return err
+	}
+	_, err = l.bucket.put(ctx, keyOf(e.Key), data, pending, l.life)
+	if !errors.Is(err, errConflict) {
+		return err
+	}
+	// A call of before may have got through although its caller was told otherwise.
+	switch h, err := l.bucket.get(ctx, keyOf(e.Key)); {
+	case errors.Is(err, errNone):
+		return ErrChanged
+	case err != nil:
+		return err
+	case !bytes.Equal(h.data, data):
+		return ErrChanged
+	}
+	return nil
+}
+
+// Release forgets a reservation of which nothing was done, so that it can be made
+// again. It may be called again after an error. ErrUsed: the entry is done.
+// ErrChanged: somebody else changed it since. The other errors wrap ErrUnavailable.
+func (l *Ledger) Release(ctx context.Context, e Entry) error {
+	switch {
+	case e.State == Done:
+		return fmt.Errorf("%w: what was done cannot be released", ErrUsed)
+	case e.revision == 0:
+		return fmt.Errorf("%w: it was not reserved", ErrChanged)
+	}
+	_, err := l.bucket.remove(ctx, keyOf(e.Key), e.revision)
+	if !errors.Is(err, errConflict) {
+		return err
+	}
+	switch _, err := l.bucket.get(ctx, keyOf(e.Key)); {
+	case errors.Is(err, errNone):
+		return nil
+	case err != nil:
+		return err
+	}
+	return ErrChanged
+}
+
+// decodeEntry reads an entry of the bucket.
+func decodeEntry(h held) (Entry, error) {
+	var e Entry
+	if err := decode(h.data, &e); err != nil {
+		return Entry{}, err
+	}
+	if e.State != Pending && (e.State != Done || e.Envelope == nil) {
+		return Entry{}, fmt.Errorf("%w: an entry of the ledger in state %.20q", ErrCorrupt, e.State)
+	}
+	e.revision = h.revision
+	return e, nil
+}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package store
+
+import (
+	"errors"
+	"os"
+)
+
+// tryLock refuses: without a lock two processes could ruin one folder.
+func tryLock(*os.File) error {
+	return errors.New("folders cannot be locked on this system; use an external NATS cluster by its URL")
+}

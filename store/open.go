@@ -1,0 +1,306 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// openWait bounds each step of Open, and with that what a cluster that has just
+	// started may take to find its leaders.
+	openWait = 20 * time.Second
+	// retryPause is how long an operation waits before it tries again.
+	retryPause = 50 * time.Millisecond
+	// closeWait bounds how long Close waits for the client's own goroutines.
+	closeWait = 5 * time.Second
+	// headroom is what the limit on a value leaves of the engine's limit on a message,
+	// for the headers.
+	headroom = 8 << 10
+	// levelTTL is the JetStream API level from which each message may have a life of
+	// its own (nats-server 2.11).
+	levelTTL = 1
+)
+
+// Store keeps everything in one engine. Its parts may be used by any number of
+// goroutines at once, and by several nodes on one cluster.
+type Store struct {
+	// Fixed after Open.
+	o        Options
+	log      *slog.Logger
+	embedded *embedded // nil for an external server
+	conn     *nats.Conn
+	js       jetstream.JetStream
+	ledger   *Ledger
+	confirm  *Confirmations
+	blocks   *Blocks
+	audit    *AuditStream
+
+	// done is closed by Close: nobody tries again, and the goroutines end.
+	done chan struct{}
+	// gone is closed by the client's library once its connection is closed.
+	gone chan struct{}
+	// back has room for one note, from the client's library to Blocks.follow: the
+	// connection was lost and is there again. Nobody closes it.
+	back chan struct{}
+
+	closing sync.Once
+	ended   error          // of Close; written within closing
+	running sync.WaitGroup // the goroutines of this Store
+
+	mu     sync.RWMutex // held for reading by each operation, so that Close waits for them
+	closed bool         // guarded by mu
+}
+
+// Open opens the store that o describes, and makes its buckets and streams where they
+// are missing. The errors say what is wrong, where, and what to do. What it starts
+// ends with Close.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		o: o, log: o.Logger,
+		done: make(chan struct{}), gone: make(chan struct{}), back: make(chan struct{}, 1),
+	}
+	if o.URL == "" {
+		if s.embedded, err = startEmbedded(o); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.connect(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: opening %s: %w", s.where(), err), s.Close())
+	}
+	return s, nil
+}
+
+// where names the place of the data, without a secret.
+func (s *Store) where() string {
+	switch {
+	case s.o.URL != "":
+		return hosts(s.o.URL)
+	case s.o.Memory:
+		return "memory"
+	}
+	return s.o.Dir
+}
+
+// hosts is a list of URLs without what may be secret in them.
+func hosts(urls string) string {
+	var names []string
+	for _, one := range strings.Split(urls, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.Host == "" {
+			names = append(names, "(an address that cannot be read)")
+			continue
+		}
+		names = append(names, u.Scheme+"://"+u.Host)
+	}
+	return strings.Join(names, ",")
+}
+
+// connect connects the client, once.
+func (s *Store) connect() error {
+	options := []nats.Option{
+		nats.Name("voicegw"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
+		// What cannot be sent fails at once, and is tried again by who wants it sent:
+		// nothing is written long after its caller has given up.
+		nats.ReconnectBufSize(-1),
+		nats.Timeout(s.o.Wait),
+		nats.PingInterval(10 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.ClosedHandler(func(*nats.Conn) { close(s.gone) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.lost(err) }),
+		nats.ReconnectHandler(func(*nats.Conn) { s.found() }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			s.log.Warn("store_connection", "error", err)
+		}),
+	}
+	address := s.o.URL
+	if s.embedded != nil {
+		options = append(options, nats.InProcessServer(s.embedded.server))
+	}
+	if s.o.Credentials != "" {
+		options = append(options, nats.UserCredentials(s.o.Credentials))
+	}
+	var err error
+	if s.conn, err = nats.Connect(address, options...); err != nil {
+		return s.unreachable(err)
+	}
+	s.js, err = jetstream.New(s.conn)
+	return err
+}
+
+// unreachable says why there is no connection. The text of an error of a wrong URL
+// holds the URL, so it is left out.
+func (s *Store) unreachable(err error) error {
+	var parse *url.Error
+	switch {
+	case errors.As(err, &parse):
+		return fmt.Errorf("store: the URL of the NATS cluster cannot be read; it is nats://host:4222 or tls://host:4222, several separated by commas")
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
+		return fmt.Errorf("%w: the NATS server %s refuses who we say we are; check the credentials file %q: %w", ErrUnavailable, s.where(), s.o.Credentials, err)
+	}
+	return fmt.Errorf("%w: no NATS server at %s; start it, or check the URL: %w", ErrUnavailable, s.where(), err)
+}
+
+func (s *Store) lost(err error) {
+	select {
+	case <-s.done:
+	default:
+		s.log.Warn("store_disconnected", "server", s.where(), "error", err)
+	}
+}
+
+func (s *Store) found() {
+	s.log.Info("store_reconnected", "server", s.where())
+	select {
+	case s.back <- struct{}{}:
+	default:
+	}
+}
+
+// prepare checks what the server can do and opens each part.
+func (s *Store) prepare(ctx context.Context) error {
+	err := s.within(ctx, openWait, "asking for JetStream", func(ctx context.Context) error {
+		info, err := s.js.AccountInfo(ctx)
+		switch {
+		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+			return final{fmt.Errorf("JetStream is not enabled; start the server with -js, or enable it for the account: %w", err)}
+		case err != nil:
+			return err
+		case info.API.Level < levelTTL:
+			return final{errors.New("the NATS server is too old: version 2.11 or newer is needed, for records that end by themselves")}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if s.ledger, err = s.openLedger(ctx); err != nil {
+		return err
+	}
+	if s.confirm, err = s.openConfirmations(ctx); err != nil {
+		return err
+	}
+	if s.audit, err = s.openAudit(ctx); err != nil {
+		return err
+	}
+	s.blocks, err = s.openBlocks(ctx)
+	return err
+}
+
+// Ledger returns the ledger of side effects.
+func (s *Store) Ledger() *Ledger { return s.ledger }
+
+// Confirmations returns the questions put to users.
+func (s *Store) Confirmations() *Confirmations { return s.confirm }
+
+// Blocks returns who is shut out.
+func (s *Store) Blocks() *Blocks { return s.blocks }
+
+// Audit returns the stream of audit records.
+func (s *Store) Audit() *AuditStream { return s.audit }
+
+// Ready says whether the store answers: one exchange with the leader of the ledger's
+// stream, of some 100 us. The error wraps ErrUnavailable, or is ErrClosed.
+func (s *Store) Ready(ctx context.Context) error {
+	return s.within(ctx, s.o.Wait, "asking whether it is there", func(ctx context.Context) error {
+		_, err := s.ledger.bucket.stream.Info(ctx)
+		return err
+	})
+}
+
+// Close ends the store: what is running is waited for, no longer than Options.Wait,
+// what comes later gets ErrClosed. Everything that was acknowledged stays. It may be
+// called more than once and from any goroutine.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		close(s.done)
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		s.running.Wait()
+		if s.conn != nil {
+			s.conn.Close()
+		} else {
+			close(s.gone)
+		}
+		select {
+		case <-s.gone:
+		case <-time.After(closeWait):
+			s.ended = errors.New("store: the connection did not close")
+		}
+		if s.embedded != nil {
+			s.ended = errors.Join(s.ended, s.embedded.stop())
+		}
+	})
+	return s.ended
+}
+
+// final is an error of an attempt after which another one would be of no use.
+type final struct{ error }
+
+// Unwrap returns the error itself.
+func (f final) Unwrap() error { return f.error }
+
+// within runs attempt until it succeeds or fails for good, for no longer than wait.
+// An attempt's time is a third of that, so that a lost answer leaves time for
+// another try. attempt must not call within.
+func (s *Store) within(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		one, stop := context.WithTimeout(bounded, max(wait/3, time.Millisecond))
+		err := attempt(one)
+		stop()
+		var last final
+		if errors.As(err, &last) {
+			return fmt.Errorf("store: %s: %w", what, last.error)
+		}
+		if err = classed(ctx, err); !errors.Is(err, ErrUnavailable) {
+			return described(what, err)
+		}
+		select {
+		case <-time.After(retryPause):
+		case <-bounded.Done():
+			return described(what, err)
+		case <-s.done:
+			return ErrClosed
+		}
+	}
+}
+
+// described says what failed. The two outcomes that the callers in this package ask
+// for stay as they are.
+func described(what string, err error) error {
+	if err == nil || errors.Is(err, errConflict) || errors.Is(err, errNone) {
+		return err
+	}
+	return fmt.Errorf("store: %s: %w", what, err)
+}
+
+// most is the limit on one value in bytes.
+func (s *Store) most() int {
+	return int(min(s.conn.MaxPayload(), embeddedPayload)) - headroom
+}

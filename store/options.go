@@ -1,0 +1,116 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+)
+
+// Sync says when the embedded server brings what was written to the disk itself.
+type Sync int
+
+const (
+	// SyncAlways acknowledges a write once it is on the disk: a loss of power loses
+	// nothing that was acknowledged.
+	SyncAlways Sync = iota
+	// SyncInterval acknowledges a write once the operating system has it, and brings
+	// it to the disk once a second: a crash of the process loses nothing, a loss of
+	// power loses up to the last second. It is some twenty times faster.
+	SyncInterval
+)
+
+// syncInterval is SyncInterval's.
+const syncInterval = time.Second
+
+// Options are what a Store is opened with. Either Dir, URL or Memory is needed.
+type Options struct {
+	// Dir is the folder of the embedded server's data, which no other process may
+	// have open. It is made if absent, for this user alone (0700).
+	Dir string
+	// URL is an external NATS cluster: nats://host:port or tls://host:port, several
+	// separated by commas. It needs JetStream and version 2.11 or newer. Empty means
+	// embedded.
+	URL string
+	// Credentials is the path of a .creds file for URL; empty for none.
+	Credentials string
+	// Replicas is how many servers of an external cluster keep each record, 1 to 5.
+	// Zero means 1. Whether those sync to disk before they acknowledge is their own
+	// configuration (jetstream.sync_interval: always).
+	Replicas int
+	// Sync is of the embedded server alone.
+	Sync Sync
+	// Memory keeps everything in an embedded server's memory: for tests, and for
+	// commands that want a store for one call. Dir is not looked at.
+	Memory bool
+	// Prefix begins the names of buckets and streams: letters, digits, - and _. Stores
+	// with different prefixes share a cluster without seeing each other. Empty means
+	// "voicegw".
+	Prefix string
+	// LedgerLife is how long the ledger remembers a reservation, and again from when it
+	// was finished; at least one second. Zero means 24 hours.
+	LedgerLife time.Duration
+	// AuditAge and AuditBytes bound the audit stream: what is older goes, and the
+	// oldest goes when it is fuller. Zero means 30 days and 1 GiB.
+	AuditAge   time.Duration
+	AuditBytes int64
+	// MostBlocks bounds how many users are blocked at once. Zero means 100,000.
+	MostBlocks int
+	// Wait bounds every operation, in addition to its context's deadline. Within it
+	// what may pass by itself is tried again. Zero means 5 s.
+	Wait time.Duration
+	// Logger is told what the embedded server warns of (warn) and reports (debug), and
+	// when an external one comes and goes. Nil means silence.
+	Logger *slog.Logger
+}
+
+var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// memoryAudit bounds the audit stream of a Store in memory.
+const memoryAudit = 64 << 20
+
+// complete returns the options with their defaults, or what is wrong with them.
+func (o Options) complete() (Options, error) {
+	setDefault(&o.Replicas, 1)
+	setDefault(&o.Prefix, "voicegw")
+	setDefault(&o.LedgerLife, 24*time.Hour)
+	setDefault(&o.AuditAge, 30*24*time.Hour)
+	setDefault(&o.AuditBytes, 1<<30)
+	setDefault(&o.MostBlocks, 100_000)
+	setDefault(&o.Wait, 5*time.Second)
+	if o.Memory {
+		o.AuditBytes = min(o.AuditBytes, memoryAudit)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.URL != "" && o.Memory:
+		return o, errors.New("store: URL and Memory exclude each other: an external server keeps what it keeps")
+	case o.URL == "" && !o.Memory && o.Dir == "":
+		return o, errors.New("store: where to keep the data is not said: set Dir to a folder, or URL to a NATS cluster")
+	case o.URL == "" && o.Credentials != "":
+		return o, errors.New("store: Credentials are for an external cluster: set URL too, or leave them out")
+	case o.URL == "" && o.Replicas != 1:
+		return o, fmt.Errorf("store: the embedded server keeps one replica, not %d: set URL, or leave Replicas out", o.Replicas)
+	case o.Replicas < 1 || o.Replicas > 5:
+		return o, fmt.Errorf("store: %d replicas: use 1 to 5", o.Replicas)
+	case !validPrefix.MatchString(o.Prefix):
+		return o, fmt.Errorf("store: the prefix %q: use up to 64 letters, digits, - and _", o.Prefix)
+	case o.LedgerLife < time.Second:
+		return o, fmt.Errorf("store: a ledger that remembers for %v: use a second or more", o.LedgerLife)
+	case o.AuditAge < time.Second || o.AuditBytes < 1<<20:
+		return o, fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
+	case o.MostBlocks < 0 || o.Wait < 0:
+		return o, errors.New("store: MostBlocks and Wait cannot be negative")
+	}
+	return o, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// watchPause is how long the copy of the blocks waits before it is made anew.
+const watchPause = 250 * time.Millisecond
+
+// keepUp keeps the copy in memory until the Store is closed. It closes first once the
+// copy is whole. Whenever the connection was lost, or anything else is odd, the whole
+// is read anew: what happened in between may have been forgotten since.
+func (b *Blocks) keepUp(first chan<- struct{}) {
+	s := b.bucket.store
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	whole := func() {
+		if first != nil {
+			close(first)
+			first = nil
+		}
+	}
+	for {
+		round, end := context.WithCancel(ctx)
+		ended := make(chan error) // from the goroutine below to this one; nobody closes it
+		go func() { ended <- b.watch(round, whole) }()
+		var err error
+		select {
+		case <-s.done:
+			end()
+			<-ended
+			return
+		case <-s.back:
+			end()
+			<-ended
+			continue
+		case err = <-ended:
+			end()
+		}
+		s.log.Debug("store_blocks_reread", "error", err)
+		select {
+		case <-s.done:
+			return
+		case <-s.back:
+		case <-time.After(watchPause):
+		}
+	}
+}
+
+// watch reads all blocks and then what changes, until ctx is done or the reading
+// breaks. It calls whole when the copy is.
+func (b *Blocks) watch(ctx context.Context, whole func()) error {
+	bounded, cancel := context.WithTimeout(ctx, b.bucket.store.o.Wait)
+	info, err := b.bucket.stream.Info(bounded)
+	if err != nil {
+		cancel()
+		return err
+	}
+	f, err := b.bucket.store.follow(bounded, info.Config.Name, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: b.bucket.before + ">"})
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	seen := make(map[string]bool)
+	left := f.pending
+	for {
+		if left == 0 && seen != nil {
+			b.dropUnseen(seen, info.State.LastSeq)
+			seen = nil
+			whole()
+		}
+		m, err := f.next(ctx)
+		if err != nil {
+			return err
+		}
+		key := strings.TrimPrefix(m.subject, b.bucket.before)
+		b.take(key, m)
+		if seen != nil {
+			seen[key] = true
+			left = min(left-1, m.pending)
+		}
+	}
+}
+
+// take takes one message into the copy.
+func (b *Blocks) take(key string, m message) {
+	is := blocked{revision: m.seq, none: true}
+	if m.header.Get(opHeader) == "" {
+		if value, err := decodeBlock(m.data); err == nil && keyOf(value.User) == key {
+			is.block, is.none = value, false
+		} else {
+			b.bucket.store.log.Warn("store_block_unreadable", "key", key, "error", err)
+		}
+	}
+	b.see(key, is)
+	if is.none {
+		b.drop(key, m.seq)
+	}
+}
+
+// drop forgets the note that a key has no value: the watch has seen its removal, so
+// nothing older can come any more.
+func (b *Blocks) drop(key string, revision uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if is := b.users[key]; is.none && is.revision <= revision {
+		delete(b.users, key)
+	}
+}
+
+// dropUnseen forgets what a whole reading, begun when the stream's last message was
+// last, has not seen. What was written after that stays.
+func (b *Blocks) dropUnseen(seen map[string]bool, last uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, is := range b.users {
+		if !seen[key] && is.revision <= last {
+			delete(b.users, key)
+		}
+	}
+}
