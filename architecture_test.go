@@ -25,6 +25,8 @@ var foreign = map[string][]string{
 	"kb/local":                {bleve, "github.com/blevesearch/bleve_index_api"},
 	"kb/embed":                {"github.com/openai/openai-go/v3"},
 	"kb/kbtest":               {"github.com/google/go-cmp"},
+	"store":                   {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
+	"audit":                   {"gopkg.in/natefinch/lumberjack.v2"},
 	"transport/gemini":        {websocket, "google.golang.org/genai"},
 	"transport/openai":        {websocket, "github.com/openai/openai-go/v3"},
 	"session/wsclient":        {websocket},

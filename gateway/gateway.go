@@ -75,6 +75,7 @@ func New(opts Options) *Server {
 		s.mux.HandleFunc("GET /v1/blocks", s.forOperators(s.blocks))
 		s.mux.HandleFunc("DELETE /v1/blocks/{user}", s.forOperators(s.unblock))
 	}
+	s.mux.HandleFunc("POST /v1/confirmations/{token}", s.forOperators(s.confirm))
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
 	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {

@@ -212,6 +212,8 @@ type ToolProgress struct {
 	Turn int
 	Call string
 	Tool string
+	// Running is how long it has been at work, or has waited for its turn.
+	Running time.Duration
 }
 
 // ToolEnded is the end of a ToolStarted.

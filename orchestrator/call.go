@@ -26,6 +26,7 @@ type call struct {
 	// confirmed is set for an action that a person has approved.
 	confirmed *approval
 
+	begunAt    time.Time
 	progressAt time.Time // when the client is told that it still runs
 	stopping   bool      // it was told to stop
 	cancelled  bool      // the model wants no answer any more
@@ -145,6 +146,6 @@ func (m *machine) watchCalls() {
 			continue
 		}
 		c.progressAt = m.at.Add(m.policy.ProgressEvery)
-		m.do(ToolProgress{Turn: c.turn, Call: c.id, Tool: c.tool})
+		m.do(ToolProgress{Turn: c.turn, Call: c.id, Tool: c.tool, Running: m.at.Sub(c.begunAt)})
 	}
 }

@@ -106,6 +106,10 @@ type ConfirmationResolved struct {
 // HungUp says that the user ended the session.
 type HungUp struct{}
 
+// Over says that the session has ended, whatever ended it: from here on only what still
+// runs is journalled.
+type Over struct{}
+
 // Tick says only that time has passed: see State.WakeAt.
 type Tick struct{}
 
@@ -125,4 +129,5 @@ func (ConfirmationAsked) input()    {}
 func (ConfirmationAnswer) input()   {}
 func (ConfirmationResolved) input() {}
 func (HungUp) input()               {}
+func (Over) input()                 {}
 func (Tick) input()                 {}

@@ -85,6 +85,8 @@ func (m *machine) take(in Input) {
 		m.confirmationAnswer(in)
 	case ConfirmationResolved:
 		m.confirmationResolved(in)
+	case Over:
+		m.phase = PhaseEnded
 	case HungUp:
 		m.end(EndHungUp)
 	case Tick:

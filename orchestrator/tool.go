@@ -59,6 +59,7 @@ func (m *machine) newCall(tool string) call {
 // run lets a call run.
 func (m *machine) run(c call, p *registry.Prepared) {
 	c.prepared = p
+	c.begunAt = m.at
 	c.progressAt = m.at.Add(time.Duration(p.Tool().LatencyBudgetMS) * time.Millisecond)
 	m.calls = append(m.calls, c)
 	run := RunTool{Turn: c.turn, Call: c.id, Prepared: p, Keys: c.keys}

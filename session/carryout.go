@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
 )
@@ -22,15 +23,27 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.FlushItem:
 		s.queued(s.down.flushItem(&wsclient.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
 	case orchestrator.RunTool:
-		s.runTool(a)
+		s.calls.Run(job(a))
 	case orchestrator.CancelTool:
-		s.tools.cancel(a.Call, a.Tool)
+		s.calls.Cancel(a.Call)
+	case orchestrator.AskConfirmation:
+		s.calls.Ask(execute.Job{Call: a.Call, Turn: a.Turn, Prepared: a.Prepared, Keys: a.Keys})
+	case orchestrator.ResolveConfirmation:
+		s.calls.Resolve(execute.Answer{Token: a.Token, Approved: a.Approved, By: string(a.By)})
+	case orchestrator.Audit:
+		s.audit(a)
+	case orchestrator.IntentRefused:
+		s.logger.Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
+	case orchestrator.MuteUser:
+		s.muted.Store(true)
 	case orchestrator.End:
-		s.end(endCause(a.Reason))
+		s.end(s.endCause(a.Reason))
 	case orchestrator.ToolStarted:
-		s.tell(&wsclient.ToolStarted{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.tools.category(a.Tool)})
+		s.tell(&wsclient.ToolStarted{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool)})
+	case orchestrator.ToolProgress:
+		s.tell(&wsclient.ToolProgress{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool), DurationMS: a.Running.Milliseconds()})
 	case orchestrator.ToolEnded:
-		s.tell(toolEnded(a, s.tools.category(a.Tool)))
+		s.tell(toolEnded(a, s.category(a.Tool)))
 	default:
 		if m := message(a); m != nil {
 			s.tell(m)
@@ -52,6 +65,11 @@ func message(a orchestrator.Action) wsclient.ServerMessage {
 	case orchestrator.Transcript:
 		return &wsclient.Transcript{Header: inTurn(a.Turn), ID: a.ID, Role: string(a.Role), Text: a.Text,
 			Final: a.Final, StartedAt: wsclient.Time{Time: a.StartedAt}}
+	case orchestrator.ConfirmationRequest:
+		return &wsclient.ConfirmationRequest{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Args: a.Args,
+			Preview: a.Preview, ExpiresAt: wsclient.Time{Time: a.ExpiresAt}}
+	case orchestrator.ConfirmationEnded:
+		return &wsclient.ConfirmationEnded{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Outcome: string(a.Outcome)}
 	case orchestrator.Failed:
 		return &wsclient.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable}
 	case orchestrator.Ending:
@@ -64,11 +82,17 @@ func message(a orchestrator.Action) wsclient.ServerMessage {
 var failureWords = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
+
+	orchestrator.FailureConfirmationUnknown: "There is no such confirmation in this session; send the token of a confirmation.request.",
+	orchestrator.FailureConfirmationUsed:    "This confirmation has been answered already; each can be answered once.",
+	orchestrator.FailureConfirmationExpired: "This confirmation has expired; ask for it again.",
+	orchestrator.FailureStore:               "Your answer could not be recorded and nothing was done; try again in a moment.",
+	orchestrator.FailureEnding:              "The session is ending and takes nothing more; start a new one.",
 }
 
 func toolEnded(a orchestrator.ToolEnded, category string) wsclient.ServerMessage {
 	m := &wsclient.ToolEnded{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: category,
-		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS}
+		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS, Deduplicated: a.Envelope.Meta.CacheHit}
 	if a.Envelope.Error != nil {
 		// It was written for the model already: this cannot fail.
 		m.Error, _ = json.Marshal(a.Envelope.Error)

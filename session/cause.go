@@ -107,6 +107,14 @@ func causeOf(err error) *Cause {
 	return causeInternal
 }
 
+// endCause is the cause of an end that the orchestrator has decided.
+func (s *session) endCause(r orchestrator.EndReason) *Cause {
+	if until := s.blockedUntil.Load(); r == orchestrator.EndTool && until != nil {
+		return blocked(*until)
+	}
+	return endCause(r)
+}
+
 // endCause maps the orchestrator's reasons to causes.
 func endCause(r orchestrator.EndReason) *Cause {
 	switch r {

@@ -30,7 +30,8 @@ type Manager struct {
 	draining bool
 	running  int
 	byAddr   map[netip.Addr]*addrCount
-	idle     chan struct{} // closed by release when the last session ends while draining
+	sessions map[string]*session // that run, by id
+	idle     chan struct{}       // closed by release when the last session ends while draining
 }
 
 // addrCount is what one address has running, and how fast it begins new ones.
@@ -57,7 +58,7 @@ func NewManager(opts Options) (*Manager, error) {
 	if _, ok := opts.Transports[opts.Provider]; !ok {
 		return nil, fmt.Errorf("session: the provider %q is none of %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
-	m := &Manager{opts: opts, byAddr: make(map[netip.Addr]*addrCount), idle: make(chan struct{})}
+	m := &Manager{opts: opts, byAddr: make(map[netip.Addr]*addrCount), sessions: make(map[string]*session), idle: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.ctx = func() context.Context { return ctx }
 	m.endAll = cancel
@@ -198,7 +199,9 @@ func (m *Manager) serve(a *Admission, c Client) {
 	logger.Info("session started", "provider", s.info.Provider, "model", s.info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(began).Milliseconds(),
 		"client", clientName(start))
+	m.note(s)
 	cause = s.run()
+	m.forget(s)
 	stats := model.Stats()
 	logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(began).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
@@ -223,7 +226,22 @@ func (m *Manager) Drain(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	m.endAll(causeShutdown)
+	// Tools that cannot be stopped have a little time left.
+	m.opts.Executor.Close()
 	m.wg.Wait()
+}
+
+// note and forget keep the sessions that run here.
+func (m *Manager) note(s *session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sessions[s.id] = s
+}
+
+func (m *Manager) forget(s *session) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sessions, s.id)
 }
 
 // Close ends all sessions at once and waits for them.

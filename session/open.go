@@ -120,7 +120,7 @@ func (m *Manager) setup(start *startMessage, provider string, tools *registry.Sn
 		Voice:          voice,
 		Language:       m.opts.Agent.Language,
 		Instructions:   instructions,
-		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas),
+		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas, m.opts.Policy.SpokenConfirmation),
 		ManualActivity: start.TurnDetection == wsclient.TurnDetectionClient,
 		SilenceMS:      m.opts.SilenceMS,
 		PrefixMS:       m.opts.PrefixMS,

@@ -4,7 +4,9 @@ import (
 	"log/slog"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -28,7 +30,13 @@ type Options struct {
 	// is asked once, at session.start, and may be called by several goroutines. Nil
 	// means that nobody is.
 	Blocked func(user string) (until time.Time, ok bool)
-	// Policy holds the limits and patience of a session.
+	// Executor runs the tools. It is not closed by the Manager. Nil: one without a ledger,
+	// which lets nothing run that writes.
+	Executor *execute.Executor
+	// Audit takes the records of what tools did. It is called with a lock held and must
+	// not block. Nil discards.
+	Audit func(audit.Record)
+	// Policy holds the limits and patience of a session, and the rules for its tools.
 	Policy orchestrator.Policy
 	// Limits bound what clients may do.
 	Limits Limits
@@ -111,6 +119,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Executor == nil {
+		o.Executor = execute.New(execute.Options{Logger: o.Logger})
 	}
 	return o
 }

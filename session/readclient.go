@@ -87,6 +87,9 @@ func (s *session) clientAudio(pcm []byte) {
 			ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds())
 		return
 	}
+	if s.muted.Load() {
+		return
+	}
 	if s.resampleIn != nil {
 		s.upBuf = s.resampleIn.Process(s.upBuf[:0], pcm)
 		pcm = s.upBuf
@@ -137,6 +140,6 @@ func (s *session) clientMessage(m wsclient.ClientMessage) {
 	case *wsclient.Start:
 		s.complain(wsclient.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
 	case *wsclient.ConfirmationResolve:
-		s.complain(wsclient.CodeNotAvailable, "", "This gateway asks for no confirmations yet, so there is none to resolve.")
+		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
 	}
 }

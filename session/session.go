@@ -13,6 +13,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
@@ -43,7 +44,8 @@ type session struct {
 	up     *uplink
 	down   *downlink
 	clock  *audioClock
-	tools  *toolRunner
+	tools  *registry.Snapshot // nil: there are none
+	calls  *execute.Calls
 	logger *slog.Logger
 	end    context.CancelCauseFunc // ends the session; the first cause stands
 	done   <-chan struct{}         // closed by end
@@ -68,13 +70,18 @@ type session struct {
 	// epoch; 0 while none is under way.
 	writing, sending atomic.Int64
 
+	// muted is set when the session ends and the user is not listened to any more.
+	muted atomic.Bool
+
+	// blockedUntil is set by a tool that shuts the user out.
+	blockedUntil atomic.Pointer[time.Time]
+
 	// modelHears is set when a model reports speech although its row does not say
 	// so: the gateway's own ear then has nothing to add.
 	modelHears atomic.Bool
 
 	mu    sync.Mutex // guards the following fields
 	state orchestrator.State
-	over  bool // no more steps
 }
 
 func newSession(ctx context.Context, id, addr string, opts Options, start *wsclient.Start, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
@@ -90,7 +97,8 @@ func newSession(ctx context.Context, id, addr string, opts Options, start *wscli
 	}
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
-	s.tools = newToolRunner(ctx, tools, func(done orchestrator.ToolFinished) { s.dispatch(done) })
+	s.tools = tools
+	s.beginCalls()
 	s.cause = func() *Cause { return causeOf(context.Cause(ctx)) }
 	var err error
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
@@ -102,7 +110,7 @@ func newSession(ctx context.Context, id, addr string, opts Options, start *wscli
 	if !info.Capabilities.SpeechEvents && !s.manual() {
 		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: info.InputRate, SilenceMS: opts.SilenceMS, PrefixMS: opts.PrefixMS})
 	}
-	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, time.Now())
+	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, time.Now())
 	return s, nil
 }
 
@@ -144,7 +152,7 @@ func (s *session) run() *Cause {
 	}
 	s.up.close()
 	pumps.Wait()
-	s.tools.wg.Wait()
+	s.calls.Wait()
 	return cause
 }
 
@@ -155,19 +163,19 @@ func (s *session) announce() {
 		expires.Time = time.Now().Add(s.opts.Policy.MaxLength)
 	}
 	s.tell(&wsclient.SessionStarted{
-		SessionID: s.id, Provider: s.info.Provider, Model: s.info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.tools.version(),
+		SessionID: s.id, Provider: s.info.Provider, Model: s.info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 	})
 }
 
 // goodbye tells the client why the session ends and closes its connection.
 func (s *session) goodbye(cause *Cause, writer *sync.WaitGroup) {
-	s.mu.Lock()
-	s.over = true
-	s.mu.Unlock()
+	// From here on, what still runs is journalled and nothing else happens.
+	s.dispatch(orchestrator.Over{})
+	s.calls.End()
 	var last []wsclient.ServerMessage
 	if cause.Code != "" {
-		last = append(last, &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable()})
+		last = append(last, &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: wsclient.Time{Time: cause.Until}})
 	}
 	last = append(last, &wsclient.SessionEnded{Reason: cause.Reason})
 	if err := s.down.finish(last...); err != nil {
@@ -237,9 +245,6 @@ const modelStalled = 15 * time.Second
 func (s *session) dispatch(in orchestrator.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
-		return
-	}
 	before := s.state.WakeAt()
 	var actions []orchestrator.Action
 	s.state, actions = orchestrator.Step(s.state, time.Now(), in)

@@ -1,109 +1,98 @@
 package session
 
 import (
-	"context"
 	"encoding/json"
-	"sync"
+	"errors"
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
+	"voicegw/store"
 	"voicegw/transport"
 )
 
-// maxParallelTools is how many tools of one session run at once; others wait.
-const maxParallelTools = 4
-
-// toolRunner runs the tools of one session, away from the goroutines that move
-// audio.
-type toolRunner struct {
-	// Fixed after newToolRunner.
-	tools    *registry.Snapshot // nil where there are none
-	finished func(orchestrator.ToolFinished)
-	ctx      func() context.Context // ends every tool
-	slots    chan struct{}          // a place for each tool that runs
-
-	wg sync.WaitGroup // all tools, also those that wait
-
-	mu      sync.Mutex // guards cancels
-	cancels map[string]context.CancelFunc
+// beginCalls prepares what runs the tools of this session. Its results come back as
+// steps, from goroutines of the executor.
+func (s *session) beginCalls() {
+	s.calls = s.opts.Executor.Begin(execute.Conversation{
+		Session: registry.Session{
+			ID: s.id, UserID: userOf(s.start, s.addr), ConversationID: s.start.ConversationID,
+			Agent: s.opts.Agent.Name, Mode: registry.ModeVoice,
+		},
+		Capabilities: []any{registry.Messenger(messenger{s})},
+		Finished: func(call string, env registry.Envelope) {
+			s.dispatch(orchestrator.ToolFinished{Call: call, Envelope: env})
+		},
+		Asked: func(q execute.Question) {
+			s.dispatch(orchestrator.ConfirmationAsked{Call: q.Call, Token: q.Token, Reference: q.Reference, ExpiresAt: q.ExpiresAt})
+		},
+		Resolved: func(r execute.Resolution) {
+			if outcomeOf(r.Approved, r.Err) == orchestrator.OutcomeFailed {
+				s.logger.Error("the answer to a confirmation could not be recorded", "error", r.Err)
+			}
+			s.dispatch(orchestrator.ConfirmationResolved{
+				Token: r.Token, Outcome: outcomeOf(r.Approved, r.Err), By: orchestrator.ConfirmedBy(r.By),
+			})
+		},
+	})
 }
 
-func newToolRunner(ctx context.Context, tools *registry.Snapshot, finished func(orchestrator.ToolFinished)) *toolRunner {
-	return &toolRunner{
-		tools: tools, finished: finished, ctx: func() context.Context { return ctx },
-		slots: make(chan struct{}, maxParallelTools), cancels: make(map[string]context.CancelFunc),
+// outcomeOf is what became of a question whose answer was recorded with err.
+func outcomeOf(approved bool, err error) orchestrator.Outcome {
+	switch {
+	case err == nil && approved:
+		return orchestrator.OutcomeApproved
+	case err == nil:
+		return orchestrator.OutcomeDenied
+	case errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrUnknown):
+		return orchestrator.OutcomeExpired
+	case errors.Is(err, store.ErrUsed):
+		return orchestrator.OutcomeUsed
+	default:
+		return orchestrator.OutcomeFailed
 	}
 }
 
-// version is that of the registry which the session holds.
-func (r *toolRunner) version() string {
-	if r.tools == nil {
+// job is a call as the executor takes it.
+func job(a orchestrator.RunTool) execute.Job {
+	return execute.Job{Call: a.Call, Turn: a.Turn, Prepared: a.Prepared, Keys: a.Keys, Approved: a.Confirmation != ""}
+}
+
+// toolsVersion is that of the registry which the session holds.
+func (s *session) toolsVersion() string {
+	if s.tools == nil {
 		return ""
 	}
-	return r.tools.Version()
+	return s.tools.Version()
 }
 
 // category is a tool's, empty for one that does not exist.
-func (r *toolRunner) category(tool string) string {
-	if r.tools == nil {
+func (s *session) category(tool string) string {
+	if s.tools == nil {
 		return ""
 	}
-	t, ok := r.tools.Tool(tool)
+	t, ok := s.tools.Tool(tool)
 	if !ok {
 		return ""
 	}
 	return string(t.Category)
 }
 
-// run starts a tool; finished is called once, from another goroutine.
-func (r *toolRunner) run(call string, tool string, args json.RawMessage, session registry.Session, caps ...any) {
-	ctx, cancel := context.WithCancel(r.ctx())
-	r.mu.Lock()
-	r.cancels[call] = cancel
-	r.mu.Unlock()
-	r.wg.Go(func() {
-		defer func() {
-			r.mu.Lock()
-			delete(r.cancels, call)
-			r.mu.Unlock()
-			cancel()
-		}()
-		if r.tools == nil {
-			r.finished(orchestrator.ToolFinished{Call: call, Envelope: registry.NotFound(tool, "", 0)})
-			return
-		}
-		select {
-		case r.slots <- struct{}{}:
-			defer func() { <-r.slots }()
-		case <-ctx.Done():
-		}
-		done := orchestrator.ToolFinished{Call: call, Envelope: r.tools.Execute(ctx, tool, registry.ModeVoice, args, session, caps...)}
-		if t, ok := r.tools.Tool(tool); ok {
-			done.Scheduling = transport.Scheduling(t.Scheduling)
-		}
-		r.finished(done)
-	})
-}
-
-// cancel stops a tool whose spec says that it can be stopped.
-func (r *toolRunner) cancel(call, tool string) {
-	if r.tools == nil {
+// audit adds to a record whose session it is of.
+func (s *session) audit(a orchestrator.Audit) {
+	if s.opts.Audit == nil {
 		return
 	}
-	if t, ok := r.tools.Tool(tool); !ok || !t.Cancellable {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if cancel := r.cancels[call]; cancel != nil {
-		cancel()
-	}
+	r := a.Record
+	r.SessionID, r.UserID = s.id, userOf(s.start, s.addr)
+	r.ConversationID, r.Agent = s.start.ConversationID, s.opts.Agent.Name
+	s.opts.Audit(r)
 }
 
 // declarations are the tools of a mode, in the form that a model takes.
-func declarations(tools *registry.Snapshot, form transport.SchemaForm) []transport.Tool {
+func declarations(tools *registry.Snapshot, form transport.SchemaForm, spoken bool) []transport.Tool {
 	if tools == nil {
 		return nil
 	}
@@ -117,14 +106,22 @@ func declarations(tools *registry.Snapshot, form transport.SchemaForm) []transpo
 			Name: t.ToolID, Description: t.Description, Parameters: params, NonBlocking: t.Behavior == registry.BehaviorNonBlocking,
 		})
 	}
+	if spoken {
+		out = append(out, confirmAction(form))
+	}
 	return out
 }
 
-// toolSession is what a tool may know of this session.
-func (s *session) toolSession(turn int) registry.Session {
-	return registry.Session{
-		ID: s.id, UserID: userOf(s.start, s.addr), ConversationID: s.start.ConversationID, Agent: s.opts.Agent.Name,
-		Mode: registry.ModeVoice, Turn: turn, Now: time.Now().UTC(),
+// confirmAction declares orchestrator.ConfirmAction.
+func confirmAction(form transport.SchemaForm) transport.Tool {
+	params := `{"type":"object","properties":{"reference":{"type":"string","description":"The reference that CONFIRMATION_REQUIRED came with."},"approved":{"type":"boolean","description":"Whether the user has clearly agreed."}},"required":["reference","approved"],"additionalProperties":false}`
+	if form == transport.SchemaOpenAPI {
+		params = `{"type":"OBJECT","properties":{"reference":{"type":"STRING","description":"The reference that CONFIRMATION_REQUIRED came with."},"approved":{"type":"BOOLEAN","description":"Whether the user has clearly agreed."}},"required":["reference","approved"],"propertyOrdering":["reference","approved"]}`
+	}
+	return transport.Tool{
+		Name:        orchestrator.ConfirmAction,
+		Description: "Says what the user has answered aloud to a question for approval. Only after the user has spoken.",
+		Parameters:  json.RawMessage(params),
 	}
 }
 
@@ -132,12 +129,9 @@ func (s *session) toolSession(turn int) registry.Session {
 // tools: it may be used from any goroutine, also after the session.
 type messenger struct{ s *session }
 
-// Timeout tells the client that its user is shut out.
+// Timeout tells the client that its user is shut out; the session then closes as that of
+// a blocked user.
 func (m messenger) Timeout(until time.Time, d time.Duration, message string) {
+	m.s.blockedUntil.Store(&until)
 	m.s.tell(&wsclient.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
-}
-
-// runTool carries out orchestrator.RunTool. mu is held.
-func (s *session) runTool(a orchestrator.RunTool) {
-	s.tools.run(a.Call, a.Tool, a.Args, s.toolSession(a.Turn), registry.Messenger(messenger{s}))
 }

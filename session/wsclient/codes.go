@@ -21,6 +21,11 @@ const (
 	CodeFlooding            = "flooding"
 	CodeLimit               = "limit"
 	CodeBlocked             = "blocked"
+	CodeConfirmationUnknown = "confirmation_unknown"
+	CodeConfirmationUsed    = "confirmation_used"
+	CodeConfirmationExpired = "confirmation_expired"
+	CodeStoreUnavailable    = "store_unavailable"
+	CodeSessionEnding       = "session_ending"
 	CodeInternal            = "internal"
 )
 

@@ -160,6 +160,38 @@ type ToolStarted struct {
 	Category string `json:"category,omitempty"`
 }
 
+// ToolProgress says that a tool has outlasted its latency budget and still runs.
+type ToolProgress struct {
+	Header
+	CallID   string `json:"call_id"`
+	Tool     string `json:"tool"`
+	Category string `json:"category,omitempty"`
+	// DurationMS is how long it has run so far.
+	DurationMS int64 `json:"duration_ms"`
+}
+
+// ConfirmationRequest asks the user whether a tool may run with exactly these
+// arguments. It is answered by ConfirmationResolve.
+type ConfirmationRequest struct {
+	Header
+	// Token answers it, once.
+	Token string          `json:"token"`
+	Tool  string          `json:"tool"`
+	Args  json.RawMessage `json:"args"`
+	// Preview says in words for a person what would be done.
+	Preview   string `json:"preview"`
+	ExpiresAt Time   `json:"expires_at"`
+}
+
+// ConfirmationEnded says what became of a ConfirmationRequest: approved, denied or
+// expired.
+type ConfirmationEnded struct {
+	Header
+	Token   string `json:"token"`
+	Tool    string `json:"tool"`
+	Outcome string `json:"outcome"`
+}
+
 // ToolEnded is the end of a ToolStarted.
 type ToolEnded struct {
 	Header
@@ -229,10 +261,15 @@ func (*Transcript) serverType() string     { return "transcript" }
 func (*TurnStarted) serverType() string    { return "turn.started" }
 func (*TurnEnded) serverType() string      { return "turn.ended" }
 func (*ToolStarted) serverType() string    { return "tool.started" }
+func (*ToolProgress) serverType() string   { return "tool.progress" }
 func (*ToolEnded) serverType() string      { return "tool.ended" }
-func (*Timeout) serverType() string        { return "timeout" }
-func (*SessionEnding) serverType() string  { return "session.ending" }
-func (*SessionEnded) serverType() string   { return "session.ended" }
-func (*Error) serverType() string          { return "error" }
-func (*Pong) serverType() string           { return "pong" }
-func (u *Unknown) serverType() string      { return u.Type }
+
+func (*ConfirmationRequest) serverType() string { return "confirmation.request" }
+func (*ConfirmationEnded) serverType() string   { return "confirmation.ended" }
+
+func (*Timeout) serverType() string       { return "timeout" }
+func (*SessionEnding) serverType() string { return "session.ending" }
+func (*SessionEnded) serverType() string  { return "session.ended" }
+func (*Error) serverType() string         { return "error" }
+func (*Pong) serverType() string          { return "pong" }
+func (u *Unknown) serverType() string     { return u.Type }

@@ -1,0 +1,140 @@
+package execute
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"time"
+
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// Question is a question to the user that was recorded.
+type Question struct {
+	// Call is the call that it is about.
+	Call string
+	// Token answers it; empty if it could not be recorded. Reference is its short name.
+	Token, Reference string
+	ExpiresAt        time.Time
+}
+
+// Answer is what is to be recorded as the answer to a question.
+type Answer struct {
+	Token    string
+	Approved bool
+	// By says who gave it, for whoever is told of the Resolution.
+	By string
+}
+
+// Resolution is what was recorded as the answer to a question. Err is nil,
+// store.ErrUsed, store.ErrExpired, store.ErrUnknown, or says that nothing could be
+// recorded.
+type Resolution struct {
+	Answer
+	Err error
+}
+
+// storeTime bounds what is asked of the store for a confirmation.
+const storeTime = 5 * time.Second
+
+// Ask records the question whether a call may run. Asked is told.
+func (c *Calls) Ask(j Job) {
+	c.begin(func() {
+		q, err := c.e.ask(j, c.c.Session)
+		if err != nil {
+			c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", j.Prepared.Tool().ToolID, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
+		}
+		c.c.Asked(q)
+	})
+}
+
+var errNoConfirmations = errors.New("there is no place to keep confirmations")
+
+func (e *Executor) ask(j Job, s registry.Session) (Question, error) {
+	q := Question{Call: j.Call}
+	if e.opts.Confirmations == nil {
+		return q, errNoConfirmations
+	}
+	ctx, cancel := context.WithTimeout(e.ctx(), storeTime)
+	defer cancel()
+	token := "cf_" + rand.Text()
+	now := time.Now().UTC()
+	p := j.Prepared
+	record := store.Confirmation{
+		Token: token, Reference: reference(token),
+		Session: s.ID, User: s.UserID, Agent: s.Agent, Conversation: s.ConversationID, Mode: string(p.Mode()),
+		Tool: p.Tool().ToolID, ToolVersion: p.Tool().Version, RegistryVersion: p.RegistryVersion(),
+		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business,
+		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
+	}
+	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
+		return q, err
+	}
+	q.Token, q.Reference, q.ExpiresAt = token, record.Reference, record.ExpiresAt
+	return q, nil
+}
+
+// reference is the short name of a confirmation: it tells nothing of the token.
+func reference(token string) string {
+	sum := sha256.Sum256([]byte("reference:" + token))
+	return base32.StdEncoding.EncodeToString(sum[:])[:6]
+}
+
+// Resolve records the answer to a question of this conversation. Resolved is told.
+func (c *Calls) Resolve(a Answer) {
+	c.begin(func() {
+		r := Resolution{Answer: a, Err: errNoConfirmations}
+		if store := c.e.opts.Confirmations; store != nil {
+			ctx, cancel := context.WithTimeout(c.e.ctx(), storeTime)
+			defer cancel()
+			_, r.Err = store.Resolve(ctx, a.Token, c.c.Session.ID, a.Approved, time.Now())
+		}
+		c.c.Resolved(r)
+	})
+}
+
+// Answer records the answer to a question of any conversation, for the API. The error
+// is that of a Resolution.
+func (e *Executor) Answer(ctx context.Context, token string, approved bool) (store.Confirmation, error) {
+	if e.opts.Confirmations == nil {
+		return store.Confirmation{}, errNoConfirmations
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return e.opts.Confirmations.Resolve(ctx, token, "", approved, time.Now())
+}
+
+// RunStored runs what was approved of a conversation that is not here any more, with the
+// arguments that were shown, and returns the answer and what ran; nothing if it could
+// not be prepared. A tool that has changed since is not run.
+func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c store.Confirmation, caps ...any) (registry.Envelope, *registry.Prepared) {
+	leave, ok := e.enter()
+	defer leave()
+	if !ok {
+		return registry.Envelope{Error: &registry.Error{Type: registry.ErrorTransient, Message: "The gateway is shutting down; nothing was done.", Retryable: true}}, nil
+	}
+	p, refused := tools.Prepare(c.Tool, registry.Mode(c.Mode), c.Args)
+	if refused != nil {
+		return *refused, nil
+	}
+	if p.Tool().Version != c.ToolVersion || string(p.Args()) != string(c.Args) {
+		return p.Refuse(&registry.Error{
+			Type: registry.ErrorConflict, Message: "The tool " + c.Tool + " has changed since the user was asked (from version " + c.ToolVersion + " to " + p.Tool().Version + "); nothing was done.",
+			Suggestion: "Ask again with the tool as it is now.",
+		}), p
+	}
+	session := registry.Session{
+		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(),
+	}
+	// Whoever asked may leave: what a person has approved is finished.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(e.ctx(), cancel)()
+	j := Job{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Approved: true,
+		Keys: policy.Keys{Idempotency: "confirmation:" + c.Reference, Business: p.BusinessKey()}}
+	return e.run(ctx, j, session, caps), p
+}

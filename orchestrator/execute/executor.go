@@ -1,0 +1,142 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"voicegw/registry"
+)
+
+// Executor runs the tools of all conversations of a process. It may be used by any
+// number of goroutines.
+type Executor struct {
+	// Fixed after New.
+	opts Options
+	ctx  func() context.Context // ends every tool
+	stop context.CancelCauseFunc
+	wg   sync.WaitGroup // what runs and was begun before Close
+
+	mu     sync.Mutex // guards closed
+	closed bool
+}
+
+// errLeaving ends tools that outlast the process.
+var errLeaving = errors.New("the gateway is shutting down")
+
+// New returns an Executor. Close it.
+func New(opts Options) *Executor {
+	ctx, stop := context.WithCancelCause(context.Background())
+	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop}
+}
+
+// Close waits for what runs, for as long as Options.Grace; then it ends the rest, and
+// everything that is begun later. It may be called more than once.
+func (e *Executor) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	cut := time.AfterFunc(e.opts.Grace, func() { e.stop(errLeaving) })
+	defer cut.Stop()
+	e.wg.Wait()
+	e.stop(errLeaving)
+}
+
+// enter counts something that runs, unless Close does not wait for it any more.
+func (e *Executor) enter() (leave func(), ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return func() {}, false
+	}
+	e.wg.Add(1)
+	return e.wg.Done, true
+}
+
+// Conversation is one conversation, as its tools see it, and who is told of results.
+// The functions are called from goroutines of the Executor, each exactly once for each
+// Run, Ask and Resolve.
+type Conversation struct {
+	// Session describes the conversation; Turn and Now are set for each call.
+	Session registry.Session
+	// Capabilities are what each call brings along, see registry.Options.
+	Capabilities []any
+	Finished     func(call string, env registry.Envelope)
+	Asked        func(Question)
+	Resolved     func(Resolution)
+}
+
+// maxParallel is how many calls of one conversation run at once; others wait.
+const maxParallel = 4
+
+// Calls runs the calls of one conversation. Its methods may be called by any goroutine
+// and do not block, but for Wait.
+type Calls struct {
+	// Fixed after Begin.
+	e     *Executor
+	c     Conversation
+	slots chan struct{} // a place for each call that runs
+	over  func() context.Context
+	end   context.CancelFunc
+
+	wg sync.WaitGroup // what runs of this conversation
+
+	mu      sync.Mutex // guards the following field
+	cancels map[string]*running
+}
+
+// running is how to stop a call.
+type running struct {
+	cancel      context.CancelCauseFunc
+	cancellable bool
+}
+
+// What stops a call.
+var (
+	errCancelled = errors.New("the call was withdrawn")
+	errOver      = errors.New("the conversation is over")
+)
+
+// Begin returns the Calls of a conversation. End them.
+func (e *Executor) Begin(c Conversation) *Calls {
+	over, end := context.WithCancel(e.ctx())
+	return &Calls{
+		e: e, c: c, slots: make(chan struct{}, maxParallel), over: func() context.Context { return over }, end: end,
+		cancels: make(map[string]*running),
+	}
+}
+
+// Cancel stops a call that its tool lets be stopped.
+func (c *Calls) Cancel(call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.cancels[call]; r != nil && r.cancellable {
+		r.cancel(errCancelled)
+	}
+}
+
+// End says that the conversation is over: what can be stopped is stopped, what has not
+// begun does not begin, and the rest finishes.
+func (c *Calls) End() {
+	c.mu.Lock()
+	for _, r := range c.cancels {
+		if r.cancellable {
+			r.cancel(errOver)
+		}
+	}
+	c.mu.Unlock()
+	c.end()
+}
+
+// Wait returns when nothing of the conversation runs any more.
+func (c *Calls) Wait() { c.wg.Wait() }
+
+// begin runs f on a goroutine that Wait and Close wait for.
+func (c *Calls) begin(f func()) {
+	leave, _ := c.e.enter() // after Close its context ends soon, which is enough
+	c.wg.Go(func() {
+		defer leave()
+		f()
+	})
+}

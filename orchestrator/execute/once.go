@@ -1,0 +1,111 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// recordTime bounds what is written to the ledger after a deed, whoever has gone by then.
+const recordTime = 5 * time.Second
+
+// leaseMargin is how much longer than its tool's time a reservation counts as being
+// worked on.
+const leaseMargin = 5 * time.Second
+
+// deed is the name under which a call is entered in the ledger: the tool's business key
+// for this user, else the call itself in this session.
+func deed(j Job, session registry.Session) string {
+	parts := []string{"call", session.ID, j.Keys.Idempotency}
+	if j.Keys.Business != "" {
+		parts = []string{"deed", session.UserID, j.Prepared.Tool().ToolID, j.Keys.Business}
+	}
+	name, _ := json.Marshal(parts) // strings alone: it cannot fail
+	return string(name)
+}
+
+// once runs a call that writes, unless it was done or may have been.
+func (e *Executor) once(ctx context.Context, j Job, session registry.Session, caps []any) registry.Envelope {
+	p := j.Prepared
+	if e.opts.Ledger == nil {
+		return p.Refuse(&registry.Error{
+			Type: registry.ErrorPermanent, Message: "Tools that change something cannot run here: there is no ledger.",
+			Suggestion: "Tell the user that it does not work at the moment.",
+		})
+	}
+	if err := context.Cause(ctx); err != nil {
+		return p.Run(ctx, session, caps...) // which says that it has not begun
+	}
+	name := deed(j, session)
+	entry, fresh, err := e.opts.Ledger.Reserve(ctx, store.Reservation{
+		Key: name, Tool: p.Tool().ToolID, Session: session.ID, Call: j.Call, Turn: j.Turn,
+		Lease: time.Duration(p.Tool().TimeoutMS)*time.Millisecond + leaseMargin,
+	})
+	switch {
+	case err != nil:
+		e.opts.Logger.Error("a side effect could not be entered in the ledger and was not begun", "tool", p.Tool().ToolID, "session_id", session.ID, "call_id", j.Call, "error", err)
+		return p.Refuse(&registry.Error{
+			Type: registry.ErrorTransient, Message: "It could not be recorded that this is to be done, so nothing was done.", Retryable: true,
+			Suggestion: "Tell the user that it does not work at the moment; it may be tried again later.",
+		})
+	case !fresh:
+		return e.found(entry, j)
+	}
+	p.SetIdempotencyKey(name)
+	env := e.try(ctx, p, session, caps)
+	e.record(entry, env, j, session)
+	return env
+}
+
+// found answers a call whose deed stands in the ledger already.
+func (e *Executor) found(entry store.Entry, j Job) registry.Envelope {
+	p := j.Prepared
+	if entry.State == store.Done {
+		var env registry.Envelope
+		err := json.Unmarshal(entry.Envelope, &env)
+		if err == nil {
+			env.Meta.CacheHit, env.Meta.OriginalTurn = true, max(entry.Turn, 1)
+			return env
+		}
+		e.opts.Logger.Error("an answer in the ledger cannot be read", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)
+	}
+	told := &registry.Error{
+		Type: registry.ErrorConflict, PartialSideEffects: true,
+		Message:    "This was begun before, and nobody knows whether it was done. It was not begun again.",
+		Suggestion: "Tell the user that it may have been done already, and that it has to be looked up before it is tried again.",
+	}
+	if time.Now().Before(entry.LeaseUntil) {
+		told.Retryable = true
+		told.Message = "This was begun before and has not been finished; it may be at work still. It was not begun again."
+		told.Suggestion = "Tell the user that it may have been done already. Calling it again in a moment gives its result, if it has one by then."
+	}
+	e.opts.Logger.Warn("a side effect was begun before and not finished; it is not run again", "tool", p.Tool().ToolID, "session_id", entry.Session, "call_id", entry.Call, "begun_at", entry.At)
+	return p.Refuse(told)
+}
+
+// record enters what came of a deed: done with its answer, or not done at all. What may
+// have been done in part stays open, so that it is never begun again by itself.
+func (e *Executor) record(entry store.Entry, env registry.Envelope, j Job, session registry.Session) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
+	defer cancel()
+	var err error
+	switch {
+	case env.OK:
+		err = e.opts.Ledger.Finish(ctx, entry, env.Encode())
+		if errors.Is(err, store.ErrTooBig) {
+			short := env
+			short.Data = json.RawMessage(`{"note":"It was done. Its answer was too long to be kept."}`)
+			err = e.opts.Ledger.Finish(ctx, entry, short.Encode())
+		}
+	case !env.Error.PartialSideEffects:
+		err = e.opts.Ledger.Release(ctx, entry)
+	}
+	if err != nil {
+		e.opts.Logger.Error("the ledger could not be told what came of a side effect; another call will be told that it may have been done",
+			"tool", j.Prepared.Tool().ToolID, "session_id", session.ID, "call_id", j.Call, "ok", env.OK, "error", err)
+	}
+}

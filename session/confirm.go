@@ -1,0 +1,86 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/orchestrator"
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// Confirmed is what came of an answer that the API has given to a confirmation.
+type Confirmed struct {
+	// Outcome is approved or denied.
+	Outcome   orchestrator.Outcome
+	SessionID string
+	Tool      string
+	// Told says that the session runs here: what is approved runs in it, and its model is
+	// told. Otherwise Envelope is what came of it, and no model learns of it.
+	Told     bool
+	Envelope *registry.Envelope // nil for a denial, or if Told
+}
+
+// Confirm records the answer to a confirmation of any session, for the API. What is
+// approved runs in its session if that runs here, and else at once: the gateway may have
+// been restarted since. The error is store.ErrUnknown, store.ErrUsed, store.ErrExpired,
+// or says that nothing could be recorded.
+func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Confirmed, error) {
+	c, err := m.opts.Executor.Answer(ctx, token, approved)
+	if err != nil {
+		return Confirmed{}, err
+	}
+	outcome := outcomeOf(approved, nil)
+	done := Confirmed{Outcome: outcome, SessionID: c.Session, Tool: c.Tool}
+	m.mu.Lock()
+	s := m.sessions[c.Session]
+	m.mu.Unlock()
+	if s != nil {
+		s.dispatch(orchestrator.ConfirmationResolved{Token: token, Outcome: outcome, By: orchestrator.ConfirmedByAPI})
+		done.Told = true
+		return done, nil
+	}
+	r := audit.Record{
+		Event: audit.EventConfirmation, Time: time.Now().UTC().Truncate(time.Millisecond), ToolID: c.Tool, ToolVersion: c.ToolVersion,
+		RegistryVersion: c.RegistryVersion, Mode: registry.Mode(c.Mode), SessionID: c.Session, UserID: c.User,
+		ConversationID: c.Conversation, Agent: c.Agent, TurnID: c.Turn, Args: c.Args,
+		Confirmation: string(outcome), ConfirmedBy: string(orchestrator.ConfirmedByAPI), Reference: c.Reference,
+	}
+	if approved {
+		env := m.runStored(ctx, c, &r)
+		done.Envelope = &env
+	}
+	if m.opts.Audit != nil {
+		m.opts.Audit(r)
+	}
+	return done, nil
+}
+
+// runStored runs what was approved of a session that is not here, and completes its record.
+func (m *Manager) runStored(ctx context.Context, c store.Confirmation, r *audit.Record) registry.Envelope {
+	var tools *registry.Snapshot
+	if m.opts.Tools != nil {
+		tools = m.opts.Tools()
+	}
+	if tools == nil {
+		return registry.NotFound(c.Tool, "", 0)
+	}
+	env, p := m.opts.Executor.RunStored(ctx, tools, c, registry.Messenger(nobody{}))
+	r.Event, r.CallID, r.IdempotencyKey = audit.EventTool, "confirmation_"+c.Reference, "confirmation:"+c.Reference
+	r.RegistryVersion, r.ToolVersion = env.Meta.RegistryVersion, env.Meta.ToolVersion
+	if p != nil {
+		r.Category = p.Tool().Category
+	}
+	r.OK, r.DurationMS, r.CacheHit, r.OriginalTurn = env.OK, env.Meta.DurationMS, env.Meta.CacheHit, env.Meta.OriginalTurn
+	r.NotDelivered = "session_over"
+	if env.Error != nil {
+		r.ErrorType, r.PartialSideEffects = env.Error.Type, env.Error.PartialSideEffects
+	}
+	return env
+}
+
+// nobody is the messenger of a call whose client is gone.
+type nobody struct{}
+
+func (nobody) Timeout(time.Time, time.Duration, string) {}
