@@ -22,6 +22,10 @@ type Source struct {
 	Environ []string
 	// Flags are settings from the command line; later ones win.
 	Flags []Flag
+	// Client says that a client of the gateway asks, which needs its address and its
+	// key: what only one who serves needs is not checked, and the files that settings
+	// name are not read.
+	Client bool
 	// ReadFile reads a file; nil means os.ReadFile. It is for tests.
 	ReadFile func(name string) ([]byte, error)
 }
@@ -63,8 +67,13 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	l.readFile()
 	l.readEnv()
 	l.readFlags()
-	l.settle()
-	l.validate()
+	if source.Client {
+		l.validateAddress()
+		l.validateAPIKey()
+	} else {
+		l.settle()
+		l.validate()
+	}
 	if len(l.problems) > 0 {
 		return nil, l.warnings, l.problems
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -223,6 +224,22 @@ func TestProblems(t *testing.T) {
 				t.Log("\n" + err.Error())
 			}
 		})
+	}
+}
+
+// TestClient: whoever asks a gateway need not be able to be one, and what it needs
+// itself is still checked.
+func TestClient(t *testing.T) {
+	file := "listen: 0.0.0.0:80\nsim: {use: never}\nprompts: {core: nowhere.md}\n"
+	source := Source{Client: true, File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile}
+	if c, _, err := Load(source); err != nil || c.Listen != "0.0.0.0:80" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	source.Flags = []Flag{{"--listen", "listen", "nowhere"}, {"--api-key", "api_key", "hush"}, {"--set", "lissen", "x"}}
+	_, _, err := Load(source)
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) != 3 || strings.Contains(err.Error(), "hush") {
+		t.Errorf("%v", err)
 	}
 }
 

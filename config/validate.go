@@ -39,10 +39,18 @@ func (l *loader) oneOf(key, value string, allowed ...string) {
 	}
 }
 
+// validateAddress says whether there is an address to listen on.
+func (l *loader) validateAddress() bool {
+	err := CheckListen(l.config.Listen)
+	if err != "" {
+		l.problems.add(l.at("listen"), "listen %s", err)
+	}
+	return err == ""
+}
+
 func (l *loader) validateListen() {
 	c := l.config
-	if err := CheckListen(c.Listen); err != "" {
-		l.problems.add(l.at("listen"), "listen %s", err)
+	if !l.validateAddress() {
 		return
 	}
 	if !Loopback(c.Listen) && !c.Insecure {
@@ -159,8 +167,8 @@ func (l *loader) validateStore() {
 	for one := range strings.SplitSeq(s.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		switch {
-		case err != nil || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) || u.Host == "":
-			l.problems.add(l.at("store.url"), "store.url must be nats://host:4222 or tls://host:4222 (ws:// and wss:// are understood too), or several with commas between them.")
+		case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "":
+			l.problems.add(l.at("store.url"), "store.url must be nats://host:4222 or tls://host:4222, or several with commas between them.")
 		case u.User != nil:
 			l.problems.add(l.at("store.url"), "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
 		}
