@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"voicegw/kb/local"
 	"voicegw/kb/qdrant"
 	"voicegw/registry"
+	"voicegw/store"
 )
 
 // capabilities are what the tools of this process work with, the same for serve and
@@ -25,17 +27,52 @@ type capabilities struct {
 	embed  *embed.Cache // nil without an endpoint
 	kb     kb.Index
 	source *kb.Source // keeps kb the same as its folder
-	blocks *capability.MemoryBlocks
+	store  *store.Store
 	voice  *capability.MemoryVoiceSessions
 }
 
-// openCapabilities opens what the configuration names. Close it.
-func openCapabilities(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger, blocks: capability.NewMemoryBlocks(0), voice: capability.NewMemoryVoiceSessions("", 0)}
-	if err := c.openKB(ctx, cfg.KB); err != nil {
+// openCapabilities opens what the configuration names, and the store as keep says.
+// Close it.
+func openCapabilities(ctx context.Context, cfg *config.Config, keep store.Options, logger *slog.Logger) (*capabilities, error) {
+	c := &capabilities{logger: logger, voice: capability.NewMemoryVoiceSessions("", 0)}
+	err := c.openStore(ctx, keep)
+	if err == nil {
+		err = c.openKB(ctx, cfg.KB)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
+}
+
+// storeOptions is where the configuration keeps what must outlive the process: below
+// dataDir, or in servers of its own.
+func storeOptions(cfg *config.Config, dataDir string, logger *slog.Logger) store.Options {
+	o := store.Options{Logger: logger.With("component", "store"), AuditAge: cfg.Audit.MaxAge}
+	if cfg.Store.URL != "" {
+		o.URL, o.Credentials, o.Replicas = cfg.Store.URL, string(cfg.Store.Credentials), cfg.Store.Replicas
+		return o
+	}
+	o.Dir = filepath.Join(dataDir, "store")
+	if cfg.Store.Sync == config.SyncInterval {
+		o.Sync = store.SyncInterval
+	}
+	return o
+}
+
+func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
+	var err error
+	c.store, err = store.Open(ctx, o)
+	switch {
+	case errors.Is(err, store.ErrInUse):
+		return fmt.Errorf("another voicegw works in this data folder: %w; give this one a folder of its own with --data-dir (data_dir)", err)
+	case err != nil && o.Dir != "":
+		return fmt.Errorf("the store cannot be opened (data_dir, --data-dir): %w", err)
+	case err != nil && o.URL != "":
+		return fmt.Errorf("the store cannot be opened (store.url): %w", err)
+	default:
+		return err
+	}
 }
 
 // openKB opens the knowledge base and reads its folder.
@@ -99,6 +136,9 @@ func (c *capabilities) close() error {
 	if c.embed != nil {
 		err = errors.Join(err, c.embed.Close())
 	}
+	if c.store != nil {
+		err = errors.Join(err, c.store.Close())
+	}
 	return err
 }
 
@@ -108,7 +148,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
-		Capabilities:        []any{c.kb, c.blocks, c.voice},
+		Capabilities:        []any{c.kb, c.store.Blocks(), c.voice},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[capability.Inviter]()},
@@ -117,9 +157,15 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 	}
 }
 
-// blocked is session.Options.Blocked. Blocks that cannot be read shut nobody out.
+// blockedTime bounds the question whether a user is blocked: a session waits for it.
+const blockedTime = time.Second
+
+// blocked is session.Options.Blocked. Blocks that cannot be read shut nobody out: one
+// who is blocked gets in while the store is away, instead of nobody.
 func (c *capabilities) blocked(user string) (until time.Time, ok bool) {
-	until, ok, err := c.blocks.Blocked(context.Background(), user)
+	ctx, cancel := context.WithTimeout(context.Background(), blockedTime)
+	defer cancel()
+	until, ok, err := c.store.Blocks().Blocked(ctx, user)
 	if err != nil {
 		c.logger.Error("the blocks cannot be read; the user is let in", "error", err)
 		return time.Time{}, false

@@ -14,6 +14,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/kb"
+	"voicegw/store"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -61,7 +62,7 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 		Cache: config.Path(filepath.Join(t.TempDir(), "vectors")),
 	}
 	for process := 1; process <= 2; process++ {
-		caps, err := openCapabilities(t.Context(), cfg, quiet)
+		caps, err := openCapabilities(t.Context(), cfg, store.Options{Memory: true}, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,7 @@ func TestQdrantIsAsked(t *testing.T) {
 	defer srv.Close()
 	cfg := config.Default()
 	cfg.KB.Qdrant = config.Qdrant{URL: srv.URL, APIKey: config.NewSecret("secret"), Collection: "mine"}
-	caps, err := openCapabilities(t.Context(), cfg, quiet)
+	caps, err := openCapabilities(t.Context(), cfg, store.Options{Memory: true}, quiet)
 	if err == nil {
 		t.Fatal(caps.close(), "a server that refuses was taken")
 	}
@@ -125,13 +126,13 @@ func TestQdrantIsAsked(t *testing.T) {
 }
 
 func TestBlockedUsers(t *testing.T) {
-	caps, err := openCapabilities(t.Context(), config.Default(), quiet)
+	caps, err := openCapabilities(t.Context(), config.Default(), store.Options{Memory: true}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer caps.close()
 	until := time.Now().Add(time.Minute)
-	if err := caps.blocks.Block(t.Context(), "mallory", until); err != nil {
+	if err := caps.store.Blocks().Block(t.Context(), "mallory", until); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := caps.blocked("mallory"); !ok || !got.Equal(until) {

@@ -35,12 +35,13 @@ const (
 
 // grammar is the command line. The tag "key" is the setting that a flag stands for.
 type grammar struct {
-	Serve   serveFlags `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
-	Sim     simFlags   `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
-	Talk    talkFlags  `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
-	Tools   toolsFlags `cmd:"" help:"Check, build, write and try tools."`
-	Version struct{}   `cmd:"" help:"Tell the version and how it was built."`
-	Help    helpFlags  `cmd:"" help:"Tell about a command."`
+	Serve   serveFlags  `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
+	Sim     simFlags    `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
+	Talk    talkFlags   `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
+	Tools   toolsFlags  `cmd:"" help:"Check, build, write and try tools."`
+	Blocks  blocksFlags `cmd:"" help:"List the users who are shut out, and let them in again."`
+	Version struct{}    `cmd:"" help:"Tell the version and how it was built."`
+	Help    helpFlags   `cmd:"" help:"Tell about a command."`
 }
 
 type helpFlags struct {
@@ -77,6 +78,9 @@ func Run(ctx context.Context, p Process) int {
 	}
 	if strings.HasPrefix(parsed.Command(), "tools ") {
 		return p.tools(ctx, cli.Tools, parsed)
+	}
+	if strings.HasPrefix(parsed.Command(), "blocks ") {
+		return p.blocks(ctx, cli.Blocks, parsed)
 	}
 	switch parsed.Command() {
 	case "serve":

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
+	"voicegw/config"
+	"voicegw/internal/misspelt"
 	"voicegw/registry"
 	"voicegw/registry/build"
 )
@@ -57,6 +60,33 @@ func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *d
 		reload.tools = tools
 	}
 	return tools, reload, nil
+}
+
+// checkRequired says which of the tools that confirmation.require names there are not.
+// The error is config.Problems.
+func checkRequired(ids []string, tools *registry.Snapshot) error {
+	var problems config.Problems
+	for _, id := range ids {
+		if _, ok := tools.Tool(id); ok {
+			continue
+		}
+		var known []string
+		for _, t := range tools.All() {
+			known = append(known, t.ToolID)
+		}
+		hint := ""
+		if meant := misspelt.Nearest(id, known); meant != "" {
+			hint = " Did you mean " + meant + "?"
+		}
+		problems = append(problems, config.Problem{
+			Where:   "confirmation.require",
+			Message: fmt.Sprintf("There is no tool %q.%s voicegw tools list tells all.", id, hint),
+		})
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	return nil
 }
 
 // devRegistry loads the project's registry again when it has changed.

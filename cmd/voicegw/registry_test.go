@@ -15,6 +15,7 @@ import (
 	"voicegw/config"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/store"
 )
 
 // TestToolsAreServed: what sessions get and what is told over HTTP are one registry.
@@ -67,7 +68,7 @@ func TestDevReadsTheProject(t *testing.T) {
 	embedded := registrytest.Project(t)
 	t.Chdir(t.TempDir())
 	var log bytes.Buffer
-	caps, err := openCapabilities(t.Context(), config.Default(), slog.New(slog.NewTextHandler(&log, nil)))
+	caps, err := openCapabilities(t.Context(), config.Default(), store.Options{Memory: true}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,17 +47,26 @@ type running struct {
 	addr    string
 }
 
-// start runs serve on a free port and waits until it serves.
+// start runs serve on a free port, with a data folder of its own unless args name one,
+// and waits until it serves. The test's end is its end.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, signals: make(chan os.Signal, 2), exit: make(chan int, 1)}
 	tools := registrytest.Project(t)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir()}, args...)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{}) // closed when the program has ended
 	go func() {
-		r.exit <- Run(context.Background(), Process{
-			Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...), Stdin: strings.NewReader(""),
+		defer close(done)
+		r.exit <- Run(ctx, Process{
+			Args: args, Stdin: strings.NewReader(""),
 			Stdout: &r.out, Stderr: &r.err, Signals: r.signals, Registry: func() ([]byte, error) { return tools, nil },
 		})
 	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
 	r.addr = r.logged("serving")["addr"].(string)
 	return r
 }
@@ -212,15 +221,15 @@ func TestDrainEnds(t *testing.T) {
 
 func TestGreeting(t *testing.T) {
 	cfg := config.Default()
-	text := greeting(cfg, &net.TCPAddr{IP: net.IPv4zero, Port: 8080})
-	for _, want := range []string{"http://localhost:8080/", "voicegw talk --url ws://localhost:8080/v1/voice", "GEMINI_API_KEY"} {
+	text := greeting(cfg, &net.TCPAddr{IP: net.IPv4zero, Port: 8080}, "/home/ada/data")
+	for _, want := range []string{"  Data             /home/ada/data\n", "http://localhost:8080/", "voicegw talk --url ws://localhost:8080/v1/voice", "GEMINI_API_KEY"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the greeting does not hold %q:\n%s", want, text)
 		}
 	}
 	cfg.Providers.OpenAI.APIKey = config.NewSecret("sk-hush")
-	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
-	if !strings.Contains(text, "Provider         openai\n") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") {
+	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, "")
+	if !strings.Contains(text, "Provider         openai\n") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") || strings.Contains(text, "Data") {
 		t.Errorf("the greeting with a key:\n%s", text)
 	}
 }

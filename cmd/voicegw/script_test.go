@@ -57,6 +57,8 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, "")
 			}
 			env.Setenv(registryEnv, tools)
+			// Nothing is written into the home of whoever runs the tests.
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			return os.WriteFile(filepath.Join(env.WorkDir, "question.wav"), spoken, 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

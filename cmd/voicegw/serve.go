@@ -40,11 +40,16 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 		logger.Warn("configuration", "warning", w)
 	}
 	s, err := p.newServer(ctx, cfg, logger)
-	if err != nil {
+	var problems config.Problems
+	switch {
+	case errors.As(err, &problems):
+		p.complainAll(err)
+		return exitUsage
+	case errors.Is(err, errSimFiles):
 		p.complain("%v", err)
-		if errors.Is(err, errSimFiles) {
-			return exitUsage
-		}
+		return exitUsage
+	case err != nil:
+		p.complain("%v", err)
 		return exitFailure
 	}
 	p.greet(s)
@@ -60,6 +65,7 @@ type server struct {
 	// Fixed after newServer.
 	cfg      *config.Config
 	logger   *slog.Logger
+	dataDir  string // empty where the configuration keeps nothing there
 	listener net.Listener
 	http     *http.Server
 	sessions *session.Manager
@@ -70,7 +76,8 @@ type server struct {
 }
 
 // newServer puts the gateway together and takes its address. The error wraps
-// errSimFiles where a file of the simulator is wrong.
+// config.Problems where only now the configuration turns out to be wrong, and errSimFiles
+// where a file of the simulator is.
 func (p Process) newServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*server, error) {
 	s := &server{cfg: cfg, logger: logger}
 	if err := s.open(ctx, p); err != nil {
@@ -82,10 +89,16 @@ func (p Process) newServer(ctx context.Context, cfg *config.Config, logger *slog
 // open makes the parts, those first that others need.
 func (s *server) open(ctx context.Context, p Process) error {
 	var err error
-	if s.caps, err = openCapabilities(ctx, s.cfg, s.logger); err != nil {
+	if s.dataDir, err = p.dataDir(s.cfg); err != nil {
+		return err
+	}
+	if s.caps, err = openCapabilities(ctx, s.cfg, storeOptions(s.cfg, s.dataDir, s.logger), s.logger); err != nil {
 		return err
 	}
 	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg.Dev); err != nil {
+		return err
+	}
+	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
 		return err
 	}
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
@@ -107,6 +120,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 		Handler: gateway.New(gateway.Options{
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
+			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,
 		ReadHeaderTimeout: headerTime,
@@ -146,7 +160,8 @@ func (s *server) run(ctx context.Context, p Process) error {
 	}
 	services := s.cfg.Services()
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
-		"provider", services[0].Name, "simulated", services[0].Simulated, "tools_version", s.tools.Snapshot().Version())
+		"provider", services[0].Name, "simulated", services[0].Simulated, "tools_version", s.tools.Snapshot().Version(),
+		"data_dir", s.dataDir)
 	if _, greeted := terminal(p.Stderr); services[0].Simulated && !greeted {
 		s.logger.Warn(simNotice(s.cfg))
 	}
@@ -198,10 +213,10 @@ func (p Process) greet(s *server) {
 	if _, ok := terminal(p.Stderr); !ok {
 		return
 	}
-	_, _ = fmt.Fprint(p.Stderr, greeting(s.cfg, s.listener.Addr()))
+	_, _ = fmt.Fprint(p.Stderr, greeting(s.cfg, s.listener.Addr(), s.dataDir))
 }
 
-func greeting(cfg *config.Config, addr net.Addr) string {
+func greeting(cfg *config.Config, addr net.Addr, dataDir string) string {
 	var b strings.Builder
 	host := reachable(addr)
 	fmt.Fprintf(&b, "\n  voicegw %s\n\n", versionOf())
@@ -213,6 +228,9 @@ func greeting(cfg *config.Config, addr net.Addr) string {
 		names[i] = s.Name
 	}
 	fmt.Fprintf(&b, "  Provider         %s\n", strings.Join(names, "; on request "))
+	if dataDir != "" {
+		fmt.Fprintf(&b, "  Data             %s\n", dataDir)
+	}
 	if services[0].Simulated {
 		fmt.Fprintf(&b, "  Simulated        %s\n", simNotice(cfg))
 	}

@@ -17,6 +17,7 @@ type serveFlags struct {
 	Listen       string   `key:"listen" help:"Address to serve on (127.0.0.1:8080)." placeholder:"HOST:PORT"`
 	Insecure     bool     `key:"insecure" help:"Allow an address that other machines can reach, without authentication."`
 	Origin       []string `key:"origins" help:"Host of a foreign web page that may connect, as a pattern." placeholder:"HOST"`
+	DataDir      string   `key:"data_dir" help:"Folder of what outlives the process (~/.local/state/voicegw)." placeholder:"DIR"`
 	Provider     string   `key:"provider" help:"Provider for clients that ask for none: gemini or openai." placeholder:"NAME"`
 	Dev          bool     `key:"dev" help:"For authors of tools: read registry/tool_registry.json, and again when it changes."`
 	DrainTimeout string   `key:"drain_timeout" help:"How long sessions may go on after SIGTERM (30s)." placeholder:"TIME"`
@@ -31,12 +32,16 @@ type serveFlags struct {
 
 // load reads the configuration of serve.
 func (p Process) load(flags serveFlags, parsed *kong.Context) (*config.Config, []string, error) {
-	source := config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}
+	return p.loadFrom(config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}, flags.Set, parsed)
+}
+
+// loadFrom reads a configuration with the flags of a command: those with a key, and
+// what --set was given.
+func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
 	if source.File == "" {
 		source.File, source.FileFrom = variable(p.Environ, "VOICEGW_CONFIG"), "VOICEGW_CONFIG"
 	}
 	var problems config.Problems
-	sets := flags.Set
 	for _, at := range parsed.Path {
 		if at.Flag == nil {
 			continue

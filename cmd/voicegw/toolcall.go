@@ -6,20 +6,24 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/capability"
+	"voicegw/config"
 	"voicegw/registry"
 	"voicegw/registry/build"
+	"voicegw/store"
 )
 
 type toolsCallFlags struct {
 	Name     string   `arg:"" help:"Name or id of the tool."`
 	Args     string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
 	Mode     string   `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
+	Store    bool     `help:"Work with the store that serve works with, instead of an empty one in memory. That of data_dir is free only while no gateway runs."`
 	User     string   `help:"User of the session." default:"author" placeholder:"ID"`
 	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
@@ -46,12 +50,22 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *ko
 		p.complainAll(err)
 		return exitUsage
 	}
-	caps, err := openCapabilities(ctx, cfg, newLogger(p.Stderr, flags.LogLevel, "auto"))
+	logger := newLogger(p.Stderr, flags.LogLevel, "auto")
+	keep := store.Options{Memory: true, Logger: logger}
+	if flags.Store {
+		dataDir, err := p.dataDir(cfg)
+		if err != nil {
+			p.complainAll(err)
+			return exitUsage
+		}
+		keep = storeOptions(cfg, dataDir, logger)
+	}
+	caps, err := openCapabilities(ctx, cfg, keep, logger)
 	if err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
-	code := p.toolsCallWith(ctx, flags, args, caps)
+	code := p.toolsCallWith(ctx, flags, args, cfg, caps)
 	if err := caps.close(); err != nil {
 		p.complain("%v", err)
 		return exitFailure
@@ -59,7 +73,7 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *ko
 	return code
 }
 
-func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, caps *capabilities) int {
+func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config, caps *capabilities) int {
 	loaded, err := p.loadRegistry(caps.registryOptions(false))
 	if err != nil {
 		p.complain("%v", err)
@@ -71,7 +85,7 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	mode := registry.Mode(flags.Mode)
 	if tool, ok := snapshot.Tool(id); ok {
 		mode = cmp.Or(mode, tool.AllowedModes[0])
-		if tool.RequiresConfirmation {
+		if tool.RequiresConfirmation || slices.Contains(cfg.Confirmation.Require, id) {
 			p.complain("in a conversation %s waits for a person's approval; called here it runs at once", id)
 		}
 	}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOperatorURL(t *testing.T) {
+	for _, tc := range []struct{ given, listen, want string }{
+		{"", "127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{"", ":80", "http://127.0.0.1:80"},
+		{"", "0.0.0.0:80", "http://127.0.0.1:80"},
+		{"", "[::]:80", "http://[::1]:80"},
+		{"", "localhost:80", "http://localhost:80"},
+		{"", "127.0.0.1:0", ""},
+		{"https://a.example/voice/", "127.0.0.1:0", "https://a.example/voice"},
+		{"ws://a.example:80/v1/voice", "", "http://a.example:80"},
+		{"wss://a.example/v1/voice", "", "https://a.example"},
+		{"a.example:80", "", ""}, {"ftp://a.example", "", ""}, {"http://", "", ""}, {"http://me:hush@a.example", "", ""},
+		{"http://a.example?key=hush", "", ""}, {"http://a.example/%zz", "", ""},
+	} {
+		got, err := operatorURL(tc.given, tc.listen)
+		if got != tc.want || (err == nil) != (tc.want != "") || err != nil && strings.Contains(err.Error(), "hush") {
+			t.Errorf("operatorURL(%q, %q) = %q, %v", tc.given, tc.listen, got, err)
+		}
+	}
+}
+
+func TestSegmentAndQuoteOdd(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"mallory": {"mallory", "mallory"}, "a/b c": {"a%2Fb%20c", "a/b c"}, ".": {"%2E", "."}, "..": {"%2E%2E", ".."}, "a.b": {"a.b", "a.b"},
+		"Zoë": {"Zo%C3%AB", "Zoë"}, "\x1b[2J": {"%1B%5B2J", `"\x1b[2J"`}, "a\tb": {"a%09b", `"a\tb"`}, "a\xff": {"a%FF", `"a\xff"`},
+		"\u202eb": {"%E2%80%AEb", `"\u202eb"`},
+	} {
+		if got := [2]string{segment(text), quoteOdd(text)}; got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestOperatorTrustsNobody: a key goes to the address it is for, and to no other; what
+// a stranger answers reaches the terminal as text alone.
+func TestOperatorTrustsNobody(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the request was carried elsewhere")
+	}))
+	defer elsewhere.Close()
+	answer := func(w http.ResponseWriter, status int, code, message string) {
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": code, "message": message}})
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer hush" {
+			t.Errorf("%s was asked with %q", r.URL, r.Header.Get("Authorization"))
+		}
+		switch r.URL.Path {
+		case "/redirect":
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+		case "/terminal":
+			answer(w, 403, "operators_only", "no\x1b[2J")
+		case "/old":
+			answer(w, 404, "not_found", "x")
+		case "/html":
+			io.WriteString(w, "<html>")
+		}
+	}))
+	defer srv.Close()
+	o := &operator{base: srv.URL, key: "hush", client: operatorClient()}
+	defer o.close()
+	for path, want := range map[string]string{
+		"/redirect": "is no voicegw gateway (302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is no voicegw gateway (200",
+	} {
+		var out struct{}
+		err := o.ask(t.Context(), http.MethodGet, path, &out)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestOperatorGivesUp: a gateway that does not answer keeps nobody waiting for ever.
+func TestOperatorGivesUp(t *testing.T) {
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer srv.Close()
+	defer close(release)
+	o := &operator{base: srv.URL, client: operatorClient()}
+	defer o.close()
+	if o.client.Timeout != operatorTime {
+		t.Errorf("it would wait %s", o.client.Timeout)
+	}
+	o.client.Timeout = 50 * time.Millisecond
+	if err := o.ask(t.Context(), http.MethodGet, "/", nil); err == nil || !strings.Contains(err.Error(), "cannot be asked") {
+		t.Errorf("%v", err)
+	}
+}
