@@ -16,13 +16,14 @@ import (
 	"voicegw/registry/registrytest"
 	"voicegw/session"
 	"voicegw/session/wsclient"
+	"voicegw/store"
 	"voicegw/tools"
 )
 
 // toolbox is the project's tools over the demo knowledge base.
 type toolbox struct {
 	registry *registry.Registry
-	blocks   *capability.MemoryBlocks
+	blocks   *store.Blocks
 }
 
 func newToolbox(t testing.TB) *toolbox {
@@ -35,7 +36,11 @@ func newToolbox(t testing.TB) *toolbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box := &toolbox{blocks: capability.NewMemoryBlocks(0)}
+	kept, err := store.Open(t.Context(), store.Options{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := &toolbox{blocks: kept.Blocks()}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
 		Capabilities:        []any{index, box.blocks, capability.NewMemoryVoiceSessions("", 0)},
@@ -50,6 +55,9 @@ func newToolbox(t testing.TB) *toolbox {
 			t.Error(err)
 		}
 		if err := index.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := kept.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -31,6 +31,11 @@ type client struct{}
 func (client) Timeout(time.Time, time.Duration, string) {}
 func (client) Invite(capability.VoiceOffer)             {}
 
+// noted takes every block.
+type noted struct{ capability.Blocks }
+
+func (noted) Block(context.Context, string, time.Time) error { return nil }
+
 // load loads the project's tools over the demo knowledge base, as the gateway does.
 func load(t *testing.T) *registry.Snapshot {
 	t.Helper()
@@ -52,7 +57,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, capability.NewMemoryBlocks(0), capability.NewMemoryVoiceSessions("", 0)},
+		Capabilities:        []any{index, noted{}, capability.NewMemoryVoiceSessions("", 0)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
 	})
