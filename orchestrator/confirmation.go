@@ -165,7 +165,7 @@ func (m *machine) confirmationResolved(in ConfirmationResolved) {
 		m.conclude(said, m.declined(c, in.Outcome), false)
 		return
 	}
-	m.notify(notice{turn: m.Turn(), text: outcomeNotice(c, in.Outcome), now: in.Outcome == OutcomeDenied})
+	m.notify(notice{text: outcomeNotice(c, in.Outcome), now: in.Outcome == OutcomeDenied})
 }
 
 // declined answers a ConfirmAction that was not approved in the end.

@@ -12,6 +12,10 @@ import (
 // answer is owed for it: a cough is none.
 const minSpeech = 400 * time.Millisecond
 
+// quietTime is how long after the user's speech a notice still waits: the turn that the
+// speech opens comes first.
+const quietTime = 1500 * time.Millisecond
+
 func (m *machine) speechStarted(in UserSpeechStarted) {
 	if m.muted {
 		return
@@ -32,7 +36,7 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 		return
 	}
 	m.speaking, m.userActed = false, true
-	m.lastActive = m.at
+	m.lastActive, m.quietAt = m.at, m.at.Add(quietTime)
 	m.speechItem, m.speechSince = in.Item, in.EndAt
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	if t := m.turn; t != nil && !t.modelDone && (t.modelAt.IsZero() || in.EndAt.Before(t.startedAt)) {
@@ -64,7 +68,7 @@ func (m *machine) userActivity(in UserActivity) {
 	if !m.speaking {
 		return
 	}
-	m.speaking = false
+	m.speaking, m.quietAt = false, m.at.Add(quietTime)
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	m.send(transport.ActivityEnd{})
 	m.openUserTurn(m.at)
@@ -132,7 +136,7 @@ func (m *machine) audioBegan(in AudioBegan) {
 		return
 	}
 	if m.turn == nil || m.turn.modelDone {
-		m.openTurn(m.at)
+		m.openTurnMidway()
 	}
 	if m.turn.modelAt.IsZero() {
 		m.turn.modelAt = m.at

@@ -97,6 +97,7 @@ type State struct {
 	endBy      time.Time // of PhaseEnding
 	lastActive time.Time // somebody last said or typed something
 	spokenAt   time.Time // the user last began to speak, or typed
+	quietAt    time.Time // from then on the user has said nothing more for a while
 	warned     bool      // the end by length has been announced
 }
 
@@ -115,6 +116,7 @@ type turn struct {
 	owedFrom    time.Time // when the last tool result was given
 	spoke       bool      // audio has come since
 	toolsOff    bool      // the budget is used up: the answer is to come without tools
+	nudgeAt     time.Time // the answer ended without a sound: when to ask once more
 	modelDone   bool      // the model has nothing to add
 	interrupted bool
 	nudged      bool
@@ -273,8 +275,12 @@ func (s State) WakeAt() time.Time {
 			}
 		}
 	}
+	if s.turn == nil && len(s.notices) > 0 && !s.speaking {
+		sooner(s.quietAt)
+	}
 	if since := s.owedSince(); !since.IsZero() {
 		if !s.turn.nudged {
+			sooner(s.turn.nudgeAt)
 			sooner(since.Add(s.policy.NudgeAfter))
 		}
 		sooner(since.Add(s.policy.NoAnswerAfter))

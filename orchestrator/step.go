@@ -177,6 +177,9 @@ func (m *machine) watchSpeechOwed() {
 	if since.IsZero() {
 		return
 	}
+	if at := m.turn.nudgeAt; !at.IsZero() && !m.at.Before(at) && !m.turn.nudged {
+		m.nudge(m.turn)
+	}
 	waited := m.at.Sub(since)
 	if waited >= m.policy.NoAnswerAfter {
 		m.failTurn(FailureNoAnswer, true)
@@ -237,7 +240,7 @@ func (m *machine) betweenTurns() {
 		m.end(EndTool)
 		return
 	}
-	if len(m.notices) > 0 && !m.speaking {
+	if len(m.notices) > 0 && !m.speaking && !m.at.Before(m.quietAt) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
 		m.tell(n)

@@ -14,7 +14,7 @@ import (
 // that is sent, now or when it has finished, or the model's own cancellation.
 func (m *machine) toolCall(ev transport.ToolCall) {
 	if m.turn == nil || m.turn.modelDone {
-		m.openTurn(m.at)
+		m.openTurnMidway()
 	}
 	m.turn.calls++
 	c := m.newCall(ev.Name)

@@ -36,6 +36,15 @@ func (m *machine) openTurn(inputEnd time.Time) {
 	m.do(TurnStarted{m.lastTurn})
 }
 
+// openTurnMidway begins a turn with what the model does outside of one: the rest of its
+// response belongs to that turn, and ends it.
+func (m *machine) openTurnMidway() {
+	m.openTurn(m.at)
+	if m.responding {
+		m.turn.response = m.responseID
+	}
+}
+
 // endTurn closes the open turn.
 func (m *machine) endTurn() {
 	t := m.turn
@@ -48,10 +57,11 @@ func (m *machine) endTurn() {
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Latency: t.latency()})
 }
 
-// failTurn ends the open turn with an error.
+// failTurn ends the open turn with an error. What the model does next without its user
+// goes on with the budget of this turn.
 func (m *machine) failTurn(f Failure, retryable bool) {
 	t := m.turn
-	m.turn = nil
+	m.turn, m.chained = nil, true
 	m.lastActive = m.at
 	m.do(Failed{Turn: t.number, Failure: f, Retryable: retryable},
 		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Latency: t.latency()})
@@ -94,7 +104,7 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	if m.turn == nil || m.turn.modelDone || m.turn.interrupted {
 		m.openTurn(m.at)
 	}
-	m.turn.response, m.turn.calls, m.turn.waiting = ev.ID, 0, false
+	m.turn.response, m.turn.calls, m.turn.waiting, m.turn.nudgeAt = ev.ID, 0, false, time.Time{}
 }
 
 func (m *machine) responseDone(ev transport.ResponseDone) {
@@ -130,9 +140,13 @@ func (m *machine) missesSpeech(t *turn) {
 		m.failTurn(FailureNoAnswer, true)
 	default:
 		t.modelDone = false
-		m.nudge(t)
+		t.nudgeAt = m.at.Add(nudgeGrace)
 	}
 }
+
+// nudgeGrace is how long a model may take to go on after an answer without a sound:
+// some end one before they speak of a tool's result.
+const nudgeGrace = time.Second
 
 // nudge asks a silent model for its answer once more.
 func (m *machine) nudge(t *turn) {
