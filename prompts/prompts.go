@@ -54,38 +54,52 @@ type Options struct {
 	// Tools are those that the model may call in this mode, in any order. Without
 	// any, nothing is said of tools.
 	Tools []ToolSummary
+	// Retrievals is how many retrieval calls one request may have, TopK the most results
+	// of each. Zero means 2 and 3 by voice, 5 and 10 in text.
+	Retrievals, TopK int
+	// SpokenConfirmation says that the user may approve an action aloud.
+	SpokenConfirmation bool
 	// RegistryVersion is the version of the registry that Tools come from.
 	RegistryVersion string
 }
 
 // The rules for tools. They are the same for every registry, so that a provider
-// can cache them.
+// can cache them. The numbers are those of the budget.
 const (
 	voiceLoop = `How to use tools:
 
 - Look things up before you answer from memory, when a retrieval tool covers the question.
-- At most 2 retrievals for one request, with top_k at most 3. Do not search again for the same thing in other words: answer with what came, or say that nothing was found.
+- At most %d retrievals for one request, with top_k at most %d. Do not search again for the same thing in other words: answer with what came, or say that nothing was found.
 - When you know an id, get it by its id and do not search.
 - Say a few words before a tool that takes time, and always speak after it: never end in silence.
 - An action is done only when its tool says ok. When a tool asks for a confirmation, tell the user what will happen and wait: the user confirms, never you.
-- When a tool fails, its error says what to do. Tell the user in plain words; do not read the error out.`
+- When a tool says that the budget is used up, call no further tool: answer with what you have.
+- When a tool fails, its error says what to do. Tell the user in plain words; do not read the error out.
+- A message that begins with [voicegw] comes from the system that carries this conversation, such as the result of something the user has confirmed. Act on it; never read it out.`
 
 	textLoop = `How to use tools:
 
 - Look things up before you answer from memory, when a retrieval tool covers the question.
-- At most 5 retrievals for one request, with top_k at most 10. Each further search must ask for something new.
+- At most %d retrievals for one request, with top_k at most %d. Each further search must ask for something new.
 - When you know an id, get it by its id and do not search.
 - Cite what you used by its id and, if it has one, its URL.
 - An action is done only when its tool says ok. When a tool asks for a confirmation, tell the user what will happen and wait: the user confirms, never you.
-- When a tool fails, its error says what to do. Correct the arguments if it says so; otherwise tell the user in plain words.`
+- When a tool says that the budget is used up, call no further tool: answer with what you have.
+- When a tool fails, its error says what to do. Correct the arguments if it says so; otherwise tell the user in plain words.
+- A message that begins with [voicegw] comes from the system that carries this conversation, such as the result of something the user has confirmed. Act on it; never quote it.`
+
+	spokenRule = `- When a tool asks for a confirmation, ask the user for a clear yes. Only when the user has answered, call confirm_action with the reference and what they said; anything unclear is a no.`
 )
 
 // Compose returns the text that a model is set up with. It depends on nothing but
 // its options: the same options give the same text.
 func Compose(o Options) string {
-	behavior, loop := voiceBehavior, voiceLoop
+	behavior, loop := voiceBehavior, fmt.Sprintf(voiceLoop, cmp.Or(o.Retrievals, 2), cmp.Or(o.TopK, 3))
 	if o.Mode == Text {
-		behavior, loop = textBehavior, textLoop
+		behavior, loop = textBehavior, fmt.Sprintf(textLoop, cmp.Or(o.Retrievals, 5), cmp.Or(o.TopK, 10))
+	}
+	if o.SpokenConfirmation {
+		loop += "\n" + spokenRule
 	}
 	parts := []string{
 		cmp.Or(o.Core, core),

@@ -22,11 +22,12 @@ func tools() []ToolSummary {
 
 func TestCompose(t *testing.T) {
 	tests := map[string]Options{
-		"voice":       {},
-		"voice-tools": {Tools: tools(), RegistryVersion: "1.0.0a1b2c3d", Instructions: "You work for a bicycle shop."},
-		"text":        {Mode: Text},
-		"text-tools":  {Mode: Text, Tools: tools(), RegistryVersion: "1.0.0a1b2c3d"},
-		"own-files":   {Core: "\r\nOwn core.\r\n\r\nStill core.\r\n\r\n", Behavior: "Own behavior.\n", Instructions: "  Who I am.  "},
+		"voice":        {},
+		"voice-tools":  {Tools: tools(), RegistryVersion: "1.0.0a1b2c3d", Instructions: "You work for a bicycle shop."},
+		"voice-spoken": {Tools: tools(), Retrievals: 4, TopK: 6, SpokenConfirmation: true},
+		"text":         {Mode: Text},
+		"text-tools":   {Mode: Text, Tools: tools(), RegistryVersion: "1.0.0a1b2c3d"},
+		"own-files":    {Core: "\r\nOwn core.\r\n\r\nStill core.\r\n\r\n", Behavior: "Own behavior.\n", Instructions: "  Who I am.  "},
 	}
 	for name, o := range tests {
 		t.Run(name, func(t *testing.T) {
