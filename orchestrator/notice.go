@@ -17,22 +17,27 @@ type notice struct {
 }
 
 // notify tells the model at once where the turn it belongs to still waits, or where it
-// may interrupt; else in the next turn.
-func (m *machine) notify(n notice) {
-	if m.phase == PhaseEnding || m.phase == PhaseEnded {
-		return
-	}
+// may interrupt; else in the next turn. It says whether the model is told at all: a
+// session that ends has no next turn.
+func (m *machine) notify(n notice) bool {
 	t := m.turn
 	switch {
-	case t != nil && t.number == n.turn && !t.modelDone && !n.now:
+	case m.phase == PhaseEnded:
+		return false
+	case t != nil && t.number == n.turn && !t.modelDone && !n.now && !m.speaking:
 		t.owedFrom, t.spoke = m.at, false
 		m.send(transport.UserText{Text: n.text})
+	case m.phase == PhaseEnding:
+		return false
 	case n.now && !m.speaking:
 		m.interrupt(FlushUserAction)
 		m.tell(n)
 	case len(m.notices) < maxNotices:
 		m.notices = append(m.notices, n)
+	default:
+		return false
 	}
+	return true
 }
 
 // tell opens a turn with a notice.

@@ -123,20 +123,19 @@ func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
 		applied, refused, why = m.applyAll(env.Intents)
 	}
 	delivered := c.open() && m.phase != PhaseEnded
+	if delivered && c.model == "" {
+		delivered = m.notify(notice{turn: c.turn, text: resultNotice(c, env)})
+	}
 	m.do(Audit{m.record(c, env, applied, refused, why, delivered)})
-	switch {
-	case !delivered:
-	case c.model == "":
-		m.notify(notice{turn: c.turn, text: resultNotice(c, env)})
-	default:
+	if delivered && c.model != "" {
 		m.send(transport.ToolResult{Call: c.model, Output: env.Encode(), Scheduling: c.scheduling()})
 	}
 	m.do(ToolEnded{Turn: c.turn, Call: c.id, Tool: c.tool, Envelope: env, Delivered: delivered})
-	if !delivered || c.model == "" || c.silent(m.caps) {
+	if !delivered || c.model == "" {
 		return
 	}
-	t, aside := m.turn, c.waitsAside(m.caps)
-	m.chained = aside || t == nil || t.number != c.turn
+	t, aside, silent := m.turn, c.waitsAside(m.caps), c.silent(m.caps)
+	m.chained = m.chained || !silent && (aside || t == nil || t.number != c.turn)
 	switch {
 	case t == nil || t.number != c.turn:
 	case aside:
@@ -168,7 +167,9 @@ func (m *machine) settleCalls(t *turn) {
 	t.waiting = false
 	if m.caps.RespondNeeded {
 		t.calls = 0
-		m.respond(t)
+		if !m.speaking { // what the user says now brings its answer by itself
+			m.respond(t)
+		}
 		return
 	}
 	// This model went on while the tools ran, and has ended its answer; if it has
