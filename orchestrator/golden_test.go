@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"voicegw/registry"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden conversations")
@@ -70,8 +72,7 @@ func setSection(ar *txtar.Archive, name, data string) {
 // are due, as the session's clock would.
 func replay(t *testing.T, script string) string {
 	t.Helper()
-	var out strings.Builder
-	var s State
+	p := player{t: t, ran: map[string]*registry.Prepared{}}
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -79,29 +80,50 @@ func replay(t *testing.T, script string) string {
 		}
 		w := parseWords(t, line)
 		if w.at < 0 {
-			s = NewState(w.caps(), w.policy(), toolbox(), epoch)
+			p.state = NewState(w.caps(), w.policy(), toolbox(), epoch)
 			continue
 		}
 		at := epoch.Add(time.Duration(w.at) * time.Millisecond)
-		for due := s.WakeAt(); !due.IsZero() && due.Before(at); due = s.WakeAt() {
-			s = take(&out, s, due, Tick{}, "tick")
-			if next := s.WakeAt(); !next.After(due) && !next.IsZero() {
-				t.Fatalf("at %s a tick left itself due", due.Sub(epoch))
-			}
-		}
-		s = take(&out, s, at, w.input(), line[strings.IndexByte(line, ' ')+1:])
+		p.ticksBefore(at)
+		p.take(at, w.input(), line[strings.IndexByte(line, ' ')+1:])
 	}
-	return out.String()
+	return p.out.String()
 }
 
-func take(out *strings.Builder, s State, at time.Time, in Input, name string) State {
-	next, actions := Step(s, at, in)
+// player plays the session's part: it feeds the step and writes down what follows.
+type player struct {
+	t     *testing.T
+	state State
+	ran   map[string]*registry.Prepared // by call
+	out   strings.Builder
+}
+
+func (p *player) ticksBefore(at time.Time) {
+	p.t.Helper()
+	for due := p.state.WakeAt(); !due.IsZero() && due.Before(at); due = p.state.WakeAt() {
+		p.take(due, Tick{}, "tick")
+		if next := p.state.WakeAt(); !next.After(due) && !next.IsZero() {
+			p.t.Fatalf("at %s a tick left itself due", due.Sub(epoch))
+		}
+	}
+}
+
+func (p *player) take(at time.Time, in Input, name string) {
+	if done, ok := in.(ToolFinished); ok && p.ran[done.Call] != nil {
+		// What runs a tool says in its answer what was lowered.
+		done.Envelope.Meta.Clamped = p.ran[done.Call].Clamp(nil)
+		in = done
+	}
+	next, actions := Step(p.state, at, in)
+	p.state = next
 	if _, ok := in.(Tick); ok && len(actions) == 0 {
-		return next
+		return
 	}
-	fmt.Fprintf(out, "%d %s\n", at.Sub(epoch).Milliseconds(), name)
+	fmt.Fprintf(&p.out, "%d %s\n", at.Sub(epoch).Milliseconds(), name)
 	for _, a := range actions {
-		fmt.Fprintf(out, "    %s\n", show(a))
+		fmt.Fprintf(&p.out, "    %s\n", show(a))
+		if run, ok := a.(RunTool); ok {
+			p.ran[run.Call] = run.Prepared
+		}
 	}
-	return next
 }
