@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"voicegw/registry"
@@ -93,8 +95,11 @@ func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	n := limit
-	for n > limit-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+	n := limit - len("…")
+	for range utf8.UTFMax {
+		if utf8.RuneStart(s[n]) {
+			break
+		}
 		n--
 	}
 	return s[:n] + "…"
@@ -104,10 +109,11 @@ func cut(s string, limit int) string {
 // than anybody would write it, becomes 0.
 func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamped {
 	kept := make(map[string]registry.Clamped, min(len(clamped), maxList))
-	for name, c := range clamped {
+	for _, name := range slices.Sorted(maps.Keys(clamped)) {
 		if len(kept) == maxList {
 			break
 		}
+		c := clamped[name]
 		if n := c.Requested; n == "" || len(n) > 64 || n[0] != '-' && (n[0] < '0' || n[0] > '9') || !json.Valid([]byte(n)) {
 			c.Requested = "0"
 		}

@@ -279,7 +279,8 @@ func lineWriter(w io.Writer) writer {
 			torn = b.Bytes()[n-1] != '\n'
 		}
 		whole := 0
-		for n -= lead; whole < len(lines) && n >= len(lines[whole]); whole++ {
+		// One that lacks its line break alone is whole: it gets that with the next.
+		for n -= lead; whole < len(lines) && n >= len(lines[whole])-1; whole++ {
 			n -= len(lines[whole])
 		}
 		return whole, err

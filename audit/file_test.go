@@ -1,0 +1,425 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lineOf is a record's line.
+func lineOf(t testing.TB, n int) []byte {
+	t.Helper()
+	r := call(n)
+	r.Time = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Millisecond)
+	line, err := marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+func openFile(t *testing.T, o FileOptions) *File {
+	t.Helper()
+	f, err := OpenFile(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func write(t *testing.T, f *File, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		if _, err := f.Write(lineOf(t, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// idsOf reads all files of an audit.
+func idsOf(t *testing.T, path string) ([]string, Report) {
+	t.Helper()
+	var ids []string
+	report, err := ReadFiles(t.Context(), path, func(r Record, _ []byte) error {
+		ids = append(ids, r.CallID)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids, report
+}
+
+// until waits for something that happens in another goroutine or on the disk.
+func until(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(20 * time.Second)
+	defer limit.Stop()
+	for !happened() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("%s did not happen", what)
+		}
+	}
+}
+
+// nextMS waits until two full files get different names.
+func nextMS(t *testing.T) {
+	now := time.Now().Truncate(time.Millisecond)
+	until(t, "the next ms", func() bool { return time.Now().Truncate(time.Millisecond).After(now) })
+}
+
+// TestRotation: full files and the live one are read in the order of time, whether
+// they are compressed or not.
+func TestRotation(t *testing.T) {
+	for _, compress := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "deep", "audit.jsonl")
+		f := openFile(t, FileOptions{Path: path, MaxBytes: int64(10 * len(lineOf(t, 100))), Keep: -1, Compress: compress})
+		for i := range 100 {
+			if i%10 == 0 {
+				nextMS(t)
+			}
+			write(t, f, 100+i, 101+i)
+		}
+		if compress {
+			until(t, "compression", func() bool {
+				names, err := Files(path)
+				return err == nil && !strings.HasSuffix(strings.Join(names[:len(names)-1], " ")+" ", ".jsonl ") && strings.Count(strings.Join(names, " "), gzSuffix) == 9
+			})
+		}
+		names, err := Files(path)
+		if err != nil || len(names) != 10 || names[9] != path {
+			t.Fatalf("files %v, %v; want nine full ones and the live one", names, err)
+		}
+		ids, report := idsOf(t, path)
+		same(t, "the audit", ids, calls(100, 200))
+		if report.Foreign > 0 || report.Torn || len(report.Unreadable) > 0 || report.Records != 100 {
+			t.Errorf("%+v", report)
+		}
+		for _, name := range names {
+			if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v, %v; want mode 0600", name, info, err)
+			}
+		}
+		if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("the folder has %v, %v; want mode 0700", info, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.Write(lineOf(t, 1)); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("a write after Close: %v", err)
+		}
+	}
+}
+
+// TestFilesOfOneMillisecond: the second would take the first's name and place.
+func TestFilesOfOneMillisecond(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f := openFile(t, FileOptions{Path: path, MaxBytes: 1, Keep: -1})
+	write(t, f, 0, 500)
+	ids, _ := idsOf(t, path)
+	same(t, "the audit", ids, calls(0, 500))
+}
+
+// TestKeep: only so many full files are kept.
+func TestKeep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f := openFile(t, FileOptions{Path: path, MaxBytes: 1, Keep: 2})
+	for i := range 8 {
+		nextMS(t)
+		write(t, f, i, i+1)
+	}
+	until(t, "the removal", func() bool { names, err := Files(path); return err == nil && len(names) == 3 })
+	ids, _ := idsOf(t, path)
+	same(t, "the audit", ids, calls(5, 8))
+}
+
+// TestAge: what is too old goes, also when nothing is written, and what belongs to
+// somebody else stays.
+func TestAge(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	now := time.Now().UTC()
+	stamp := func(age time.Duration) string { return now.Add(-age).Format(stampLayout) }
+	for _, name := range []string{
+		"audit-" + stamp(3*time.Hour) + ".jsonl", "audit-" + stamp(150*time.Minute) + ".jsonl.gz", "audit-" + stamp(time.Hour) + ".jsonl",
+		"audit-notes.jsonl", "other-" + stamp(3*time.Hour) + ".jsonl", "audit-" + stamp(3*time.Hour) + ".txt",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), lineOf(t, 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := call(7)
+	old.Time = now.Add(-150 * time.Minute)
+	line, err := marshal(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, line, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := openFile(t, FileOptions{Path: path, MaxAge: 2 * time.Hour})
+	names, err := Files(path)
+	if err != nil || len(names) != 3 || filepath.Base(names[0]) != "audit-"+stamp(time.Hour)+".jsonl" {
+		t.Fatalf("%v, %v: want the file of an hour ago, the one that was live, and a new one", names, err)
+	}
+	for _, name := range []string{"audit-notes.jsonl", "other-" + stamp(3*time.Hour) + ".jsonl", "audit-" + stamp(3*time.Hour) + ".txt"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("somebody else's file is gone: %v", err)
+		}
+	}
+	write(t, f, 8, 9)
+	nextMS(t)
+	f.mu.Lock()
+	f.tidy(time.Now().Add(5 * time.Hour))
+	f.mu.Unlock()
+	if names, err = Files(path); err != nil || len(names) != 1 {
+		t.Errorf("five hours later: %v, %v: want an empty live file alone", names, err)
+	}
+}
+
+// TestTornEnd: a line that a crash has left without its end takes no other with it.
+func TestTornEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	torn := append(lineOf(t, 0), lineOf(t, 1)[:20]...)
+	if err := os.WriteFile(path, torn, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, report := idsOf(t, path); !report.Torn || report.Records != 1 {
+		t.Errorf("before: %+v", report)
+	}
+	write(t, openFile(t, FileOptions{Path: path}), 2, 4)
+	ids, report := idsOf(t, path)
+	same(t, "the audit", ids, []string{"0", "2", "3"})
+	if report.Foreign != 1 || report.Torn {
+		t.Errorf("after: %+v", report)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("an existing file's mode was changed to %v, %v", info.Mode(), err)
+	}
+}
+
+// TestMovedAway: somebody moves, removes or replaces the live file.
+func TestMovedAway(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	f := openFile(t, FileOptions{Path: path})
+	write(t, f, 0, 2)
+	if err := os.Rename(path, filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, f, 2, 4)
+	ids, _ := idsOf(t, path)
+	same(t, "the new file", ids, calls(2, 4))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	write(t, f, 4, 5)
+	ids, _ = idsOf(t, path)
+	same(t, "the third file", ids, calls(4, 5))
+}
+
+// TestUnusablePath says so before anything runs.
+func TestUnusablePath(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", dir, filepath.Join(plain, "audit.jsonl"), "/dev/null"} {
+		if _, err := OpenFile(FileOptions{Path: path}); !errors.Is(err, ErrPath) {
+			t.Errorf("%q: %v, want ErrPath", path, err)
+		}
+	}
+}
+
+// TestWritesOnWithoutRoom: where no new file can be begun, the old one goes on.
+func TestWritesOnWithoutRoom(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("nothing is forbidden to root")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	logged := &tape{}
+	f := openFile(t, FileOptions{Path: path, MaxBytes: 1, Logger: slog.New(slog.NewTextHandler(logged, nil))})
+	if err := os.Chmod(dir, 0o500); err != nil { //nolint:gosec // a folder that cannot be written to
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Chmod(dir, 0o700) })
+	for i := range 5 {
+		nextMS(t)
+		write(t, f, i, i+1)
+	}
+	ids, _ := idsOf(t, path)
+	same(t, "the audit", ids, calls(0, 5))
+	if n := len(logged.with("cannot be rotated")); n != 1 {
+		t.Errorf("logged %d times, want once: %q", n, logged.lines)
+	}
+}
+
+// TestFollowThroughRotations: every record once and in order, whatever is renamed and
+// compressed meanwhile, and the readers of all see a consistent audit at any time.
+func TestFollowThroughRotations(t *testing.T) {
+	for _, compress := range []bool{false, true} {
+		t.Run(fmt.Sprintf("compress=%v", compress), func(t *testing.T) {
+			const records = 1500
+			path := filepath.Join(t.TempDir(), "audit.jsonl")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var ids []string
+			followed := make(chan error, 1) // from the follower, once
+			caughtUp := make(chan struct{}) // closed by the follower
+			go func() {
+				_, err := Follow(ctx, path, FollowOptions{Every: time.Millisecond, CaughtUp: func() error { close(caughtUp); return nil }},
+					func(r Record, _ []byte) error {
+						if ids = append(ids, r.CallID); len(ids) == records {
+							cancel()
+						}
+						return nil
+					})
+				followed <- err
+			}()
+			<-caughtUp
+			f := openFile(t, FileOptions{Path: path, MaxBytes: 4 << 10, Keep: -1, Compress: compress})
+			l := New(Options{Lines: f})
+			for i := range records {
+				l.Write(call(i))
+				if i%100 == 0 {
+					nextMS(t)
+					seen, report := idsOf(t, path)
+					same(t, "a reader", seen, calls(0, len(seen)))
+					if report.Foreign > 0 || len(report.Unreadable) > 0 {
+						t.Errorf("a reader met %+v", report)
+					}
+				}
+			}
+			mustClose(t, l)
+			limit := time.NewTimer(20 * time.Second)
+			defer limit.Stop()
+			select {
+			case err := <-followed:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-limit.C:
+				cancel()
+				t.Errorf("the follower ends with %v", <-followed)
+			}
+			same(t, "the follower", ids, calls(0, records))
+			names, err := Files(path)
+			if err != nil || len(names) < 3 {
+				t.Errorf("%d files, %v: nothing was rotated", len(names), err)
+			}
+			until(t, "lumberjack's work", func() bool {
+				plain := 0
+				names, err := Files(path)
+				for _, name := range names {
+					if !strings.HasSuffix(name, gzSuffix) {
+						plain++
+					}
+				}
+				return err == nil && (!compress || plain == 1)
+			})
+		})
+	}
+}
+
+// TestFollowTruncated: a file that is emptied in its place is read from its beginning.
+func TestFollowTruncated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	if err := os.WriteFile(path, bytes.Join([][]byte{lineOf(t, 0), lineOf(t, 1)}, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tl := newTail(t.Context(), path, nil)
+	defer tl.close()
+	var ids []string
+	tl.f = func(r Record, _ []byte) error { ids = append(ids, r.CallID); return nil }
+	for _, content := range [][]byte{nil, lineOf(t, 2)} {
+		if content != nil {
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if _, err := tl.turn(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	same(t, "the follower", ids, calls(0, 3))
+}
+
+// TestFollowSkipsNoFile: more than one rotation lies between two looks.
+func TestFollowSkipsNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f := openFile(t, FileOptions{Path: path, Keep: -1})
+	var ids []string
+	tl := newTail(t.Context(), path, func(r Record, _ []byte) error { ids = append(ids, r.CallID); return nil })
+	defer tl.close()
+	rotate := func() {
+		nextMS(t)
+		f.mu.Lock()
+		f.rotate(time.Now())
+		f.mu.Unlock()
+	}
+	write(t, f, 0, 2)
+	for i := 2; i < 20; i += 6 {
+		if _, err := tl.turn(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, f, i, i+1)
+		rotate()
+		write(t, f, i+1, i+3)
+		rotate()
+		write(t, f, i+3, i+6)
+	}
+	if _, err := tl.turn(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the follower", ids, calls(0, 20))
+}
+
+// TestBrokenArchive: what can be read is read, and the rest is reported.
+func TestBrokenArchive(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	if err := os.WriteFile(filepath.Join(dir, "audit-2026-11-20T10-00-00.000.jsonl.gz"), []byte("no archive"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "audit-2026-11-20T11-00-00.000.jsonl"), append(lineOf(t, 0), `{"event":"to`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ids, report := idsOf(t, path) // without a live file
+	same(t, "the audit", ids, []string{"0"})
+	if len(report.Unreadable) != 1 || report.Foreign != 1 || report.Torn {
+		t.Errorf("%+v", report)
+	}
+	if _, err := ReadFiles(t.Context(), filepath.Join(dir, "nothing", "audit.jsonl"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without any file: %v", err)
+	}
+}
+
+// TestStdout: what is not ours is not closed.
+func TestStdout(t *testing.T) {
+	p := &place{}
+	l := New(Options{Lines: Stdout(p)})
+	l.Write(call(0))
+	mustClose(t, l)
+	if p.closed || !json.Valid(bytes.TrimSpace(p.data.Bytes())) {
+		t.Errorf("closed %v, %q", p.closed, p.data.String())
+	}
+}

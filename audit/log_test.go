@@ -1,0 +1,487 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry"
+)
+
+var errAway = errors.New("the store is away")
+
+// place is a Stream and a Lines that a test can make fail or hang.
+type place struct {
+	mu       sync.Mutex // guards the following fields
+	calls    []string   // call ids, as they came
+	attempts []int      // records of each attempt
+	fail     error
+	hang     chan struct{} // every attempt waits until it is closed
+	deaf     bool          // hanging attempts do not hear their context either
+	tear     int           // the next write takes so many bytes and fails; 0 for none
+	data     bytes.Buffer  // what was written as lines
+	closed   bool
+}
+
+func (p *place) set(change func(p *place)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(p)
+}
+
+func (p *place) AppendAll(ctx context.Context, lines [][]byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.attempts = append(p.attempts, len(lines))
+	if hang := p.hang; hang != nil {
+		gone := ctx.Done()
+		if p.deaf {
+			gone = nil
+		}
+		p.mu.Unlock()
+		select {
+		case <-hang:
+		case <-gone:
+		}
+		p.mu.Lock()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if p.fail != nil {
+		return p.fail
+	}
+	for _, line := range lines {
+		if bytes.IndexByte(line, '\n') >= 0 {
+			return errors.New("a line break in a line")
+		}
+		r, err := ParseLine(line)
+		if err != nil {
+			return err
+		}
+		p.calls = append(p.calls, r.CallID)
+	}
+	return nil
+}
+
+func (p *place) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fail != nil {
+		return 0, p.fail
+	}
+	if n := p.tear; n > 0 {
+		p.tear = 0
+		p.data.Write(b[:n])
+		return n, errors.New("no space left on device")
+	}
+	return p.data.Write(b)
+}
+
+func (p *place) Close() error {
+	p.set(func(p *place) { p.closed = true })
+	return nil
+}
+
+// seen returns the call ids that a place holds.
+func (p *place) seen(t *testing.T) []string {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.calls
+	if _, err := Read(bytes.NewReader(p.data.Bytes()), func(r Record, _ []byte) error {
+		calls = append(calls, r.CallID)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return calls
+}
+
+// tape keeps what is logged, by message.
+type tape struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (w *tape) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, string(b))
+	return len(b), nil
+}
+
+func (w *tape) with(message string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []string
+	for _, line := range w.lines {
+		if strings.Contains(line, message) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func (w *tape) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+func call(n int) Record {
+	return Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", CallID: fmt.Sprint(n), OK: true}
+}
+
+func calls(from, to int) []string {
+	var ids []string
+	for i := from; i < to; i++ {
+		ids = append(ids, fmt.Sprint(i))
+	}
+	return ids
+}
+
+func mustClose(t *testing.T, l *Log) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := l.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// same compares with a short message: lists may be long.
+func same(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !cmp.Equal(got, want) {
+		t.Errorf("%s holds %d records (%.80v), want %d (%.80v)", what, len(got), got, len(want), want)
+	}
+}
+
+// TestBothPlacesGetAllInOrder, in batches, and Close waits for them.
+func TestBothPlacesGetAllInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines := &place{}, &place{}
+		l := New(Options{Stream: stream, Lines: lines})
+		for i := range 1000 {
+			l.Write(call(i))
+		}
+		mustClose(t, l)
+		same(t, "the stream", stream.seen(t), calls(0, 1000))
+		same(t, "the file", lines.seen(t), calls(0, 1000))
+		if !lines.closed {
+			t.Error("the lines were not closed")
+		}
+		for _, n := range stream.attempts {
+			if n > batchRecords {
+				t.Errorf("an attempt of %d records, at most %d", n, batchRecords)
+			}
+		}
+		if len(stream.attempts) > 200 {
+			t.Errorf("%d attempts for 1000 records: no batches", len(stream.attempts))
+		}
+		want := SinkStats{Written: 1000}
+		if diff := cmp.Diff(Stats{Stream: want, Lines: want}, l.Stats()); diff != "" {
+			t.Error(diff)
+		}
+		l.Write(call(1000))
+		if got := l.Stats().Late; got != 1 {
+			t.Errorf("%d late records, want 1", got)
+		}
+		mustClose(t, l)
+	})
+}
+
+// TestManyWriters: whoever writes, each keeps its own order and nothing is lost.
+func TestManyWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines := &place{}, &place{}
+		l := New(Options{Stream: stream, Lines: lines})
+		var wg sync.WaitGroup
+		for w := range 8 {
+			wg.Go(func() {
+				for i := range 200 {
+					l.Write(call(w*1000 + i))
+				}
+			})
+		}
+		wg.Wait()
+		mustClose(t, l)
+		for name, p := range map[string]*place{"stream": stream, "lines": lines} {
+			next := map[int]int{}
+			got := p.seen(t)
+			for _, id := range got {
+				var n int
+				if _, err := fmt.Sscan(id, &n); err != nil {
+					t.Fatal(err)
+				}
+				if n%1000 != next[n/1000] {
+					t.Fatalf("%s: writer %d: record %d where %d was due", name, n/1000, n%1000, next[n/1000])
+				}
+				next[n/1000]++
+			}
+			if len(got) != 1600 {
+				t.Errorf("%s has %d records, want 1600", name, len(got))
+			}
+		}
+	})
+}
+
+// TestPassingFailureLosesNothing, and the other place does not notice.
+func TestPassingFailureLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines, logged := &place{fail: errAway}, &place{}, &tape{}
+		l := New(Options{Stream: stream, Lines: lines, Logger: logged.logger()})
+		began := time.Now()
+		for i := range 600 {
+			l.Write(call(i))
+		}
+		for time.Since(began) < 10*time.Minute {
+			<-time.After(time.Minute)
+		}
+		same(t, "the file", lines.seen(t), calls(0, 600))
+		if got := l.Stats().Stream; got.Written != 0 || got.Waiting != 600 || got.Failed < 100 || got.Failed > 150 {
+			t.Errorf("after ten minutes: %+v; want 600 waiting and an attempt every 5 s", got)
+		}
+		stream.set(func(p *place) { p.fail = nil })
+		<-time.After(lastPause + time.Second)
+		same(t, "the stream", stream.seen(t), calls(0, 600))
+		l.Write(call(600))
+		synctest.Wait()
+		same(t, "the stream", stream.seen(t), calls(0, 601))
+		if n := len(logged.with("audit cannot be written")); n < 10 || n > 25 {
+			t.Errorf("the failure was logged %d times in ten minutes, want one at first and then every 30 s", n)
+		}
+		if lines := logged.with("audit is written again"); len(lines) != 1 || !strings.Contains(lines[0], "sink=stream") {
+			t.Errorf("the recovery was logged as %q", lines)
+		}
+		mustClose(t, l)
+	})
+}
+
+// TestHangingPlaceHoldsUpNobody: neither the writer of records nor the other place,
+// and the attempt is given a time.
+func TestHangingPlaceHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines := &place{hang: make(chan struct{})}, &place{}
+		l := New(Options{Stream: stream, Lines: lines})
+		began := time.Now()
+		for i := range 10 {
+			l.Write(call(i))
+		}
+		synctest.Wait()
+		same(t, "the file", lines.seen(t), calls(0, 10))
+		if d := time.Since(began); d != 0 {
+			t.Errorf("it took %v", d)
+		}
+		<-time.After(attemptTime + time.Second)
+		if got := l.Stats().Stream; got.Failed == 0 {
+			t.Error("the attempt was given no time")
+		}
+		stream.set(func(p *place) { close(p.hang); p.hang = nil })
+		mustClose(t, l)
+		same(t, "the stream", stream.seen(t), calls(0, 10))
+	})
+}
+
+// TestFullQueueDropsTheNewest, counts it and says so once a second at most.
+func TestFullQueueDropsTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines, logged := &place{fail: errAway}, &place{}, &tape{}
+		l := New(Options{Stream: stream, Lines: lines, Queue: 5, Logger: logged.logger()})
+		for i := range 50 {
+			l.Write(call(i))
+			synctest.Wait() // the file keeps up
+			<-time.After(100 * time.Millisecond)
+		}
+		if got := l.Stats().Stream; got.Dropped != 45 || got.Waiting != 5 {
+			t.Errorf("%+v, want 45 dropped and 5 waiting", got)
+		}
+		if got := l.Stats().Lines; got.Dropped != 0 || got.Written != 50 {
+			t.Errorf("the file, which did not fail: %+v", got)
+		}
+		stream.set(func(p *place) { p.fail = nil })
+		mustClose(t, l)
+		same(t, "the stream", stream.seen(t), calls(0, 5))
+		drops := logged.with("audit records dropped")
+		if len(drops) < 4 || len(drops) > 7 {
+			t.Errorf("drops of 5 s were logged %d times: %q", len(drops), drops)
+		}
+		total := 0
+		for _, line := range drops {
+			var n int
+			_, rest, _ := strings.Cut(line, "records=")
+			if _, err := fmt.Sscan(rest, &n); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			total += n
+		}
+		if total != 45 {
+			t.Errorf("%d drops were logged, want 45", total)
+		}
+	})
+}
+
+// TestWaitingBytesAreBounded, whatever the number of records.
+func TestWaitingBytesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := &place{fail: errAway}
+		l := New(Options{Stream: stream, Arguments: ArgumentsFull})
+		big := bytes.Repeat([]byte{' '}, 1<<20)
+		for i := range 200 {
+			r := call(i)
+			r.Args = big
+			l.Write(r)
+		}
+		if got := l.Stats().Stream; got.Waiting > 64 || got.Waiting < 32 || got.Dropped != uint64(200-got.Waiting) {
+			t.Errorf("%+v, want at most 64 MiB of records of 1 MiB waiting", got)
+		}
+		stream.set(func(p *place) { p.fail = nil })
+		mustClose(t, l)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.stream.bytes != 0 {
+			t.Errorf("%d bytes wait where nothing waits", l.stream.bytes)
+		}
+	})
+}
+
+// TestCloseGivesUp when its time is over, and says what is lost.
+func TestCloseGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines, logged := &place{fail: errAway}, &place{}, &tape{}
+		l := New(Options{Stream: stream, Lines: lines, Logger: logged.logger()})
+		for i := range 7 {
+			l.Write(call(i))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := l.Close(ctx)
+		if !errors.Is(err, ErrLost) || !errors.Is(err, errAway) || !strings.Contains(err.Error(), "7 for the stream") {
+			t.Errorf("error %v, want ErrLost with the number and the cause", err)
+		}
+		if got := l.Stats(); got.Stream.GivenUp != 7 || got.Lines.Written != 7 {
+			t.Errorf("%+v", got)
+		}
+		if len(logged.with("audit records lost")) != 1 {
+			t.Errorf("logged: %q", logged.lines)
+		}
+		if !lines.closed {
+			t.Error("the lines were not closed")
+		}
+	})
+}
+
+// TestCloseTriesAtOnce: a pause after a failure does not make a program's end longer.
+func TestCloseTriesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := &place{fail: errAway}
+		l := New(Options{Stream: stream})
+		l.Write(call(0))
+		<-time.After(time.Minute) // the pauses are long now
+		stream.set(func(p *place) { p.fail = nil })
+		began := time.Now()
+		mustClose(t, l)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("closing took %v", d)
+		}
+		same(t, "the stream", stream.seen(t), calls(0, 1))
+	})
+}
+
+// TestCloseDoesNotWaitForAStuckWrite.
+func TestCloseDoesNotWaitForAStuckWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := &place{hang: make(chan struct{}), deaf: true}
+		l := New(Options{Stream: stream})
+		l.Write(call(0))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.Close(ctx); !errors.Is(err, ErrStuck) || !errors.Is(err, ErrLost) {
+			t.Errorf("error %v, want ErrStuck and ErrLost", err)
+		}
+		close(stream.hang)
+		<-l.done
+	})
+}
+
+// TestTornWriteRepeatsNoLine: a disk that is full in the middle of a batch.
+func TestTornWriteRepeatsNoLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		line, err := marshal(Record{Event: EventTool, ToolID: "kb_search", SessionID: "voice-1", CallID: "0", OK: true, Time: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tear := range []int{1, len(line) - 1, len(line), len(line) + 1, 2*len(line) + 10} {
+			lines := &place{tear: tear}
+			l := New(Options{Lines: lines})
+			for i := range 5 {
+				l.Write(call(i))
+			}
+			<-time.After(time.Second)
+			l.Write(call(5))
+			mustClose(t, l)
+			same(t, fmt.Sprintf("torn after %d bytes, the file", tear), lines.seen(t), calls(0, 6))
+			report, err := Read(bytes.NewReader(lines.data.Bytes()), func(Record, []byte) error { return nil })
+			// A line that lacks its break alone is whole.
+			if foreign := (tear+1)%len(line) > 1; err != nil || report.Torn || (report.Foreign == 1) != foreign {
+				t.Errorf("torn after %d bytes: %+v, %v", tear, report, err)
+			}
+		}
+	})
+}
+
+// TestNothingIsHeldThatIsNotWritten: without arguments none wait either.
+func TestNothingIsHeldThatIsNotWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, a := range []Arguments{"", ArgumentsNone, "everything"} {
+			lines := &place{}
+			l := New(Options{Lines: lines, Arguments: a})
+			l.Write(Record{Event: EventTool, SessionID: "s", Args: []byte(`{"query":"hush"}`), Budget: []byte(`{"total":{"used":1,"limit":3}}`),
+				Clamped: map[string]registry.Clamped{"top_k": {Requested: "10", Applied: 3}}})
+			mustClose(t, l)
+			if text := lines.data.String(); strings.Contains(text, "hush") || strings.Contains(text, "args") || !strings.Contains(text, `"used":1`) {
+				t.Errorf("arguments %q: %s", a, text)
+			}
+		}
+	})
+}
+
+// TestNoPlace: a Log without one takes records and is closed like any other.
+func TestNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{})
+		l.Write(call(0))
+		mustClose(t, l)
+		if diff := cmp.Diff(Stats{}, l.Stats()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// BenchmarkWrite is what a caller pays for a record.
+func BenchmarkWrite(b *testing.B) {
+	for _, a := range []Arguments{ArgumentsNone, ArgumentsRedacted} {
+		b.Run(string(a), func(b *testing.B) {
+			l := New(Options{Lines: Stdout(discard{}), Arguments: a})
+			r := fullRecord()
+			b.ReportAllocs()
+			for b.Loop() {
+				l.Write(r)
+			}
+			b.StopTimer()
+			if err := l.Close(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
