@@ -39,6 +39,7 @@ type grammar struct {
 	Sim     simFlags    `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
 	Talk    talkFlags   `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
 	Tools   toolsFlags  `cmd:"" help:"Check, build, write and try tools."`
+	Audit   auditFlags  `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags `cmd:"" help:"List the users who are shut out, and let them in again."`
 	Version struct{}    `cmd:"" help:"Tell the version and how it was built."`
 	Help    helpFlags   `cmd:"" help:"Tell about a command."`
@@ -87,6 +88,8 @@ func Run(ctx context.Context, p Process) int {
 		return p.serve(ctx, cli.Serve, parsed)
 	case "sim":
 		return p.sim(ctx, cli.Sim)
+	case "audit":
+		return p.audit(ctx, cli.Audit, parsed)
 	case "talk":
 		return p.talk(ctx, cli.Talk, parsed)
 	case "version":
