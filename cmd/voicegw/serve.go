@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"voicegw/audit"
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/registry"
@@ -70,6 +71,7 @@ type server struct {
 	http     *http.Server
 	sessions *session.Manager
 	caps     *capabilities
+	audit    *audit.Log
 	tools    *registry.Registry
 	reload   *devRegistry // nil but with dev
 	sim      *simulator   // nil if no provider is simulated
@@ -108,6 +110,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
+	if s.audit, err = openAudit(s.cfg, s.dataDir, s.caps.store, p.Stdout, s.logger); err != nil {
+		return err
+	}
 	if s.sessions, err = session.NewManager(s.sessionOptions(transports)); err != nil {
 		return err
 	}
@@ -132,7 +137,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 
 // close frees what open has made, when nothing uses it any more.
 func (s *server) close() error {
-	err := s.sim.close()
+	err := errors.Join(s.sim.close(), closeAudit(s.audit))
 	if s.tools != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 		defer cancel()

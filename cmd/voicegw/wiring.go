@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"voicegw/config"
-	"voicegw/orchestrator"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/session"
@@ -63,6 +62,8 @@ func voiceInstructions(cfg *config.Config, tools *registry.Snapshot) string {
 	o := prompts.Options{
 		Mode: prompts.Voice, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Voice.Data),
 		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(),
+		Retrievals: cfg.AgentBudget().Voice.Retrieval, TopK: cfg.AgentBudget().Voice.TopK,
+		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
 	}
 	for _, t := range tools.Tools(registry.ModeVoice) {
 		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
@@ -87,7 +88,9 @@ func (s *server) sessionOptions(transports map[string]transport.Transport) sessi
 		Tools:        s.tools.Snapshot,
 		Instructions: func(tools *registry.Snapshot) string { return voiceInstructions(cfg, tools) },
 		Blocked:      s.caps.blocked,
-		Policy:       orchestrator.Policy{MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle},
+		Executor:     newExecutor(cfg, s.caps.store, s.logger),
+		Audit:        s.audit.Write,
+		Policy:       voicePolicy(cfg),
 		Limits: session.Limits{
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
 			NewPerSecond: cfg.Limits.NewPerSecond, CountLoopback: cfg.Limits.CountLoopback,

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/config"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// voicePolicy is what the configuration says of voice sessions and of their tools.
+func voicePolicy(cfg *config.Config) orchestrator.Policy {
+	return orchestrator.Policy{
+		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle,
+		Tools: policy.Rules{
+			Mode: registry.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require,
+		},
+		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
+	}
+}
+
+// budget is a budget of the configuration, where no time means no limit.
+func budget(b config.Budget) policy.Budget {
+	out := policy.Budget{Retrieval: b.Retrieval, Total: b.Total, TopK: b.TopK, ToolTime: b.ToolTime}
+	if out.ToolTime == 0 {
+		out.ToolTime = -1
+	}
+	return out
+}
+
+// newExecutor runs tools with what the store keeps of them.
+func newExecutor(cfg *config.Config, keep *store.Store, logger *slog.Logger) *execute.Executor {
+	return execute.New(execute.Options{
+		Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger,
+	})
+}
+
+// openAudit begins the audit: to the store's stream, and to a file or to stdout.
+func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.Writer, logger *slog.Logger) (*audit.Log, error) {
+	logger = logger.With("component", "audit")
+	o := audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}
+	path := auditFile(cfg, dataDir)
+	if path == config.Stdout {
+		o.Lines = audit.Stdout(stdout)
+		return audit.New(o), nil
+	}
+	file, err := audit.OpenFile(audit.FileOptions{
+		Path: string(path), MaxBytes: int64(cfg.Audit.MaxMB) << 20, Keep: cfg.Audit.Keep, MaxAge: cfg.Audit.MaxAge, Logger: logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the audit cannot be written (audit.file): %w", err)
+	}
+	o.Lines = file
+	return audit.New(o), nil
+}
+
+// auditFlush is how long the last records may take.
+const auditFlush = 5 * time.Second
+
+// closeAudit writes what still waits.
+func closeAudit(log *audit.Log) error {
+	if log == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), auditFlush)
+	defer cancel()
+	if err := log.Close(ctx); err != nil {
+		return errors.Join(errors.New("the audit is not complete"), err)
+	}
+	return nil
+}
