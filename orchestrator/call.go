@@ -120,7 +120,7 @@ func (m *machine) supersededBy(c *call) registry.Envelope {
 		Message:    "The user went on before " + c.tool + " had finished. It is still running, and its result will not be sent.",
 		Suggestion: "Answer what the user says now. Call it again only if the user still wants it.",
 	}
-	if c.confirmed != nil {
+	if c.confirmed != nil || m.answersQuestion(c.id) {
 		e.Message = "The user went on before what was approved had finished. It is still running."
 		e.Suggestion = "Answer what the user says now. Do not call it again: its result comes by itself."
 	}

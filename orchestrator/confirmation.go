@@ -31,6 +31,7 @@ type confirmation struct {
 
 // approval is how an action came to be approved.
 type approval struct {
+	tool      string
 	reference string
 	by        ConfirmedBy
 }
@@ -178,7 +179,7 @@ func (m *machine) declined(c confirmation, o Outcome) registry.Envelope {
 // approved runs what a person has approved: the stored arguments, in a turn of their
 // own, or as the answer to the model's ConfirmAction.
 func (m *machine) approved(q confirmation, by ConfirmedBy) {
-	how := &approval{reference: q.reference, by: by}
+	how := &approval{tool: q.tool, reference: q.reference, by: by}
 	var c call
 	if spoken := m.call(q.spokenBy); spoken != nil {
 		c = *spoken
@@ -253,6 +254,11 @@ func (m *machine) confirmActionFailed(id string) {
 		Type: registry.ErrorTransient, Message: "The answer could not be recorded; nothing was done.", Retryable: true,
 		Suggestion: "Tell the user that it does not work at the moment.",
 	}), false)
+}
+
+// answersQuestion says whether a call is a ConfirmAction whose answer is being recorded.
+func (s State) answersQuestion(call string) bool {
+	return slices.ContainsFunc(s.confirmations, func(q confirmation) bool { return q.spokenBy == call })
 }
 
 // watchConfirmations ends questions that were not answered in time.

@@ -120,7 +120,7 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 		m.failTurn(FailureProvider, ev.Err != nil && ev.Err.Kind.Retryable())
 		return
 	case ev.Status == transport.ResponseInterrupted:
-		t.interrupted = true
+		t.interrupted = !m.muted // what has come of a farewell is heard to its end
 	case t.calls > 0 && m.caps.RespondNeeded || m.callsOpen(t.number):
 		// The model waits for results, or to be asked for its answer.
 		t.waiting = true
