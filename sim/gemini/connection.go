@@ -91,18 +91,18 @@ func (h *Handler) faultsAtConnect(ctx context.Context, w http.ResponseWriter, r 
 	for _, a := range in.At(fault.Point{At: fault.AtConnect}) {
 		switch a.Kind {
 		case fault.Delay, fault.Silence:
-			h.stats.Faults.Add(1)
+			h.stats.Committed(a.Kind)
 			if !pause(ctx, r.Context(), a) {
 				writeError(w, http.StatusServiceUnavailable, "UNAVAILABLE", reasonUnavailable)
 				return nil, false
 			}
 		case fault.Quota:
-			h.stats.Faults.Add(1)
+			h.stats.Committed(a.Kind)
 			h.stats.Refused.Add(1)
 			refuseKey(w, wire.KeyQuota)
 			return nil, false
 		case fault.Drop:
-			h.stats.Faults.Add(1)
+			h.stats.Committed(a.Kind)
 			// The server closes the TCP connection without an answer.
 			panic(http.ErrAbortHandler)
 		case fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed:

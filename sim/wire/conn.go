@@ -236,7 +236,7 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 		if c.closed {
 			return nil
 		}
-		c.stats.Faults.Add(1)
+		c.stats.Committed(a.Kind)
 		switch a.Kind {
 		case fault.Delay:
 			c.hold(a.For)

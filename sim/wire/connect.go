@@ -16,7 +16,7 @@ func Connect(w http.ResponseWriter, r *http.Request, o ConnOptions) (rest []faul
 	for _, a := range o.Faults.At(fault.Point{At: fault.AtConnect}) {
 		switch a.Kind {
 		case fault.Delay:
-			o.Stats.Faults.Add(1)
+			o.Stats.Committed(a.Kind)
 			t := time.NewTimer(a.For)
 			select {
 			case <-t.C:
@@ -24,7 +24,7 @@ func Connect(w http.ResponseWriter, r *http.Request, o ConnOptions) (rest []faul
 			}
 			t.Stop()
 		case fault.Drop:
-			o.Stats.Faults.Add(1)
+			o.Stats.Committed(a.Kind)
 			raw, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
 				return nil, fmt.Errorf("wire: drop: %w", err)

@@ -92,7 +92,8 @@ type Stats struct {
 	Calls       atomic.Int64
 	Results     atomic.Int64
 	Errors      atomic.Int64 // error events sent, or closes for a client's mistake
-	Faults      atomic.Int64 // committed
+	Faults      atomic.Int64 // committed, of whatever kind
+	FaultsBy    FaultCounts  // the same by kind
 	Tokens      atomic.Int64 // ephemeral credentials made
 }
 

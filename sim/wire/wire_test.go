@@ -242,4 +242,11 @@ func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
 	if stats.Faults.Load() != 3 || stats.FramesOut.Load() != 2 {
 		t.Errorf("%d faults, %d frames", stats.Faults.Load(), stats.FramesOut.Load())
 	}
+	total := int64(0)
+	for _, n := range stats.FaultsBy.All() {
+		total += n
+	}
+	if n := stats.FaultsBy.All()[fault.GoAway]; n != 1 || total != 3 {
+		t.Errorf("%d times goaway of %d by kind, want 1 of 3", n, total)
+	}
 }
