@@ -199,34 +199,54 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 	var last uint64
 	var reading *follower
 	err := a.store.within(ctx, a.store.o.Wait, "reading the audit", func(ctx context.Context) error {
-		info, err := a.stream.Info(ctx)
-		if err != nil {
+		var err error
+		if last, err = a.last(ctx, since); err != nil || last == 0 {
 			return err
 		}
-		last = info.State.LastSeq
-		reading, err = a.store.follow(ctx, info.Config.Name, config)
+		reading, err = a.store.follow(ctx, a.stream.CachedInfo().Config.Name, config)
 		return err
 	})
-	if err != nil {
+	if err != nil || reading == nil {
 		return err
 	}
 	defer reading.close()
-	for left := reading.pending; left > 0; {
-		m, err := reading.next(ctx)
+	for {
+		bounded, cancel := context.WithTimeout(ctx, silence)
+		m, err := reading.next(bounded)
+		cancel()
 		if err != nil {
 			return fmt.Errorf("store: reading the audit: %w", classed(ctx, err))
 		}
 		if m.seq > last {
-			return nil
+			return nil // what was last has gone meanwhile
 		}
 		for line := range bytes.Lines(m.data) {
 			if err := f(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
 				return err
 			}
 		}
-		if left = m.pending; m.seq == last {
+		if m.seq == last {
 			return nil
 		}
 	}
-	return nil
+}
+
+// last returns the number of the newest message, 0 if it is older than since or there
+// is none. The leader is asked: the follower that is read may be behind and would not
+// tell "not yet" from "nothing".
+func (a *AuditStream) last(ctx context.Context, since time.Time) (uint64, error) {
+	info, err := a.stream.Info(ctx)
+	if err != nil || info.State.Msgs == 0 {
+		return 0, err
+	}
+	m, err := a.stream.GetMsg(ctx, info.State.LastSeq)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return 0, nil // its time was over just now, and with that everybody's
+	case err != nil:
+		return 0, err
+	case m.Time.Before(since):
+		return 0, nil
+	}
+	return info.State.LastSeq, nil
 }

@@ -26,8 +26,10 @@ type Blocks struct {
 	bucket *bucket
 	most   int
 
-	mu    sync.Mutex // guards the following field
+	mu    sync.Mutex // guards the following fields
 	users map[string]blocked
+	// followed is the last revision that the watch has taken into users.
+	followed uint64
 }
 
 // block is the form of a block in the bucket.
@@ -42,6 +44,7 @@ type blocked struct {
 	block
 	revision uint64
 	none     bool
+	at       time.Time // when this was learned
 }
 
 func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
@@ -187,11 +190,13 @@ func (b *Blocks) List(context.Context) ([]capability.Block, error) {
 	return list, nil
 }
 
-// see takes what a revision says into the copy, unless the copy knows a later one.
+// see takes what this node wrote or read into the copy, unless the copy knows better:
+// what the watch has passed already was taken, or was no longer so.
 func (b *Blocks) see(key string, is blocked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if is.revision >= b.users[key].revision {
+	if is.revision > b.followed && is.revision >= b.users[key].revision {
+		is.at = time.Now()
 		b.users[key] = is
 	}
 }

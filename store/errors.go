@@ -48,8 +48,10 @@ var errNone = errors.New("store: no such key")
 // JetStream's error codes that the client library has no name for
 // (nats-server v2.15, server/errors.json).
 const (
+	codeNoSuitablePeers       = 10005
 	codeInsufficientResources = 10023
 	codeStorageExceeded       = 10047
+	codeNoReplicas            = 10074
 	codeStreamStoreFailed     = 10077
 )
 
@@ -70,10 +72,15 @@ func classed(ctx context.Context, err error) error {
 			return errConflict
 		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
 			return fmt.Errorf("%w: %w", ErrTooBig, err)
+		case codeNoSuitablePeers:
+			return fmt.Errorf("%w: too few servers for the replicas that were asked for; start them, or ask for fewer: %w", ErrUnavailable, err)
+		case codeNoReplicas:
+			return fmt.Errorf("the server is alone, so it keeps one replica; ask for one, or give the URLs of a cluster: %w", err)
 		case codeInsufficientResources, codeStorageExceeded, codeStreamStoreFailed:
 			return fmt.Errorf("%w: no room, free some or raise the limits: %w", ErrUnavailable, err)
 		}
-		if api.Code >= 500 {
+		// 409 and 429: a write of the same name is in process, or too many are.
+		if api.Code >= 500 || api.Code == 409 || api.Code == 429 {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		return err

@@ -18,6 +18,9 @@ const (
 	// openWait bounds each step of Open, and with that what a cluster that has just
 	// started may take to find its leaders.
 	openWait = 20 * time.Second
+	// attemptWait bounds one attempt of an operation: a request to a cluster that elects
+	// a leader just now is not answered at all.
+	attemptWait = 1500 * time.Millisecond
 	// retryPause is how long an operation waits before it tries again.
 	retryPause = 50 * time.Millisecond
 	// closeWait bounds how long Close waits for the client's own goroutines.
@@ -260,8 +263,8 @@ type final struct{ error }
 func (f final) Unwrap() error { return f.error }
 
 // within runs attempt until it succeeds or fails for good, for no longer than wait.
-// An attempt's time is a third of that, so that a lost answer leaves time for
-// another try. attempt must not call within.
+// An attempt's time is a third of that at most, so that a lost answer leaves time
+// for another try. attempt must not call within.
 func (s *Store) within(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -271,7 +274,7 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
-		one, stop := context.WithTimeout(bounded, max(wait/3, time.Millisecond))
+		one, stop := context.WithTimeout(bounded, min(wait/3, attemptWait))
 		err := attempt(one)
 		stop()
 		var last final

@@ -2,12 +2,19 @@ package store
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
+// openTest opens a store that is closed at the end of the test.
 func openTest(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(context.Background(), o)
@@ -22,18 +29,81 @@ func openTest(t testing.TB, o Options) *Store {
 	return s
 }
 
-func TestSmoke(t *testing.T) {
-	start := time.Now()
-	s := openTest(t, Options{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	t.Log("open", time.Since(start))
-	l := s.Ledger()
-	e, fresh, err := l.Reserve(t.Context(), Reservation{Key: "a", Tool: "x", Session: "s", Lease: time.Second})
-	t.Log(e, fresh, err)
-	t.Log(l.Finish(t.Context(), e, json.RawMessage(`{"a":"<b>"}`)))
-	t.Log(l.Reserve(t.Context(), Reservation{Key: "a", Tool: "x", Session: "s", Lease: time.Second}))
-	t.Log(s.Blocks().Block(t.Context(), "ada", time.Now().Add(time.Hour)))
-	t.Log(s.Blocks().Unblock(t.Context(), "ada"))
-	t.Log(s.Audit().Append(t.Context(), []byte("hallo")))
-	t.Log(s.Audit().Read(t.Context(), time.Time{}, func(b []byte) error { t.Log(string(b)); return nil }))
-	t.Log(time.Since(start))
+// testLog gives a store's log lines to the test.
+func testLog(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// startServer starts a server with a port of its own, as somebody else would run it.
+func startServer(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	s := begin(t, o)
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	return s
+}
+
+// begin starts a server without waiting for it.
+func begin(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	o.NoSigs, o.NoLog, o.Host = true, true, "127.0.0.1"
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	return s
+}
+
+// startJetStream starts a server with JetStream on a folder of its own.
+func startJetStream(t testing.TB) *server.Server {
+	t.Helper()
+	return startServer(t, &server.Options{Port: -1, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "nats")})
+}
+
+// startCluster starts three servers that know each other, and returns their URLs.
+func startCluster(t testing.TB) (all []*server.Server, urls string) {
+	t.Helper()
+	// JetStream wants the routes before it starts, so the ports are chosen first.
+	var routes []*url.URL
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
+		l.Close()
+	}
+	for i, route := range routes {
+		port, _ := strconv.Atoi(route.Port())
+		all = append(all, begin(t, &server.Options{
+			ServerName: fmt.Sprintf("n%d", i), Port: -1, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "nats"),
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, Routes: routes,
+		}))
+	}
+	for _, s := range all {
+		if !s.ReadyForConnections(10 * time.Second) {
+			t.Fatal("the cluster does not start")
+		}
+		urls += "," + s.ClientURL()
+	}
+	return all, urls[1:]
+}
+
+// eventually waits until something is so, and fails the test if it never is.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	late := time.After(15 * time.Second)
+	for !is() {
+		select {
+		case <-late:
+			t.Fatalf("never: %s", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +11,10 @@ import (
 
 // watchPause is how long the copy of the blocks waits before it is made anew.
 const watchPause = 250 * time.Millisecond
+
+// fresh is how long what was learned outlives a whole reading that has not seen it:
+// the follower that is read may be behind the leader that took this node's own write.
+const fresh = 10 * time.Second
 
 // keepUp keeps the copy in memory until the Store is closed. It closes first once the
 // copy is whole. Whenever the connection was lost, or anything else is odd, the whole
@@ -54,6 +59,7 @@ func (b *Blocks) keepUp(first chan<- struct{}) {
 // watch reads all blocks and then what changes, until ctx is done or the reading
 // breaks. It calls whole when the copy is.
 func (b *Blocks) watch(ctx context.Context, whole func()) error {
+	start := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, b.bucket.store.o.Wait)
 	info, err := b.bucket.stream.Info(bounded)
 	if err != nil {
@@ -70,7 +76,7 @@ func (b *Blocks) watch(ctx context.Context, whole func()) error {
 	left := f.pending
 	for {
 		if left == 0 && seen != nil {
-			b.dropUnseen(seen, info.State.LastSeq)
+			b.dropUnseen(seen, info.State.LastSeq, start.Add(-fresh))
 			seen = nil
 			whole()
 		}
@@ -91,35 +97,37 @@ func (b *Blocks) watch(ctx context.Context, whole func()) error {
 func (b *Blocks) take(key string, m message) {
 	is := blocked{revision: m.seq, none: true}
 	if m.header.Get(opHeader) == "" {
-		if value, err := decodeBlock(m.data); err == nil && keyOf(value.User) == key {
+		value, err := decodeBlock(m.data)
+		if err == nil && keyOf(value.User) != key {
+			err = fmt.Errorf("%w: a block under the key of another user", ErrCorrupt)
+		}
+		if err == nil {
 			is.block, is.none = value, false
 		} else {
 			b.bucket.store.log.Warn("store_block_unreadable", "key", key, "error", err)
 		}
 	}
-	b.see(key, is)
-	if is.none {
-		b.drop(key, m.seq)
-	}
-}
-
-// drop forgets the note that a key has no value: the watch has seen its removal, so
-// nothing older can come any more.
-func (b *Blocks) drop(key string, revision uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if is := b.users[key]; is.none && is.revision <= revision {
+	b.followed = max(b.followed, m.seq)
+	switch {
+	case is.revision < b.users[key].revision:
+	case is.none:
 		delete(b.users, key)
+	default:
+		is.at = time.Now()
+		b.users[key] = is
 	}
 }
 
 // dropUnseen forgets what a whole reading, begun when the stream's last message was
-// last, has not seen. What was written after that stays.
-func (b *Blocks) dropUnseen(seen map[string]bool, last uint64) {
+// last, has not seen. What was written after that stays, and what was learned after
+// since.
+func (b *Blocks) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, is := range b.users {
-		if !seen[key] && is.revision <= last {
+		if !seen[key] && is.revision <= last && is.at.Before(since) {
 			delete(b.users, key)
 		}
 	}

@@ -1,0 +1,576 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/capability"
+)
+
+// TestContract runs one suite against every kind of engine.
+func TestContract(t *testing.T) {
+	for name, options := range map[string]func(t *testing.T) Options{
+		"embedded": func(t *testing.T) Options { return Options{Dir: filepath.Join(t.TempDir(), "data")} },
+		"interval": func(t *testing.T) Options { return Options{Dir: t.TempDir(), Sync: SyncInterval} },
+		"memory":   func(*testing.T) Options { return Options{Memory: true} },
+		"external": func(t *testing.T) Options { return Options{URL: startJetStream(t).ClientURL()} },
+		"cluster": func(t *testing.T) Options {
+			_, urls := startCluster(t)
+			return Options{URL: urls, Replicas: 3}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "cluster" && testing.Short() {
+				t.Skip("three servers take some seconds")
+			}
+			o := options(t)
+			o.Logger = testLog(t)
+			s := openTest(t, o)
+			for name, test := range map[string]func(*testing.T, *Store){
+				"ledger":              testLedger,
+				"ledger released":     testRelease,
+				"ledger race":         testReserveRace,
+				"ledger finish race":  testFinishRace,
+				"limits":              testLimits,
+				"confirmation":        testConfirmation,
+				"confirmation ends":   testConfirmationEnds,
+				"confirmation race":   testResolveRace,
+				"confirmation wrong":  testConfirmationRefused,
+				"records end":         testRecordsEnd,
+				"blocks":              testBlocks,
+				"blocks race":         testBlocksRace,
+				"blocks wrong record": testWrongBlock,
+				"audit":               testAudit,
+				"audit race":          testAuditRace,
+				"contexts":            testContexts,
+			} {
+				t.Run(name, func(t *testing.T) { test(t, s) })
+			}
+			if err := s.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// key is a name that no other test of the same store uses.
+func key(t *testing.T, text string) string { return t.Name() + " " + text }
+
+func reserve(t *testing.T, l *Ledger, key string) (Entry, bool) {
+	t.Helper()
+	e, fresh, err := l.Reserve(t.Context(), Reservation{Key: key, Tool: "calendar_create_event", Session: "s1", Call: "c1", Turn: 2, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, fresh
+}
+
+func testLedger(t *testing.T, s *Store) {
+	l, k := s.Ledger(), key(t, "Grüße, <b>\n\x00")
+	first, fresh := reserve(t, l, k)
+	if !fresh || first.State != Pending || first.Key != k || !first.LeaseUntil.Equal(first.At.Add(time.Minute)) {
+		t.Errorf("the first: %t %+v", fresh, first)
+	}
+	second, fresh, err := l.Reserve(t.Context(), Reservation{Key: k, Tool: "other", Session: "s2"})
+	if err != nil || fresh {
+		t.Fatalf("the second: fresh %t, %v", fresh, err)
+	}
+	want := first
+	want.Lease = 0
+	if diff := cmp.Diff(want, second, cmp.AllowUnexported(Entry{})); diff != "" {
+		t.Error(diff)
+	}
+	envelope := json.RawMessage(`{"ok":true,"data":"<é> \u0041"}`)
+	for range 2 { // whoever was told of an error may try again
+		if err := l.Finish(t.Context(), first, envelope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, fresh := reserve(t, l, k)
+	if fresh || done.State != Done || !bytes.Equal(done.Envelope, envelope) || done.Session != "s1" {
+		t.Errorf("after it was done: %t %+v", fresh, done)
+	}
+	if err := l.Finish(t.Context(), first, json.RawMessage(`{"ok":false}`)); !errors.Is(err, ErrChanged) {
+		t.Errorf("finished otherwise: %v", err)
+	}
+	if err := l.Release(t.Context(), first); !errors.Is(err, ErrChanged) {
+		t.Errorf("releasing what was done since: %v", err)
+	}
+	if err := l.Release(t.Context(), done); !errors.Is(err, ErrUsed) {
+		t.Errorf("releasing what is done: %v", err)
+	}
+	if err := l.Finish(t.Context(), Entry{Reservation: Reservation{Key: k}}, envelope); !errors.Is(err, ErrChanged) {
+		t.Errorf("finishing what was not reserved: %v", err)
+	}
+}
+
+func testRelease(t *testing.T, s *Store) {
+	l, k := s.Ledger(), key(t, "a")
+	for range 3 {
+		e, fresh := reserve(t, l, k)
+		if !fresh {
+			t.Fatal("a released reservation cannot be made again")
+		}
+		for range 2 {
+			if err := l.Release(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Finish(t.Context(), e, json.RawMessage(`{}`)); !errors.Is(err, ErrChanged) {
+			t.Errorf("finishing what was released: %v", err)
+		}
+	}
+	old, _ := reserve(t, l, k)
+	_ = l.Release(t.Context(), old)
+	reserve(t, l, k)
+	if err := l.Release(t.Context(), old); !errors.Is(err, ErrChanged) {
+		t.Errorf("releasing somebody else's: %v", err)
+	}
+}
+
+// racers runs f so many times at once.
+func racers(n int, f func(i int)) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		all.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+func testReserveRace(t *testing.T, s *Store) {
+	for round := range 3 {
+		var won atomic.Int32
+		racers(64, func(i int) {
+			_, fresh, err := s.Ledger().Reserve(t.Context(), Reservation{Key: key(t, fmt.Sprint(round)), Session: fmt.Sprint(i)})
+			if err != nil {
+				t.Error(err)
+			}
+			if fresh {
+				won.Add(1)
+			}
+		})
+		if won.Load() != 1 {
+			t.Errorf("%d of 64 may do it", won.Load())
+		}
+	}
+}
+
+// testFinishRace: of those who hold one reservation and disagree about what came of
+// it, one is heard.
+func testFinishRace(t *testing.T, s *Store) {
+	e, _ := reserve(t, s.Ledger(), key(t, "a"))
+	var won atomic.Int32
+	racers(32, func(i int) {
+		switch err := s.Ledger().Finish(t.Context(), e, json.RawMessage(fmt.Sprint(i))); {
+		case err == nil:
+			won.Add(1)
+		case !errors.Is(err, ErrChanged):
+			t.Error(err)
+		}
+	})
+	if won.Load() != 1 {
+		t.Errorf("%d of 32 were heard", won.Load())
+	}
+}
+
+// testLimits: the largest value goes in and out, and one that is larger is refused by
+// name of the limit, and writes nothing.
+func testLimits(t *testing.T, s *Store) {
+	l, k := s.Ledger(), key(t, "a")
+	e, _ := reserve(t, l, k)
+	envelope := func(n int) json.RawMessage {
+		return json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`)
+	}
+	err := l.Finish(t.Context(), e, envelope(s.most()))
+	if !errors.Is(err, ErrTooBig) || errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprint(s.most())) {
+		t.Errorf("too big: %v", err)
+	}
+	if err := l.Finish(t.Context(), e, envelope(s.most()-300)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := reserve(t, l, k); len(got.Envelope) != s.most()-300 {
+		t.Errorf("%d bytes came back", len(got.Envelope))
+	}
+	if err := s.Audit().Append(t.Context(), bytes.Repeat([]byte("x"), s.most())); !errors.Is(err, ErrTooBig) {
+		t.Errorf("a long audit line: %v", err)
+	}
+	if err := s.Audit().Append(t.Context(), bytes.Repeat([]byte("x"), s.most()-1)); err != nil {
+		t.Errorf("the longest audit line: %v", err)
+	}
+}
+
+func question(t *testing.T, token string, life time.Duration) Confirmation {
+	now := time.Now().UTC()
+	return Confirmation{
+		Token: key(t, token), Reference: "4711", Session: "s1", User: "ada", Agent: "a", Conversation: "c", Mode: "voice",
+		Tool: "calendar_create_event", ToolVersion: "1.2.3", RegistryVersion: "1.0.cafe", Turn: 3,
+		Args: json.RawMessage(`{"title":"<Tea> & \u00e9","n":1.50}`), Preview: "Tea?", IdempotencyKey: "i", BusinessKey: "b",
+		CreatedAt: now, ExpiresAt: now.Add(life),
+	}
+}
+
+func testConfirmation(t *testing.T, s *Store) {
+	c, q := s.Confirmations(), question(t, "a", time.Minute)
+	if err := c.Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), q); !errors.Is(err, ErrUsed) {
+		t.Errorf("the same token: %v", err)
+	}
+	got, err := c.Get(t.Context(), q.Token)
+	if diff := cmp.Diff(q, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	if _, err := c.Resolve(t.Context(), q.Token, "s2", true, time.Now()); !errors.Is(err, ErrUnknown) {
+		t.Errorf("another session: %v", err)
+	}
+	if _, err := c.Resolve(t.Context(), "no such token", "s1", true, time.Now()); !errors.Is(err, ErrUnknown) {
+		t.Errorf("no token: %v", err)
+	}
+	got, err = c.Resolve(t.Context(), q.Token, "s1", true, time.Now())
+	q.Outcome = Approved
+	if diff := cmp.Diff(q, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	for _, late := range []time.Duration{0, time.Hour} {
+		got, err = c.Resolve(t.Context(), q.Token, "", false, time.Now().Add(late))
+		if !errors.Is(err, ErrUsed) || got.Outcome != Approved {
+			t.Errorf("answered again after %v: %v %v", late, got.Outcome, err)
+		}
+	}
+	denied := question(t, "b", time.Minute)
+	if err := c.Create(t.Context(), denied); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Resolve(t.Context(), denied.Token, "", false, time.Now()); err != nil || got.Outcome != Denied {
+		t.Errorf("denied: %v %v", got.Outcome, err)
+	}
+	if got, err := c.Get(t.Context(), denied.Token); err != nil || got.Outcome != Denied {
+		t.Errorf("shown after: %v %v", got.Outcome, err)
+	}
+}
+
+// testConfirmationEnds: too late is told apart from used, and is so for everybody once
+// somebody was too late.
+func testConfirmationEnds(t *testing.T, s *Store) {
+	c, q := s.Confirmations(), question(t, "a", time.Minute)
+	if err := c.Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for _, now := range []time.Time{q.ExpiresAt, q.ExpiresAt.Add(time.Hour), q.CreatedAt} {
+		got, err := c.Resolve(t.Context(), q.Token, "s1", true, now)
+		if !errors.Is(err, ErrExpired) || got.Outcome != Expired || got.Reference != "4711" {
+			t.Errorf("as of %v: %v %v", now, got.Outcome, err)
+		}
+	}
+	inTime := question(t, "b", time.Minute)
+	if err := c.Create(t.Context(), inTime); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Resolve(t.Context(), inTime.Token, "s1", true, inTime.ExpiresAt.Add(-1)); err != nil {
+		t.Errorf("at the last moment: %v", err)
+	}
+}
+
+func testResolveRace(t *testing.T, s *Store) {
+	for round := range 3 {
+		c, q := s.Confirmations(), question(t, fmt.Sprint(round), time.Minute)
+		if err := c.Create(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		outcomes := make([]Outcome, 64)
+		var won atomic.Int32
+		racers(64, func(i int) {
+			got, err := c.Resolve(t.Context(), q.Token, "s1", i%2 == 0, time.Now())
+			outcomes[i] = got.Outcome
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, ErrUsed):
+				t.Error(err)
+			}
+		})
+		if won.Load() != 1 {
+			t.Errorf("%d of 64 answered", won.Load())
+		}
+		for _, o := range outcomes {
+			if o != outcomes[0] {
+				t.Fatalf("some were told %q, some %q", outcomes[0], o)
+			}
+		}
+	}
+}
+
+func testConfirmationRefused(t *testing.T, s *Store) {
+	for name, spoil := range map[string]func(*Confirmation){
+		"token":   func(q *Confirmation) { q.Token = "" },
+		"session": func(q *Confirmation) { q.Session = "" },
+		"tool":    func(q *Confirmation) { q.Tool = "" },
+		"end":     func(q *Confirmation) { q.ExpiresAt = q.CreatedAt },
+		"outcome": func(q *Confirmation) { q.Outcome = Approved },
+		"args":    func(q *Confirmation) { q.Args = json.RawMessage(`{"a":`) },
+	} {
+		q := question(t, name, time.Minute)
+		spoil(&q)
+		if err := s.Confirmations().Create(t.Context(), q); err == nil || errors.Is(err, ErrUnavailable) {
+			t.Errorf("without its %s: %v", name, err)
+		}
+	}
+}
+
+// testRecordsEnd: whatever is done to a record, it has an end: the library's own
+// Update would drop it, and records stay for ever.
+func testRecordsEnd(t *testing.T, s *Store) {
+	life := func(b *bucket, text string) time.Duration {
+		t.Helper()
+		m, err := b.stream.GetLastMsgForSubject(t.Context(), b.before+keyOf(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := time.ParseDuration(m.Header.Get("Nats-TTL"))
+		if err != nil {
+			t.Errorf("no life: %v", err)
+		}
+		return d
+	}
+	l, k := s.Ledger(), key(t, "a")
+	e, _ := reserve(t, l, k)
+	if d := life(l.bucket, k); d != 24*time.Hour {
+		t.Errorf("a reservation lives %v", d)
+	}
+	if err := l.Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if d := life(l.bucket, k); d != 24*time.Hour {
+		t.Errorf("what is done lives %v", d)
+	}
+	released, _ := reserve(t, l, key(t, "b"))
+	_ = l.Release(t.Context(), released)
+	if d := life(l.bucket, key(t, "b")); d != removedLife {
+		t.Errorf("the note of a release lives %v", d)
+	}
+	c, q := s.Confirmations(), question(t, "c", 5*time.Minute)
+	if err := c.Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if d := life(c.bucket, q.Token); d != time.Hour+5*time.Minute {
+		t.Errorf("a question lives %v", d)
+	}
+	if _, err := c.Resolve(t.Context(), q.Token, "", true, q.CreatedAt.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if d := life(c.bucket, q.Token); d != time.Hour+4*time.Minute {
+		t.Errorf("an answer lives %v", d)
+	}
+	for i, until := range []time.Duration{time.Hour, 3 * time.Hour} {
+		if err := s.Blocks().Block(t.Context(), k, time.Now().Add(until)); err != nil {
+			t.Fatal(err)
+		}
+		if d := life(s.Blocks().bucket, k); d != until {
+			t.Errorf("block %d lives %v", i, d)
+		}
+	}
+}
+
+func testBlocks(t *testing.T, s *Store) {
+	b := s.Blocks()
+	until := time.Now().Add(time.Hour)
+	names := []string{key(t, "c\x00*.>"), key(t, "a"), key(t, "b")}
+	for _, user := range names {
+		for _, u := range []time.Time{until.Add(-time.Minute), until, until.Add(-30 * time.Minute), time.Now().Add(-time.Hour)} {
+			if err := b.Block(t.Context(), user, u); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, ok, err := b.Blocked(t.Context(), user); !ok || !got.Equal(until) || err != nil {
+			t.Errorf("%q is blocked until %v, %t, %v; want %v", user, got, ok, err, until)
+		}
+	}
+	if _, ok, _ := b.Blocked(t.Context(), key(t, "A")); ok {
+		t.Error("another user is blocked")
+	}
+	for _, want := range []bool{true, false} {
+		if was, err := b.Unblock(t.Context(), names[2]); was != want || err != nil {
+			t.Errorf("unblocked: %t %v; want %t", was, err, want)
+		}
+		if _, ok, _ := b.Blocked(t.Context(), names[2]); ok {
+			t.Error("is still blocked")
+		}
+	}
+	var mine []capability.Block
+	list, _ := b.List(t.Context())
+	for _, one := range list {
+		if strings.HasPrefix(one.User, t.Name()+" ") {
+			mine = append(mine, one)
+		}
+	}
+	if diff := cmp.Diff([]capability.Block{{User: names[1], Until: until}, {User: names[0], Until: until}}, mine); diff != "" {
+		t.Error(diff)
+	}
+	for _, user := range []string{"", strings.Repeat("x", longestUser+1)} {
+		if err := b.Block(t.Context(), user, until); !errors.Is(err, capability.ErrUser) {
+			t.Errorf("%.10q: %v", user, err)
+		}
+	}
+	if err := b.Block(t.Context(), strings.Repeat("x", longestUser), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
+		t.Errorf("the longest name, nearly for ever: %v", err)
+	}
+}
+
+func testBlocksRace(t *testing.T, s *Store) {
+	b := s.Blocks()
+	longest := time.Now().Add(time.Hour)
+	racers(16, func(i int) {
+		if err := b.Block(t.Context(), key(t, "one"), longest.Add(-time.Duration(i)*time.Second)); err != nil {
+			t.Error(err)
+		}
+		user := key(t, fmt.Sprint(i%4))
+		for range 5 {
+			if err := b.Block(t.Context(), user, longest); err != nil {
+				t.Error(err)
+			}
+			_, _, _ = b.Blocked(t.Context(), user)
+			_, _ = b.List(t.Context())
+			if _, err := b.Unblock(t.Context(), user); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if got, ok, _ := b.Blocked(t.Context(), key(t, "one")); !ok || !got.Equal(longest) {
+		t.Errorf("the longest block did not stay: %v %t", got, ok)
+	}
+	for i := range 4 {
+		if _, ok, _ := b.Blocked(t.Context(), key(t, fmt.Sprint(i))); ok {
+			t.Errorf("user %d is still blocked", i)
+		}
+	}
+}
+
+// testWrongBlock: what somebody else wrote into the bucket blocks nobody, and is
+// written over.
+func testWrongBlock(t *testing.T, s *Store) {
+	b, user := s.Blocks(), key(t, "a")
+	for _, wrong := range []string{`garbage`, `{"user":"somebody else","until":"2999-01-01T00:00:00Z"}`} {
+		if _, err := b.bucket.create(t.Context(), keyOf(user), []byte(wrong), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, _ := b.Blocked(t.Context(), user); ok {
+			t.Error("blocked by a wrong record")
+		}
+		if err := b.Block(t.Context(), user, time.Now().Add(time.Hour)); err != nil {
+			t.Error(err)
+		}
+		if _, ok, _ := b.Blocked(t.Context(), user); !ok {
+			t.Error("not blocked")
+		}
+		if _, err := b.Unblock(t.Context(), user); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// audited reads the lines of one test.
+func audited(t *testing.T, s *Store, since time.Time) []string {
+	t.Helper()
+	var lines []string
+	err := s.Audit().Read(t.Context(), since, func(line []byte) error {
+		if bytes.HasPrefix(line, []byte(t.Name()+" ")) {
+			lines = append(lines, string(line))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func testAudit(t *testing.T, s *Store) {
+	if lines := audited(t, s, time.Now().Add(time.Hour)); len(lines) != 0 {
+		t.Errorf("lines of the future: %q", lines)
+	}
+	var want []string
+	var many [][]byte
+	for i := range 4 {
+		want = append(want, key(t, fmt.Sprint(i)))
+		if err := s.Audit().Append(t.Context(), []byte(want[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 50 { // more than fits in one pack
+		line := key(t, fmt.Sprint(i, strings.Repeat("x", 20_000)))
+		want, many = append(want, line), append(many, []byte(line))
+	}
+	if err := s.Audit().AppendAll(t.Context(), many); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, audited(t, s, time.Time{})); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, audited(t, s, time.Now().Add(-time.Hour))); diff != "" {
+		t.Error(diff)
+	}
+	for _, wrong := range []string{"", "two\nlines"} {
+		if err := s.Audit().Append(t.Context(), []byte(wrong)); err == nil || errors.Is(err, ErrUnavailable) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	enough := errors.New("enough")
+	if err := s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("a reader that has enough: %v", err)
+	}
+}
+
+// testAuditRace: every line of many writers is there once, each writer's in its order.
+func testAuditRace(t *testing.T, s *Store) {
+	racers(32, func(i int) {
+		for n := range 20 {
+			if err := s.Audit().Append(t.Context(), fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	next := make([]int, 32)
+	for _, line := range audited(t, s, time.Time{}) {
+		var i, n int
+		if _, err := fmt.Sscanf(strings.TrimPrefix(line, t.Name()), "%d %d", &i, &n); err != nil || n != next[i] {
+			t.Fatalf("%q: %v; want number %d", line, err, next[i])
+		}
+		next[i]++
+	}
+	for i, n := range next {
+		if n != 20 {
+			t.Errorf("%d lines of writer %d", n, i)
+		}
+	}
+}
+
+// testContexts: whoever gives up is told so, and not that the store is at fault.
+func testContexts(t *testing.T, s *Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := s.Ledger().Reserve(ctx, Reservation{Key: key(t, "a")}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
+		t.Errorf("a cancelled context: %v", err)
+	}
+	late, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer stop()
+	if _, err := s.Confirmations().Get(late, "x"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a deadline that is over: %v", err)
+	}
+}

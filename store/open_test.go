@@ -1,0 +1,290 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+
+	"voicegw/capability"
+)
+
+// TestReopen: everything is there when a folder is opened again.
+func TestReopen(t *testing.T) {
+	for name, sync := range map[string]Sync{"always": SyncAlways, "interval": SyncInterval} {
+		t.Run(name, func(t *testing.T) {
+			o := Options{Dir: filepath.Join(t.TempDir(), "deep", "data"), Sync: sync}
+			s := openTest(t, o)
+			pending, _ := reserve(t, s.Ledger(), "pending")
+			done, _ := reserve(t, s.Ledger(), "done")
+			q, until := question(t, "a", time.Hour), time.Now().Add(time.Hour)
+			for _, err := range []error{
+				s.Ledger().Finish(t.Context(), done, json.RawMessage(`{"ok":true}`)),
+				s.Confirmations().Create(t.Context(), q),
+				s.Blocks().Block(t.Context(), "ada", until),
+				s.Audit().Append(t.Context(), []byte(key(t, "line"))),
+				s.Close(),
+				s.Close(),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			s = openTest(t, o)
+			if e, fresh := reserve(t, s.Ledger(), "pending"); fresh || e.State != Pending || !e.At.Equal(pending.At) {
+				t.Errorf("the pending entry: %t %+v", fresh, e)
+			}
+			if e, fresh := reserve(t, s.Ledger(), "done"); fresh || string(e.Envelope) != `{"ok":true}` {
+				t.Errorf("the entry that is done: %t %+v", fresh, e)
+			}
+			if got, err := s.Confirmations().Resolve(t.Context(), q.Token, "s1", true, time.Now()); err != nil || string(got.Args) != string(q.Args) {
+				t.Errorf("the confirmation: %+v, %v", got, err)
+			}
+			list, _ := s.Blocks().List(t.Context())
+			if diff := cmp.Diff([]capability.Block{{User: "ada", Until: until}}, list); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff([]string{key(t, "line")}, audited(t, s, time.Time{})); diff != "" {
+				t.Error(diff)
+			}
+			// What was reserved before can be finished by whoever finds it now.
+			e, _ := reserve(t, s.Ledger(), "pending")
+			if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
+				t.Error(err)
+			}
+			info, err := os.Stat(o.Dir)
+			if err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("the folder: %v %v", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// TestOneFolderOneStore: a folder that is open is refused by name of who has it.
+func TestOneFolderOneStore(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	s := openTest(t, o)
+	_, err := Open(t.Context(), o)
+	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), o.Dir) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+		t.Errorf("the second: %v", err)
+	}
+	reserve(t, s.Ledger(), "a") // the first is none the worse
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	openTest(t, o)
+}
+
+// TestOpenErrors: each error says what, where, and what to do.
+func TestOpenErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "nats://secret-token@" + l.Addr().String()
+	l.Close()
+	plain := startServer(t, &server.Options{Port: -1})
+	locked := startServer(t, &server.Options{Port: -1, Username: "u", Password: "p"})
+	for name, test := range map[string]struct {
+		o    Options
+		want []string
+	}{
+		"nothing":         {Options{}, []string{"set Dir", "or URL"}},
+		"both":            {Options{URL: "nats://x", Memory: true}, []string{"exclude"}},
+		"credentials":     {Options{Dir: "x", Credentials: "y"}, []string{"set URL"}},
+		"replicas":        {Options{Dir: "x", Replicas: 3}, []string{"3", "set URL"}},
+		"many replicas":   {Options{URL: "nats://x", Replicas: 9}, []string{"9", "1 to 5"}},
+		"prefix":          {Options{Dir: "x", Prefix: "a.b"}, []string{`"a.b"`, "letters"}},
+		"life":            {Options{Dir: "x", LedgerLife: 1}, []string{"second"}},
+		"audit":           {Options{Dir: "x", AuditBytes: 1}, []string{"1 MiB"}},
+		"negative":        {Options{Dir: "x", MostBlocks: -1}, []string{"negative"}},
+		"folder is file":  {Options{Dir: file}, []string{file, "may write"}},
+		"below a file":    {Options{Dir: filepath.Join(file, "x")}, []string{file, "may write"}},
+		"nobody listens":  {Options{URL: nobody}, []string{l.Addr().String(), "start it"}},
+		"not a URL":       {Options{URL: "nats://secret-token:%zz@x"}, []string{"nats://host:4222"}},
+		"no JetStream":    {Options{URL: plain.ClientURL()}, []string{plain.Addr().String(), "-js"}},
+		"who we are":      {Options{URL: locked.ClientURL()}, []string{locked.Addr().String(), "credentials"}},
+		"no credentials":  {Options{URL: plain.ClientURL(), Credentials: file + "x"}, []string{file + "x"}},
+		"replicas of one": {Options{URL: startJetStream(t).ClientURL(), Replicas: 3}, []string{"alone"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.o.Wait = 300 * time.Millisecond
+			s, err := Open(t.Context(), test.o)
+			if err == nil {
+				s.Close()
+				t.Fatal("no error")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not in: %v", want, err)
+				}
+			}
+			if strings.Contains(err.Error(), "secret-token") {
+				t.Errorf("a secret is in: %v", err)
+			}
+		})
+	}
+}
+
+// TestBrokenData: a folder whose data cannot be used is an error that names it.
+func TestBrokenData(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nats"), []byte("not a folder"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), Options{Dir: dir})
+	if err == nil {
+		s.Close()
+		t.Fatal("no error")
+	}
+	if !strings.Contains(err.Error(), dir) {
+		t.Errorf("%s is not in: %v", dir, err)
+	}
+}
+
+// TestClosed: what comes after Close is told so, at once.
+func TestClosed(t *testing.T) {
+	s := openTest(t, Options{Memory: true})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, reserved := s.Ledger().Reserve(t.Context(), Reservation{Key: "a"})
+	_, shown := s.Confirmations().Get(t.Context(), "a")
+	for what, err := range map[string]error{
+		"reserve": reserved, "get": shown,
+		"append": s.Audit().Append(t.Context(), []byte("a")),
+		"read":   s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { return nil }),
+		"block":  s.Blocks().Block(t.Context(), "a", time.Now().Add(time.Hour)),
+		"ready":  s.Ready(t.Context()),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestCloseWhileWriting: whoever writes while the store is closed gets an answer, and
+// what was acknowledged is there.
+func TestCloseWhileWriting(t *testing.T) {
+	o := Options{Dir: t.TempDir(), Sync: SyncInterval}
+	s := openTest(t, o)
+	acknowledged := make([]int, 8)
+	closed := make(chan error, 1)
+	racers(8, func(i int) {
+		for n := range 100_000 {
+			err := s.Audit().Append(context.Background(), fmt.Appendf(nil, "%s %d %d", t.Name(), i, n))
+			if errors.Is(err, ErrClosed) {
+				return
+			} else if err != nil {
+				t.Error(err)
+				return
+			}
+			acknowledged[i] = n + 1
+			if i == 0 && n == 20 {
+				go func() { closed <- s.Close() }()
+			}
+		}
+	})
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	found := make([]int, 8)
+	for _, line := range audited(t, openTest(t, o), time.Time{}) {
+		var i, n int
+		fmt.Sscanf(strings.TrimPrefix(line, t.Name()), "%d %d", &i, &n)
+		found[i]++
+	}
+	for i := range found {
+		if found[i] < acknowledged[i] {
+			t.Errorf("writer %d: %d were acknowledged, %d are there", i, acknowledged[i], found[i])
+		}
+	}
+}
+
+// TestMemoryLeavesNothing: a store in memory leaves no file behind.
+func TestMemoryLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := openTest(t, Options{Memory: true})
+	reserve(t, s.Ledger(), "a")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestPrefixes: stores with different prefixes on one server do not see each other.
+func TestPrefixes(t *testing.T) {
+	url := startJetStream(t).ClientURL()
+	a, b := openTest(t, Options{URL: url}), openTest(t, Options{URL: url, Prefix: "other"})
+	reserve(t, a.Ledger(), "k")
+	if _, fresh := reserve(t, b.Ledger(), "k"); !fresh {
+		t.Error("the other prefix sees it")
+	}
+	if err := a.Audit().Append(t.Context(), []byte(key(t, "a"))); err != nil {
+		t.Fatal(err)
+	}
+	if lines := audited(t, b, time.Time{}); len(lines) != 0 {
+		t.Errorf("the other prefix reads %q", lines)
+	}
+}
+
+// TestRecordsAreForgotten: a finished entry, a released one and a block end by
+// themselves.
+func TestRecordsAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Options{Memory: true, LedgerLife: time.Second})
+	l := s.Ledger()
+	e, _ := reserve(t, l, "done")
+	if err := l.Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Blocks().Block(t.Context(), "ada", time.Now().Add(300*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the block ends", func() bool {
+		_, ok, _ := s.Blocks().Blocked(t.Context(), "ada")
+		list, _ := s.Blocks().List(t.Context())
+		return !ok && len(list) == 0
+	})
+	if was, err := s.Blocks().Unblock(t.Context(), "ada"); was || err != nil {
+		t.Errorf("unblocking one whose block has ended: %t %v", was, err)
+	}
+	eventually(t, "the entry is forgotten", func() bool {
+		_, fresh := reserve(t, l, "done")
+		return fresh
+	})
+}
+
+// TestBlocksAreBounded: what has ended makes room, what runs is never forgotten.
+func TestBlocksAreBounded(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Options{Memory: true, MostBlocks: 2})
+	block := func(user string, d time.Duration) error {
+		return s.Blocks().Block(t.Context(), user, time.Now().Add(d))
+	}
+	if err := errors.Join(block("a", 500*time.Millisecond), block("b", time.Hour), block("b", 2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := block("c", time.Hour); !errors.Is(err, capability.ErrFull) {
+		t.Errorf("the third user: %v", err)
+	}
+	eventually(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })
+	if _, ok, _ := s.Blocks().Blocked(t.Context(), "b"); !ok {
+		t.Error("a block that runs was forgotten")
+	}
+}
