@@ -33,10 +33,8 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 	}
 	outcome := outcomeOf(approved, nil)
 	done := Confirmed{Outcome: outcome, SessionID: c.Session, Tool: c.Tool}
-	m.mu.Lock()
-	s := m.sessions[c.Session]
-	m.mu.Unlock()
-	if s != nil {
+	if s := m.visit(c.Session); s != nil {
+		defer s.visitors.Done()
 		s.dispatch(orchestrator.ConfirmationResolved{Token: token, Outcome: outcome, By: orchestrator.ConfirmedByAPI})
 		done.Told = true
 		return done, nil
@@ -57,16 +55,23 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 	return done, nil
 }
 
+// visit returns the session of that id if it runs here, counted as a visitor's.
+func (m *Manager) visit(id string) *session {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[id]
+	if s != nil {
+		s.visitors.Add(1)
+	}
+	return s
+}
+
 // runStored runs what was approved of a session that is not here, and completes its record.
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation, r *audit.Record) registry.Envelope {
-	var tools *registry.Snapshot
-	if m.opts.Tools != nil {
-		tools = m.opts.Tools()
+	env, p := registry.NotFound(c.Tool, "", 0), (*registry.Prepared)(nil)
+	if tools := m.snapshot(); tools != nil {
+		env, p = m.opts.Executor.RunStored(ctx, tools, c, registry.Messenger(nobody{}))
 	}
-	if tools == nil {
-		return registry.NotFound(c.Tool, "", 0)
-	}
-	env, p := m.opts.Executor.RunStored(ctx, tools, c, registry.Messenger(nobody{}))
 	r.Event, r.CallID, r.IdempotencyKey = audit.EventTool, "confirmation_"+c.Reference, "confirmation:"+c.Reference
 	r.RegistryVersion, r.ToolVersion = env.Meta.RegistryVersion, env.Meta.ToolVersion
 	if p != nil {
@@ -74,6 +79,11 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation, r *audit.
 	}
 	r.OK, r.DurationMS, r.CacheHit, r.OriginalTurn = env.OK, env.Meta.DurationMS, env.Meta.CacheHit, env.Meta.OriginalTurn
 	r.NotDelivered = "session_over"
+	if !env.Meta.CacheHit { // those of a stored answer have had their moment
+		for _, intent := range env.Intents {
+			r.Refused, r.Why = append(r.Refused, intent.Type), "the session is over"
+		}
+	}
 	if env.Error != nil {
 		r.ErrorType, r.PartialSideEffects = env.Error.Type, env.Error.PartialSideEffects
 	}

@@ -177,10 +177,7 @@ func (m *Manager) serve(a *Admission, c Client) {
 	id := "voice-" + strings.ToLower(rand.Text())
 	logger := m.opts.Logger.With("session_id", id)
 	began := time.Now()
-	var tools *registry.Snapshot
-	if m.opts.Tools != nil {
-		tools = m.opts.Tools()
-	}
+	tools := m.snapshot()
 	start, model, cause := m.open(c, a.addr.String(), tools, logger)
 	if cause != nil {
 		logger.Info("session refused", "reason", cause.Reason, "addr", a.addr.String())
@@ -202,11 +199,20 @@ func (m *Manager) serve(a *Admission, c Client) {
 	m.note(s)
 	cause = s.run()
 	m.forget(s)
+	s.settle()
 	stats := model.Stats()
 	logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(began).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
 		"uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
+}
+
+// snapshot is the registry's as it is now; nil if there are no tools.
+func (m *Manager) snapshot() *registry.Snapshot {
+	if m.opts.Tools == nil {
+		return nil
+	}
+	return m.opts.Tools()
 }
 
 // Drain refuses new sessions from now on, lets the running ones go on until ctx is
@@ -231,7 +237,7 @@ func (m *Manager) Drain(ctx context.Context) {
 	m.wg.Wait()
 }
 
-// note and forget keep the sessions that run here.
+// note and forget keep the sessions that an answer of the API can be brought to.
 func (m *Manager) note(s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

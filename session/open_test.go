@@ -135,7 +135,7 @@ func TestWrongMessagesAreAnswered(t *testing.T) {
 		{"an empty frame", wsclient.Frame{Audio: true}, "invalid_audio", "empty"},
 		{"a long frame", wsclient.Frame{Audio: true, Data: make([]byte, 16002)}, "invalid_audio", "500 ms"},
 		{"activity with server detection", wsclient.Frame{Data: []byte(`{"type":"input.activity","active":true}`)}, "invalid_message", "turn_detection"},
-		{"a confirmation", wsclient.Frame{Data: []byte(`{"type":"confirmation.resolve","token":"t","approved":true}`)}, "not_available", "confirmation"},
+		{"a confirmation", wsclient.Frame{Data: []byte(`{"type":"confirmation.resolve","token":"t","approved":true}`)}, "confirmation_unknown", "confirmation"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

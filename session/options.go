@@ -30,8 +30,8 @@ type Options struct {
 	// is asked once, at session.start, and may be called by several goroutines. Nil
 	// means that nobody is.
 	Blocked func(user string) (until time.Time, ok bool)
-	// Executor runs the tools. It is not closed by the Manager. Nil: one without a ledger,
-	// which lets nothing run that writes.
+	// Executor runs the tools. Drain closes it. Nil: one without a ledger, which lets
+	// nothing run that writes.
 	Executor *execute.Executor
 	// Audit takes the records of what tools did. It is called with a lock held and must
 	// not block. Nil discards.

@@ -80,6 +80,10 @@ type session struct {
 	// so: the gateway's own ear then has nothing to add.
 	modelHears atomic.Bool
 
+	// visitors are calls of Manager.Confirm that bring an answer. New ones come only
+	// while the Manager knows the session.
+	visitors sync.WaitGroup
+
 	mu    sync.Mutex // guards the following fields
 	state orchestrator.State
 }
@@ -98,7 +102,6 @@ func newSession(ctx context.Context, id, addr string, opts Options, start *wscli
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
 	s.tools = tools
-	s.beginCalls()
 	s.cause = func() *Cause { return causeOf(context.Cause(ctx)) }
 	var err error
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
@@ -111,6 +114,7 @@ func newSession(ctx context.Context, id, addr string, opts Options, start *wscli
 		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: info.InputRate, SilenceMS: opts.SilenceMS, PrefixMS: opts.PrefixMS})
 	}
 	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, time.Now())
+	s.beginCalls()
 	return s, nil
 }
 
@@ -133,7 +137,8 @@ func resampler(from, to int) (*audio.Resampler, error) {
 // manual says whether the client tells when its user speaks.
 func (s *session) manual() bool { return s.start.TurnDetection == wsclient.TurnDetectionClient }
 
-// run carries the conversation and returns its cause when nothing of it is left.
+// run carries the conversation and returns its cause when nothing of it is left but its
+// tools; see settle.
 func (s *session) run() *Cause {
 	var pumps, writer sync.WaitGroup
 	s.announce()
@@ -152,8 +157,13 @@ func (s *session) run() *Cause {
 	}
 	s.up.close()
 	pumps.Wait()
-	s.calls.Wait()
 	return cause
+}
+
+// settle waits for the tools, once nobody can bring the session anything any more.
+func (s *session) settle() {
+	s.visitors.Wait()
+	s.calls.Wait()
 }
 
 // announce tells the client that the session has begun.

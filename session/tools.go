@@ -29,14 +29,34 @@ func (s *session) beginCalls() {
 			s.dispatch(orchestrator.ConfirmationAsked{Call: q.Call, Token: q.Token, Reference: q.Reference, ExpiresAt: q.ExpiresAt})
 		},
 		Resolved: func(r execute.Resolution) {
-			if outcomeOf(r.Approved, r.Err) == orchestrator.OutcomeFailed {
+			in := resolved(r)
+			if in.Outcome == orchestrator.OutcomeFailed {
 				s.logger.Error("the answer to a confirmation could not be recorded", "error", r.Err)
 			}
-			s.dispatch(orchestrator.ConfirmationResolved{
-				Token: r.Token, Outcome: outcomeOf(r.Approved, r.Err), By: orchestrator.ConfirmedBy(r.By),
-			})
+			s.dispatch(in)
 		},
 	})
+}
+
+// resolved is what an answer has come to. One that came second is told with the outcome
+// of the first, which runs here if it was an approval: the first may have been the same
+// answer, of which only the acknowledgement was lost, and the ledger sees to it that
+// nothing is done twice.
+func resolved(r execute.Resolution) orchestrator.ConfirmationResolved {
+	in := orchestrator.ConfirmationResolved{Token: r.Token, Outcome: outcomeOf(r.Approved, r.Err), By: orchestrator.ConfirmedBy(r.By)}
+	if in.Outcome != orchestrator.OutcomeUsed {
+		return in
+	}
+	switch r.Outcome {
+	case store.Approved:
+		in.Outcome = orchestrator.OutcomeApproved
+	case store.Denied:
+		in.Outcome = orchestrator.OutcomeDenied
+	}
+	if r.Approved != (r.Outcome == store.Approved) || in.By == orchestrator.ConfirmedByClock {
+		in.By = orchestrator.ConfirmedByAPI // the only one else who answers
+	}
+	return in
 }
 
 // outcomeOf is what became of a question whose answer was recorded with err.

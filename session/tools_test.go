@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,14 +12,18 @@ import (
 	"time"
 
 	"voicegw/audio/audiotest"
+	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
 
-// noArgs are the arguments of the tools here.
-type noArgs struct{}
+// noArgs are the arguments of the tools here; N only tells calls apart.
+type noArgs struct {
+	N int `json:"n"`
+}
 
 // handlerFunc is a handler without arguments and needs.
 type handlerFunc func(ctx context.Context) (registry.Result, error)
@@ -29,7 +34,7 @@ func (f handlerFunc) bind() registry.Handler {
 
 // entry is a tool of voice mode that may take a minute.
 func entry(id, version string) registry.Entry {
-	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	object := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
 	return registry.Entry{
 		Spec: registry.Spec{
 			ToolID: id, Version: version, Description: "A tool of a test.", Category: registry.CategoryUtility,
@@ -37,9 +42,12 @@ func entry(id, version string) registry.Entry {
 			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
 		},
 		Summary: "A tool of a test.", Guide: "# " + id + "\n",
-		Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)},
+		Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"n":{"type":"INTEGER"}}}`)},
 	}
 }
+
+// roomy is a budget that no turn here uses up.
+var roomy = policy.Budget{Retrieval: 100, Total: 100, ToolTime: -1}
 
 // withTools loads a registry of one tool and gives it to a stage.
 func withTools(t *testing.T, e registry.Entry, f handlerFunc, dev bool) (*stage, *registry.Registry) {
@@ -51,14 +59,15 @@ func withTools(t *testing.T, e registry.Entry, f handlerFunc, dev bool) (*stage,
 		t.Fatal(err)
 	}
 	tools.Lock()
-	return newStage(t, hearing, func(o *Options) { o.Tools = tools.Snapshot }), tools
+	return newStage(t, hearing, func(o *Options) { o.Tools, o.Policy.Tools.Budget = tools.Snapshot, roomy }), tools
 }
 
-// asked lets the model call a tool as often as there are names for the calls.
+// asked lets the model call a tool as often as there are names for the calls, each time
+// with other arguments.
 func asked(model *transporttest.Conn, tool string, calls ...string) {
 	model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
-	for _, call := range calls {
-		model.Emit(transport.ToolCall{Call: call, ID: "id-" + call, Name: tool, Args: json.RawMessage(`{}`)})
+	for i, call := range calls {
+		model.Emit(transport.ToolCall{Call: call, ID: "id-" + call, Name: tool, Args: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
 	}
 	model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
 	synctest.Wait()
@@ -309,34 +318,83 @@ func TestCancelledTool(t *testing.T) {
 	}
 }
 
-// TestToolsAreAwaited: a session that ends stops its tools, those that wait for a place
-// among them, and is over only when they are.
+// TestToolsAreAwaited: a session that ends stops the tools that can be stopped, lets
+// none begin that waits for a place, and is over only when the rest has finished.
+// What ran is audited as not delivered, each call once, and nothing is sent any more.
 func TestToolsAreAwaited(t *testing.T) {
+	for name, tc := range map[string]struct{ cancellable, waits bool }{"can be stopped": {true, false}, "cannot": {false, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &crew{release: make(chan struct{})}
+				e := entry("work", "1.0.0")
+				e.Cancellable = tc.cancellable
+				audited := &records{}
+				st, _ := withTools(t, e, w.run, false)
+				st.m.opts.Audit = audited.add
+				c, model := st.started()
+				synctest.Wait()
+				asked(model, "work", "c1", "c2", "c3", "c4", "c5", "c6")
+				c.say(`{"type":"session.end"}`)
+				synctest.Wait()
+				c.ended(t, wsclient.CloseDone) // the client does not wait for tools
+				if over := st.m.Running() == 0; over == tc.waits {
+					t.Errorf("the session is over: %t, want %t", over, !tc.waits)
+				}
+				if running, most, _ := w.counts(); most != four || tc.waits != (running == four) {
+					t.Errorf("%d run still, %d at most", running, most)
+				}
+				close(w.release)
+				synctest.Wait()
+				stopped := 0
+				if tc.cancellable {
+					stopped = four
+				}
+				if running, most, heeding := w.counts(); running != 0 || most != four || heeding != stopped {
+					t.Errorf("%d run still, %d at most, %d were stopped", running, most, heeding)
+				}
+				if n := st.m.Running(); n != 0 {
+					t.Errorf("%d sessions run", n)
+				}
+				if n := len(results(t, model)); n != 0 {
+					t.Errorf("%d results were sent after the end", n)
+				}
+				all := audited.byCall(t)
+				if len(all) != 6 {
+					t.Fatalf("%d calls are audited, want 6: %v", len(all), all)
+				}
+				for i := range 6 {
+					r, finished := all[fmt.Sprintf("call_%d", i+1)], i < four && !tc.cancellable
+					if r.Delivered || r.NotDelivered != "session_over" || r.OK != finished || !finished && r.ErrorType != registry.ErrorInternal {
+						t.Errorf("audited: %+v", r)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestToolsEndWithTheProgram: what runs when the gateway leaves has the executor's grace
+// left, and is journalled after it; nothing is waited for any longer.
+func TestToolsEndWithTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &crew{release: make(chan struct{})}
-		over := make(chan struct{}) // closed when the session is
+		audited := &records{}
 		st, _ := withTools(t, entry("work", "1.0.0"), w.run, false)
+		st.m.opts.Audit = audited.add
 		c, model := st.started()
 		synctest.Wait()
-		asked(model, "work", "c1", "c2", "c3", "c4", "c5", "c6")
-		go func() {
-			st.m.wg.Wait()
-			close(over)
-		}()
-		synctest.Wait()
-		select {
-		case <-over:
-			t.Fatal("the session is over while its tools run")
-		default:
+		asked(model, "work", "c1")
+		began := time.Now()
+		st.m.Close()
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("leaving took %s, want the grace of 5 s", took)
 		}
-		c.say(`{"type":"session.end"}`)
-		synctest.Wait()
-		<-over
-		if running, most, heeding := w.counts(); running != 0 || most != four || heeding != four {
-			t.Errorf("%d run still, %d at most, %d were stopped", running, most, heeding)
+		c.ended(t, wsclient.CloseServerLeaving)
+		if r := audited.byCall(t)["call_1"]; r.OK || r.NotDelivered != "session_over" {
+			t.Errorf("audited: %+v", r)
 		}
-		if n := len(results(t, model)); n != 0 {
-			t.Errorf("%d results were sent after the end", n)
+		if running, _, heeding := w.counts(); running != 0 || heeding != 1 {
+			t.Errorf("%d run still, %d were stopped", running, heeding)
 		}
 	})
 }

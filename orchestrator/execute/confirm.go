@@ -35,7 +35,10 @@ type Answer struct {
 // recorded.
 type Resolution struct {
 	Answer
-	Err error
+	// Outcome is what became of the question in the end; after store.ErrUsed that is
+	// another answer than this one, or this one given before. Empty if nobody knows.
+	Outcome store.Outcome
+	Err     error
 }
 
 // storeTime bounds what is asked of the store for a confirmation.
@@ -88,22 +91,25 @@ func reference(token string) string {
 func (c *Calls) Resolve(a Answer) {
 	c.begin(func() {
 		r := Resolution{Answer: a, Err: errNoConfirmations}
-		if store := c.e.opts.Confirmations; store != nil {
+		if kept := c.e.opts.Confirmations; kept != nil {
 			ctx, cancel := context.WithTimeout(c.e.ctx(), storeTime)
 			defer cancel()
-			_, r.Err = store.Resolve(ctx, a.Token, c.c.Session.ID, a.Approved, time.Now())
+			var question store.Confirmation
+			question, r.Err = kept.Resolve(ctx, a.Token, c.c.Session.ID, a.Approved, time.Now())
+			r.Outcome = question.Outcome
 		}
 		c.c.Resolved(r)
 	})
 }
 
 // Answer records the answer to a question of any conversation, for the API. The error
-// is that of a Resolution.
+// is that of a Resolution. That ctx is cancelled meanwhile does not end it: the answer
+// of one who leaves counts.
 func (e *Executor) Answer(ctx context.Context, token string, approved bool) (store.Confirmation, error) {
 	if e.opts.Confirmations == nil {
 		return store.Confirmation{}, errNoConfirmations
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	return e.opts.Confirmations.Resolve(ctx, token, "", approved, time.Now())
 }

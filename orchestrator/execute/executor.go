@@ -67,23 +67,20 @@ type Conversation struct {
 	Resolved     func(Resolution)
 }
 
-// maxParallel is how many calls of one conversation run at once; others wait.
-const maxParallel = 4
-
 // Calls runs the calls of one conversation. Its methods may be called by any goroutine
 // and do not block, but for Wait.
 type Calls struct {
 	// Fixed after Begin.
-	e     *Executor
-	c     Conversation
-	slots chan struct{} // a place for each call that runs
-	over  func() context.Context
-	end   context.CancelFunc
+	e    *Executor
+	c    Conversation
+	over func() context.Context // done when the conversation is over
+	end  context.CancelFunc
 
 	wg sync.WaitGroup // what runs of this conversation
 
-	mu      sync.Mutex // guards the following field
+	mu      sync.Mutex // guards the following fields
 	cancels map[string]*running
+	line    line
 }
 
 // running is how to stop a call.
@@ -102,7 +99,7 @@ var (
 func (e *Executor) Begin(c Conversation) *Calls {
 	over, end := context.WithCancel(e.ctx())
 	return &Calls{
-		e: e, c: c, slots: make(chan struct{}, maxParallel), over: func() context.Context { return over }, end: end,
+		e: e, c: c, over: func() context.Context { return over }, end: end,
 		cancels: make(map[string]*running),
 	}
 }
@@ -119,14 +116,14 @@ func (c *Calls) Cancel(call string) {
 // End says that the conversation is over: what can be stopped is stopped, what has not
 // begun does not begin, and the rest finishes.
 func (c *Calls) End() {
+	c.end() // first, so that no place that becomes free is taken any more
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, r := range c.cancels {
 		if r.cancellable {
 			r.cancel(errOver)
 		}
 	}
-	c.mu.Unlock()
-	c.end()
 }
 
 // Wait returns when nothing of the conversation runs any more.
@@ -134,7 +131,7 @@ func (c *Calls) Wait() { c.wg.Wait() }
 
 // begin runs f on a goroutine that Wait and Close wait for.
 func (c *Calls) begin(f func()) {
-	leave, _ := c.e.enter() // after Close its context ends soon, which is enough
+	leave, _ := c.e.enter() // after Close it is not waited for: what it waits for ends soon
 	c.wg.Go(func() {
 		defer leave()
 		f()

@@ -2,6 +2,8 @@ package execute
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -10,7 +12,8 @@ import (
 	"voicegw/store"
 )
 
-// recordTime bounds what is written to the ledger after a deed, whoever has gone by then.
+// recordTime bounds each entry in the ledger. Nothing else ends it: one that is cut off
+// half way may stand although nothing was done.
 const recordTime = 5 * time.Second
 
 // leaseMargin is how much longer than its tool's time a reservation counts as being
@@ -28,6 +31,13 @@ func deed(j Job, session registry.Session) string {
 	return string(name)
 }
 
+// handlerKey is what the handler sees of a deed's name, to hand on to the system that it
+// writes to: short, of plain characters, the same for the same deed and no other.
+func handlerKey(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "vg-" + hex.EncodeToString(sum[:16])
+}
+
 // once runs a call that writes, unless it was done or may have been.
 func (e *Executor) once(ctx context.Context, j Job, session registry.Session, caps []any) registry.Envelope {
 	p := j.Prepared
@@ -41,7 +51,7 @@ func (e *Executor) once(ctx context.Context, j Job, session registry.Session, ca
 		return p.Run(ctx, session, caps...) // which says that it has not begun
 	}
 	name := deed(j, session)
-	entry, fresh, err := e.opts.Ledger.Reserve(ctx, store.Reservation{
+	entry, fresh, err := e.reserve(ctx, store.Reservation{
 		Key: name, Tool: p.Tool().ToolID, Session: session.ID, Call: j.Call, Turn: j.Turn,
 		Lease: time.Duration(p.Tool().TimeoutMS)*time.Millisecond + leaseMargin,
 	})
@@ -55,10 +65,17 @@ func (e *Executor) once(ctx context.Context, j Job, session registry.Session, ca
 	case !fresh:
 		return e.found(entry, j)
 	}
-	p.SetIdempotencyKey(name)
+	p.SetIdempotencyKey(handlerKey(name))
 	env := e.try(ctx, p, session, caps)
 	e.record(entry, env, j, session)
 	return env
+}
+
+// reserve makes an entry, or finds it. That the call is stopped meanwhile does not end it.
+func (e *Executor) reserve(ctx context.Context, r store.Reservation) (store.Entry, bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	return e.opts.Ledger.Reserve(ctx, r)
 }
 
 // found answers a call whose deed stands in the ledger already.

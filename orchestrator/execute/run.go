@@ -20,35 +20,38 @@ type Job struct {
 	Approved bool
 }
 
-// Run lets a call run, at most four of a conversation at a time. Finished is told.
+// Run lets a call run, at most four of a conversation at a time and others after them,
+// in the order of Run. Finished is told.
 func (c *Calls) Run(j Job) {
 	ctx, cancel := context.WithCancelCause(c.e.ctx())
 	c.mu.Lock()
 	c.cancels[j.Call] = &running{cancel: cancel, cancellable: j.Prepared.Tool().Cancellable && !j.Approved}
+	p := c.line.join()
 	c.mu.Unlock()
 	c.begin(func() {
-		defer func() {
-			c.mu.Lock()
-			delete(c.cancels, j.Call)
-			c.mu.Unlock()
-			cancel(nil)
-		}()
-		c.c.Finished(j.Call, c.inTurn(ctx, j, cancel))
+		env := c.inTurn(ctx, j, p, cancel)
+		c.mu.Lock()
+		delete(c.cancels, j.Call)
+		c.line.leave(p)
+		c.mu.Unlock()
+		cancel(nil)
+		c.c.Finished(j.Call, env)
 	})
 }
 
-// inTurn waits for a place and runs the call.
-func (c *Calls) inTurn(ctx context.Context, j Job, cancel context.CancelCauseFunc) registry.Envelope {
-	over := c.over().Done()
-	if j.Approved {
-		over = nil
+// inTurn runs the call when its place is free.
+func (c *Calls) inTurn(ctx context.Context, j Job, p *place, cancel context.CancelCauseFunc) registry.Envelope {
+	var over <-chan struct{} // never, for what a person has approved
+	if !j.Approved {
+		over = c.over().Done()
 	}
 	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
+	case <-p.free:
 	case <-ctx.Done():
 	case <-over:
-		cancel(errOver)
+	}
+	if !j.Approved && c.over().Err() != nil {
+		cancel(errOver) // what has not begun does not begin, free place or not
 	}
 	session := c.c.Session
 	session.Turn, session.Now = j.Turn, time.Now().UTC()

@@ -1,0 +1,90 @@
+package executetest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"voicegw/store"
+)
+
+// Confirmations is an execute.Confirmations. The zero value holds none; any number of
+// goroutines may use it.
+type Confirmations struct {
+	// Before is the hook; set it before the first use.
+	Before Before
+
+	mu  sync.Mutex // guards the following field
+	all map[string]store.Confirmation
+}
+
+// Create records a question. The error is store.ErrUsed if its token is not new.
+func (c *Confirmations) Create(ctx context.Context, question store.Confirmation) error {
+	if err := c.Before.allow(ctx, Create, question.Token); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, has := c.all[question.Token]; has {
+		return store.ErrUsed
+	}
+	if c.all == nil {
+		c.all = make(map[string]store.Confirmation)
+	}
+	c.all[question.Token] = question
+	return nil
+}
+
+// Get returns a question; the error is store.ErrUnknown.
+func (c *Confirmations) Get(ctx context.Context, token string) (store.Confirmation, error) {
+	if err := c.Before.allow(ctx, Get, token); err != nil {
+		return store.Confirmation{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	question, has := c.all[token]
+	if !has {
+		return store.Confirmation{}, store.ErrUnknown
+	}
+	return question, nil
+}
+
+// Resolve answers a question, once; the errors are those of the store.
+func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (store.Confirmation, error) {
+	if err := c.Before.allow(ctx, Resolve, token); err != nil {
+		return store.Confirmation{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	question, has := c.all[token]
+	switch {
+	case !has || session != "" && session != question.Session:
+		return store.Confirmation{}, store.ErrUnknown
+	case question.Outcome == store.Expired:
+		return question, store.ErrExpired
+	case question.Outcome != "":
+		return question, store.ErrUsed
+	case !now.Before(question.ExpiresAt):
+		question.Outcome = store.Expired
+	case approved:
+		question.Outcome = store.Approved
+	default:
+		question.Outcome = store.Denied
+	}
+	c.all[token] = question
+	if question.Outcome == store.Expired {
+		return question, store.ErrExpired
+	}
+	return question, nil
+}
+
+// All returns every question, in no order.
+func (c *Confirmations) All() []store.Confirmation {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []store.Confirmation
+	for _, question := range c.all {
+		all = append(all, question)
+	}
+	return all
+}

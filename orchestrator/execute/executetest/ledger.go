@@ -1,0 +1,98 @@
+package executetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"voicegw/store"
+)
+
+// Ledger is an execute.Ledger. The zero value is an empty one; any number of goroutines
+// may use it.
+type Ledger struct {
+	// Before is the hook; set it before the first use.
+	Before Before
+	// MaxEnvelope is the longest answer that Finish keeps, in bytes; zero means any.
+	MaxEnvelope int
+
+	mu      sync.Mutex // guards the following field
+	entries map[string]store.Entry
+}
+
+// Reserve makes an entry, or returns the one there is.
+func (l *Ledger) Reserve(ctx context.Context, r store.Reservation) (store.Entry, bool, error) {
+	if err := l.Before.allow(ctx, Reserve, r.Key); err != nil {
+		return store.Entry{}, false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, has := l.entries[r.Key]; has {
+		return e, false, nil
+	}
+	if l.entries == nil {
+		l.entries = make(map[string]store.Entry)
+	}
+	now := time.Now().UTC()
+	e := store.Entry{Reservation: r, State: store.Pending, At: now, LeaseUntil: now.Add(r.Lease)}
+	l.entries[r.Key] = e
+	return e, true, nil
+}
+
+// Finish records an answer. The error is store.ErrChanged for an entry that is not
+// pending, or wraps store.ErrTooBig.
+func (l *Ledger) Finish(ctx context.Context, e store.Entry, envelope json.RawMessage) error {
+	if err := l.Before.allow(ctx, Finish, e.Key); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.entries[e.Key].State != store.Pending {
+		return store.ErrChanged
+	}
+	if l.MaxEnvelope > 0 && len(envelope) > l.MaxEnvelope {
+		return fmt.Errorf("%w: %d bytes", store.ErrTooBig, len(envelope))
+	}
+	e.State, e.Envelope = store.Done, envelope
+	l.entries[e.Key] = e
+	return nil
+}
+
+// Release forgets an entry. The error is store.ErrUsed for one that is done and
+// store.ErrChanged for none.
+func (l *Ledger) Release(ctx context.Context, e store.Entry) error {
+	if err := l.Before.allow(ctx, Release, e.Key); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch l.entries[e.Key].State {
+	case store.Pending:
+		delete(l.entries, e.Key)
+		return nil
+	case store.Done:
+		return store.ErrUsed
+	}
+	return store.ErrChanged
+}
+
+// Entry returns the entry of a key.
+func (l *Ledger) Entry(key string) (store.Entry, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.entries[key]
+	return e, ok
+}
+
+// Entries returns all entries, in no order.
+func (l *Ledger) Entries() []store.Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []store.Entry
+	for _, e := range l.entries {
+		all = append(all, e)
+	}
+	return all
+}

@@ -1,0 +1,43 @@
+package session
+
+import (
+	"sync"
+	"testing"
+
+	"voicegw/audit"
+)
+
+// records collects what is audited.
+type records struct {
+	mu  sync.Mutex // guards the following field
+	all []audit.Record
+}
+
+func (r *records) add(one audit.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, one)
+}
+
+// list returns the records so far.
+func (r *records) list() []audit.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]audit.Record(nil), r.all...)
+}
+
+// byCall returns the records of tools by call, and fails the test if a call has two.
+func (r *records) byCall(t *testing.T) map[string]audit.Record {
+	t.Helper()
+	calls := map[string]audit.Record{}
+	for _, one := range r.list() {
+		if one.Event != audit.EventTool {
+			continue
+		}
+		if _, twice := calls[one.CallID]; twice {
+			t.Errorf("%s is audited twice", one.CallID)
+		}
+		calls[one.CallID] = one
+	}
+	return calls
+}
