@@ -87,7 +87,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	h, err := b.bucket.create(ctx, key, data, until.Sub(now))
 	for errors.Is(err, errConflict) {
 		var old block
-		if old, err = decodeBlock(h.data); err == nil && !until.After(old.Until) {
+		if old, err = decodeBlock(key, h.data); err == nil && !until.After(old.Until) {
 			b.see(key, blocked{block: old, revision: h.revision})
 			return nil
 		}
@@ -169,7 +169,7 @@ func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 			return false, err
 		}
 		b.see(key, blocked{revision: revision, none: true})
-		was, err := decodeBlock(h.data)
+		was, err := decodeBlock(key, h.data)
 		return err == nil && time.Now().Before(was.Until), nil
 	}
 }
@@ -201,14 +201,17 @@ func (b *Blocks) see(key string, is blocked) {
 	}
 }
 
-// decodeBlock reads a block of the bucket.
-func decodeBlock(data []byte) (block, error) {
+// decodeBlock reads a block of the bucket, which stands under key.
+func decodeBlock(key string, data []byte) (block, error) {
 	var value block
 	if err := decode(data, &value); err != nil {
 		return block{}, err
 	}
 	if value.User == "" || len(value.User) > longestUser || value.Until.IsZero() {
 		return block{}, fmt.Errorf("%w: a block without a user or an end", ErrCorrupt)
+	}
+	if keyOf(value.User) != key {
+		return block{}, fmt.Errorf("%w: a block under the key of another user", ErrCorrupt)
 	}
 	return value, nil
 }

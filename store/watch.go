@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -97,11 +96,7 @@ func (b *Blocks) watch(ctx context.Context, whole func()) error {
 func (b *Blocks) take(key string, m message) {
 	is := blocked{revision: m.seq, none: true}
 	if m.header.Get(opHeader) == "" {
-		value, err := decodeBlock(m.data)
-		if err == nil && keyOf(value.User) != key {
-			err = fmt.Errorf("%w: a block under the key of another user", ErrCorrupt)
-		}
-		if err == nil {
+		if value, err := decodeBlock(key, m.data); err == nil {
 			is.block, is.none = value, false
 		} else {
 			b.bucket.store.log.Warn("store_block_unreadable", "key", key, "error", err)
