@@ -71,7 +71,7 @@ func (p Process) audit(ctx context.Context, flags auditFlags, parsed *kong.Conte
 		p.complain("%v", err)
 		return exitFailure
 	case show.shown == 0 && !flags.JSON && !flags.Follow:
-		p.complain("none of %s is meant", count(report.Records, "record"))
+		p.complain("no record matches, of %s", count(report.Records, "record"))
 	}
 	return exitOK
 }

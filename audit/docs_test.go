@@ -1,0 +1,56 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"voicegw/registry"
+)
+
+// TestFieldsAreExplained: docs/audit.md has a row for every key of a record, in their
+// order, and names every word that stands in one.
+func TestFieldsAreExplained(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "audit.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(page), "## What a line holds")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if !ok {
+		t.Fatal("docs/audit.md has no section \"What a line holds\"")
+	}
+	var told []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| `.+` \\| .+ \\|$").FindAllStringSubmatch(section, -1) {
+		told = append(told, row[1])
+	}
+	var keys, always []string
+	for i := range reflect.TypeFor[Record]().NumField() {
+		key, rest, _ := strings.Cut(reflect.TypeFor[Record]().Field(i).Tag.Get("json"), ",")
+		if keys = append(keys, key); rest == "" {
+			always = append(always, key)
+		}
+	}
+	if !slices.Equal(told, keys) {
+		t.Errorf("docs/audit.md explains\n%v, a record has\n%v", told, keys)
+	}
+	first, _, _ := strings.Cut(section, " are in every line")
+	for _, key := range always {
+		if !strings.Contains(first, "`"+key+"`") {
+			t.Errorf("docs/audit.md does not say that %s is in every line", key)
+		}
+	}
+	words := []string{string(EventTool), string(EventConfirmation), string(EventIntent), string(ArgumentsNone), string(ArgumentsRedacted), string(ArgumentsFull)}
+	for _, t := range registry.ErrorTypes() {
+		words = append(words, string(t))
+	}
+	for _, word := range words {
+		if !strings.Contains(string(page), "`"+word+"`") {
+			t.Errorf("docs/audit.md does not name %s", word)
+		}
+	}
+}
