@@ -65,9 +65,9 @@ func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
 	c.store, err = store.Open(ctx, o)
 	switch {
 	case errors.Is(err, store.ErrInUse):
-		return fmt.Errorf("another voicegw works in this data folder: %w; give this one a folder of its own with --data-dir (data_dir)", err)
+		return fmt.Errorf("another voicegw works in this data folder (--data-dir, data_dir): %w", err)
 	case err != nil && o.Dir != "":
-		return fmt.Errorf("the store cannot be opened (data_dir, --data-dir): %w", err)
+		return fmt.Errorf("the store cannot be opened (--data-dir, data_dir): %w", err)
 	case err != nil && o.URL != "":
 		return fmt.Errorf("the store cannot be opened (store.url): %w", err)
 	default:
