@@ -3,7 +3,10 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,6 +57,35 @@ func (st *stack) start(t testing.TB, rate int) *client {
 	c.say(&wsclient.Start{InputRate: rate, OutputRate: 24000})
 	waitFor[*wsclient.SessionStarted](c)
 	return c
+}
+
+// startAs opens a session of a user.
+func (st *stack) startAs(t testing.TB, user string) *client {
+	t.Helper()
+	c := st.connect(t)
+	c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: user}})
+	waitFor[*wsclient.SessionStarted](c)
+	return c
+}
+
+// http makes a request to the gateway's other endpoints.
+func (st *stack) http(t testing.TB, method, path, body string) (status int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, st.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close = true // nothing of it outlives the story
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSpace(string(text))
 }
 
 func (c *client) read() {

@@ -246,7 +246,7 @@ func mustWrite(t *testing.T, c *client, text string) {
 	}
 }
 
-func waitUntil(t *testing.T, what string, is func() bool) {
+func waitUntil(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	timeout := time.After(patience)
 	for {

@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"voicegw/audit"
 	"voicegw/gateway"
 	"voicegw/orchestrator"
 	"voicegw/session"
@@ -31,6 +34,8 @@ type setting struct {
 	limits   session.Limits
 	policy   orchestrator.Policy
 	tools    *toolbox // nil means none
+	// life is how long a question to the user can be answered; zero is the executor's own.
+	life time.Duration
 	// provider replaces the simulator.
 	provider http.Handler
 	// firstAudioMS, chunkMS and speed are the simulator's.
@@ -45,6 +50,7 @@ type stack struct {
 	manager *session.Manager
 	tap     *tap // between the gateway and the provider
 	log     *lockedBuffer
+	audit   *journal // of what its tools did
 }
 
 // secret is the key that must not be seen anywhere.
@@ -68,20 +74,33 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 		Limits: set.limits, Policy: set.policy,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
-	if set.tools != nil {
-		opts.Tools, opts.Blocked = set.tools.registry.Snapshot, set.tools.blocked
+	serve := gateway.Options{}
+	st := &stack{tap: tap, log: log, audit: newJournal()}
+	records := audit.New(audit.Options{Lines: st.audit, Arguments: audit.ArgumentsFull, Logger: opts.Logger})
+	if box := set.tools; box != nil {
+		box.give(&opts, &serve, set.life)
+		opts.Audit = records.Write
 	}
 	m, err := session.NewManager(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m}))
+	serve.Sessions = m
+	srv := httptest.NewUnstartedServer(gateway.New(serve))
 	srv.Config.ConnContext = gateway.ConnContext
 	srv.Listener = gateway.Listen(srv.Listener)
 	srv.Start()
 	t.Cleanup(func() {
+		if set.tools != nil && set.tools.letGo != nil {
+			set.tools.letGo()
+		}
 		m.Close()
 		srv.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := records.Close(ctx); err != nil {
+			t.Error("closing the audit:", err)
+		}
 		if strings.Contains(log.String(), key) {
 			t.Error("the provider's key is in the log")
 		}
@@ -89,7 +108,8 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 			t.Log(log.String())
 		}
 	})
-	return &stack{url: srv.URL, manager: m, tap: tap, log: log}
+	st.url, st.manager = srv.URL, m
+	return st
 }
 
 func newSim(t testing.TB, set setting) http.Handler {

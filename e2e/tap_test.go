@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,9 +20,10 @@ import (
 type tap struct {
 	url string
 
-	mu    sync.Mutex // guards the following fields
-	said  []map[string]any
-	noted time.Time // when the provider last noted an interruption
+	mu       sync.Mutex // guards the following fields
+	said     []map[string]any
+	noted    time.Time   // when the provider last noted an interruption
+	up, down []time.Time // when audio passed, to the provider and from it
 }
 
 func newTap(t testing.TB, provider http.Handler) *tap {
@@ -58,7 +60,7 @@ func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string) {
 	defer down.CloseNow()
 	var both sync.WaitGroup
 	both.Go(func() { pass(down, up, tp.note) })
-	both.Go(func() { pass(up, down, tp.noteInterruption) })
+	both.Go(func() { pass(up, down, tp.noteHeard) })
 	both.Wait()
 }
 
@@ -92,13 +94,29 @@ func upgradeFree(h http.Header) http.Header {
 	return out
 }
 
-// noteInterruption keeps when the provider last said that the user interrupts.
-func (tp *tap) noteInterruption(data []byte) {
-	if bytes.Contains(data, []byte(`"interrupted"`)) || bytes.Contains(data, []byte(`speech_started"`)) {
-		tp.mu.Lock()
-		tp.noted = time.Now()
-		tp.mu.Unlock()
+// noteHeard keeps when the provider last said that the user interrupts, and when it
+// sent audio.
+func (tp *tap) noteHeard(data []byte) {
+	interrupts := bytes.Contains(data, []byte(`"interrupted"`)) || bytes.Contains(data, []byte(`speech_started"`))
+	speaks := bytes.Contains(data, []byte(`output_audio.delta"`)) || bytes.Contains(data, []byte(`"inlineData"`))
+	if !interrupts && !speaks {
+		return
 	}
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	if interrupts {
+		tp.noted = time.Now()
+	}
+	if speaks {
+		tp.down = append(tp.down, time.Now())
+	}
+}
+
+// all is what the gateway has said so far.
+func (tp *tap) all() []map[string]any {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return slices.Clone(tp.said)
 }
 
 func (tp *tap) lastNote() time.Time {
@@ -109,33 +127,30 @@ func (tp *tap) lastNote() time.Time {
 
 func (tp *tap) note(data []byte) {
 	var m map[string]any
-	if json.Unmarshal(data, &m) != nil || m["type"] == "input_audio_buffer.append" {
+	if json.Unmarshal(data, &m) != nil {
 		return
 	}
-	if rt, ok := m["realtimeInput"].(map[string]any); ok && rt["audio"] != nil {
-		return
-	}
+	rt, _ := m["realtimeInput"].(map[string]any)
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
+	if m["type"] == "input_audio_buffer.append" || rt["audio"] != nil {
+		tp.up = append(tp.up, time.Now())
+		return
+	}
 	tp.said = append(tp.said, m)
 }
 
 // wait returns the first thing the gateway said that fits.
-func (tp *tap) wait(t *testing.T, what string, fits func(map[string]any) bool) map[string]any {
+func (tp *tap) wait(t testing.TB, what string, fits func(map[string]any) bool) map[string]any {
 	t.Helper()
-	for range time.Tick(5 * time.Millisecond) {
-		tp.mu.Lock()
-		for _, m := range tp.said {
-			if fits(m) {
-				tp.mu.Unlock()
-				return m
-			}
+	var found map[string]any
+	waitUntil(t, "the gateway says "+what+" to the provider", func() bool {
+		all := tp.all()
+		i := slices.IndexFunc(all, fits)
+		if i >= 0 {
+			found = all[i]
 		}
-		tp.mu.Unlock()
-		if t.Context().Err() != nil {
-			break
-		}
-	}
-	t.Fatalf("the gateway never said %s to the provider", what)
-	return nil
+		return i >= 0
+	})
+	return found
 }

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,8 +12,10 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/gateway"
 	"voicegw/kb"
 	"voicegw/kb/local"
+	"voicegw/orchestrator/execute"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/session"
@@ -20,12 +24,23 @@ import (
 	"voicegw/tools"
 )
 
-// toolbox is the project's tools over the demo knowledge base.
+// toolbox is a set of tools and what they and the gateway keep of them.
 type toolbox struct {
 	registry *registry.Registry
-	blocks   *store.Blocks
+	store    *store.Store
+	letGo    func() // lets tools go on that wait; nil if none does
 }
 
+// give lets a gateway have the tools.
+func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.Duration) {
+	opts.Tools, opts.Blocked = b.registry.Snapshot, b.blocked
+	opts.Executor = execute.New(execute.Options{
+		Ledger: b.store.Ledger(), Confirmations: b.store.Confirmations(), Life: life, Logger: opts.Logger,
+	})
+	serve.Blocks = b.store.Blocks()
+}
+
+// newToolbox is the project's tools over the demo knowledge base.
 func newToolbox(t testing.TB) *toolbox {
 	t.Helper()
 	index, err := local.Open(t.Context(), local.Options{})
@@ -40,10 +55,10 @@ func newToolbox(t testing.TB) *toolbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box := &toolbox{blocks: kept.Blocks()}
+	box := &toolbox{store: kept}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, box.blocks, capability.NewMemoryVoiceSessions("", 0)},
+		Capabilities:        []any{index, kept.Blocks(), capability.NewMemoryVoiceSessions("", 0)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
 	})
@@ -65,7 +80,7 @@ func newToolbox(t testing.TB) *toolbox {
 }
 
 func (b *toolbox) blocked(user string) (time.Time, bool) {
-	until, ok, _ := b.blocks.Blocked(context.Background(), user)
+	until, ok, _ := b.store.Blocks().Blocked(context.Background(), user)
 	return until, ok
 }
 
@@ -154,16 +169,20 @@ rules:
       - then:
           - say: ` + farewell + `
 `})
-				c := st.connect(t)
-				c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: "mallory"}})
-				waitFor[*wsclient.SessionStarted](c)
+				c := st.startAs(t, "mallory")
 				before := time.Now()
 				c.speak(16000, phrase(16000))
-				hearFarewell(c, farewell)
-				if code, told := c.ended(); code != wsclient.CloseDone || len(told) != 0 {
+				reason := "tool_ended"
+				if tc.blocked {
+					reason = "blocked"
+				}
+				hearFarewell(c, farewell, reason)
+				code, told := c.ended()
+				if !tc.blocked && (code != wsclient.CloseDone || len(told) != 0) ||
+					tc.blocked && (code != wsclient.CloseBlocked || len(told) != 1 || told[0].Code != wsclient.CodeBlocked) {
 					t.Errorf("closed with %d after %v", code, told)
 				}
-				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, "tool_ended") {
+				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, reason) {
 					t.Errorf("the last message is %+v", last)
 				}
 				if turns := messages[*wsclient.TurnEnded](c); len(turns) != 1 || turns[0].Status != "completed" {
@@ -177,27 +196,43 @@ rules:
 					return
 				}
 				if len(timeouts) != 1 || timeouts[0].DurationSeconds != 90 || timeouts[0].Message != farewell ||
-					timeouts[0].TimeoutUntil < before.Add(90*time.Second).UnixMilli() {
+					timeouts[0].TimeoutUntil < before.Add(90*time.Second).UnixMilli() ||
+					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
 					t.Errorf("the client was told %+v", timeouts)
 				}
 				refused := st.connect(t)
 				refused.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: "mallory"}})
-				code, told := refused.ended()
+				code, told = refused.ended()
 				if code != wsclient.CloseBlocked || len(told) != 1 || told[0].Code != wsclient.CodeBlocked ||
 					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
 					t.Errorf("closed with %d after %+v", code, told)
 				}
-				other := st.connect(t)
-				other.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: "ada"}})
-				waitFor[*wsclient.SessionStarted](other)
+				st.startAs(t, "ada")
+				letBackIn(t, st, "mallory", told[0].Until.Time)
 			})
 		}
 	}
 }
 
+// letBackIn sees the block of a user in the operators' list, and ends it.
+func letBackIn(t *testing.T, st *stack, user string, until time.Time) {
+	t.Helper()
+	status, body := st.http(t, http.MethodGet, "/v1/blocks", "")
+	want := fmt.Sprintf(`{"blocks":[{"user":%q,"until":%q}]}`, user, until.UTC().Format("2006-01-02T15:04:05.000Z"))
+	if status != http.StatusOK || body != want {
+		t.Errorf("the blocks are %d %s, want %s", status, body, want)
+	}
+	for _, want := range []int{http.StatusNoContent, http.StatusNotFound} {
+		if status, body := st.http(t, http.MethodDelete, "/v1/blocks/"+user, ""); status != want {
+			t.Errorf("ending the block answers %d %s, want %d", status, body, want)
+		}
+	}
+	st.startAs(t, user)
+}
+
 // hearFarewell waits for the whole farewell, sees that the session waits for it to be
-// heard, and plays it.
-func hearFarewell(c *client, farewell string) {
+// heard, and plays it: then it ends for that reason, and nothing is heard any more.
+func hearFarewell(c *client, farewell, reason string) {
 	c.t.Helper()
 	end := waitFor[*wsclient.AudioEnd](c)
 	c.say(&wsclient.Ping{T: 7})
@@ -213,7 +248,10 @@ func hearFarewell(c *client, farewell string) {
 		if h.err != nil {
 			c.t.Fatalf("the connection ended before its last message: %v", h.err)
 		}
-		if isEnded(h.msg, "tool_ended") {
+		if h.bytes > 0 {
+			c.t.Error("audio came after the farewell")
+		}
+		if isEnded(h.msg, reason) {
 			break
 		}
 	}

@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+)
+
+// given is one answer to a tool call, as it went over the provider's wire.
+type given struct {
+	id       string // the provider's, empty for a call without one
+	name     string // of the tool; OpenAI's wire has none
+	envelope registry.Envelope
+}
+
+// answersIn are the answers to tool calls that a message to the provider holds.
+func answersIn(t testing.TB, m map[string]any) []given {
+	t.Helper()
+	var out []given
+	add := func(id, name string, answer any) {
+		text, ok := answer.(string)
+		if !ok {
+			raw, err := json.Marshal(answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(raw)
+		}
+		g := given{id: id, name: name}
+		if err := json.Unmarshal([]byte(text), &g.envelope); err != nil {
+			t.Fatalf("the answer to %s %s is no envelope: %v: %s", id, name, err, text)
+		}
+		out = append(out, g)
+	}
+	if r, ok := m["toolResponse"].(map[string]any); ok {
+		list, _ := r["functionResponses"].([]any)
+		for _, e := range list {
+			f, _ := e.(map[string]any)
+			id, _ := f["id"].(string)
+			name, _ := f["name"].(string)
+			add(id, name, f["response"])
+		}
+	}
+	if item, ok := m["item"].(map[string]any); ok && item["type"] == "function_call_output" {
+		id, _ := item["call_id"].(string)
+		add(id, "", item["output"])
+	}
+	return out
+}
+
+// answers are those to tool calls that the gateway has given so far, in order.
+func (tp *tap) answers(t testing.TB) []given {
+	t.Helper()
+	var out []given
+	for _, m := range tp.all() {
+		out = append(out, answersIn(t, m)...)
+	}
+	return out
+}
+
+// waitAnswers waits until the gateway has given so many answers, and fails for more.
+func (tp *tap) waitAnswers(t testing.TB, many int) []given {
+	t.Helper()
+	var got []given
+	waitUntil(t, "the answers of the tools", func() bool {
+		got = tp.answers(t)
+		return len(got) >= many
+	})
+	if len(got) > many {
+		t.Fatalf("%d answers were given, want %d: %+v", len(got), many, got)
+	}
+	return got
+}
+
+// asked counts the requests for an answer with tools switched off: OpenAI's wire only.
+func (tp *tap) toolsOff() int {
+	n := 0
+	for _, m := range tp.all() {
+		r, _ := m["response"].(map[string]any)
+		if m["type"] == "response.create" && r["tool_choice"] == "none" {
+			n++
+		}
+	}
+	return n
+}
+
+// passage is what a client learns of one turn.
+type passage struct {
+	number  int
+	status  string
+	started []*wsclient.ToolStarted
+	ended   []*wsclient.ToolEnded
+	asked   []*wsclient.ConfirmationRequest
+	// spoke says that audio came after the last tool had ended.
+	spoke bool
+	// said is the answer's text, as far as it has come.
+	said string
+}
+
+// ended1 is the end of the one call of the turn.
+func (p passage) call(t testing.TB) *wsclient.ToolEnded {
+	t.Helper()
+	if len(p.started) != 1 || len(p.ended) != 1 || p.started[0].CallID != p.ended[0].CallID {
+		t.Fatalf("turn %d began %d calls and ended %d, want one", p.number, len(p.started), len(p.ended))
+	}
+	return p.ended[0]
+}
+
+// type_ types a turn and hears it to its end.
+func (c *client) typed(text string) passage {
+	c.t.Helper()
+	c.say(&wsclient.InputText{Text: text})
+	return c.turn()
+}
+
+// turn hears the next turn to its end, playing its audio in no time. Every call that is
+// told of must have its end told, and every turn that completes must end in speech.
+func (c *client) turn() passage {
+	c.t.Helper()
+	p := passage{number: waitFor[*wsclient.TurnStarted](c).Turn}
+	texts, order := map[string]string{}, []string(nil)
+	for p.status == "" {
+		h := c.next()
+		p.spoke = p.spoke || h.bytes > 0
+		switch m := h.msg.(type) {
+		case *wsclient.TurnStarted:
+			c.t.Fatalf("turn %d begins before turn %d has ended", m.Turn, p.number)
+		case *wsclient.ToolStarted:
+			p.started = append(p.started, m)
+		case *wsclient.ToolEnded:
+			p.ended, p.spoke = append(p.ended, m), false
+		case *wsclient.ConfirmationRequest:
+			p.asked = append(p.asked, m)
+		case *wsclient.Transcript:
+			if m.Role == "assistant" {
+				if !slices.Contains(order, m.ID) {
+					order = append(order, m.ID)
+				}
+				texts[m.ID] = m.Text
+			}
+		case *wsclient.AudioEnd:
+			c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+		case *wsclient.TurnEnded:
+			if m.Turn == p.number {
+				p.status = m.Status
+			}
+		case *wsclient.Error:
+			c.t.Fatalf("the gateway reported %s: %s; before that: %s", m.Code, m.Message, c.story())
+		}
+		if h.err != nil {
+			c.t.Fatalf("the connection ended: %v; before that: %s", h.err, c.story())
+		}
+	}
+	for _, id := range order {
+		p.said += texts[id]
+	}
+	if p.status == "completed" && !p.spoke {
+		c.t.Errorf("turn %d has completed without speech: %s", p.number, c.story())
+	}
+	return p
+}
+
+// errorOf is the error that a client is told of a call.
+func errorOf(t testing.TB, m *wsclient.ToolEnded) registry.Error {
+	t.Helper()
+	var e registry.Error
+	if m.OK {
+		t.Fatalf("%s (%s) has succeeded", m.Tool, m.CallID)
+	}
+	if err := json.Unmarshal(m.Error, &e); err != nil {
+		t.Fatalf("the error of %s: %v: %s", m.Tool, err, m.Error)
+	}
+	return e
+}
+
+// endedInOrder waits until so many calls have ended.
+func (c *client) toolsEnded(many int) []*wsclient.ToolEnded {
+	c.t.Helper()
+	for {
+		if got := messages[*wsclient.ToolEnded](c); len(got) >= many {
+			return got
+		}
+		waitFor[*wsclient.ToolEnded](c)
+	}
+}
+
+// toolsStarted waits until so many calls have begun.
+func (c *client) toolsStarted(many int) []*wsclient.ToolStarted {
+	c.t.Helper()
+	for {
+		if got := messages[*wsclient.ToolStarted](c); len(got) >= many {
+			return got
+		}
+		waitFor[*wsclient.ToolStarted](c)
+	}
+}
+
+// closeTimeout bounds the closing of what a story has opened.
+const closeTimeout = 10 * time.Second

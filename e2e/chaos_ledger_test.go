@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"voicegw/orchestrator/execute"
+	"voicegw/store"
+)
+
+// moodyLedger is a ledger that is not always well, and remembers what it was told to
+// have been done.
+type moodyLedger struct {
+	// Fixed.
+	inner execute.Ledger
+	began time.Time
+	moods []mood
+
+	mu   sync.Mutex           // guards the following fields
+	done map[string]time.Time // when the ledger had entered that a deed was done
+	met  map[moodKind]int
+}
+
+func newMoodyLedger(inner execute.Ledger, moods []mood) *moodyLedger {
+	return &moodyLedger{inner: inner, began: time.Now(), moods: moods, done: map[string]time.Time{}, met: map[moodKind]int{}}
+}
+
+// mood is that of the moment; empty if it is well.
+func (l *moodyLedger) mood() moodKind {
+	at := time.Since(l.began)
+	for _, m := range l.moods {
+		if at >= m.from && at < m.to {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.met[m.kind]++
+			return m.kind
+		}
+	}
+	return ""
+}
+
+// moodTime is how long an operation takes in a slow moment.
+const moodTime = 300 * time.Millisecond
+
+// through does an operation in the mood of the moment.
+func (l *moodyLedger) through(ctx context.Context, do func() error) error {
+	away := fmt.Errorf("the chaos test wants it: %w", store.ErrUnavailable)
+	switch l.mood() {
+	case moodSlow:
+		select {
+		case <-time.After(moodTime):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", away, ctx.Err())
+		}
+	case moodRefuses:
+		return away
+	case moodLoses:
+		if err := do(); err != nil {
+			return err
+		}
+		return away
+	}
+	return do()
+}
+
+func (l *moodyLedger) Reserve(ctx context.Context, r store.Reservation) (e store.Entry, fresh bool, err error) {
+	err = l.through(ctx, func() error {
+		var err error
+		e, fresh, err = l.inner.Reserve(ctx, r)
+		return err
+	})
+	if err != nil {
+		return store.Entry{}, false, err
+	}
+	return e, fresh, nil
+}
+
+func (l *moodyLedger) Finish(ctx context.Context, e store.Entry, envelope json.RawMessage) error {
+	return l.through(ctx, func() error {
+		err := l.inner.Finish(ctx, e, envelope)
+		if err == nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.done[e.Key] = time.Now()
+		}
+		return err
+	})
+}
+
+func (l *moodyLedger) Release(ctx context.Context, e store.Entry) error {
+	return l.through(ctx, func() error { return l.inner.Release(ctx, e) })
+}
+
+// doneAt is when the ledger had it that a deed was done; zero if it never had.
+func (l *moodyLedger) doneAt(deed string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.done[deed]
+}
+
+func (l *moodyLedger) counts() map[moodKind]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.met
+}

@@ -1,0 +1,223 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+// chaosArgs are the arguments of every tool of the chaos test.
+type chaosArgs struct {
+	// Ref names the wish of a caller that the call is about.
+	Ref string `json:"ref"`
+	// How says what becomes of it, see hows.
+	How  string `json:"how"`
+	Slot string `json:"slot"`
+	TopK int    `json:"top_k"`
+}
+
+// hows are what may become of a call that runs, the usual one oftenest.
+//
+//	ok       it is done at once
+//	slow     it takes a while, and heeds its context
+//	fail     nothing is done, and it may be tried again
+//	refuse   nothing is done
+//	partial  it is done, and the answer says that it failed in the middle
+//	panic    it is done, and then the handler panics
+//	hang     it heeds nothing, is given up, and is done long after that
+var hows = []string{"ok", "ok", "ok", "ok", "slow", "slow", "fail", "refuse", "partial", "panic", "hang"}
+
+// chaosTimeout is how long a call may take, in ms, and how long a hanging one does.
+const (
+	chaosTimeout = 700
+	chaosHang    = 1000 * time.Millisecond
+)
+
+// run is one time that a handler was begun.
+type run struct {
+	tool, session, user string
+	turn                int
+	args                string // in canonical JSON
+	ref, slot           string
+	deed                string // under which the gateway does it once; of tools that write
+	at                  time.Time
+	did                 bool // the side effect happened
+}
+
+// counter is the world that the tools change: it counts what is done to it.
+type counter struct {
+	mu   sync.Mutex // guards the following field
+	runs []*run
+}
+
+func (c *counter) begin(call registry.Call[chaosArgs, struct{}], args string) *run {
+	r := &run{
+		tool: call.Tool, session: call.Session.ID, user: call.Session.UserID, turn: call.Session.Turn, args: args,
+		ref: call.Args.Ref, slot: call.Args.Slot, deed: call.IdempotencyKey, at: time.Now(),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs = append(c.runs, r)
+	return r
+}
+
+func (c *counter) do(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.did = true
+}
+
+// all may be called when nothing runs any more.
+func (c *counter) all() []*run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.runs
+}
+
+// handle is the handler of every tool.
+func (c *counter) handle(spec chaosTool) registry.Handler {
+	return registry.Bind(func(ctx context.Context, call registry.Call[chaosArgs, struct{}]) (registry.Result, error) {
+		r := c.begin(call, spec.canonical(call.Args))
+		switch call.Args.How {
+		case "slow":
+			select {
+			case <-time.After(300 * time.Millisecond):
+			case <-ctx.Done():
+				return registry.Result{}, ctx.Err()
+			}
+		case "fail":
+			return registry.Result{}, registry.Errorf(registry.ErrorTransient, "It does not work at the moment.")
+		case "refuse":
+			return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "It cannot be done.")
+		case "hang":
+			<-time.After(chaosHang)
+		}
+		c.do(r)
+		switch call.Args.How {
+		case "panic":
+			panic("the chaos test wants it")
+		case "partial":
+			e := registry.Errorf(registry.ErrorPermanent, "It stopped in the middle.")
+			e.PartialSideEffects = true
+			return registry.Result{}, e
+		}
+		result := registry.Result{Data: map[string]string{"ref": call.Args.Ref}}
+		if spec.id == "goodbye" {
+			result.Intents = []registry.Intent{registry.EndVoiceSession(registry.EndAfterFarewellSpoken)}
+		}
+		return result, nil
+	})
+}
+
+// chaosTool is what the tools of the chaos test differ in.
+type chaosTool struct {
+	id       string
+	category registry.Category
+	writes   bool
+	key      string // the business key
+	confirm  bool
+	cancel   bool
+	aside    bool // the model may go on meanwhile
+	topK     bool
+}
+
+var chaosTools = []chaosTool{
+	{id: "look_up", category: registry.CategoryRetrieval, topK: true},
+	{id: "note", category: registry.CategoryAction, writes: true},
+	{id: "book", category: registry.CategoryAction, writes: true, key: "{slot}"},
+	{id: "pay", category: registry.CategoryAction, writes: true, confirm: true},
+	{id: "order", category: registry.CategoryAction, writes: true, confirm: true, key: "{slot}"},
+	{id: "wait_for", category: registry.CategoryUtility, cancel: true},
+	{id: "watch", category: registry.CategoryUtility, aside: true},
+	{id: "goodbye", category: registry.CategoryUtility},
+}
+
+// canonical is how the gateway writes the arguments of a call.
+func (c chaosTool) canonical(a chaosArgs) string {
+	all := map[string]any{"ref": a.Ref, "how": a.How, "slot": a.Slot}
+	if c.topK {
+		all["top_k"] = a.TopK
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // strings and a number cannot fail
+	}
+	return string(text)
+}
+
+func (c chaosTool) entry() registry.Entry {
+	properties := `"ref":{"type":"string"},"how":{"type":"string"},"slot":{"type":"string"}`
+	if c.topK {
+		properties += `,"top_k":{"type":"integer","default":5,"minimum":1,"maximum":50}`
+	}
+	object := json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":["ref","how","slot"],"additionalProperties":false}`)
+	gemini := strings.NewReplacer(`,"additionalProperties":false`, "", `"object"`, `"OBJECT"`, `"string"`, `"STRING"`, `"integer"`, `"INTEGER"`,
+		`"default":5,`, "").Replace(string(object))
+	spec := registry.Spec{
+		ToolID: c.id, Version: "1.0.0", Description: "A tool of the chaos test.", Category: c.category,
+		SideEffects: registry.SideEffectsReadOnly, Idempotent: !c.writes, RequiresConfirmation: c.confirm,
+		AllowedModes: []registry.Mode{registry.ModeVoice}, LatencyBudgetMS: 200, TimeoutMS: chaosTimeout,
+		Cancellable: c.cancel, IdempotencyKey: c.key, Parameters: object,
+	}
+	if c.writes {
+		spec.SideEffects = registry.SideEffectsWrites
+	}
+	if c.confirm {
+		spec.Preview = c.id + " {ref}"
+	}
+	if c.aside {
+		spec.Behavior, spec.Scheduling = registry.BehaviorNonBlocking, "when_idle"
+	}
+	return registry.Entry{
+		Spec: spec, Summary: spec.Description, Guide: "# " + c.id + "\n",
+		Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(gemini)},
+	}
+}
+
+// newChaosTools loads the tools over a world of their own.
+func newChaosTools(t testing.TB) (*registry.Registry, *counter) {
+	t.Helper()
+	c := &counter{}
+	handlers := map[string]registry.Handler{}
+	var entries []registry.Entry
+	for _, spec := range chaosTools {
+		handlers[spec.id] = c.handle(spec)
+		entries = append(entries, spec.entry())
+	}
+	tools, err := registry.Load(registrytest.File(t, entries...), registry.Options{Handlers: handlers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools, c
+}
+
+// named is a chaosTool by its id.
+func named(id string) (chaosTool, bool) {
+	for _, c := range chaosTools {
+		if c.id == id {
+			return c, true
+		}
+	}
+	return chaosTool{}, false
+}
+
+// deedOf names what must not be done twice: the slot of a user, else what the gateway
+// calls it.
+func (r *run) deedOf() string {
+	spec, _ := named(r.tool)
+	switch {
+	case !spec.writes:
+		return ""
+	case spec.key != "":
+		return fmt.Sprint(r.tool, " of ", r.slot, " for ", r.user)
+	default:
+		return r.deed
+	}
+}

@@ -1,0 +1,310 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"net/http/httptest"
+
+	"github.com/coder/websocket"
+
+	"voicegw/transport"
+)
+
+// wiretap stands between the gateway and the provider and keeps what was said of tool
+// calls on each connection.
+type wiretap struct {
+	url string
+
+	mu    sync.Mutex // guards the following field, and all lines
+	lines []*line
+}
+
+// line is one connection to the provider.
+type line struct {
+	provider string
+	ended    time.Time // zero while it lives
+	calls    map[string]*wireCall
+}
+
+// wireCall is one call as the provider's wire knows it: those without an id are one
+// for each tool (Gemini, where the name and the order tell) or one for all (OpenAI).
+type wireCall struct {
+	id, tool  string
+	refs      map[string]bool // of its arguments
+	items     map[string]bool // the provider's items it came in, of OpenAI
+	announced []time.Time
+	answered  []time.Time
+	cancelled time.Time // zero if it was not
+}
+
+func newWiretap(t testing.TB, provider http.Handler) *wiretap {
+	t.Helper()
+	upstream := httptest.NewServer(provider)
+	w := &wiretap{}
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.relay(rw, r, upstream.URL) }))
+	w.url = srv.URL
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+		upstream.CloseClientConnections()
+		upstream.Close()
+	})
+	return w
+}
+
+// relay dials first, so that a refusal of the provider reaches the gateway as it is.
+func (w *wiretap) relay(rw http.ResponseWriter, r *http.Request, upstream string) {
+	up, resp, err := websocket.Dial(r.Context(), upstream+r.URL.RequestURI(), &websocket.DialOptions{HTTPHeader: upgradeFree(r.Header)})
+	if err != nil {
+		status := http.StatusBadGateway
+		if resp != nil && resp.StatusCode >= 300 {
+			status = resp.StatusCode
+		}
+		rw.WriteHeader(status)
+		return
+	}
+	defer up.CloseNow()
+	down, err := websocket.Accept(rw, r, &websocket.AcceptOptions{Subprotocols: []string{up.Subprotocol()}})
+	if err != nil {
+		return
+	}
+	defer down.CloseNow()
+	l := &line{provider: "gemini", calls: map[string]*wireCall{}}
+	if strings.Contains(r.URL.Path, "realtime") {
+		l.provider = "openai"
+	}
+	w.mu.Lock()
+	w.lines = append(w.lines, l)
+	w.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { w.carry(l, down, up, l.fromGateway) })
+	both.Go(func() { w.carry(l, up, down, l.fromProvider) })
+	both.Wait()
+}
+
+// carry copies frames until one side ends, and tells the other side the close code.
+func (w *wiretap) carry(l *line, from, to *websocket.Conn, note func([]byte, time.Time)) {
+	from.SetReadLimit(64 << 20)
+	for {
+		typ, data, err := from.Read(context.Background())
+		if err != nil {
+			w.end(l)
+			if code := websocket.CloseStatus(err); code > 0 {
+				to.Close(code, "relayed")
+			}
+			to.CloseNow()
+			return
+		}
+		if aboutCalls(data) {
+			w.mu.Lock()
+			note(data, time.Now())
+			w.mu.Unlock()
+		}
+		if to.Write(context.Background(), typ, data) != nil {
+			w.end(l)
+			from.CloseNow()
+			return
+		}
+	}
+}
+
+func (w *wiretap) end(l *line) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l.ended.IsZero() {
+		l.ended = time.Now()
+	}
+}
+
+// aboutCalls spares most frames their parsing.
+func aboutCalls(data []byte) bool {
+	return bytes.Contains(data, []byte(`"toolCall`)) || bytes.Contains(data, []byte(`"toolResponse"`)) || bytes.Contains(data, []byte(`"function_call`))
+}
+
+// said is what the wires say of calls, both in one.
+type said struct {
+	// Gemini's.
+	ToolCall struct {
+		FunctionCalls []struct {
+			ID, Name string
+			Args     struct{ Ref any }
+		}
+	}
+	ToolCallCancellation struct{ IDs []string }
+	ToolResponse         struct {
+		FunctionResponses []struct{ ID, Name string }
+	}
+	// OpenAI's.
+	Type     string
+	Item     openAIItem
+	Response struct {
+		Status string
+		Output []openAIItem
+	}
+}
+
+type openAIItem struct {
+	ID, Type, Status, Name, Arguments string
+	CallID                            string `json:"call_id"`
+}
+
+// fromProvider is called with the lock held, before the frame is passed on. A frame
+// that is no JSON says nothing to anybody.
+func (l *line) fromProvider(data []byte, now time.Time) {
+	var s said
+	if json.Unmarshal(data, &s) != nil {
+		return
+	}
+	for _, c := range s.ToolCall.FunctionCalls {
+		ref, _ := c.Args.Ref.(string)
+		l.announce(c.ID, c.Name, "", ref, now)
+	}
+	for _, id := range s.ToolCallCancellation.IDs {
+		if c := l.calls[id]; c != nil && c.cancelled.IsZero() {
+			c.cancelled = now
+		}
+	}
+	switch s.Type {
+	case "response.output_item.done":
+		l.item(s.Item, now)
+	case "response.done":
+		if s.Response.Status == "completed" {
+			for _, it := range s.Response.Output {
+				l.item(it, now)
+			}
+		}
+	}
+}
+
+func (l *line) item(it openAIItem, now time.Time) {
+	if it.Type != "function_call" || it.Status != "completed" {
+		return
+	}
+	var args struct{ Ref any }
+	// Arguments that are no JSON have no name.
+	_ = json.Unmarshal([]byte(it.Arguments), &args)
+	ref, _ := args.Ref.(string)
+	l.announce(it.CallID, it.Name, it.ID, ref, now)
+}
+
+// announce notes a call; an item of OpenAI's that was noted before is not news.
+func (l *line) announce(id, tool, item, ref string, now time.Time) {
+	c := l.call(id, tool)
+	if item != "" && c.items[item] {
+		return
+	}
+	c.items[item], c.refs[ref] = true, true
+	c.announced = append(c.announced, now)
+}
+
+func (l *line) call(id, tool string) *wireCall {
+	key := id
+	if id == "" && l.provider == "gemini" {
+		key = "without an id: " + tool
+	}
+	if l.calls[key] == nil {
+		l.calls[key] = &wireCall{id: id, tool: tool, refs: map[string]bool{}, items: map[string]bool{}}
+	}
+	return l.calls[key]
+}
+
+// fromGateway is called with the lock held.
+func (l *line) fromGateway(data []byte, now time.Time) {
+	var s said
+	if json.Unmarshal(data, &s) != nil {
+		return
+	}
+	for _, r := range s.ToolResponse.FunctionResponses {
+		c := l.call(r.ID, r.Name)
+		c.answered = append(c.answered, now)
+	}
+	if s.Item.Type == "function_call_output" {
+		c := l.call(s.Item.CallID, "")
+		c.answered = append(c.answered, now)
+	}
+}
+
+// gatewaySide knows when the gateway itself read of calls and set out to answer them:
+// what crosses on the wire is nobody's fault.
+type gatewaySide struct {
+	mu        sync.Mutex // guards the following fields
+	read      int        // calls
+	cancelled map[string]time.Time
+	answering map[string][]time.Time // when the sending of an answer began
+}
+
+// watched is a transport of which a gatewaySide is told.
+type watched struct {
+	transport.Transport
+	side *gatewaySide
+}
+
+func (w watched) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	c, err := w.Transport.Connect(ctx, setup)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{Conn: c, side: w.side, ids: map[string]string{}}, nil
+}
+
+type watchedConn struct {
+	transport.Conn
+	side *gatewaySide
+	ids  map[string]string // the provider's by ours; guarded by side.mu
+}
+
+func (c *watchedConn) Recv(ctx context.Context) (transport.Event, error) {
+	ev, err := c.Conn.Recv(ctx)
+	switch ev := ev.(type) {
+	case transport.ToolCall:
+		c.side.mu.Lock()
+		defer c.side.mu.Unlock()
+		c.side.read++
+		c.ids[ev.Call] = ev.ID
+	case transport.ToolCancelled:
+		c.side.mu.Lock()
+		defer c.side.mu.Unlock()
+		for _, call := range ev.Calls {
+			if id := c.ids[call]; id != "" && c.side.cancelled[id].IsZero() {
+				c.side.cancelled[id] = time.Now()
+			}
+		}
+	}
+	return ev, err
+}
+
+func (c *watchedConn) Send(ctx context.Context, cmd transport.Command) error {
+	if r, ok := cmd.(transport.ToolResult); ok {
+		c.side.mu.Lock()
+		if id := c.ids[r.Call]; id != "" {
+			c.side.answering[id] = append(c.side.answering[id], time.Now())
+		}
+		c.side.mu.Unlock()
+	}
+	return c.Conn.Send(ctx, cmd)
+}
+
+// tooLate is how many of the answers to a call were set out with after its
+// cancellation had been read.
+func (g *gatewaySide) tooLate(c *wireCall) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	read := g.cancelled[c.id]
+	if read.IsZero() {
+		return 0
+	}
+	crossed := 0
+	for _, at := range g.answering[c.id] {
+		if !at.After(read) {
+			crossed++
+		}
+	}
+	return max(len(c.answered)-crossed, 0)
+}

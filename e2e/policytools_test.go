@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/registry/adapter"
+	"voicegw/registry/registrytest"
+	"voicegw/store"
+)
+
+// stage is the tools of the stories about policy, and what they have done. They count
+// their runs themselves, so that a story tells what happened and not what was said of it.
+//
+//	lookup {query, top_k = 5}  retrieval
+//	forecast {city}            utility; only text mode may call wordy {} of the same kind
+//	slow {}, slow_stoppable {} take 30 s; the second can be stopped
+//	book {name, time, note}    writes; name and time are the business key
+//	write {text}               writes, has no business key and is not idempotent
+//	pay {amount, to}           writes, must be approved, has a preview
+//	boom {}                    writes and panics
+type stage struct {
+	box *toolbox
+
+	mu    sync.Mutex // guards the following fields
+	saw   map[string][]string
+	holds map[string]chan struct{} // where runs of a tool wait; closed to let them go
+	begun chan string              // by the tools to the story: which has begun; never closed
+}
+
+// mostRuns is how many runs of tools a story may have.
+const mostRuns = 256
+
+// slowTime is how long the slow tools take if nobody lets them go.
+const slowTime = 30 * time.Second
+
+// newStage makes tools over a store in memory.
+func newStage(t testing.TB) *stage {
+	t.Helper()
+	kept, err := store.Open(t.Context(), store.Options{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kept.Close(); err != nil {
+			t.Error("closing the store:", err)
+		}
+	})
+	return newStageOn(t, kept)
+}
+
+// newStageOn makes tools over a store that stays the caller's.
+func newStageOn(t testing.TB, kept *store.Store) *stage {
+	t.Helper()
+	s := &stage{saw: map[string][]string{}, holds: map[string]chan struct{}{}, begun: make(chan string, mostRuns)}
+	s.hold("slow")
+	s.hold("slow_stoppable")
+	data, handlers := s.tools(t)
+	tools, err := registry.Load(data, registry.Options{Handlers: handlers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools.Lock()
+	s.box = &toolbox{registry: tools, store: kept, letGo: s.letGoAll}
+	return s
+}
+
+// tools are the entries and handlers of the stage.
+func (s *stage) tools(t testing.TB) ([]byte, map[string]registry.Handler) {
+	t.Helper()
+	writes := func(e *registry.Spec) {
+		e.Category, e.SideEffects, e.Idempotent = registry.CategoryAction, registry.SideEffectsWrites, false
+	}
+	entries := []registry.Entry{
+		testTool(t, "lookup", `"query":{"type":"string","minLength":1},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, `"query"`, func(e *registry.Spec) {
+			e.Category, e.SideEffects = registry.CategoryRetrieval, registry.SideEffectsReadOnly
+		}),
+		testTool(t, "forecast", `"city":{"type":"string"}`, `"city"`, func(*registry.Spec) {}),
+		testTool(t, "wordy", ``, ``, func(e *registry.Spec) { e.AllowedModes = []registry.Mode{registry.ModeText} }),
+		testTool(t, "slow", ``, ``, func(*registry.Spec) {}),
+		testTool(t, "slow_stoppable", ``, ``, func(e *registry.Spec) { e.Cancellable = true }),
+		testTool(t, "book", `"name":{"type":"string"},"time":{"type":"string"},"note":{"type":"string"}`, `"name","time"`, func(e *registry.Spec) {
+			writes(e)
+			e.IdempotencyKey = "{name} {time}"
+		}),
+		testTool(t, "write", `"text":{"type":"string"}`, `"text"`, writes),
+		testTool(t, "pay", `"amount":{"type":"integer","minimum":1},"to":{"type":"string"}`, `"amount","to"`, func(e *registry.Spec) {
+			writes(e)
+			e.RequiresConfirmation, e.Preview = true, "Pay {amount} to {to}"
+		}),
+		testTool(t, "boom", ``, ``, writes),
+	}
+	handlers := map[string]registry.Handler{}
+	for _, e := range entries {
+		handlers[e.ToolID] = registry.Bind(s.execute)
+	}
+	return registrytest.File(t, entries...), handlers
+}
+
+// testTool is a tool of a test, with the parameters and those of them that it requires.
+func testTool(t testing.TB, id, params, required string, change func(*registry.Spec)) registry.Entry {
+	t.Helper()
+	schema := json.RawMessage(`{"type":"object","properties":{` + params + `},"required":[` + required + `],"additionalProperties":false}`)
+	spec := registry.Spec{
+		ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
+		SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice, registry.ModeText},
+		LatencyBudgetMS: 60_000, TimeoutMS: 60_000, Parameters: schema,
+	}
+	change(&spec)
+	openai, err := adapter.OpenAIParameters(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gemini, err := adapter.GeminiParameters(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gemini == nil { // Gemini's form of a tool without parameters is to have none
+		gemini = json.RawMessage(`{"type":"OBJECT","properties":{}}`)
+	}
+	return registry.Entry{Spec: spec, Summary: "A tool of a test.", Guide: "# " + id + "\n",
+		Forms: registry.Forms{OpenAI: openai, OpenAIChat: openai, Gemini: gemini}}
+}
+
+// anyArgs takes whatever arguments there are, as they are.
+type anyArgs struct{ json.RawMessage }
+
+// execute is every tool of the stage.
+func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{}]) (registry.Result, error) {
+	s.mu.Lock()
+	s.saw[call.Tool] = append(s.saw[call.Tool], string(call.Args.RawMessage))
+	n := len(s.saw[call.Tool])
+	wait := s.holds[call.Tool]
+	s.mu.Unlock()
+	s.begun <- call.Tool
+	if call.Tool == "boom" {
+		panic("a secret of the handler")
+	}
+	if wait != nil {
+		stop := ctx.Done()
+		if call.Tool != "slow_stoppable" {
+			stop = nil // it heeds nothing
+		}
+		select {
+		case <-wait:
+		case <-time.After(slowTime):
+		case <-stop:
+			return registry.Result{}, ctx.Err()
+		}
+	}
+	return registry.Result{Data: map[string]any{"run": n, "tool": call.Tool}}, nil
+}
+
+// hold makes the runs of a tool wait until letGo.
+func (s *stage) hold(tool string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds[tool] = make(chan struct{})
+}
+
+// letGo lets the runs of a tool go on, those to come among them.
+func (s *stage) letGo(tool string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wait := s.holds[tool]; wait != nil {
+		close(wait)
+		delete(s.holds, tool)
+	}
+}
+
+func (s *stage) letGoAll() {
+	for _, tool := range []string{"lookup", "forecast", "slow", "slow_stoppable", "book", "write", "pay"} {
+		s.letGo(tool)
+	}
+}
+
+// runs are the arguments of each run of a tool, as its handler saw them.
+func (s *stage) runs(tool string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.saw[tool])
+}
+
+// waitBegun waits until a run of the tool begins; those of others are passed over.
+func (s *stage) waitBegun(t testing.TB, tool string) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case began := <-s.begun:
+			if began == tool {
+				return
+			}
+		case <-late:
+			t.Fatalf("%s did not begin", tool)
+		}
+	}
+}
+
+// ran checks how often a tool has run.
+func (s *stage) ran(t testing.TB, tool string, times int) {
+	t.Helper()
+	if got := s.runs(tool); len(got) != times {
+		t.Errorf("%s ran %d times, want %d: %v", tool, len(got), times, got)
+	}
+}
