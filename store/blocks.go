@@ -84,6 +84,8 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	if err != nil {
 		return err
 	}
+	ctx, cancel := b.bucket.store.bounded(ctx)
+	defer cancel()
 	h, err := b.bucket.create(ctx, key, data, until.Sub(now))
 	for errors.Is(err, errConflict) {
 		var old block
@@ -106,9 +108,12 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 // replace writes over a revision. errConflict where it is another one by now; held is
 // that one.
 func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (held, error) {
-	revision, err := b.bucket.put(ctx, key, data, expected, ttl)
+	revision, err := b.bucket.put(ctx, key, data, newMark(), expected, ttl)
 	if !errors.Is(err, errConflict) {
 		return held{data: data, revision: revision}, err
+	}
+	if err := b.bucket.store.pause(ctx); err != nil {
+		return held{}, err
 	}
 	if h, err := b.bucket.get(ctx, key); err != nil {
 		return held{}, err
@@ -154,6 +159,8 @@ func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error
 // who do so at the same time one is told that there was. The error wraps
 // ErrUnavailable.
 func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
+	ctx, cancel := b.bucket.store.bounded(ctx)
+	defer cancel()
 	key := keyOf(user)
 	for {
 		h, err := b.bucket.get(ctx, key)
@@ -164,8 +171,12 @@ func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 		}
 		revision, err := b.bucket.remove(ctx, key, h.revision)
 		if errors.Is(err, errConflict) {
-			continue // it was changed since; what it is now must end too
-		} else if err != nil {
+			// It was changed since, and what it is now must end too.
+			if err = b.bucket.store.pause(ctx); err == nil {
+				continue
+			}
+		}
+		if err != nil {
 			return false, err
 		}
 		b.see(key, blocked{revision: revision, none: true})

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,7 +48,12 @@ type held struct {
 	data     []byte
 	revision uint64
 	removed  bool // there is only the note that the key was removed
+	mark     string
 }
+
+// newMark names a write. A step that is tried again after a conflict keeps its name:
+// what is found then may be what it wrote itself.
+func newMark() string { return rand.Text() }
 
 func (s *Store) openBucket(ctx context.Context, name, about string) (*bucket, error) {
 	full := s.o.Prefix + "_" + name
@@ -103,7 +109,7 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 		} else if err != nil {
 			return err
 		}
-		h = held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != ""}
+		h = held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader)}
 		return nil
 	})
 	if err == nil && (h.revision == 0 || h.removed) {
@@ -115,19 +121,30 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 // create writes a key that has no value, for ttl. errConflict where there is one;
 // held is that one.
 func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error) {
+	ctx, cancel := b.store.bounded(ctx)
+	defer cancel()
+	mark := newMark()
 	var expected uint64
 	for {
-		revision, err := b.put(ctx, key, data, expected, ttl)
+		revision, err := b.put(ctx, key, data, mark, expected, ttl)
 		if !errors.Is(err, errConflict) {
-			return held{data: data, revision: revision}, err
+			return held{data: data, revision: revision, mark: mark}, err
 		}
 		old, err := b.get(ctx, key)
-		if err == nil {
+		switch {
+		case err == nil && old.mark == mark:
+			return old, nil
+		case err == nil:
 			return old, errConflict
-		} else if !errors.Is(err, errNone) {
+		case !errors.Is(err, errNone):
 			return held{}, err
 		}
-		// The key was removed, or its life ended, or both since the write.
+		// The key was removed, or its life ended, or what is in the way is not there yet.
+		if expected == old.revision {
+			if err := b.store.pause(ctx); err != nil {
+				return held{}, err
+			}
+		}
 		expected = old.revision
 	}
 }
@@ -135,26 +152,24 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 // put writes a key if its revision is the expected one, 0 for a key without any, and
 // gives it a life of ttl from now: at least a second, counted in whole seconds. It
 // returns once the value is stored. errConflict where the revision is another one.
-func (b *bucket) put(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
+func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, expected uint64, ttl time.Duration) (uint64, error) {
 	if most := b.store.most(); len(data) > most {
 		return 0, fmt.Errorf("%w: %d bytes for %s, which takes %d", ErrTooBig, len(data), b.name, most)
 	}
-	return b.write(ctx, "writing "+b.name, key, data, nil, expected, ttl)
+	header := nats.Header{markHeader: {mark}}
+	return b.write(ctx, "writing "+b.name, key, data, header, expected, ttl)
 }
 
 // remove takes a key out if its revision is the expected one.
 func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint64, error) {
-	header := nats.Header{opHeader: {opPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
+	header := nats.Header{markHeader: {newMark()}, opHeader: {opPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
 	return b.write(ctx, "removing from "+b.name, key, nil, header, expected, removedLife)
 }
 
 func (b *bucket) write(ctx context.Context, what, key string, data []byte, header nats.Header, expected uint64, ttl time.Duration) (revision uint64, err error) {
-	mark, again := rand.Text(), false
+	again := false
 	err = b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
-		m := &nats.Msg{Subject: b.before + key, Data: data, Header: nats.Header{markHeader: {mark}}}
-		for name, values := range header {
-			m.Header[name] = values
-		}
+		m := &nats.Msg{Subject: b.before + key, Data: data, Header: maps.Clone(header)}
 		ack, err := b.store.js.PublishMsg(ctx, m,
 			jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithMsgTTL(wholeSeconds(ttl)))
 		if err == nil {
@@ -162,7 +177,7 @@ func (b *bucket) write(ctx context.Context, what, key string, data []byte, heade
 			return nil
 		}
 		if again && errors.Is(classed(ctx, err), errConflict) {
-			revision, err = b.own(ctx, key, mark, err)
+			revision, err = b.own(ctx, key, header.Get(markHeader), err)
 		}
 		again = true
 		return err

@@ -98,16 +98,16 @@ func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, er
 	return question, err
 }
 
-func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, uint64, error) {
+func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, held, error) {
 	h, err := c.bucket.get(ctx, keyOf(token))
 	if errors.Is(err, errNone) {
-		return Confirmation{}, 0, ErrUnknown
+		return Confirmation{}, held{}, ErrUnknown
 	} else if err != nil {
-		return Confirmation{}, 0, err
+		return Confirmation{}, held{}, err
 	}
 	question, err := decodeConfirmation(h.data)
 	question.Token = token
-	return question, h.revision, err
+	return question, h, err
 }
 
 // Resolve answers a confirmation as of now. Whoever gets no error is the only one who
@@ -120,30 +120,36 @@ func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, u
 // it is for everybody, whatever their clocks say. The other errors wrap
 // ErrUnavailable or ErrCorrupt; after ErrUnavailable it may be answered or not.
 func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (Confirmation, error) {
+	ctx, cancel := c.bucket.store.bounded(ctx)
+	defer cancel()
+	mark := newMark()
 	for {
-		question, revision, err := c.read(ctx, token)
+		question, h, err := c.read(ctx, token)
 		if err != nil {
 			return Confirmation{}, err
 		}
 		if session != "" && question.Session != session {
 			return Confirmation{}, ErrUnknown
 		}
-		switch question.Outcome {
-		case "":
-		case Expired:
+		if question.Outcome == "" {
+			question.Outcome = answer(question, approved, now)
+			err = c.answer(ctx, question, mark, h.revision, now)
+			if errors.Is(err, errConflict) {
+				// Somebody was faster, and what they wrote is the answer.
+				if err = c.bucket.store.pause(ctx); err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return Confirmation{}, err
+			}
+			h.mark = mark
+		}
+		switch {
+		case question.Outcome == Expired:
 			return question, ErrExpired
-		default:
+		case h.mark != mark:
 			return question, ErrUsed
-		}
-		question.Outcome = answer(question, approved, now)
-		err = c.answer(ctx, question, revision, now)
-		if errors.Is(err, errConflict) {
-			continue // somebody was faster, and what they wrote is the answer
-		} else if err != nil {
-			return Confirmation{}, err
-		}
-		if question.Outcome == Expired {
-			return question, ErrExpired
 		}
 		return question, nil
 	}
@@ -160,13 +166,13 @@ func answer(question Confirmation, approved bool, now time.Time) Outcome {
 }
 
 // answer writes an answered confirmation, if it is still the one of that revision.
-func (c *Confirmations) answer(ctx context.Context, question Confirmation, revision uint64, now time.Time) error {
+func (c *Confirmations) answer(ctx context.Context, question Confirmation, mark string, revision uint64, now time.Time) error {
 	data, err := encode(question)
 	if err != nil {
 		return err
 	}
 	life := max(question.ExpiresAt.Sub(now)+afterlife, time.Minute)
-	_, err = c.bucket.put(ctx, keyOf(question.Token), data, revision, life)
+	_, err = c.bucket.put(ctx, keyOf(question.Token), data, mark, revision, life)
 	return err
 }
 

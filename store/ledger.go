@@ -105,20 +105,29 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 	if err != nil {
 		return err
 	}
-	_, err = l.bucket.put(ctx, keyOf(e.Key), data, pending, l.life)
-	if !errors.Is(err, errConflict) {
-		return err
+	ctx, cancel := l.bucket.store.bounded(ctx)
+	defer cancel()
+	key, mark := keyOf(e.Key), newMark()
+	for {
+		_, err = l.bucket.put(ctx, key, data, mark, pending, l.life)
+		if !errors.Is(err, errConflict) {
+			return err
+		}
+		h, err := l.bucket.get(ctx, key)
+		switch {
+		case errors.Is(err, errNone):
+			return ErrChanged
+		case err != nil:
+			return err
+		case bytes.Equal(h.data, data):
+			return nil // a call of before got through although its caller was told otherwise
+		case h.revision != pending:
+			return ErrChanged
+		}
+		if err := l.bucket.store.pause(ctx); err != nil {
+			return err
+		}
 	}
-	// A call of before may have got through although its caller was told otherwise.
-	switch h, err := l.bucket.get(ctx, keyOf(e.Key)); {
-	case errors.Is(err, errNone):
-		return ErrChanged
-	case err != nil:
-		return err
-	case !bytes.Equal(h.data, data):
-		return ErrChanged
-	}
-	return nil
 }
 
 // Release forgets a reservation of which nothing was done, so that it can be made
@@ -131,17 +140,27 @@ func (l *Ledger) Release(ctx context.Context, e Entry) error {
 	case e.revision == 0:
 		return fmt.Errorf("%w: it was not reserved", ErrChanged)
 	}
-	_, err := l.bucket.remove(ctx, keyOf(e.Key), e.revision)
-	if !errors.Is(err, errConflict) {
-		return err
+	ctx, cancel := l.bucket.store.bounded(ctx)
+	defer cancel()
+	key := keyOf(e.Key)
+	for {
+		_, err := l.bucket.remove(ctx, key, e.revision)
+		if !errors.Is(err, errConflict) {
+			return err
+		}
+		h, err := l.bucket.get(ctx, key)
+		switch {
+		case errors.Is(err, errNone):
+			return nil
+		case err != nil:
+			return err
+		case h.revision != e.revision:
+			return ErrChanged
+		}
+		if err := l.bucket.store.pause(ctx); err != nil {
+			return err
+		}
 	}
-	switch _, err := l.bucket.get(ctx, keyOf(e.Key)); {
-	case errors.Is(err, errNone):
-		return nil
-	case err != nil:
-		return err
-	}
-	return ErrChanged
 }
 
 // decodeEntry reads an entry of the bucket.

@@ -23,6 +23,8 @@ const (
 	attemptWait = 1500 * time.Millisecond
 	// retryPause is how long an operation waits before it tries again.
 	retryPause = 50 * time.Millisecond
+	// conflictPause is how long a step waits that found another's write in its way.
+	conflictPause = 2 * time.Millisecond
 	// closeWait bounds how long Close waits for the client's own goroutines.
 	closeWait = 5 * time.Second
 	// headroom is what the limit on a value leaves of the engine's limit on a message,
@@ -291,6 +293,24 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 		case <-s.done:
 			return ErrClosed
 		}
+	}
+}
+
+// bounded gives an operation of several steps its time.
+func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.o.Wait)
+}
+
+// pause waits a moment after a conflict: a leader that waits for its followers refuses
+// a write for another one that cannot be read yet, which may be the caller's own.
+func (s *Store) pause(ctx context.Context) error {
+	select {
+	case <-time.After(conflictPause):
+		return nil
+	case <-s.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return classed(ctx, fmt.Errorf("store: another write is in the way: %w", ctx.Err()))
 	}
 }
 
