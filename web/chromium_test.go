@@ -336,6 +336,19 @@ func (b *browser) look(t *testing.T, width, height int, scheme string) {
 	}, nil)
 }
 
+// click presses and releases the left mouse button in the middle of an element, once
+// it can be pressed.
+func (b *browser) click(t *testing.T, element string) {
+	t.Helper()
+	b.until(t, "("+element+")?.disabled === false")
+	var at struct{ X, Y float64 }
+	b.eval(t, `(() => { const box = (`+element+`).getBoundingClientRect();
+		return {x: box.x + box.width / 2, y: box.y + box.height / 2}; })()`, &at)
+	for _, kind := range []string{"mousePressed", "mouseReleased"} {
+		b.call(t, "Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+	}
+}
+
 // key presses and releases a key, as a person would.
 func (b *browser) key(t *testing.T, name string) {
 	t.Helper()
@@ -343,6 +356,9 @@ func (b *browser) key(t *testing.T, name string) {
 	if name == "Enter" {
 		down["text"] = "\r"
 		down["windowsVirtualKeyCode"] = 13
+	}
+	if name == "Tab" {
+		down["windowsVirtualKeyCode"] = 9
 	}
 	b.call(t, "Input.dispatchKeyEvent", down, nil)
 	b.call(t, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name, "code": name}, nil)

@@ -3,6 +3,7 @@ import { Downlink } from "./downlink.js";
 import { Player } from "./playback.js";
 import type { ServerMessage } from "./protocol.js";
 import { whyUnopened } from "./gateway.js";
+import { Questions } from "./questions.js";
 import { Run } from "./run.js";
 import { Socket, voiceUrl, type Closed } from "./socket.js";
 import { IDLE, onMessage, onPlayback, type State } from "./state.js";
@@ -17,10 +18,14 @@ const OUTPUT_RATE = 24000;
 /** Longer than the gateway's own three tries at a provider. */
 const START_TIMEOUT_MS = 15_000;
 
+/** Errors after which an answer to a question may be given again. */
+const NOT_RECORDED = new Set(["store_unavailable", "limit"]);
+
 /** What the page shows; called from the page's thread only. */
 export interface Display {
   state(state: State): void;
   transcript(): void;
+  questions(): void;
   /** Levels are RMS values, 0 to 1. */
   level(side: "user" | "model", level: number): void;
 }
@@ -28,6 +33,7 @@ export interface Display {
 /** One conversation after the other: devices, connection and what is known. */
 export class Conversation {
   readonly transcript = new Transcript();
+  readonly questions = new Questions();
   private state: State = IDLE;
   private run: Run | null = null;
   private typed = 0;
@@ -108,9 +114,10 @@ export class Conversation {
 
   /** The user's answer to a question of a tool. */
   resolve(token: string, approved: boolean): void {
-    this.run?.socket?.send({ type: "confirmation.resolve", token, approved });
-    this.transcript.answered(token, approved ? "approved" : "denied");
-    this.display.transcript();
+    if (this.questions.answer(token, approved, Date.now())) {
+      this.run?.socket?.send({ type: "confirmation.resolve", token, approved });
+      this.display.questions();
+    }
   }
 
   /** Ends the conversation and gives every device back. */
@@ -230,8 +237,17 @@ export class Conversation {
         return this.set({ ...this.state, notice: words.MOVING });
       case "timeout":
         return this.set({ ...this.state, notice: { title: message.message, advice: "" } });
+      case "confirmation.request":
+        this.questions.asked(message, Date.now());
+        return this.display.questions();
+      case "confirmation.ended":
+        return this.answered(message.token, message.outcome);
       case "error":
         run.error = words.errorNotice(message);
+        if (NOT_RECORDED.has(message.code)) {
+          this.questions.reopen();
+          this.display.questions();
+        }
         return this.set({ ...this.state, notice: run.error });
       case "session.ended":
         run.reason = message.reason;
@@ -258,19 +274,26 @@ export class Conversation {
       case "tool.started":
         this.transcript.toolStarted(message);
         break;
+      case "tool.progress":
+        this.transcript.toolProgress(message);
+        break;
       case "tool.ended":
         this.transcript.toolEnded(message);
-        break;
-      case "confirmation.request":
-        this.transcript.asked(message);
-        break;
-      case "confirmation.ended":
-        this.transcript.answered(message.token, message.outcome);
         break;
       default:
         return;
     }
     this.display.transcript();
+  }
+
+  /** A question is over, whoever has answered it. */
+  private answered(token: string, outcome: string): void {
+    const question = this.questions.ended(token);
+    if (question !== undefined) {
+      this.transcript.outcome(token, question.preview, outcome);
+      this.display.transcript();
+      this.display.questions();
+    }
   }
 
   private onPlayback(run: Run, notice: PlayNotice): void {
@@ -326,6 +349,9 @@ export class Conversation {
     this.run = null;
     run.release();
     this.transcript.settle();
+    for (const { token } of [...this.questions.list]) {
+      this.answered(token, "unanswered");
+    }
     this.display.transcript();
     const { provider, model, answeredInMs } = this.state;
     const phase = this.state.phase === "open" ? "ended" : "failed";

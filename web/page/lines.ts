@@ -1,5 +1,5 @@
-import type { Line, Question, ToolLine, Utterance } from "./transcript.js";
-import { toolStatus } from "./words.js";
+import type { Line, Outcome, ToolLine, Utterance } from "./transcript.js";
+import { OUTCOME, toolStatus } from "./words.js";
 
 /** So close to the end (in pixels) the list follows what is new. */
 const NEAR_END = 48;
@@ -12,7 +12,6 @@ export class Lines {
   constructor(
     private readonly scroller: HTMLElement,
     private readonly list: HTMLElement,
-    private readonly resolve: (token: string, approved: boolean) => void,
   ) {
     scroller.addEventListener("scroll", () => {
       this.atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
@@ -53,19 +52,8 @@ export class Lines {
       part.className = name;
       item.append(part);
     }
-    if (line.kind === "question") {
-      item.append(this.answerButton(line, "Approve", true), this.answerButton(line, "Decline", false));
-    }
     this.items.set(line, item);
     return item;
-  }
-
-  private answerButton(line: Question, label: string, approved: boolean): HTMLButtonElement {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = label;
-    button.onclick = () => this.resolve(line.id, approved);
-    return button;
   }
 
   private update(line: Line, item: HTMLElement): void {
@@ -74,8 +62,8 @@ export class Lines {
         return utterance(line, item);
       case "tool":
         return tool(line, item);
-      case "question":
-        return question(line, item);
+      case "outcome":
+        return outcome(line, item);
     }
   }
 }
@@ -87,14 +75,13 @@ function utterance(line: Utterance, item: HTMLElement): void {
 }
 
 function tool(line: ToolLine, item: HTMLElement): void {
-  write(item, "Tool", line.tool, toolStatus(line.status, line.durationMs, line.error));
+  write(item, "Tool", line.tool, toolStatus(line));
+  // Written for the model: too long for the line, worth a look when something fails.
+  item.title = line.error?.message ?? "";
 }
 
-function question(line: Question, item: HTMLElement): void {
-  write(item, "Confirm", line.preview, line.outcome ?? "");
-  for (const button of item.querySelectorAll("button")) {
-    button.hidden = line.outcome !== null;
-  }
+function outcome(line: Outcome, item: HTMLElement): void {
+  write(item, "Asked", line.preview, OUTCOME[line.outcome] ?? line.outcome);
 }
 
 function write(item: HTMLElement, ...texts: string[]): void {

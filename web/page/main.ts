@@ -7,6 +7,7 @@ import { View } from "./view.js";
 const conversation: Conversation = new Conversation({
   state: (next) => show(next),
   transcript: () => view.transcript(conversation.transcript.lines),
+  questions: () => view.questions(conversation.questions.list),
   level: (side, level) => view.level(side, level),
 });
 

@@ -4,6 +4,8 @@
 // nothing else: PCM16 little-endian mono at the negotiated rate, no header.
 // Durations are integers in milliseconds, times RFC 3339 in UTC.
 
+import { fieldSource } from "./source.js";
+
 /** The WebSocket subprotocol this page speaks. */
 export const SUBPROTOCOL = "voicegw.v1";
 
@@ -133,27 +135,58 @@ export interface ToolStarted extends Numbered {
   tool: string;
 }
 
+/** The tool has outlasted its latency budget and still runs. */
+export interface ToolProgress extends Numbered {
+  type: "tool.progress";
+  call_id: string;
+  tool: string;
+  /** So far. */
+  duration_ms: number;
+}
+
+/** The error of a tool's envelope; `type` is one of a fixed list. */
+export interface ToolError {
+  type?: string;
+  message?: string;
+  partialSideEffects?: boolean;
+}
+
+/** An argument that was lowered to what is allowed. */
+export interface Clamped {
+  requested: number;
+  applied: number;
+}
+
 export interface ToolEnded extends Numbered {
   type: "tool.ended";
   call_id: string;
   tool: string;
   ok?: boolean;
   duration_ms?: number;
-  /** The envelope's error, or its message alone. */
-  error?: { type?: string; message?: string } | string;
+  error?: ToolError;
+  /** The answer is that of an earlier call: nothing was run. */
+  deduplicated?: boolean;
+  /** By the argument's name. */
+  clamped?: Record<string, Clamped>;
 }
 
+/** A tool asks whether it may do something; confirmation.resolve answers. */
 export interface ConfirmationRequest extends Numbered {
   type: "confirmation.request";
   token: string;
   tool: string;
+  /** What will be run with, exactly: an object on the wire, its indented JSON here. */
+  args?: string;
   preview?: string;
   expires_at?: string;
 }
 
+/** The question is answered, or was not in time. */
 export interface ConfirmationEnded extends Numbered {
   type: "confirmation.ended";
   token: string;
+  tool?: string;
+  /** approved, denied or expired. */
   outcome: string;
 }
 
@@ -194,6 +227,8 @@ export interface ErrorMessage extends Numbered {
   code: string;
   message: string;
   retryable?: boolean;
+  /** When it will be over: of "blocked". */
+  until?: string;
 }
 
 export type ServerMessage =
@@ -207,6 +242,7 @@ export type ServerMessage =
   | TurnStarted
   | TurnEnded
   | ToolStarted
+  | ToolProgress
   | ToolEnded
   | ConfirmationRequest
   | ConfirmationEnded
@@ -233,6 +269,7 @@ const REQUIRED: { [T in ServerMessage["type"]]: Record<string, FieldType> } = {
   "turn.started": { turn: "number" },
   "turn.ended": { turn: "number", status: "string" },
   "tool.started": { call_id: "string", tool: "string" },
+  "tool.progress": { call_id: "string", tool: "string", duration_ms: "number" },
   "tool.ended": { call_id: "string", tool: "string" },
   "confirmation.request": { token: "string", tool: "string" },
   "confirmation.ended": { token: "string", outcome: "string" },
@@ -269,6 +306,9 @@ export function parseServerMessage(frame: string): ServerMessage | null {
     if (typeof message[name] !== want) {
       return null;
     }
+  }
+  if (type === "confirmation.request") {
+    message["args"] = fieldSource(frame, "args");
   }
   return message as unknown as ServerMessage;
 }

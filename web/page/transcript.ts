@@ -1,4 +1,4 @@
-import type { ConfirmationRequest, ToolEnded, ToolStarted, TranscriptUpsert } from "./protocol.js";
+import type { Clamped, ToolEnded, ToolError, ToolProgress, ToolStarted, TranscriptUpsert } from "./protocol.js";
 
 /** One utterance of either side. */
 export interface Utterance {
@@ -20,24 +20,28 @@ export interface ToolLine {
   kind: "tool";
   id: string;
   tool: string;
-  status: "running" | "done" | "failed";
+  /** unfinished: the conversation ended before it did. */
+  status: "running" | "done" | "failed" | "unfinished";
+  /** How long it took, or has taken so far. */
   durationMs: number | undefined;
-  error: string | undefined;
+  error: ToolError | undefined;
+  /** The answer of an earlier call was given. */
+  deduplicated: boolean;
+  clamped: Record<string, Clamped>;
   at: number;
 }
 
-/** A question that only the user may answer, with a button. */
-export interface Question {
-  kind: "question";
+/** What became of a question to the user. */
+export interface Outcome {
+  kind: "outcome";
   id: string;
-  tool: string;
   preview: string;
-  /** null while it is open. */
-  outcome: string | null;
+  /** approved, denied, expired, or unanswered. */
+  outcome: string;
   at: number;
 }
 
-export type Line = Utterance | ToolLine | Question;
+export type Line = Utterance | ToolLine | Outcome;
 
 /** The page keeps so many lines; the whole transcript is the gateway's. */
 const MAX_LINES = 500;
@@ -103,8 +107,17 @@ export class Transcript {
       status: "running",
       durationMs: undefined,
       error: undefined,
+      deduplicated: false,
+      clamped: {},
       at: this.newest(),
     });
+  }
+
+  toolProgress(message: ToolProgress): void {
+    const line = this.find("tool", message.call_id);
+    if (line?.status === "running") {
+      line.durationMs = message.duration_ms;
+    }
   }
 
   toolEnded(message: ToolEnded): void {
@@ -114,25 +127,14 @@ export class Transcript {
     }
     line.status = message.ok === false ? "failed" : "done";
     line.durationMs = message.duration_ms;
-    line.error = typeof message.error === "string" ? message.error : message.error?.message;
+    line.error = message.error;
+    line.deduplicated = message.deduplicated === true;
+    line.clamped = message.clamped ?? {};
   }
 
-  asked(message: ConfirmationRequest): void {
-    this.insert({
-      kind: "question",
-      id: message.token,
-      tool: message.tool,
-      preview: message.preview ?? message.tool,
-      outcome: null,
-      at: this.newest(),
-    });
-  }
-
-  answered(token: string, outcome: string): void {
-    const line = this.find("question", token);
-    if (line !== undefined) {
-      line.outcome = outcome;
-    }
+  /** What became of a question, where that was known: the user's word is part of the talk. */
+  outcome(token: string, preview: string, outcome: string): void {
+    this.insert({ kind: "outcome", id: token, preview, outcome, at: this.newest() });
   }
 
   /** The answer of a turn was cut off (no turn: the newest answer). */
@@ -150,10 +152,7 @@ export class Transcript {
       if (line.kind === "utterance") {
         line.final = true;
       } else if (line.kind === "tool" && line.status === "running") {
-        line.status = "failed";
-        line.error = "not finished";
-      } else if (line.kind === "question") {
-        line.outcome ??= "expired";
+        line.status = "unfinished";
       }
     }
   }

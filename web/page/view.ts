@@ -1,6 +1,8 @@
+import { Asked } from "./asked.js";
 import { Lines } from "./lines.js";
 import { Meter } from "./meter.js";
 import type { Providers } from "./gateway.js";
+import type { Question } from "./questions.js";
 import { activity, type State } from "./state.js";
 import type { Line } from "./transcript.js";
 import * as words from "./words.js";
@@ -35,12 +37,21 @@ export class View {
   private readonly alert = element("alert", HTMLElement);
   private readonly meters = { user: new Meter(element("meter-user", HTMLElement)), model: new Meter(element("meter-model", HTMLElement)) };
   private readonly lines: Lines;
+  private readonly asked: Asked;
   private shown: State | null = null;
   /** The newest question that screen readers were told of. */
-  private announced = "";
+  private announced: Question | undefined;
 
   constructor(actions: Actions) {
-    this.lines = new Lines(element("log", HTMLElement), element("lines", HTMLElement), actions.resolve);
+    const log = element("log", HTMLElement);
+    this.lines = new Lines(log, element("lines", HTMLElement));
+    this.asked = new Asked(
+      element("asked", HTMLElement),
+      element("asked-heading", HTMLElement),
+      element("questions", HTMLElement),
+      log,
+      actions.resolve,
+    );
     this.startButton.onclick = () => actions.start(this.provider());
     this.micButton.onclick = () => actions.toggleMicrophone();
     this.stopButton.onclick = () => actions.stop();
@@ -86,10 +97,14 @@ export class View {
 
   transcript(lines: readonly Line[]): void {
     this.lines.show(lines);
-    const open = lines.findLast((line) => line.kind === "question" && line.outcome === null);
-    if (open?.kind === "question" && open.id !== this.announced) {
-      this.announced = open.id;
-      this.alert.textContent = `Please confirm in the transcript: ${open.preview}`;
+  }
+
+  questions(questions: readonly Question[]): void {
+    this.asked.show(questions);
+    const newest = questions.at(-1);
+    if (newest !== undefined && newest !== this.announced) {
+      this.announced = newest;
+      this.alert.textContent = words.askedAloud(newest);
     }
   }
 

@@ -3,6 +3,8 @@ import type { MicFailure } from "./capture.js";
 import type { Activity } from "./state.js";
 import type { Closed } from "./socket.js";
 import type { ErrorMessage } from "./protocol.js";
+import type { Question } from "./questions.js";
+import type { ToolLine } from "./transcript.js";
 
 /** What went wrong and what to do about it. */
 export interface Notice {
@@ -123,7 +125,7 @@ export const CLOSE: Readonly<Record<number, Notice>> = {
 };
 
 /** Codes so general that what the gateway said just before says more. */
-const GENERAL = new Set([1008, 1009, 1011]);
+const GENERAL = new Set([1008, 1009, 1011, 4503]);
 
 /**
  * What a closed connection means; null when it ended as it should. `said` is
@@ -146,9 +148,35 @@ export function closeNotice(closed: Closed, said: Notice | null): Notice | null 
   return { title: "The session was closed.", advice: `Start again; it may help (code ${closed.code}).` };
 }
 
+/** Errors that the page knows more about than their message says. */
+const ERROR: Record<string, Notice> = {
+  confirmation_unknown: { title: "That question is not open any more.", advice: "If you still want it, ask the model again." },
+  confirmation_used: { title: "That was answered already.", advice: "Each question is answered once. The first answer counts." },
+  confirmation_expired: { title: "Your answer came too late.", advice: "Nothing was done. Ask the model again if you want it." },
+  store_unavailable: { title: "Your answer could not be recorded.", advice: "Nothing was done. Press the button again in a moment." },
+  session_ending: { title: "The session is about to end.", advice: "It takes nothing more. You can start again then." },
+};
+
 /** An error message of the gateway. Its text is written for users. */
 export function errorNotice(error: ErrorMessage): Notice {
+  if (error.code === "blocked") {
+    return blockedNotice(Date.parse(error.until ?? ""));
+  }
+  if (Object.hasOwn(ERROR, error.code)) {
+    return ERROR[error.code]!;
+  }
   return { title: sentence(error.message), advice: error.retryable === true ? "Trying again may help." : `Code: ${error.code}.` };
+}
+
+/** until is ms since the epoch; NaN where the gateway did not say. */
+function blockedNotice(until: number): Notice {
+  if (Number.isNaN(until)) {
+    return CLOSE[4503]!;
+  }
+  const when = new Date(until);
+  const far = until - Date.now() > 12 * 3600_000;
+  const text = when.toLocaleString([], far ? { dateStyle: "medium", timeStyle: "short" } : { timeStyle: "short" });
+  return { title: `You are blocked until ${text}.`, advice: "New conversations are refused until then." };
 }
 
 /** session.ending: what will happen by itself, and when (in ms). */
@@ -179,16 +207,80 @@ export function answeredIn(ms: number | null): string {
   return ms === null ? "" : `Answered in ${(ms / 1000).toFixed(2)} s`;
 }
 
-/** How a tool call went. */
-export function toolStatus(status: "running" | "done" | "failed", ms: number | undefined, error: string | undefined): string {
+/** What an error of a tool means to the user, by its type. */
+const TOOL_ERROR: Record<string, string> = {
+  VALIDATION: "failed: wrong arguments",
+  NOT_FOUND: "failed: there is no such tool",
+  INTERNAL: "failed: a fault in the tool",
+  MODE_RESTRICTED: "not run: not allowed here",
+  BUDGET_EXCEEDED: "not run: enough for this turn",
+  CONFIRMATION_REQUIRED: "waits for your answer",
+  SESSION_INACTIVE: "failed: there is no session for it",
+  SESSION_ACTIVE: "failed: a session is open already",
+  TRANSIENT: "failed: does not work at the moment",
+  PERMANENT: "failed: it cannot be done",
+  CONFLICT: "not run: it may have been done before",
+  AUTH: "failed: access was refused",
+  RATE_LIMIT: "not run: too much at once",
+};
+
+/** How a tool call goes, or went. */
+export function toolStatus(line: ToolLine): string {
+  const notes = Object.entries(line.clamped).map(([name, { requested, applied }]) => `${name} ${requested} → ${applied}`);
+  return [toolOutcome(line), ...notes].join(", ");
+}
+
+function toolOutcome({ status, durationMs, deduplicated, error }: ToolLine): string {
   switch (status) {
     case "running":
-      return "working";
+      return durationMs === undefined ? "working" : `still at work, ${seconds(durationMs)}`;
+    case "unfinished":
+      return "not finished";
     case "done":
-      return ms === undefined ? "done" : `done in ${ms} ms`;
-    case "failed":
-      return error === undefined ? "failed" : `failed: ${error}`;
+      if (deduplicated) {
+        return "given from memory";
+      }
+      return durationMs === undefined ? "done" : `done in ${durationMs} ms`;
+    case "failed": {
+      const type = error?.type ?? "";
+      const text = Object.hasOwn(TOOL_ERROR, type) ? TOOL_ERROR[type]! : "failed";
+      return error?.partialSideEffects === true ? `${text}; part of it may have been done` : text;
+    }
   }
+}
+
+function seconds(ms: number): string {
+  return ms < 950 ? "1 s" : `${Math.round(ms / 1000)} s`;
+}
+
+/** What became of a question, in one word or two. */
+export const OUTCOME: Readonly<Record<string, string>> = {
+  approved: "approved",
+  denied: "declined",
+  expired: "not answered in time",
+  unanswered: "not answered",
+};
+
+/** The heading above so many open questions. */
+export function askedHeading(count: number): string {
+  return count > 1 ? `${count} actions wait for your answer` : "The model asks before it acts";
+}
+
+/** What screen readers are told of a new question. */
+export function askedAloud(question: Question): string {
+  return `The model asks before it acts: ${question.preview} Press Approve or Decline, below the transcript.`;
+}
+
+/** The time that a question has left, or what was answered. */
+export function timeLeft({ approved, expires }: Question, now: number): string {
+  if (approved !== null) {
+    return approved ? "approving" : "declining";
+  }
+  if (expires === null) {
+    return "";
+  }
+  const left = Math.ceil((expires - now) / 1000);
+  return left <= 0 ? "the time is up" : `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")} left`;
 }
 
 function sentence(text: string): string {

@@ -20,6 +20,9 @@ test("a message is read; unknown, incomplete and broken ones are ignored", () =>
     '{"type":7}',
     '{"type":"audio.flush"}',
     '{"type":"audio.flush","item_id":7}',
+    '{"type":"tool.progress","call_id":"c","tool":"t"}',
+    '{"type":"confirmation.request","tool":"t"}',
+    '{"type":"confirmation.ended","token":"t"}',
     '{"type":"transcript","id":"t","role":"user","text":"x","started_at":"now"}',
   ]) {
     assert.equal(parseServerMessage(frame), null, frame);
@@ -71,6 +74,14 @@ test("every close code of the protocol has words, and unknown ones say whether t
   assert.notEqual(closeNotice({ code: 4003, opened: true }, said), said);
 });
 
+test("who is blocked is told until when, also when the connection closes", () => {
+  const until = new Date(Date.now() + 60_000).toISOString();
+  const said = words.errorNotice({ type: "error", code: "blocked", message: "no", until });
+  assert.match(said.title, /^You are blocked until .*\d\.?.*\.$/);
+  assert.equal(closeNotice({ code: 4503, opened: true }, said), said);
+  assert.equal(words.errorNotice({ type: "error", code: "blocked", message: "no" }), words.CLOSE[4503]);
+});
+
 test("an unknown reason for the end is no sentence of its own", () => {
   assert.equal(endedHint("constructor"), endedHint(undefined));
   assert.notEqual(endedHint("server_shutdown"), endedHint(undefined));
@@ -94,6 +105,10 @@ test("what goes wrong is said in so few words that nothing on the page has to mo
   const notices: Notice[] = [
     ...[MICROPHONE, UNOPENED, CLOSE].flatMap((table) => Object.values<Notice>(table)),
     ...[MICROPHONE_LOST, NO_AUDIO, SLOW_LINE, TOO_LONG, MOVING, NO_START],
+    ...["confirmation_unknown", "confirmation_used", "confirmation_expired", "store_unavailable", "session_ending"].map((code) =>
+      words.errorNotice({ type: "error", code, message: "x ".repeat(99) }),
+    ),
+    words.errorNotice({ type: "error", code: "blocked", message: "", until: "2099-12-31T23:59:59.000Z" }),
     words.endingNotice("length_limit", 60_000),
     words.endingNotice(undefined, undefined),
     closeNotice({ code: 4499, opened: true }, null)!,

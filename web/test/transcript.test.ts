@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { TranscriptUpsert } from "../page/protocol.js";
+import type { ToolEnded, TranscriptUpsert } from "../page/protocol.js";
 import { Transcript } from "../page/transcript.js";
+import { toolStatus } from "../page/words.js";
 
 function said(id: string, role: "user" | "assistant", text: string, second: number, more: Partial<TranscriptUpsert> = {}): TranscriptUpsert {
   const started_at = `2026-11-20T10:00:${String(second).padStart(2, "0")}.000Z`;
@@ -64,20 +65,53 @@ test("a late word of an answer that was cut off leaves the mark", () => {
   assert.ok(line?.kind === "utterance" && line.cut && line.text === "one and");
 });
 
-test("tool lines and questions take their place, and are settled at the end", () => {
+test("tool lines and outcomes take their place, and are settled at the end", () => {
   const transcript = new Transcript();
   transcript.upsert(said("u1", "user", "Find Ada", 10));
   transcript.toolStarted({ type: "tool.started", call_id: "c1", tool: "kb_search" });
   transcript.toolStarted({ type: "tool.started", call_id: "c2", tool: "kb_get" });
   transcript.toolEnded({ type: "tool.ended", call_id: "c1", tool: "kb_search", ok: true, duration_ms: 12 });
-  transcript.asked({ type: "confirmation.request", token: "t", tool: "calendar_create_event", preview: "Book it?" });
+  transcript.outcome("t", "Book it?", "denied");
   transcript.upsert(said("a1", "assistant", "Found.", 12));
   assert.deepEqual(shown(transcript), ["Find Ada", "c1", "c2", "t", "Found."]);
   transcript.settle();
-  const [, done, open, question] = transcript.lines;
+  const [, done, open, outcome] = transcript.lines;
   assert.ok(done?.kind === "tool" && done.status === "done" && done.durationMs === 12);
-  assert.ok(open?.kind === "tool" && open.status === "failed");
-  assert.ok(question?.kind === "question" && question.outcome === "expired");
+  assert.ok(open?.kind === "tool" && toolStatus(open) === "not finished");
+  assert.ok(outcome?.kind === "outcome" && outcome.outcome === "denied" && outcome.preview === "Book it?");
+});
+
+test("a tool line tells how the call goes, in words", () => {
+  const transcript = new Transcript();
+  const status = (): string => {
+    const [line] = transcript.lines;
+    assert.ok(line?.kind === "tool");
+    return toolStatus(line);
+  };
+  const about = { call_id: "c1", tool: "kb_search" };
+  transcript.toolStarted({ type: "tool.started", ...about });
+  assert.equal(status(), "working");
+  transcript.toolProgress({ type: "tool.progress", ...about, duration_ms: 810 });
+  assert.equal(status(), "still at work, 1 s");
+  transcript.toolProgress({ type: "tool.progress", ...about, duration_ms: 3200 });
+  assert.equal(status(), "still at work, 3 s");
+  const ends: [Partial<ToolEnded>, string][] = [
+    [{ ok: true, duration_ms: 118 }, "done in 118 ms"],
+    [{ ok: true, duration_ms: 118, deduplicated: true }, "given from memory"],
+    [{ ok: true, duration_ms: 9, clamped: { top_k: { requested: 10, applied: 3 } } }, "done in 9 ms, top_k 10 → 3"],
+    [{ ok: false, error: { type: "VALIDATION", message: "query is missing" } }, "failed: wrong arguments"],
+    [{ ok: false, error: { type: "CONFIRMATION_REQUIRED" } }, "waits for your answer"],
+    [{ ok: false, error: { type: "CONFLICT", partialSideEffects: true } }, "not run: it may have been done before; part of it may have been done"],
+    [{ ok: false, error: { type: "toString" } }, "failed"],
+    [{ ok: false }, "failed"],
+  ];
+  for (const [end, want] of ends) {
+    transcript.toolEnded({ type: "tool.ended", ...about, ...end });
+    assert.equal(status(), want);
+  }
+  // What comes after the end does not open the line again.
+  transcript.toolProgress({ type: "tool.progress", ...about, duration_ms: 9000 });
+  assert.equal(status(), "failed");
 });
 
 test("the page keeps the newest 500 lines", () => {
