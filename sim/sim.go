@@ -33,6 +33,9 @@ type Options struct {
 	// FirstAudioMS is the time from the end of the input to the first audio, in
 	// ms. Zero means 200, negative means none.
 	FirstAudioMS int
+	// PlaybackSpeed is how fast Gemini believes its audio is played, which it waits for
+	// before it ends a turn. Zero means 1, real time; negative means that it does not wait.
+	PlaybackSpeed float64
 	// Logger receives a line for each session's begin and end. Nil logs nothing.
 	Logger *slog.Logger
 }
@@ -54,7 +57,7 @@ func New(o Options) *Server {
 		Scenario: o.Scenario, Faults: o.Faults, Seed: o.Seed, Speed: o.Speed, ChunkMS: o.ChunkMS,
 		FirstAudioMS: o.FirstAudioMS, Logger: o.Logger, Stats: &Stats{}, Group: &wire.Group{},
 	}.WithDefaults()
-	return &Server{opts: w, openai: openai.New(w), gemini: gemini.New(w)}
+	return &Server{opts: w, openai: openai.New(w), gemini: gemini.NewWith(gemini.Options{Options: w, PlaybackSpeed: o.PlaybackSpeed})}
 }
 
 // Stats are the server's counters. They may be read at any time.

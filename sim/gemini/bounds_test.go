@@ -140,6 +140,26 @@ func TestResultOfCancelledCallIsLost(t *testing.T) {
 	}
 }
 
+// TestIDUsedAgain: a scenario gives two calls one id; each result is for the call that
+// waits.
+func TestIDUsedAgain(t *testing.T) {
+	s, _ := newTestSession(t, setupFor(model31, ""))
+	s.conv.dialogue = mustScenario(t, `{rules: [{when: {text: any}, do: [{call: {tool: a, id: fc_1}}, {then: [{call: {tool: b, id: fc_1}}, {then: [{say: Done.}]}]}]}]}`).NewDialogue(1)
+	now := time.Now()
+	must(t, s, now, typed("go"))
+	for _, output := range []string{"first", "second"} {
+		must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"fc_1","response":{"output":"`+output+`"}}]}}`)
+	}
+	if len(s.calls.all) != 2 {
+		t.Fatalf("%d calls", len(s.calls.all))
+	}
+	for i, want := range []string{"first", "second"} {
+		if k := s.calls.all[i]; k.id != "fc_1" || k.state != callAnswered || !strings.Contains(k.result.Output, want) {
+			t.Errorf("call %d: %+v", i+1, k)
+		}
+	}
+}
+
 // TestUnnamedResult: 3.8 takes a result without a name for a failure
 // (roomkit#42), the models before it do not care.
 func TestUnnamedResult(t *testing.T) {

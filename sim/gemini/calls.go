@@ -84,10 +84,18 @@ var providerID = regexp.MustCompile(`^(function-call-[0-9]{12,20}|fc_[0-9]{12,20
 // of the provider's own form, with the name of an open call, answers that call.
 func (c *calls) match(r functionResponse) *call {
 	if r.ID != "" {
+		// A scenario may use an id again: the response is for the call that waits.
+		var known *call
 		for _, k := range c.all {
-			if k.id == r.ID {
-				return k
+			if k.id != r.ID {
+				continue
 			}
+			if known = k; k.state == callOpen {
+				break
+			}
+		}
+		if known != nil {
+			return known
 		}
 		if !providerID.MatchString(r.ID) || r.Name == "" {
 			return nil
@@ -157,8 +165,11 @@ func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
 	if !json.Valid(p.frame.Args) {
 		p.frame.Args = json.RawMessage("{}")
 	}
-	if c.WithoutID {
+	switch {
+	case c.WithoutID:
 		p.frame.ID = ""
+	case c.ID != "":
+		p.frame.ID = c.ID
 	}
 	for _, a := range s.out.At(fault.Point{At: fault.AtCall, N: s.callCount, Turn: s.turns}) {
 		switch a.Kind {

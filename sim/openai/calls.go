@@ -53,8 +53,11 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 		return
 	}
 	id := "call_" + c.ids.Base62(16)
-	if call.WithoutID {
+	switch {
+	case call.WithoutID:
 		id = ""
+	case call.ID != "":
+		id = call.ID
 	}
 	for range call.Repeat + 1 {
 		if r.over {

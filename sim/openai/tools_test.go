@@ -138,6 +138,9 @@ rules:
     do:
       - say: One moment.
       - call: {tool: a, without_id: true}
+  - when: {text: named}
+    do:
+      - call: {tool: a, id: call_of_the_test}
   - when: {text: late}
     do:
       - say: You will see.
@@ -149,6 +152,12 @@ rules:
 			c.ask("twice")
 			if _, ids := callsOf(c.until(done)); len(ids) != 3 || ids[0] != ids[1] || ids[1] != ids[2] || ids[0] == "" {
 				t.Errorf("repeated: %q", ids)
+			}
+			for range 2 {
+				c.ask("named")
+				if _, ids := callsOf(c.until(done)); len(ids) != 1 || ids[0] != "call_of_the_test" {
+					t.Errorf("with an id: %q", ids)
+				}
 			}
 			c.ask("anonymous")
 			got := c.until(done)

@@ -25,6 +25,7 @@ type Dialogue struct {
 	then   []step      // after the results; nil when nothing was said
 	failed []step      // after results with an error; nil when nothing was said
 	vars   map[string]string
+	kept   map[string]string // what the steps have remembered
 }
 
 // NewDialogue begins a conversation. The same seed gives the same answers to
@@ -33,7 +34,7 @@ func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
 	if s == nil {
 		s = Default()
 	}
-	return &Dialogue{scenario: s, rand: rand.New(rand.NewPCG(seed, 0x7361796174)), used: map[int]int{}}
+	return &Dialogue{scenario: s, rand: rand.New(rand.NewPCG(seed, 0x7361796174)), used: map[int]int{}, kept: map[string]string{}}
 }
 
 // match is what an input leads to.
@@ -81,6 +82,7 @@ func (d *Dialogue) Fork() *Dialogue {
 	copied := *d
 	copied.used = maps.Clone(d.used)
 	copied.vars = maps.Clone(d.vars)
+	copied.kept = maps.Clone(d.kept)
 	// Its own source of chance, so that the conversation's choices stay the same.
 	copied.rand = rand.New(rand.NewPCG(uint64(d.inputs), 0x6173696465))
 	return &copied
@@ -95,10 +97,11 @@ func (d *Dialogue) Transcript(h Heard) string { return d.match(h, Context{}).hea
 // that only says what was heard makes its words known, and the rules for text follow.
 func (d *Dialogue) match(h Heard, c Context) match {
 	m := match{heard: h.Text, known: h.Text}
-	m.vars = map[string]string{
+	m.vars = maps.Clone(d.kept)
+	maps.Copy(m.vars, map[string]string{
 		"text": h.Text, "utterance": strconv.Itoa(d.spoken),
 		"seconds": fmt.Sprintf("%.1f", h.Duration.Seconds()), "duration": inWords(h.Duration),
-	}
+	})
 	if h.Spoken && h.Text == "" {
 		m.heard = fmt.Sprintf("(speech, %.1f seconds)", h.Duration.Seconds())
 		n := d.spoken + 1
@@ -189,10 +192,8 @@ func (c *Context) tool(name string) *Tool {
 // answer, in the order of the calls. What a call's step says with then or on_error comes
 // first, then the rules for results, else the results are spoken.
 func (d *Dialogue) Results(rs []Result, c Context) Turn {
-	b := builder{d: d, c: c, vars: vars{values: map[string]string{}}}
-	for k, v := range d.vars {
-		b.vars.values[k] = v
-	}
+	b := builder{d: d, c: c, vars: vars{values: maps.Clone(d.kept)}}
+	maps.Copy(b.vars.values, d.vars)
 	first := outcome{ok: true}
 	failed := false
 	for i, r := range rs {
@@ -251,7 +252,8 @@ func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 // Continue answers when a response is asked for without any new input: a
 // greeting at the beginning, later something short.
 func (d *Dialogue) Continue(c Context) Turn {
-	b := builder{d: d, c: c, vars: vars{values: map[string]string{"utterance": strconv.Itoa(d.spoken), "seconds": "0.0", "duration": inWords(0)}}}
+	b := builder{d: d, c: c, vars: vars{values: maps.Clone(d.kept)}}
+	maps.Copy(b.vars.values, map[string]string{"utterance": strconv.Itoa(d.spoken), "seconds": "0.0", "duration": inWords(0)})
 	switch {
 	case d.inputs == 0 && d.last == "" && d.scenario.start != nil:
 		b.add(d.scenario.start)
@@ -294,9 +296,24 @@ func (b *builder) add(steps []step) {
 			b.steps = append(b.steps, Fault{Action: s.fault})
 		case stepEnd:
 			b.steps = append(b.steps, s.end)
+		case stepRemember:
+			b.remember(s.keep)
 		case stepAuto:
 			b.auto()
 		}
+	}
+}
+
+// remember keeps values for the lines that follow, in this turn and later.
+func (b *builder) remember(keep map[string]template) {
+	filled := make(map[string]string, len(keep))
+	for name, value := range keep { // the values are those from before the step
+		filled[name] = value.fill(b.vars)
+	}
+	maps.Copy(b.d.kept, filled)
+	maps.Copy(b.vars.values, filled)
+	if b.d.vars != nil {
+		maps.Copy(b.d.vars, filled)
 	}
 }
 
@@ -324,7 +341,7 @@ func (b *builder) call(s *step) {
 		if err != nil { // Parse let only JSON values in
 			args = []byte("{}")
 		}
-		calls = append(calls, Call{Name: cs.tool, Args: args, WithoutID: cs.noID, Repeat: cs.repeat, Late: cs.late})
+		calls = append(calls, Call{Name: cs.tool, Args: args, ID: cs.id.fill(b.vars), WithoutID: cs.noID, Repeat: cs.repeat, Late: cs.late})
 	}
 	b.calls(calls)
 	b.d.then, b.d.failed = s.then, s.onError

@@ -27,6 +27,9 @@ func show(t Turn) string {
 		case Calls:
 			for _, c := range x.Calls {
 				fmt.Fprintf(&b, "call %s %s", c.Name, c.Args)
+				if c.ID != "" {
+					fmt.Fprintf(&b, " id=%s", c.ID)
+				}
 				if c.WithoutID || c.Repeat > 0 || c.Late > 0 {
 					fmt.Fprintf(&b, " without=%v repeat=%d late=%v", c.WithoutID, c.Repeat, c.Late)
 				}
@@ -119,6 +122,34 @@ rules:
 	want(t, d.Results([]Result{{Name: "kb", Output: "nothing"}}, kb), "say Nothing.")
 	want(t, d.Hear(typed("secret"), Context{}), "heard secret", "say once")
 	want(t, d.Hear(typed("secret"), Context{}), "heard secret") // used up; the next rule says nothing
+}
+
+// TestRemembered: a value of a result is there in later turns, and what happens aside
+// changes none.
+func TestRemembered(t *testing.T) {
+	d := mustParse(t, `
+rules:
+  - when: {text: 'ask (?P<who>\w+)'}
+    do:
+      - remember: {asked: "${who}", before: "${asked}"}
+      - call: {tool: pay}
+      - then:
+          - remember: {token: "${result.error.token}"}
+          - say: Shall I, ${asked}?
+  - when: {text: yes}
+    do:
+      - call: {tool: confirm, args: {token: "${token}", for: "${asked} after ${before}"}, id: "id-${token}"}
+`).NewDialogue(1)
+	want(t, d.Hear(typed("yes"), Context{}), "heard yes", `call confirm {"for":" after ","token":""} id=id-`)
+	d.Hear(typed("ask ada"), Context{})
+	want(t, d.Results([]Result{{Name: "pay", Output: `{"ok":false,"error":{"type":"X","token":"t1"}}`}}, Context{}), "say Shall I, ada?")
+	aside := typed("ask eve")
+	aside.Aside = true
+	d.Hear(aside, Context{})
+	want(t, d.Hear(typed("yes"), Context{}), "heard yes", `call confirm {"for":"ada after ","token":"t1"} id=id-t1`)
+	d.Hear(typed("ask bob"), Context{})
+	want(t, d.Results([]Result{{Name: "pay", Output: `{"ok":false,"error":{"token":"t2"}}`}}, Context{}), "say Shall I, bob?")
+	want(t, d.Hear(typed("yes"), Context{}), "heard yes", `call confirm {"for":"bob after ada","token":"t2"} id=id-t2`)
 }
 
 func TestAsideChangesNothing(t *testing.T) {

@@ -40,8 +40,8 @@ func Parse(name string, data []byte) (*Scenario, error) {
 // parser walks one file.
 type parser struct {
 	*strict.Reader
-	// known are the variables that the lines being read may use.
-	known []string
+	// base are the variables that every line may use, known those of the lines being read.
+	base, known []string
 }
 
 func (p *parser) file(s *Scenario, doc *yaml.Node) {
@@ -52,7 +52,8 @@ func (p *parser) file(s *Scenario, doc *yaml.Node) {
 	if n := m.Get("name"); n != nil {
 		s.name, _ = p.Text(n, "name")
 	}
-	p.known = builtinVars
+	p.base = append(slices.Clone(builtinVars), remembered(doc)...)
+	p.known = p.base
 	if n := m.Get("start"); n != nil {
 		s.start = p.steps(n, "start")
 	}
@@ -82,7 +83,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 	if !ok {
 		return u
 	}
-	p.known = slices.Clone(builtinVars)
+	p.known = slices.Clone(p.base)
 	if w := m.Get("when"); w != nil {
 		u.when = p.when(w)
 	} else {

@@ -56,6 +56,12 @@ rules:
   - when: {uterance: 1}
     do: [{end: {code: 1006}}, {fault: {do: explode}}, {say: "${text"}]
     times: many
+  - when: {text: kept}
+    do:
+      - remember: {}
+      - remember: {result: x, "a b": y, kept: "${nobody}"}
+      - say: "${kept}"
+      - call: {tool: a, id: x, without_id: true}
 `)
 	for _, want := range []string{
 		`2: a scenario has no key "extra"; it knows name, start, rules and otherwise`,
@@ -65,7 +71,7 @@ rules:
 		`8: wait must be a time such as 500ms or 2s (a bare number is ms), at most 1h0m0s, not "fast"`,
 		`9: when needs exactly one of utterance, text and tool`,
 		`11: text is no regular expression`,
-		`12: say uses ${nobody}, which is not known here; known are text, seconds, duration and utterance`,
+		`12: say uses ${nobody}, which is not known here; known are text, seconds, duration, utterance and kept`,
 		`13: a result that is ok has no error`,
 		`14: heard goes with when: {utterance: …}`,
 		`15: the call names no tool`,
@@ -78,6 +84,11 @@ rules:
 		`22: say stands after call; what is said after the results belongs into then`,
 		`23: there is a second call`,
 		`25: there is a second then`,
+		`32: remember keeps nothing`,
+		`33: ${result} has a value of its own`,
+		`33: "a b" names no variable`,
+		`33: remember uses ${nobody}, which is not known here`,
+		`35: a call has an id or is without one`,
 		`26: wait stands after then or on_error`,
 		`27: when has no key "uterance" (did you mean "utterance"?)`,
 		`28: code 1006 cannot be sent in a close frame`,

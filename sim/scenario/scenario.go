@@ -61,6 +61,7 @@ type step struct {
 	onError []step // kind call: instead of then, when a result is an error
 	fault   fault.Action
 	end     End
+	keep    map[string]template // kind remember: values by name
 }
 
 type stepKind int
@@ -73,12 +74,14 @@ const (
 	stepFault
 	stepEnd
 	stepAuto
+	stepRemember
 )
 
 // callStep is one call as it stands in the file.
 type callStep struct {
 	tool   string
-	args   any // as read: map[string]any with templates as template
+	id     template // empty: the wire makes one
+	args   any      // as read: map[string]any with templates as template
 	noID   bool
 	repeat int
 	late   time.Duration

@@ -10,7 +10,7 @@ import (
 )
 
 // stepKeys are the words a step begins with.
-var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "auto"}
+var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "auto"}
 
 // steps reads a list of steps, or the word auto. The list it returns is never
 // nil, so that it differs from one that was left out.
@@ -135,6 +135,11 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 		s.end, ok = p.end(n)
 		return s, ok
 	}
+	if key == "remember" {
+		s.kind = stepRemember
+		s.keep, ok = p.remember(n)
+		return s, ok
+	}
 	s.kind = stepAuto
 	if yes, ok := p.Bool(n, "auto"); ok && !yes {
 		p.Problem(n, "auto: false means nothing; remove it")
@@ -184,7 +189,7 @@ func (p *parser) call(n *yaml.Node) callStep {
 		c.tool, _ = p.Text(n, "call")
 		return c
 	}
-	m, ok := p.Map(n, "call", "tool", "args", "without_id", "repeat", "late")
+	m, ok := p.Map(n, "call", "tool", "args", "id", "without_id", "repeat", "late")
 	if !ok {
 		return c
 	}
@@ -199,8 +204,14 @@ func (p *parser) call(n *yaml.Node) callStep {
 			c.args = p.value(v)
 		}
 	}
+	if v := m.Get("id"); v != nil {
+		c.id = p.template(v, "id")
+	}
 	if v := m.Get("without_id"); v != nil {
 		c.noID, _ = p.Bool(v, "without_id")
+		if c.noID && m.Has("id") {
+			p.Problem(v, "a call has an id or is without one; remove one of the two")
+		}
 	}
 	if v := m.Get("repeat"); v != nil {
 		c.repeat, _ = p.Int(v, "repeat", 0, maxRepeats)

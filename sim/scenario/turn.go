@@ -88,6 +88,8 @@ type Call struct {
 	Name string
 	// Args is a JSON object.
 	Args json.RawMessage
+	// ID is the call's id; empty lets the wire make one.
+	ID string
 	// WithoutID leaves the id out.
 	WithoutID bool
 	// Repeat sends the same call (same id) this many more times.
