@@ -1,0 +1,68 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+)
+
+// FuzzDecode: whatever stands in a bucket is a record that could have been written, or
+// ErrCorrupt; and what was read can be written and is then the same.
+func FuzzDecode(f *testing.F) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, seed := range []any{
+		Entry{Reservation: Reservation{Tool: "a", Session: "s", Call: "c", Turn: 1}, State: Pending, At: now, LeaseUntil: now},
+		Entry{State: Done, Envelope: json.RawMessage(`{"ok":true}`), At: now},
+		Entry{State: Done}, Entry{},
+		Confirmation{Session: "s", Tool: "t", Args: json.RawMessage(`{"a":1}`), ExpiresAt: now, Outcome: Approved},
+		Confirmation{Session: "s"}, Confirmation{Outcome: "perhaps"},
+		block{User: "ada", Until: now}, block{},
+	} {
+		data, err := encode(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	for _, seed := range []string{"", "null", "[]", `{"until":"x"}`, `{"state":"done","envelope":null}`, `{"session":"s","tool":"t","expires_at":"9999-12-31T23:59:60Z"}`, "\xff"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if e, err := decodeEntry(held{data: data, revision: 7}); err == nil {
+			again(t, e, func(data []byte) error { _, err := decodeEntry(held{data: data}); return err })
+			if e.State == Done && e.Envelope == nil || e.revision != 7 {
+				t.Errorf("%+v", e)
+			}
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Error(err)
+		}
+		if c, err := decodeConfirmation(data); err == nil {
+			again(t, c, func(data []byte) error { _, err := decodeConfirmation(data); return err })
+			if c.Token != "" || c.Session == "" {
+				t.Errorf("%+v", c)
+			}
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Error(err)
+		}
+		var b block
+		_ = json.Unmarshal(data, &b)
+		if b, err := decodeBlock(keyOf(b.User), data); err == nil {
+			again(t, b, func(data []byte) error { _, err := decodeBlock(keyOf(b.User), data); return err })
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Error(err)
+		}
+	})
+}
+
+// again writes what was read and reads it again.
+func again(t *testing.T, record any, read func([]byte) error) {
+	t.Helper()
+	data, err := encode(record)
+	if err != nil {
+		t.Fatalf("%+v cannot be written: %v", record, err)
+	}
+	if err := read(data); err != nil {
+		t.Errorf("%s cannot be read again: %v", data, err)
+	}
+}
