@@ -16,10 +16,11 @@ type Executor struct {
 	opts Options
 	ctx  func() context.Context // ends every tool
 	stop context.CancelCauseFunc
-	wg   sync.WaitGroup // what runs and was begun before Close
+	idle chan struct{} // closed by leave or Close, when Close was called and nothing runs
 
-	mu     sync.Mutex // guards closed
-	closed bool
+	mu      sync.Mutex // guards the following fields
+	closed  bool
+	running int
 }
 
 // errLeaving ends tools that outlast the process.
@@ -28,30 +29,47 @@ var errLeaving = errors.New("the gateway is shutting down")
 // New returns an Executor. Close it.
 func New(opts Options) *Executor {
 	ctx, stop := context.WithCancelCause(context.Background())
-	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop}
+	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop, idle: make(chan struct{})}
 }
 
-// Close waits for what runs, for as long as Options.Grace; then it ends the rest, and
-// everything that is begun later. It may be called more than once.
+// Close waits for what runs, and for what begins meanwhile, for as long as Options.Grace;
+// then it ends the rest, and everything that is begun later. It may be called more than
+// once.
 func (e *Executor) Close() {
 	e.mu.Lock()
-	e.closed = true
+	if !e.closed {
+		e.closed = true
+		if e.running == 0 {
+			close(e.idle)
+		}
+	}
 	e.mu.Unlock()
 	cut := time.AfterFunc(e.opts.Grace, func() { e.stop(errLeaving) })
 	defer cut.Stop()
-	e.wg.Wait()
+	<-e.idle
 	e.stop(errLeaving)
 }
 
-// enter counts something that runs, unless Close does not wait for it any more.
+// enter counts something that runs, unless Close does not wait for anything any more.
+// What begins something else is to leave after it: an approval that is being recorded
+// while everything ends still leads to what was approved.
 func (e *Executor) enter() (leave func(), ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
+	if e.closed && e.running == 0 {
 		return func() {}, false
 	}
-	e.wg.Add(1)
-	return e.wg.Done, true
+	e.running++
+	return e.leave, true
+}
+
+func (e *Executor) leave() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running--
+	if e.closed && e.running == 0 {
+		close(e.idle)
+	}
 }
 
 // Conversation is one conversation, as its tools see it, and who is told of results.

@@ -1,0 +1,318 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/registry"
+)
+
+// gate is a tool that runs until it is let go or stopped.
+type gate chan struct{}
+
+func (g gate) do(ctx context.Context, _ call) (registry.Result, error) {
+	select {
+	case <-g:
+		return registry.Result{Data: "done"}, nil
+	case <-ctx.Done():
+		return registry.Result{}, context.Cause(ctx)
+	}
+}
+
+// batch runs n calls named c1, c2, … of a tool.
+func (f *fixture) batch(c *Calls, tool string, n int) {
+	for i := range n {
+		c.Run(f.job(fmt.Sprintf("c%d", i+1), tool, fmt.Sprintf(`{"name":"%d"}`, i+1)))
+	}
+	synctest.Wait()
+}
+
+// TestFourAtOnceInOrder: four calls of a conversation run at once; each that ends lets
+// the next one begin, in the order asked for. Another conversation does not wait.
+func TestFourAtOnceInOrder(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		g := make(gate)
+		f.do = g.do
+		c := f.talk("s1", "ada")
+		f.batch(c, "look", 8)
+		got := f.ran()
+		slices.Sort(got) // those that begin together begin in no order
+		if want := []string{"1", "2", "3", "4"}; !slices.Equal(got, want) {
+			t.Fatalf("%v run, want %v", got, want)
+		}
+		other := f.talk("s2", "bob")
+		other.Run(f.job("o1", "look", `{"name":"other"}`))
+		synctest.Wait()
+		if got := f.ran(); got[len(got)-1] != "other" {
+			t.Errorf("another conversation waits: %v", got)
+		}
+		for want := 5; want <= 8; want++ {
+			g <- struct{}{}
+			synctest.Wait()
+			if got := f.ran(); len(got) != want+1 || got[want] != fmt.Sprint(want) {
+				t.Fatalf("%v have begun, want %d next", got, want)
+			}
+		}
+		close(g)
+		c.Wait()
+		for i := range 8 {
+			if env, ok := f.answer("s1", fmt.Sprintf("c%d", i+1)); !ok || !env.OK {
+				t.Errorf("c%d: %+v", i+1, env)
+			}
+		}
+	})
+}
+
+// TestCancelStopsWhatCanBeStopped, and nothing else: not a tool that says nothing of it,
+// not what a person has approved, not another call.
+func TestCancelStopsWhatCanBeStopped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tool              string
+		approved, stopped bool
+	}{
+		"cancellable": {"stop", false, true}, "not": {"look", false, false}, "approved": {"pay", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{}, func(t *testing.T, f *fixture) {
+				g := make(gate)
+				f.do = g.do
+				c := f.talk("s1", "ada")
+				j := f.job("c1", tc.tool, `{"name":"1"}`)
+				j.Approved = tc.approved
+				c.Run(j)
+				c.Run(f.job("c2", "stop", `{"name":"2"}`))
+				synctest.Wait()
+				c.Cancel("c1")
+				c.Cancel("nobody")
+				synctest.Wait()
+				if env, ok := f.answer("s1", "c1"); ok != tc.stopped || ok && !failed(env, registry.ErrorInternal) {
+					t.Errorf("stopped=%t: %+v", ok, env)
+				}
+				if _, ok := f.answer("s1", "c2"); ok {
+					t.Error("another call was stopped")
+				}
+				close(g)
+			})
+		})
+	}
+}
+
+// TestCancelledInLine: a call that waits for its place and is withdrawn never begins, is
+// answered at once, and the next one gets its place.
+func TestCancelledInLine(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		g := make(gate)
+		f.do = g.do
+		c := f.talk("s1", "ada")
+		f.batch(c, "stop", 6)
+		c.Cancel("c5")
+		synctest.Wait()
+		if env, ok := f.answer("s1", "c5"); !ok || !failed(env, registry.ErrorInternal) || len(f.ran()) != 4 {
+			t.Errorf("answered=%t %+v after %v", ok, env, f.ran())
+		}
+		g <- struct{}{}
+		synctest.Wait()
+		if got := f.ran(); len(got) != 5 || got[4] != "6" {
+			t.Errorf("%v have begun, want 6 next", got)
+		}
+		close(g)
+	})
+}
+
+// TestEnd: what can be stopped is, what waits does not begin, what is asked for later
+// does not either although there is room; the rest finishes, and so does what a person
+// has approved, then or before.
+func TestEnd(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		g := make(gate)
+		f.do = g.do
+		c := f.talk("s1", "ada")
+		for _, j := range []Job{f.job("c1", "stop", `{"name":"stopped"}`), f.job("c2", "look", `{"name":"goes on"}`), f.job("c3", "look", `{"name":"too"}`), f.job("c4", "look", `{"name":"too"}`), f.job("c5", "look", `{"name":"waits"}`)} {
+			c.Run(j)
+		}
+		synctest.Wait()
+		c.End()
+		synctest.Wait()
+		for range 32 { // whichever a select would prefer
+			c.Run(f.job(fmt.Sprintf("late%d", len(f.order)), "look", `{"name":"late"}`))
+			synctest.Wait()
+		}
+		approved := f.job("c6", "pay", `{"name":"approved"}`)
+		approved.Approved = true
+		c.Run(approved)
+		synctest.Wait()
+		if _, ok := f.answer("s1", "c2"); ok {
+			t.Error("a call that cannot be stopped was")
+		}
+		close(g)
+		c.Wait()
+		got := f.ran()
+		if len(got) != 5 || slices.Contains(got, "waits") || slices.Contains(got, "late") || got[4] != "approved" {
+			t.Errorf("%v have begun", got)
+		}
+		for call, ok := range map[string]bool{"c1": false, "c2": true, "c3": true, "c4": true, "c5": false, "c6": true} {
+			if env, has := f.answer("s1", call); !has || env.OK != ok {
+				t.Errorf("%s: %+v", call, env)
+			}
+		}
+	})
+}
+
+// TestApprovedWaitsInLineAfterTheEnd: what a person has approved before the end and waits
+// for a place gets it.
+func TestApprovedWaitsInLineAfterTheEnd(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		g := make(gate)
+		f.do = g.do
+		c := f.talk("s1", "ada")
+		f.batch(c, "look", 4)
+		approved := f.job("c9", "pay", `{"name":"approved"}`)
+		approved.Approved = true
+		c.Run(approved)
+		synctest.Wait()
+		c.End()
+		close(g)
+		c.Wait()
+		if env, _ := f.answer("s1", "c9"); !env.OK {
+			t.Errorf("%+v", env)
+		}
+	})
+}
+
+// TestCloseHasGrace: Close waits for what runs as long as the grace, then stops it, and
+// what has not begun by then never does.
+func TestCloseHasGrace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		takes, closes time.Duration
+		ok            bool
+	}{
+		"quick":   {3 * time.Second, 3 * time.Second, true},
+		"endless": {time.Hour, 7 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{Grace: 7 * time.Second}, func(t *testing.T, f *fixture) {
+				f.do = func(ctx context.Context, _ call) (registry.Result, error) {
+					select {
+					case <-time.After(tc.takes):
+						return registry.Result{}, nil
+					case <-ctx.Done():
+						return registry.Result{}, context.Cause(ctx)
+					}
+				}
+				c := f.talk("s1", "ada")
+				c.Run(f.job("c1", "look", `{"name":"1"}`))
+				synctest.Wait()
+				began := time.Now()
+				f.e.Close()
+				if took := time.Since(began); took != tc.closes {
+					t.Errorf("Close took %s, want %s", took, tc.closes)
+				}
+				c.Wait()
+				if env, _ := f.answer("s1", "c1"); env.OK != tc.ok {
+					t.Errorf("answered %+v", env)
+				}
+				if env := f.run(c, f.job("c2", "look", `{"name":"late"}`)); !failed(env, registry.ErrorInternal) {
+					t.Errorf("after Close: %+v", env)
+				}
+				if env := f.run(c, f.job("c3", "book", `{"name":"late"}`)); !failed(env, registry.ErrorInternal) || env.Error.PartialSideEffects || len(f.ledger.Entries()) != 0 {
+					t.Errorf("a deed after Close: %+v", env)
+				}
+				if got := f.ran(); len(got) != 1 {
+					t.Errorf("%v have begun", got)
+				}
+				f.e.Close() // again
+			})
+		})
+	}
+}
+
+// TestBegunWhileClosing: a call that begins while Close waits for another one is waited
+// for as well, also if the other one has led to it.
+func TestBegunWhileClosing(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		g := make(gate)
+		f.do = g.do
+		c := f.talk("s1", "ada")
+		c.Run(f.job("c1", "look", `{"name":"1"}`))
+		synctest.Wait()
+		closed := make(chan struct{}) // by the goroutine below, when Close has returned
+		go func() { f.e.Close(); close(closed) }()
+		pass(time.Second)
+		c.Run(f.job("c2", "look", `{"name":"2"}`))
+		synctest.Wait()
+		g <- struct{}{} // one of both ends
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("Close has not waited for the other one")
+		default:
+		}
+		g <- struct{}{}
+		<-closed
+		c.Wait()
+		for _, call := range []string{"c1", "c2"} {
+			if env, _ := f.answer("s1", call); !env.OK {
+				t.Errorf("%s: %+v", call, env)
+			}
+		}
+	})
+}
+
+// TestNobodyIsKeptByAHandlerThatHeedsNothing: the call is answered when its time is over
+// or it is stopped; the handler is left behind.
+func TestNobodyIsKeptByAHandlerThatHeedsNothing(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		g := make(gate)
+		f.do = func(context.Context, call) (registry.Result, error) { <-g; return registry.Result{Data: "late"}, nil }
+		defer close(g)
+		c := f.talk("s1", "ada")
+		c.Run(f.job("c1", "stop", `{"name":"1"}`))
+		synctest.Wait()
+		c.Cancel("c1")
+		synctest.Wait()
+		if env, ok := f.answer("s1", "c1"); !ok || !failed(env, registry.ErrorInternal) {
+			t.Errorf("stopped: %t %+v", ok, env)
+		}
+		began := time.Now()
+		if env := f.run(c, f.job("c2", "look", `{"name":"2"}`)); !failed(env, registry.ErrorInternal) || time.Since(began) != time.Minute {
+			t.Errorf("after %s: %+v", time.Since(began), env)
+		}
+	})
+}
+
+// TestPanicIsAnAnswer, and costs nobody else anything.
+func TestPanicIsAnAnswer(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		f.do = func(context.Context, call) (registry.Result, error) { panic("a secret") }
+		c := f.talk("s1", "ada")
+		f.batch(c, "look", 6)
+		for i := range 6 {
+			env, ok := f.answer("s1", fmt.Sprintf("c%d", i+1))
+			if !ok || !failed(env, registry.ErrorInternal) || env.Error.PartialSideEffects {
+				t.Errorf("c%d: %+v", i+1, env)
+			}
+		}
+	})
+}
+
+// TestHandlersSeeTheirSession with the turn and the time of the call.
+func TestHandlersSeeTheirSession(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		var got registry.Session
+		f.do = func(_ context.Context, c call) (registry.Result, error) {
+			got = c.Session
+			return registry.Result{}, nil
+		}
+		j := f.job("c1", "look", `{}`)
+		j.Turn = 7
+		f.run(f.talk("s1", "ada"), j)
+		want := registry.Session{ID: "s1", UserID: "ada", ConversationID: "conv", Agent: "default", Mode: registry.ModeVoice, Turn: 7, Now: time.Now().UTC()}
+		if got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	})
+}

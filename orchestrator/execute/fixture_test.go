@@ -1,0 +1,211 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// args are the arguments of all tools here.
+type args struct {
+	Name string `json:"name"`
+	Time string `json:"time"`
+}
+
+type call = registry.Call[args, struct{}]
+
+// handler does what a test wants of a tool.
+type handler func(ctx context.Context, c call) (registry.Result, error)
+
+// entries are the tools here: look and stop only read, and stop can be stopped; book and
+// wipe write, and book has a business key; pay writes and needs an approval; again
+// writes and may be repeated, glance reads and may be; rare reads and may not.
+func entries() []registry.Entry {
+	one := func(id string, change func(*registry.Spec)) registry.Entry {
+		s := registry.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
+			SideEffects: registry.SideEffectsReadOnly, AllowedModes: []registry.Mode{registry.ModeText, registry.ModeVoice},
+			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Preview: "Do it for {name}",
+			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"time":{"type":"string"}},"additionalProperties":false}`),
+		}
+		change(&s)
+		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
+			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"name":{"type":"STRING"},"time":{"type":"STRING"}}}`)}}
+	}
+	writes := func(s *registry.Spec) {
+		s.Category, s.SideEffects = registry.CategoryAction, registry.SideEffectsWrites
+	}
+	return []registry.Entry{
+		one("look", func(s *registry.Spec) { s.Idempotent = true }),
+		one("stop", func(s *registry.Spec) { s.Idempotent, s.Cancellable = true, true }),
+		one("rare", func(*registry.Spec) {}),
+		one("book", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name} {time}" }),
+		one("wipe", func(s *registry.Spec) { writes(s); s.Cancellable = true }),
+		one("again", func(s *registry.Spec) { writes(s); s.Idempotent = true }),
+		one("pay", func(s *registry.Spec) { writes(s); s.Cancellable, s.RequiresConfirmation = true, true }),
+	}
+}
+
+// load makes a snapshot of tools that all do f.
+func load(t testing.TB, f handler, tools ...registry.Entry) *registry.Snapshot {
+	t.Helper()
+	handlers := map[string]registry.Handler{}
+	for _, e := range tools {
+		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c call) (registry.Result, error) { return f(ctx, c) })
+	}
+	r, err := registry.Load(registrytest.File(t, tools...), registry.Options{Handlers: handlers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Snapshot()
+}
+
+// fixture is an Executor over a ledger and questions in memory.
+type fixture struct {
+	t         testing.TB
+	e         *Executor
+	ledger    *executetest.Ledger
+	questions *executetest.Confirmations
+	tools     *registry.Snapshot
+	log       *lines
+
+	// do is what the tools do; nil answers at once.
+	do handler
+
+	mu       sync.Mutex // guards the following fields
+	finished map[string]registry.Envelope
+	order    []string // of calls, as they finished
+	asked    []Question
+	resolved []Resolution
+	begun    []string // the names that handlers were given, in order
+}
+
+// newFixture fills what opts leaves empty with the fakes.
+func newFixture(t testing.TB, opts Options) *fixture {
+	t.Helper()
+	f := &fixture{t: t, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, finished: map[string]registry.Envelope{}, log: &lines{}}
+	f.tools = load(t, f.handle, entries()...)
+	if opts.Ledger == nil {
+		opts.Ledger = f.ledger
+	}
+	if opts.Confirmations == nil {
+		opts.Confirmations = f.questions
+	}
+	opts.Logger = f.log.logger()
+	f.e = New(opts)
+	t.Cleanup(f.e.Close)
+	return f
+}
+
+func (f *fixture) handle(ctx context.Context, c call) (registry.Result, error) {
+	f.mu.Lock()
+	f.begun = append(f.begun, c.Args.Name)
+	f.mu.Unlock()
+	if f.do == nil {
+		return registry.Result{Data: "done"}, nil
+	}
+	return f.do(ctx, c)
+}
+
+// ran returns the names that handlers were given so far.
+func (f *fixture) ran() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string{}, f.begun...)
+}
+
+// talk begins a conversation of a user, which ends with the test.
+func (f *fixture) talk(session, user string) *Calls {
+	c := f.e.Begin(Conversation{
+		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Mode: registry.ModeVoice},
+		Finished: func(call string, env registry.Envelope) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if _, twice := f.finished[session+call]; twice {
+				f.t.Errorf("%s of %s has finished twice", call, session)
+			}
+			f.finished[session+call] = env
+			f.order = append(f.order, call)
+		},
+		Asked: func(q Question) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.asked = append(f.asked, q)
+		},
+		Resolved: func(r Resolution) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.resolved = append(f.resolved, r)
+		},
+	})
+	f.t.Cleanup(func() { c.End(); c.Wait() })
+	return c
+}
+
+// job is a call in the first turn of voice mode.
+func (f *fixture) job(id, tool, raw string) Job { return f.jobIn(registry.ModeVoice, id, tool, raw) }
+
+func (f *fixture) jobIn(mode registry.Mode, id, tool, raw string) Job {
+	f.t.Helper()
+	p, refused := f.tools.Prepare(tool, mode, json.RawMessage(raw))
+	if refused != nil {
+		f.t.Fatalf("%s", refused.Encode())
+	}
+	return Job{Call: id, Turn: 1, Prepared: p, Keys: policy.Keys{Idempotency: "provider:" + id, Business: p.BusinessKey()}}
+}
+
+// answer returns the answer of a call of a session, if it has finished.
+func (f *fixture) answer(session, call string) (registry.Envelope, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	env, ok := f.finished[session+call]
+	return env, ok
+}
+
+// run lets a call of a session run by itself, and returns its answer.
+func (f *fixture) run(c *Calls, j Job) registry.Envelope {
+	f.t.Helper()
+	c.Run(j)
+	c.Wait()
+	env, ok := f.answer(c.c.Session.ID, j.Call)
+	if !ok {
+		f.t.Fatalf("%s was not told to have finished", j.Call)
+	}
+	return env
+}
+
+// only returns the one entry of the ledger.
+func (f *fixture) only() (state string) {
+	f.t.Helper()
+	all := f.ledger.Entries()
+	if len(all) != 1 {
+		f.t.Fatalf("the ledger has %d entries", len(all))
+	}
+	return string(all[0].State)
+}
+
+// failed says what an answer is that should be a failure of a type.
+func failed(env registry.Envelope, want registry.ErrorType) bool {
+	return !env.OK && env.Error != nil && env.Error.Type == want
+}
+
+// bubble runs a test in a synctest bubble with a fixture of its own.
+func bubble(t *testing.T, opts Options, test func(*testing.T, *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t, opts)) })
+}
+
+// pass lets time go by in a bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -1,0 +1,384 @@
+package execute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// TestReservedBeforeDone: the entry stands in the ledger before the handler begins, says
+// who is at work and for how long, and the answer stands there before anybody is told.
+func TestReservedBeforeDone(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		var log []string
+		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+			pass(time.Millisecond)
+			log = append(log, string(op))
+			return nil
+		}
+		j := f.job("c1", "book", `{"name":"ada","time":"9:00"}`)
+		name := deed(j, registry.Session{ID: "s1", UserID: "ada"})
+		f.do = func(context.Context, call) (registry.Result, error) {
+			e, ok := f.ledger.Entry(name)
+			if want := time.Now().Add(65 * time.Second); !ok || e.State != store.Pending || e.Session != "s1" || e.Call != "c1" || e.Turn != 1 || e.Tool != "book" || !e.LeaseUntil.Equal(want) {
+				t.Errorf("while it is done the ledger says %+v, %t", e, ok)
+			}
+			log = append(log, "done")
+			return registry.Result{Data: map[string]string{"id": "b1"}}, nil
+		}
+		env := f.run(f.talk("s1", "ada"), j)
+		if want := []string{"reserve", "done", "finish"}; !env.OK || !slices.Equal(log, want) {
+			t.Errorf("%v and %+v, want %v", log, env, want)
+		}
+		if e := f.ledger.Entries()[0]; e.State != store.Done || !strings.Contains(string(e.Envelope), `"b1"`) {
+			t.Errorf("the ledger keeps %+v", e)
+		}
+	})
+}
+
+// TestReadersLeaveNoEntry: only what writes is entered.
+func TestReadersLeaveNoEntry(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		if env := f.run(f.talk("s1", "ada"), f.job("c1", "look", `{}`)); !env.OK || len(f.ledger.Entries()) != 0 {
+			t.Errorf("%+v and %v", env, f.ledger.Entries())
+		}
+	})
+}
+
+// TestDoneIsNotDoneAgain: the stored answer is given, marked, with the turn it was made
+// in, in another session of the same user as well; another user's deed is another one.
+func TestDoneIsNotDoneAgain(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		n := 0
+		f.do = func(context.Context, call) (registry.Result, error) {
+			n++
+			return registry.Result{Data: n, Intents: []registry.Intent{registry.SuppressAudio(true)}}, nil
+		}
+		const args = `{"name":"ada","time":"9:00"}`
+		first := f.job("c1", "book", args)
+		first.Turn = 3
+		f.run(f.talk("s1", "ada"), first)
+		later := f.job("c7", "book", args)
+		later.Turn = 9
+		env := f.run(f.talk("s2", "ada"), later)
+		if !env.OK || string(env.Data) != "1" || !env.Meta.CacheHit || env.Meta.OriginalTurn != 3 || n != 1 {
+			t.Errorf("%d times, answered %+v", n, env)
+		}
+		if env := f.run(f.talk("s3", "bob"), f.job("c1", "book", args)); env.Meta.CacheHit || string(env.Data) != "2" {
+			t.Errorf("another user was answered %+v", env)
+		}
+		early := f.job("c1", "book", `{"name":"eve"}`)
+		early.Turn = 0 // an entry of before turns were counted
+		f.run(f.talk("s4", "ada"), early)
+		if env := f.run(f.talk("s5", "ada"), f.job("c2", "book", `{"name":"eve"}`)); env.Meta.OriginalTurn != 1 {
+			t.Errorf("the answer is of turn %d; the schema of envelopes knows none below 1", env.Meta.OriginalTurn)
+		}
+	})
+}
+
+// TestPendingIsNotBegunAgain: while whoever began it may be at work the model may ask
+// again; after that nobody knows, and nobody tries.
+func TestPendingIsNotBegunAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after     time.Duration
+		retryable bool
+	}{"at work": {64 * time.Second, true}, "gone": {66 * time.Second, false}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{}, func(t *testing.T, f *fixture) {
+				f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+					if op == executetest.Finish {
+						return store.ErrUnavailable // as if the process had died
+					}
+					return nil
+				}
+				const args = `{"name":"ada"}`
+				if env := f.run(f.talk("s1", "ada"), f.job("c1", "book", args)); !env.OK {
+					t.Errorf("what was done is answered %+v", env)
+				}
+				if !f.log.has("could not be told") {
+					t.Error("nothing is logged of an answer that was not kept")
+				}
+				pass(tc.after)
+				env := f.run(f.talk("s2", "ada"), f.job("c1", "book", args))
+				if !failed(env, registry.ErrorConflict) || !env.Error.PartialSideEffects || env.Error.Retryable != tc.retryable {
+					t.Errorf("answered %+v", env.Error)
+				}
+				if got := f.ran(); len(got) != 1 {
+					t.Errorf("done %d times", len(got))
+				}
+			})
+		})
+	}
+}
+
+// TestUnreadableAnswerIsNotDoneAgain: a stored answer that cannot be read is no reason.
+func TestUnreadableAnswerIsNotDoneAgain(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		j := f.job("c1", "book", `{"name":"ada"}`)
+		name := deed(j, registry.Session{ID: "s1", UserID: "ada"})
+		e, _, err := f.ledger.Reserve(t.Context(), store.Reservation{Key: name})
+		if err := errors.Join(err, f.ledger.Finish(t.Context(), e, json.RawMessage(`"x"`))); err != nil {
+			t.Fatal(err)
+		}
+		if env := f.run(f.talk("s1", "ada"), j); !failed(env, registry.ErrorConflict) || !env.Error.PartialSideEffects || len(f.ran()) != 0 || !f.log.has("cannot be read") {
+			t.Errorf("answered %+v", env)
+		}
+	})
+}
+
+// TestNotReservedIsNotBegun: when the ledger fails, nothing is done and the model may try
+// again; then it is done.
+func TestNotReservedIsNotBegun(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		down := true
+		f.ledger.Before = func(context.Context, executetest.Op, string) error {
+			if down {
+				return fmt.Errorf("%w: no leader", store.ErrUnavailable)
+			}
+			return nil
+		}
+		c := f.talk("s1", "ada")
+		env := f.run(c, f.job("c1", "book", `{}`))
+		if !failed(env, registry.ErrorTransient) || !env.Error.Retryable || env.Error.PartialSideEffects || len(f.ran()) != 0 {
+			t.Errorf("answered %+v after %v", env.Error, f.ran())
+		}
+		if strings.Contains(env.Error.Message, "leader") || !f.log.has("leader") {
+			t.Error("the inner error belongs into the log, and not to the model")
+		}
+		down = false
+		if env := f.run(c, f.job("c2", "book", `{}`)); !env.OK {
+			t.Errorf("afterwards: %+v", env)
+		}
+	})
+}
+
+// TestLedgerThatHangs: a call waits five seconds for its entry, and no longer. That it is
+// stopped meanwhile does not cut the entry off half way, and nothing is begun.
+func TestLedgerThatHangs(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		stuck := true
+		f.ledger.Before = func(ctx context.Context, op executetest.Op, _ string) error {
+			if op == executetest.Reserve && stuck {
+				<-ctx.Done()
+			} else if op == executetest.Reserve {
+				select {
+				case <-ctx.Done():
+				case <-time.After(2 * time.Second):
+				}
+			}
+			return ctx.Err()
+		}
+		c := f.talk("s1", "ada")
+		began := time.Now()
+		if env := f.run(c, f.job("c1", "wipe", `{}`)); !failed(env, registry.ErrorTransient) || time.Since(began) != 5*time.Second {
+			t.Errorf("after %s: %+v", time.Since(began), env)
+		}
+		stuck = false
+		c.Run(f.job("c2", "wipe", `{}`))
+		pass(time.Second)
+		c.Cancel("c2")
+		c.Wait()
+		if env, _ := f.answer("s1", "c2"); !failed(env, registry.ErrorInternal) || env.Error.PartialSideEffects || len(f.ran()) != 0 {
+			t.Errorf("stopped: %+v after %v", env.Error, f.ran())
+		}
+		if all := f.ledger.Entries(); len(all) != 0 {
+			t.Errorf("an entry is left of what was never begun: %+v", all)
+		}
+	})
+}
+
+// TestFailures: what certainly did nothing is released and may run again; what may have
+// done something stays reserved, whatever kind of end it came to.
+func TestFailures(t *testing.T) {
+	fail := func(err error) handler {
+		return func(context.Context, call) (registry.Result, error) { return registry.Result{}, err }
+	}
+	for name, tc := range map[string]struct {
+		do       handler
+		want     registry.ErrorType
+		released bool
+	}{
+		"refused":    {fail(registry.Errorf(registry.ErrorPermanent, "No.")), registry.ErrorPermanent, true},
+		"for now":    {fail(registry.Errorf(registry.ErrorTransient, "Later.")), registry.ErrorTransient, true},
+		"in part":    {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true}), registry.ErrorTransient, false},
+		"unexpected": {fail(errors.New("what?")), registry.ErrorInternal, false},
+		"panic":      {func(context.Context, call) (registry.Result, error) { panic("oh") }, registry.ErrorInternal, false},
+		"out of time, heeding": {func(ctx context.Context, _ call) (registry.Result, error) {
+			<-ctx.Done()
+			return registry.Result{}, ctx.Err()
+		}, registry.ErrorInternal, false},
+		"an answer too big": {func(context.Context, call) (registry.Result, error) {
+			return registry.Result{Data: strings.Repeat("x", 2<<20)}, nil
+		}, registry.ErrorInternal, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{}, func(t *testing.T, f *fixture) {
+				f.do = tc.do
+				c := f.talk("s1", "ada")
+				env := f.run(c, f.job("c1", "book", `{}`))
+				if !failed(env, tc.want) || env.Error.PartialSideEffects == tc.released {
+					t.Errorf("answered %+v", env.Error)
+				}
+				synctest.Wait() // for a handler that was left behind
+				f.do = nil
+				env = f.run(c, f.job("c2", "book", `{}`))
+				if env.OK != tc.released || len(f.ran()) != map[bool]int{true: 2, false: 1}[tc.released] {
+					t.Errorf("again: %+v after %d runs", env, len(f.ran()))
+				}
+				if tc.released {
+					return
+				}
+				if state := f.only(); state != "pending" || !failed(env, registry.ErrorConflict) || !env.Error.PartialSideEffects {
+					t.Errorf("it stands as %s, and is answered %+v", state, env.Error)
+				}
+			})
+		})
+	}
+}
+
+// TestLeftBehindDeedStaysReserved: a handler that heeds nothing may do its deed yet.
+func TestLeftBehindDeedStaysReserved(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		g := make(chan struct{})
+		f.do = func(context.Context, call) (registry.Result, error) { <-g; return registry.Result{}, nil }
+		c := f.talk("s1", "ada")
+		if env := f.run(c, f.job("c1", "book", `{}`)); !failed(env, registry.ErrorInternal) || !env.Error.PartialSideEffects {
+			t.Errorf("answered %+v", env)
+		}
+		close(g)
+		synctest.Wait()
+		if env := f.run(c, f.job("c2", "book", `{}`)); !failed(env, registry.ErrorConflict) || f.only() != "pending" || len(f.ran()) != 1 {
+			t.Errorf("again: %+v", env)
+		}
+	})
+}
+
+// TestTooLongAnswerIsKeptShort: the caller gets it whole, a repeat learns that it was done.
+func TestTooLongAnswerIsKeptShort(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		f.ledger.MaxEnvelope = 1000
+		f.do = func(context.Context, call) (registry.Result, error) {
+			return registry.Result{Data: strings.Repeat("x", 1000)}, nil
+		}
+		c := f.talk("s1", "ada")
+		if env := f.run(c, f.job("c1", "book", `{}`)); !env.OK || len(env.Data) != 1002 {
+			t.Errorf("answered %+v", env)
+		}
+		env := f.run(c, f.job("c2", "book", `{}`))
+		if !env.OK || !env.Meta.CacheHit || !strings.Contains(string(env.Data), "too long to be kept") || len(f.ran()) != 1 {
+			t.Errorf("again: %+v", env)
+		}
+	})
+}
+
+// TestReleaseThatFails: it is told, and the deed is not begun again by itself.
+func TestReleaseThatFails(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+			if op == executetest.Release {
+				return store.ErrUnavailable
+			}
+			return nil
+		}
+		f.do = func(context.Context, call) (registry.Result, error) {
+			return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "No.")
+		}
+		c := f.talk("s1", "ada")
+		if env := f.run(c, f.job("c1", "book", `{}`)); !failed(env, registry.ErrorPermanent) || !f.log.has("could not be told") {
+			t.Errorf("answered %+v", env)
+		}
+		if env := f.run(c, f.job("c2", "book", `{}`)); !failed(env, registry.ErrorConflict) {
+			t.Errorf("again: %+v", env)
+		}
+	})
+}
+
+// TestOutcomeIsRecordedWhoeverHasGone: the conversation's end and that of the gateway do
+// not keep the ledger from what has been done.
+func TestOutcomeIsRecordedWhoeverHasGone(t *testing.T) {
+	bubble(t, Options{Grace: time.Second}, func(t *testing.T, f *fixture) {
+		g := make(chan struct{})
+		f.do = func(context.Context, call) (registry.Result, error) { <-g; return registry.Result{}, nil }
+		c := f.talk("s1", "ada")
+		c.Run(f.job("c1", "book", `{}`))
+		synctest.Wait()
+		c.End()
+		f.ledger.Before = func(ctx context.Context, _ executetest.Op, _ string) error { pass(3 * time.Second); return ctx.Err() }
+		close(g)
+		f.e.Close()
+		c.Wait()
+		if state := f.only(); state != "done" {
+			t.Errorf("the entry is %s", state)
+		}
+	})
+}
+
+// TestNoLedger: without one nothing writes, and reading works.
+func TestNoLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{})
+		f.e.opts.Ledger = nil
+		c := f.talk("s1", "ada")
+		if env := f.run(c, f.job("c1", "book", `{}`)); !failed(env, registry.ErrorPermanent) || len(f.ran()) != 0 {
+			t.Errorf("answered %+v", env)
+		}
+		if env := f.run(c, f.job("c2", "look", `{}`)); !env.OK {
+			t.Errorf("answered %+v", env)
+		}
+	})
+}
+
+// TestRacingCallsOfOneDeed is invariant 3: 64 sessions ask for the same deed at once, and
+// it is done once; each other one learns its answer or that somebody is at it.
+func TestRacingCallsOfOneDeed(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"quick": 0, "slow": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{}, func(t *testing.T, f *fixture) {
+				var n atomic.Int64
+				f.do = func(context.Context, call) (registry.Result, error) {
+					pass(takes)
+					return registry.Result{Data: n.Add(1)}, nil
+				}
+				var all sync.WaitGroup
+				var fresh, told, at atomic.Int64
+				for i := range 64 {
+					c := f.talk(fmt.Sprintf("s%d", i), "ada")
+					j := f.job("c1", "book", `{"name":"ada","time":"9:00"}`)
+					all.Go(func() {
+						c.Run(j)
+						c.Wait()
+						switch env, _ := f.answer(fmt.Sprintf("s%d", i), "c1"); {
+						case env.OK && !env.Meta.CacheHit:
+							fresh.Add(1)
+						case env.OK:
+							told.Add(1)
+						case failed(env, registry.ErrorConflict) && env.Error.Retryable:
+							at.Add(1)
+						default:
+							t.Errorf("answered %+v", env)
+						}
+					})
+				}
+				all.Wait()
+				if n.Load() != 1 || fresh.Load() != 1 || told.Load()+at.Load() != 63 {
+					t.Errorf("done %d times: %d fresh, %d told, %d at work", n.Load(), fresh.Load(), told.Load(), at.Load())
+				}
+				if env := f.run(f.talk("later", "ada"), f.job("c1", "book", `{"name":"ada","time":"9:00"}`)); !env.OK || string(env.Data) != "1" {
+					t.Errorf("later: %+v", env)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+)
+
+// TestRetries: a call of text mode that has failed for now is repeated once, after a
+// pause, if its tool may be; nothing else is ever repeated.
+func TestRetries(t *testing.T) {
+	transient := &registry.ToolError{Type: registry.ErrorTransient, Message: "Later.", Retryable: true}
+	for name, tc := range map[string]struct {
+		mode registry.Mode
+		tool string
+		err  error
+		runs int
+	}{
+		"text":                    {registry.ModeText, "look", transient, 2},
+		"text, writes":            {registry.ModeText, "again", transient, 2},
+		"voice":                   {registry.ModeVoice, "look", transient, 1},
+		"voice, writes":           {registry.ModeVoice, "again", transient, 1},
+		"not idempotent":          {registry.ModeText, "rare", transient, 1},
+		"not idempotent, writes":  {registry.ModeText, "wipe", transient, 1},
+		"transient, not to retry": {registry.ModeText, "look", &registry.ToolError{Type: registry.ErrorTransient, Message: "No."}, 1},
+		"another type":            {registry.ModeText, "look", &registry.ToolError{Type: registry.ErrorRateLimit, Message: "No.", Retryable: true}, 1},
+		"unexpected":              {registry.ModeText, "look", errors.New("what?"), 1},
+		"good":                    {registry.ModeText, "look", nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{}, func(t *testing.T, f *fixture) {
+				f.do = func(context.Context, call) (registry.Result, error) {
+					pass(100 * time.Millisecond)
+					return registry.Result{}, tc.err
+				}
+				began := time.Now()
+				env := f.run(f.talk("s1", "ada"), f.jobIn(tc.mode, "c1", tc.tool, `{}`))
+				took := time.Duration(tc.runs)*100*time.Millisecond + time.Duration(tc.runs-1)*250*time.Millisecond
+				if got := len(f.ran()); got != tc.runs || time.Since(began) != took {
+					t.Errorf("%d runs in %s, want %d in %s", got, time.Since(began), tc.runs, took)
+				}
+				if env.OK != (tc.err == nil) || env.Meta.DurationMS != int64(tc.runs)*100 {
+					t.Errorf("answered %+v", env)
+				}
+				if got := len(f.ledger.Entries()); tc.tool != "again" && tc.tool != "wipe" && got != 0 || tc.err != nil && got != 0 {
+					t.Errorf("%d entries are left in the ledger", got)
+				}
+			})
+		})
+	}
+}
+
+// TestRetrySucceeds: the answer is that of the second try, under the one entry.
+func TestRetrySucceeds(t *testing.T) {
+	bubble(t, Options{RetryAfter: time.Second}, func(t *testing.T, f *fixture) {
+		n := 0
+		f.do = func(context.Context, call) (registry.Result, error) {
+			if n++; n == 1 {
+				return registry.Result{}, &registry.ToolError{Type: registry.ErrorTransient, Message: "Later.", Retryable: true}
+			}
+			return registry.Result{Data: n}, nil
+		}
+		env := f.run(f.talk("s1", "ada"), f.jobIn(registry.ModeText, "c1", "again", `{}`))
+		if !env.OK || string(env.Data) != "2" || f.only() != "done" {
+			t.Errorf("answered %+v", env)
+		}
+	})
+}
+
+// TestNoRetryOnceItIsOver: who is gone is not tried for again.
+func TestNoRetryOnceItIsOver(t *testing.T) {
+	bubble(t, Options{RetryAfter: time.Minute, Grace: time.Second}, func(t *testing.T, f *fixture) {
+		f.do = func(context.Context, call) (registry.Result, error) {
+			return registry.Result{}, &registry.ToolError{Type: registry.ErrorTransient, Message: "Later.", Retryable: true}
+		}
+		for i, stop := range []func(*Calls){func(c *Calls) { c.Cancel("c1") }, func(c *Calls) { c.End() }, func(*Calls) { f.e.Close() }} {
+			session := fmt.Sprintf("s%d", i)
+			c := f.talk(session, "ada")
+			began := time.Now()
+			c.Run(f.jobIn(registry.ModeText, "c1", "stop", `{}`))
+			pass(time.Second)
+			stop(c)
+			c.Wait()
+			if env, _ := f.answer(session, "c1"); !failed(env, registry.ErrorTransient) || len(f.ran()) != i+1 || time.Since(began) > 2*time.Second {
+				t.Errorf("%d: %+v after %s and %d runs", i, env, time.Since(began), len(f.ran()))
+			}
+		}
+	})
+}
