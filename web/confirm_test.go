@@ -206,5 +206,12 @@ func TestWhatIsAskedFitsEveryWindow(t *testing.T) {
 	v.send(t, asks("t2", "Cancel dinner?", message{}, time.Minute), asks("t3", "Book lunch with Ada on Friday at noon?", lunch(), 5*time.Minute))
 	cardsShown(t, b, 2)
 	b.shoot(t, "asked-two")
+	// The transcript has become smaller, and still shows what is newest.
+	const gap = `(() => { const log = document.getElementById("log"); return log.scrollHeight - log.scrollTop - log.clientHeight; })()`
+	var below float64
+	b.eval(t, gap, &below)
+	if below > 1 {
+		t.Errorf("%v pixels of the transcript are below its end", below)
+	}
 	b.noTrouble(t)
 }

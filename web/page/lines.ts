@@ -8,16 +8,24 @@ const NEAR_END = 48;
 export class Lines {
   private readonly items = new Map<Line, HTMLElement>();
   private atEnd = true;
+  /** The scroller's size when it was last brought to its end. */
+  private size = "";
 
   constructor(
     private readonly scroller: HTMLElement,
     private readonly list: HTMLElement,
   ) {
     scroller.addEventListener("scroll", () => {
-      this.atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
+      // Another size scrolls too, and says nothing about what the user wants.
+      if (this.measure() === this.size) {
+        this.atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
+      }
     });
-    // A keyboard that comes up on a phone must not hide the newest line.
-    new ResizeObserver(() => this.follow()).observe(scroller);
+    // A keyboard that comes up on a phone, or a question, must not hide the newest line.
+    new ResizeObserver(() => {
+      this.size = this.measure();
+      this.follow();
+    }).observe(scroller);
   }
 
   show(lines: readonly Line[]): void {
@@ -36,6 +44,10 @@ export class Lines {
       }
     });
     this.follow();
+  }
+
+  private measure(): string {
+    return `${this.scroller.clientWidth}x${this.scroller.clientHeight}`;
   }
 
   private follow(): void {
