@@ -40,7 +40,7 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 		c.into = d.Into
 		// Of one call announced twice the model waits for one answer, unless it has
 		// withdrawn the first.
-		first := m.call(d.Into)
+		first := m.call(d.First)
 		c.repeated = d.Verdict == policy.Repeated && first != nil && first.open()
 		m.calls = append(m.calls, c)
 	case policy.Ask:

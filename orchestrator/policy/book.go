@@ -44,6 +44,9 @@ type Decision struct {
 	Verdict  Verdict
 	Envelope registry.Envelope
 	Into     string
+	// First is, of Repeated, the call as it was announced before: Into or one that has
+	// joined it.
+	First    string
 	Prepared *registry.Prepared // of Run and Ask
 	Keys     Keys
 	// OverBudget says that the answer is BUDGET_EXCEEDED: the model has to answer
@@ -97,7 +100,14 @@ type running struct {
 	asked  string // its arguments, canonical, as the model wrote them
 	args   string // and after defaults and clamp
 	turn   int
-	joined []string
+	joined []joined
+}
+
+// joined is a call that waits for the answer of a running one.
+type joined struct {
+	call  string
+	key   string // its idempotency key
+	asked string
 }
 
 // stored is a good answer that is given again to whoever asks the same again.
@@ -148,7 +158,7 @@ func (b *Book) Decide(c Call) Decision {
 	if prepared != nil {
 		prepared.Clamp(b.limits(prepared.Tool()))
 		d.Keys.Business = prepared.BusinessKey()
-		if b.duplicate(c, prepared, &d) {
+		if b.duplicate(c, asText, prepared, &d) {
 			return b.done(d)
 		}
 	}
@@ -204,50 +214,75 @@ func (b *Book) answer(d *Decision, env registry.Envelope) {
 	d.Verdict, d.Envelope = Answered, env
 }
 
-// repeat recognises a call that the provider has announced before.
+// repeat recognises a call that was made before under the same key.
 func (b *Book) repeat(c Call, asText string, d *Decision) bool {
+	if b.same(c, asText, d) {
+		return true
+	}
+	if !trusted(c.ProviderID) || !b.knows(d.Keys.Idempotency) {
+		return false
+	}
+	// The id stands for another call: it names nothing here.
+	d.Keys.Idempotency = hashKey(c, asText)
+	return b.same(c, asText, d)
+}
+
+// same finds what runs or is stored under the call's key. What the provider names is the
+// same call announced again; what it does not may be another one, and joins.
+func (b *Book) same(c Call, asText string, d *Decision) bool {
+	key, named := d.Keys.Idempotency, d.Keys.Idempotency == providerKey(c.ProviderID)
 	for i, r := range b.running {
-		if r.keys.Idempotency != d.Keys.Idempotency || r.tool != c.Tool {
+		if r.tool != c.Tool {
 			continue
 		}
+		first, found := r.announced(key, asText)
 		switch {
-		case !trusted(c.ProviderID):
-			b.join(i, c.ID, d)
+		case !found:
+		case named:
+			d.Verdict, d.Into, d.First = Repeated, r.call, first
 			return true
-		case r.asked == asText:
-			d.Verdict, d.Into = Repeated, r.call
+		default:
+			b.join(i, c.ID, asText, d)
 			return true
 		}
 	}
 	for _, s := range b.stored {
-		if s.keys.Idempotency != d.Keys.Idempotency {
-			continue
-		}
-		if s.tool == c.Tool && s.asked == asText {
+		if s.keys.Idempotency == key && s.tool == c.Tool && s.asked == asText {
 			b.answer(d, again(s.envelope, s.turn))
 			return true
 		}
 	}
-	if trusted(c.ProviderID) && b.knows(d.Keys.Idempotency) {
-		// The id stands for another call: it names nothing here.
-		d.Keys.Idempotency = hashKey(c, asText)
-	}
 	return false
+}
+
+// announced finds the call that was asked for under a key: the running one, or one that
+// has joined it.
+func (r running) announced(key, asText string) (call string, ok bool) {
+	if r.keys.Idempotency == key && r.asked == asText {
+		return r.call, true
+	}
+	for _, j := range r.joined {
+		if j.key == key && j.asked == asText {
+			return j.call, true
+		}
+	}
+	return "", false
 }
 
 // knows says whether a key is taken.
 func (b *Book) knows(key string) bool {
-	return slices.ContainsFunc(b.running, func(r running) bool { return r.keys.Idempotency == key }) ||
-		slices.ContainsFunc(b.stored, func(s stored) bool { return s.keys.Idempotency == key })
+	return slices.ContainsFunc(b.running, func(r running) bool {
+		return r.keys.Idempotency == key || slices.ContainsFunc(r.joined, func(j joined) bool { return j.key == key })
+	}) || slices.ContainsFunc(b.stored, func(s stored) bool { return s.keys.Idempotency == key })
 }
 
 // duplicate recognises a call that asks for what runs already, or for a deed that was
 // done.
-func (b *Book) duplicate(c Call, p *registry.Prepared, d *Decision) bool {
+func (b *Book) duplicate(c Call, asText string, p *registry.Prepared, d *Decision) bool {
 	for i, r := range b.running {
 		equal := r.args == string(p.Args()) && (r.turn == c.Turn || p.Tool().SideEffects == registry.SideEffectsWrites)
 		if r.tool == c.Tool && (equal || d.Keys.Business != "" && r.keys.Business == d.Keys.Business) {
-			b.join(i, c.ID, d)
+			b.join(i, c.ID, asText, d)
 			return true
 		}
 	}
@@ -275,10 +310,10 @@ func (b *Book) waits(p *registry.Prepared, d *Decision) bool {
 	return false
 }
 
-func (b *Book) join(i int, call string, d *Decision) {
+func (b *Book) join(i int, call, asText string, d *Decision) {
 	b.running = slices.Clone(b.running)
 	r := &b.running[i]
-	r.joined = append(slices.Clone(r.joined), call)
+	r.joined = append(slices.Clip(r.joined), joined{call: call, key: d.Keys.Idempotency, asked: asText})
 	d.Verdict, d.Into = Joined, r.call
 }
 
@@ -347,12 +382,13 @@ func (b *Book) Charge(tool string) json.RawMessage {
 // refused nothing but doing the same deed twice.
 func (b *Book) Confirmed(c Call, reference string, p *registry.Prepared) Decision {
 	d := Decision{Keys: Keys{Idempotency: "confirmation:" + reference, Business: p.BusinessKey()}}
-	if b.duplicate(c, p, &d) {
+	asText := string(p.Args())
+	if b.duplicate(c, asText, p, &d) {
 		return b.done(d)
 	}
 	b.count(c.Tool)
 	d.Verdict, d.Prepared = Run, p
-	b.run(c, string(p.Args()), d.Keys, p)
+	b.run(c, asText, d.Keys, p)
 	return b.done(d)
 }
 
@@ -392,7 +428,7 @@ func (b *Book) Finished(call string, env registry.Envelope, took time.Duration) 
 	}
 	answers := []Answer{{Call: call, Envelope: env}}
 	for _, j := range r.joined {
-		answers = append(answers, Answer{Call: j, Envelope: again(env, r.turn), Joined: true})
+		answers = append(answers, Answer{Call: j.call, Envelope: again(env, r.turn), Joined: true})
 	}
 	return answers
 }
@@ -401,10 +437,17 @@ func (b *Book) index(call string) int {
 	return slices.IndexFunc(b.running, func(r running) bool { return r.call == call })
 }
 
-// keep stores a good answer; the oldest make room.
+// keep stores a good answer, for the call and for those that joined it under names of
+// their own; the oldest make room.
 func (b *Book) keep(r running, env registry.Envelope) {
 	env.Meta.Budget = nil // that of another moment
 	b.stored = append(slices.Clip(b.stored), stored{keys: r.keys, tool: r.tool, asked: r.asked, envelope: env, turn: r.turn})
+	for _, j := range r.joined {
+		if !b.knows(j.key) {
+			keys := Keys{Idempotency: j.key, Business: r.keys.Business}
+			b.stored = append(b.stored, stored{keys: keys, tool: r.tool, asked: j.asked, envelope: env, turn: r.turn})
+		}
+	}
 	size := 0
 	for _, s := range b.stored {
 		size += len(s.envelope.Data)

@@ -18,10 +18,12 @@ const minProviderID = 8
 // else a hash of what is asked for in this turn.
 func keyOf(c Call, canonical string) string {
 	if trusted(c.ProviderID) {
-		return "provider:" + c.ProviderID
+		return providerKey(c.ProviderID)
 	}
 	return hashKey(c, canonical)
 }
+
+func providerKey(id string) string { return "provider:" + id }
 
 func hashKey(c Call, canonical string) string {
 	turn := strconv.Itoa(c.Turn)
