@@ -130,13 +130,3 @@ func showAll(actions []Action) string {
 	}
 	return out
 }
-
-// dump shows a state with what it points to.
-func dump(s State) string {
-	turn := "none"
-	if s.turn != nil {
-		turn = fmt.Sprintf("%+v", *s.turn)
-	}
-	s.turn = nil
-	return fmt.Sprintf("%+v %s", s, turn)
-}

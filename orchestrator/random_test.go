@@ -1,0 +1,360 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// talk is a random conversation: it plays the user, the client, the model, the tools
+// and the store, and has every step watched.
+type talk struct {
+	rng   *rand.Rand
+	state State
+	at    time.Time
+	watch *watcher
+
+	serial    int      // names what must be unique
+	calls     []string // the adapter's names of all calls
+	ids       []string // provider's ids that were given
+	running   []string // calls that run
+	asking    []string // calls whose question is being recorded
+	resolving []ResolveConfirmation
+	tokens    []string // of all questions
+	refs      []string
+	response  string   // that the model is giving
+	audio     []string // items that have begun and not ended
+	played    []string // and those that have ended
+}
+
+// newTalk begins a conversation: sort chooses the model and the operator's rules.
+func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	caps := []transport.Capabilities{capsHearing, capsDeaf, capsAside}[sort%3]
+	p := Policy{SpokenConfirmation: sort/3%2 == 1}
+	if sort/6%2 == 1 {
+		p.Tools.Confirm = []string{"write"}
+	}
+	p.Tools.Budget.Total = []int{0, 9, 1}[sort/12%3]
+	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), epoch), at: epoch, watch: newWatcher(t, caps, p)}
+	tk.take(Began{})
+	return tk
+}
+
+// take makes one step, and does what it asks for.
+func (tk *talk) take(in Input) {
+	if asked, ok := in.(ConfirmationAsked); ok && asked.Token != "" {
+		tk.tokens, tk.refs = append(tk.tokens, asked.Token), append(tk.refs, asked.Reference)
+	}
+	next, actions := Step(tk.state, tk.at, in)
+	tk.state = next
+	tk.watch.see(tk.at, in, actions, next.phase)
+	tk.watch.bounded(next)
+	for _, a := range actions {
+		switch a := a.(type) {
+		case RunTool:
+			tk.running = append(tk.running, a.Call)
+		case AskConfirmation:
+			tk.asking = append(tk.asking, a.Call)
+		case ResolveConfirmation:
+			tk.resolving = append(tk.resolving, a)
+		}
+	}
+}
+
+// pass lets time pass: what falls due meanwhile is done when it is due.
+func (tk *talk) pass(d time.Duration) {
+	until := tk.at.Add(d)
+	for due := tk.state.WakeAt(); !due.IsZero() && !due.After(until); due = tk.state.WakeAt() {
+		if due.After(tk.at) {
+			tk.at = due
+		}
+		tk.take(Tick{})
+		tk.watch.wakes(tk.at, tk.state.WakeAt())
+	}
+	tk.at = until
+}
+
+// step does one random thing.
+func (tk *talk) step() {
+	d := time.Duration(tk.rng.IntN(400)) * time.Millisecond
+	if tk.rng.IntN(60) == 0 {
+		d *= 100
+	}
+	tk.pass(d)
+	switch n := tk.rng.IntN(10); {
+	case n < 3 && len(tk.running) > 0:
+		tk.finishOne(true)
+	case n < 4 && len(tk.asking) > 0:
+		tk.askOne()
+	case n < 5 && len(tk.resolving) > 0:
+		tk.resolveOne()
+	case n < 6:
+		tk.take(tk.toolInput())
+	default:
+		tk.take(tk.speechInput())
+	}
+}
+
+// pick takes one of list out of it, or leaves it in now and then if twice.
+func pick[T any](rng *rand.Rand, list *[]T, twice bool) T {
+	i := rng.IntN(len(*list))
+	one := (*list)[i]
+	if !twice || rng.IntN(8) > 0 {
+		*list = append((*list)[:i:i], (*list)[i+1:]...)
+	}
+	return one
+}
+
+func (tk *talk) finishOne(twice bool) {
+	env := registry.Envelope{OK: tk.rng.IntN(4) > 0, Data: json.RawMessage(`{}`)}
+	env.Meta.DurationMS = int64(tk.rng.IntN(800))
+	if tk.rng.IntN(3) == 0 {
+		env.Intents = []registry.Intent{tk.intent()}
+	}
+	if !env.OK {
+		env.Error = &registry.Error{Type: registry.ErrorTransient, Message: "It failed."}
+	}
+	tk.take(ToolFinished{Call: pick(tk.rng, &tk.running, twice), Envelope: env})
+}
+
+func (tk *talk) intent() registry.Intent {
+	switch tk.rng.IntN(14) {
+	case 0:
+		return registry.EndVoiceSession(registry.EndAfterFarewellSpoken)
+	case 1:
+		return registry.EndVoiceSession(registry.EndAfterCurrentTurn)
+	case 2:
+		if tk.rng.IntN(4) > 0 {
+			break
+		}
+		return registry.EndVoiceSession(registry.EndNow)
+	case 3, 4:
+		return registry.SuppressAudio(tk.rng.IntN(3) == 0)
+	case 5, 6:
+		return registry.SuppressTranscript(tk.rng.IntN(2) == 0)
+	case 7:
+		return registry.Intent{Type: "DANCE"}
+	}
+	return registry.SetPendingMessage("more")
+}
+
+func (tk *talk) askOne() {
+	call := pick(tk.rng, &tk.asking, false)
+	tk.serial++
+	in := ConfirmationAsked{Call: call, Token: fmt.Sprint("token", tk.serial), Reference: fmt.Sprint("ref", tk.serial),
+		ExpiresAt: tk.at.Add(time.Duration(1+tk.rng.IntN(60)) * time.Second)}
+	if tk.rng.IntN(6) == 0 {
+		in.Token = ""
+	}
+	tk.take(in)
+}
+
+func (tk *talk) resolveOne() {
+	r := pick(tk.rng, &tk.resolving, true)
+	in := ConfirmationResolved{Token: r.Token, Outcome: OutcomeDenied, By: r.By}
+	switch {
+	case tk.rng.IntN(8) == 0:
+		in.Outcome = OutcomeFailed
+	case tk.rng.IntN(8) == 0:
+		in.Outcome = OutcomeUsed
+	case r.Approved:
+		in.Outcome = OutcomeApproved
+	case r.By == ConfirmedByClock:
+		in.Outcome = OutcomeExpired
+	}
+	tk.take(in)
+}
+
+// toolInput is about calls and questions.
+func (tk *talk) toolInput() Input {
+	switch n := tk.rng.IntN(20); {
+	case n < 15:
+		return FromModel{tk.call()}
+	case n < 17:
+		return FromModel{transport.ToolCancelled{Calls: []string{tk.oneOf(tk.calls, 3), tk.oneOf(tk.calls, 20)}}}
+	case n < 18 || n < 19 && len(tk.tokens) > 0:
+		return ConfirmationAnswer{Token: tk.oneOf(tk.tokens, 4), Approved: tk.rng.IntN(3) > 0}
+	case tk.rng.IntN(2) == 0: // over the API, or by somebody who makes it up
+		return ConfirmationResolved{Token: tk.oneOf(tk.tokens, 4), Outcome: OutcomeApproved, By: ConfirmedByAPI}
+	default:
+		return ToolFinished{Call: fmt.Sprint("call_", tk.rng.IntN(tk.serial+1)), Envelope: registry.Envelope{OK: true}}
+	}
+}
+
+// oneOf is one of the last few of a list, or something that was never in it.
+func (tk *talk) oneOf(list []string, last int) string {
+	n := min(last, len(list))
+	if n == 0 || tk.rng.IntN(8) == 0 {
+		return "nothing"
+	}
+	return list[len(list)-1-tk.rng.IntN(n)]
+}
+
+// randomTools are what the model calls, with arguments right and wrong.
+var randomTools = []struct {
+	name string
+	args []string
+}{
+	{"kb_search", []string{`{"query":"x"}`, `{"query":"x","top_k":10}`, `{"query":"y","top_k":2,"limit":99}`, `{"top_k":"many"}`, `{"top_k":1e9}`}},
+	{"kb_get", []string{`{"id":"1"}`, `{"id":"2"}`, ` { "id" : "1" } `, `nonsense`}},
+	{"book", []string{`{"name":"Ada","time":"8"}`, `{"time":"8","name":"Ada","note":"n"}`, `{"name":"Ada","time":"9"}`, `{"who":"Ada"}`}},
+	{"write", []string{`{"name":"Ada"}`, `{"name":"Bob"}`, `[]`}},
+	{"pay", []string{`{"amount":5,"to":"Bob"}`, `{"to":"Bob","amount":5}`, `{"amount":6,"to":"Bob"}`, `{"amount":7,"to":"Eve"}`, `{"amount":5,"token":"token1"}`}},
+	{"report", []string{`{}`}}, {"note", []string{``}}, {"slow_one", []string{`{}`}}, {"get_time", []string{`{}`, `{"a":1}`}},
+	{"text_only", []string{`{}`}}, {"launch_rocket", []string{`{}`}}, {"remember", []string{``}},
+	{"end_voice_session", []string{`{}`}},
+}
+
+func (tk *talk) call() transport.ToolCall {
+	tk.serial++
+	c := transport.ToolCall{Call: fmt.Sprint("model", tk.serial)}
+	if tk.rng.IntN(6) == 0 && len(tk.refs) > 0 {
+		c.Name = ConfirmAction
+		c.Args = json.RawMessage(fmt.Sprintf(`{"reference":%q,"approved":%t}`, tk.oneOf(tk.refs, 3), tk.rng.IntN(4) > 0))
+	} else {
+		tool := randomTools[tk.rng.IntN(len(randomTools))]
+		c.Name, c.Args = tool.name, json.RawMessage(tool.args[tk.rng.IntN(len(tool.args))])
+	}
+	switch tk.rng.IntN(6) {
+	case 0: // none
+	case 1:
+		c.ID = fmt.Sprint("short", tk.rng.IntN(3))
+	case 2:
+		c.ID = fmt.Sprint("tmp-0000000", tk.rng.IntN(3))
+	case 3, 4:
+		c.ID = fmt.Sprintf("call_%010d", tk.serial)
+		tk.ids = append(tk.ids, c.ID)
+	default:
+		c.ID = tk.oneOf(tk.ids, 2)
+	}
+	tk.calls = append(tk.calls, c.Call)
+	return c
+}
+
+// speechInput is about everything but tools: now and then in an order that makes no
+// sense.
+func (tk *talk) speechInput() Input {
+	switch n := tk.rng.IntN(20); {
+	case n < 13:
+		return tk.modelSpeaks()
+	case n < 17:
+		return tk.userActs()
+	case n < 19:
+		return FromModel{tk.strangeEvent()}
+	default:
+		return Tick{}
+	}
+}
+
+// modelSpeaks is what comes next in an orderly answer.
+func (tk *talk) modelSpeaks() Input {
+	tk.serial++
+	switch n := tk.rng.IntN(10); {
+	case tk.response == "":
+		tk.response = fmt.Sprint("resp", tk.serial)
+		return FromModel{transport.ResponseStarted{ID: tk.response}}
+	case n < 3:
+		tk.audio = append(tk.audio, fmt.Sprint("audio", tk.serial))
+		return AudioBegan{tk.audio[len(tk.audio)-1]}
+	case n < 4 && len(tk.audio) > 0:
+		return AudioSent{tk.audio[tk.rng.IntN(len(tk.audio))]}
+	case n < 7 && len(tk.audio) > 0:
+		item := pick(tk.rng, &tk.audio, true)
+		tk.played = append(tk.played, item)
+		return AudioEnded{Item: item, AudioMS: int64(tk.rng.IntN(1500))}
+	case n < 9:
+		done := transport.ResponseDone{ID: tk.response, Status: tk.status()}
+		tk.response = ""
+		return FromModel{done}
+	default:
+		return tk.clientPlays()
+	}
+}
+
+func (tk *talk) status() transport.ResponseStatus {
+	switch tk.rng.IntN(10) {
+	case 0:
+		return transport.ResponseFailed
+	case 1, 2:
+		return transport.ResponseInterrupted
+	case 3:
+		return transport.ResponseIncomplete
+	}
+	return transport.ResponseCompleted
+}
+
+func (tk *talk) clientPlays() Input {
+	all := append(append([]string(nil), tk.audio...), tk.played...)
+	return Played{Item: tk.oneOf(all, 4), MS: int64(tk.rng.IntN(3000)), Done: tk.rng.IntN(2) == 0}
+}
+
+func (tk *talk) userActs() Input {
+	item := fmt.Sprint("item", tk.rng.IntN(6))
+	lately := tk.at.Add(-time.Duration(tk.rng.IntN(600)) * time.Millisecond)
+	switch tk.rng.IntN(12) {
+	case 0, 1:
+		return UserSpeechStarted{Item: item, AudioMS: 100, At: lately}
+	case 2, 3, 4:
+		return UserSpeechStopped{Item: item, AudioMS: 900, EndAt: lately, SpeechMS: int64(tk.rng.IntN(2000))}
+	case 5:
+		return FromModel{transport.InputCommitted{Item: item}}
+	case 6:
+		return UserText{Text: "hi"}
+	case 7:
+		return UserInterrupt{}
+	case 8:
+		return UserActivity{Active: tk.rng.IntN(2) == 0}
+	case 9:
+		return FromModel{transport.Transcript{Item: item, Role: transport.RoleUser, Text: "x"}}
+	default:
+		return tk.clientPlays()
+	}
+}
+
+// strangeEvent is one that fits nothing.
+func (tk *talk) strangeEvent() transport.Event {
+	resp := fmt.Sprint("resp", tk.rng.IntN(tk.serial+1))
+	switch tk.rng.IntN(6) {
+	case 0:
+		return transport.Interrupted{}
+	case 1:
+		return transport.ResponseStarted{ID: resp}
+	case 2:
+		return transport.ResponseDone{ID: resp, Status: tk.status()}
+	case 3:
+		return transport.Usage{Tokens: transport.Tokens{Input: 1}}
+	case 4:
+		return transport.Transcript{Item: "said", Role: transport.RoleAssistant, Text: "x"}
+	default:
+		return transport.GoAway{TimeLeft: time.Minute}
+	}
+}
+
+// finish brings to an end what is under way, in or after the session.
+func (tk *talk) finish() {
+	late := tk.rng.IntN(3) == 0
+	if late {
+		tk.take(HungUp{})
+	}
+	for len(tk.running)+len(tk.asking)+len(tk.resolving) > 0 {
+		switch {
+		case len(tk.running) > 0:
+			tk.finishOne(false)
+		case len(tk.asking) > 0:
+			tk.askOne()
+		default:
+			tk.resolveOne()
+		}
+	}
+	if late || tk.state.phase == PhaseEnded {
+		return
+	}
+	tk.watch.settled()
+	tk.take(HungUp{})
+}

@@ -1,0 +1,208 @@
+package orchestrator
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// watcher holds a conversation to what its actions alone can show. It knows nothing of
+// the State: it sees what went in and what came out.
+type watcher struct {
+	t    *testing.T
+	caps transport.Capabilities
+	// policy with the defaults filled in, and the budget of voice.
+	policy Policy
+
+	at      time.Time
+	actions []Action // of the step that is being looked at
+	turns   turnWatch
+	tools   toolWatch
+	deeds   deedWatch
+	budget  budgetWatch
+	asks    askWatch
+}
+
+// turnWatch is about turns, speech and the phases of a session.
+type turnWatch struct {
+	open, last int
+	spoke      map[int]bool // turns with audio
+	failed     map[int]bool // turns with an error
+	flushed    map[string]bool
+	opened     map[string]bool
+	phase      Phase
+	muted      bool
+	suppressed bool // audio was turned off at some time
+	speaking   bool
+	ended      bool
+}
+
+func newWatcher(t *testing.T, caps transport.Capabilities, policy Policy) *watcher {
+	policy = policy.withDefaults()
+	return &watcher{
+		t: t, caps: caps, policy: policy,
+		turns:  turnWatch{spoke: map[int]bool{}, failed: map[int]bool{}, flushed: map[string]bool{}, opened: map[string]bool{}},
+		tools:  newToolWatch(),
+		deeds:  newDeedWatch(),
+		budget: newBudgetWatch(policy),
+		asks:   newAskWatch(),
+	}
+}
+
+// see looks at one step.
+func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
+	w.at, w.actions = at, actions
+	w.phases(phase)
+	w.turnInput(in)
+	w.toolInput(in)
+	w.budgetInput(in)
+	w.askInput(in)
+	ended := w.turns.ended
+	for i, a := range actions {
+		if ended {
+			w.afterEnd(a)
+		}
+		w.turnAction(a)
+		w.toolAction(a)
+		w.deedAction(a)
+		w.budgetAction(a, actions[i+1:])
+		w.askAction(in, a)
+	}
+	if _, ok := in.(AudioBegan); ok && w.turns.suppressed && w.turns.open > 0 {
+		w.turns.spoke[w.turns.open] = true // though nobody hears it
+	}
+}
+
+func (w *watcher) fail(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf(format, args...)
+}
+
+// phases only go forward.
+func (w *watcher) phases(phase Phase) {
+	order := []Phase{"", PhaseConnecting, PhaseActive, PhaseEnding, PhaseEnded}
+	if slices.Index(order, phase) < slices.Index(order, w.turns.phase) {
+		w.fail("the session went from %s back to %s", w.turns.phase, phase)
+	}
+	w.turns.phase = phase
+}
+
+// afterEnd: what had begun is journalled and what was approved is run, nothing else.
+func (w *watcher) afterEnd(a Action) {
+	switch a.(type) {
+	case Audit, RunTool:
+	default:
+		w.fail("after the end came %s", show(a))
+	}
+}
+
+func (w *watcher) turnInput(in Input) {
+	if w.turns.muted {
+		w.turns.speaking = false
+		return
+	}
+	switch in := in.(type) {
+	case UserSpeechStarted:
+		w.turns.speaking = true
+	case UserSpeechStopped:
+		w.turns.speaking = false
+	case UserActivity:
+		w.turns.speaking = in.Active
+	}
+}
+
+func (w *watcher) turnAction(a Action) {
+	t := &w.turns
+	switch a := a.(type) {
+	case TurnStarted:
+		if t.open != 0 || a.Turn != t.last+1 {
+			w.fail("turn %d began while %d was open and %d the last", a.Turn, t.open, t.last)
+		}
+		t.open, t.last = a.Turn, a.Turn
+	case TurnEnded:
+		if a.Turn != t.open {
+			w.fail("turn %d ended while %d was open", a.Turn, t.open)
+		}
+		if a.Status == TurnCompleted && !t.spoke[a.Turn] && !t.failed[a.Turn] {
+			w.fail("invariant 2: turn %d completed without speech or error", a.Turn)
+		}
+		t.open = 0
+	case Failed:
+		t.failed[a.Turn] = true
+	case OpenItem:
+		if t.flushed[a.Item] || t.opened[a.Item] {
+			w.fail("invariant 4: item %s was opened again", a.Item)
+		}
+		t.opened[a.Item], t.spoke[a.Turn] = true, true
+	case EndItem:
+		if t.flushed[a.Item] || !t.opened[a.Item] {
+			w.fail("item %s ended after its flush, or was never opened", a.Item)
+		}
+	case FlushItem:
+		w.flush(a)
+	case MuteUser:
+		t.muted, t.speaking = true, false
+	case End:
+		if t.ended {
+			w.fail("the session ended twice")
+		}
+		t.ended = true
+	case Audit:
+		t.suppressed = t.suppressed || slices.Contains(a.Record.Intents, registry.IntentSuppressAudio)
+	case Command:
+		w.turnCommand(a.Command)
+	}
+}
+
+func (w *watcher) flush(a FlushItem) {
+	if w.turns.flushed[a.Item] {
+		w.fail("item %s was flushed twice", a.Item)
+	}
+	if w.turns.muted {
+		w.fail("item %s was flushed from the farewell", a.Item)
+	}
+	w.turns.flushed[a.Item] = true
+}
+
+func (w *watcher) turnCommand(cmd transport.Command) {
+	switch cmd := cmd.(type) {
+	case transport.Respond:
+		if w.turns.speaking {
+			w.fail("an answer was asked for while the user speaks")
+		}
+	case transport.Truncate:
+		if !w.turns.flushed[cmd.Item] || cmd.AudioMS < 0 {
+			w.fail("item %s was truncated at %d ms; flushed: %t", cmd.Item, cmd.AudioMS, w.turns.flushed[cmd.Item])
+		}
+	}
+}
+
+// over looks at what a finished conversation has left open.
+func (w *watcher) over() {
+	if w.turns.open != 0 {
+		w.t.Errorf("turn %d never ended", w.turns.open)
+	}
+	w.toolsOver()
+}
+
+// bounded: nothing of a state grows without end.
+func (w *watcher) bounded(s State) {
+	for _, b := range []struct {
+		what       string
+		have, most int
+	}{
+		{"utterances", len(s.utterances), maxUtterances},
+		{"items", len(s.items), maxItems},
+		{"calls", len(s.calls), maxCalls + maxConfirmations}, // what is approved is refused to nobody
+		{"confirmations", len(s.confirmations), maxConfirmations},
+		{"resolved", len(s.resolved), maxResolved},
+		{"notices", len(s.notices), maxNotices},
+	} {
+		if b.have > b.most {
+			w.fail("%d %s, and %d is the most", b.have, b.what, b.most)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"voicegw/transport"
+)
+
+// askWatch is about questions to the user: nothing that needs one runs without an
+// approval of its own, and then with the very arguments that were shown.
+type askWatch struct {
+	asking    map[string]AskConfirmation  // by call: being recorded
+	questions map[string]*watchedQuestion // by token
+	byRef     map[string]*watchedQuestion
+	spokenAt  time.Time // the user last began to say something
+}
+
+// watchedQuestion is what has become of a question.
+type watchedQuestion struct {
+	token, ref, tool, args string
+	askedAt                time.Time
+	shown, resolving       bool
+	approved, ended, used  bool
+}
+
+func newAskWatch() askWatch {
+	return askWatch{asking: map[string]AskConfirmation{}, questions: map[string]*watchedQuestion{}, byRef: map[string]*watchedQuestion{}}
+}
+
+func (w *watcher) askInput(in Input) {
+	if w.turns.muted {
+		if _, speech := in.(UserSpeechStarted); speech {
+			return
+		}
+	}
+	switch in := in.(type) {
+	case UserText:
+		w.asks.spokenAt = w.at
+	case UserSpeechStarted:
+		w.asks.spokenAt = in.At
+	case UserActivity:
+		if in.Active {
+			w.asks.spokenAt = w.at
+		}
+	case ConfirmationAsked:
+		if a, ok := w.asks.asking[in.Call]; ok && in.Token != "" {
+			q := &watchedQuestion{token: in.Token, ref: in.Reference, tool: a.Prepared.Tool().ToolID, args: string(a.Prepared.Args()), askedAt: w.at}
+			w.asks.questions[in.Token], w.asks.byRef[in.Reference] = q, q
+		}
+		delete(w.asks.asking, in.Call)
+	case ConfirmationResolved:
+		q := w.asks.questions[in.Token]
+		if q == nil || q.ended {
+			return
+		}
+		q.resolving = false
+		q.approved = in.Outcome == OutcomeApproved
+		q.ended = in.Outcome != OutcomeFailed
+	}
+}
+
+func (w *watcher) askAction(in Input, a Action) {
+	switch a := a.(type) {
+	case AskConfirmation:
+		if !w.needsApproval(a.Prepared.Tool().ToolID) {
+			w.fail("%s needs no confirmation, and the user is asked", a.Prepared.Tool().ToolID)
+		}
+		w.asks.asking[a.Call] = a
+		w.oneQuestionEach()
+	case ConfirmationRequest:
+		q := w.asks.questions[a.Token]
+		if q == nil || q.shown || q.tool != a.Tool || q.args != string(a.Args) {
+			w.fail("the user is asked for %s %s, which was not recorded like that: %+v", a.Tool, a.Args, q)
+		}
+		q.shown = true
+	case ResolveConfirmation:
+		w.resolves(in, a)
+	case ConfirmationEnded:
+		q := w.asks.questions[a.Token]
+		if q == nil || !q.ended || (a.Outcome == OutcomeApproved) != q.approved {
+			w.fail("a question ended as %s: %+v", a.Outcome, q)
+		}
+	case RunTool:
+		w.approvedRun(a)
+	}
+}
+
+func (w *watcher) needsApproval(tool string) bool {
+	return tool == "pay" || slices.Contains(w.policy.Tools.Confirm, tool)
+}
+
+// oneQuestionEach: no two questions about the same deed, and never too many.
+func (w *watcher) oneQuestionEach() {
+	about := map[string]bool{}
+	see := func(tool, args string) {
+		if about[tool+args] {
+			w.fail("the user is asked twice about %s %s", tool, args)
+		}
+		about[tool+args] = true
+	}
+	for _, a := range w.asks.asking {
+		see(a.Prepared.Tool().ToolID, string(a.Prepared.Args()))
+	}
+	for _, q := range w.asks.questions {
+		if !q.ended {
+			see(q.tool, q.args)
+		}
+	}
+	if len(about) > maxConfirmations {
+		w.fail("%d questions wait at once", len(about))
+	}
+}
+
+// resolves: an answer comes from the client, from the clock, or from a user who has
+// spoken since the question was put.
+func (w *watcher) resolves(in Input, a ResolveConfirmation) {
+	q := w.asks.questions[a.Token]
+	if q == nil || q.ended || q.resolving {
+		w.fail("an answer to a question that does not wait for one: %+v", q)
+	}
+	q.resolving = true
+	switch by := in.(type) {
+	case ConfirmationAnswer:
+		if a.By != ConfirmedByClient || by.Token != a.Token || by.Approved != a.Approved {
+			w.fail("the client's %+v became %+v", by, a)
+		}
+	case Tick:
+		if a.By != ConfirmedByClock || a.Approved {
+			w.fail("the clock has answered %+v", a)
+		}
+	case FromModel:
+		call, ok := by.Event.(transport.ToolCall)
+		if !ok || !w.policy.SpokenConfirmation || call.Name != ConfirmAction || a.By != ConfirmedBySpoken {
+			w.fail("invariant 9: %T has answered %+v", by.Event, a)
+		}
+		if a.Approved && !q.askedAt.Before(w.asks.spokenAt) {
+			w.fail("invariant 9: the model has approved what nobody has agreed to: %+v", q)
+		}
+	default:
+		w.fail("invariant 9: %T has answered %+v", in, a)
+	}
+}
+
+// approvedRun: what needs an approval has one of its own, for exactly this.
+func (w *watcher) approvedRun(a RunTool) {
+	tool := a.Prepared.Tool().ToolID
+	if !w.needsApproval(tool) {
+		if a.Confirmation != "" {
+			w.fail("%s runs as approved, and needs no approval", tool)
+		}
+		return
+	}
+	q := w.asks.byRef[a.Confirmation]
+	switch {
+	case q == nil || !q.approved:
+		w.fail("invariant 9: %s %s runs without an approval: %+v", tool, a.Prepared.Args(), q)
+	case q.used:
+		w.fail("invariant 9: one approval runs %s twice", tool)
+	case q.tool != tool || q.args != string(a.Prepared.Args()):
+		w.fail("invariant 9: %s %s runs, and approved was %s %s", tool, a.Prepared.Args(), q.tool, q.args)
+	}
+	q.used = true
+}

@@ -1,0 +1,180 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// deedWatch is about what is done twice: nothing that runs, or has been done, is begun
+// again under the same name.
+type deedWatch struct {
+	running map[string]string // by name of the deed: the call that does it
+	done    map[string]string
+}
+
+func newDeedWatch() deedWatch {
+	return deedWatch{running: map[string]string{}, done: map[string]string{}}
+}
+
+// namesOf lists the names under which a call must not run beside another one, and those
+// under which it must not run again after it has succeeded.
+func namesOf(a RunTool) (beside, again []string) {
+	tool := a.Prepared.Tool()
+	key := "key " + a.Keys.Idempotency
+	beside, again = []string{key}, []string{key}
+	if a.Keys.Business != "" {
+		deed := "deed " + tool.ToolID + " " + a.Keys.Business
+		beside, again = append(beside, deed), append(again, deed)
+	}
+	args := "args " + tool.ToolID + " " + string(a.Prepared.Args())
+	if tool.SideEffects == registry.SideEffectsWrites {
+		return append(beside, args), again
+	}
+	turn, _ := json.Marshal(a.Turn)
+	return append(beside, args+" in turn "+string(turn)), again
+}
+
+func (w *watcher) deedAction(a Action) {
+	run, ok := a.(RunTool)
+	if !ok {
+		return
+	}
+	beside, again := namesOf(run)
+	if c := w.tools.calls[run.Call]; c.named() && !c.unsure {
+		again = append(again, c.name())
+	}
+	for _, name := range again {
+		if first, ok := w.deeds.done[name]; ok {
+			w.fail("invariant 3: %s (%s) was done by %s and is done again by %s", name, run.Prepared.Tool().ToolID, first, run.Call)
+		}
+	}
+	for _, name := range beside {
+		if first, ok := w.deeds.running[name]; ok {
+			w.fail("invariant 3: %s runs as %s and is begun again as %s", name, first, run.Call)
+		}
+		w.deeds.running[name] = run.Call
+	}
+}
+
+// deedDone takes a call from those that run.
+func (w *watcher) deedDone(c *watchedCall, env registry.Envelope) {
+	beside, again := namesOf(*c.run)
+	for _, name := range beside {
+		delete(w.deeds.running, name)
+	}
+	if !env.OK {
+		return
+	}
+	for _, name := range again {
+		w.deeds.done[name] = c.id
+	}
+}
+
+// budgetWatch is about what a user's turn may use.
+type budgetWatch struct {
+	limit            policy.Budget
+	retrieval, total int  // begun since the budget was new
+	acted            bool // the user has done something since the last turn began
+	chained          bool // what the model does next has no other cause than a late result
+}
+
+func newBudgetWatch(p Policy) budgetWatch {
+	return budgetWatch{limit: p.Tools.Budget.Or(policy.DefaultBudget(registry.ModeVoice))}
+}
+
+func (w *watcher) budgetInput(in Input) {
+	switch in := in.(type) {
+	case UserSpeechStarted, UserSpeechStopped, UserActivity, UserInterrupt, UserText, Began, ConfirmationAnswer:
+		w.budget.acted = true
+	case ConfirmationResolved:
+		w.budget.acted = w.budget.acted || in.Outcome == OutcomeApproved
+	case FromModel:
+		switch ev := in.Event.(type) {
+		case transport.InputCommitted:
+			w.budget.acted = true
+		case transport.Transcript:
+			w.budget.acted = w.budget.acted || ev.Role == transport.RoleUser
+		}
+	}
+}
+
+// budgetAction is shown an action and those of the same step that come after it.
+func (w *watcher) budgetAction(a Action, rest []Action) {
+	b := &w.budget
+	switch a := a.(type) {
+	case TurnStarted:
+		if b.acted || !b.chained || opensWithText(rest) {
+			b.retrieval, b.total = 0, 0
+		}
+		b.acted, b.chained = false, false
+	case TurnEnded:
+		b.chained = b.chained || a.Status == TurnFailed
+	case ToolEnded:
+		b.chained = b.chained || w.late(a)
+	case RunTool:
+		if a.Confirmation == "" { // what a person has approved is refused to nobody
+			w.spend(a.Prepared)
+		}
+	case AskConfirmation:
+		w.spend(a.Prepared)
+	}
+}
+
+// opensWithText says whether a turn begins with text for the model, which stands for
+// the user's.
+func opensWithText(rest []Action) bool {
+	for _, a := range rest {
+		if c, ok := a.(Command); ok {
+			if _, ok := c.Command.(transport.UserText); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// late says whether the model may begin a turn for a result alone.
+func (w *watcher) late(a ToolEnded) bool {
+	c := w.tools.calls[a.Call]
+	if !a.Delivered || c.model == "" {
+		return false
+	}
+	aside := c.run != nil && w.caps.Tools == transport.ToolsDeclared && c.run.Prepared.Tool().Behavior == registry.BehaviorNonBlocking
+	if aside && c.run.Prepared.Tool().Scheduling == registry.SchedulingSilent {
+		return false
+	}
+	return aside || w.turns.open != c.turn
+}
+
+func (w *watcher) spend(p *registry.Prepared) {
+	b := &w.budget
+	b.total++
+	tool := p.Tool()
+	if tool.Category == registry.CategoryRetrieval {
+		b.retrieval++
+	}
+	if b.total > b.limit.Total || b.retrieval > b.limit.Retrieval {
+		w.fail("beyond the budget: %s was let through as number %d, retrieval %d", tool.ToolID, b.total, b.retrieval)
+	}
+	var args struct {
+		TopK  int `json:"top_k"`
+		Limit int `json:"limit"`
+	}
+	if err := json.Unmarshal(p.Args(), &args); err != nil {
+		w.fail("arguments that cannot be read: %s", p.Args())
+	}
+	if args.TopK > b.limit.TopK || args.Limit > 50 {
+		w.fail("%s was let through with %s", tool.ToolID, p.Args())
+	}
+}
+
+// wakes holds a state to its own clock: what is due is done by a Tick.
+func (w *watcher) wakes(due, next time.Time) {
+	if !next.IsZero() && !next.After(due) {
+		w.fail("a tick at %s left itself due", due.Sub(epoch))
+	}
+}

@@ -1,0 +1,241 @@
+package orchestrator
+
+import (
+	"strings"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// toolWatch is about calls: each has one terminal for the model, one end for the
+// client, and one line in the audit.
+type toolWatch struct {
+	calls    map[string]*watchedCall // by our id
+	byModel  map[string]*watchedCall // by the adapter's
+	starting *transport.ToolCall     // of this step, until its ToolStarted
+	finished *ToolFinished           // of this step
+}
+
+// watchedCall is what has become of a call.
+type watchedCall struct {
+	id, model, provider, tool, args string
+	turn                            int
+	answered                        bool // the model has its terminal: an answer
+	cancelled                       bool // or its own cancellation
+	repeated                        bool // announced again while the first waited: it gets none
+	unsure                          bool // its id stands for other calls too: perhaps it gets none
+	ended, audited                  bool
+	run                             *RunTool
+	finished                        bool
+	stopped                         bool
+	progressAt                      time.Time // the next one is not before
+}
+
+func newToolWatch() toolWatch {
+	return toolWatch{calls: map[string]*watchedCall{}, byModel: map[string]*watchedCall{}}
+}
+
+func (w *watcher) toolInput(in Input) {
+	w.tools.starting, w.tools.finished = nil, nil
+	switch in := in.(type) {
+	case ToolFinished:
+		w.tools.finished = &in
+		if c := w.tools.calls[in.Call]; c != nil && c.run != nil && !c.finished {
+			c.finished = true
+			w.deedDone(c, in.Envelope)
+		}
+	case FromModel:
+		switch ev := in.Event.(type) {
+		case transport.ToolCall:
+			if !w.turns.ended {
+				w.tools.starting = &ev
+			}
+		case transport.ToolCancelled:
+			for _, call := range ev.Calls {
+				if c := w.tools.byModel[call]; c != nil && !c.answered && !c.repeated {
+					c.cancelled = true
+				}
+			}
+		}
+	}
+}
+
+func (w *watcher) toolAction(a Action) {
+	switch a := a.(type) {
+	case ToolStarted:
+		w.toolStarted(a)
+	case ToolEnded:
+		w.toolEnded(a)
+	case ToolProgress:
+		w.toolProgress(a)
+	case RunTool:
+		w.toolRuns(a)
+	case CancelTool:
+		w.toolStops(a)
+	case Audit:
+		if a.Record.Event == audit.EventTool {
+			w.toolAudited(a.Record)
+		}
+	case Command:
+		if r, ok := a.Command.(transport.ToolResult); ok {
+			w.toolResult(r)
+		}
+	}
+}
+
+func (w *watcher) toolStarted(a ToolStarted) {
+	if w.tools.calls[a.Call] != nil {
+		w.fail("call %s began twice", a.Call)
+	}
+	c := &watchedCall{id: a.Call, tool: a.Tool, turn: a.Turn}
+	if ev := w.tools.starting; ev != nil {
+		c.model, c.provider, c.args = ev.Call, ev.ID, canonicalArgs(ev.Args)
+		c.repeated, c.unsure = w.announcedAgain(c)
+		w.tools.byModel[ev.Call], w.tools.starting = c, nil
+	}
+	w.tools.calls[a.Call] = c
+}
+
+// announcedAgain says whether the model waits for one answer to two announcements. Who
+// uses an id for different calls cannot expect that.
+func (w *watcher) announcedAgain(c *watchedCall) (again, unsure bool) {
+	if !c.named() || w.policy.SpokenConfirmation && c.tool == ConfirmAction {
+		return false, false
+	}
+	for _, o := range w.tools.calls {
+		switch {
+		case o.provider != c.provider:
+		case o.tool != c.tool || o.args != c.args:
+			unsure = true
+		case !o.repeated && !o.answered && !o.cancelled && !o.ended:
+			again = true
+		}
+	}
+	return again && !unsure, unsure
+}
+
+// named says whether the provider's id names the call for good.
+func (c *watchedCall) named() bool {
+	return len(c.provider) > 8 && !strings.HasPrefix(c.provider, "tmp")
+}
+
+// name is what a repeat of the call has in common with it.
+func (c *watchedCall) name() string { return "id " + c.provider + " " + c.tool + " " + c.args }
+
+func canonicalArgs(raw []byte) string {
+	if c, err := registry.Canonical(raw); err == nil {
+		return string(c)
+	}
+	if len(raw) == 0 {
+		return "{}"
+	}
+	return string(raw)
+}
+
+func (w *watcher) toolResult(r transport.ToolResult) {
+	c := w.tools.byModel[r.Call]
+	switch {
+	case c == nil:
+		w.fail("an answer to %s, which nobody has asked for", r.Call)
+	case c.answered:
+		w.fail("invariant 1: call %s was answered twice", r.Call)
+	case c.cancelled:
+		w.fail("invariant 1: call %s was answered after its cancellation", r.Call)
+	case c.repeated:
+		w.fail("invariant 1: call %s was announced twice and answered twice", r.Call)
+	}
+	c.answered = true
+}
+
+func (w *watcher) toolRuns(a RunTool) {
+	c := w.tools.calls[a.Call]
+	if c == nil { // approved when the session was over: nobody was shown it
+		c = &watchedCall{id: a.Call, tool: a.Prepared.Tool().ToolID, turn: a.Turn}
+		w.tools.calls[a.Call] = c
+		if !w.turns.ended || a.Confirmation == "" {
+			w.fail("call %s runs without a beginning", a.Call)
+		}
+	}
+	if c.run != nil {
+		w.fail("call %s runs twice", a.Call)
+	}
+	c.run, c.progressAt = &a, w.at.Add(time.Duration(a.Prepared.Tool().LatencyBudgetMS)*time.Millisecond)
+}
+
+func (w *watcher) toolStops(a CancelTool) {
+	c := w.tools.calls[a.Call]
+	if c == nil || c.run == nil || c.finished || c.stopped || !c.run.Prepared.Tool().Cancellable || c.run.Confirmation != "" {
+		w.fail("call %s was stopped and could not be: %+v", a.Call, c)
+	}
+	c.stopped = true
+}
+
+func (w *watcher) toolProgress(a ToolProgress) {
+	c := w.tools.calls[a.Call]
+	if c == nil || c.run == nil || c.finished || w.at.Before(c.progressAt) {
+		w.fail("progress of %s too early, too late or of nothing: %+v", a.Call, c)
+	}
+	c.progressAt = w.at.Add(w.policy.ProgressEvery)
+}
+
+// toolAudited: once for each call, before its end, and it tells the truth.
+func (w *watcher) toolAudited(r audit.Record) {
+	c := w.tools.calls[r.CallID]
+	if c == nil || c.audited {
+		w.fail("call %q was audited twice, or never was: %+v", r.CallID, r)
+	}
+	c.audited = true
+	ran := w.tools.finished != nil && w.tools.finished.Call == r.CallID
+	if len(r.Intents) > 0 && (!ran || !r.OK || r.CacheHit) {
+		w.fail("call %s had its wishes granted without having run and succeeded: %+v", r.CallID, r)
+	}
+	if c.run != nil && !ran {
+		w.fail("call %s was audited before it had finished", r.CallID)
+	}
+	if r.Delivered && (c.cancelled && !w.toldAsText(c) || c.repeated || w.turns.ended) {
+		w.fail("call %s was not delivered, and the audit says it was: %+v", r.CallID, c)
+	}
+}
+
+func (w *watcher) toolEnded(a ToolEnded) {
+	c := w.tools.calls[a.Call]
+	if c == nil || c.ended || c.tool != a.Tool || !c.audited {
+		w.fail("call %s ended twice, without a beginning, under another name or before its audit: %+v", a.Call, c)
+	}
+	c.ended = true
+	if a.Delivered && a.Envelope.OK && c.named() {
+		w.deeds.done[c.name()] = c.id // a repeat is answered from what is stored
+	}
+	if a.Delivered && c.model != "" && !c.answered && !w.toldAsText(c) {
+		w.fail("call %s is said to be delivered, and the model had no answer", a.Call)
+	}
+}
+
+// toldAsText says whether a call is told in a turn of its own, because a person has
+// approved it.
+func (w *watcher) toldAsText(c *watchedCall) bool { return c.run != nil && c.run.Confirmation != "" }
+
+func (w *watcher) toolsOver() {
+	for id, c := range w.tools.calls {
+		if !c.audited {
+			w.t.Errorf("call %s is missing in the audit: %+v", id, c)
+		}
+		if c.run != nil && !c.finished {
+			w.t.Errorf("the test itself has not finished call %s", id)
+		}
+	}
+}
+
+// settled looks at a session that is still open, and in which nothing runs any more.
+func (w *watcher) settled() {
+	for id, c := range w.tools.calls {
+		if !c.ended {
+			w.t.Errorf("call %s never ended for the client: %+v", id, c)
+		}
+		if c.model != "" && !c.answered && !c.cancelled && !c.repeated && !c.unsure {
+			w.t.Errorf("invariant 1: call %s has no terminal: %+v", id, c)
+		}
+	}
+}
