@@ -78,7 +78,7 @@ func ParseClient(data []byte) (ClientMessage, error) {
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, shapeError(typ, err)
 	}
-	if err := check(m); err != nil {
+	if err := check(m, data); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -177,7 +177,9 @@ func jsonKind(goKind string) string {
 	}
 }
 
-func check(m ClientMessage) error {
+// check says what is wrong with a message whose fields have the right types; data is
+// what it was read from.
+func check(m ClientMessage, data []byte) error {
 	switch m := m.(type) {
 	case *Start:
 		return checkStart(m)
@@ -197,6 +199,19 @@ func check(m ClientMessage) error {
 		if m.Token == "" {
 			return invalid("token", "confirmation.resolve: the field token is missing.")
 		}
+		return checkApproved(data)
+	}
+	return nil
+}
+
+// checkApproved refuses an answer that says neither yes nor no: it would be a no that
+// nobody gave.
+func checkApproved(data []byte) error {
+	var given struct {
+		Approved *bool `json:"approved"`
+	}
+	if json.Unmarshal(data, &given) != nil || given.Approved == nil {
+		return invalid("approved", "confirmation.resolve: the field approved is missing; it is true or false.")
 	}
 	return nil
 }

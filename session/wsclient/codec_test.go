@@ -40,7 +40,10 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 		&AudioStart{Header: Header{Turn: 2}, ItemID: "a"}, &AudioEnd{ItemID: "a", AudioMS: 5}, &AudioFlush{ItemID: "a", Reason: "user_speech"},
 		&SpeechStarted{AudioMS: 1}, &SpeechStopped{AudioMS: 2}, &Transcript{ID: "t", Role: "user", Text: "hi", Final: true, StartedAt: at},
 		&TurnStarted{Header{Turn: 1}}, &TurnEnded{Status: "completed", Latency: &Latency{1, 2, 3}}, &ToolStarted{CallID: "c", Tool: "t"},
-		&ToolEnded{CallID: "c", Tool: "t", Error: json.RawMessage(`{"type":"NOT_FOUND"}`)}, &Timeout{TimeoutUntil: 1, DurationSeconds: 2, Message: "m"}, &SessionEnding{Reason: "r", AfterMS: 3},
+		&ToolProgress{Header: Header{Turn: 3}, CallID: "c", Tool: "t", Category: "retrieval", DurationMS: 1500},
+		&ConfirmationRequest{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Args: json.RawMessage(`{"a":1}`), Preview: "Do it", ExpiresAt: at},
+		&ConfirmationEnded{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Outcome: "approved"},
+		&ToolEnded{CallID: "c", Tool: "t", Error: json.RawMessage(`{"type":"NOT_FOUND"}`), Deduplicated: true, Clamped: json.RawMessage(`{"top_k":{"requested":10,"applied":3}}`)}, &Timeout{TimeoutUntil: 1, DurationSeconds: 2, Message: "m"}, &SessionEnding{Reason: "r", AfterMS: 3},
 		&SessionEnded{Reason: "r"}, &Error{Code: "c", Message: "m", Retryable: true, Ref: "f", Until: Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 6_000_000, time.UTC)}}, &Pong{T: 3},
 	} {
 		text, err := EncodeServer(9, m)
@@ -53,6 +56,31 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 		}
 		if diff := cmp.Diff(m, got); diff != "" || m.header().Seq != 9 || m.header().Type == "" {
 			t.Errorf("%s came back otherwise (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// TestToolMessagesOnTheWire pins the fields of what a client is told of tools, in their
+// order.
+func TestToolMessagesOnTheWire(t *testing.T) {
+	at := Time{time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)}
+	for _, tc := range []struct {
+		m    ServerMessage
+		want string
+	}{
+		{&ToolProgress{Header: Header{Turn: 3}, CallID: "call_1", Tool: "kb_search", Category: "retrieval", DurationMS: 1500},
+			`{"type":"tool.progress","seq":9,"turn":3,"call_id":"call_1","tool":"kb_search","category":"retrieval","duration_ms":1500}`},
+		{&ConfirmationRequest{Header: Header{Turn: 3}, Token: "cf_1", Tool: "pay", Args: json.RawMessage(`{"to":"Ada"}`), Preview: "Pay Ada", ExpiresAt: at},
+			`{"type":"confirmation.request","seq":9,"turn":3,"token":"cf_1","tool":"pay","args":{"to":"Ada"},"preview":"Pay Ada","expires_at":"2026-01-02T03:04:05.678Z"}`},
+		{&ConfirmationEnded{Header: Header{Turn: 3}, Token: "cf_1", Tool: "pay", Outcome: "expired"},
+			`{"type":"confirmation.ended","seq":9,"turn":3,"token":"cf_1","tool":"pay","outcome":"expired"}`},
+		{&ToolEnded{CallID: "call_1", Tool: "kb_search", OK: true, DurationMS: 2, Deduplicated: true, Clamped: json.RawMessage(`{"top_k":{"requested":10,"applied":3}}`)},
+			`{"type":"tool.ended","seq":9,"call_id":"call_1","tool":"kb_search","ok":true,"duration_ms":2,"deduplicated":true,"clamped":{"top_k":{"requested":10,"applied":3}}}`},
+		{&Error{Code: CodeBlocked, Message: "m", Until: at}, `{"type":"error","seq":9,"code":"blocked","message":"m","retryable":false,"until":"2026-01-02T03:04:05.678Z"}`},
+	} {
+		got, err := EncodeServer(9, tc.m)
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%v\ngot  %s\nwant %s", err, got, tc.want)
 		}
 	}
 }
@@ -82,6 +110,10 @@ func TestWrongShapesNameTheField(t *testing.T) {
 		{`{"type":"playback","item_id":"a","played_ms":"1"}`, "played_ms", "whole number"},
 		{`{"type":"playback","item_id":"a","played_ms":-1}`, "played_ms", "negative"},
 		{`{"type":"playback"}`, "item_id", "missing"},
+		{`{"type":"confirmation.resolve","approved":true}`, "token", "missing"},
+		{`{"type":"confirmation.resolve","token":"t","approved":"yes"}`, "approved", "true or false"},
+		{`{"type":"confirmation.resolve","token":"t"}`, "approved", "missing"},
+		{`{"type":"confirmation.resolve","token":"t","approved":null}`, "approved", "missing"},
 		{`{"type":"input.activity","active":"yes"}`, "active", "true or false"},
 		{`{"type":"session.start","input_rate":1,"output_rate":24000}`, "input_rate", "8000"},
 		{`{"type":"session.start","input_rate":16000,"output_rate":24000,"client":{"name":1}}`, "client.name", "string"},
@@ -102,6 +134,7 @@ func FuzzParseClient(f *testing.F) {
 	f.Add([]byte(`{"type":"session.start","input_rate":16000,"output_rate":24000}`))
 	f.Add([]byte(`{"type":"input.text","text":"hi"}`))
 	f.Add([]byte(`{"type":"playback","item_id":"a","played_ms":1e3}`))
+	f.Add([]byte(`{"type":"confirmation.resolve","token":"cf_1","approved":true}`))
 	f.Add([]byte(`[{"type":null}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := ParseClient(data)
@@ -125,6 +158,7 @@ func FuzzParseClient(f *testing.F) {
 // FuzzParseServer: no input panics a client.
 func FuzzParseServer(f *testing.F) {
 	f.Add([]byte(`{"type":"turn.ended","seq":1,"usage":{"input":{"text":1}}}`))
+	f.Add([]byte(`{"type":"confirmation.request","token":"cf_1","args":{"to":"Ada"},"expires_at":null}`))
 	f.Add([]byte(`{"type":"transcript","started_at":"2026-01-02T03:04:05Z"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := ParseServer(data)
