@@ -161,6 +161,11 @@ func TestClosed(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	select {
+	case <-s.audit.ended:
+	default:
+		t.Error("Close has not waited for the audit's writer")
+	}
 	_, _, reserved := s.Ledger().Reserve(t.Context(), Reservation{Key: "a"})
 	_, shown := s.Confirmations().Get(t.Context(), "a")
 	for what, err := range map[string]error{

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TestLateWriter: whoever wrote a block and is slow to say so does not bring it back
+// once the watch has seen that it was ended.
+func TestLateWriter(t *testing.T) {
+	b := &Blocks{users: make(map[string]blocked)}
+	is := block{User: "ada", Until: time.Now().Add(time.Hour)}
+	b.take(keyOf("ada"), message{seq: 11, header: nats.Header{opHeader: {opPurge}}})
+	b.see(keyOf("ada"), blocked{block: is, revision: 10})
+	if _, ok, _ := b.Blocked(t.Context(), "ada"); ok {
+		t.Error("a block that was ended is back")
+	}
+	b.see(keyOf("ada"), blocked{block: is, revision: 12})
+	if _, ok, _ := b.Blocked(t.Context(), "ada"); !ok {
+		t.Error("a new block is not seen")
+	}
+	b.see(keyOf("ada"), blocked{revision: 13, none: true})
+	b.take(keyOf("ada"), message{seq: 12, data: mustEncode(t, is)})
+	if _, ok, _ := b.Blocked(t.Context(), "ada"); ok {
+		t.Error("the watch, being late, has brought a block back")
+	}
+}
+
+func mustEncode(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := encode(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestForgottenWhileAway: a block of which the cluster knows nothing any more, not even
+// that it was ended, goes when the connection is back; a new one of this node's stays.
+func TestForgottenWhileAway(t *testing.T) {
+	s := openTest(t, Options{Memory: true})
+	b := s.Blocks()
+	for _, user := range []string{"ada", "bob"} {
+		if err := b.Block(t.Context(), user, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the watch has seen both", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.followed == 2
+	})
+	b.mu.Lock()
+	old := b.users[keyOf("ada")]
+	old.at = old.at.Add(-time.Minute)
+	b.users[keyOf("ada")] = old
+	b.mu.Unlock()
+	if err := b.bucket.stream.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.back <- struct{}{}
+	eventually(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
+	if !blockedOn(t, s, "bob") {
+		t.Error("a block that this node has just recorded is gone")
+	}
+}
+
+// TestSync: what Options.Sync says reaches the engine.
+func TestSync(t *testing.T) {
+	for sync, always := range map[Sync]bool{SyncAlways: true, SyncInterval: false} {
+		config := openTest(t, Options{Dir: t.TempDir(), Sync: sync}).embedded.server.JetStreamConfig()
+		if config.SyncAlways != always || config.SyncInterval != syncInterval {
+			t.Errorf("%d: always %t, every %v", sync, config.SyncAlways, config.SyncInterval)
+		}
+	}
+}
