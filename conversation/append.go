@@ -1,0 +1,96 @@
+package conversation
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// New returns an empty conversation.
+func New(id, user, agent string, now time.Time) *Conversation {
+	return &Conversation{ID: id, User: user, Agent: agent, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), Entries: []Entry{}}
+}
+
+// ValidID says whether an id may name a conversation: 1 to MaxID bytes of letters,
+// digits, dots, hyphens and underscores.
+func ValidID(id string) bool {
+	if id == "" || len(id) > MaxID {
+		return false
+	}
+	return !strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
+	})
+}
+
+// Append adds entries at the end, in the order given, and cuts the oldest off where the
+// bounds ask for it. Texts that are too long are cut.
+func (c *Conversation) Append(now time.Time, entries ...Entry) {
+	for _, e := range entries {
+		e.At, e.Text = e.At.UTC(), shorten(e.Text, MaxText)
+		c.Entries = append(c.Entries, e)
+		c.Turns = max(c.Turns, e.Turn)
+	}
+	c.UpdatedAt = now.UTC()
+	c.bound()
+}
+
+// bound drops the oldest entries until the rest fits, whole turns at a time.
+func (c *Conversation) bound() {
+	sizes := make([]int, len(c.Entries))
+	total := 0
+	for i, e := range c.Entries {
+		raw, _ := json.Marshal(e) // strings, numbers and JSON that was read before
+		sizes[i] = len(raw)
+		total += sizes[i]
+	}
+	drop := 0
+	for len(c.Entries)-drop > 1 && (len(c.Entries)-drop > MaxEntries || total > MaxBytes) {
+		turn := c.Entries[drop].Turn
+		for drop < len(c.Entries)-1 && c.Entries[drop].Turn == turn {
+			c.note(c.Entries[drop])
+			total -= sizes[drop]
+			drop++
+		}
+	}
+	if drop > 0 {
+		c.Dropped += drop
+		c.Entries = append([]Entry{}, c.Entries[drop:]...)
+	}
+}
+
+// The lengths of Earlier, in characters.
+const (
+	maxEarlier     = 2000
+	maxEarlierLine = 120
+)
+
+// note keeps in short what a dropped entry of the user's was about.
+func (c *Conversation) note(e Entry) {
+	if e.Role != RoleUser || e.Text == "" {
+		return
+	}
+	if c.Earlier != "" {
+		c.Earlier += "\n"
+	}
+	c.Earlier += "The user said: " + shorten(oneLine(e.Text), maxEarlierLine)
+	for utf8.RuneCountInString(c.Earlier) > maxEarlier {
+		_, rest, ok := strings.Cut(c.Earlier, "\n")
+		if !ok {
+			break
+		}
+		c.Earlier = rest
+	}
+}
+
+// oneLine puts a text on one line.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// shorten cuts a text to so many characters, the last of them an ellipsis.
+func shorten(s string, most int) string {
+	if len(s) <= most || utf8.RuneCountInString(s) <= most {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	runes := []rune(s)
+	return strings.TrimSpace(string(runes[:most-1])) + "…"
+}

@@ -1,0 +1,145 @@
+package conversation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// maxLine is the longest line of a brief, in characters.
+const maxLine = 400
+
+// Brief tells in lines what was said, the newest last, for an agent that takes the
+// conversation over: at most so many characters. What does not fit is left out at the
+// beginning. It is empty for an empty conversation.
+func (c *Conversation) Brief(most int) string {
+	var lines []string
+	left := most
+	for i := len(c.Entries) - 1; i >= 0; i-- {
+		line := c.Entries[i].line()
+		if line == "" {
+			continue
+		}
+		if left -= utf8.RuneCountInString(line) + 1; left < 0 {
+			break
+		}
+		lines = append([]string{line}, lines...)
+	}
+	if c.Earlier != "" && left > maxEarlierLine {
+		lines = append([]string{"Earlier, in short:", shorten(c.Earlier, left)}, lines...)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// line is an entry on one line.
+func (e Entry) line() string {
+	who := "User"
+	switch e.Role {
+	case RoleAssistant:
+		who = "Assistant"
+	case RoleNotice:
+		who = "Gateway"
+	}
+	said := shorten(oneLine(e.Text), maxLine)
+	if e.Interrupted {
+		said += " [interrupted]"
+	}
+	for _, call := range e.Calls {
+		outcome := "ok"
+		if !call.OK {
+			outcome = "failed"
+		}
+		said = strings.TrimSpace(fmt.Sprintf("%s [called %s: %s]", said, call.Tool, outcome))
+	}
+	if said == "" {
+		return ""
+	}
+	return who + ": " + said
+}
+
+// Summary tells in a few sentences what was said in a stretch of a conversation: how
+// long it lasted, what the user asked last and was answered, which tools were called.
+// It is made of what was said, without a model.
+func Summary(entries []Entry) string {
+	if len(entries) == 0 {
+		return "Nothing was said."
+	}
+	turns := map[int]bool{}
+	var asked, answered Entry
+	tools := newTally()
+	for _, e := range entries {
+		switch e.Role {
+		case RoleUser:
+			turns[e.Turn] = true
+			asked = e
+		case RoleAssistant:
+			answered = e
+		}
+		for _, call := range e.Calls {
+			tools.add(call)
+		}
+	}
+	var b strings.Builder
+	span := entries[len(entries)-1].At.Sub(entries[0].At).Round(time.Second)
+	fmt.Fprintf(&b, "%s over %s.", plural(len(turns), "turn"), span)
+	if asked.Text != "" {
+		fmt.Fprintf(&b, " The user's last words: %q.", shorten(oneLine(asked.Text), maxLine))
+	}
+	if answered.Text != "" {
+		heard := ""
+		if answered.Interrupted {
+			heard = " (interrupted; this is what was heard)"
+		}
+		fmt.Fprintf(&b, " The assistant's last answer%s: %q.", heard, shorten(oneLine(answered.Text), maxLine))
+	}
+	if s := tools.String(); s != "" {
+		fmt.Fprintf(&b, " Tools: %s.", s)
+	}
+	return b.String()
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// tally counts calls by tool, in the order of their first call.
+type tally struct {
+	names      []string
+	ok, failed map[string]int
+}
+
+func newTally() *tally { return &tally{ok: map[string]int{}, failed: map[string]int{}} }
+
+func (t *tally) add(c Call) {
+	if t.ok[c.Tool]+t.failed[c.Tool] == 0 {
+		t.names = append(t.names, c.Tool)
+	}
+	if c.OK {
+		t.ok[c.Tool]++
+		return
+	}
+	t.failed[c.Tool]++
+}
+
+// String is "kb_search 2 times, calendar_create_event (failed)".
+func (t *tally) String() string {
+	var parts []string
+	for _, name := range t.names {
+		s := name
+		if n := t.ok[name] + t.failed[name]; n > 1 {
+			s += fmt.Sprintf(" %d times", n)
+		}
+		switch {
+		case t.ok[name] == 0:
+			s += " (failed)"
+		case t.failed[name] > 0:
+			s += fmt.Sprintf(" (%d failed)", t.failed[name])
+		}
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, ", ")
+}

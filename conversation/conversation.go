@@ -1,0 +1,84 @@
+package conversation
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Side is how something was said.
+type Side string
+
+// The sides.
+const (
+	SideText  Side = "text"
+	SideVoice Side = "voice"
+)
+
+// Role is who said it.
+type Role string
+
+// The roles.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	// RoleNotice is what the gateway has told the model: the outcome of a confirmation, a
+	// session that began or ended.
+	RoleNotice Role = "notice"
+)
+
+// Entry is one utterance, with the tools that were called in it.
+type Entry struct {
+	// At is when it began, UTC.
+	At   time.Time `json:"at"`
+	Side Side      `json:"side"`
+	Role Role      `json:"role"`
+	Text string    `json:"text,omitempty"`
+	// Turn counts the user's turns of the conversation from 1, over both sides.
+	Turn int `json:"turn,omitempty"`
+	// SessionID is the voice session that it was said in; empty for text.
+	SessionID string `json:"session_id,omitempty"`
+	// Interrupted says that the user cut it off: Text is what was heard of it.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Calls are the tools that the assistant called, in the order they were asked for.
+	Calls []Call `json:"calls,omitempty"`
+}
+
+// Call is one tool call and its answer.
+type Call struct {
+	// ID is the model's name of it, or the gateway's where it gave none.
+	ID   string `json:"id"`
+	Tool string `json:"tool"`
+	// Args is what the model wrote.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Envelope is the answer; nil where only the call's outcome is kept.
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+	OK       bool            `json:"ok"`
+}
+
+// Conversation is everything that is kept of one conversation.
+type Conversation struct {
+	ID    string `json:"id"`
+	User  string `json:"user,omitempty"`
+	Agent string `json:"agent,omitempty"`
+	// Turns is how many turns of the user there have been.
+	Turns int `json:"turns"`
+	// Dropped is how many entries were cut off at the beginning, and Earlier says in
+	// short what they were about.
+	Dropped   int       `json:"dropped,omitempty"`
+	Earlier   string    `json:"earlier,omitempty"`
+	Entries   []Entry   `json:"entries"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// The bounds of a conversation.
+const (
+	// MaxEntries is how many entries are kept.
+	MaxEntries = 400
+	// MaxBytes is how many bytes the JSON of all entries may have.
+	MaxBytes = 512 << 10
+	// MaxText is the longest text of one entry, in characters.
+	MaxText = 16_000
+	// MaxID is the longest id of a conversation, in bytes.
+	MaxID = 128
+)
