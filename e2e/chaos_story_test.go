@@ -79,7 +79,7 @@ func chaosScenario() string {
 	}
 	line(`%s- say: That was long.`, in)
 	line(`  - {when: {tool: any, error: any}, do: [{say: It failed.}]}`)
-	line(`  - {when: {text: any}, do: [{say: What?}]}`)
+	line(`  - {when: {text: any}, do: [{say: "What?"}]}`)
 	line(`otherwise: auto`)
 	return b.String()
 }
@@ -112,7 +112,7 @@ func (w weighted[T]) draw(rng *rand.Rand) T {
 }
 
 // slots are few, so that the callers of one user come to want the same.
-const slots = 400
+const slots = 12
 
 // chaosText draws what a caller types. ref is the name of the wish.
 func chaosText(rng *rand.Rand, ref string) string {

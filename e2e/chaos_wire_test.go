@@ -5,12 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"net/http/httptest"
 
 	"github.com/coder/websocket"
 
@@ -20,7 +19,8 @@ import (
 // wiretap stands between the gateway and the provider and keeps what was said of tool
 // calls on each connection.
 type wiretap struct {
-	url string
+	url   string
+	close func()
 
 	mu    sync.Mutex // guards the following field, and all lines
 	lines []*line
@@ -31,13 +31,16 @@ type line struct {
 	provider string
 	ended    time.Time // zero while it lives
 	calls    map[string]*wireCall
+	asked    map[asking]bool
 }
+
+// asking is a wish that the provider had a call for. The calls without an id are one.
+type asking struct{ tool, ref, id string }
 
 // wireCall is one call as the provider's wire knows it: those without an id are one
 // for each tool (Gemini, where the name and the order tell) or one for all (OpenAI).
 type wireCall struct {
 	id, tool  string
-	refs      map[string]bool // of its arguments
 	items     map[string]bool // the provider's items it came in, of OpenAI
 	announced []time.Time
 	answered  []time.Time
@@ -50,12 +53,13 @@ func newWiretap(t testing.TB, provider http.Handler) *wiretap {
 	w := &wiretap{}
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.relay(rw, r, upstream.URL) }))
 	w.url = srv.URL
-	t.Cleanup(func() {
+	w.close = func() {
 		srv.CloseClientConnections()
 		srv.Close()
 		upstream.CloseClientConnections()
 		upstream.Close()
-	})
+	}
+	t.Cleanup(w.close) // it may be called again
 	return w
 }
 
@@ -76,7 +80,7 @@ func (w *wiretap) relay(rw http.ResponseWriter, r *http.Request, upstream string
 		return
 	}
 	defer down.CloseNow()
-	l := &line{provider: "gemini", calls: map[string]*wireCall{}}
+	l := &line{provider: "gemini", calls: map[string]*wireCall{}, asked: map[asking]bool{}}
 	if strings.Contains(r.URL.Path, "realtime") {
 		l.provider = "openai"
 	}
@@ -200,7 +204,8 @@ func (l *line) announce(id, tool, item, ref string, now time.Time) {
 	if item != "" && c.items[item] {
 		return
 	}
-	c.items[item], c.refs[ref] = true, true
+	c.items[item] = true
+	l.asked[asking{tool, ref, id}] = true
 	c.announced = append(c.announced, now)
 }
 
@@ -210,7 +215,7 @@ func (l *line) call(id, tool string) *wireCall {
 		key = "without an id: " + tool
 	}
 	if l.calls[key] == nil {
-		l.calls[key] = &wireCall{id: id, tool: tool, refs: map[string]bool{}, items: map[string]bool{}}
+		l.calls[key] = &wireCall{id: id, tool: tool, items: map[string]bool{}}
 	}
 	return l.calls[key]
 }

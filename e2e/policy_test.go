@@ -21,7 +21,7 @@ func overBothWires(t *testing.T, set setting, story func(t *testing.T, provider 
 			set := set
 			set.tools = tools.box
 			if set.speed == 0 {
-				set.speed = 50
+				set.speed, set.playback = 50, 50
 			}
 			set.firstAudioMS = 10
 			story(t, provider, newStack(t, provider, set), tools)

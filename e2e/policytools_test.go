@@ -27,10 +27,11 @@ import (
 type stage struct {
 	box *toolbox
 
-	mu    sync.Mutex // guards the following fields
-	saw   map[string][]string
-	holds map[string]chan struct{} // where runs of a tool wait; closed to let them go
-	begun chan string              // by the tools to the story: which has begun; never closed
+	mu      sync.Mutex // guards the following fields
+	saw     map[string][]string
+	stopped map[string]int
+	holds   map[string]chan struct{} // where runs of a tool wait; closed to let them go
+	begun   chan string              // by the tools to the story: which has begun; never closed
 }
 
 // mostRuns is how many runs of tools a story may have.
@@ -57,7 +58,7 @@ func newStage(t testing.TB) *stage {
 // newStageOn makes tools over a store that stays the caller's.
 func newStageOn(t testing.TB, kept *store.Store) *stage {
 	t.Helper()
-	s := &stage{saw: map[string][]string{}, holds: map[string]chan struct{}{}, begun: make(chan string, mostRuns)}
+	s := &stage{saw: map[string][]string{}, stopped: map[string]int{}, holds: map[string]chan struct{}{}, begun: make(chan string, mostRuns)}
 	s.hold("slow")
 	s.hold("slow_stoppable")
 	data, handlers := s.tools(t)
@@ -150,6 +151,9 @@ func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{
 		case <-wait:
 		case <-time.After(slowTime):
 		case <-stop:
+			s.mu.Lock()
+			s.stopped[call.Tool]++
+			s.mu.Unlock()
 			return registry.Result{}, ctx.Err()
 		}
 	}
@@ -184,6 +188,13 @@ func (s *stage) runs(tool string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.saw[tool])
+}
+
+// stops is how many runs of a tool were stopped.
+func (s *stage) stops(tool string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped[tool]
 }
 
 // waitBegun waits until a run of the tool begins; those of others are passed over.

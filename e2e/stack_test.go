@@ -38,10 +38,11 @@ type setting struct {
 	life time.Duration
 	// provider replaces the simulator.
 	provider http.Handler
-	// firstAudioMS, chunkMS and speed are the simulator's.
+	// firstAudioMS, chunkMS, speed and playback are the simulator's.
 	firstAudioMS int
 	chunkMS      int
 	speed        float64
+	playback     float64
 }
 
 // stack is a gateway with a simulated provider behind it, all over real sockets.
@@ -114,7 +115,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 
 func newSim(t testing.TB, set setting) http.Handler {
 	t.Helper()
-	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS, ChunkMS: set.chunkMS}
+	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS, ChunkMS: set.chunkMS, PlaybackSpeed: set.playback}
 	var err error
 	if set.scenario != "" {
 		if opts.Scenario, err = scenario.Parse("scenario.yaml", []byte(set.scenario)); err != nil {

@@ -1,0 +1,262 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/audit"
+)
+
+// evidence is all that was seen from every side, when everything is over.
+type evidence struct {
+	visits []*visit
+	runs   []*run
+	tap    *wiretap
+	side   *gatewaySide
+	ledger *moodyLedger
+	file   []audit.Record
+	stream []audit.Record
+}
+
+// findings are the promises that were broken, in words; at most so many of each kind.
+type findings struct {
+	said  []string
+	times map[string]int
+}
+
+const maxFindings = 5
+
+func (f *findings) add(promise, format string, args ...any) {
+	if f.times == nil {
+		f.times = map[string]int{}
+	}
+	if f.times[promise]++; f.times[promise] <= maxFindings {
+		f.said = append(f.said, promise+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// check holds the evidence against what the gateway promises.
+func (e *evidence) check() []string {
+	var f findings
+	for _, v := range e.visits {
+		for _, c := range v.complaints {
+			f.add("what a client sees", "%s over %s: %s", v.name(), v.habits.provider, c)
+		}
+	}
+	e.nothingTwice(&f)
+	e.everyCallAnswered(&f)
+	e.auditTellsAll(&f)
+	e.nothingUnapproved(&f)
+	for promise, n := range f.times {
+		if n > maxFindings {
+			f.said = append(f.said, fmt.Sprintf("%s: %d more", promise, n-maxFindings))
+		}
+	}
+	return f.said
+}
+
+func (v *visit) name() string {
+	return fmt.Sprintf("visit %d of caller %d (%s)", v.caller.visits, v.caller.n, v.session)
+}
+
+// nothingTwice is invariant 3.
+func (e *evidence) nothingTwice(f *findings) {
+	const promise = "no side effect twice"
+	did := map[string]int{}
+	wishes := map[string]int{}
+	for _, r := range e.runs {
+		spec, _ := named(r.tool)
+		if !spec.writes {
+			continue
+		}
+		if at := e.ledger.doneAt(r.deed); !at.IsZero() && r.at.After(at) {
+			f.add(promise, "%s was run again %v after the ledger had it as done", r.deedOf(), r.at.Sub(at))
+		}
+		if !r.did {
+			continue
+		}
+		if did[r.deedOf()]++; did[r.deedOf()] == 2 {
+			f.add(promise, "%s was done twice, the second time in %s turn %d", r.deedOf(), r.session, r.turn)
+		}
+		if r.tool == "note" && r.ref != "spoken" {
+			wishes[r.ref]++
+		}
+	}
+	// The same against the wire: a call is known by the id that the provider gave it.
+	calls := map[string]int{}
+	for _, l := range e.tap.lines {
+		for a := range l.asked {
+			if a.tool == "note" {
+				calls[a.ref]++
+			}
+		}
+	}
+	for ref, n := range wishes {
+		if n > calls[ref] {
+			f.add(promise, "the note %s was made %d times; the model had called for it %d times;%s", ref, n, calls[ref], e.story(ref))
+		}
+	}
+}
+
+// story is what the audit says of a wish, for whoever reads of a finding.
+func (e *evidence) story(ref string) string {
+	var b strings.Builder
+	for _, r := range e.file {
+		if strings.Contains(string(r.Args), `"`+ref+`"`) {
+			fmt.Fprintf(&b, "\n\t%s %s turn %d %s: %s (%s) of the provider's %q, ok %v %s, cache hit %v, not delivered %q %s", r.Time.Format("05.000"), r.SessionID,
+				r.TurnID, r.CallID, r.ToolID, r.IdempotencyKey, r.ProviderCallID, r.OK, r.ErrorType, r.CacheHit, r.NotDelivered, r.Args)
+		}
+	}
+	return b.String()
+}
+
+// wirePatience is how long a call may wait for its answer, and lostTime how long before
+// the end of a connection an answer may have been under way.
+const (
+	wirePatience = 8 * time.Second
+	lostTime     = 3 * time.Second
+)
+
+// everyCallAnswered is invariant 1, on the provider's wire.
+func (e *evidence) everyCallAnswered(f *findings) {
+	const promise = "every call gets exactly one terminal"
+	records := map[string][]audit.Record{}
+	for _, r := range e.file {
+		if r.Event == audit.EventTool && r.ProviderCallID != "" && r.Confirmation != "approved" {
+			records[r.ProviderCallID] = append(records[r.ProviderCallID], r)
+		}
+	}
+	for _, l := range e.tap.lines {
+		for _, c := range l.calls {
+			announced, answered := len(c.announced), len(c.answered)
+			if answered > announced {
+				f.add(promise, "%s of %s was announced %d times and answered %d times", c.tool, l.provider, announced, answered)
+				continue
+			}
+			if late := e.side.tooLate(c); late > 0 {
+				f.add(promise, "%s of %s was answered after its cancellation had been read", c.tool, l.provider)
+			}
+			owed := answered == 0 || c.id == "" && answered < announced
+			if owed && c.cancelled.IsZero() && l.ended.Sub(c.announced[announced-1]) > wirePatience {
+				f.add(promise, "%s (id %q, %d of %d answered) had no answer for %v on %s", c.tool, c.id, answered, announced,
+					l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider)
+			}
+			if c.id != "" && announced == 1 && len(records[c.id]) == 1 {
+				l.agree(f, c, records[c.id][0])
+			}
+		}
+	}
+}
+
+// agree compares what the audit says of a call with the wire.
+func (l *line) agree(f *findings, c *wireCall, r audit.Record) {
+	const promise = "the audit agrees with the wire"
+	answered := len(c.answered)
+	switch {
+	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && l.ended.Sub(r.Time) > lostTime:
+		f.add(promise, "%s of %s stands as answered (%q), %v before the connection's end, and was not", c.tool, l.provider, r.NotDelivered, l.ended.Sub(r.Time))
+	case !r.Delivered && r.NotDelivered != "superseded" && answered > 0:
+		f.add(promise, "%s of %s stands as not answered (%s), and was", c.tool, l.provider, r.NotDelivered)
+	}
+}
+
+// auditTellsAll: each call that anybody saw stands in the audit once, at both places.
+func (e *evidence) auditTellsAll(f *findings) {
+	const promise = "the audit is complete"
+	type call struct{ session, id string }
+	type made struct {
+		session, tool, args string
+		turn                int
+	}
+	records := map[call]audit.Record{}
+	ran, answered := map[made]int{}, map[made]int{}
+	for _, r := range e.file {
+		if r.Event != audit.EventTool {
+			continue
+		}
+		k := call{r.SessionID, r.CallID}
+		if _, twice := records[k]; twice {
+			f.add(promise, "%s of %s stands there twice", r.CallID, r.SessionID)
+		}
+		records[k] = r
+		if !r.CacheHit {
+			ran[made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}]++
+		}
+		if r.OK && !r.CacheHit {
+			answered[made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}]++
+		}
+	}
+	for _, v := range e.visits {
+		for id, seen := range v.tools {
+			r, ok := records[call{v.session, id}]
+			switch {
+			case !ok:
+				f.add(promise, "%s of %s, which the client saw, does not stand there", id, v.name())
+			case r.ToolID != seen.tool, seen.ended != nil && (r.OK != seen.ended.OK || r.CacheHit != seen.ended.Deduplicated):
+				f.add(promise, "%s of %s stands there as %s, ok %v; the client was told %s, %+v", id, v.name(), r.ToolID, r.OK, seen.tool, seen.ended)
+			}
+		}
+	}
+	began := map[made]int{}
+	for _, r := range e.runs {
+		began[made{r.session, r.tool, r.args, r.turn}]++
+	}
+	for k, n := range began {
+		if ran[k] < n {
+			f.add(promise, "%s ran %d times in turn %d of %s with %s and stands there %d times", k.tool, n, k.turn, k.session, k.args, ran[k])
+		}
+	}
+	for k, n := range answered {
+		if _, ours := named(k.tool); ours && began[k] < n {
+			f.add(promise, "%s stands there as done %d times in turn %d of %s and ran %d times", k.tool, n, k.turn, k.session, began[k])
+		}
+	}
+	e.samePlaces(f, promise)
+}
+
+// samePlaces: the stream has the records of the file; one may stand there twice, where an
+// attempt had failed after it was stored.
+func (e *evidence) samePlaces(f *findings, promise string) {
+	name := func(r audit.Record) string {
+		return fmt.Sprint(r.Event, r.SessionID, r.CallID, r.Time.UnixMilli(), r.ToolID, r.Reference)
+	}
+	missing := map[string]int{}
+	for _, r := range e.file {
+		missing[name(r)] = 1
+	}
+	for _, r := range e.stream {
+		if _, there := missing[name(r)]; !there {
+			f.add(promise, "%s of %s stands in the stream and not in the file", r.CallID, r.SessionID)
+		}
+		missing[name(r)] = 0
+	}
+	for _, r := range e.file {
+		if missing[name(r)] > 0 {
+			f.add(promise, "%s of %s stands in the file and not in the stream", r.CallID, r.SessionID)
+		}
+	}
+}
+
+// nothingUnapproved is invariant 9: each run of a tool that needs it has an approval of
+// exactly its arguments, by a client of its session, before it.
+func (e *evidence) nothingUnapproved(f *findings) {
+	approvals := map[string][]approval{}
+	for _, v := range e.visits {
+		approvals[v.session] = append(approvals[v.session], v.approvals...)
+	}
+	for _, r := range e.runs {
+		if spec, _ := named(r.tool); !spec.confirm {
+			continue
+		}
+		i := slices.IndexFunc(approvals[r.session], func(a approval) bool {
+			return a.tool == r.tool && a.args == r.args && a.at.Before(r.at)
+		})
+		if i < 0 {
+			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, which nobody had approved", r.tool, r.turn, r.session, r.args)
+			continue
+		}
+		approvals[r.session] = slices.Delete(approvals[r.session], i, i+1) // it is used
+	}
+}

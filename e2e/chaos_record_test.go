@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/audio"
+	"voicegw/session/wsclient"
+)
+
+// record is what a client has seen of its session, and what it has to complain of.
+type record struct {
+	session    string
+	complaints []string
+	vanished   bool // it dropped the connection itself
+	quiet      bool // it hung up when nothing was owed
+
+	seq       int64
+	open      string // the item whose audio comes
+	bytes     int    // of it so far
+	lastFrame time.Time
+	flushed   map[string]bool
+	turns     map[int]*turnSeen
+	tools     map[string]*toolSeen // by the gateway's call id
+	questions map[string]string    // what became of them, by token; empty: not yet
+	approvals []approval
+	errors    map[string]int // by code
+	gap       time.Duration  // the longest between two frames of an item
+	audioMS   int64
+	reason    string // of session.ended
+	code      websocket.StatusCode
+	latest    []string // the latest messages, for whoever reads of a complaint
+}
+
+// maxLatest bounds record.latest.
+const maxLatest = 40
+
+type turnSeen struct {
+	status string // empty: it is open
+	audio  bool
+	failed bool // an error was told of it
+}
+
+type toolSeen struct {
+	tool  string
+	ended *wsclient.ToolEnded
+}
+
+// approval is one that the client has sent.
+type approval struct {
+	tool, args string
+	at         time.Time
+}
+
+func (r *record) init(*caller) {
+	r.flushed, r.turns, r.tools = map[string]bool{}, map[int]*turnSeen{}, map[string]*toolSeen{}
+	r.questions, r.errors = map[string]string{}, map[string]int{}
+}
+
+func (r *record) complain(format string, args ...any) {
+	r.complaints = append(r.complaints, fmt.Sprintf(format, args...))
+}
+
+// take notes what came, and answers it.
+func (v *visit) take(h happening) {
+	if h.err != nil {
+		v.code = wsclient.CloseStatus(h.err)
+		return
+	}
+	if h.msg == nil {
+		v.takeAudio(h)
+		return
+	}
+	if seq := wsclient.HeaderOf(h.msg).Seq; seq != v.seq+1 && v.session != "" {
+		v.complain("seq %d came after %d", seq, v.seq)
+	}
+	v.seq = wsclient.HeaderOf(h.msg).Seq
+	v.remember(h)
+	switch m := h.msg.(type) {
+	case *wsclient.SessionStarted:
+		v.session = m.SessionID
+		v.started()
+	case *wsclient.SessionEnded:
+		v.reason = m.Reason
+	case *wsclient.AudioStart, *wsclient.AudioEnd, *wsclient.AudioFlush:
+		v.takeItem(m)
+	case *wsclient.TurnStarted:
+		if v.turns[m.Turn] != nil {
+			v.complain("turn %d started twice", m.Turn)
+		}
+		v.turns[m.Turn] = &turnSeen{}
+	case *wsclient.TurnEnded:
+		v.takeTurnEnd(m)
+	case *wsclient.ToolStarted, *wsclient.ToolEnded:
+		v.takeTool(m)
+	case *wsclient.ConfirmationRequest:
+		v.questions[m.Token] = ""
+		v.caller.crowd.expose(v.session, m.Token)
+		v.asked(m)
+	case *wsclient.ConfirmationEnded:
+		if was, asked := v.questions[m.Token]; !asked || was != "" {
+			v.complain("confirmation.ended %s of a question that was %q", m.Outcome, was)
+		}
+		v.questions[m.Token] = m.Outcome
+	case *wsclient.Error:
+		v.errors[m.Code]++
+		if t := v.turns[m.Turn]; t != nil {
+			t.failed = true
+		}
+		if m.Code == wsclient.CodeInternal {
+			v.complain("the gateway reported an internal error: %s", m.Message)
+		}
+	case *wsclient.Unknown:
+		v.complain("an unknown message came: %s", m.Raw)
+	}
+}
+
+// remember keeps the latest messages.
+func (v *visit) remember(h happening) {
+	if _, ok := h.msg.(*wsclient.Transcript); ok {
+		return
+	}
+	v.latest = append(v.latest, fmt.Sprintf("%.3f %s %d", h.at.Sub(v.began).Seconds(), typeOf(h.msg), wsclient.HeaderOf(h.msg).Turn))
+	if len(v.latest) > maxLatest {
+		v.latest = slices.Delete(v.latest, 0, 1)
+	}
+}
+
+func (v *visit) takeAudio(h happening) {
+	if v.open == "" {
+		v.complain("%d bytes of audio came although no item was open", h.bytes)
+		return
+	}
+	if v.bytes > 0 {
+		v.gap = max(v.gap, h.at.Sub(v.lastFrame))
+	}
+	v.bytes += h.bytes
+	v.lastFrame = h.at
+}
+
+// takeItem takes audio.start, audio.end and audio.flush.
+func (v *visit) takeItem(m wsclient.ServerMessage) {
+	switch m := m.(type) {
+	case *wsclient.AudioStart:
+		if v.flushed[m.ItemID] {
+			v.complain("%s speaks again after its flush", m.ItemID)
+		}
+		v.open, v.bytes = m.ItemID, 0
+		if t := v.turns[m.Turn]; t != nil {
+			t.audio = true
+		}
+	case *wsclient.AudioEnd:
+		if ms := audio.MS(24000, v.bytes); v.open != m.ItemID || ms != m.AudioMS {
+			v.complain("%s ended with %d ms; %d ms of %q had come", m.ItemID, m.AudioMS, ms, v.open)
+		}
+		v.open = ""
+		v.audioMS += m.AudioMS
+		v.heard(m.ItemID, m.AudioMS)
+	case *wsclient.AudioFlush:
+		v.flushed[m.ItemID] = true
+		played := int64(0)
+		if v.open == m.ItemID {
+			v.open, played = "", audio.MS(24000, v.bytes)/2
+		}
+		v.heard(m.ItemID, played)
+	}
+}
+
+// takeTurnEnd is invariant 2 from the client's side.
+func (v *visit) takeTurnEnd(m *wsclient.TurnEnded) {
+	t := v.turns[m.Turn]
+	if t == nil || t.status != "" {
+		v.complain("turn %d ended %s without having been open", m.Turn, m.Status)
+		return
+	}
+	t.status = m.Status
+	switch {
+	case m.Status == "completed" && !t.audio:
+		v.complain("turn %d completed without speech", m.Turn)
+	case m.Status == "failed" && !t.failed:
+		v.complain("turn %d failed without an error", m.Turn)
+	case m.Status != "completed" && m.Status != "failed" && m.Status != "interrupted":
+		v.complain("turn %d ended %q", m.Turn, m.Status)
+	}
+}
+
+// takeTool takes tool.started and tool.ended.
+func (v *visit) takeTool(m wsclient.ServerMessage) {
+	switch m := m.(type) {
+	case *wsclient.ToolStarted:
+		if v.tools[m.CallID] != nil {
+			v.complain("%s started twice", m.CallID)
+		}
+		v.tools[m.CallID] = &toolSeen{tool: m.Tool}
+	case *wsclient.ToolEnded:
+		seen := v.tools[m.CallID]
+		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
+			v.complain("%s of %s ended without being under way", m.CallID, m.Tool)
+			return
+		}
+		seen.ended = m
+	}
+}
+
+// owed names what has begun and has not come to its end; empty if nothing is owed. A
+// turn that has spoken owes nothing: the provider may have lost its end.
+func (v *visit) owed() string {
+	var owed []string
+	for _, id := range slices.Sorted(maps.Keys(v.tools)) {
+		if v.tools[id].ended == nil {
+			owed = append(owed, "the end of "+id+", "+v.tools[id].tool)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(v.turns)) {
+		if t := v.turns[n]; t.status == "" && !t.audio && !t.failed {
+			owed = append(owed, fmt.Sprintf("speech or an error for turn %d", n))
+		}
+	}
+	return strings.Join(owed, "; ")
+}
+
+// cutToken takes apart what crowd.tokens holds.
+func cutToken(s string) (session, token string, ok bool) { return strings.Cut(s, " ") }

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/sim/fault"
+)
+
+// report writes the counts of a run in a form that a person likes to read.
+func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
+	row := func(name string, n any, rest string) { fmt.Fprintf(w, "  %-26s %8v   %s\n", name, n, rest) }
+	fmt.Fprintln(w)
+
+	ends, wires, errors := map[string]int{}, map[string]int{}, map[string]int{}
+	turns, outcomes := map[string]int{}, map[string]int{}
+	var gap time.Duration
+	var heard, approvals int64
+	began := 0
+	for _, v := range e.visits {
+		wires[v.habits.provider]++
+		ends[v.end()]++
+		if v.session != "" {
+			began++
+		}
+		add(errors, v.errors)
+		for _, t := range v.turns {
+			turns[cmp.Or(t.status, "cut off")]++
+		}
+		for _, o := range v.questions {
+			outcomes[cmp.Or(o, "left open")]++
+		}
+		gap, heard, approvals = max(gap, v.gap), heard+v.audioMS, approvals+int64(len(v.approvals))
+	}
+	row("sessions", began, list(wires)+fmt.Sprintf("; %d did not begin", len(e.visits)-began))
+	row("  ended", "", list(ends))
+	row("turns", sum(turns), list(turns))
+	row("errors told to clients", sum(errors), list(errors))
+	row("speech heard", fmt.Sprintf("%.0f s", float64(heard)/1000), fmt.Sprintf("the largest gap within an answer was %d ms", gap.Milliseconds()))
+	e.reportCalls(row)
+	row("confirmations asked", sum(outcomes), list(outcomes)+fmt.Sprintf("; %d approvals sent", approvals))
+	byKind := map[string]int{}
+	for k, n := range faults {
+		byKind[string(k)] = int(n)
+	}
+	row("faults of the provider", sum(byKind), list(byKind))
+	moods := map[string]int{}
+	for k, n := range e.ledger.counts() {
+		moods[string(k)] = n
+	}
+	row("bad moments of the ledger", sum(moods), list(moods))
+	fmt.Fprintln(w)
+}
+
+// reportCalls writes what became of the calls.
+func (e *evidence) reportCalls(row func(string, any, string)) {
+	announced, answered, cancelled := 0, 0, 0
+	for _, l := range e.tap.lines {
+		for _, c := range l.calls {
+			announced, answered = announced+len(c.announced), answered+len(c.answered)
+			if !c.cancelled.IsZero() {
+				cancelled++
+			}
+		}
+	}
+	results, tools, kept, effects := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	repeats := 0
+	for _, r := range e.file {
+		if r.Event != audit.EventTool {
+			continue
+		}
+		tools[r.ToolID]++
+		switch {
+		case r.CacheHit || r.NotDelivered == "repeated":
+			repeats++
+		case r.OK:
+			results["ok"]++
+		default:
+			results[strings.ToLower(string(r.ErrorType))]++
+		}
+		if !r.Delivered {
+			kept[strings.ReplaceAll(r.NotDelivered, "_", " ")]++
+		}
+	}
+	begun, did := 0, 0
+	for _, r := range e.runs {
+		begun++
+		if spec, _ := named(r.tool); spec.writes && r.did {
+			effects[r.tool]++
+			did++
+		}
+	}
+	row("calls on the wire", announced, fmt.Sprintf("%d answered, %d withdrawn by the provider", answered, cancelled))
+	row("calls audited", sum(tools), list(tools))
+	row("  came out", sum(results), list(results))
+	row("  duplicates refused", repeats, "joined, repeated, or answered from the store")
+	row("  not told to the model", sum(kept), list(kept))
+	row("handlers begun", begun, "")
+	row("side effects", did, list(effects)+"; none twice")
+}
+
+// end says in a word or two how a visit ended.
+func (v *visit) end() string {
+	switch {
+	case v.reason != "":
+		return strings.ReplaceAll(v.reason, "_", " ")
+	case v.vanished:
+		return "vanished"
+	case v.session == "":
+		return fmt.Sprint("refused with ", int(v.code))
+	default:
+		return fmt.Sprint("closed with ", int(v.code))
+	}
+}
+
+func add(to, from map[string]int) {
+	for k, n := range from {
+		to[k] += n
+	}
+}
+
+func sum(counts map[string]int) int {
+	n := 0
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// list writes counts, the largest first.
+func list(counts map[string]int) string {
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	for i, k := range keys {
+		keys[i] = fmt.Sprint(counts[k], " ", k)
+	}
+	return strings.Join(keys, ", ")
+}

@@ -1,0 +1,277 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"voicegw/audit"
+	"voicegw/gateway"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute"
+	"voicegw/registry"
+	"voicegw/session"
+	"voicegw/sim"
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+// The chaos test is this size by default; make chaos has it larger.
+var (
+	chaosSessions = flag.Int("chaos.sessions", 20, "how many sessions of the chaos test run at once")
+	chaosFor      = flag.Duration("chaos.for", 6*time.Second, "how long the chaos test lasts")
+	chaosSeed     = flag.Uint64("chaos.seed", 0, "what the chaos test draws from; 0 is the clock")
+	chaosSpeed    = flag.Float64("chaos.speed", 4, "seconds of speech that the model makes in a second")
+)
+
+// TestChaos has callers talk to the gateway over both wires while everything goes
+// wrong that can: the provider misbehaves, tools fail and hang, the ledger is away for
+// moments, callers hang up in the middle. Then it holds what was seen from every side
+// against what the gateway promises. What each caller does and what befalls it are
+// drawn from the seed; when it happens is up to the machine, so that a second run with
+// the same seed is much like the first, and not the same.
+func TestChaos(t *testing.T) {
+	seed := *chaosSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	out := io.Writer(io.Discard)
+	if testing.Verbose() {
+		out = os.Stdout
+	}
+	before := goleak.IgnoreCurrent()
+	fmt.Fprintf(out, "chaos: seed %d, %d sessions at once for %v\n", seed, *chaosSessions, *chaosFor)
+	ch := newChaos(t, seed)
+	ch.run(out)
+	found, faults := ch.close(), ch.sim.Stats().FaultsBy.All()
+	found.report(out, faults)
+	for _, broken := range append(ch.broken, found.check()...) {
+		t.Errorf("seed %d: %s", seed, broken)
+	}
+	ch.stop()
+	if err := goleak.Find(before, goleak.IgnoreTopFunction(lumberjackIdle)); err != nil {
+		t.Errorf("seed %d: goroutines are left: %v", seed, err)
+	}
+	if problem := found.tooQuiet(faults); problem != "" {
+		t.Errorf("seed %d: this run proves little: %s", seed, problem)
+	}
+	fmt.Fprintf(out, "chaos: seed %d, %s\n", seed, map[bool]string{false: "all promises kept", true: "FAILED"}[t.Failed()])
+}
+
+// chaos is the stage of the test.
+type chaos struct {
+	t      *testing.T
+	seed   uint64
+	began  time.Time
+	sim    *sim.Server
+	tap    *wiretap
+	side   *gatewaySide
+	tools  *registry.Registry
+	world  *counter
+	store  *store.Store
+	ledger *moodyLedger
+	audit  *audit.Log
+	path   string // of the audit's file
+	manage *session.Manager
+	server *httptest.Server
+	crowd  *crowd
+	over   chan struct{} // closed by run when the time is over
+	broken []string
+	log    *lockedBuffer
+}
+
+func newChaos(t *testing.T, seed uint64) *chaos {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	ch := &chaos{
+		t: t, seed: seed, began: time.Now(), over: make(chan struct{}), log: &lockedBuffer{},
+		side: &gatewaySide{cancelled: map[string]time.Time{}, answering: map[string][]time.Time{}},
+	}
+	logger := slog.New(slog.NewTextHandler(ch.log, &slog.HandlerOptions{Level: slog.LevelError}))
+	ch.tools, ch.world = newChaosTools(t)
+	ch.openSim(rng)
+	ch.openStore(rng, logger)
+	executor := execute.New(execute.Options{
+		Ledger: ch.ledger, Confirmations: ch.store.Confirmations(), Life: 3 * time.Second, Grace: 2 * time.Second, Logger: logger,
+	})
+	transports := map[string]transport.Transport{}
+	for _, provider := range providers {
+		transports[provider] = watched{newTransport(t, provider, secret, ch.tap.url), ch.side}
+	}
+	var err error
+	ch.manage, err = session.NewManager(session.Options{
+		Transports: transports, Provider: providers[0], Tools: ch.tools.Snapshot, Executor: executor, Audit: ch.audit.Write, Logger: logger,
+		Policy: orchestrator.Policy{
+			NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second, FarewellWait: 3 * time.Second, ProgressEvery: 500 * time.Millisecond,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch.server = httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: ch.manage}))
+	ch.server.Config.ConnContext = gateway.ConnContext
+	ch.server.Listener = gateway.Listen(ch.server.Listener)
+	ch.server.Start()
+	ch.crowd = newCrowd(seed, ch.server.URL, ch.over)
+	return ch
+}
+
+// openSim starts the provider, with the wiretap before it.
+func (ch *chaos) openSim(rng *rand.Rand) {
+	opts := sim.Options{Seed: rng.Uint64(), Speed: *chaosSpeed, FirstAudioMS: 50}
+	var err error
+	if opts.Scenario, err = scenario.Parse("chaos.yaml", []byte(chaosScenario())); err != nil {
+		ch.t.Fatal(err)
+	}
+	if opts.Faults, err = fault.Parse("weather.yaml", []byte(chaosFaults(rng))); err != nil {
+		ch.t.Fatal(err)
+	}
+	ch.sim = sim.New(opts)
+	ch.tap = newWiretap(ch.t, ch.sim)
+}
+
+// openStore opens what is kept on disk: the ledger, the confirmations and the audit.
+func (ch *chaos) openStore(rng *rand.Rand, logger *slog.Logger) {
+	dir := ch.t.TempDir()
+	var err error
+	if ch.store, err = store.Open(ch.t.Context(), store.Options{Dir: filepath.Join(dir, "store"), Sync: store.SyncAlways, Logger: logger}); err != nil {
+		ch.t.Fatal(err)
+	}
+	ch.ledger = newMoodyLedger(ch.store.Ledger(), chaosMoods(rng, *chaosFor))
+	ch.path = filepath.Join(dir, "audit.jsonl")
+	file, err := audit.OpenFile(audit.FileOptions{Path: ch.path, Logger: logger})
+	if err != nil {
+		ch.t.Fatal(err)
+	}
+	ch.audit = audit.New(audit.Options{Stream: ch.store.Audit(), Lines: file, Arguments: audit.ArgumentsFull, Logger: logger})
+}
+
+// run lets the callers call until the time is over, and says now and then how it goes.
+func (ch *chaos) run(out io.Writer) {
+	var callers sync.WaitGroup
+	for n := range *chaosSessions {
+		callers.Go(func() { ch.crowd.call(n) })
+	}
+	over := time.After(*chaosFor)
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	for running := true; running; {
+		select {
+		case <-over:
+			running = false
+		case <-tick.C:
+			ch.crowd.mu.Lock()
+			visits := len(ch.crowd.visits)
+			ch.crowd.mu.Unlock()
+			ch.world.mu.Lock()
+			runs := len(ch.world.runs)
+			ch.world.mu.Unlock()
+			fmt.Fprintf(out, "  %4.0f s: %d sessions run, %d are over, %d calls, %d handlers begun, %d faults\n", time.Since(ch.began).Seconds(),
+				ch.manage.Running(), visits, ch.sim.Stats().Calls.Load(), runs, ch.sim.Stats().Faults.Load())
+		}
+	}
+	close(ch.over)
+	callers.Wait()
+}
+
+// close ends what writes, and collects the evidence.
+func (ch *chaos) close() *evidence {
+	t := ch.t
+	waitUntil(t, fmt.Sprintf("seed %d: all sessions are over", ch.seed), func() bool { return ch.manage.Running() == 0 })
+	ch.manage.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	if err := ch.tools.Wait(ctx); err != nil {
+		ch.broke("handlers are still running: %v", err)
+	}
+	if err := ch.audit.Close(ctx); err != nil {
+		ch.broke("closing the audit: %v", err)
+	}
+	if n := ch.audit.Stats().Late; n > 0 {
+		ch.broke("%d records came after the end of the audit", n)
+	}
+	if strings.Contains(ch.log.String(), secret) {
+		ch.broke("the provider's key is in the log")
+	}
+	e := &evidence{visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, ledger: ch.ledger}
+	report, err := audit.ReadFiles(ctx, ch.path, func(r audit.Record, _ []byte) error {
+		e.file = append(e.file, r)
+		return nil
+	})
+	if err != nil || report.Foreign+report.TooLong > 0 || report.Torn {
+		ch.broke("reading the audit's file: %+v, %v", report, err)
+	}
+	err = ch.store.Audit().Read(ctx, time.Time{}, func(line []byte) error {
+		r, err := audit.ParseLine(line)
+		e.stream = append(e.stream, r)
+		return err
+	})
+	if err != nil {
+		ch.broke("reading the audit's stream: %v", err)
+	}
+	return e
+}
+
+func (ch *chaos) broke(format string, args ...any) {
+	ch.broken = append(ch.broken, fmt.Sprintf(format, args...))
+}
+
+// stop closes everything.
+func (ch *chaos) stop() {
+	ch.server.Close()
+	ch.crowd.client.CloseIdleConnections()
+	if err := ch.sim.Close(); err != nil {
+		ch.t.Error("closing the simulator:", err)
+	}
+	ch.tap.close()
+	if err := ch.store.Close(); err != nil {
+		ch.t.Error("closing the store:", err)
+	}
+}
+
+// tooQuiet says what has to happen in a run and has not; empty for one that shows
+// something. What is here happens dozens of times in the smallest run.
+func (e *evidence) tooQuiet(faults map[fault.Kind]int64) string {
+	completed, interrupted, repeats := 0, 0, 0
+	for _, v := range e.visits {
+		for _, turn := range v.turns {
+			switch turn.status {
+			case "completed":
+				completed++
+			case "interrupted":
+				interrupted++
+			}
+		}
+	}
+	for _, r := range e.file {
+		if r.CacheHit {
+			repeats++
+		}
+	}
+	for _, c := range []struct {
+		what string
+		n    int
+	}{
+		{"completed turns", completed}, {"interrupted turns", interrupted}, {"runs of tools", len(e.runs)}, {"repeats", repeats},
+		{"kinds of faults", len(faults)},
+	} {
+		if c.n < 3 {
+			return fmt.Sprintf("there were %d %s", c.n, c.what)
+		}
+	}
+	return ""
+}

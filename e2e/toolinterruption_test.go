@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"testing"
+
+	"voicegw/audit"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+)
+
+// record finds the audit's record of a call by the gateway's name of it.
+func recordOf(t testing.TB, records []audit.Record, call string) audit.Record {
+	t.Helper()
+	for _, r := range records {
+		if r.CallID == call {
+			return r
+		}
+	}
+	t.Fatalf("%s is not in the audit: %+v", call, records)
+	return audit.Record{}
+}
+
+// TestBookingAcrossABargeIn: the user interrupts while a booking is at work, and the
+// model asks for it again. It is done once, and each call has one end: an answer, or the
+// model's own withdrawal.
+func TestBookingAcrossABargeIn(t *testing.T) {
+	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
+name: barge-in
+rules:
+  - when: {text: book}
+    do:
+      - call: {tool: book, args: {name: Ada, time: noon}}
+      - then: [say: Booked.]
+  - when: {utterance: 1}
+    heard: Are you still there?
+    do:
+      - call: {tool: book, args: {name: Ada, time: noon}}
+      - then: [say: It is booked.]
+`}, func(t *testing.T, provider string, st *stack, tools *stage) {
+		tools.hold("book")
+		c := st.start(t, 16000)
+		c.say(&wsclient.InputText{Text: "book"})
+		tools.waitBegun(t, "book")
+		c.speak(16000, phrase(16000))
+		started := c.toolsStarted(2)
+		tools.letGo("book")
+		playTurn(c)
+		tools.ran(t, "book", 1)
+		records := st.audit.wait(t, "book", 2)
+		first, second := recordOf(t, records, started[0].CallID), recordOf(t, records, started[1].CallID)
+		why := map[string]string{"gemini": "cancelled"}[provider]
+		if !first.OK || first.Delivered != (why == "") || first.NotDelivered != why || first.CacheHit {
+			t.Errorf("the first call is audited as %+v, want %s", first, why)
+		}
+		if !second.OK || !second.Delivered || !second.CacheHit || second.OriginalTurn != started[0].Turn {
+			t.Errorf("the second call is audited as %+v", second)
+		}
+		if provider == "gemini" {
+			a := st.tap.waitAnswers(t, 1)[0]
+			if !a.envelope.OK || a.id != second.ProviderCallID {
+				t.Errorf("the answer is %s to %s", a.envelope.Encode(), a.id)
+			}
+			return
+		}
+		// Nothing had been said yet: to this model it is one turn still.
+		for i, a := range st.tap.waitAnswers(t, 2) {
+			if want := records[i].ProviderCallID; a.id != want || !a.envelope.OK || a.envelope.Meta.CacheHit != records[i].CacheHit {
+				t.Errorf("answer %d is %s to %s, want one to %s", i+1, a.envelope.Encode(), a.id, want)
+			}
+		}
+	})
+}
+
+// TestBookingAcrossATypedTurn: what the user types is the next turn, whatever runs: the
+// call before is answered before the new answer is asked for, and its result never comes.
+func TestBookingAcrossATypedTurn(t *testing.T) {
+	overBothWires(t, setting{scenario: `
+name: typed
+rules:
+  - when: {text: book}
+    do:
+      - call: {tool: book, args: {name: Ada, time: noon}}
+      - then: [say: Booked.]
+  - when: {text: hello}
+    do: [say: "Yes?"]
+`}, func(t *testing.T, provider string, st *stack, tools *stage) {
+		tools.hold("book")
+		c := st.start(t, 16000)
+		c.say(&wsclient.InputText{Text: "book"})
+		tools.waitBegun(t, "book")
+		c.say(&wsclient.InputText{Text: "hello"})
+		if provider == "gemini" {
+			// This model takes the text in when it has its result: it waits for nothing else.
+			st.tap.wait(t, "hello", func(m map[string]any) bool {
+				rt, _ := m["realtimeInput"].(map[string]any)
+				return rt["text"] == "hello"
+			})
+			tools.letGo("book")
+			a := st.tap.waitAnswers(t, 1)[0]
+			if r := st.audit.wait(t, "book", 1)[0]; !r.Delivered || !a.envelope.OK {
+				t.Errorf("the call was answered %s and audited as %+v", a.envelope.Encode(), r)
+			}
+			return
+		}
+		waitFor[*wsclient.AudioStart](c)
+		playTurn(c)
+		tools.letGo("book")
+		r := st.audit.wait(t, "book", 1)[0]
+		if !r.OK || r.Delivered || r.NotDelivered != "superseded" {
+			t.Errorf("the overtaken call is audited as %+v", r)
+		}
+		a := st.tap.waitAnswers(t, 1)[0]
+		if e := a.envelope.Error; a.id != r.ProviderCallID || e == nil || e.Type != registry.ErrorConflict || !e.PartialSideEffects {
+			t.Errorf("the overtaken call was answered %s", a.envelope.Encode())
+		}
+		if again := c.typed("book").call(t); !again.OK || !again.Deduplicated {
+			t.Errorf("asked for again it ended with %+v", again)
+		}
+		tools.ran(t, "book", 1)
+	})
+}
+
+// TestBargeInStopsWhatCanBeStopped: a tool that is cancellable ends with the
+// interruption.
+func TestBargeInStopsWhatCanBeStopped(t *testing.T) {
+	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
+name: barge-in
+rules:
+  - when: {text: go}
+    do:
+      - call: slow_stoppable
+      - then: [say: Done.]
+  - when: {utterance: 1}
+    do: [say: "Yes?"]
+`}, func(t *testing.T, provider string, st *stack, tools *stage) {
+		c := st.start(t, 16000)
+		c.say(&wsclient.InputText{Text: "go"})
+		tools.waitBegun(t, "slow_stoppable")
+		c.speak(16000, phrase(16000))
+		r := st.audit.wait(t, "slow_stoppable", 1)[0]
+		if n := tools.stops("slow_stoppable"); n != 1 || r.OK || r.Delivered != (provider == "openai") {
+			t.Errorf("%d runs were stopped; the audit has %+v", n, r)
+		}
+		waitFor[*wsclient.AudioStart](c)
+		playTurn(c)
+		want := 0
+		if provider == "openai" { // its model waits for an answer to every call
+			want = 1
+		}
+		st.tap.waitAnswers(t, want)
+	})
+}
+
+// TestWithdrawnCall: after Gemini's toolCallCancellation was read nothing is sent for the
+// call, whether its tool can be stopped or not, and the user still gets an answer.
+// OpenAI's wire cancels the whole response, whose calls then never begin.
+func TestWithdrawnCall(t *testing.T) {
+	for _, tool := range []string{"slow", "slow_stoppable"} {
+		t.Run(tool, func(t *testing.T) {
+			overBothWires(t, setting{scenario: `
+name: withdrawn
+rules:
+  - when: {text: go}
+    do:
+      - call: ` + tool + `
+      - then: [say: Done.]
+  - when: {text: any}
+    do: [say: I am here.]
+`, faults: `
+faults:
+  - {at: call, n: 1, do: cancel_call, for: 300ms}
+`}, func(t *testing.T, provider string, st *stack, tools *stage) {
+				c := st.start(t, 16000)
+				c.say(&wsclient.InputText{Text: "go"})
+				if provider == "openai" {
+					if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "interrupted" {
+						t.Errorf("the turn ended %s", ended.Status)
+					}
+				} else if p := c.turn(); p.status != "completed" {
+					t.Errorf("the turn ended %s", p.status)
+				}
+				tools.letGo("slow")
+				c.typed("are you there?")
+				st.tap.waitAnswers(t, 0)
+				if provider == "openai" {
+					tools.ran(t, tool, 0)
+					return
+				}
+				r := st.audit.wait(t, tool, 1)[0]
+				if r.Delivered || r.NotDelivered != "cancelled" || r.OK != (tool == "slow") || tools.stops(tool) != map[string]int{"slow_stoppable": 1}[tool] {
+					t.Errorf("the audit has %+v, and %d runs were stopped", r, tools.stops(tool))
+				}
+				c.typed("and now?")
+				st.tap.waitAnswers(t, 0)
+			})
+		})
+	}
+}
+
+// TestHangUpWhileAToolRuns: what had begun and cannot be stopped is finished and
+// journalled, and nobody is told; what it did is known to the next session.
+func TestHangUpWhileAToolRuns(t *testing.T) {
+	overBothWires(t, setting{scenario: `
+name: hang-up
+rules:
+  - when: {text: go}
+    do:
+      - call:
+          - {tool: book, args: {name: Ada, time: noon}}
+          - slow_stoppable
+      - then: [say: Done.]
+  - when: {text: again}
+    do:
+      - call: {tool: book, args: {name: Ada, time: noon}}
+      - then: [say: Done.]
+`}, func(t *testing.T, _ string, st *stack, tools *stage) {
+		tools.hold("book")
+		c := st.startAs(t, "ada")
+		c.say(&wsclient.InputText{Text: "go"})
+		c.toolsStarted(2)
+		waitUntil(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
+		c.say(&wsclient.End{})
+		if code, told := c.ended(); code != wsclient.CloseDone || len(told) != 0 {
+			t.Errorf("closed with %d after %v", code, told)
+		}
+		stopped := st.audit.wait(t, "slow_stoppable", 1)[0]
+		tools.letGo("book")
+		booked := st.audit.wait(t, "book", 1)[0]
+		if !booked.OK || booked.Delivered || booked.NotDelivered != "session_over" {
+			t.Errorf("the booking is audited as %+v", booked)
+		}
+		if stopped.OK || stopped.Delivered || stopped.NotDelivered != "session_over" || tools.stops("slow_stoppable") != 1 {
+			t.Errorf("the stopped tool is audited as %+v", stopped)
+		}
+		st.tap.waitAnswers(t, 0)
+		if m := st.startAs(t, "ada").typed("again").call(t); !m.OK || !m.Deduplicated {
+			t.Errorf("the next session's call ended with %+v", m)
+		}
+		tools.ran(t, "book", 1)
+	})
+}
