@@ -100,6 +100,7 @@ type running struct {
 	asked  string // its arguments, canonical, as the model wrote them
 	args   string // and after defaults and clamp
 	turn   int
+	asking bool // its confirmation is being made: nothing runs
 	joined []joined
 }
 
@@ -158,7 +159,7 @@ func (b *Book) Decide(c Call) Decision {
 	if prepared != nil {
 		prepared.Clamp(b.limits(prepared.Tool()))
 		d.Keys.Business = prepared.BusinessKey()
-		if b.duplicate(c, asText, prepared, &d) {
+		if b.duplicate(c, asText, prepared, &d, false) {
 			return b.done(d)
 		}
 	}
@@ -175,6 +176,7 @@ func (b *Book) Decide(c Call) Decision {
 		if !b.waits(prepared, &d) {
 			d.Verdict, d.Prepared = Ask, prepared
 			b.run(c, asText, d.Keys, prepared)
+			b.running[len(b.running)-1].asking = true
 		}
 	default:
 		d.Verdict, d.Prepared = Run, prepared
@@ -277,9 +279,12 @@ func (b *Book) knows(key string) bool {
 }
 
 // duplicate recognises a call that asks for what runs already, or for a deed that was
-// done.
-func (b *Book) duplicate(c Call, asText string, p *registry.Prepared, d *Decision) bool {
+// done. What is approved does not wait for a question.
+func (b *Book) duplicate(c Call, asText string, p *registry.Prepared, d *Decision, approved bool) bool {
 	for i, r := range b.running {
+		if r.asking && approved {
+			continue
+		}
 		equal := r.args == string(p.Args()) && (r.turn == c.Turn || p.Tool().SideEffects == registry.SideEffectsWrites)
 		if r.tool == c.Tool && (equal || d.Keys.Business != "" && r.keys.Business == d.Keys.Business) {
 			b.join(i, c.ID, asText, d)
@@ -383,7 +388,7 @@ func (b *Book) Charge(tool string) json.RawMessage {
 func (b *Book) Confirmed(c Call, reference string, p *registry.Prepared) Decision {
 	d := Decision{Keys: Keys{Idempotency: "confirmation:" + reference, Business: p.BusinessKey()}}
 	asText := string(p.Args())
-	if b.duplicate(c, asText, p, &d) {
+	if b.duplicate(c, asText, p, &d, true) {
 		return b.done(d)
 	}
 	b.count(c.Tool)
