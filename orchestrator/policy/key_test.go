@@ -1,0 +1,79 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestTrusted(t *testing.T) {
+	for id, want := range map[string]bool{
+		"":                          false,
+		"12345678":                  false, // eight characters come again
+		"123456789":                 true,
+		"call_abcdefghij":           true,
+		"fc_1234567890":             true,
+		"function-call-17482930123": true,
+		"tmp_1234567890":            false,
+		"TEMP-1234567890":           false,
+		"call_tmp_1234567890":       false,
+		"call-temp1234567890":       false,
+		"fc_tmp1234567890":          false,
+		"attempt_1234567890":        true, // temp is not its beginning
+	} {
+		if got := trusted(id); got != want {
+			t.Errorf("%q is trusted: %t, want %t", id, got, want)
+		}
+	}
+}
+
+func TestKeyOf(t *testing.T) {
+	key := func(id, tool, args string, turn int) string {
+		c := Call{ProviderID: id, Tool: tool, Args: json.RawMessage(args), Turn: turn}
+		return keyOf(c, canonical(c.Args))
+	}
+	if got := key("call_abcdefghij", "get", `{}`, 3); got != "provider:call_abcdefghij" {
+		t.Errorf("the key of a trusted id is %s", got)
+	}
+	sum := sha256.Sum256([]byte(`get{"a":1,"b":2}3`))
+	want := "hash:3:" + hex.EncodeToString(sum[:8])
+	for _, args := range []string{`{"a":1,"b":2}`, ` { "b" : 2, "a" : 1.0 } `, `{"b":2e0,"a":1}`} {
+		if got := key("short", "get", args, 3); got != want {
+			t.Errorf("the key of %s is %s, want %s", args, got, want)
+		}
+	}
+	for _, other := range []string{
+		key("", "get", `{"a":1,"b":2}`, 4), key("", "search", `{"a":1,"b":2}`, 3), key("", "get", `{"a":1,"b":3}`, 3),
+		key("", "get", `{"a":"1","b":2}`, 3), key("", "get", ``, 3),
+	} {
+		if other == want {
+			t.Errorf("another call has the same key %s", other)
+		}
+	}
+	if key("", "get", ``, 1) != key("", "get", ` {} `, 1) {
+		t.Error("no arguments and an empty object have different keys")
+	}
+}
+
+// FuzzKeys: whatever a model writes as arguments has a form of its own, which is
+// always the same and names the call.
+func FuzzKeys(f *testing.F) {
+	for _, args := range []string{``, `{}`, `{"a":[1,2.50,{"b":null}]}`, `{"a":1,"a":2}`, `nonsense`, `"\ud800"`, `1e400`, "\x00", `{"top_k":1e2}`} {
+		f.Add("call_abcdefghij", args)
+	}
+	f.Fuzz(func(t *testing.T, id, args string) {
+		form := canonical(json.RawMessage(args))
+		if again := canonical(json.RawMessage(form)); again != form {
+			t.Fatalf("%q becomes %q, and that %q", args, form, again)
+		}
+		if spaced := canonical(json.RawMessage(" \n\t" + args + "\r ")); spaced != form {
+			t.Fatalf("%q with spaces becomes %q, want %q", args, spaced, form)
+		}
+		key := keyOf(Call{ProviderID: id, Tool: "get", Args: json.RawMessage(args), Turn: 2}, form)
+		if trusted(id) != strings.HasPrefix(key, "provider:") || !trusted(id) && len(key) != len("hash:2:")+16 {
+			t.Fatalf("the id %q gives the key %q", id, key)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+// toolbox returns the tools of these tests. Nothing runs them.
+var toolbox = sync.OnceValue(func() *registry.Snapshot {
+	both := []registry.Mode{registry.ModeText, registry.ModeVoice}
+	spec := func(id string, params string, change func(*registry.Spec)) registry.Entry {
+		s := registry.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
+			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: both, LatencyBudgetMS: 1000, TimeoutMS: 60_000,
+			Parameters: json.RawMessage(`{"type":"object","properties":{` + params + `},"additionalProperties":false}`),
+		}
+		change(&s)
+		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
+			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)}}
+	}
+	retrieval := func(s *registry.Spec) {
+		s.Category, s.SideEffects = registry.CategoryRetrieval, registry.SideEffectsReadOnly
+	}
+	writes := func(s *registry.Spec) {
+		s.Category, s.SideEffects, s.Idempotent = registry.CategoryAction, registry.SideEffectsWrites, false
+	}
+	entries := []registry.Entry{
+		spec("search", `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, retrieval),
+		spec("get", `"id":{"type":"string"}`, retrieval),
+		spec("time", `"zone":{"type":"string"}`, func(*registry.Spec) {}),
+		spec("text_only", ``, func(s *registry.Spec) { s.AllowedModes = both[:1] }),
+		spec("write", `"text":{"type":"string"}`, writes),
+		spec("book", `"who":{"type":"string"},"note":{"type":"string"}`, func(s *registry.Spec) {
+			writes(s)
+			s.IdempotencyKey = "{who}"
+		}),
+		spec("pay", `"amount":{"type":"integer"}`, func(s *registry.Spec) {
+			writes(s)
+			s.RequiresConfirmation = true
+		}),
+	}
+	handlers := map[string]registry.Handler{}
+	for _, e := range entries {
+		handlers[e.ToolID] = registry.Bind(func(context.Context, registry.Call[anything, struct{}]) (registry.Result, error) {
+			return registry.Result{}, nil
+		})
+	}
+	var t testing.T // File fails a test only for what it cannot encode
+	r, err := registry.Load(registrytest.File(&t, entries...), registry.Options{Handlers: handlers})
+	if err != nil {
+		panic("the toolbox of the tests: " + err.Error())
+	}
+	return r.Snapshot()
+})
+
+// anything holds whatever arguments there are.
+type anything map[string]any
+
+// UnmarshalJSON takes any object.
+func (a *anything) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, (*map[string]any)(a))
+}
+
+// voiceBook is the Book of a new voice conversation.
+func voiceBook() Book { return NewBook(toolbox(), Rules{Mode: registry.ModeVoice}) }
+
+// call is a call of the first turn.
+func call(id, provider, tool, args string) Call {
+	return Call{ID: id, ProviderID: provider, Tool: tool, Args: json.RawMessage(args), Turn: 1}
+}
+
+func good(data string) registry.Envelope {
+	return registry.Envelope{OK: true, Data: json.RawMessage(data)}
+}
+
+func bad() registry.Envelope {
+	return registry.Envelope{Error: &registry.Error{Type: registry.ErrorTransient, Message: "It failed."}}
+}
