@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,6 +86,14 @@ func (e *embedded) start(o Options, folder string, log *serverLog) error {
 	return nil
 }
 
+// healthy says what the server finds wrong with itself.
+func (e *embedded) healthy() error {
+	if health := e.server.Healthz(nil); health.Error != "" {
+		return errors.New(health.Error)
+	}
+	return nil
+}
+
 // stop ends the server, waits for it and lets the folder go. It may be called for a
 // server that did not start.
 func (e *embedded) stop() error {
@@ -112,7 +121,7 @@ type serverLog struct {
 	first string     // the first line that says that the server cannot go on
 }
 
-func (l *serverLog) debugs() bool { return l.log.Enabled(nil, slog.LevelDebug) } //nolint:staticcheck // handlers must take a nil context; there is none here
+func (l *serverLog) debugs() bool { return l.log.Enabled(context.Background(), slog.LevelDebug) }
 
 func (l *serverLog) fatal() string {
 	l.mu.Lock()

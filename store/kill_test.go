@@ -41,19 +41,19 @@ func writeAll(o Options) error {
 		if err != nil || !fresh {
 			return fmt.Errorf("%s: %t %w", name, fresh, err)
 		}
-		if _, err := fmt.Println("reserved", name); err != nil {
+		if _, err := fmt.Fprintln(os.Stdout, "reserved", name); err != nil {
 			return err
 		}
 		if err := s.Ledger().Finish(ctx, e, json.RawMessage(name)); err != nil {
 			return err
 		}
-		if _, err := fmt.Println("finished", name); err != nil {
+		if _, err := fmt.Fprintln(os.Stdout, "finished", name); err != nil {
 			return err
 		}
 		if err := s.Audit().Append(ctx, []byte(name)); err != nil {
 			return err
 		}
-		if _, err := fmt.Println("audited", name); err != nil {
+		if _, err := fmt.Fprintln(os.Stdout, "audited", name); err != nil {
 			return err
 		}
 	}

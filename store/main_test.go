@@ -11,5 +11,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(writerEnv); dir != "" {
 		writeForEver(dir)
 	}
+	if dir := os.Getenv(fillEnv); dir != "" {
+		fill(dir)
+	}
 	goleak.VerifyTestMain(m)
 }

@@ -222,12 +222,20 @@ func (s *Store) Blocks() *Blocks { return s.blocks }
 // Audit returns the stream of audit records.
 func (s *Store) Audit() *AuditStream { return s.audit }
 
-// Ready says whether the store answers: one exchange with the leader of the ledger's
-// stream, of some 100 us. The error wraps ErrUnavailable, or is ErrClosed.
+// Ready says whether the store answers and takes writes: one exchange with the leader
+// of the ledger's stream, of some 100 us, and what the embedded server says of its
+// health. Once a write of that has failed (the disk was full), its stream takes no
+// more until the Store is opened again. The error wraps ErrUnavailable, or is
+// ErrClosed.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.within(ctx, s.o.Wait, "asking whether it is there", func(ctx context.Context) error {
-		_, err := s.ledger.bucket.stream.Info(ctx)
-		return err
+	return s.within(ctx, s.o.Wait, "asking whether it is ready", func(ctx context.Context) error {
+		if _, err := s.ledger.bucket.stream.Info(ctx); err != nil || s.embedded == nil {
+			return err
+		}
+		if err := s.embedded.healthy(); err != nil {
+			return final{fmt.Errorf("%w: %s: %w; see whether the disk is full, and restart", ErrUnavailable, s.where(), err)}
+		}
+		return nil
 	})
 }
 
