@@ -1,0 +1,40 @@
+package session
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/adapter"
+	"voicegw/transport"
+)
+
+// TestConfirmActionForms: confirm_action is not built from a schema.json, so its two
+// forms are compared with what the adapters make of one another here.
+func TestConfirmActionForms(t *testing.T) {
+	same := func(form string, got, want json.RawMessage) {
+		t.Helper()
+		var a, b any
+		if err := json.Unmarshal(got, &a); err != nil {
+			t.Fatalf("%s: %v in %s", form, err, got)
+		}
+		if err := json.Unmarshal(want, &b); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(b, a); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", form, diff)
+		}
+	}
+	plain := confirmAction(transport.SchemaJSON).Parameters
+	openai, err := adapter.OpenAIParameters(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("JSON Schema", plain, openai)
+	gemini, err := adapter.GeminiParameters(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("Gemini", confirmAction(transport.SchemaOpenAPI).Parameters, gemini)
+}
