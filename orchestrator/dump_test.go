@@ -23,6 +23,10 @@ func dumpValue(out *strings.Builder, v reflect.Value) {
 	case reflect.Struct:
 		dumpStruct(out, v)
 	case reflect.Slice, reflect.Array:
+		if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+			out.Write(v.Bytes())
+			return
+		}
 		out.WriteByte('[')
 		for i := range v.Len() {
 			dumpValue(out, v.Index(i))
