@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,14 +85,25 @@ func (e *evidence) nothingTwice(f *findings) {
 			wishes[r.ref]++
 		}
 	}
-	// The same against the wire: a call is known by the id that the provider gave it.
+	// The same against the wire: a call is known by the id that the provider gave it, one
+	// without an id by its arguments and its turn.
 	calls := map[string]int{}
 	for _, l := range e.tap.lines {
 		for a := range l.asked {
-			if a.tool == "note" {
+			if a.tool == "note" && a.id != "" {
 				calls[a.ref]++
 			}
 		}
+	}
+	turns := map[string]bool{}
+	for _, r := range e.file {
+		var args chaosArgs
+		turn := fmt.Sprint(r.SessionID, r.TurnID, string(r.Args))
+		if r.ToolID != "note" || r.ProviderCallID != "" || turns[turn] || json.Unmarshal(r.Args, &args) != nil {
+			continue
+		}
+		turns[turn] = true
+		calls[args.Ref]++
 	}
 	for ref, n := range wishes {
 		if n > calls[ref] {

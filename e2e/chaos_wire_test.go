@@ -34,7 +34,7 @@ type line struct {
 	asked    map[asking]bool
 }
 
-// asking is a wish that the provider had a call for. The calls without an id are one.
+// asking is a wish that the provider has called for, under an id if it gave one.
 type asking struct{ tool, ref, id string }
 
 // wireCall is one call as the provider's wire knows it: those without an id are one

@@ -170,6 +170,16 @@ func waitFor[M wsclient.ServerMessage](c *client) M {
 	}
 }
 
+// firstOf is the first message of type M, whether it has been taken already or is still
+// to come.
+func firstOf[M wsclient.ServerMessage](c *client) M {
+	c.t.Helper()
+	if all := messages[M](c); len(all) > 0 {
+		return all[0]
+	}
+	return waitFor[M](c)
+}
+
 // ended takes all that is left and returns the close code and the errors told.
 func (c *client) ended() (websocket.StatusCode, []*wsclient.Error) {
 	c.t.Helper()

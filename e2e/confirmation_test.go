@@ -1,0 +1,371 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/orchestrator"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+)
+
+// payRules let a model propose a payment when it is told to pay, and speak of whatever
+// it is told afterwards.
+const payRules = `
+name: payment
+rules:
+  - when: {text: '^pay$'}
+    do:
+      - call: {tool: pay, args: {amount: 5, to: Bob}}
+      - then:
+          - remember: {token: "${result.error.confirmation_request.token}", reference: "${result.error.details.reference}"}
+          - say: Please approve it.
+  - when: {text: '^\[voicegw\]'}
+    do: [say: I see what came of it.]
+`
+
+// paid are the arguments of payRules' payment.
+const paid = `{"amount":5,"to":"Bob"}`
+
+// proposed lets the model propose the payment and returns the question to the user.
+func (c *client) proposed(t testing.TB) *wsclient.ConfirmationRequest {
+	t.Helper()
+	p := c.typed("pay")
+	if e := errorOf(t, p.call(t)); e.Type != registry.ErrorConfirmationRequired || len(p.asked) != 1 {
+		t.Fatalf("the call ended with %+v, and the user was asked %d times", e, len(p.asked))
+	}
+	return p.asked[0]
+}
+
+// resolve answers a question, as a button does.
+func (c *client) resolve(token string, approved bool) {
+	c.t.Helper()
+	c.say(&wsclient.ConfirmationResolve{Token: token, Approved: approved})
+}
+
+// refused waits for the error with which an answer to a question is refused.
+func (c *client) refused(code string) {
+	c.t.Helper()
+	if e := waitFor[*wsclient.Error](c); e.Code != code {
+		c.t.Errorf("the answer was refused with %s: %s; want %s", e.Code, e.Message, code)
+	}
+}
+
+// told are the texts that the model was given as a user's turn and begin with a mark of
+// the gateway's.
+func (tp *tap) told(mark string) []string {
+	var out []string
+	add := func(v any) {
+		if s, ok := v.(string); ok && strings.HasPrefix(s, mark) {
+			out = append(out, s)
+		}
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			add(v["text"])
+			for _, e := range v {
+				walk(e)
+			}
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	for _, m := range tp.all() {
+		walk(m)
+	}
+	return out
+}
+
+// TestApproval: nothing runs before a person has approved; then the arguments that were
+// shown run once, and the model gets the result as a turn.
+func TestApproval(t *testing.T) {
+	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, provider string, st *stack, tools *stage) {
+		c := st.start(t, 16000)
+		c.resolve("cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", true)
+		c.refused(wsclient.CodeConfirmationUnknown)
+		asked := c.proposed(t)
+		if asked.Tool != "pay" || asked.Preview != "Pay 5 to Bob" || string(asked.Args) != paid || time.Until(asked.ExpiresAt.Time) < 4*time.Minute {
+			t.Errorf("the user was asked %+v", asked)
+		}
+		if env := st.tap.waitAnswers(t, 1)[0].envelope; env.Error.ConfirmationRequest == nil || env.Error.ConfirmationRequest.Token != asked.Token {
+			t.Errorf("the model was told %s", env.Encode())
+		}
+		// Asking again brings no second question.
+		again := c.typed("pay")
+		if e := errorOf(t, again.call(t)); e.Type != registry.ErrorConfirmationRequired || len(again.asked) != 0 || !again.ended[0].Deduplicated {
+			t.Errorf("asked for again: %+v, and %d questions", e, len(again.asked))
+		}
+		tools.ran(t, "pay", 0)
+
+		c.resolve(asked.Token, true)
+		ended := waitFor[*wsclient.ConfirmationEnded](c)
+		if ended.Token != asked.Token || ended.Outcome != "approved" {
+			t.Errorf("the question ended with %+v", ended)
+		}
+		done := c.turn()
+		if m := done.call(t); !m.OK || m.Tool != "pay" || done.number != again.number+1 || done.status != "completed" {
+			t.Errorf("what was approved ended with %+v in turn %d", m, done.number)
+		}
+		if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
+			t.Errorf("pay ran with %v", saw)
+		}
+		told := st.tap.told("[voicegw]")
+		if len(told) != 1 || !strings.Contains(told[0], `"ok":true`) || strings.Contains(told[0], asked.Token) {
+			t.Errorf("the model was told %v", told)
+		}
+		st.tap.waitAnswers(t, 2)
+
+		c.resolve(asked.Token, true)
+		c.refused(wsclient.CodeConfirmationUsed)
+		c.resolve(asked.Token, false)
+		c.refused(wsclient.CodeConfirmationUsed)
+		tools.ran(t, "pay", 1)
+		records := st.audit.wait(t, "pay", 3)
+		if r := records[0]; r.Confirmation != "required" || r.OK || r.ErrorType != registry.ErrorConfirmationRequired {
+			t.Errorf("the question is audited as %+v", r)
+		}
+		if r := records[2]; !r.OK || r.Confirmation != "approved" || r.ConfirmedBy != "client" || r.Reference == "" || strings.Contains(asked.Token, r.Reference) ||
+			!r.Delivered || r.TurnID != done.number {
+			t.Errorf("the payment is audited as %+v", r)
+		}
+		for _, r := range records {
+			if raw, err := json.Marshal(r); err != nil || strings.Contains(string(raw), asked.Token) {
+				t.Errorf("the token stands in the audit: %s %v", raw, err)
+			}
+		}
+		if strings.Contains(st.log.String(), asked.Token) {
+			t.Error("the token stands in the log")
+		}
+	})
+}
+
+// TestNoApproval: what is declined, or not answered in time, does not run, and the model
+// says so.
+func TestNoApproval(t *testing.T) {
+	for _, tc := range []struct {
+		outcome, told, code string
+		life                time.Duration
+	}{
+		{"denied", "declined", wsclient.CodeConfirmationUsed, 0},
+		{"expired", "not answer in time", wsclient.CodeConfirmationExpired, 700 * time.Millisecond},
+	} {
+		t.Run(tc.outcome, func(t *testing.T) {
+			overBothWires(t, setting{scenario: payRules, life: tc.life}, func(t *testing.T, provider string, st *stack, tools *stage) {
+				c := st.start(t, 16000)
+				asked := c.proposed(t)
+				if tc.outcome == "denied" {
+					c.resolve(asked.Token, false)
+				}
+				if ended := firstOf[*wsclient.ConfirmationEnded](c); ended.Outcome != tc.outcome || ended.Token != asked.Token {
+					t.Errorf("the question ended with %+v", ended)
+				}
+				c.turn()
+				if told := st.tap.told("[voicegw]"); len(told) != 1 || !strings.Contains(told[0], tc.told) {
+					t.Errorf("the model was told %v", told)
+				}
+				c.resolve(asked.Token, true)
+				c.refused(tc.code)
+				tools.ran(t, "pay", 0)
+				records := st.audit.wait(t, "pay", 2)
+				if r := records[1]; r.Event != "confirmation" || r.OK || r.Confirmation != tc.outcome || r.ConfirmedBy != map[string]string{"denied": "client", "expired": "clock"}[tc.outcome] {
+					t.Errorf("the audit has %+v", r)
+				}
+			})
+		})
+	}
+}
+
+// TestTokenOfAnotherSession: whoever has seen a token cannot use it elsewhere, and does
+// it no harm by trying.
+func TestTokenOfAnotherSession(t *testing.T) {
+	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
+		c, thief := st.startAs(t, "ada"), st.startAs(t, "ada")
+		asked := c.proposed(t)
+		thief.resolve(asked.Token, true)
+		thief.refused(wsclient.CodeConfirmationUnknown)
+		thief.resolve(asked.Token, false)
+		thief.refused(wsclient.CodeConfirmationUnknown)
+		tools.ran(t, "pay", 0)
+		c.resolve(asked.Token, true)
+		waitFor[*wsclient.ConfirmationEnded](c)
+		if m := c.turn().call(t); !m.OK {
+			t.Errorf("what was approved ended with %s", m.Error)
+		}
+		tools.ran(t, "pay", 1)
+	})
+}
+
+// TestModelCannotApprove: the model has the token, and passes it in every way it can
+// think of. Nothing runs.
+func TestModelCannotApprove(t *testing.T) {
+	const tries = `
+name: a cunning model
+rules:
+  - when: {text: pay}
+    do:
+      - call: {tool: pay, args: {amount: 5, to: Bob}}
+      - then:
+          - remember: {token: "${result.error.confirmation_request.token}", reference: "${result.error.details.reference}"}
+          - call: {tool: pay, args: {amount: 5, to: Bob, confirmation_token: "${token}", approved: true}}
+          - then:
+              - call: {tool: confirm_action, args: {reference: "${reference}", token: "${token}", approved: true}}
+              - then: [say: I could not.]
+  - when: {text: again}
+    do:
+      - call: {tool: pay, args: {amount: 5, to: "${token}"}}
+      - then:
+          - call: {tool: confirm_action, args: {reference: "${token}", approved: true}}
+          - then: [say: I could not.]
+`
+	for _, spoken := range []bool{false, true} {
+		t.Run(fmt.Sprint("spoken confirmation ", spoken), func(t *testing.T) {
+			overBothWires(t, setting{scenario: tries, policy: orchestrator.Policy{SpokenConfirmation: spoken}}, func(t *testing.T, _ string, st *stack, tools *stage) {
+				c := st.start(t, 16000)
+				p := c.typed("pay")
+				want := []registry.ErrorType{registry.ErrorConfirmationRequired, registry.ErrorValidation, registry.ErrorNotFound}
+				if spoken { // the user has said nothing since the question
+					want[2] = registry.ErrorConfirmationRequired
+				}
+				again := c.typed("again")
+				// Another payee is another question, and the token is no reference.
+				want = append(want, registry.ErrorConfirmationRequired, registry.ErrorNotFound)
+				ended := append(p.ended, again.ended...)
+				if len(ended) != len(want) {
+					t.Fatalf("%d calls have ended, want %d", len(ended), len(want))
+				}
+				for i, m := range ended {
+					if e := errorOf(t, m); e.Type != want[i] {
+						t.Errorf("call %d ended with %s: %s; want %s", i+1, e.Type, e.Message, want[i])
+					}
+				}
+				st.tap.waitAnswers(t, len(want))
+				tools.ran(t, "pay", 0)
+				if len(p.asked) != 1 || len(again.asked) != 1 {
+					t.Errorf("the user was asked %d and %d times", len(p.asked), len(again.asked))
+				}
+			})
+		})
+	}
+}
+
+// TestApprovalByTheAPI: a backend answers for its user; what runs, runs in the session,
+// or where that is over at once.
+func TestApprovalByTheAPI(t *testing.T) {
+	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
+		post := func(token, body string, want int) map[string]any {
+			t.Helper()
+			status, text := st.http(t, http.MethodPost, "/v1/confirmations/"+token, body)
+			var answer map[string]any
+			if err := json.Unmarshal([]byte(text), &answer); err != nil || status != want {
+				t.Fatalf("the API answers %d %s, want %d", status, text, want)
+			}
+			return answer
+		}
+		c := st.startAs(t, "ada")
+		asked := c.proposed(t)
+		post("cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", `{"approved":true}`, http.StatusNotFound)
+		post(asked.Token, `{"approved":"yes"}`, http.StatusBadRequest)
+		post(asked.Token, `{}`, http.StatusBadRequest)
+		tools.ran(t, "pay", 0)
+		if a := post(asked.Token, `{"approved":true}`, http.StatusOK); a["outcome"] != "approved" || a["told"] != true || a["envelope"] != nil {
+			t.Errorf("the API answers %v", a)
+		}
+		if ended := waitFor[*wsclient.ConfirmationEnded](c); ended.Outcome != "approved" {
+			t.Errorf("the question ended with %+v", ended)
+		}
+		if m := c.turn().call(t); !m.OK {
+			t.Errorf("what was approved ended with %s", m.Error)
+		}
+		post(asked.Token, `{"approved":true}`, http.StatusConflict)
+		c.resolve(asked.Token, true)
+		c.refused(wsclient.CodeConfirmationUsed)
+		tools.ran(t, "pay", 1)
+
+		later := c.proposed(t)
+		c.say(&wsclient.End{})
+		c.ended()
+		waitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
+		a := post(later.Token, `{"approved":true}`, http.StatusOK)
+		env, _ := a["envelope"].(map[string]any)
+		if a["told"] != false || env["ok"] != true {
+			t.Errorf("after the session the API answers %v", a)
+		}
+		post(later.Token, `{"approved":true}`, http.StatusConflict)
+		if saw := tools.runs("pay"); len(saw) != 2 || saw[1] != paid {
+			t.Errorf("pay ran with %v", saw)
+		}
+		records := st.audit.wait(t, "pay", 4)
+		if r := records[1]; r.ConfirmedBy != "api" || !r.OK || !r.Delivered {
+			t.Errorf("the first payment is audited as %+v", r)
+		}
+		if r := records[3]; r.ConfirmedBy != "api" || !r.OK || r.Delivered || r.NotDelivered != "session_over" || r.UserID != "ada" {
+			t.Errorf("the second payment is audited as %+v", r)
+		}
+	})
+}
+
+// TestSpokenApproval: where the operator allows it, what the user says counts once the
+// user has spoken after the question; the button works too.
+func TestSpokenApproval(t *testing.T) {
+	const rules = payRules + `
+  - when: {utterance: any}
+    heard: Yes, please.
+    do:
+      - call: {tool: confirm_action, args: {reference: "${reference}", approved: true}}
+      - then: [say: It is paid.]
+  - when: {text: '^no$'}
+    do:
+      - call: {tool: confirm_action, args: {reference: "${reference}", approved: false}}
+      - then: [say: I have not.]
+`
+	overBothWires(t, setting{scenario: rules, policy: orchestrator.Policy{SpokenConfirmation: true}}, func(t *testing.T, provider string, st *stack, tools *stage) {
+		c := st.start(t, 16000)
+		asked := c.proposed(t)
+		tools.ran(t, "pay", 0)
+		c.speak(16000, phrase(16000))
+		if ended := waitFor[*wsclient.ConfirmationEnded](c); ended.Token != asked.Token || ended.Outcome != "approved" {
+			t.Errorf("the question ended with %+v", ended)
+		}
+		playTurn(c)
+		if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
+			t.Errorf("pay ran with %v", saw)
+		}
+		answers := st.tap.waitAnswers(t, 2)
+		if env := answers[1].envelope; !env.OK || env.Meta.Tool != "pay" {
+			t.Errorf("confirm_action was answered %s", env.Encode())
+		}
+		if told := st.tap.told("[voicegw]"); len(told) != 0 {
+			t.Errorf("the model was also told %v", told)
+		}
+		if r := st.audit.wait(t, "pay", 2)[1]; !r.OK || r.Confirmation != "approved" || r.ConfirmedBy != "spoken" {
+			t.Errorf("the payment is audited as %+v", r)
+		}
+		c.resolve(asked.Token, true)
+		c.refused(wsclient.CodeConfirmationUsed)
+
+		second := c.proposed(t)
+		p := c.typed("no")
+		if e := errorOf(t, p.call(t)); e.Type != registry.ErrorPermanent {
+			t.Errorf("the declined one ended with %+v", e)
+		}
+		c.resolve(second.Token, true)
+		c.refused(wsclient.CodeConfirmationUsed)
+		tools.ran(t, "pay", 1)
+
+		third := c.proposed(t)
+		c.resolve(third.Token, true)
+		waitFor[*wsclient.ConfirmationEnded](c)
+		if m := c.turn().call(t); !m.OK {
+			t.Errorf("what the button approved ended with %s", m.Error)
+		}
+		tools.ran(t, "pay", 2)
+	})
+}

@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/session/wsclient"
+)
+
+// most is how much longer two frames of audio may be apart behind the gateway than in
+// front of it.
+const most = 100 * time.Millisecond
+
+// frameTime is how much audio the client and the model send at a time in this story.
+const frameTime = 20 * time.Millisecond
+
+// TestSlowToolStopsNoAudio: while a tool hangs that may take 30 s and cannot be stopped,
+// the user is heard and the model speaks, in real time. The gateway holds no frame up,
+// in either direction; and what the tool brings in the end goes nowhere but the audit.
+func TestSlowToolStopsNoAudio(t *testing.T) {
+	overBothWires(t, setting{speed: 1, playback: 1, chunkMS: int(frameTime.Milliseconds()), scenario: `
+name: slow
+rules:
+  - when: {text: go}
+    do:
+      - call: slow
+      - then: [say: Done.]
+  - when: {utterance: any}
+    do:
+      - say: >-
+          I am still waiting for something, but that does not keep me from talking to you, and so I go on talking
+          for a while, and a while longer, until you have heard enough of it.
+`}, func(t *testing.T, provider string, st *stack, tools *stage) {
+		c := st.start(t, 16000)
+		c.say(&wsclient.InputText{Text: "go"})
+		tools.waitBegun(t, "slow")
+		c.speak(16000, phrase(16000)) // what it says is answered while the tool runs
+		waitFor[*wsclient.AudioStart](c)
+		sent, heard := c.talkFor(3 * time.Second)
+		if len(messages[*wsclient.ToolEnded](c)) != 0 {
+			t.Error("the tool has ended already")
+		}
+		st.tap.mu.Lock()
+		up, down := slices.Clone(st.tap.up), slices.Clone(st.tap.down)
+		st.tap.mu.Unlock()
+		notHeldUp(t, "to the model", sent, since(up, sent[0]))
+		notHeldUp(t, "to the client", since(down, heard[0].Add(-time.Second)), heard)
+		tools.letGo("slow")
+		r := st.audit.wait(t, "slow", 1)[0]
+		if !r.OK || r.DurationMS < 3000 || provider == "gemini" && r.NotDelivered != "cancelled" {
+			t.Errorf("the tool is audited as %+v", r)
+		}
+	})
+}
+
+// talkFor sends quiet audio in real time and takes what comes, and returns when frames
+// were sent and when they came.
+func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
+	c.t.Helper()
+	quiet := audiotest.Silence(16000, frameTime)
+	every := time.NewTicker(frameTime)
+	defer every.Stop()
+	over := time.After(d)
+	for {
+		select {
+		case <-over:
+			return sent, heard
+		case <-every.C:
+			sent = append(sent, time.Now())
+			if err := c.conn.WriteAudio(quiet); err != nil {
+				c.t.Fatal(err)
+			}
+		case h, ok := <-c.in:
+			if !ok || h.err != nil {
+				c.t.Fatalf("the connection ended; before that: %s", c.story())
+			}
+			c.seen = append(c.seen, h)
+			if h.bytes > 0 {
+				heard = append(heard, h.at)
+			}
+		}
+	}
+}
+
+// since are the times from then on.
+func since(times []time.Time, then time.Time) []time.Time {
+	i := slices.IndexFunc(times, func(t time.Time) bool { return !t.Before(then) })
+	if i < 0 {
+		return nil
+	}
+	return times[i:]
+}
+
+// notHeldUp compares the longest silence in front of the gateway with the longest one
+// behind it: a machine that is busy makes gaps of its own, and those count for nothing.
+func notHeldUp(t *testing.T, where string, front, behind []time.Time) {
+	t.Helper()
+	if want := int(2 * time.Second / frameTime); len(front) < want || len(behind) < want/2 {
+		t.Fatalf("%s: %d frames in front of the gateway and %d behind it, want more than %d", where, len(front), len(behind), want)
+	}
+	before, after := longestGap(front), longestGap(behind)
+	t.Logf("audio %s: %d frames, the longest gap is %v in front of the gateway and %v behind it", where, len(behind), before, after)
+	if after > most && after > before+most {
+		t.Errorf("audio %s stopped for %v; in front of the gateway its longest gap is %v", where, after, before)
+	}
+}
+
+func longestGap(times []time.Time) time.Duration {
+	var gap time.Duration
+	for i := 1; i < len(times); i++ {
+		gap = max(gap, times[i].Sub(times[i-1]))
+	}
+	return gap
+}
