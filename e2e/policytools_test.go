@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -26,6 +28,9 @@ import (
 //	boom {}                    writes and panics
 type stage struct {
 	box *toolbox
+	// effects gets a line for each run of a tool that writes, synced before the tool goes
+	// on; nil keeps none.
+	effects *os.File
 
 	mu      sync.Mutex // guards the following fields
 	saw     map[string][]string
@@ -138,10 +143,13 @@ func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{
 	n := len(s.saw[call.Tool])
 	wait := s.holds[call.Tool]
 	s.mu.Unlock()
-	s.begun <- call.Tool
 	if call.Tool == "boom" {
 		panic("a secret of the handler")
 	}
+	if err := s.effect(call.Tool, call.Args.RawMessage); err != nil {
+		return registry.Result{}, err
+	}
+	s.begun <- call.Tool
 	if wait != nil {
 		stop := ctx.Done()
 		if call.Tool != "slow_stoppable" {
@@ -158,6 +166,17 @@ func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{
 		}
 	}
 	return registry.Result{Data: map[string]any{"run": n, "tool": call.Tool}}, nil
+}
+
+// effect does what a tool that writes is there for.
+func (s *stage) effect(tool string, args json.RawMessage) error {
+	if s.effects == nil || !slices.Contains([]string{"book", "write", "pay"}, tool) {
+		return nil
+	}
+	if _, err := fmt.Fprintf(s.effects, "%s %s\n", tool, args); err != nil {
+		return err
+	}
+	return s.effects.Sync()
 }
 
 // hold makes the runs of a tool wait until letGo.

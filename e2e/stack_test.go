@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -38,6 +39,11 @@ type setting struct {
 	life time.Duration
 	// provider replaces the simulator.
 	provider http.Handler
+	// base is where a provider listens already; empty means one in this process, with a
+	// tap before it.
+	base string
+	// lines gets the audit instead of stack.audit; nil is for the stack's own.
+	lines io.WriteCloser
 	// firstAudioMS, chunkMS, speed and playback are the simulator's.
 	firstAudioMS int
 	chunkMS      int
@@ -49,7 +55,7 @@ type setting struct {
 type stack struct {
 	url     string // the gateway's
 	manager *session.Manager
-	tap     *tap // between the gateway and the provider
+	tap     *tap // between the gateway and the provider; nil with setting.base
 	log     *lockedBuffer
 	audit   *journal // of what its tools did
 }
@@ -59,25 +65,27 @@ const secret = "sk-e2e-secret-0123456789"
 
 func newStack(t testing.TB, provider string, set setting) *stack {
 	t.Helper()
-	upstream := set.provider
-	if upstream == nil {
-		upstream = newSim(t, set)
+	st := &stack{log: &lockedBuffer{}, audit: newJournal()}
+	if set.base == "" {
+		st.tap = newProvider(t, set)
+		set.base = st.tap.url
 	}
-	tap := newTap(t, upstream)
+	if set.lines == nil {
+		set.lines = st.audit
+	}
 	key := set.key
 	if key == "" {
 		key = secret
 	}
-	tr := newTransport(t, provider, key, tap.url)
-	log := &lockedBuffer{}
+	tr := newTransport(t, provider, key, set.base)
+	log := st.log
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
 		Limits: set.limits, Policy: set.policy,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 	serve := gateway.Options{}
-	st := &stack{tap: tap, log: log, audit: newJournal()}
-	records := audit.New(audit.Options{Lines: st.audit, Arguments: audit.ArgumentsFull, Logger: opts.Logger})
+	records := audit.New(audit.Options{Lines: set.lines, Arguments: audit.ArgumentsFull, Logger: opts.Logger})
 	if box := set.tools; box != nil {
 		box.give(&opts, &serve, set.life)
 		opts.Audit = records.Write
@@ -111,6 +119,15 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	})
 	st.url, st.manager = srv.URL, m
 	return st
+}
+
+// newProvider is the provider of a setting behind a tap.
+func newProvider(t testing.TB, set setting) *tap {
+	t.Helper()
+	if set.provider == nil {
+		set.provider = newSim(t, set)
+	}
+	return newTap(t, set.provider)
 }
 
 func newSim(t testing.TB, set setting) http.Handler {

@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"voicegw/audit"
+	"voicegw/store"
+)
+
+// gatewayEnv makes this test binary a gateway of its own: TestGatewayProcess.
+const gatewayEnv = "VOICEGW_E2E_GATEWAY"
+
+// urlMark begins the line with which a gateway process says where it listens.
+const urlMark = "the gateway listens at "
+
+// processSetting is what a gateway process is started with.
+type processSetting struct {
+	// Provider is the wire, Base where the provider listens.
+	Provider, Base string
+	// Dir holds the store, the audit and the effects of the tools.
+	Dir string
+	// Hold is a tool that hangs after its effect; empty for none.
+	Hold string
+}
+
+// auditFile and effectsFile are in the data folder.
+const (
+	auditFile   = "audit.jsonl"
+	effectsFile = "effects"
+)
+
+// TestGatewayProcess is the gateway process of other tests, until its standard input
+// ends or it is killed.
+func TestGatewayProcess(t *testing.T) {
+	config := os.Getenv(gatewayEnv)
+	if config == "" {
+		t.Skip("it is started by other tests")
+	}
+	var set processSetting
+	if err := json.Unmarshal([]byte(config), &set); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(set.Dir, "store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := kept.Close(); err != nil {
+			t.Error("closing the store:", err)
+		}
+	}()
+	t.Run("serve", func(t *testing.T) { // its cleanup comes before the store is closed
+		tools := newStageOn(t, kept)
+		tools.effects = appendTo(t, filepath.Join(set.Dir, effectsFile))
+		if set.Hold != "" {
+			tools.hold(set.Hold)
+		}
+		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile))})
+		fmt.Println(urlMark + st.url)
+		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func appendTo(t testing.TB, path string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// process is a gateway in a process of its own. Its stack has a tap and a URL, and
+// nothing of what is inside the gateway.
+type process struct {
+	*stack
+	dir   string
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	said  *lockedBuffer  // by the process
+	read  sync.WaitGroup // whoever reads it
+	over  bool
+}
+
+// startProcess starts a gateway on a data folder, with the provider behind tp.
+func startProcess(t *testing.T, tp *tap, set processSetting) *process {
+	t.Helper()
+	set.Base = tp.url
+	config, err := json.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{stack: &stack{tap: tp}, dir: set.Dir, said: &lockedBuffer{}}
+	p.cmd = exec.Command(os.Args[0], "-test.run=^TestGatewayProcess$", "-test.count=1")
+	p.cmd.Env = append(os.Environ(), gatewayEnv+"="+string(config))
+	p.cmd.Stderr = p.said
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !p.over {
+			p.kill(t)
+		}
+		if t.Failed() {
+			t.Log("a gateway process said:", p.said.String())
+		}
+	})
+	at := make(chan string, 1) // from the reader to this function: the URL; closed at the end of the output
+	p.read.Go(func() {
+		defer close(at)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			if url, ok := strings.CutPrefix(lines.Text(), urlMark); ok {
+				at <- url
+			}
+			fmt.Fprintln(p.said, lines.Text())
+		}
+	})
+	url, ok := <-at
+	if !ok {
+		t.Fatal("the gateway process did not begin to serve")
+	}
+	p.url = url
+	return p
+}
+
+// kill ends the process as a loss of power would: nothing of it runs any more.
+func (p *process) kill(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Error("killing the gateway process:", err)
+	}
+	p.read.Wait()
+	p.over = true
+	if err := p.cmd.Wait(); err == nil {
+		t.Error("the killed gateway process has ended by itself")
+	}
+}
+
+// leave ends the process in order.
+func (p *process) leave(t *testing.T) {
+	t.Helper()
+	if err := p.stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	p.read.Wait()
+	p.over = true
+	if err := p.cmd.Wait(); err != nil {
+		t.Error("the gateway process:", err)
+	}
+}
+
+// effects are the lines that the tools of all processes on the folder have written.
+func (p *process) effects(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, effectsFile))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// records are those of the audit about a tool, from all processes on the folder.
+func (p *process) records(t *testing.T, tool string) []audit.Record {
+	t.Helper()
+	f, err := os.Open(filepath.Join(p.dir, auditFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []audit.Record
+	report, err := audit.Read(f, func(r audit.Record, _ []byte) error {
+		if r.ToolID == tool {
+			out = append(out, r)
+		}
+		return nil
+	})
+	if err != nil || report.Foreign > 0 {
+		t.Errorf("reading the audit: %v, %+v", err, report)
+	}
+	return out
+}
