@@ -1,0 +1,383 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/store"
+)
+
+// TestAPIConfirmsHere: the session runs here, so what is approved runs in it, its client
+// and its model are told, and a second answer is refused on either side.
+func TestAPIConfirmsHere(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		token := tl.asksToPay(c, model, "u1")
+		got, err := tl.m.Confirm(t.Context(), token, true)
+		if err != nil || got.Outcome != orchestrator.OutcomeApproved || !got.Told || got.Envelope != nil || got.Tool != "pay" || got.SessionID != c.last(t, "session.started")["session_id"] {
+			t.Errorf("the API was answered %+v, %v", got, err)
+		}
+		synctest.Wait()
+		tl.once(t)
+		c.expect(t, "confirmation.ended", "turn.started", "tool.started", "tool.ended")
+		if said := told(model); len(said) != 1 || !strings.Contains(said[0], `"receipt":1`) {
+			t.Errorf("the model was told %q", said)
+		}
+		if r := tl.audited.byCall(t)["call_2"]; !r.OK || r.ConfirmedBy != "api" || r.Confirmation != "approved" || !r.Delivered {
+			t.Errorf("audited: %+v", r)
+		}
+		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrUsed) {
+			t.Errorf("a second time: %v", err)
+		}
+		resolve(c, token, true)
+		c.expect(t, "confirmation.ended", "error confirmation_used")
+		tl.once(t)
+	})
+}
+
+// TestAPIDeniesHere: the client sees it, and nothing runs.
+func TestAPIDeniesHere(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		got, err := tl.m.Confirm(t.Context(), tl.asksToPay(c, model, "u1"), false)
+		synctest.Wait()
+		if err != nil || got.Outcome != orchestrator.OutcomeDenied || !got.Told {
+			t.Errorf("the API was answered %+v, %v", got, err)
+		}
+		if got := c.last(t, "confirmation.ended"); got["outcome"] != "denied" {
+			t.Errorf("the client was told %v", got)
+		}
+		tl.ranNothing(t, c, "denied", "api")
+	})
+}
+
+// TestAPIRefuses what it cannot answer, in the store's words.
+func TestAPIRefuses(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		down := false
+		tl.questions.Before = func(context.Context, executetest.Op, string) error {
+			if down {
+				return store.ErrUnavailable
+			}
+			return nil
+		}
+		c, model := tl.talk()
+		token := tl.asksToPay(c, model, "u1")
+		if _, err := tl.m.Confirm(t.Context(), "cf_guess", true); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("a guess: %v", err)
+		}
+		down = true
+		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("while the store is down: %v", err)
+		}
+		down = false
+		pass(5 * time.Minute)
+		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrExpired) {
+			t.Errorf("late: %v", err)
+		}
+		synctest.Wait()
+		if len(tl.payments()) != 0 {
+			t.Error("it was done all the same")
+		}
+	})
+}
+
+// leaves ends a session and waits until nothing of it is left.
+func (tl *till) leaves(t *testing.T, c *testClient) {
+	t.Helper()
+	c.say(`{"type":"session.end"}`)
+	synctest.Wait()
+	if n := tl.m.Running(); n != 0 {
+		t.Fatalf("%d sessions run", n)
+	}
+}
+
+// TestAPIConfirmsOfOneWhoHasGone: the stored arguments run at once, once, and it is
+// audited as the session's that asked.
+func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		token := tl.asksToPay(c, model, "u1")
+		tl.leaves(t, c)
+		pass(time.Minute)
+		got, err := tl.m.Confirm(t.Context(), token, true)
+		if err != nil || got.Told || got.Outcome != orchestrator.OutcomeApproved || got.Envelope == nil || !got.Envelope.OK || !strings.Contains(string(got.Envelope.Data), `"receipt":1`) {
+			t.Errorf("the API was answered %+v, %v", got, err)
+		}
+		tl.once(t)
+		all := tl.audited.list()
+		r := all[len(all)-1]
+		reference := tl.questions.All()[0].Reference
+		if r.Event != audit.EventTool || !r.OK || r.ToolID != "pay" || r.ToolVersion != "1.0.0" || r.RegistryVersion != tl.registry.Snapshot().Version() || r.Category != registry.CategoryAction ||
+			r.SessionID != got.SessionID || r.UserID != "ada" || r.ConversationID != "conv_1" || r.Agent != "default" || r.TurnID != 1 || r.Mode != registry.ModeVoice ||
+			r.CallID != "confirmation_"+reference || r.IdempotencyKey != "confirmation:"+reference || r.Confirmation != "approved" || r.ConfirmedBy != "api" || r.Reference != reference ||
+			r.Delivered || r.NotDelivered != "session_over" || !r.Time.Equal(time.Now()) || string(r.Args) != `{"amount":5,"to":"Bob","top_k":5}` {
+			t.Errorf("audited: %+v", r)
+		}
+		if !slices.Equal(r.Refused, []registry.IntentType{registry.IntentSuppressTranscript}) || r.Why == "" || len(r.Intents) != 0 {
+			t.Errorf("its wishes of the session are audited as %v, refused %v", r.Intents, r.Refused)
+		}
+		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrUsed) {
+			t.Errorf("a second time: %v", err)
+		}
+		tl.audited.byCall(t)
+		tl.once(t)
+	})
+}
+
+// TestAPIDeniesOfOneWhoHasGone: a line of the audit is all that comes of it.
+func TestAPIDeniesOfOneWhoHasGone(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		token := tl.asksToPay(c, model, "u1")
+		tl.leaves(t, c)
+		if got, err := tl.m.Confirm(t.Context(), token, false); err != nil || got.Told || got.Envelope != nil || got.Outcome != orchestrator.OutcomeDenied {
+			t.Errorf("the API was answered %+v, %v", got, err)
+		}
+		tl.ranNothing(t, c, "denied", "api")
+	})
+}
+
+// TestAPIConfirmsWhatHasChanged: a tool of another version is not run with what was shown
+// of the old one, nor is one that is gone; both are audited as what they are, failures.
+func TestAPIConfirmsWhatHasChanged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(t *testing.T, tl *till)
+		want   registry.ErrorType
+	}{
+		"another version": {func(t *testing.T, tl *till) {
+			if err := tl.registry.Reload(registrytest.File(t, tillTools("2.0.0")...)); err != nil {
+				t.Fatal(err)
+			}
+		}, registry.ErrorConflict},
+		"gone": {func(t *testing.T, tl *till) {
+			without, err := registry.Load(registrytest.File(t, tillTools("1.0.0")[2]), registry.Options{Handlers: map[string]registry.Handler{"bye": registry.Bind(bye)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tl.m.opts.Tools = without.Snapshot
+		}, registry.ErrorNotFound},
+		"no tools at all": {func(_ *testing.T, tl *till) { tl.m.opts.Tools = nil }, registry.ErrorNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, nil, func(t *testing.T, tl *till) {
+				c, model := tl.talk()
+				token := tl.asksToPay(c, model, "u1")
+				tl.leaves(t, c)
+				tc.change(t, tl)
+				got, err := tl.m.Confirm(t.Context(), token, true)
+				if err != nil || got.Envelope == nil || got.Envelope.OK || got.Envelope.Error.Type != tc.want {
+					t.Fatalf("the API was answered %+v, %v", got, err)
+				}
+				all := tl.audited.list()
+				if r := all[len(all)-1]; r.Event != audit.EventTool || r.OK || r.ErrorType != tc.want || r.Confirmation != "approved" {
+					t.Errorf("audited: %+v", r)
+				}
+				if len(tl.payments()) != 0 || len(tl.ledger.Entries()) != 0 {
+					t.Error("it was done all the same")
+				}
+			})
+		})
+	}
+}
+
+// TestAPIConfirmsWhileTheSessionEnds: its last words are stuck, so it is still known; what
+// is approved then runs in it, is journalled, and awaited. Later it is not known any
+// more, although a tool of it still runs, and what is approved runs without it.
+func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after time.Duration
+		told  bool
+	}{"last words": {time.Second, true}, "tools": {3 * time.Second, false}} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, nil, func(t *testing.T, tl *till) {
+				tl.takes = 10 * time.Second
+				c, model := tl.talk()
+				first := tl.asksToPay(c, model, "u1")
+				tl.calls(model, "u2", "pay", `{"to":"Eve","amount":7}`)
+				second, _ := c.last(t, "confirmation.request")["token"].(string)
+				resolve(c, second, true) // keeps the session's tools busy
+				c.stallWrites()
+				c.say(`{"type":"ping","t":1}`)
+				synctest.Wait()
+				c.say(`{"type":"session.end"}`)
+				pass(tc.after)
+				got, err := tl.m.Confirm(t.Context(), first, true)
+				if err != nil || got.Told != tc.told || tl.m.Running() != 1 && tc.told {
+					t.Errorf("the API was answered %+v, %v, while %d run", got, err, tl.m.Running())
+				}
+				if tc.told && len(tl.payments()) != 0 {
+					t.Error("it did not run in the session")
+				}
+				pass(12 * time.Second)
+				synctest.Wait()
+				if paid := tl.payments(); len(paid) != 2 || paid[0].To != "Eve" || paid[1].To != "Bob" {
+					t.Errorf("paid %+v", paid)
+				}
+				if n := tl.m.Running(); n != 0 {
+					t.Errorf("%d sessions run", n)
+				}
+				approved := 0
+				for _, r := range tl.audited.byCall(t) {
+					if r.Confirmation == "approved" && r.OK && r.NotDelivered == "session_over" && r.UserID == "ada" {
+						approved++
+					}
+				}
+				if approved != 2 {
+					t.Errorf("%d approved actions are audited: %+v", approved, tl.audited.list())
+				}
+			})
+		})
+	}
+}
+
+// TestSessionWaitsForWhatTheAPIBrings: a session is not over between the moment in which
+// the API has found it and that in which what was approved has run.
+func TestSessionWaitsForWhatTheAPIBrings(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		token := tl.asksToPay(c, model, "u1")
+		s := tl.m.visit(c.last(t, "session.started")["session_id"].(string))
+		if s == nil {
+			t.Fatal("the session is not known")
+		}
+		c.say(`{"type":"session.end"}`)
+		pass(time.Minute)
+		if n := tl.m.Running(); n != 1 {
+			t.Fatalf("%d sessions run while the API brings one something", n)
+		}
+		s.dispatch(orchestrator.ConfirmationResolved{Token: token, Outcome: orchestrator.OutcomeApproved, By: orchestrator.ConfirmedByAPI})
+		s.visitors.Done()
+		synctest.Wait()
+		tl.once(t)
+		if n := tl.m.Running(); n != 0 || tl.m.visit(s.id) != nil {
+			t.Errorf("%d sessions run", n)
+		}
+	})
+}
+
+// TestAPIAndButtonAtOnce: both approve; whoever the store takes first, it is done once
+// and nobody's approval is lost.
+func TestAPIAndButtonAtOnce(t *testing.T) {
+	for name, buttonFirst := range map[string]bool{"the button is first": true, "the API is first": false} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, nil, func(t *testing.T, tl *till) {
+				n := 0
+				tl.questions.Before = func(_ context.Context, op executetest.Op, _ string) error {
+					if op == executetest.Resolve {
+						if n++; n == 1 != buttonFirst {
+							pass(time.Second) // the button's comes first of both, and is overtaken
+						}
+					}
+					return nil
+				}
+				c, model := tl.talk()
+				token := tl.asksToPay(c, model, "u1")
+				c.say(`{"type":"confirmation.resolve","token":"` + token + `","approved":true}`)
+				synctest.Wait()
+				_, err := tl.m.Confirm(t.Context(), token, true)
+				if buttonFirst != errors.Is(err, store.ErrUsed) {
+					t.Errorf("the API was answered %v", err)
+				}
+				pass(2 * time.Second)
+				synctest.Wait()
+				tl.once(t)
+				if c.count("confirmation.ended") != 1 {
+					t.Errorf("the client was told %d ends", c.count("confirmation.ended"))
+				}
+				tl.audited.byCall(t)
+			})
+		})
+	}
+}
+
+// TestAnswerThatCameSecond is told with the outcome of the first, whoever gave that.
+func TestAnswerThatCameSecond(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first   bool
+		second  string
+		by      orchestrator.ConfirmedBy
+		outcome orchestrator.Outcome
+	}{
+		"yes, then yes":       {true, "yes", orchestrator.ConfirmedByClient, orchestrator.OutcomeApproved},
+		"yes, then no":        {true, "no", orchestrator.ConfirmedByAPI, orchestrator.OutcomeApproved},
+		"no, then yes":        {false, "yes", orchestrator.ConfirmedByAPI, orchestrator.OutcomeDenied},
+		"yes, then the clock": {true, "clock", orchestrator.ConfirmedByAPI, orchestrator.OutcomeApproved},
+		"no, then the clock":  {false, "clock", orchestrator.ConfirmedByAPI, orchestrator.OutcomeDenied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, nil, func(t *testing.T, tl *till) {
+				c, model := tl.talk()
+				token := tl.asksToPay(c, model, "u1")
+				// Another node has answered it: nobody brings the answer here.
+				if _, err := tl.questions.Resolve(t.Context(), token, "", tc.first, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				if tc.second == "clock" {
+					pass(5 * time.Minute)
+					synctest.Wait()
+				} else {
+					resolve(c, token, tc.second == "yes")
+				}
+				if got := c.last(t, "confirmation.ended"); got["outcome"] != string(tc.outcome) {
+					t.Errorf("the client was told %v", got)
+				}
+				if paid := len(tl.payments()); paid != map[bool]int{true: 1, false: 0}[tc.first] {
+					t.Errorf("paid %d times", paid)
+				}
+				all := tl.audited.list()
+				if r := all[len(all)-1]; r.ConfirmedBy != string(tc.by) || r.Confirmation != string(tc.outcome) {
+					t.Errorf("audited: %+v", r)
+				}
+			})
+		})
+	}
+}
+
+// TestManyAnswersOfTheAPI: one of them counts.
+func TestManyAnswersOfTheAPI(t *testing.T) {
+	for name, gone := range map[string]bool{"here": false, "gone": true} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, nil, func(t *testing.T, tl *till) {
+				c, model := tl.talk()
+				token := tl.asksToPay(c, model, "u1")
+				if gone {
+					tl.leaves(t, c)
+				}
+				var all sync.WaitGroup
+				var taken, used atomic.Int64
+				for range 32 {
+					all.Go(func() {
+						switch _, err := tl.m.Confirm(t.Context(), token, true); {
+						case err == nil:
+							taken.Add(1)
+						case errors.Is(err, store.ErrUsed):
+							used.Add(1)
+						default:
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				synctest.Wait()
+				if taken.Load() != 1 || used.Load() != 31 {
+					t.Errorf("%d were taken, %d used", taken.Load(), used.Load())
+				}
+				tl.once(t)
+				tl.audited.byCall(t)
+			})
+		})
+	}
+}
