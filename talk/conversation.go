@@ -53,6 +53,7 @@ type conversation struct {
 	gwTurns    map[int]*exchange
 	gwOpen     int // turns of the gateway that have not ended
 	lastHeard  time.Time
+	questions  []pending // of tools, oldest first
 
 	started    wsclient.SessionStarted
 	staleBytes int64
@@ -128,6 +129,7 @@ func (c *conversation) tick(now time.Time) {
 	if c.player.sounding() {
 		c.lastHeard = now
 	}
+	c.tickQuestions(now)
 	switch c.phase {
 	case phaseStarting:
 		if now.Sub(c.phaseSince) >= c.options.Patience {
@@ -155,6 +157,10 @@ func (c *conversation) rest(now time.Time) {
 	}
 	if (c.gwOpen > 0 || !c.player.idle()) && now.Sub(c.lastHeard) < c.options.Patience {
 		c.phaseSince = now // a greeting, or the rest of an answer
+		return
+	}
+	if len(c.questions) > 0 {
+		c.phaseSince = now // its outcome is said in a turn of its own
 		return
 	}
 	if now.Sub(c.phaseSince) < wait {

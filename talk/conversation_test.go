@@ -50,6 +50,13 @@ func TestAnswerThatBeganBeforeTheRecordingEnded(t *testing.T) {
 // came of it, and the events.
 func hold(t *testing.T, o Options, g *gateway) (Report, []Event, error) {
 	t.Helper()
+	return holdTyping(t, o, g, nil)
+}
+
+// holdTyping is hold with somebody who types lines, by their time in ms; "\x04" is the
+// end of what is typed.
+func holdTyping(t *testing.T, o Options, g *gateway, lines map[int64]string) (Report, []Event, error) {
+	t.Helper()
 	var events []Event
 	o.Events = func(e Event) { events = append(events, e) }
 	o, err := o.withDefaults()
@@ -80,6 +87,11 @@ func hold(t *testing.T, o Options, g *gateway) (Report, []Event, error) {
 		now = now.Add(frameLength)
 		if now.Sub(start) > 5*time.Minute {
 			t.Fatal("the conversation does not end")
+		}
+		if line, ok := lines[now.Sub(start).Milliseconds()]; ok && line == "\x04" {
+			c.nobodyTypes(now)
+		} else if ok {
+			c.typed(now, line)
 		}
 		c.tick(now)
 		g.tick(frameLength.Milliseconds())

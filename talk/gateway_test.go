@@ -2,6 +2,7 @@ package talk
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -24,6 +25,8 @@ type gateway struct {
 	hangsUp   string // ends the session when the first speech begins, with this reason
 	keepsTurn bool   // never ends a turn
 	saysBye   bool   // ends the session when its first answer was heard
+	asks      int    // so many questions for approval come with the first answer
+	forgets   int    // so many answers to them it cannot record
 	deaf      int    // hears nothing from its so manieth stretch of speech on; 0 hears all
 
 	send      func(wsclient.ServerMessage)
@@ -32,6 +35,7 @@ type gateway struct {
 	inputRate, outputRate int
 	playback              []wsclient.Playback
 	texts                 []string
+	resolved              []wsclient.ConfirmationResolve
 	framesIn              int
 	bytesIn               int
 	gone                  bool
@@ -73,6 +77,8 @@ func (g *gateway) hear(m wsclient.ClientMessage) {
 				g.gone = true
 			}
 		}
+	case *wsclient.ConfirmationResolve:
+		g.resolve(m)
 	case *wsclient.End:
 		g.send(&wsclient.SessionEnded{Reason: "client"})
 		g.gone = true
@@ -165,8 +171,33 @@ func (g *gateway) answer() {
 	g.current = fmt.Sprintf("item-%d", g.item)
 	g.leftMS, g.sentMS = g.answerMS, 0
 	g.send(&wsclient.AudioStart{Header: wsclient.Header{Turn: g.turn}, ItemID: g.current})
+	if g.item == 1 {
+		for i := range g.asks {
+			g.send(&wsclient.ConfirmationRequest{
+				Header: wsclient.Header{Turn: g.turn}, Token: fmt.Sprintf("t%d", i+1), Tool: "book", Preview: "Book it?",
+				Args: json.RawMessage(`{"n":1}`),
+			})
+		}
+	}
 	g.send(&wsclient.Transcript{Header: wsclient.Header{Turn: g.turn}, ID: "u" + g.current, Role: "user", Text: "a question", Final: true})
 	g.send(&wsclient.Transcript{Header: wsclient.Header{Turn: g.turn}, ID: "a" + g.current, Role: "assistant", Text: "an answer", Final: true})
+}
+
+// resolve takes the answer to a question, whose outcome is said in a turn of its own.
+func (g *gateway) resolve(m *wsclient.ConfirmationResolve) {
+	g.resolved = append(g.resolved, *m)
+	if g.forgets > 0 {
+		g.forgets--
+		g.send(&wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "It could not be recorded.", Retryable: true})
+		return
+	}
+	outcome := "denied"
+	if m.Approved {
+		outcome = "approved"
+	}
+	g.send(&wsclient.ConfirmationEnded{Header: wsclient.Header{Turn: g.turn}, Token: m.Token, Tool: "book", Outcome: outcome})
+	g.interrupt()
+	g.beginTurn()
 }
 
 func (g *gateway) finish() {

@@ -56,10 +56,17 @@ func (c *conversation) hear(now time.Time, m wsclient.ServerMessage) {
 		}
 	case *wsclient.TurnEnded:
 		c.hearTurnEnded(now, m)
+	case *wsclient.ConfirmationRequest:
+		c.hearConfirmation(now, m)
+	case *wsclient.ConfirmationEnded:
+		c.hearConfirmationEnded(now, m)
 	case *wsclient.SessionEnded:
 		c.ended = m.Reason
 	case *wsclient.Error:
 		c.lastError = m.Message
+		if m.Code == wsclient.CodeStoreUnavailable {
+			c.unrecorded(now)
+		}
 	}
 }
 

@@ -43,6 +43,13 @@ type Options struct {
 	Patience time.Duration
 	// KeepAudio puts what was heard into the report.
 	KeepAudio bool
+	// Approval is who answers when a tool needs the user's approval.
+	Approval Approval
+	// Answers are the lines that somebody types, to Run: y or yes approves the oldest
+	// question that is open, anything else declines it; lines that come while none is
+	// are dropped. For ApprovalAsk. Closing it says that nobody types any more; Run
+	// does not wait for that.
+	Answers <-chan string
 	// Events, if set, is called with everything that happens, from the goroutine
 	// that called Run. It must not block: the conversation runs in real time.
 	Events func(Event)
@@ -73,6 +80,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.InterruptAfter < 0 {
 		return o, fmt.Errorf("%w: InterruptAfter is negative", ErrOptions)
+	}
+	if o.Approval == ApprovalAsk && o.Answers == nil {
+		return o, fmt.Errorf("%w: Approval asks, but there are no Answers", ErrOptions)
 	}
 	if o.URL == "" {
 		o.URL = DefaultURL
@@ -131,5 +141,9 @@ const (
 	EventFirstAudio   = "first_audio"  // the first audio of an answer came
 	EventAnswered     = "answered"     // the answer was heard to its end
 	EventFailed       = "failed"       // a turn got no answer
+	EventAsking       = "asking"       // somebody is asked to approve what Text says
+	EventApproving    = "approving"    // an approval was sent
+	EventDeclining    = "declining"    // a refusal was sent
+	EventUnanswerable = "unanswerable" // nobody answers a question: it will expire
 	EventReport       = "report"       // the last line of JSON output
 )

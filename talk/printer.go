@@ -1,9 +1,12 @@
 package talk
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -22,6 +25,7 @@ type Printer struct {
 	unfinal   map[string]wsclient.Transcript
 	order     []string // of unfinal
 	lastAtMS  int64
+	asking    bool // somebody is typing an answer: nothing is redrawn over it
 	writeFail error
 }
 
@@ -46,8 +50,17 @@ func (p *Printer) Event(e Event) {
 		p.line("flush", m.Reason)
 	case *wsclient.ToolStarted:
 		p.line("tool", m.Tool+" …")
+	case *wsclient.ToolProgress:
+		p.line("tool", fmt.Sprintf("%s still at work after %s", m.Tool, seconds(m.DurationMS)))
 	case *wsclient.ToolEnded:
 		p.line("tool", toolEnded(m))
+	case *wsclient.ConfirmationRequest:
+		p.confirmation(m)
+	case *wsclient.ConfirmationEnded:
+		p.asking = false
+		p.line("confirm", m.Tool+": "+m.Outcome)
+	case *wsclient.Timeout:
+		p.line("timeout", m.Message)
 	case *wsclient.SessionEnding:
 		p.line("session", "will end: "+m.Reason)
 	case *wsclient.SessionEnded:
@@ -69,15 +82,93 @@ func (p *Printer) own(e Event) {
 		p.line("turn "+fmt.Sprint(e.Turn), "not answered: "+e.Text)
 	case EventAnswered:
 		p.line("turn "+fmt.Sprint(e.Turn), "answered")
+	case EventAsking:
+		p.asking = true
+		p.line("confirm", "Approve? [y/N]  "+clip(exact(e.Text), maxPrompt))
+	case EventApproving, EventDeclining:
+		p.asking = false
+		p.line("confirm", e.Event)
+	case EventUnanswerable:
+		p.line("confirm", "nobody can answer here (--approve and --deny do); it will expire")
 	}
 }
 
-func toolEnded(m *wsclient.ToolEnded) string {
-	outcome := "failed"
-	if m.OK {
-		outcome = "ok"
+// confirmation shows what a tool wants to do: what would be done, and with what, in
+// full.
+func (p *Printer) confirmation(m *wsclient.ConfirmationRequest) {
+	args := m.Args
+	if preview := exact(m.Preview); preview != exact(m.Tool+" "+string(args)) {
+		p.line("confirm", preview) // a tool without a preview of its own shows its arguments
 	}
-	return fmt.Sprintf("%s %s after %d ms", m.Tool, outcome, m.DurationMS)
+	var indented bytes.Buffer
+	if len(args) > maxArgsLine && json.Indent(&indented, args, "", "  ") == nil {
+		args = indented.Bytes()
+	}
+	for i, line := range strings.Split(string(args), "\n") {
+		if i == 0 {
+			p.line("confirm", exact(m.Tool+" "+line))
+			continue
+		}
+		p.line("", exact(line))
+	}
+}
+
+// maxPrompt is how many characters of a preview stand in the prompt: all of it was
+// shown before.
+const maxPrompt = 60
+
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+// maxArgsLine is how many bytes of arguments are shown on one line.
+const maxArgsLine = 100
+
+// exact keeps a text from reading like another one: what is not seen, or steers the
+// direction of writing, is written out.
+func exact(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.Is(unicode.Cf, r) || unicode.IsControl(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// confirmationRequired is the type of the error that is no failure.
+const confirmationRequired = "CONFIRMATION_REQUIRED"
+
+// toolEnded says how a call went: its time, whether its answer was stored, what of its
+// arguments was lowered, or the error.
+func toolEnded(m *wsclient.ToolEnded) string {
+	text := fmt.Sprintf("%s ok after %d ms", m.Tool, m.DurationMS)
+	if !m.OK {
+		text = fmt.Sprintf("%s failed after %d ms", m.Tool, m.DurationMS)
+	}
+	if m.Deduplicated {
+		text += ", given from memory"
+	}
+	var clamped map[string]struct{ Requested, Applied json.Number }
+	if json.Unmarshal(m.Clamped, &clamped) == nil {
+		for _, name := range slices.Sorted(maps.Keys(clamped)) {
+			text += fmt.Sprintf(", %s %s -> %s", name, clamped[name].Requested, clamped[name].Applied)
+		}
+	}
+	var failure struct{ Type, Message string }
+	switch err := json.Unmarshal(m.Error, &failure); {
+	case err != nil || failure.Type == "":
+	case failure.Type == confirmationRequired:
+		text = m.Tool + " waits for approval"
+	default:
+		text += ": " + failure.Type + ": " + failure.Message
+	}
+	return text
 }
 
 // transcript shows what was said so far: final texts for good, others on the line
@@ -97,7 +188,7 @@ func (p *Printer) transcript(m *wsclient.Transcript) {
 		p.order = append(p.order, m.ID)
 	}
 	p.unfinal[m.ID] = *m
-	if p.terminal {
+	if p.terminal && !p.asking {
 		p.live = m.ID
 		text := []rune(printable(p.prefix(m.Role) + m.Text))
 		if len(text) >= p.width {

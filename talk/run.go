@@ -83,6 +83,7 @@ func (r *runner) run(ctx context.Context) (Report, error) {
 	ticker := time.NewTicker(frameLength)
 	defer ticker.Stop()
 	hangUp := ctx.Done()
+	answers := c.options.Answers
 	for !c.over() {
 		select {
 		case a := <-arrivals:
@@ -92,6 +93,13 @@ func (r *runner) run(ctx context.Context) (Report, error) {
 			if r.writeErr != nil && now.Sub(r.brokenAt) >= closeTime {
 				c.lost(now, r.writeErr)
 			}
+		case line, ok := <-answers:
+			if !ok {
+				answers = nil
+				c.nobodyTypes(time.Now())
+				break
+			}
+			c.typed(time.Now(), line)
 		case <-hangUp:
 			hangUp = nil
 			c.err = context.Cause(ctx)

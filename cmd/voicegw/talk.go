@@ -27,6 +27,8 @@ type talkFlags struct {
 	URL            string        `help:"Voice endpoint of the gateway." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
 	Out            string        `help:"WAV file to write what was heard to." placeholder:"FILE"`
 	JSON           bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
+	Approve        bool          `help:"Approve whatever a tool asks for. Without this or --deny the person at the terminal is asked; with --json nobody is." xor:"answer"`
+	Deny           bool          `help:"Decline whatever a tool asks for." xor:"answer"`
 	Rate           int           `help:"Rate of raw PCM on standard input in Hz." default:"16000"`
 	InputRate      int           `help:"Rate to send in Hz; the recording's own, or 16000, without." placeholder:"HZ"`
 	OutputRate     int           `help:"Rate to receive in Hz; 24000 without." placeholder:"HZ"`
@@ -54,6 +56,8 @@ func (p Process) talk(ctx context.Context, flags talkFlags, parsed *kong.Context
 	}
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
+	options, done := p.approval(options, flags)
+	defer done()
 	err = p.hold(ctx, options, flags.JSON, out)
 	switch {
 	case err == nil:
@@ -64,6 +68,57 @@ func (p Process) talk(ctx context.Context, flags talkFlags, parsed *kong.Context
 	default:
 		p.complain("%v", err)
 		return exitFailure
+	}
+}
+
+// approval decides who answers when a tool needs the user's approval: a flag, the
+// person at the terminal, or nobody. done waits until the terminal is let go.
+func (p Process) approval(o talk.Options, flags talkFlags) (_ talk.Options, done func()) {
+	nothing := func() {}
+	switch _, isTerminal := terminal(p.Stdin); {
+	case flags.Approve:
+		o.Approval = talk.ApprovalYes
+	case flags.Deny:
+		o.Approval = talk.ApprovalNo
+	case isTerminal && !flags.JSON:
+		// Opened again: reading it can be ended then, that of standard input cannot.
+		tty, err := os.Open("/dev/tty")
+		if err != nil {
+			return o, nothing
+		}
+		if err := tty.SetReadDeadline(time.Time{}); err != nil {
+			return o, func() { _ = tty.Close() }
+		}
+		o.Approval = talk.ApprovalAsk
+		o.Answers, done = typedLines(tty)
+		return o, done
+	}
+	return o, nothing
+}
+
+// typedLines reads lines until the end of tty, or until stop is called, which closes it.
+func typedLines(tty *os.File) (lines <-chan string, stop func()) {
+	// From the reader, to the conversation, closed by the reader.
+	out := make(chan string)
+	stopping := make(chan struct{}) // closed by stop
+	stopped := make(chan struct{})  // closed by the reader
+	go func() {
+		defer close(stopped)
+		defer close(out)
+		for s := bufio.NewScanner(tty); s.Scan(); {
+			select {
+			case out <- s.Text():
+			case <-stopping:
+				return
+			}
+		}
+	}()
+	return out, func() {
+		close(stopping)
+		// It was tried when it was opened; the reader ends with it.
+		_ = tty.SetReadDeadline(time.Now())
+		<-stopped
+		_ = tty.Close()
 	}
 }
 
