@@ -34,7 +34,7 @@ export class Questions {
     this.open.push({
       token: message.token,
       tool: message.tool,
-      preview: visible(message.preview?.trim() || message.tool),
+      preview: visible(previewOf(message)),
       args: message.args === "{}" ? "" : visible(message.args ?? ""),
       // What has just been asked cannot be over: this clock is wrong then, and
       // the gateway says when it ends.
@@ -77,6 +77,12 @@ export class Questions {
 /** Whether the buttons of a question do anything at now (ms since the epoch). */
 export function answerable(question: Question, now: number): boolean {
   return question.approved === null && (question.expires === null || now < question.expires);
+}
+
+/** The preview; a tool without one of its own comes with its arguments, which are shown anyway. */
+function previewOf({ tool, preview }: ConfirmationRequest): string {
+  const text = preview?.trim() ?? "";
+  return text === "" || text === tool || text.startsWith(`${tool} {`) ? `Run ${tool}?` : text;
 }
 
 // What steers the direction of text, or is not seen at all: a name must not be

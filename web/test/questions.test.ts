@@ -68,6 +68,14 @@ test("what is approved is shown as it was written", () => {
   }
 });
 
+test("a tool without a preview of its own is named, its arguments are shown once", () => {
+  for (const preview of ["", "book", 'book {\\"n\\":1}']) {
+    const questions = new Questions();
+    questions.asked(request(`"preview":"${preview}","args":{"n":1}`), NOW);
+    assert.equal(questions.list[0]?.preview, "Run book?", preview);
+  }
+});
+
 test("a field is found as it is written, wherever it stands", () => {
   for (const [json, want] of [
     ['{"args":1}', "1"],
