@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 
 // ConfirmAction is the tool with which a model confirms what the user has agreed to
 // aloud, where [Policy.SpokenConfirmation].
-const ConfirmAction = "confirm_action"
+const ConfirmAction = policy.ConfirmAction
 
 // confirmation is a question that the user has not answered yet.
 type confirmation struct {
@@ -69,39 +68,16 @@ func (m *machine) confirmationAsked(in ConfirmationAsked) {
 	}
 	p := c.prepared
 	if in.Token == "" {
-		m.answerAll(c.id, m.book.Finished(c.id, m.book.Refuse(c.tool, &registry.Error{
-			Type: registry.ErrorTransient, Message: "The user could not be asked to approve it; nothing was done.",
-			Retryable: true, Suggestion: "Tell the user that it does not work at the moment.",
-		}), 0))
+		m.answerAll(c.id, m.book.Finished(c.id, m.book.NotAsked(p), 0))
 		return
 	}
-	request := &registry.ConfirmationRequest{
-		Token: in.Token, Tool: c.tool, Args: p.Args(), Preview: p.Preview(),
-		ExpiresAt: in.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z"),
-	}
-	env := m.book.Refuse(c.tool, m.needsConfirmation(c.tool, in.Reference, request))
-	env.Meta.Clamped = p.Clamp(nil)
+	env := m.book.Question(p, in.Token, in.Reference, in.ExpiresAt, m.policy.SpokenConfirmation)
 	m.confirmations = append(m.confirmations, confirmation{
 		token: in.Token, reference: in.Reference, tool: c.tool, turn: c.turn, provider: c.provider,
 		prepared: p, askedAt: m.at, expiresAt: in.ExpiresAt,
 	})
-	m.do(ConfirmationRequest{Turn: c.turn, Token: in.Token, Tool: c.tool, Args: p.Args(), Preview: request.Preview, ExpiresAt: in.ExpiresAt})
+	m.do(ConfirmationRequest{Turn: c.turn, Token: in.Token, Tool: c.tool, Args: p.Args(), Preview: p.Preview(), ExpiresAt: in.ExpiresAt})
 	m.answerAll(c.id, m.book.Asked(c.id, in.Token, env))
-}
-
-// needsConfirmation is what the model is told of a question.
-func (m *machine) needsConfirmation(tool, reference string, request *registry.ConfirmationRequest) *registry.Error {
-	details, _ := json.Marshal(map[string]string{"reference": reference}) // strings alone: it cannot fail
-	e := &registry.Error{
-		Type: registry.ErrorConfirmationRequired, ConfirmationRequest: request, Details: details,
-		Message:    tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
-		Suggestion: "Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the outcome comes by itself.",
-	}
-	if m.policy.SpokenConfirmation {
-		e.Message = tool + " needs the user's approval. Nothing has been done yet."
-		e.Suggestion = fmt.Sprintf("Say in a sentence what is to be done and ask for a clear yes. When the user has answered, call %s with reference %q and approved true or false. The user may also press the button; then the outcome comes by itself.", ConfirmAction, reference)
-	}
-	return e
 }
 
 // confirmationAnswer takes the user's answer from the client.
@@ -273,8 +249,8 @@ func (m *machine) watchConfirmations() {
 
 // outcomeRecord is the audit's record of a question that ran nothing.
 func (m *machine) outcomeRecord(c confirmation, o Outcome, by ConfirmedBy) audit.Record {
-	r := m.toolRecord(c.prepared.Tool().ToolID)
-	r.Event, r.TurnID, r.ProviderCallID = audit.EventConfirmation, c.turn, c.provider
+	r := audit.Call{At: m.at, Tools: m.book.Tools(), Tool: c.prepared.Tool().ToolID, Mode: registry.ModeVoice}.Record()
+	r.Event, r.TurnID, r.ProviderCallID, r.Delivered = audit.EventConfirmation, c.turn, c.provider, false
 	r.Confirmation, r.ConfirmedBy, r.Reference, r.Args = string(o), string(by), c.reference, c.prepared.Args()
 	return r
 }

@@ -1,9 +1,7 @@
 package orchestrator
 
 import (
-	"fmt"
-
-	"voicegw/registry"
+	"voicegw/orchestrator/policy"
 	"voicegw/transport"
 )
 
@@ -50,19 +48,14 @@ func (m *machine) tell(n notice) {
 	m.send(transport.UserText{Text: n.text})
 }
 
-// resultNotice tells the model what came of an approved action.
-func resultNotice(c call, env registry.Envelope) string {
-	return fmt.Sprintf("[voicegw] The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",
-		c.confirmed.tool, c.confirmed.reference, env.Encode())
-}
-
 // outcomeNotice tells the model of a question that ran nothing.
 func outcomeNotice(c confirmation, o Outcome) string {
 	switch o {
 	case OutcomeDenied:
-		return fmt.Sprintf("[voicegw] The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", c.tool, c.reference)
+		return policy.DeclinedNotice(c.tool, c.reference)
 	case OutcomeUsed:
-		return fmt.Sprintf("[voicegw] Whether to run %s (reference %s) was answered somewhere else. It was not run here, and cannot be approved any more. Say so briefly.", c.tool, c.reference)
+		return policy.AnsweredNotice(c.tool, c.reference)
+	default:
+		return policy.ExpiredNotice(c.tool, c.reference)
 	}
-	return fmt.Sprintf("[voicegw] The user did not answer in time whether to run %s (reference %s). Nothing was done, and it cannot be approved any more. Say so briefly.", c.tool, c.reference)
 }

@@ -124,7 +124,7 @@ func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
 	}
 	delivered := c.open() && m.phase != PhaseEnded
 	if delivered && c.model == "" {
-		delivered = m.notify(notice{turn: c.turn, text: resultNotice(c, env)})
+		delivered = m.notify(notice{turn: c.turn, text: policy.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, env)})
 	}
 	m.do(Audit{m.record(c, env, applied, refused, why, delivered)})
 	if delivered && c.model != "" {

@@ -1,0 +1,82 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"voicegw/registry"
+)
+
+// Call is what the record of a tool call is made of, by voice and by text. Who the
+// session is of is added to the Record.
+type Call struct {
+	At time.Time
+	// Tools is what the conversation holds; nil if there are no tools.
+	Tools *registry.Snapshot
+	// Tool is what ran, or was asked for.
+	Tool           string
+	Mode           registry.Mode
+	Turn           int
+	ID, ProviderID string
+	Key, Business  string
+	// Args are as they ran, in canonical JSON; nil where nothing was prepared.
+	Args     json.RawMessage
+	Budget   json.RawMessage
+	Envelope registry.Envelope
+	// Applied and Refused are its intents, Why the reason of the last refusal.
+	Applied, Refused []registry.Intent
+	Why              string
+	// NotDelivered says why the model was not given the answer; empty if it was.
+	NotDelivered string
+	// ConfirmedBy and Reference are those of an approval.
+	ConfirmedBy, Reference string
+}
+
+// Record is the line of the call.
+func (c Call) Record() Record {
+	env := c.Envelope
+	r := Record{
+		Event: EventTool, Time: c.At.UTC().Truncate(time.Millisecond), ToolID: c.Tool, Mode: c.Mode,
+		TurnID: c.Turn, CallID: c.ID, ProviderCallID: c.ProviderID,
+		IdempotencyKey: c.Key, BusinessKey: hashed(c.Business),
+		DurationMS: env.Meta.DurationMS, OK: env.OK, Budget: c.Budget,
+		Clamped: env.Meta.Clamped, CacheHit: env.Meta.CacheHit, OriginalTurn: env.Meta.OriginalTurn,
+		Intents: intentTypes(c.Applied), Refused: intentTypes(c.Refused), Why: c.Why,
+		Delivered: c.NotDelivered == "", NotDelivered: c.NotDelivered, Args: c.Args,
+	}
+	if c.Tools != nil {
+		r.RegistryVersion = c.Tools.Version()
+		if t, ok := c.Tools.Tool(c.Tool); ok {
+			r.ToolVersion, r.Category = t.Version, t.Category
+		}
+	}
+	if e := env.Error; e != nil {
+		r.ErrorType, r.PartialSideEffects = e.Type, e.PartialSideEffects
+		if e.Type == registry.ErrorConfirmationRequired {
+			r.Confirmation = "required"
+		}
+	}
+	if c.ConfirmedBy != "" {
+		r.Confirmation, r.ConfirmedBy, r.Reference = "approved", c.ConfirmedBy, c.Reference
+	}
+	return r
+}
+
+// hashed names a business key without telling what it is made of.
+func hashed(key string) string {
+	if key == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
+}
+
+func intentTypes(intents []registry.Intent) []registry.IntentType {
+	var types []registry.IntentType
+	for _, i := range intents {
+		types = append(types, i.Type)
+	}
+	return types
+}

@@ -1,0 +1,115 @@
+package completions
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+
+	"voicegw/chat"
+)
+
+// answer is an answer as it comes in chunks.
+type answer struct {
+	delta func(string)
+
+	begun    bool // text or a call has come
+	finished bool // the model has said why it ended
+	finish   string
+	text     strings.Builder
+	refusal  strings.Builder
+	calls    []*partial
+	byIndex  map[int]*partial // the one that a piece with that index belongs to
+	argBytes int
+	usage    chat.Usage
+}
+
+// partial is a call whose arguments still come.
+type partial struct {
+	id, name string
+	args     strings.Builder
+}
+
+// add takes one chunk. Only the first choice is looked at: no other is asked for.
+func (a *answer) add(chunk openai.ChatCompletionChunk) error {
+	if u := chunk.Usage; u.TotalTokens > 0 {
+		a.usage = chat.Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
+	}
+	for _, choice := range chunk.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		d := choice.Delta
+		if d.Content != "" {
+			a.begun = true
+			if a.text.Len()+len(d.Content) > maxText {
+				return fmt.Errorf("the answer has more than %d bytes", maxText)
+			}
+			a.text.WriteString(d.Content)
+			a.delta(d.Content)
+		}
+		if d.Refusal != "" && a.refusal.Len()+len(d.Refusal) <= maxText {
+			a.begun = true
+			a.refusal.WriteString(d.Refusal)
+		}
+		for _, call := range d.ToolCalls {
+			if err := a.addCall(call); err != nil {
+				return err
+			}
+		}
+		if choice.FinishReason != "" {
+			a.finished, a.finish = true, choice.FinishReason
+		}
+	}
+	return nil
+}
+
+// addCall takes a piece of a call. Some compatible servers give every call the index 0
+// and a new id, or send a call whole and without an index.
+func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error {
+	a.begun = true
+	p := a.byIndex[int(d.Index)]
+	if p == nil || d.ID != "" && p.id != "" && p.id != d.ID {
+		if len(a.calls) >= maxCalls {
+			return fmt.Errorf("the answer calls more than %d tools", maxCalls)
+		}
+		if a.byIndex == nil {
+			a.byIndex = map[int]*partial{}
+		}
+		p = &partial{}
+		a.byIndex[int(d.Index)] = p
+		a.calls = append(a.calls, p)
+	}
+	if d.ID != "" {
+		p.id = d.ID
+	}
+	if p.name == "" {
+		p.name = d.Function.Name
+	}
+	if a.argBytes += len(d.Function.Arguments); a.argBytes > maxArgs {
+		return fmt.Errorf("the arguments of the tool calls have more than %d bytes", maxArgs)
+	}
+	p.args.WriteString(d.Function.Arguments)
+	return nil
+}
+
+// reply is what came in all.
+func (a *answer) reply() chat.Reply {
+	r := chat.Reply{Text: a.text.String(), Usage: a.usage, Cut: a.finish == "length", Refused: a.finish == "content_filter"}
+	if a.refusal.Len() > 0 {
+		r.Refused = true
+		if r.Text == "" {
+			r.Text = a.refusal.String()
+			a.delta(r.Text)
+		}
+	}
+	for i, p := range a.calls {
+		if p.id == "" {
+			p.id = "call_" + strconv.Itoa(i) // the model needs one for the answer
+		}
+		r.Calls = append(r.Calls, chat.ToolCall{ID: p.id, Name: p.name, Args: json.RawMessage(p.args.String())})
+	}
+	return r
+}

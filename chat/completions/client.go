@@ -1,0 +1,205 @@
+package completions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+
+	"voicegw/chat"
+)
+
+// Options are what a Client may be told.
+type Options struct {
+	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
+	BaseURL string
+	// APIKey is sent as a bearer token; empty sends none, as local servers like it.
+	APIKey string
+	// Model is required.
+	Model string
+	// MaxOutput is the most tokens of one answer. Zero means 2048.
+	MaxOutput int
+	// Retries is how often a request is made again after 408, 409, 429, 5xx or a broken
+	// connection, before the first byte of an answer, with growing pauses or as
+	// Retry-After says. Zero means 3; below zero, never.
+	Retries int
+	// HTTPClient sends the requests. Nil means http.DefaultClient.
+	HTTPClient *http.Client
+}
+
+// Client is a chat.Model. It may be used by any number of goroutines.
+type Client struct {
+	// Fixed after New.
+	options Options
+	service openai.ChatCompletionService
+}
+
+var _ chat.Model = (*Client)(nil)
+
+// The limits of one answer.
+const (
+	maxText  = 256 << 10 // bytes of text
+	maxCalls = 32
+	maxArgs  = 256 << 10 // bytes of arguments, of all calls
+)
+
+// New makes a Client. It does not connect.
+func New(o Options) (*Client, error) {
+	if o.Model == "" {
+		return nil, errors.New("completions: no model is named; set chat.model")
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = "https://api.openai.com/v1"
+	}
+	if o.MaxOutput <= 0 {
+		o.MaxOutput = 2048
+	}
+	if o.Retries == 0 {
+		o.Retries = 3
+	}
+	if o.HTTPClient == nil {
+		o.HTTPClient = http.DefaultClient
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+		option.WithMaxRetries(max(o.Retries, 0)),
+		option.WithHTTPClient(o.HTTPClient),
+	}
+	if o.APIKey != "" {
+		options = append(options, option.WithAPIKey(o.APIKey))
+	}
+	return &Client{options: o, service: openai.NewChatCompletionService(options...)}, nil
+}
+
+// Complete implements chat.Model.
+func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)) (chat.Reply, error) {
+	// The stream's reader ends with the request's context, whatever ends this function.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream := c.service.NewStreaming(ctx, c.params(p))
+	defer func() { _ = stream.Close() }() // what could be read was read
+	a := answer{delta: delta}
+	for stream.Next() {
+		if err := a.add(stream.Current()); err != nil {
+			return chat.Reply{}, &chat.ModelError{Kind: chat.KindProtocol, Begun: a.begun, Err: err}
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return chat.Reply{}, failure(ctx, err, a.begun)
+	}
+	if !a.finished && !a.begun {
+		return chat.Reply{}, &chat.ModelError{Kind: chat.KindUnavailable, Err: errors.New("the answer ended before it had begun")}
+	}
+	return a.reply(), nil
+}
+
+// params is a prompt as the wire has it.
+func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
+	out := openai.ChatCompletionNewParams{
+		Model:         c.options.Model,
+		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
+	}
+	if strings.Contains(c.options.BaseURL, "api.openai.com") {
+		out.MaxCompletionTokens = param.NewOpt(int64(c.options.MaxOutput))
+	} else {
+		out.MaxTokens = param.NewOpt(int64(c.options.MaxOutput)) // what compatible servers know
+	}
+	if p.User != "" {
+		out.User = param.NewOpt(p.User)
+	}
+	for _, m := range p.Messages {
+		out.Messages = append(out.Messages, message(m))
+	}
+	for _, t := range p.Tools {
+		out.Tools = append(out.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: parameters(t.Parameters),
+		}))
+	}
+	if p.ToolsOff && len(p.Tools) > 0 {
+		out.ToolChoice = openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt("none")}
+	}
+	return out
+}
+
+// parameters is a schema as the library takes it, written as it was.
+func parameters(schema json.RawMessage) shared.FunctionParameters {
+	var p shared.FunctionParameters
+	if json.Unmarshal(schema, &p) != nil {
+		return nil // the registry has checked it: this cannot happen
+	}
+	return p
+}
+
+func message(m chat.Message) openai.ChatCompletionMessageParamUnion {
+	switch m.Role {
+	case chat.RoleSystem:
+		return openai.SystemMessage(m.Text)
+	case chat.RoleTool:
+		return openai.ToolMessage(m.Text, m.CallID)
+	case chat.RoleAssistant:
+		out := openai.ChatCompletionAssistantMessageParam{}
+		if m.Text != "" || len(m.Calls) == 0 {
+			out.Content.OfString = param.NewOpt(m.Text)
+		}
+		for _, call := range m.Calls {
+			out.ToolCalls = append(out.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
+				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+					ID: call.ID, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: string(call.Args)},
+				},
+			})
+		}
+		return openai.ChatCompletionMessageParamUnion{OfAssistant: &out}
+	default:
+		return openai.UserMessage(m.Text)
+	}
+}
+
+// failure classes what the library reports.
+func failure(ctx context.Context, err error, begun bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	out := &chat.ModelError{Kind: chat.KindUnavailable, Begun: begun, Err: err}
+	var api *openai.Error
+	if !errors.As(err, &api) {
+		return out
+	}
+	out.Status = api.StatusCode
+	out.Err = fmt.Errorf("%s", shorten(api.Message)) // not the request, which the error would dump
+	switch {
+	case api.StatusCode == http.StatusUnauthorized || api.StatusCode == http.StatusForbidden:
+		out.Kind = chat.KindAuth
+	case api.StatusCode == http.StatusTooManyRequests:
+		out.Kind = chat.KindRateLimit
+	case api.StatusCode >= 400 && api.StatusCode < 500 && api.StatusCode != http.StatusRequestTimeout && api.StatusCode != http.StatusConflict:
+		out.Kind = chat.KindRequest
+	}
+	if api.Response != nil {
+		out.RetryAfter = retryAfter(api.Response.Header.Get("Retry-After"))
+	}
+	return out
+}
+
+// retryAfter reads the header's seconds (RFC 9110 section 10.2.3); a date counts as none.
+func retryAfter(header string) time.Duration {
+	d, err := time.ParseDuration(header + "s")
+	if err != nil || d < 0 || d > time.Hour {
+		return 0
+	}
+	return d
+}
+
+func shorten(s string) string {
+	if len(s) > 500 {
+		return strings.ToValidUTF8(s[:500], "") + "…"
+	}
+	return s
+}

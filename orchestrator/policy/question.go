@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"voicegw/registry"
+)
+
+// ConfirmAction is the tool with which a model confirms what the user has agreed to
+// aloud, where that is allowed.
+const ConfirmAction = "confirm_action"
+
+// Question makes what a model is told of a call that a person has to approve: the
+// answer CONFIRMATION_REQUIRED, to be given to Book.Asked. spoken says that the user may
+// agree aloud.
+func (b *Book) Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
+	tool := p.Tool().ToolID
+	details, _ := json.Marshal(map[string]string{"reference": reference}) // strings alone: it cannot fail
+	e := &registry.Error{
+		Type: registry.ErrorConfirmationRequired, Details: details,
+		ConfirmationRequest: &registry.ConfirmationRequest{
+			Token: token, Tool: tool, Args: p.Args(), Preview: p.Preview(),
+			ExpiresAt: expires.UTC().Format("2006-01-02T15:04:05.000Z"),
+		},
+		Message:    tool + " needs the user's approval. Nothing has been done yet; the user is being asked on the screen.",
+		Suggestion: "Say in a sentence what is to be approved and ask the user to press the button. Do not call it again: the outcome comes by itself.",
+	}
+	if spoken {
+		e.Message = tool + " needs the user's approval. Nothing has been done yet."
+		e.Suggestion = fmt.Sprintf("Say in a sentence what is to be done and ask for a clear yes. When the user has answered, call %s with reference %q and approved true or false. The user may also press the button; then the outcome comes by itself.", ConfirmAction, reference)
+	}
+	return p.Refuse(e)
+}
+
+// NotAsked is the answer to a call whose question could not be recorded.
+func (b *Book) NotAsked(p *registry.Prepared) registry.Envelope {
+	return p.Refuse(&registry.Error{
+		Type: registry.ErrorTransient, Message: "The user could not be asked to approve it; nothing was done.",
+		Retryable: true, Suggestion: "Tell the user that it does not work at the moment.",
+	})
+}
+
+// ApprovedNotice tells a model, as a turn of the user's, what came of an approved action.
+func ApprovedNotice(tool, reference string, env registry.Envelope) string {
+	return fmt.Sprintf("[voicegw] The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",
+		tool, reference, env.Encode())
+}
+
+// DeclinedNotice tells a model that the user has said no.
+func DeclinedNotice(tool, reference string) string {
+	return fmt.Sprintf("[voicegw] The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", tool, reference)
+}
+
+// ExpiredNotice tells a model that the user has not answered in time.
+func ExpiredNotice(tool, reference string) string {
+	return fmt.Sprintf("[voicegw] The user did not answer in time whether to run %s (reference %s). Nothing was done, and it cannot be approved any more. Say so briefly.", tool, reference)
+}
+
+// AnsweredNotice tells a model that somebody else has answered a question.
+func AnsweredNotice(tool, reference string) string {
+	return fmt.Sprintf("[voicegw] Whether to run %s (reference %s) was answered somewhere else. It was not run here, and cannot be approved any more. Say so briefly.", tool, reference)
+}
