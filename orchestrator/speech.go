@@ -115,7 +115,7 @@ func (m *machine) interrupt(reason FlushReason) {
 		}
 	}
 	if t := m.turn; t != nil && slices.ContainsFunc(m.items, func(it item) bool { return it.turn == t.number }) {
-		t.interrupted = true
+		t.interrupt(m.at)
 	}
 	m.items = nil
 	if !m.responding {
@@ -124,7 +124,7 @@ func (m *machine) interrupt(reason FlushReason) {
 	m.held = true
 	if t := m.turn; t != nil && t.response == m.responseID {
 		// The notice may be about a response that an earlier turn has left behind.
-		t.interrupted = true
+		t.interrupt(m.at)
 	}
 	if reason == FlushUserStop {
 		m.cancel()

@@ -119,6 +119,8 @@ type turn struct {
 	nudgeAt     time.Time // the answer ended without a sound: when to ask once more
 	modelDone   bool      // the model has nothing to add
 	interrupted bool
+	// interruptedAt is when the user stopped the answer; zero if something else ended it.
+	interruptedAt time.Time
 	nudged      bool
 }
 
@@ -268,6 +270,7 @@ func (s State) WakeAt() time.Time {
 		}
 	}
 	sooner(s.endBy)
+	sooner(s.abandonedAt())
 	if s.turn != nil && s.turn.modelDone {
 		for _, it := range s.items {
 			if it.ended {
@@ -279,7 +282,7 @@ func (s State) WakeAt() time.Time {
 		sooner(s.quietAt)
 	}
 	if since := s.owedSince(); !since.IsZero() {
-		if !s.turn.nudged {
+		if !s.turn.nudged && !s.speaking {
 			sooner(s.turn.nudgeAt)
 			sooner(since.Add(s.policy.NudgeAfter))
 		}
@@ -303,8 +306,11 @@ func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2)
 // owedSince returns since when the user waits for speech; zero if nothing is owed.
 func (s State) owedSince() time.Time {
 	t := s.turn
-	if t == nil || t.modelDone || t.interrupted || t.spoke || s.speaking || s.callsOpen(t.number) {
+	if t == nil || t.modelDone || t.interrupted || t.spoke || s.callsOpen(t.number) {
 		return time.Time{}
+	}
+	if s.speaking && !s.speechSince.Before(t.startedAt) {
+		return time.Time{} // speech of before is what the turn answers, also if its end was never told
 	}
 	if t.owedFrom.After(t.inputEnd) {
 		return t.owedFrom

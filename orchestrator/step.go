@@ -157,6 +157,7 @@ func (m *machine) tick() {
 	}
 	m.watchCalls()
 	m.watchConfirmations()
+	m.watchInterrupted()
 	m.watchSpeechOwed()
 	m.watchLimits()
 }
@@ -177,7 +178,8 @@ func (m *machine) watchSpeechOwed() {
 	if since.IsZero() {
 		return
 	}
-	if at := m.turn.nudgeAt; !at.IsZero() && !m.at.Before(at) && !m.turn.nudged {
+	mayNudge := !m.turn.nudged && !m.speaking // one does not speak into the user's words
+	if at := m.turn.nudgeAt; !at.IsZero() && !m.at.Before(at) && mayNudge {
 		m.nudge(m.turn)
 	}
 	waited := m.at.Sub(since)
@@ -185,7 +187,7 @@ func (m *machine) watchSpeechOwed() {
 		m.failTurn(FailureNoAnswer, true)
 		return
 	}
-	if waited >= m.policy.NudgeAfter && !m.turn.nudged {
+	if waited >= m.policy.NudgeAfter && mayNudge && !m.turn.nudged {
 		m.nudge(m.turn)
 	}
 }

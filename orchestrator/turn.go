@@ -67,6 +67,31 @@ func (m *machine) failTurn(f Failure, retryable bool) {
 		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Latency: t.latency()})
 }
 
+// interrupt notes that the user has stopped the answer.
+func (t *turn) interrupt(at time.Time) {
+	if !t.interrupted {
+		t.interrupted, t.interruptedAt = true, at
+	}
+}
+
+// abandonedAt is when an interrupted turn ends although the model has not said that its
+// answer is over; zero if it is not waited for.
+func (s State) abandonedAt() time.Time {
+	t := s.turn
+	if t == nil || t.interruptedAt.IsZero() || t.modelDone {
+		return time.Time{}
+	}
+	return t.interruptedAt.Add(s.policy.NoAnswerAfter)
+}
+
+// watchInterrupted ends a turn whose interrupted answer the model never ends: its word
+// may be lost, and the user waits for nothing more.
+func (m *machine) watchInterrupted() {
+	if at := m.abandonedAt(); !at.IsZero() && !m.at.Before(at) {
+		m.endTurn()
+	}
+}
+
 func (t *turn) latency() *Latency {
 	if t.clientAt.IsZero() || t.inputEnd.IsZero() {
 		return nil
@@ -79,6 +104,7 @@ func (t *turn) latency() *Latency {
 }
 
 func (m *machine) inputCommitted(ev transport.InputCommitted) {
+	m.speaking = false // whether or not its end was told
 	end := m.at
 	if m.turn != nil && !m.responding && m.turn.modelAt.IsZero() && !m.turn.modelDone {
 		// The gateway has opened this turn already, where the speech stopped.

@@ -109,6 +109,10 @@ func (w *watcher) turnInput(in Input) {
 		w.turns.speaking = true
 	case UserSpeechStopped:
 		w.turns.speaking = false
+	case FromModel:
+		if _, ok := in.Event.(transport.InputCommitted); ok {
+			w.turns.speaking = false // the model has all of it
+		}
 	case UserActivity:
 		w.turns.speaking = in.Active
 	}
