@@ -120,11 +120,15 @@ func (m *machine) supersededBy(c *call) registry.Envelope {
 		Message:    "The user went on before " + c.tool + " had finished. It is still running, and its result will not be sent.",
 		Suggestion: "Answer what the user says now. Call it again only if the user still wants it.",
 	}
-	if c.confirmed != nil || m.answersQuestion(c.id) {
+	switch {
+	case c.asking():
+		e.Message = "The user went on before they could be asked to approve " + c.tool + ". Nothing has been done yet."
+		e.Suggestion = "Answer what the user says now. Do not call it again: the user is being asked, and the outcome comes by itself."
+	case c.confirmed != nil || m.answersQuestion(c.id):
 		e.Message = "The user went on before what was approved had finished. It is still running."
 		e.Suggestion = "Answer what the user says now. Do not call it again: its result comes by itself."
 	}
-	e.PartialSideEffects = c.prepared != nil && c.prepared.Tool().SideEffects == registry.SideEffectsWrites
+	e.PartialSideEffects = c.prepared != nil && !c.asking() && c.prepared.Tool().SideEffects == registry.SideEffectsWrites
 	return m.book.Refuse(c.tool, e)
 }
 

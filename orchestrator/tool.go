@@ -78,8 +78,8 @@ func (m *machine) tooMany(tool string) registry.Envelope {
 // toolFinished takes the result of what has run, and answers all that wait for it.
 func (m *machine) toolFinished(in ToolFinished) {
 	c := m.call(in.Call)
-	if c == nil || c.prepared == nil {
-		return
+	if c == nil || c.prepared == nil || c.asking() {
+		return // nothing runs under that name
 	}
 	m.lastActive = m.at
 	took := time.Duration(in.Envelope.Meta.DurationMS) * time.Millisecond
