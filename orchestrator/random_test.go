@@ -38,7 +38,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	caps := []transport.Capabilities{capsHearing, capsDeaf, capsAside}[sort%3]
 	p := Policy{SpokenConfirmation: sort/3%2 == 1}
 	if sort/6%2 == 1 {
-		p.Tools.Confirm = []string{"write"}
+		p.Tools.Confirm = []string{"write", "book"}
 	}
 	p.Tools.Budget.Total = []int{0, 9, 1}[sort/12%3]
 	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), epoch), at: epoch, watch: newWatcher(t, caps, p)}

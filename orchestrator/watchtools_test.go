@@ -16,6 +16,8 @@ type toolWatch struct {
 	byModel  map[string]*watchedCall // by the adapter's
 	starting *transport.ToolCall     // of this step, until its ToolStarted
 	finished *ToolFinished           // of this step
+	over     map[int]bool            // turns that have used up their budget
+	nothing  bool                    // which finishes what does not run
 }
 
 // watchedCall is what has become of a call.
@@ -34,17 +36,19 @@ type watchedCall struct {
 }
 
 func newToolWatch() toolWatch {
-	return toolWatch{calls: map[string]*watchedCall{}, byModel: map[string]*watchedCall{}}
+	return toolWatch{calls: map[string]*watchedCall{}, byModel: map[string]*watchedCall{}, over: map[int]bool{}}
 }
 
 func (w *watcher) toolInput(in Input) {
-	w.tools.starting, w.tools.finished = nil, nil
+	w.tools.starting, w.tools.finished, w.tools.nothing = nil, nil, false
 	switch in := in.(type) {
 	case ToolFinished:
 		w.tools.finished = &in
 		if c := w.tools.calls[in.Call]; c != nil && c.run != nil && !c.finished {
 			c.finished = true
 			w.deedDone(c, in.Envelope)
+		} else {
+			w.tools.nothing = true
 		}
 	case FromModel:
 		switch ev := in.Event.(type) {
@@ -79,8 +83,28 @@ func (w *watcher) toolAction(a Action) {
 			w.toolAudited(a.Record)
 		}
 	case Command:
-		if r, ok := a.Command.(transport.ToolResult); ok {
-			w.toolResult(r)
+		switch cmd := a.Command.(type) {
+		case transport.ToolResult:
+			w.toolResult(cmd)
+		case transport.Respond:
+			if w.tools.over[w.turns.open] && w.caps.ToolsOff && !cmd.ToolsOff {
+				w.fail("turn %d is over its budget, and an answer with tools was asked for", w.turns.open)
+			}
+		case transport.UserText:
+			w.nothingOwed()
+		}
+	}
+}
+
+// nothingOwed: a model that withdraws nothing must owe nothing to an old call when it is
+// given a new turn.
+func (w *watcher) nothingOwed() {
+	if w.caps.ToolCancelNotice {
+		return
+	}
+	for id, c := range w.tools.calls {
+		if c.turn < w.turns.open && c.model != "" && !c.ended && !c.answered && !c.cancelled && !c.repeated && !c.unsure {
+			w.fail("the model is given turn %d and owes an answer to %s: %+v", w.turns.open, id, c)
 		}
 	}
 }
@@ -200,11 +224,17 @@ func (w *watcher) toolAudited(r audit.Record) {
 }
 
 func (w *watcher) toolEnded(a ToolEnded) {
+	if w.tools.nothing {
+		w.fail("call %s ended with the result of what does not run", a.Call)
+	}
 	c := w.tools.calls[a.Call]
 	if c == nil || c.ended || c.tool != a.Tool || !c.audited {
 		w.fail("call %s ended twice, without a beginning, under another name or before its audit: %+v", a.Call, c)
 	}
 	c.ended = true
+	if e := a.Envelope.Error; e != nil && e.Type == registry.ErrorBudgetExceeded {
+		w.tools.over[a.Turn] = true
+	}
 	if a.Delivered && a.Envelope.OK && c.named() {
 		w.deeds.done[c.name()] = c.id // a repeat is answered from what is stored
 	}
