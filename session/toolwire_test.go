@@ -221,6 +221,18 @@ func TestFarewellThatIsNeverHeard(t *testing.T) {
 	})
 }
 
+// TestShutOutUserHangsUp: then it was the user who ended it.
+func TestShutOutUserHangsUp(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		tl.calls(model, "u1", "ban", `{}`)
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		c.expect(t, "timeout", "session.ended client_ended")
+		c.ended(t, wsclient.CloseDone)
+	})
+}
+
 // TestNothingIsLeftOfTools is invariant 10 for sessions whose tools run, wait, or are
 // asked about when they end: synctest fails on any goroutine that is still there.
 func TestNothingIsLeftOfTools(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 )
 
@@ -108,16 +109,21 @@ func TestCancelledInLine(t *testing.T) {
 		g := make(gate)
 		f.do = g.do
 		c := f.talk("s1", "ada")
-		f.batch(c, "stop", 6)
-		c.Cancel("c5")
+		f.batch(c, "stop", 7)
+		c.Cancel("c6") // the second in line
 		synctest.Wait()
-		if env, ok := f.answer("s1", "c5"); !ok || !failed(env, registry.ErrorInternal) || len(f.ran()) != 4 {
+		if env, ok := f.answer("s1", "c6"); !ok || !failed(env, registry.ErrorInternal) || len(f.ran()) != 4 {
 			t.Errorf("answered=%t %+v after %v", ok, env, f.ran())
 		}
 		g <- struct{}{}
 		synctest.Wait()
-		if got := f.ran(); len(got) != 5 || got[4] != "6" {
-			t.Errorf("%v have begun, want 6 next", got)
+		if got := f.ran(); len(got) != 5 || got[4] != "5" {
+			t.Errorf("%v have begun, want 5 next", got)
+		}
+		g <- struct{}{}
+		synctest.Wait()
+		if got := f.ran(); len(got) != 6 || got[5] != "7" {
+			t.Errorf("%v have begun, want 7 next", got)
 		}
 		close(g)
 	})
@@ -163,7 +169,7 @@ func TestEnd(t *testing.T) {
 }
 
 // TestApprovedWaitsInLineAfterTheEnd: what a person has approved before the end and waits
-// for a place gets it.
+// for a place gets it, when there is one.
 func TestApprovedWaitsInLineAfterTheEnd(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		g := make(gate)
@@ -175,6 +181,10 @@ func TestApprovedWaitsInLineAfterTheEnd(t *testing.T) {
 		c.Run(approved)
 		synctest.Wait()
 		c.End()
+		synctest.Wait()
+		if got := f.ran(); len(got) != 4 {
+			t.Errorf("%v run at once", got)
+		}
 		close(g)
 		c.Wait()
 		if env, _ := f.answer("s1", "c9"); !env.OK {
@@ -218,6 +228,7 @@ func TestCloseHasGrace(t *testing.T) {
 				if env := f.run(c, f.job("c2", "look", `{"name":"late"}`)); !failed(env, registry.ErrorInternal) {
 					t.Errorf("after Close: %+v", env)
 				}
+				f.ledger.Before = func(context.Context, executetest.Op, string) error { t.Error("the ledger was asked"); return nil }
 				if env := f.run(c, f.job("c3", "book", `{"name":"late"}`)); !failed(env, registry.ErrorInternal) || env.Error.PartialSideEffects || len(f.ledger.Entries()) != 0 {
 					t.Errorf("a deed after Close: %+v", env)
 				}

@@ -23,6 +23,7 @@ func TestDeeds(t *testing.T) {
 	}{
 		"a business key, whichever session and call": {name("s1", "ada", "c1", "book", `{"name":"x","time":"9"}`), name("s2", "ada", "c2", "book", `{"time":"9","name":"x"}`), true},
 		"another user":                    {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "bob", "c1", "book", `{"name":"x"}`), false},
+		"another tool":                    {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "ada", "c1", "move", `{"name":"x"}`), false},
 		"other arguments":                 {name("s1", "ada", "c1", "book", `{"name":"x"}`), name("s1", "ada", "c1", "book", `{"name":"y"}`), false},
 		"a space that wanders":            {name("s1", "ada", "c1", "book", `{"name":"a b","time":"c"}`), name("s1", "ada", "c1", "book", `{"name":"a","time":"b c"}`), false},
 		"a quote that wanders":            {name("s1", "ada", "c1", "book", `{"name":"a\" \"b","time":"c"}`), name("s1", "ada", "c1", "book", `{"name":"a","time":"b\" \"c"}`), false},

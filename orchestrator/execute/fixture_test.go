@@ -29,9 +29,9 @@ type call = registry.Call[args, struct{}]
 // handler does what a test wants of a tool.
 type handler func(ctx context.Context, c call) (registry.Result, error)
 
-// entries are the tools here: look and stop only read, and stop can be stopped; book and
-// wipe write, and book has a business key; pay writes and needs an approval; again
-// writes and may be repeated, glance reads and may be; rare reads and may not.
+// entries are the tools here. Of those that read, look and stop may be repeated, rare may
+// not, and stop can be stopped. Of those that write, book and move have a business key,
+// again may be repeated, wipe can be stopped, and so can pay, which needs an approval.
 func entries() []registry.Entry {
 	one := func(id string, change func(*registry.Spec)) registry.Entry {
 		s := registry.Spec{
@@ -52,6 +52,7 @@ func entries() []registry.Entry {
 		one("stop", func(s *registry.Spec) { s.Idempotent, s.Cancellable = true, true }),
 		one("rare", func(*registry.Spec) {}),
 		one("book", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name} {time}" }),
+		one("move", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name} {time}" }),
 		one("wipe", func(s *registry.Spec) { writes(s); s.Cancellable = true }),
 		one("again", func(s *registry.Spec) { writes(s); s.Idempotent = true }),
 		one("pay", func(s *registry.Spec) { writes(s); s.Cancellable, s.RequiresConfirmation = true, true }),
