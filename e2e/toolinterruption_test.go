@@ -138,13 +138,15 @@ rules:
 		tools.waitBegun(t, "slow_stoppable")
 		c.speak(16000, phrase(16000))
 		r := st.audit.wait(t, "slow_stoppable", 1)[0]
-		if n := tools.stops("slow_stoppable"); n != 1 || r.OK || r.Delivered != (provider == "openai") {
+		// OpenAI's model waits for an answer to every call. Gemini's withdraws the call
+		// right after it has noticed the interruption, and the answer may cross that.
+		if n := tools.stops("slow_stoppable"); n != 1 || r.OK || !r.Delivered && provider == "openai" {
 			t.Errorf("%d runs were stopped; the audit has %+v", n, r)
 		}
 		waitFor[*wsclient.AudioStart](c)
 		playTurn(c)
 		want := 0
-		if provider == "openai" { // its model waits for an answer to every call
+		if r.Delivered {
 			want = 1
 		}
 		st.tap.waitAnswers(t, want)
