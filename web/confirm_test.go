@@ -207,9 +207,10 @@ func TestWhatIsAskedFitsEveryWindow(t *testing.T) {
 	cardsShown(t, b, 2)
 	b.shoot(t, "asked-two")
 	// The transcript has become smaller, and still shows what is newest.
-	const gap = `(() => { const log = document.getElementById("log"); return log.scrollHeight - log.scrollTop - log.clientHeight; })()`
+	// It is scrolled when a frame is drawn, so two are waited for.
 	var below float64
-	b.eval(t, gap, &below)
+	b.eval(t, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
+		const log = document.getElementById("log"); done(log.scrollHeight - log.scrollTop - log.clientHeight); })))`, &below)
 	if below > 1 {
 		t.Errorf("%v pixels of the transcript are below its end", below)
 	}
