@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,9 +184,10 @@ func TestAnsweredTwiceAtOnce(t *testing.T) {
 // TestQuestionThatCannotBeRecorded: nobody is asked, and the model says so.
 func TestQuestionThatCannotBeRecorded(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		tl.questions.Before = func(context.Context, executetest.Op, string) error {
-			if down {
+			if down.Load() {
 				return store.ErrUnavailable
 			}
 			return nil
@@ -196,7 +198,7 @@ func TestQuestionThatCannotBeRecorded(t *testing.T) {
 			t.Errorf("the model was answered %+v", env)
 		}
 		says(c, model, "sorry")
-		down = false
+		down.Store(false)
 		resolve(c, tl.asksToPay(c, model, "u2"), true)
 		tl.once(t)
 	})

@@ -66,9 +66,9 @@ func TestAPIDeniesHere(t *testing.T) {
 // TestAPIRefuses what it cannot answer, in the store's words.
 func TestAPIRefuses(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
-		down := false
+		var down atomic.Bool // the session's clock asks as well
 		tl.questions.Before = func(context.Context, executetest.Op, string) error {
-			if down {
+			if down.Load() {
 				return store.ErrUnavailable
 			}
 			return nil
@@ -78,11 +78,11 @@ func TestAPIRefuses(t *testing.T) {
 		if _, err := tl.m.Confirm(t.Context(), "cf_guess", true); !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("a guess: %v", err)
 		}
-		down = true
+		down.Store(true)
 		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("while the store is down: %v", err)
 		}
-		down = false
+		down.Store(false)
 		pass(5 * time.Minute)
 		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrExpired) {
 			t.Errorf("late: %v", err)

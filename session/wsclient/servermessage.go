@@ -273,3 +273,6 @@ func (*SessionEnded) serverType() string  { return "session.ended" }
 func (*Error) serverType() string         { return "error" }
 func (*Pong) serverType() string          { return "pong" }
 func (u *Unknown) serverType() string     { return u.Type }
+
+// SetTurn says which turn a message belongs to.
+func SetTurn(m ServerMessage, turn int) { m.header().Turn = turn }
