@@ -121,7 +121,7 @@ type turn struct {
 	interrupted bool
 	// interruptedAt is when the user stopped the answer; zero if something else ended it.
 	interruptedAt time.Time
-	nudged      bool
+	nudged        bool
 }
 
 // item is one spoken item on its way to the client's ear.
