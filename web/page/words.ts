@@ -214,7 +214,7 @@ const TOOL_ERROR: Record<string, string> = {
   INTERNAL: "failed: a fault in the tool",
   MODE_RESTRICTED: "not run: not allowed here",
   BUDGET_EXCEEDED: "not run: enough for this turn",
-  CONFIRMATION_REQUIRED: "waits for your answer",
+  CONFIRMATION_REQUIRED: "needs your answer first",
   SESSION_INACTIVE: "failed: there is no session for it",
   SESSION_ACTIVE: "failed: a session is open already",
   TRANSIENT: "failed: does not work at the moment",

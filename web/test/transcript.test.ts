@@ -100,7 +100,7 @@ test("a tool line tells how the call goes, in words", () => {
     [{ ok: true, duration_ms: 118, deduplicated: true }, "given from memory"],
     [{ ok: true, duration_ms: 9, clamped: { top_k: { requested: 10, applied: 3 } } }, "done in 9 ms, top_k 10 → 3"],
     [{ ok: false, error: { type: "VALIDATION", message: "query is missing" } }, "failed: wrong arguments"],
-    [{ ok: false, error: { type: "CONFIRMATION_REQUIRED" } }, "waits for your answer"],
+    [{ ok: false, error: { type: "CONFIRMATION_REQUIRED" } }, "needs your answer first"],
     [{ ok: false, error: { type: "CONFLICT", partialSideEffects: true } }, "not run: it may have been done before; part of it may have been done"],
     [{ ok: false, error: { type: "toString" } }, "failed"],
     [{ ok: false }, "failed"],
