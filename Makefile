@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit fuzz bench web test-clients clean
+.PHONY: help run build tools test lint fmt unit chaos fuzz bench web test-clients clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ fmt: ## Format the Go code
 
 unit: ## The Go tests alone, with the race detector
 	./scripts/unit
+
+chaos: ## 200 sessions for 3 minutes while everything goes wrong (CHAOS_SEED=7)
+	./scripts/chaos
 
 fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
 	./scripts/fuzz $${FUZZTIME:-60s}

@@ -114,12 +114,24 @@ func (e *evidence) nothingTwice(f *findings) {
 
 // story is what the audit says of a wish, for whoever reads of a finding.
 func (e *evidence) story(ref string) string {
-	var b strings.Builder
+	var found []audit.Record
 	for _, r := range e.file {
 		if strings.Contains(string(r.Args), `"`+ref+`"`) {
-			fmt.Fprintf(&b, "\n\t%s %s turn %d %s: %s (%s) of the provider's %q, ok %v %s, cache hit %v, not delivered %q %s", r.Time.Format("05.000"), r.SessionID,
-				r.TurnID, r.CallID, r.ToolID, r.IdempotencyKey, r.ProviderCallID, r.OK, r.ErrorType, r.CacheHit, r.NotDelivered, r.Args)
+			found = append(found, r)
 		}
+	}
+	return tell(found)
+}
+
+// tell writes records for a person.
+func tell(records []audit.Record) string {
+	if len(records) == 0 {
+		return " the audit says nothing of it"
+	}
+	var b strings.Builder
+	for _, r := range records {
+		fmt.Fprintf(&b, "\n\t%s %s turn %d %s: %s (%s) of the provider's %q, ok %v %s, cache hit %v, not delivered %q %s", r.Time.Format("05.000"), r.SessionID,
+			r.TurnID, r.CallID, r.ToolID, r.IdempotencyKey, r.ProviderCallID, r.OK, r.ErrorType, r.CacheHit, r.NotDelivered, r.Args)
 	}
 	return b.String()
 }
@@ -152,8 +164,8 @@ func (e *evidence) everyCallAnswered(f *findings) {
 			}
 			owed := answered == 0 || c.id == "" && answered < announced
 			if owed && c.cancelled.IsZero() && l.ended.Sub(c.announced[announced-1]) > wirePatience {
-				f.add(promise, "%s (id %q, %d of %d answered) had no answer for %v on %s", c.tool, c.id, answered, announced,
-					l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider)
+				f.add(promise, "%s (id %q, %d of %d answered), announced at %s, had no answer for %v on %s;%s", c.tool, c.id, answered, announced,
+					c.announced[announced-1].UTC().Format("05.000"), l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider, tell(records[c.id]))
 			}
 			if c.id != "" && announced == 1 && len(records[c.id]) == 1 {
 				l.agree(f, c, records[c.id][0])
