@@ -45,6 +45,28 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestRedactedIsShort: many small lists are not many values.
+func TestRedactedIsShort(t *testing.T) {
+	list := strings.TrimSuffix(strings.Repeat(`"x",`, 8), ",")
+	object := `{"a":[` + list + `]`
+	for _, name := range []string{"b", "c", "d", "e", "f", "g", "h", "i", "j", "k"} {
+		object += fmt.Sprintf(`,%q:[%s]`, name, list)
+	}
+	object += `}`
+	args := `[` + strings.TrimSuffix(strings.Repeat(object+`,`, 8), ",") + `]`
+	lists := `[` + list + `]`
+	for range 3 {
+		lists = `[` + strings.TrimSuffix(strings.Repeat(lists+`,`, 8), ",") + `]`
+	}
+	if out := string(redact(json.RawMessage(lists))); strings.Count(out, "<string") > maxNodes || len(out) > 4<<10 || !json.Valid([]byte(out)) {
+		t.Errorf("lists of lists: %d bytes: %s", len(out), out)
+	}
+	out := string(redact(json.RawMessage(args)))
+	if n := strings.Count(out, "<string"); n == 0 || n > maxNodes || !json.Valid([]byte(out)) || !strings.Contains(out, `"…":"<`) || !strings.Contains(out, " more>") {
+		t.Errorf("%d values: %s", n, out)
+	}
+}
+
 // TestRedactedHoldsNoValue: no string, number or name of one's own of any arguments
 // stands in what is written, and that is short.
 func TestRedactedHoldsNoValue(t *testing.T) {

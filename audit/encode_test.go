@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -87,7 +88,7 @@ func TestRecordComesBack(t *testing.T) {
 
 // TestLineIsAlwaysWritten, of a bounded length and valid, whatever stands in a record.
 func TestLineIsAlwaysWritten(t *testing.T) {
-	evil := strings.Repeat("\x01\n\xff\"", 20_000)
+	evil := strings.Repeat("\x01\x01\x01\x01\x01\x01\x01\xff\n\"", 8_000)
 	intents := make([]registry.IntentType, 500)
 	for i := range intents {
 		intents[i] = registry.IntentType(evil)
@@ -99,7 +100,7 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 		Budget: json.RawMessage("{broken"), Args: json.RawMessage("{broken"), Clamped: map[string]registry.Clamped{},
 	}
 	for i := range 500 {
-		worst.Clamped[evil+string(rune('a'+i))] = registry.Clamped{Requested: json.Number(evil)}
+		worst.Clamped[fmt.Sprint(i, evil)] = registry.Clamped{Requested: json.Number(evil)}
 	}
 	cases := map[string]Record{
 		"everything": worst,

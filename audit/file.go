@@ -93,7 +93,7 @@ func OpenFile(o FileOptions) (*File, error) {
 		MaxSize: 1 << 30, // MiB: a File rotates by itself, to the byte
 	}}
 	if err := f.prepare(); err != nil {
-		return nil, fmt.Errorf("audit: %w: %w; name another with audit.file", ErrPath, err)
+		return nil, fmt.Errorf("audit: %w: %w", ErrPath, err)
 	}
 	if o.MaxAge > 0 {
 		f.tidy(time.Now())

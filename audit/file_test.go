@@ -338,6 +338,47 @@ func TestFollowThroughRotations(t *testing.T) {
 	}
 }
 
+// TestReadersMeetRotations: a file that is rotated between the listing and the opening
+// is neither missed nor read twice. Other files make the listing slow.
+func TestReadersMeetRotations(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 500 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("audit-%d", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "audit.jsonl")
+	f := openFile(t, FileOptions{Path: path, MaxBytes: 1, Keep: -1})
+	write(t, f, 0, 1)
+	written := make(chan error, 1) // from the writer, once
+	go func() {
+		tick := time.NewTicker(4 * time.Millisecond)
+		defer tick.Stop()
+		for i := 1; i < 150; i++ {
+			<-tick.C
+			if _, err := f.Write(lineOf(t, i)); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	for reads := 1; ; reads++ {
+		ids, _ := idsOf(t, path)
+		same(t, "the audit", ids, calls(0, len(ids)))
+		select {
+		case err := <-written:
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids, _ := idsOf(t, path)
+			same(t, fmt.Sprintf("the audit after %d reads", reads), ids, calls(0, 150))
+			return
+		default:
+		}
+	}
+}
+
 // TestFollowTruncated: a file that is emptied in its place is read from its beginning.
 func TestFollowTruncated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -391,6 +432,13 @@ func TestFollowSkipsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "the follower", ids, calls(0, 20))
+	// Written after the last look, and rotated before the next.
+	write(t, f, 20, 22)
+	rotate()
+	if _, err := tl.move(); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the follower", ids, calls(0, 22))
 }
 
 // TestBrokenArchive: what can be read is read, and the rest is reported.

@@ -230,10 +230,13 @@ func (t *tail) without(between []fullFile) []fullFile {
 	return between
 }
 
+// tries is how often the files may be renamed while they are listed.
+const tries = 100
+
 // open opens the live file and lists the full ones, both of one moment: a file that
 // is rotated in between would be missed, or read twice.
 func (t *tail) open() (*os.File, []fullFile, error) {
-	for try := 0; ; try++ {
+	for range tries {
 		before, err := fullFiles(t.path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, fmt.Errorf("audit: %w", err)
@@ -249,13 +252,14 @@ func (t *tail) open() (*os.File, []fullFile, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, errors.Join(fmt.Errorf("audit: %w", err), closeIf(live))
 		}
-		if slices.Equal(before, after) || try == 20 {
+		if slices.Equal(before, after) {
 			return live, after, nil
 		}
 		if err := closeIf(live); err != nil {
 			return nil, nil, fmt.Errorf("audit: %w", err)
 		}
 	}
+	return nil, nil, fmt.Errorf("audit: %s: the files are renamed faster than they can be listed", t.path)
 }
 
 // full reads a full file. One that cannot be read is reported and does not end the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -452,6 +453,27 @@ func TestNothingIsHeldThatIsNotWritten(t *testing.T) {
 	})
 }
 
+// TestArgumentsDoNotWait where they will not be written.
+func TestArgumentsDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Options{Stream: &place{fail: errAway}})
+		r := call(0)
+		r.Args = make([]byte, 1<<20)
+		l.Write(r)
+		l.mu.Lock()
+		waiting := l.stream.bytes
+		l.mu.Unlock()
+		if waiting > 1<<10 {
+			t.Errorf("%d bytes wait", waiting)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Close(ctx); !errors.Is(err, ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNoPlace: a Log without one takes records and is closed like any other.
 func TestNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -471,10 +493,20 @@ func BenchmarkWrite(b *testing.B) {
 			l := New(Options{Lines: Stdout(discard{}), Arguments: a})
 			r := fullRecord()
 			b.ReportAllocs()
-			for b.Loop() {
+			for n := 1; b.Loop(); n++ {
 				l.Write(r)
+				if n%10_000 == 0 { // a record that is dropped costs less
+					b.StopTimer()
+					for l.Stats().Lines.Waiting > 0 {
+						runtime.Gosched()
+					}
+					b.StartTimer()
+				}
 			}
 			b.StopTimer()
+			if n := l.Stats().Lines.Dropped; n > 0 {
+				b.Errorf("%d records were dropped", n)
+			}
 			if err := l.Close(b.Context()); err != nil {
 				b.Fatal(err)
 			}
