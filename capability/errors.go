@@ -10,11 +10,4 @@ var (
 	ErrUser = errors.New("capability: the user is empty or too long")
 	// ErrVoiceActive is what Offer returns while the conversation's voice session runs.
 	ErrVoiceActive = errors.New("capability: a voice session is running already")
-	// ErrTicket is what Redeem returns for a ticket that is unknown, used or replaced.
-	ErrTicket = errors.New("capability: there is no such ticket, or it was used")
-	// ErrTicketExpired is what Redeem returns for a ticket that came too late.
-	ErrTicketExpired = errors.New("capability: the ticket has expired")
 )
-
-// maxUser bounds the name of a user, in bytes.
-const maxUser = 256

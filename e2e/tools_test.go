@@ -58,7 +58,7 @@ func newToolbox(t testing.TB) *toolbox {
 	box := &toolbox{store: kept}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, kept.Blocks(), capability.NewMemoryVoiceSessions("", 0)},
+		Capabilities:        []any{index, kept.Blocks(), kept.VoiceSessions()},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
 	})

@@ -56,13 +56,19 @@ type held struct {
 func newMark() string { return rand.Text() }
 
 func (s *Store) openBucket(ctx context.Context, name, about string) (*bucket, error) {
+	return s.openBounded(ctx, name, about, 0)
+}
+
+// openBounded is openBucket with a bound on the bytes of all values: where there are
+// more, those go that were not written for the longest. Zero means no bound.
+func (s *Store) openBounded(ctx context.Context, name, about string, most int64) (*bucket, error) {
 	full := s.o.Prefix + "_" + name
 	b := &bucket{store: s, name: full, before: "$KV." + full + "."}
 	storage := jetstream.FileStorage
 	if s.o.Memory {
 		storage = jetstream.MemoryStorage
 	}
-	stream, err := s.openStream(ctx, jetstream.StreamConfig{
+	config := jetstream.StreamConfig{
 		Name:              "KV_" + full,
 		Description:       about,
 		Subjects:          []string{b.before + ">"},
@@ -74,7 +80,11 @@ func (s *Store) openBucket(ctx context.Context, name, about string) (*bucket, er
 		AllowRollup:       true,
 		DenyDelete:        true,
 		AllowDirect:       false,
-	})
+	}
+	if most > 0 {
+		config.MaxBytes, config.Discard = most, jetstream.DiscardOld
+	}
+	stream, err := s.openStream(ctx, config)
 	b.stream = stream
 	return b, err
 }
@@ -158,6 +168,35 @@ func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, 
 	}
 	header := nats.Header{markHeader: {mark}}
 	return b.write(ctx, "writing "+b.name, key, data, header, expected, ttl)
+}
+
+// replace writes over the value of that revision and returns the new one. ErrChanged
+// where it is another one, or none.
+func (b *bucket) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
+	ctx, cancel := b.store.bounded(ctx)
+	defer cancel()
+	mark := newMark()
+	for {
+		revision, err := b.put(ctx, key, data, mark, expected, ttl)
+		if !errors.Is(err, errConflict) {
+			return revision, err
+		}
+		h, err := b.get(ctx, key)
+		switch {
+		case errors.Is(err, errNone):
+			return 0, ErrChanged
+		case err != nil:
+			return 0, err
+		case h.mark == mark:
+			return h.revision, nil // the write whose acknowledgement said otherwise
+		case h.revision != expected:
+			return 0, ErrChanged
+		}
+		// What is in the way is not there yet.
+		if err := b.store.pause(ctx); err != nil {
+			return 0, err
+		}
+	}
 }
 
 // remove takes a key out if its revision is the expected one.

@@ -17,17 +17,21 @@ var (
 	// ErrTooBig is wrapped by the refusal of a value over the limit, which the
 	// message names. Nothing was written.
 	ErrTooBig = errors.New("store: too big")
-	// ErrUnknown says that there is no such confirmation, or that it is another
-	// session's.
-	ErrUnknown = errors.New("store: there is no such confirmation")
-	// ErrUsed says that a confirmation was answered before, or that what must be new
-	// is there already.
+	// ErrUnknown says that there is no such confirmation, ticket or conversation, or
+	// that the confirmation is another session's.
+	ErrUnknown = errors.New("store: there is none of that name")
+	// ErrUsed says that a confirmation was answered before, that a ticket was used or
+	// replaced, or that what must be new is there already.
 	ErrUsed = errors.New("store: used already")
-	// ErrExpired says that a confirmation's answer came too late.
+	// ErrExpired says that a confirmation's answer, or a ticket, came too late.
 	ErrExpired = errors.New("store: expired")
-	// ErrChanged says that an entry of the ledger is no longer what the caller holds:
-	// somebody finished or released it, or its life is over.
-	ErrChanged = errors.New("store: the entry was changed by somebody else")
+	// ErrOrigin says that a ticket was made for another origin.
+	ErrOrigin = errors.New("store: a ticket for another origin")
+	// ErrBusy says that somebody else holds the lease.
+	ErrBusy = errors.New("store: somebody else is at it")
+	// ErrChanged says that an entry of the ledger or a conversation is no longer what the
+	// caller holds: somebody finished, released or saved it, or its life is over.
+	ErrChanged = errors.New("store: it was changed by somebody else")
 	// ErrClosed says that the Store was closed.
 	ErrClosed = errors.New("store: closed")
 	// ErrInUse is wrapped by what Open returns for a folder that another Store, of

@@ -48,6 +48,9 @@ type Store struct {
 	confirm  *Confirmations
 	blocks   *Blocks
 	audit    *AuditStream
+	talks    *Conversations
+	tickets  *Tickets
+	voice    *VoiceSessions
 
 	// done is closed by Close: nobody tries again, and the goroutines end.
 	done chan struct{}
@@ -206,6 +209,15 @@ func (s *Store) prepare(ctx context.Context) error {
 	if s.audit, err = s.openAudit(ctx); err != nil {
 		return err
 	}
+	if s.talks, err = s.openConversations(ctx); err != nil {
+		return err
+	}
+	if s.tickets, err = s.openTickets(ctx); err != nil {
+		return err
+	}
+	if s.voice, err = s.openVoiceSessions(ctx); err != nil {
+		return err
+	}
 	s.blocks, err = s.openBlocks(ctx)
 	return err
 }
@@ -221,6 +233,15 @@ func (s *Store) Blocks() *Blocks { return s.blocks }
 
 // Audit returns the stream of audit records.
 func (s *Store) Audit() *AuditStream { return s.audit }
+
+// Conversations returns what was said.
+func (s *Store) Conversations() *Conversations { return s.talks }
+
+// Tickets returns what opens voice sessions.
+func (s *Store) Tickets() *Tickets { return s.tickets }
+
+// VoiceSessions returns the voice sessions that are offered or run.
+func (s *Store) VoiceSessions() *VoiceSessions { return s.voice }
 
 // Ready says whether the store answers and takes writes: one exchange with the leader
 // of the ledger's stream, of some 100 us, and what the embedded server says of its
@@ -271,6 +292,18 @@ type final struct{ error }
 
 // Unwrap returns the error itself.
 func (f final) Unwrap() error { return f.error }
+
+// start runs f on a goroutine that Close waits for; f ends when s.done is closed. It
+// reports false where the Store is closed.
+func (s *Store) start(f func()) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return false
+	}
+	s.running.Go(f)
+	return true
+}
 
 // within runs attempt until it succeeds or fails for good, for no longer than wait.
 // An attempt's time is a third of that at most, so that a lost answer leaves time

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"regexp"
 	"time"
+
+	"voicegw/capability"
 )
 
 // Sync says when the embedded server brings what was written to the disk itself.
@@ -57,6 +59,17 @@ type Options struct {
 	AuditBytes int64
 	// MostBlocks bounds how many users are blocked at once. Zero means 100,000.
 	MostBlocks int
+	// ConversationLife is how long a conversation is kept after it was last saved, and
+	// ConversationBytes what all of them may take together: those that were not saved
+	// for the longest go when it is more. At least a second and 1 MiB. Zero means 30 days
+	// and 1 GiB.
+	ConversationLife  time.Duration
+	ConversationBytes int64
+	// TicketLife is how long a ticket can be used. Zero means capability.TicketLife.
+	TicketLife time.Duration
+	// MostTickets bounds how many tickets are remembered at once: those of the last hour,
+	// and what was made within TicketLife. Zero means 100,000.
+	MostTickets int
 	// Wait bounds every operation, in addition to its context's deadline. Within it
 	// what may pass by itself is tried again. Zero means 5 s.
 	Wait time.Duration
@@ -67,8 +80,11 @@ type Options struct {
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// memoryAudit bounds the audit stream of a Store in memory.
-const memoryAudit = 64 << 20
+// memoryAudit and memoryConversations bound what a Store in memory keeps.
+const (
+	memoryAudit         = 64 << 20
+	memoryConversations = 64 << 20
+)
 
 // complete returns the options with their defaults, or what is wrong with them.
 func (o Options) complete() (Options, error) {
@@ -78,9 +94,14 @@ func (o Options) complete() (Options, error) {
 	setDefault(&o.AuditAge, 30*24*time.Hour)
 	setDefault(&o.AuditBytes, 1<<30)
 	setDefault(&o.MostBlocks, 100_000)
+	setDefault(&o.ConversationLife, 30*24*time.Hour)
+	setDefault(&o.ConversationBytes, 1<<30)
+	setDefault(&o.TicketLife, capability.TicketLife)
+	setDefault(&o.MostTickets, 100_000)
 	setDefault(&o.Wait, 5*time.Second)
 	if o.Memory {
 		o.AuditBytes = min(o.AuditBytes, memoryAudit)
+		o.ConversationBytes = min(o.ConversationBytes, memoryConversations)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -102,6 +123,10 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("store: a ledger that remembers for %v: use a second or more", o.LedgerLife)
 	case o.AuditAge < time.Second || o.AuditBytes < 1<<20:
 		return o, fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
+	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
+		return o, fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife, o.ConversationBytes)
+	case o.TicketLife < 0 || o.MostTickets < 0:
+		return o, errors.New("store: TicketLife and MostTickets cannot be negative")
 	case o.MostBlocks < 0 || o.Wait < 0:
 		return o, errors.New("store: MostBlocks and Wait cannot be negative")
 	}

@@ -36,6 +36,13 @@ type noted struct{ capability.Blocks }
 
 func (noted) Block(context.Context, string, time.Time) error { return nil }
 
+// offered takes every voice session.
+type offered struct{}
+
+func (offered) Offer(context.Context, capability.VoiceRequest) (capability.VoiceOffer, error) {
+	return capability.VoiceOffer{SessionID: "voice-1", ExpiresAt: time.Now().Add(capability.TicketLife)}, nil
+}
+
 // load loads the project's tools over the demo knowledge base, as the gateway does.
 func load(t *testing.T) *registry.Snapshot {
 	t.Helper()
@@ -57,7 +64,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, noted{}, capability.NewMemoryVoiceSessions("", 0)},
+		Capabilities:        []any{index, noted{}, offered{}},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
 	})

@@ -28,13 +28,12 @@ type capabilities struct {
 	kb     kb.Index
 	source *kb.Source // keeps kb the same as its folder
 	store  *store.Store
-	voice  *capability.MemoryVoiceSessions
 }
 
 // openCapabilities opens what the configuration names, and the store as keep says.
 // Close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, keep store.Options, logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger, voice: capability.NewMemoryVoiceSessions("", 0)}
+	c := &capabilities{logger: logger}
 	err := c.openStore(ctx, keep)
 	if err == nil {
 		err = c.openKB(ctx, cfg.KB)
@@ -148,7 +147,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
-		Capabilities:        []any{c.kb, c.store.Blocks(), c.voice},
+		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions()},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[capability.Inviter]()},

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"voicegw/capability"
+)
+
+// secretBytes is how much chance is in the secret of a ticket: 256 bits.
+const secretBytes = 32
+
+// Ticket admits one client to one voice session, once.
+type Ticket struct {
+	// SessionID is the session's; it is told to anybody.
+	SessionID string `json:"session_id"`
+	// User is who will speak, Agent with whom; Agent may be empty.
+	User  string `json:"user"`
+	Agent string `json:"agent,omitempty"`
+	// Conversation is what the session goes on with; empty for none.
+	Conversation string `json:"conversation,omitempty"`
+	// PendingRequest is what is to be answered first, Context what was said before.
+	PendingRequest string `json:"pending_request,omitempty"`
+	Context        string `json:"context,omitempty"`
+	// Origin is the only origin whose pages may use it, such as
+	// "https://example.org"; empty for any client.
+	Origin string `json:"origin,omitempty"`
+	// ExpiresAt is when it can no longer be used. Create sets a zero one to
+	// Options.TicketLife from now.
+	ExpiresAt time.Time `json:"expires_at"`
+	// UsedAt is when it was used; zero if it was not.
+	UsedAt time.Time `json:"used_at,omitzero"`
+}
+
+// Tickets are what opens voice sessions. They are remembered for an hour after their
+// end, so that who comes late learns that it was late, or used. Its methods may be used
+// concurrently.
+type Tickets struct {
+	// Fixed after openTickets.
+	bucket *bucket
+	life   time.Duration
+	most   uint64
+}
+
+func (s *Store) openTickets(ctx context.Context) (*Tickets, error) {
+	b, err := s.openBucket(ctx, "tickets", "voicegw: tickets for voice sessions, by the hash of their secret")
+	return &Tickets{bucket: b, life: s.o.TicketLife, most: uint64(s.o.MostTickets)}, err
+}
+
+// Create records a ticket and returns its secret, of letters, digits, - and _, which
+// nobody can learn from the store: only its SHA-256 is kept. The ticket is durable when
+// Create returns. The errors wrap capability.ErrFull, ErrUnavailable or ErrTooBig, or say what is
+// wrong with the ticket.
+func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err error) {
+	now := time.Now().UTC()
+	if ticket.ExpiresAt.IsZero() {
+		ticket.ExpiresAt = now.Add(t.life)
+	}
+	origin, ok := CleanOrigin(ticket.Origin)
+	switch {
+	case ticket.SessionID == "" || ticket.User == "":
+		return "", errors.New("store: a ticket needs a session and a user")
+	case !ok:
+		return "", fmt.Errorf("store: the origin %.60q is none: it is a scheme and a host, such as https://example.org", ticket.Origin)
+	case !ticket.ExpiresAt.After(now):
+		return "", errors.New("store: a ticket that has expired before it was made")
+	}
+	if err := t.room(ctx); err != nil {
+		return "", err
+	}
+	ticket.Origin, ticket.UsedAt = origin, time.Time{}
+	data, err := encode(ticket)
+	if err != nil {
+		return "", err
+	}
+	raw := make([]byte, secretBytes)
+	_, _ = rand.Read(raw) // it never fails
+	secret = base64.RawURLEncoding.EncodeToString(raw)
+	_, err = t.bucket.create(ctx, keyOf(secret), data, ticket.ExpiresAt.Sub(now)+afterlife)
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// room says whether there may be one more.
+func (t *Tickets) room(ctx context.Context) error {
+	s := t.bucket.store
+	return s.within(ctx, s.o.Wait, "counting the tickets", func(ctx context.Context) error {
+		info, err := t.bucket.stream.Info(ctx)
+		if err == nil && info.State.Msgs >= t.most {
+			err = final{fmt.Errorf("%w: %d tickets are remembered", capability.ErrFull, t.most)}
+		}
+		return err
+	})
+}
+
+// Redeem uses a ticket as of now, from a page of that origin; empty for a client that
+// is no page. Whoever gets no error is the only one who does, among all nodes.
+//
+// ErrUnknown: there is no such ticket, or it ended more than an hour ago. ErrOrigin: it
+// is for another origin; it is not used up by that. ErrUsed, ErrExpired: it is over,
+// and the ticket returned says when. The other errors wrap ErrUnavailable or ErrCorrupt;
+// after ErrUnavailable it may be used or not.
+func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Time) (Ticket, error) {
+	ctx, cancel := t.bucket.store.bounded(ctx)
+	defer cancel()
+	key, mark := keyOf(secret), newMark()
+	for {
+		h, err := t.bucket.get(ctx, key)
+		if errors.Is(err, errNone) {
+			return Ticket{}, ErrUnknown
+		} else if err != nil {
+			return Ticket{}, err
+		}
+		ticket, err := decodeTicket(h.data)
+		switch {
+		case err != nil:
+			return Ticket{}, err
+		case h.mark == mark:
+			return ticket, nil // the write whose acknowledgement said otherwise
+		case ticket.Origin != "" && !sameOrigin(ticket.Origin, origin):
+			return Ticket{}, ErrOrigin
+		case !ticket.UsedAt.IsZero():
+			return ticket, ErrUsed
+		case !now.Before(ticket.ExpiresAt):
+			return ticket, ErrExpired
+		}
+		ticket.UsedAt = now.UTC()
+		data, err := encode(ticket)
+		if err != nil {
+			return Ticket{}, err
+		}
+		_, err = t.bucket.put(ctx, key, data, mark, h.revision, max(ticket.ExpiresAt.Sub(now), 0)+afterlife)
+		if !errors.Is(err, errConflict) {
+			return ticket, err
+		}
+		if err := t.bucket.store.pause(ctx); err != nil {
+			return Ticket{}, err
+		}
+	}
+}
+
+// CleanOrigin is the one form of an origin (RFC 6454, section 6.2: scheme, host and a
+// port that is not the scheme's own); ok is false for what is none. Empty stays empty.
+func CleanOrigin(origin string) (clean string, ok bool) {
+	if origin == "" {
+		return "", true
+	}
+	u, err := url.Parse(strings.ToLower(origin))
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
+		return "", false
+	}
+	host := u.Host
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", false
+	case u.Scheme == "http" && u.Port() == "80", u.Scheme == "https" && u.Port() == "443":
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host, true
+}
+
+func sameOrigin(of, from string) bool {
+	clean, ok := CleanOrigin(from)
+	return ok && clean == of
+}
+
+// decodeTicket reads a ticket of the bucket.
+func decodeTicket(data []byte) (Ticket, error) {
+	var t Ticket
+	if err := decode(data, &t); err != nil {
+		return Ticket{}, err
+	}
+	if t.SessionID == "" || t.User == "" || t.ExpiresAt.IsZero() {
+		return Ticket{}, fmt.Errorf("%w: a ticket without a session, a user or an end", ErrCorrupt)
+	}
+	return t, nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"voicegw/capability"
+)
+
+var _ capability.VoiceSessions = (*VoiceSessions)(nil)
+
+// voiceLife is how long a conversation counts as being in voice after the node that
+// ran its session has died.
+const voiceLife = 30 * time.Second
+
+// VoiceSessions says which conversation is in voice, for all nodes: at most one session
+// of each runs. Its methods may be used concurrently.
+type VoiceSessions struct {
+	// Fixed after openVoiceSessions.
+	bucket  *bucket
+	tickets *Tickets
+}
+
+// voiceState is what a conversation has of voice: an offer, or a session that runs.
+type voiceState struct {
+	SessionID string `json:"session_id"`
+	Running   bool   `json:"running,omitempty"`
+}
+
+func (s *Store) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
+	b, err := s.openBucket(ctx, "voice", "voicegw: conversations that are in voice")
+	return &VoiceSessions{bucket: b, tickets: s.tickets}, err
+}
+
+// voiceKey is the key of a user's conversation; the user's only one has no id.
+func voiceKey(user, conversation string) string { return keyOf(user + "\x00" + conversation) }
+
+// Offer makes a voice session and the ticket that opens it, as [capability.VoiceSessions]
+// says. The errors are capability.ErrVoiceActive, or wrap capability.ErrUser,
+// capability.ErrFull, ErrUnavailable or ErrTooBig, or say that the origin is none. The
+// offer's URL is empty.
+func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceRequest) (capability.VoiceOffer, error) {
+	if request.UserID == "" || len(request.UserID) > longestUser || len(request.ConversationID) > longestUser {
+		return capability.VoiceOffer{}, capability.ErrUser
+	}
+	ticket := Ticket{
+		SessionID: "voice-" + strings.ToLower(rand.Text()), User: request.UserID, Agent: request.Agent,
+		Conversation: request.ConversationID, PendingRequest: request.PendingRequest, Context: request.Context,
+		Origin: request.Origin, ExpiresAt: time.Now().UTC().Add(v.tickets.life),
+	}
+	secret, err := v.tickets.Create(ctx, ticket)
+	if err != nil {
+		return capability.VoiceOffer{}, err
+	}
+	// A ticket whose session stands here not opens nothing, so this comes second.
+	offered := voiceState{SessionID: ticket.SessionID}
+	if _, err := v.set(ctx, voiceKey(ticket.User, ticket.Conversation), offered, v.tickets.life+voiceLife, idle); err != nil {
+		return capability.VoiceOffer{}, err
+	}
+	return capability.VoiceOffer{
+		SessionID: ticket.SessionID, ConversationID: ticket.Conversation, PendingRequest: ticket.PendingRequest,
+		Ticket: secret, ExpiresAt: ticket.ExpiresAt,
+	}, nil
+}
+
+// idle lets an offer replace anything but a session that runs.
+func idle(old *voiceState) error {
+	if old != nil && old.Running {
+		return capability.ErrVoiceActive
+	}
+	return nil
+}
+
+// Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until
+// over is called or, if this process dies, for half a minute more. A ticket that was
+// replaced by a newer offer is ErrUsed; capability.ErrVoiceActive: another session of
+// the conversation runs. over may be called more than once.
+func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now time.Time) (t Ticket, over func(), err error) {
+	t, err = v.tickets.Redeem(ctx, secret, origin, now)
+	if err != nil {
+		return Ticket{}, nil, err
+	}
+	over, err = v.begin(ctx, t.SessionID, t.User, t.Conversation, func(old *voiceState) error {
+		if old != nil && old.SessionID != t.SessionID && !old.Running {
+			return fmt.Errorf("%w: a newer ticket has replaced it", ErrUsed)
+		}
+		return idle(old)
+	})
+	return t, over, err
+}
+
+// Begin says that a session without a ticket runs in a user's conversation, until over
+// is called. An offer that waits is worth nothing from then on. The error is
+// capability.ErrVoiceActive, or wraps ErrUnavailable.
+func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation string) (over func(), err error) {
+	return v.begin(ctx, session, user, conversation, idle)
+}
+
+func (v *VoiceSessions) begin(ctx context.Context, session, user, conversation string, may func(*voiceState) error) (func(), error) {
+	key, running := voiceKey(user, conversation), voiceState{SessionID: session, Running: true}
+	h, err := v.set(ctx, key, running, voiceLife, may)
+	if err != nil {
+		return nil, err
+	}
+	l, err := v.bucket.hold(key, h.data, h.revision, voiceLife)
+	if err != nil {
+		return nil, err
+	}
+	return l.release, nil
+}
+
+// set writes what a conversation has of voice, if what it has now may be replaced; nil
+// is nothing.
+func (v *VoiceSessions) set(ctx context.Context, key string, state voiceState, life time.Duration, may func(*voiceState) error) (held, error) {
+	data, err := encode(state)
+	if err != nil {
+		return held{}, err
+	}
+	ctx, cancel := v.bucket.store.bounded(ctx)
+	defer cancel()
+	mark := newMark()
+	for {
+		h, err := v.bucket.get(ctx, key)
+		if err != nil && !errors.Is(err, errNone) {
+			return held{}, err
+		}
+		var old *voiceState
+		if err == nil {
+			if h.mark == mark {
+				return h, nil // the write whose acknowledgement said otherwise
+			}
+			// What cannot be read runs no session, and is written over.
+			if s, err := decodeVoice(h.data); err == nil {
+				old = &s
+			}
+		}
+		if err := may(old); err != nil {
+			return held{}, err
+		}
+		revision, err := v.bucket.put(ctx, key, data, mark, h.revision, life)
+		if !errors.Is(err, errConflict) {
+			return held{data: data, revision: revision, mark: mark}, err
+		}
+		if err := v.bucket.store.pause(ctx); err != nil {
+			return held{}, err
+		}
+	}
+}
+
+// decodeVoice reads a record of the bucket.
+func decodeVoice(data []byte) (voiceState, error) {
+	var s voiceState
+	if err := decode(data, &s); err != nil {
+		return voiceState{}, err
+	}
+	if s.SessionID == "" {
+		return voiceState{}, fmt.Errorf("%w: a voice session without an id", ErrCorrupt)
+	}
+	return s, nil
+}
