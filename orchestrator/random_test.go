@@ -18,6 +18,7 @@ type talk struct {
 	state State
 	at    time.Time
 	watch *watcher
+	twice bool // every step is made twice, and the two compared
 
 	serial    int      // names what must be unique
 	calls     []string // the adapter's names of all calls
@@ -51,7 +52,7 @@ func (tk *talk) take(in Input) {
 	if asked, ok := in.(ConfirmationAsked); ok && asked.Token != "" {
 		tk.tokens, tk.refs = append(tk.tokens, asked.Token), append(tk.refs, asked.Reference)
 	}
-	next, actions := Step(tk.state, tk.at, in)
+	next, actions := tk.oneStep(in)
 	tk.state = next
 	tk.watch.see(tk.at, in, actions, next.phase)
 	tk.watch.bounded(next)
@@ -65,6 +66,23 @@ func (tk *talk) take(in Input) {
 			tk.resolving = append(tk.resolving, a)
 		}
 	}
+}
+
+// oneStep is Step, made twice where the talk is to show that it is pure.
+func (tk *talk) oneStep(in Input) (State, []Action) {
+	if !tk.twice {
+		return Step(tk.state, tk.at, in)
+	}
+	before := dump(tk.state)
+	one, actionsOne := Step(tk.state, tk.at, in)
+	two, actionsTwo := Step(tk.state, tk.at, in)
+	if dump(tk.state) != before {
+		tk.watch.fail("%T changed the state it was given", in)
+	}
+	if dump(one)+showAll(actionsOne) != dump(two)+showAll(actionsTwo) {
+		tk.watch.fail("%T had two outcomes", in)
+	}
+	return one, actionsOne
 }
 
 // pass lets time pass: what falls due meanwhile is done when it is due.
