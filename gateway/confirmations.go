@@ -44,6 +44,16 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, confirmationAnswer{
 			Outcome: string(done.Outcome), SessionID: done.SessionID, Tool: done.Tool, Told: done.Told, Envelope: done.Envelope,
 		})
+	case s.confirmationRefused(w, err):
+	default:
+		s.storeFailed(w, "a confirmation cannot be answered", err)
+	}
+}
+
+// confirmationRefused answers a request whose confirmation cannot be answered as it asks,
+// and says whether err was of that kind.
+func (s *Server) confirmationRefused(w http.ResponseWriter, err error) bool {
+	switch {
 	case errors.Is(err, store.ErrUnknown):
 		problem(w, http.StatusNotFound, "confirmation_unknown", "There is no such confirmation; use the token of a confirmation.request.")
 	case errors.Is(err, store.ErrUsed):
@@ -51,8 +61,9 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, store.ErrExpired):
 		problem(w, http.StatusGone, "confirmation_expired", "This confirmation has expired; the tool must be called again.")
 	default:
-		s.storeFailed(w, "a confirmation cannot be answered", err)
+		return false
 	}
+	return true
 }
 
 // readApproved reads the one thing that a body says.

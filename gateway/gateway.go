@@ -43,6 +43,12 @@ type Options struct {
 	MaxMessageBytes int
 	// Version is told by /healthz.
 	Version string
+	// Chat answers text at /v1/chat; nil means that there is no such endpoint.
+	Chat TextAgent
+	// Blocked says until when a user is shut out; nil means that nobody is.
+	Blocked func(user string) (until time.Time, ok bool)
+	// MaxTurns is how many messages are answered at once. Zero means 200.
+	MaxTurns int
 	// Logger gets one line for each refusal. Nil discards.
 	Logger *slog.Logger
 }
@@ -53,6 +59,7 @@ type Server struct {
 	opts  Options
 	mux   *http.ServeMux
 	guard guard
+	turns chan struct{} // a place for each message that is being answered
 
 	// unready says what /readyz has answered last, so that the log tells of a change
 	// and not of every question.
@@ -64,12 +71,20 @@ func New(opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey)}
+	if opts.MaxTurns == 0 {
+		opts.MaxTurns = 200
+	}
+	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), turns: make(chan struct{}, opts.MaxTurns)}
 	s.mux.HandleFunc("GET /v1/voice", s.voice)
 	s.mux.HandleFunc("GET /v1/providers", s.providers)
 	if opts.Tools != nil {
 		s.mux.HandleFunc("GET /v1/tools", s.tools)
 		s.mux.HandleFunc("GET /v1/tools/{id}", s.tool)
+	}
+	if opts.Chat != nil {
+		s.mux.HandleFunc("POST /v1/chat", s.chat)
+		s.mux.HandleFunc("POST /v1/chat/completions", s.completions)
+		s.mux.HandleFunc("GET /v1/models", s.models)
 	}
 	if opts.Blocks != nil {
 		s.mux.HandleFunc("GET /v1/blocks", s.forOperators(s.blocks))

@@ -106,12 +106,17 @@ func (c *Calls) Resolve(a Answer) {
 // is that of a Resolution. That ctx is cancelled meanwhile does not end it: the answer
 // of one who leaves counts.
 func (e *Executor) Answer(ctx context.Context, token string, approved bool) (store.Confirmation, error) {
+	return e.AnswerIn(ctx, "", token, approved)
+}
+
+// AnswerIn is Answer for a question of one session alone.
+func (e *Executor) AnswerIn(ctx context.Context, session, token string, approved bool) (store.Confirmation, error) {
 	if e.opts.Confirmations == nil {
 		return store.Confirmation{}, errNoConfirmations
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	return e.opts.Confirmations.Resolve(ctx, token, "", approved, time.Now())
+	return e.opts.Confirmations.Resolve(ctx, token, session, approved, time.Now())
 }
 
 // RunStored runs what was approved of a conversation that is not here any more, with the

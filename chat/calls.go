@@ -1,0 +1,248 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/conversation"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+)
+
+// call is one tool call of the model that is not answered yet.
+type call struct {
+	id       string // ours
+	asked    ToolCall
+	into     string // the call whose answer it gets; empty if it has one of its own
+	prepared *registry.Prepared
+	keys     policy.Keys
+	budget   json.RawMessage
+
+	began    time.Time
+	progress time.Time // when the client is told that it still runs; zero for never
+}
+
+// finished is the result of a call that ran.
+type finished struct {
+	call string
+	env  registry.Envelope
+}
+
+// progressEvery is how often the client is told of a tool that is still at work.
+const progressEvery = 5 * time.Second
+
+// runCalls decides the calls of one reply in order, lets them run in parallel and returns
+// when each has its answer.
+func (t *turn) runCalls(ctx context.Context, asked []ToolCall) {
+	t.asked, t.answers = asked, make(map[string]registry.Envelope, len(asked))
+	for _, a := range asked {
+		t.decide(a)
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	gone := ctx.Done()
+	for len(t.open) > 0 {
+		select {
+		case r := <-t.results:
+			t.take(r)
+		case now := <-tick.C:
+			t.tellProgress(now)
+		case <-gone:
+			// What can be stopped is; the rest finishes and is recorded.
+			gone = nil
+			t.calls.End()
+		}
+	}
+}
+
+// decide says what becomes of a call.
+func (t *turn) decide(a ToolCall) {
+	t.count++
+	c := &call{id: "call_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.count), asked: a, began: time.Now()}
+	t.emit(&wsclient.ToolStarted{CallID: c.id, Tool: a.Name, Category: t.category(a.Name)})
+	d := t.book.Decide(policy.Call{ID: c.id, ProviderID: a.ID, Tool: a.Name, Args: a.Args, Turn: t.number})
+	c.keys, c.budget = d.Keys, d.Budget
+	t.toolsOff = t.toolsOff || d.OverBudget
+	switch d.Verdict {
+	case policy.Joined, policy.Repeated:
+		c.into = d.Into
+		t.open = append(t.open, c)
+	case policy.Run:
+		c.prepared = d.Prepared
+		c.progress = c.began.Add(time.Duration(d.Prepared.Tool().LatencyBudgetMS) * time.Millisecond)
+		t.open = append(t.open, c)
+		t.calls.Run(execute.Job{Call: c.id, Turn: t.number, Prepared: d.Prepared, Keys: d.Keys})
+	case policy.Ask:
+		c.prepared = d.Prepared
+		t.open = append(t.open, c)
+		t.calls.Ask(execute.Job{Call: c.id, Turn: t.number, Prepared: d.Prepared, Keys: d.Keys})
+	default:
+		t.conclude(c, d.Envelope, false)
+	}
+}
+
+// take takes what the executor reports.
+func (t *turn) take(r any) {
+	switch r := r.(type) {
+	case finished:
+		took := time.Duration(r.env.Meta.DurationMS) * time.Millisecond
+		if r.env.Meta.CacheHit {
+			took = 0
+		}
+		t.answerAll(r.call, t.book.Finished(r.call, r.env, took))
+	case execute.Question:
+		c := t.find(r.Call)
+		if c == nil {
+			return
+		}
+		if r.Token == "" {
+			t.answerAll(r.Call, t.book.Finished(r.Call, t.book.NotAsked(c.prepared), 0))
+			return
+		}
+		env := t.book.Question(c.prepared, r.Token, r.Reference, r.ExpiresAt, false)
+		t.emit(&wsclient.ConfirmationRequest{Token: r.Token, Tool: c.asked.Name, Args: c.prepared.Args(),
+			Preview: c.prepared.Preview(), ExpiresAt: wsclient.Time{Time: r.ExpiresAt}})
+		t.answerAll(r.Call, t.book.Asked(r.Call, r.Token, env))
+	}
+}
+
+// answerAll concludes a call and those that wait for its answer.
+func (t *turn) answerAll(id string, answers []policy.Answer) {
+	for i, a := range answers {
+		if c := t.remove(a.Call); c != nil {
+			t.conclude(c, a.Envelope, i == 0)
+		}
+	}
+	if len(answers) == 0 {
+		return
+	}
+	again := answers[0].Envelope
+	again.Meta.CacheHit, again.Meta.OriginalTurn = true, t.number
+	for _, c := range append([]*call{}, t.open...) {
+		if c.into == id { // the same call announced twice
+			t.remove(c.id)
+			t.conclude(c, again, false)
+		}
+	}
+}
+
+func (t *turn) find(id string) *call {
+	for _, c := range t.open {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+func (t *turn) remove(id string) *call {
+	for i, c := range t.open {
+		if c.id == id {
+			t.open = append(t.open[:i:i], t.open[i+1:]...)
+			return c
+		}
+	}
+	return nil
+}
+
+// conclude gives a call its answer, audits it and tells the client.
+func (t *turn) conclude(c *call, env registry.Envelope, ran bool) {
+	record := audit.Call{
+		At: time.Now(), Tools: t.tools, Tool: c.asked.Name, Mode: registry.ModeText, Turn: t.number, ID: c.id, ProviderID: c.asked.ID,
+		Key: c.keys.Idempotency, Business: c.keys.Business, Budget: c.budget, Envelope: env,
+	}
+	if c.prepared != nil {
+		record.Args = c.prepared.Args()
+	}
+	if ran && env.OK && !env.Meta.CacheHit {
+		record.Applied, record.Refused, record.Why = t.apply(env.Intents)
+	}
+	t.audit(record.Record())
+	t.answers[c.id] = env
+	t.emit(toolEnded(c.id, c.asked.Name, t.category(c.asked.Name), env))
+}
+
+// toolEnded is what the client is told of an answer.
+func toolEnded(id, tool, category string, env registry.Envelope) *wsclient.ToolEnded {
+	m := &wsclient.ToolEnded{CallID: id, Tool: tool, Category: category, OK: env.OK,
+		DurationMS: env.Meta.DurationMS, Deduplicated: env.Meta.CacheHit}
+	if env.Error != nil {
+		m.Error, _ = json.Marshal(env.Error) // it is written for the model as well: this cannot fail
+	}
+	if len(env.Meta.Clamped) > 0 {
+		m.Clamped, _ = json.Marshal(env.Meta.Clamped)
+	}
+	return m
+}
+
+// audit adds to a record whose conversation it is of.
+func (t *turn) audit(r audit.Record) {
+	if t.a.opts.Audit == nil {
+		return
+	}
+	s := t.session()
+	r.SessionID, r.UserID, r.ConversationID, r.Agent = s.ID, s.UserID, s.ConversationID, s.Agent
+	t.a.opts.Audit(r)
+}
+
+// apply does what intents ask of a text conversation: only a message for the next turn.
+func (t *turn) apply(intents []registry.Intent) (applied, refused []registry.Intent, why string) {
+	for _, i := range intents {
+		if i.Type != registry.IntentSetPendingMessage {
+			refused, why = append(refused, i), "there is no voice session"
+			t.a.opts.Logger.Info("a tool's intent does not apply to text", "intent", string(i.Type), "conversation_id", t.conv.ID)
+			continue
+		}
+		applied = append(applied, i)
+		t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: i.Message, Turn: t.number})
+	}
+	return applied, refused, why
+}
+
+// tellProgress tells the client of calls that outlast their latency budget.
+func (t *turn) tellProgress(now time.Time) {
+	for _, c := range t.open {
+		if c.progress.IsZero() || now.Before(c.progress) {
+			continue
+		}
+		c.progress = now.Add(progressEvery)
+		t.emit(&wsclient.ToolProgress{CallID: c.id, Tool: c.asked.Name, Category: t.category(c.asked.Name), DurationMS: now.Sub(c.began).Milliseconds()})
+	}
+}
+
+func (t *turn) category(tool string) string {
+	if t.tools == nil {
+		return ""
+	}
+	if spec, ok := t.tools.Tool(tool); ok {
+		return string(spec.Category)
+	}
+	return ""
+}
+
+// maxKept is the longest envelope that the conversation keeps, in bytes.
+const maxKept = 8 << 10
+
+// noteCalls puts a round's calls and answers where the model and the conversation find
+// them.
+func (t *turn) noteCalls(at time.Time, reply Reply) {
+	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls})
+	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number}
+	first := t.count - len(reply.Calls)
+	for i, asked := range reply.Calls {
+		env := t.answers["call_"+strconv.Itoa(t.number)+"_"+strconv.Itoa(first+i+1)]
+		encoded := env.Encode()
+		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(encoded)})
+		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK}
+		if json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= maxKept && env.Meta.Tool != "" {
+			kept.Args, kept.Envelope = asked.Args, encoded
+		}
+		entry.Calls = append(entry.Calls, kept)
+	}
+	t.entries = append(t.entries, entry)
+}

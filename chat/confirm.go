@@ -1,0 +1,88 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/capability"
+	"voicegw/conversation"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// confirm records the user's answer to a question, runs what was approved, and makes of
+// it what the model is told in this turn. The error is that of the answer.
+func (t *turn) confirm(ctx context.Context) error {
+	answer := t.req.Confirmation
+	c, err := t.a.opts.Executor.AnswerIn(ctx, t.session().ID, answer.Token, answer.Approved)
+	switch {
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrUsed), errors.Is(err, store.ErrExpired):
+		return err
+	case err != nil:
+		return errors.Join(ErrStore, err)
+	}
+	outcome := "denied"
+	if answer.Approved {
+		outcome = "approved"
+	}
+	t.emit(&wsclient.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: outcome})
+	if !answer.Approved {
+		r := audit.Call{At: time.Now(), Tools: t.tools, Tool: c.Tool, Mode: registry.ModeText, Turn: t.number, Args: c.Args}.Record()
+		r.Event, r.Confirmation, r.ConfirmedBy, r.Reference, r.Delivered = audit.EventConfirmation, outcome, "client", c.Reference, false
+		t.audit(r)
+		t.said(conversation.RoleNotice, policy.DeclinedNotice(c.Tool, c.Reference))
+		return nil
+	}
+	env := t.runApproved(ctx, c)
+	t.said(conversation.RoleNotice, policy.ApprovedNotice(c.Tool, c.Reference, env))
+	return nil
+}
+
+// runApproved runs the stored arguments of an approved question.
+func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.Envelope {
+	t.count++
+	id := "call_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.count)
+	t.emit(&wsclient.ToolStarted{CallID: id, Tool: c.Tool, Category: t.category(c.Tool)})
+	budget := t.book.Charge(c.Tool)
+	env := registry.NotFound(c.Tool, "", 0)
+	if t.tools != nil {
+		env, _ = t.a.opts.Executor.RunStored(ctx, t.tools, c, t.capabilities()...)
+	}
+	record := audit.Call{
+		At: time.Now(), Tools: t.tools, Tool: c.Tool, Mode: registry.ModeText, Turn: t.number, ID: id,
+		Key: "confirmation:" + c.Reference, Business: c.BusinessKey, Args: c.Args, Budget: budget, Envelope: env,
+		ConfirmedBy: "client", Reference: c.Reference,
+	}
+	if env.OK && !env.Meta.CacheHit {
+		record.Applied, record.Refused, record.Why = t.apply(env.Intents)
+	}
+	t.audit(record.Record())
+	t.emit(toolEnded(id, c.Tool, t.category(c.Tool), env))
+	return env
+}
+
+// capabilities are what each call of this turn brings along.
+func (t *turn) capabilities() []any {
+	return []any{registry.Messenger(client{t}), capability.Inviter(client{t})}
+}
+
+// client lets tools speak to the client of this turn, from any goroutine.
+type client struct{ t *turn }
+
+// Timeout tells the client that its user is shut out.
+func (c client) Timeout(until time.Time, d time.Duration, message string) {
+	c.t.emit(&wsclient.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
+}
+
+// Invite tells the client of a voice session that it may go on in.
+func (c client) Invite(offer capability.VoiceOffer) {
+	c.t.emit(&wsclient.VoiceSessionStart{
+		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest, Ticket: offer.Ticket, URL: offer.URL,
+		ExpiresAt: wsclient.Time{Time: offer.ExpiresAt},
+	})
+}

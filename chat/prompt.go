@@ -1,0 +1,133 @@
+package chat
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode/utf8"
+
+	"voicegw/conversation"
+	"voicegw/registry"
+)
+
+// prompt is everything that the model goes on from: the system text, what was said
+// before as far as it fits, and this turn.
+func (t *turn) prompt() Prompt {
+	p := Prompt{User: userName(t.req.User)}
+	if t.a.opts.Instructions != nil {
+		p.Messages = append(p.Messages, Message{Role: RoleSystem, Text: t.a.opts.Instructions(t.tools)})
+	}
+	if t.req.History != nil {
+		p.Messages = append(p.Messages, t.req.History...)
+	} else {
+		p.Messages = append(p.Messages, t.history()...)
+	}
+	p.Messages = append(p.Messages, t.messages...)
+	if t.tools != nil {
+		for _, tool := range t.tools.Tools(registry.ModeText) {
+			p.Tools = append(p.Tools, Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
+		}
+	}
+	return p
+}
+
+// userName names a user to the provider without telling who it is.
+func userName(user string) string {
+	sum := sha256.Sum256([]byte("voicegw user " + user))
+	return hex.EncodeToString(sum[:12])
+}
+
+// wholeTurns is how many of the latest turns keep their tools' whole answers.
+const wholeTurns = 2
+
+// history is the conversation so far as messages, its oldest entries left out where it is
+// longer than it may be.
+func (t *turn) history() []Message {
+	var all [][]Message // one group for each entry: calls and their answers stay together
+	for _, e := range t.conv.Entries {
+		all = append(all, entryMessages(e, e.Turn > t.conv.Turns-wholeTurns))
+	}
+	left, first := t.a.opts.MaxHistory, len(all)
+	for first > 0 {
+		if left -= size(all[first-1]); left < 0 {
+			break
+		}
+		first--
+	}
+	var out []Message
+	if before := t.before(first); before != "" {
+		out = append(out, Message{Role: RoleUser, Text: before})
+	}
+	for _, group := range all[first:] {
+		out = append(out, group...)
+	}
+	return out
+}
+
+// before tells in short of what is not in the history.
+func (t *turn) before(first int) string {
+	if t.conv.Dropped == 0 && first == 0 {
+		return ""
+	}
+	left := conversation.Conversation{Entries: t.conv.Entries[:first], Earlier: t.conv.Earlier}
+	brief := left.Brief(t.a.opts.MaxHistory / 8)
+	if brief == "" {
+		return ""
+	}
+	return "[voicegw] What was said before, in short:\n" + brief
+}
+
+func size(group []Message) int {
+	n := 0
+	for _, m := range group {
+		n += utf8.RuneCountInString(m.Text)
+		for _, c := range m.Calls {
+			n += len(c.Args)
+		}
+	}
+	return n
+}
+
+// entryMessages is an entry as a model takes it.
+func entryMessages(e conversation.Entry, whole bool) []Message {
+	text := e.Text
+	if e.Interrupted {
+		text += " [the user interrupted here]"
+	}
+	if e.Side == conversation.SideVoice {
+		text = "(by voice) " + text
+	}
+	switch {
+	case e.Role != conversation.RoleAssistant:
+		return []Message{{Role: RoleUser, Text: text}}
+	case len(e.Calls) == 0:
+		return []Message{{Role: RoleAssistant, Text: text}}
+	case whole && e.Side == conversation.SideText && allKept(e.Calls):
+		m := Message{Role: RoleAssistant, Text: text}
+		var answers []Message
+		for _, c := range e.Calls {
+			m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: c.Args})
+			answers = append(answers, Message{Role: RoleTool, CallID: c.ID, Text: string(c.Envelope)})
+		}
+		return append([]Message{m}, answers...)
+	default:
+		var named []string
+		for _, c := range e.Calls {
+			outcome := "ok"
+			if !c.OK {
+				outcome = "failed"
+			}
+			named = append(named, c.Tool+": "+outcome)
+		}
+		return []Message{{Role: RoleAssistant, Text: strings.TrimSpace(text + " [called " + strings.Join(named, ", ") + "]")}}
+	}
+}
+
+func allKept(calls []conversation.Call) bool {
+	for _, c := range calls {
+		if c.Envelope == nil || c.ID == "" {
+			return false
+		}
+	}
+	return true
+}

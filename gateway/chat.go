@@ -1,0 +1,238 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"voicegw/chat"
+	"voicegw/session/wsclient"
+)
+
+// TextAgent answers text; *chat.Agent is one.
+type TextAgent interface {
+	Name() string
+	Respond(ctx context.Context, req chat.Request, emit chat.Emit) error
+}
+
+// chatBody is what POST /v1/chat takes.
+type chatBody struct {
+	ConversationID string            `json:"conversation_id"`
+	Message        string            `json:"message"`
+	Messages       []chatMessage     `json:"messages"`
+	Agent          string            `json:"agent"`
+	User           string            `json:"user"`
+	Confirmation   *chatConfirmation `json:"confirmation"`
+}
+
+// chatMessage is a message of a conversation that the client keeps itself.
+type chatMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// chatConfirmation answers a confirmation.request.
+type chatConfirmation struct {
+	Token    string `json:"token"`
+	Approved *bool  `json:"approved"`
+}
+
+// The bounds of a request.
+const (
+	maxChatBody     = 1 << 20
+	maxChatMessages = 500
+)
+
+// chat answers a turn of a text conversation with server-sent events.
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	var body chatBody
+	if !s.readBody(w, r, &body, true) {
+		return
+	}
+	req, wrong := s.chatRequest(r, body)
+	if wrong != "" {
+		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		return
+	}
+	if body.Agent != "" && body.Agent != s.opts.Chat.Name() {
+		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
+		return
+	}
+	leave, ok := s.enterChat(w, r, req.User)
+	if !ok {
+		return
+	}
+	defer leave()
+	stream := &eventStream{w: w, flush: http.NewResponseController(w)}
+	if err := s.opts.Chat.Respond(r.Context(), req, stream.send); err != nil {
+		s.chatRefused(w, err)
+	}
+}
+
+// chatRequest makes a turn of a body, or says what is wrong with it.
+func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
+	req = chat.Request{ConversationID: body.ConversationID, User: chatUser(r, body.User), Message: body.Message}
+	if c := body.Confirmation; c != nil {
+		if c.Token == "" || c.Approved == nil {
+			return req, `confirmation must be {"token": "…", "approved": true} or false.`
+		}
+		req.Confirmation = &chat.Confirmation{Token: c.Token, Approved: *c.Approved}
+	}
+	if len(body.Messages) == 0 {
+		return req, ""
+	}
+	if body.Message != "" || body.ConversationID != "" || body.Confirmation != nil {
+		return req, "messages stand alone: with them the conversation is yours to keep, and neither message, conversation_id nor confirmation can be given."
+	}
+	return withHistory(req, body.Messages)
+}
+
+// withHistory makes the last message the turn and those before it its history.
+func withHistory(req chat.Request, messages []chatMessage) (chat.Request, string) {
+	if len(messages) > maxChatMessages {
+		return req, "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are taken."
+	}
+	req.History = []chat.Message{}
+	for i, m := range messages {
+		where := "messages[" + strconv.Itoa(i) + "]"
+		switch m.Role {
+		case "user", "assistant":
+		case "system", "developer":
+			m.Role = "system"
+		case "tool", "function":
+			return req, where + " is a tool's: tools are run here, and their messages stay here."
+		default:
+			return req, where + ".role must be user, assistant or system."
+		}
+		if i == len(messages)-1 {
+			if m.Role != "user" {
+				return req, "The last message must be the user's."
+			}
+			req.Message = m.Content
+			break
+		}
+		req.History = append(req.History, chat.Message{Role: chat.Role(m.Role), Text: m.Content})
+	}
+	return req, ""
+}
+
+// chatUser is who speaks: whom the client names, else its address.
+func chatUser(r *http.Request, named string) string {
+	if named != "" && len(named) <= 256 {
+		return named
+	}
+	return remote(r).Unmap().String()
+}
+
+// enterChat lets a turn begin: not for somebody who is shut out, and not for more than
+// there is room for.
+func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, user string) (leave func(), ok bool) {
+	if s.opts.Blocked != nil {
+		if until, blocked := s.opts.Blocked(user); blocked {
+			answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{
+				"code": wsclient.CodeBlocked, "message": "You are shut out for a while, as you were told; come back later.", "until": until.UTC().Format(timeForm),
+			}})
+			return nil, false
+		}
+	}
+	if s.opts.Sessions.Draining() {
+		retryAfter(w, 5*time.Second)
+		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
+		return nil, false
+	}
+	select {
+	case s.turns <- struct{}{}:
+		return func() { <-s.turns }, true
+	default:
+		retryAfter(w, time.Second)
+		problem(w, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
+		return nil, false
+	}
+}
+
+// chatRefused answers a turn that did not begin.
+func (s *Server) chatRefused(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, chat.ErrBusy):
+		retryAfter(w, time.Second)
+		problem(w, http.StatusConflict, "conversation_busy", "Another message of this conversation is being answered; wait for its end (the event done) and send this one again.")
+	case errors.Is(err, chat.ErrUnknown):
+		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation of this user's; begin one without conversation_id.")
+	case errors.Is(err, chat.ErrMessage):
+		problem(w, http.StatusBadRequest, "invalid_message", err.Error())
+	default:
+		if !s.confirmationRefused(w, err) {
+			s.storeFailed(w, "a text conversation cannot go on", err)
+		}
+	}
+}
+
+// readBody reads a JSON body; strict refuses fields that there are not. A page of another
+// origin may not send one.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool) bool {
+	if !s.originAllowed(r) {
+		problem(w, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; its operator can allow it (origins).")
+		return false
+	}
+	if !isJSON(r.Header.Get("Content-Type")) {
+		problem(w, http.StatusUnsupportedMediaType, "invalid_message", "The body must be JSON, with Content-Type: application/json.")
+		return false
+	}
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxChatBody))
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	err := d.Decode(into)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("something follows the JSON object")
+		}
+	}
+	var tooBig *http.MaxBytesError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &tooBig):
+		problem(w, http.StatusRequestEntityTooLarge, "invalid_message", "The body is larger than 1 MiB.")
+	default:
+		problem(w, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
+	}
+	return false
+}
+
+// eventStream writes messages as server-sent events (html.spec.whatwg.org, section 9.2,
+// read 2026-11-21). It begins with the first one.
+type eventStream struct {
+	w     http.ResponseWriter
+	flush *http.ResponseController
+	seq   int64
+}
+
+// send writes one message. A client that is gone ends the request's context, which ends
+// the turn: errors of writing need no other care.
+func (e *eventStream) send(m wsclient.ServerMessage) {
+	if e.seq == 0 {
+		openStream(e.w)
+	}
+	e.seq++
+	text, err := wsclient.EncodeServer(e.seq, m)
+	if err != nil {
+		return // every message of ours can be encoded, which wsclient's tests see to
+	}
+	_, _ = io.WriteString(e.w, "id: "+strconv.FormatInt(e.seq, 10)+"\nevent: "+wsclient.HeaderOf(m).Type+"\ndata: "+string(text)+"\n\n")
+	_ = e.flush.Flush()
+}
+
+// openStream sends the header of a stream of events.
+func openStream(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies are not to collect it
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+}
