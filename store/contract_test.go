@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/conversation"
 )
 
 // TestContract runs one suite against every kind of engine.
@@ -51,6 +53,14 @@ func TestContract(t *testing.T) {
 				"blocks wrong record": testWrongBlock,
 				"audit":               testAudit,
 				"audit race":          testAuditRace,
+				"conversations":       testConversations,
+				"conversation race":   testConversationRace,
+				"lease":               testLease,
+				"tickets":             testTickets,
+				"ticket race":         testTicketRace,
+				"ticket wrong":        testTicketRefused,
+				"voice sessions":      testVoiceSessions,
+				"voice race":          testVoiceRace,
 				"contexts":            testContexts,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s) })
@@ -378,6 +388,39 @@ func testRecordsEnd(t *testing.T, s *Store) {
 	}
 	if d := life(c.bucket, q.Token); d != time.Hour+4*time.Minute {
 		t.Errorf("an answer lives %v", d)
+	}
+	secret, id := create(t, s, ticket(t)), talkID(t, "c")
+	if d := life(s.Tickets().bucket, secret); d < time.Hour+59*time.Second || d > time.Hour+time.Minute {
+		t.Errorf("a ticket lives %v", d)
+	}
+	if _, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if d := life(s.Tickets().bucket, secret); d < time.Hour+59*time.Second || d > time.Hour+time.Minute {
+		t.Errorf("a used ticket lives %v", d)
+	}
+	rev, err := s.Conversations().Save(t.Context(), conversation.New(id, "", "", time.Now()), 0)
+	for range 2 {
+		if d := life(s.Conversations().bucket, id); d != 30*24*time.Hour || err != nil {
+			t.Errorf("a conversation lives %v, %v", d, err)
+		}
+		rev, err = s.Conversations().Save(t.Context(), conversation.New(id, "", "", time.Now()), rev)
+	}
+	release, err := s.Conversations().Lease(t.Context(), id, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if d := life(s.Conversations().leases, id); d != 10*time.Second {
+		t.Errorf("a lease lives %v", d)
+	}
+	over, err := s.VoiceSessions().Begin(t.Context(), "voice-1", "ada", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over()
+	if d := life(s.VoiceSessions().bucket, "ada\x00"+id); d != voiceLife {
+		t.Errorf("a voice session lives %v", d)
 	}
 	for i, until := range []time.Duration{time.Hour, 3 * time.Hour} {
 		if err := s.Blocks().Block(t.Context(), k, time.Now().Add(until)); err != nil {

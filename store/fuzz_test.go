@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"voicegw/conversation"
 )
 
 // FuzzDecode: whatever stands in a bucket is a record that could have been written, or
@@ -18,6 +20,10 @@ func FuzzDecode(f *testing.F) {
 		Confirmation{Session: "s", Tool: "t", Args: json.RawMessage(`{"a":1}`), ExpiresAt: now, Outcome: Approved},
 		Confirmation{Session: "s"}, Confirmation{Outcome: "perhaps"},
 		block{User: "ada", Until: now}, block{},
+		conversation.Conversation{ID: "c", Entries: []conversation.Entry{{At: now, Text: "x", Calls: []conversation.Call{{ID: "1", Args: json.RawMessage(`{}`)}}}}},
+		conversation.Conversation{ID: "no/id"}, conversation.Conversation{},
+		Ticket{SessionID: "s", User: "u", ExpiresAt: now, UsedAt: now}, Ticket{SessionID: "s"},
+		voiceState{SessionID: "s", Running: true}, voiceState{},
 	} {
 		data, err := encode(seed)
 		if err != nil {
@@ -40,6 +46,26 @@ func FuzzDecode(f *testing.F) {
 		if c, err := decodeConfirmation(data); err == nil {
 			again(t, c, func(data []byte) error { _, err := decodeConfirmation(data); return err })
 			if c.Token != "" || c.Session == "" {
+				t.Errorf("%+v", c)
+			}
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Error(err)
+		}
+		if k, err := decodeTicket(data); err == nil {
+			again(t, k, func(data []byte) error { _, err := decodeTicket(data); return err })
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Error(err)
+		}
+		if v, err := decodeVoice(data); err == nil {
+			again(t, v, func(data []byte) error { _, err := decodeVoice(data); return err })
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Error(err)
+		}
+		var named struct{ ID string }
+		_ = json.Unmarshal(data, &named)
+		if c, err := decodeConversation(named.ID, data); err == nil {
+			again(t, c, func(data []byte) error { _, err := decodeConversation(c.ID, data); return err })
+			if c.Entries == nil || !conversation.ValidID(c.ID) {
 				t.Errorf("%+v", c)
 			}
 		} else if !errors.Is(err, ErrCorrupt) {

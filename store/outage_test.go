@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"voicegw/capability"
+	"voicegw/conversation"
 )
 
 // blockedOn says whether a store shuts user out.
@@ -100,7 +103,13 @@ func TestServerStops(t *testing.T) {
 	_, shown := s.Confirmations().Get(t.Context(), "x")
 	_, resolved := s.Confirmations().Resolve(t.Context(), "x", "", true, time.Now())
 	_, unblocked := s.Blocks().Unblock(t.Context(), "ada")
+	_, _, loaded := s.Conversations().Load(t.Context(), "c")
+	_, saved := s.Conversations().Save(t.Context(), conversation.New("c", "", "", time.Now()), 0)
+	_, leased := s.Conversations().Lease(t.Context(), "c", time.Minute)
+	_, redeemed := s.Tickets().Redeem(t.Context(), "x", "", time.Now())
+	_, offered := s.VoiceSessions().Offer(t.Context(), capability.VoiceRequest{UserID: "ada"})
 	failures := map[string]error{
+		"load": loaded, "save": saved, "lease": leased, "redeem": redeemed, "offer": offered,
 		"reserve": reserved, "get": shown, "resolve": resolved, "unblock": unblocked,
 		"finish": s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)),
 		"create": s.Confirmations().Create(t.Context(), question(t, "a", time.Minute)),
@@ -114,7 +123,7 @@ func TestServerStops(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if took := time.Since(begun); took > 10*time.Second { // ten of 300 ms, and room for a busy machine
+	if took := time.Since(begun); took > 10*time.Second { // fifteen of 300 ms, and room for a busy machine
 		t.Errorf("it took %v", took)
 	}
 	if !blockedOn(t, s, "ada") || blockedOn(t, s, "cid") {

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/conversation"
+)
+
+// talkID is the name of a conversation that no other test of the same store uses.
+func talkID(t *testing.T, text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '/' || r == '_' {
+			return '.'
+		}
+		return r
+	}, t.Name()) + "." + text
+}
+
+func said(n int, text string) conversation.Entry {
+	at := time.Date(2026, 11, 20, 10, 0, n, 0, time.UTC)
+	return conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleUser, Text: text, Turn: n}
+}
+
+func testConversations(t *testing.T, s *Store) {
+	c, id := s.Conversations(), talkID(t, "a")
+	if _, rev, err := c.Load(t.Context(), id); !errors.Is(err, ErrUnknown) || rev != 0 {
+		t.Fatalf("before it was saved: %d %v", rev, err)
+	}
+	talk := conversation.New(id, "ada", "default", time.Now())
+	first, err := c.Save(t.Context(), talk, 0)
+	if err != nil || first == 0 {
+		t.Fatal(first, err)
+	}
+	if _, err := c.Save(t.Context(), talk, 0); !errors.Is(err, ErrChanged) {
+		t.Errorf("made a second time: %v", err)
+	}
+	talk.Append(time.Now(), said(1, "Grüße <b> \x00"))
+	second, err := c.Save(t.Context(), talk, first)
+	if err != nil || second == first {
+		t.Fatal(second, err)
+	}
+	got, rev, err := c.Load(t.Context(), id)
+	if diff := cmp.Diff(talk, got); diff != "" || err != nil || rev != second {
+		t.Error(rev, err, diff)
+	}
+	for _, stale := range []Revision{first, second + 1000} {
+		if _, err := c.Save(t.Context(), conversation.New(id, "eve", "", time.Now()), stale); !errors.Is(err, ErrChanged) {
+			t.Errorf("with the revision %d: %v", stale, err)
+		}
+	}
+	if again, err := c.Save(t.Context(), got, rev); err != nil || again == rev {
+		t.Errorf("as it was loaded: %d %v", again, err)
+	}
+	if _, err := c.Save(t.Context(), conversation.New("no/name", "", "", time.Now()), 0); err == nil || errors.Is(err, ErrUnavailable) {
+		t.Errorf("an id that is none: %v", err)
+	}
+	large := conversation.New(talkID(t, "large"), "ada", "", time.Now())
+	for i := range 3 * conversation.MaxEntries {
+		large.Append(time.Now(), said(i, strings.Repeat("ü", 2000)))
+	}
+	if _, err := c.Save(t.Context(), large, 0); err != nil {
+		t.Errorf("the largest that there is: %v", err)
+	}
+}
+
+// testConversationRace: of many who save one revision one succeeds, and whoever updates
+// loses nothing of what others wrote.
+func testConversationRace(t *testing.T, s *Store) {
+	c, id := s.Conversations(), talkID(t, "a")
+	rev, err := c.Save(t.Context(), conversation.New(id, "ada", "", time.Now()), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var won atomic.Int32
+	racers(32, func(i int) {
+		talk := conversation.New(id, fmt.Sprint(i), "", time.Now())
+		switch _, err := c.Save(t.Context(), talk, rev); {
+		case err == nil:
+			won.Add(1)
+		case !errors.Is(err, ErrChanged):
+			t.Error(err)
+		}
+	})
+	if won.Load() != 1 {
+		t.Errorf("%d of 32 saved", won.Load())
+	}
+	racers(6, func(i int) {
+		err := c.Update(t.Context(), id, func(talk *conversation.Conversation) error {
+			talk.Append(time.Now(), said(i, fmt.Sprint(i)))
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if talk, _, err := c.Load(t.Context(), id); err != nil || len(talk.Entries) != 6 {
+		t.Errorf("%d of 6 entries are there, %v", len(talk.Entries), err)
+	}
+	refused := errors.New("refused")
+	if err := c.Update(t.Context(), id, func(*conversation.Conversation) error { return refused }); !errors.Is(err, refused) {
+		t.Errorf("the error of change: %v", err)
+	}
+}
+
+// testLease: one holder at a time, for longer than the lease's life while it is held.
+func testLease(t *testing.T, s *Store) {
+	c, id := s.Conversations(), talkID(t, "a")
+	release, err := c.Lease(t.Context(), id, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := time.After(2500 * time.Millisecond)
+	for held := true; held; {
+		if _, err := c.Lease(t.Context(), id, time.Second); !errors.Is(err, ErrBusy) {
+			t.Fatalf("while it is held: %v", err)
+		}
+		select {
+		case <-end:
+			held = false
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	release()
+	release()
+	var won atomic.Int32
+	racers(16, func(int) {
+		release, err := c.Lease(t.Context(), id, time.Minute)
+		switch {
+		case err == nil:
+			won.Add(1)
+			t.Cleanup(release)
+		case !errors.Is(err, ErrBusy):
+			t.Error(err)
+		}
+	})
+	if won.Load() != 1 {
+		t.Errorf("%d of 16 hold the lease", won.Load())
+	}
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/capability"
+)
+
+func ticket(t *testing.T) Ticket {
+	return Ticket{
+		SessionID: "voice-1", User: "ada", Agent: "default", Conversation: talkID(t, "c"),
+		PendingRequest: "Grüße <b>", Context: "User: hello\nAssistant: hi", Origin: "https://Example.org:443/",
+	}
+}
+
+func create(t *testing.T, s *Store, ticket Ticket) string {
+	t.Helper()
+	secret, err := s.Tickets().Create(t.Context(), ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return secret
+}
+
+func testTickets(t *testing.T, s *Store) {
+	want, now := ticket(t), time.Now()
+	secret := create(t, s, want)
+	if len(secret) < 43 || strings.Trim(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		t.Errorf("the secret %q has fewer than 256 bits, or cannot be a subprotocol", secret)
+	}
+	stored, err := s.Tickets().bucket.get(t.Context(), keyOf(secret))
+	if err != nil || strings.Contains(string(stored.data), secret) || strings.Contains(keyOf(secret), secret) {
+		t.Errorf("the secret is in the store: %s, %v", stored.data, err)
+	}
+	for _, origin := range []string{"", "null", "https://evil.example", "http://example.org", "https://example.org.evil.example"} {
+		if _, err := s.Tickets().Redeem(t.Context(), secret, origin, now); !errors.Is(err, ErrOrigin) {
+			t.Errorf("from %q: %v", origin, err)
+		}
+	}
+	got, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := got.ExpiresAt.Sub(now); left < 59*time.Second || left > 61*time.Second {
+		t.Errorf("it lives %v", left)
+	}
+	want.Origin, want.ExpiresAt, want.UsedAt = "https://example.org", got.ExpiresAt, now.UTC()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, late := range []time.Duration{0, time.Hour} {
+		if _, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", now.Add(late)); !errors.Is(err, ErrUsed) {
+			t.Errorf("a second time, after %v: %v", late, err)
+		}
+	}
+	if _, err := s.Tickets().Redeem(t.Context(), secret+"x", "", now); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a guess: %v", err)
+	}
+	late := want
+	late.Origin, late.ExpiresAt = "", time.Time{}
+	secret = create(t, s, late)
+	for _, now := range []time.Time{now.Add(2 * time.Minute), now.Add(time.Hour)} {
+		if _, err := s.Tickets().Redeem(t.Context(), secret, "https://anywhere.example", now); !errors.Is(err, ErrExpired) {
+			t.Errorf("too late: %v", err)
+		}
+	}
+	if _, err := s.Tickets().Redeem(t.Context(), secret, "https://anywhere.example", now); err != nil {
+		t.Errorf("for any origin: %v", err)
+	}
+}
+
+func testTicketRace(t *testing.T, s *Store) {
+	for range 3 {
+		secret := create(t, s, ticket(t))
+		var won atomic.Int32
+		racers(64, func(int) {
+			switch _, err := s.Tickets().Redeem(t.Context(), secret, "https://example.org", time.Now()); {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, ErrUsed):
+				t.Error(err)
+			}
+		})
+		if won.Load() != 1 {
+			t.Errorf("%d of 64 came in", won.Load())
+		}
+	}
+}
+
+func testTicketRefused(t *testing.T, s *Store) {
+	for name, spoil := range map[string]func(*Ticket){
+		"session": func(k *Ticket) { k.SessionID = "" },
+		"user":    func(k *Ticket) { k.User = "" },
+		"origin":  func(k *Ticket) { k.Origin = "example.org" },
+		"path":    func(k *Ticket) { k.Origin = "https://example.org/page" },
+		"end":     func(k *Ticket) { k.ExpiresAt = time.Now().Add(-time.Second) },
+	} {
+		k := ticket(t)
+		spoil(&k)
+		if _, err := s.Tickets().Create(t.Context(), k); err == nil || errors.Is(err, ErrUnavailable) {
+			t.Errorf("without its %s: %v", name, err)
+		}
+	}
+	all := s.tickets.most
+	defer func() { s.tickets.most = all }()
+	s.tickets.most = 1
+	if _, err := s.Tickets().Create(t.Context(), ticket(t)); !errors.Is(err, capability.ErrFull) || errors.Is(err, ErrUnavailable) {
+		t.Errorf("one more than there may be: %v", err)
+	}
+}
+
+func offer(t *testing.T, s *Store, r capability.VoiceRequest) capability.VoiceOffer {
+	t.Helper()
+	o, err := s.VoiceSessions().Offer(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// testVoiceSessions: a conversation has one voice session at a time, and its last
+// ticket counts.
+func testVoiceSessions(t *testing.T, s *Store) {
+	v, r := s.VoiceSessions(), capability.VoiceRequest{
+		UserID: "ada", ConversationID: talkID(t, "c"), Agent: "default", PendingRequest: "What is new?", Context: "User: hello",
+	}
+	first, second := offer(t, s, r), offer(t, s, r)
+	if !strings.HasPrefix(first.SessionID, "voice-") || first.SessionID == second.SessionID || first.Ticket == second.Ticket ||
+		first.PendingRequest != r.PendingRequest || first.ConversationID != r.ConversationID {
+		t.Errorf("the offers are %+v and %+v", first.SessionID, second.SessionID)
+	}
+	if _, _, err := v.Redeem(t.Context(), first.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+		t.Errorf("the replaced ticket: %v", err)
+	}
+	got, over, err := v.Redeem(t.Context(), second.Ticket, "", time.Now())
+	if err != nil || got.SessionID != second.SessionID || got.User != "ada" || got.Context != r.Context || got.PendingRequest != r.PendingRequest {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if _, err := v.Offer(t.Context(), r); !errors.Is(err, capability.ErrVoiceActive) {
+		t.Errorf("while it runs: %v", err)
+	}
+	if _, err := v.Begin(t.Context(), "voice-x", r.UserID, r.ConversationID); !errors.Is(err, capability.ErrVoiceActive) {
+		t.Errorf("another one while it runs: %v", err)
+	}
+	other := r
+	other.UserID = "bob"
+	offer(t, s, other) // the same name, another user's conversation
+	over()
+	over()
+	third := offer(t, s, r)
+	over, err = v.Begin(t.Context(), "voice-x", r.UserID, r.ConversationID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over()
+	if _, _, err := v.Redeem(t.Context(), third.Ticket, "", time.Now()); !errors.Is(err, capability.ErrVoiceActive) {
+		t.Errorf("a ticket of before another session began: %v", err)
+	}
+	for _, r := range []capability.VoiceRequest{{}, {UserID: strings.Repeat("x", 300)}, {UserID: "a", ConversationID: strings.Repeat("x", 300)}} {
+		if _, err := v.Offer(t.Context(), r); !errors.Is(err, capability.ErrUser) {
+			t.Errorf("for nobody: %v", err)
+		}
+	}
+	if _, err := v.Offer(t.Context(), capability.VoiceRequest{UserID: "ada", Origin: "nowhere"}); err == nil {
+		t.Error("an origin that is none is taken")
+	}
+}
+
+// testVoiceRace: of many tickets and many clients of one conversation one session runs.
+func testVoiceRace(t *testing.T, s *Store) {
+	v, r := s.VoiceSessions(), capability.VoiceRequest{UserID: "ada", ConversationID: talkID(t, "c")}
+	o := offer(t, s, r)
+	var won atomic.Int32
+	racers(32, func(i int) {
+		var over func()
+		var err error
+		if i%2 == 0 {
+			_, over, err = v.Redeem(t.Context(), o.Ticket, "", time.Now())
+		} else {
+			over, err = v.Begin(t.Context(), fmt.Sprint("voice-", i), r.UserID, r.ConversationID)
+		}
+		switch {
+		case err == nil:
+			won.Add(1)
+			t.Cleanup(over)
+		case !errors.Is(err, ErrUsed) && !errors.Is(err, capability.ErrVoiceActive):
+			t.Error(err)
+		}
+	})
+	if won.Load() != 1 {
+		t.Errorf("%d sessions run", won.Load())
+	}
+}
+
+// TestCleanOrigin: the forms of one origin are one, and what is none is refused.
+func TestCleanOrigin(t *testing.T) {
+	for origin, want := range map[string]string{
+		"": "", "https://example.org": "https://example.org", "HTTPS://Example.ORG/": "https://example.org",
+		"https://example.org:443": "https://example.org", "http://localhost:80": "http://localhost",
+		"http://localhost:443": "http://localhost:443", "http://[::1]:8080": "http://[::1]:8080",
+	} {
+		if got, ok := CleanOrigin(origin); !ok || got != want {
+			t.Errorf("%q is %q, %t", origin, got, ok)
+		}
+	}
+	for _, origin := range []string{"null", "example.org", "file:///x", "https://", "https://a/b", "https://u@a", "https://a?b", "https://a#b", "ws://a", "https://:80", "\x00"} {
+		if got, ok := CleanOrigin(origin); ok {
+			t.Errorf("%q is %q", origin, got)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"voicegw/capability"
+	"voicegw/conversation"
+)
+
+// TestHandoffBetweenNodes: a lease, a ticket and a running voice session of one node
+// count on the other, and end with their node.
+func TestHandoffBetweenNodes(t *testing.T) {
+	address := startJetStream(t).ClientURL()
+	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
+	release, err := a.Conversations().Lease(t.Context(), "c1", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Conversations().Lease(t.Context(), "c1", time.Second); !errors.Is(err, ErrBusy) {
+		t.Errorf("the other node's lease: %v", err)
+	}
+	release()
+	if release, err = b.Conversations().Lease(t.Context(), "c1", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	rev, err := a.Conversations().Save(t.Context(), conversation.New("c1", "ada", "", time.Now()), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, got, err := b.Conversations().Load(t.Context(), "c1"); err != nil || got != rev || c.User != "ada" {
+		t.Errorf("the other node loads %+v, %d, %v", c, got, err)
+	}
+
+	r := capability.VoiceRequest{UserID: "ada", ConversationID: "c1"}
+	o := offer(t, a, r)
+	_, over, err := b.VoiceSessions().Redeem(t.Context(), o.Ticket, "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.VoiceSessions().Redeem(t.Context(), o.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+		t.Errorf("used on the other node: %v", err)
+	}
+	if _, err := a.VoiceSessions().Offer(t.Context(), r); !errors.Is(err, capability.ErrVoiceActive) {
+		t.Errorf("while it runs on the other node: %v", err)
+	}
+	over()
+	offer(t, a, r)
+}
+
+// TestLeaseOfADeadNode: what a node held that went away without a word is free after the
+// lease's life, and the node that lost it does not free it for the next holder.
+func TestLeaseOfADeadNode(t *testing.T) {
+	address := startJetStream(t).ClientURL()
+	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
+	lost, err := a.Conversations().Lease(t.Context(), "c1", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.conn.Close() // as if its process had died
+	var release func()
+	eventually(t, "the lease is free", func() bool {
+		release, err = b.Conversations().Lease(t.Context(), "c1", time.Minute)
+		return err == nil
+	})
+	defer release()
+	lost()
+	if _, err := b.Conversations().Lease(t.Context(), "c1", time.Minute); !errors.Is(err, ErrBusy) {
+		t.Errorf("the next holder's: %v", err)
+	}
+}
+
+// TestConversationsReopen: what was said, and that a ticket was used, outlives the
+// process.
+func TestConversationsReopen(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "data")}
+	s := openTest(t, o)
+	rev, err := s.Conversations().Save(t.Context(), conversation.New("c1", "ada", "", time.Now()), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, fresh := offer(t, s, capability.VoiceRequest{UserID: "ada"}), offer(t, s, capability.VoiceRequest{UserID: "bob"})
+	if _, _, err := s.VoiceSessions().Redeem(t.Context(), used.Ticket, "", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, o)
+	if _, got, err := s.Conversations().Load(t.Context(), "c1"); err != nil || got != rev {
+		t.Errorf("the conversation: %d, %v", got, err)
+	}
+	if _, _, err := s.VoiceSessions().Redeem(t.Context(), used.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+		t.Errorf("the used ticket: %v", err)
+	}
+	if _, over, err := s.VoiceSessions().Redeem(t.Context(), fresh.Ticket, "", time.Now()); err != nil {
+		t.Errorf("the ticket that was not used: %v", err)
+	} else {
+		over()
+	}
+}
+
+// TestShortTickets: the operator decides how long a ticket lives.
+func TestShortTickets(t *testing.T) {
+	s := openTest(t, Options{Memory: true, TicketLife: 50 * time.Millisecond})
+	o := offer(t, s, capability.VoiceRequest{UserID: "ada"})
+	<-time.After(time.Until(o.ExpiresAt))
+	if _, _, err := s.VoiceSessions().Redeem(t.Context(), o.Ticket, "", time.Now()); !errors.Is(err, ErrExpired) {
+		t.Errorf("a late one: %v", err)
+	}
+}
+
+// TestFullStoreForgetsTheOldest: when there is no more room for conversations the one
+// that was not saved for the longest goes, and the new one is kept.
+func TestFullStoreForgetsTheOldest(t *testing.T) {
+	s := openTest(t, Options{Memory: true, ConversationBytes: 1 << 20})
+	text := make([]byte, conversation.MaxText)
+	for i := range text {
+		text[i] = 'x'
+	}
+	for i := range 4 {
+		c := conversation.New(string(rune('a'+i)), "ada", "", time.Now())
+		for n := range 25 {
+			c.Append(time.Now(), said(n, string(text)))
+		}
+		if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.Conversations().Load(t.Context(), "a"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the oldest: %v", err)
+	}
+	if _, _, err := s.Conversations().Load(t.Context(), "d"); err != nil {
+		t.Errorf("the newest: %v", err)
+	}
+}
