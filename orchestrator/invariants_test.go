@@ -28,6 +28,7 @@ func FuzzConversation(f *testing.F) {
 	for seed := range uint64(12) {
 		f.Add(seed, uint8(seed), uint16(150))
 	}
+	f.Add(uint64(34), uint8(201), uint16(439)) // approved after the session, and done before
 	f.Fuzz(func(t *testing.T, seed uint64, sort uint8, n uint16) {
 		hold(t, seed, sort, int(n%600))
 	})

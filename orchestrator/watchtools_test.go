@@ -207,6 +207,10 @@ func (w *watcher) toolProgress(a ToolProgress) {
 // toolAudited: once for each call, before its end, and it tells the truth.
 func (w *watcher) toolAudited(r audit.Record) {
 	c := w.tools.calls[r.CallID]
+	if c == nil && w.turns.ended && r.Confirmation == string(OutcomeApproved) && r.CacheHit {
+		c = &watchedCall{id: r.CallID, tool: r.ToolID} // approved after the session, and done before
+		w.tools.calls[r.CallID] = c
+	}
 	if c == nil || c.audited {
 		w.fail("call %q was audited twice, or never was: %+v", r.CallID, r)
 	}
