@@ -38,6 +38,7 @@ type Config struct {
 	Providers    Providers    `key:"providers"`
 	Agent        Agent        `key:"agent"`
 	Prompts      Prompts      `key:"prompts"`
+	Chat         Chat         `key:"chat"`
 	KB           KB           `key:"kb"`
 	Budget       Budgets      `key:"budget"`
 	Confirmation Confirmation `key:"confirmation"`
@@ -91,6 +92,17 @@ type Agent struct {
 type Prompts struct {
 	Core  File `key:"core"`
 	Voice File `key:"voice"`
+	Text  File `key:"text"`
+}
+
+// Chat is the model of the text agent: Chat Completions, wherever they are served.
+type Chat struct {
+	// BaseURL is with its /v1. Empty: that of a configured provider, or the simulator.
+	BaseURL string `key:"base_url"`
+	APIKey  Secret `key:"api_key"`
+	Model   string `key:"model"`
+	// MaxOutput is the most tokens of one answer; 0 for the default.
+	MaxOutput int `key:"max_output"`
 }
 
 // Path is the path of a file or folder that Load does not read. One in a file is

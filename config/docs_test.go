@@ -56,7 +56,7 @@ func TestExampleFile(t *testing.T) {
 	}
 	setting := regexp.MustCompile(`(?m)^( *)#([a-z_]+:)`)
 	all := setting.ReplaceAllString(string(data), "$1$2")
-	fs := files{"voicegw.yaml": all, "my-core.md": "x", "my-voice.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
+	fs := files{"voicegw.yaml": all, "my-core.md": "x", "my-voice.md": "x", "my-text.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
 	c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: fs.ReadFile})
 	if err != nil {
 		t.Fatalf("with everything switched on:\n%v", err)

@@ -18,6 +18,7 @@ func (l *loader) validate() {
 	l.validateListen()
 	l.validateProviders()
 	l.validateKB()
+	l.validateChat()
 	l.validateStore()
 	l.validateAudit()
 	l.validateTools()
@@ -130,6 +131,17 @@ func (l *loader) validateKB() {
 		if need.has != "" && need.value == "" {
 			l.problems.add(l.at(need.key), "%s is missing; the other settings of its section need it.", need.key)
 		}
+	}
+}
+
+func (l *loader) validateChat() {
+	c := l.config.Chat
+	l.httpURL("chat.base_url", c.BaseURL)
+	if c.BaseURL != "" && c.Model == "" {
+		l.problems.add(l.at("chat.model"), "chat.model is missing; chat.base_url needs it.")
+	}
+	if c.APIKey.IsSet() && c.BaseURL == "" {
+		l.problems.add(l.at("chat.api_key"), "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own endpoint takes the provider's key.")
 	}
 }
 

@@ -113,7 +113,12 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.audit, err = openAudit(s.cfg, s.dataDir, s.caps.store, p.Stdout, s.logger); err != nil {
 		return err
 	}
-	if s.sessions, err = session.NewManager(s.sessionOptions(transports)); err != nil {
+	executor := newExecutor(s.cfg, s.caps.store, s.logger)
+	if s.sessions, err = session.NewManager(s.sessionOptions(transports, executor)); err != nil {
+		return err
+	}
+	texts, err := s.newChat(executor)
+	if err != nil {
 		return err
 	}
 	// The address is taken last: who can connect is served.
@@ -125,6 +130,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 		Handler: gateway.New(gateway.Options{
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
+			Chat: texts, Blocked: s.caps.blocked,
 			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,

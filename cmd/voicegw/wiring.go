@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"voicegw/config"
+	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/session"
@@ -71,7 +72,7 @@ func voiceInstructions(cfg *config.Config, tools *registry.Snapshot) string {
 	return prompts.Compose(o)
 }
 
-func (s *server) sessionOptions(transports map[string]transport.Transport) session.Options {
+func (s *server) sessionOptions(transports map[string]transport.Transport, executor *execute.Executor) session.Options {
 	cfg := s.cfg
 	return session.Options{
 		Transports: transports,
@@ -88,7 +89,7 @@ func (s *server) sessionOptions(transports map[string]transport.Transport) sessi
 		Tools:        s.tools.Snapshot,
 		Instructions: func(tools *registry.Snapshot) string { return voiceInstructions(cfg, tools) },
 		Blocked:      s.caps.blocked,
-		Executor:     newExecutor(cfg, s.caps.store, s.logger),
+		Executor:     executor,
 		Audit:        s.audit.Write,
 		Policy:       voicePolicy(cfg),
 		Limits: session.Limits{

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+
+	"voicegw/chat"
+	"voicegw/chat/completions"
+	"voicegw/config"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
+	"voicegw/registry"
+)
+
+// The chat models that stand in where the configuration names none, and where they are
+// served (developers.openai.com/api/docs/models and ai.google.dev/gemini-api/docs/openai,
+// read 2026-11-21).
+const (
+	openaiChatModel = "gpt-6-astra"
+	geminiChatModel = "gemini-2.5-flash"
+	geminiChatURL   = "https://generativelanguage.googleapis.com/v1beta/openai"
+)
+
+// chatOptions says where the text agent's model is: as configured, else that of a
+// provider with a key, else the simulator.
+func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
+	o := completions.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
+	p := cfg.Providers
+	switch {
+	case cfg.Chat.BaseURL != "":
+		o.BaseURL, o.APIKey = cfg.Chat.BaseURL, cfg.Chat.APIKey.Reveal()
+	case sim != nil:
+		o.BaseURL, o.APIKey, o.Model = sim.openaiURL(), simKey, openaiChatModel
+	case p.OpenAI.APIKey.IsSet() || p.OpenAI.BaseURL != "":
+		o.BaseURL, o.APIKey = p.OpenAI.BaseURL, cmp.Or(p.OpenAI.APIKey.Reveal(), noKey)
+		o.Model = cmp.Or(o.Model, openaiChatModel)
+	default:
+		o.BaseURL, o.APIKey = geminiChatURL, p.Gemini.APIKey.Reveal()
+		o.Model = cmp.Or(o.Model, geminiChatModel)
+	}
+	return o
+}
+
+// newChat makes the text agent, which runs its tools as voice sessions do.
+func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
+	cfg := s.cfg
+	model, err := completions.New(chatOptions(cfg, s.sim))
+	if err != nil {
+		return nil, err
+	}
+	return chat.New(chat.Options{
+		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Name: cfg.Agent.Name,
+		Tools:        s.tools.Snapshot,
+		Instructions: func(tools *registry.Snapshot) string { return textInstructions(cfg, tools) },
+		Rules:        policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require},
+		Audit:        s.audit.Write,
+		Logger:       s.logger,
+	})
+}
+
+// textInstructions composes the system text of a text conversation with the tools of a
+// snapshot. It may be called by several goroutines.
+func textInstructions(cfg *config.Config, tools *registry.Snapshot) string {
+	b := cfg.AgentBudget().Text
+	o := prompts.Options{
+		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
+		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(), Retrievals: b.Retrieval, TopK: b.TopK,
+	}
+	for _, t := range tools.Tools(registry.ModeText) {
+		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
+	}
+	return prompts.Compose(o)
+}
