@@ -288,6 +288,12 @@ func (s State) WakeAt() time.Time {
 		}
 		sooner(since.Add(s.policy.NoAnswerAfter))
 	}
+	s.limitsDue(sooner)
+	return at
+}
+
+// limitsDue tells sooner when the operator's limits fall due.
+func (s State) limitsDue(sooner func(time.Time)) {
 	if s.policy.MaxIdle > 0 {
 		sooner(s.lastActive.Add(s.policy.MaxIdle))
 	}
@@ -297,7 +303,6 @@ func (s State) WakeAt() time.Time {
 		}
 		sooner(s.startedAt.Add(s.policy.MaxLength))
 	}
-	return at
 }
 
 // warning is how long before its end a session is told of it.
