@@ -346,8 +346,9 @@ func (v *visit) leave() {
 	}
 }
 
-// chaosPatience is how long a caller waits for what is owed.
-const chaosPatience = 12 * time.Second
+// chaosPatience is how long a caller waits for what is owed. A call of a tool that writes
+// may wait for the store twice 5 s, when the disk stands still.
+const chaosPatience = 16 * time.Second
 
 // wait lets everything that is owed come before the caller hangs up.
 func (v *visit) wait() {

@@ -19,6 +19,7 @@ type evidence struct {
 	ledger *moodyLedger
 	file   []audit.Record
 	stream []audit.Record
+	pause  time.Duration // the longest that the machine let everybody wait
 }
 
 // findings are the promises that were broken, in words; at most so many of each kind.
@@ -139,7 +140,7 @@ func tell(records []audit.Record) string {
 // wirePatience is how long a call may wait for its answer, and lostTime how long before
 // the end of a connection an answer may have been under way.
 const (
-	wirePatience = 8 * time.Second
+	wirePatience = chaosPatience
 	lostTime     = 3 * time.Second
 )
 
@@ -155,31 +156,33 @@ func (e *evidence) everyCallAnswered(f *findings) {
 	for _, l := range e.tap.lines {
 		for _, c := range l.calls {
 			announced, answered := len(c.announced), len(c.answered)
-			if answered > announced {
-				f.add(promise, "%s of %s was announced %d times and answered %d times", c.tool, l.provider, announced, answered)
+			if answered > announced+len(c.maybe) {
+				f.add(promise, "%s (id %q) of %s was announced %d times and answered %d times;%s", c.tool, c.id, l.provider, announced, answered, tell(records[c.id]))
+			}
+			if announced == 0 {
 				continue
 			}
 			if late := e.side.tooLate(c); late > 0 {
 				f.add(promise, "%s of %s was answered after its cancellation had been read", c.tool, l.provider)
 			}
 			owed := answered == 0 || c.id == "" && answered < announced
-			if owed && c.cancelled.IsZero() && l.ended.Sub(c.announced[announced-1]) > wirePatience {
+			if owed && c.cancelled.IsZero() && l.ended.Sub(c.announced[announced-1]) > wirePatience+e.pause {
 				f.add(promise, "%s (id %q, %d of %d answered), announced at %s, had no answer for %v on %s;%s", c.tool, c.id, answered, announced,
 					c.announced[announced-1].UTC().Format("05.000"), l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider, tell(records[c.id]))
 			}
 			if c.id != "" && announced == 1 && len(records[c.id]) == 1 {
-				l.agree(f, c, records[c.id][0])
+				l.agree(f, c, records[c.id][0], lostTime+e.pause)
 			}
 		}
 	}
 }
 
 // agree compares what the audit says of a call with the wire.
-func (l *line) agree(f *findings, c *wireCall, r audit.Record) {
+func (l *line) agree(f *findings, c *wireCall, r audit.Record, lost time.Duration) {
 	const promise = "the audit agrees with the wire"
 	answered := len(c.answered)
 	switch {
-	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && l.ended.Sub(r.Time) > lostTime:
+	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && l.ended.Sub(r.Time) > lost:
 		f.add(promise, "%s of %s stands as answered (%q), %v before the connection's end, and was not", c.tool, l.provider, r.NotDelivered, l.ended.Sub(r.Time))
 	case !r.Delivered && r.NotDelivered != "superseded" && answered > 0:
 		f.add(promise, "%s of %s stands as not answered (%s), and was", c.tool, l.provider, r.NotDelivered)

@@ -90,6 +90,7 @@ type chaos struct {
 	server *httptest.Server
 	crowd  *crowd
 	over   chan struct{} // closed by run when the time is over
+	pause  time.Duration // the longest that the machine let the test wait; written by run
 	broken []string
 	log    *lockedBuffer
 }
@@ -167,6 +168,9 @@ func (ch *chaos) run(out io.Writer) {
 		callers.Go(func() { ch.crowd.call(n) })
 	}
 	over := time.After(*chaosFor)
+	gone := make(chan struct{}) // closed below, when all callers have gone
+	var pulse sync.WaitGroup
+	pulse.Go(func() { ch.pause = longestPause(gone) })
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	for running := true; running; {
@@ -186,6 +190,26 @@ func (ch *chaos) run(out io.Writer) {
 	}
 	close(ch.over)
 	callers.Wait()
+	close(gone)
+	pulse.Wait()
+}
+
+// longestPause is how late a clock of this process was at most: a machine that is busy
+// with something else, or stands still, is not the gateway's fault.
+func longestPause(until <-chan struct{}) (longest time.Duration) {
+	const every = 20 * time.Millisecond
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-until:
+			return longest
+		case <-tick.C:
+			longest = max(longest, time.Since(last)-every)
+			last = time.Now()
+		}
+	}
 }
 
 // close ends what writes, and collects the evidence.
@@ -207,7 +231,7 @@ func (ch *chaos) close() *evidence {
 	if strings.Contains(ch.log.String(), secret) {
 		ch.broke("the provider's key is in the log")
 	}
-	e := &evidence{visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, ledger: ch.ledger}
+	e := &evidence{visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, ledger: ch.ledger, pause: ch.pause}
 	report, err := audit.ReadFiles(ctx, ch.path, func(r audit.Record, _ []byte) error {
 		e.file = append(e.file, r)
 		return nil

@@ -42,6 +42,7 @@ type asking struct{ tool, ref, id string }
 type wireCall struct {
 	id, tool  string
 	items     map[string]bool // the provider's items it came in, of OpenAI
+	maybe     map[string]bool // items of which only the arguments were said to be complete
 	announced []time.Time
 	answered  []time.Time
 	cancelled time.Time // zero if it was not
@@ -148,6 +149,9 @@ type said struct {
 	// OpenAI's.
 	Type     string
 	Item     openAIItem
+	CallID   string `json:"call_id"`
+	ItemID   string `json:"item_id"`
+	Name     string
 	Response struct {
 		Status string
 		Output []openAIItem
@@ -176,6 +180,9 @@ func (l *line) fromProvider(data []byte, now time.Time) {
 		}
 	}
 	switch s.Type {
+	case "response.function_call_arguments.done":
+		// Where the rest is lost, the gateway may take the call from this.
+		l.call(s.CallID, s.Name).maybe[s.ItemID] = true
 	case "response.output_item.done":
 		l.item(s.Item, now)
 	case "response.done":
@@ -205,6 +212,7 @@ func (l *line) announce(id, tool, item, ref string, now time.Time) {
 		return
 	}
 	c.items[item] = true
+	delete(c.maybe, item)
 	l.asked[asking{tool, ref, id}] = true
 	c.announced = append(c.announced, now)
 }
@@ -215,7 +223,7 @@ func (l *line) call(id, tool string) *wireCall {
 		key = "without an id: " + tool
 	}
 	if l.calls[key] == nil {
-		l.calls[key] = &wireCall{id: id, tool: tool, items: map[string]bool{}}
+		l.calls[key] = &wireCall{id: id, tool: tool, items: map[string]bool{}, maybe: map[string]bool{}}
 	}
 	return l.calls[key]
 }
