@@ -58,7 +58,8 @@ type Record struct {
 	// OriginalTurn is the turn that the answer was made in.
 	CacheHit     bool `json:"cacheHit"`
 	OriginalTurn int  `json:"originalTurn,omitempty"`
-	// Confirmation is "required", "approved", "denied" or "expired"; ConfirmedBy says
+	// Confirmation is "required", "approved", "denied", "expired" or "used" (somebody else
+	// has answered); ConfirmedBy says
 	// who answered: "client", "api" or "spoken". Reference is the short name of the
 	// confirmation, never its token.
 	Confirmation string `json:"confirmation,omitempty"`
@@ -70,7 +71,7 @@ type Record struct {
 	Why     string                `json:"why,omitempty"`
 	// Delivered says that the model was given the answer.
 	Delivered bool `json:"delivered"`
-	// NotDelivered says why not: "cancelled", "superseded", "session_over".
+	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over".
 	NotDelivered string `json:"notDelivered,omitempty"`
 
 	// Args are the arguments in canonical JSON as they ran. A Log writes them as

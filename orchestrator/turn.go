@@ -209,6 +209,11 @@ func (m *machine) userText(in UserText) {
 // typed opens a turn with text.
 func (m *machine) typed(id, text string) {
 	m.openUserTurn(m.at)
+	m.say(id, text)
+}
+
+// say gives the model text of the user's side, and shows it.
+func (m *machine) say(id, text string) {
 	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 	m.send(transport.UserText{Text: text})
 }

@@ -352,7 +352,7 @@ func (b *Book) exceeded(tool string) registry.Envelope {
 	}
 	return b.Refuse(tool, &registry.Error{
 		Type:       registry.ErrorBudgetExceeded,
-		Message:    fmt.Sprintf("This turn may make %d %s, and they are used up. %s was not run.", n, used, tool),
+		Message:    fmt.Sprintf("The %s of this turn are used up (%d are allowed). %s was not run.", used, n, tool),
 		Suggestion: "Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go on if they ask again.",
 	})
 }
