@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/sim/completions"
 	"voicegw/sim/fault"
 	"voicegw/sim/gemini"
 	"voicegw/sim/openai"
@@ -48,6 +49,7 @@ type Server struct {
 	opts   wire.Options
 	openai http.Handler
 	gemini http.Handler
+	chat   http.Handler
 }
 
 // New makes a simulator. It starts nothing; each connection runs on the
@@ -57,7 +59,10 @@ func New(o Options) *Server {
 		Scenario: o.Scenario, Faults: o.Faults, Seed: o.Seed, Speed: o.Speed, ChunkMS: o.ChunkMS,
 		FirstAudioMS: o.FirstAudioMS, Logger: o.Logger, Stats: &Stats{}, Group: &wire.Group{},
 	}.WithDefaults()
-	return &Server{opts: w, openai: openai.New(w), gemini: gemini.NewWith(gemini.Options{Options: w, PlaybackSpeed: o.PlaybackSpeed})}
+	return &Server{
+		opts: w, openai: openai.New(w), gemini: gemini.NewWith(gemini.Options{Options: w, PlaybackSpeed: o.PlaybackSpeed}),
+		chat: completions.New(w),
+	}
 }
 
 // Stats are the server's counters. They may be read at any time.
@@ -73,9 +78,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := "/" + strings.Trim(r.URL.Path, "/")
 	switch {
 	case openAIPath(path):
-		r = r.Clone(r.Context())
-		r.URL.Path = path
-		s.openai.ServeHTTP(w, r)
+		s.openai.ServeHTTP(w, at(r, path))
+	case completions.Handles(path):
+		s.chat.ServeHTTP(w, at(r, path))
 	case gemini.Handles(r.URL.Path):
 		s.gemini.ServeHTTP(w, r)
 	case path == "/healthz":
@@ -84,10 +89,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
 			"  /v1/realtime            OpenAI Realtime (WebSocket), and /v1/realtime/client_secrets\n"+
+			"  /v1/chat/completions    OpenAI Chat Completions\n"+
 			"  /openai/v1/realtime     the same as Azure serves it\n"+
 			"  /ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent   Gemini Live (WebSocket)\n"+
 			"  /v1alpha/auth_tokens    Gemini's ephemeral tokens\n", http.StatusNotFound)
 	}
+}
+
+// at is r with another path.
+func at(r *http.Request, path string) *http.Request {
+	r = r.Clone(r.Context())
+	r.URL.Path = path
+	return r
 }
 
 func openAIPath(path string) bool {

@@ -71,7 +71,7 @@ func TestBothWiresBehindOneAddress(t *testing.T) {
 func TestUnknownPathsAreExplained(t *testing.T) {
 	s := New(Options{})
 	for path, want := range map[string]int{
-		"/": 404, "/v1/chat/completions": 404, "/ws/nothing": 404, "/v1/realtime/calls": 404, "/v2/realtime": 404,
+		"/": 404, "/v1/completions": 404, "/v1/chat/completions": 405, "/ws/nothing": 404, "/v1/realtime/calls": 404, "/v2/realtime": 404,
 		"/healthz": 200, "/v1/realtime": 401,
 	} {
 		w := httptest.NewRecorder()

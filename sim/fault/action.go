@@ -43,6 +43,11 @@ const (
 	SlowRead Kind = "slow_read"
 	// Quota meets the client with the provider's quota error.
 	Quota Kind = "quota"
+	// HTTPError answers a request with the HTTP status Action.Code and the provider's
+	// error object, with Action.Reason as its message and, when Action.For is above 0,
+	// a Retry-After of so long. In an answer that has begun it is the provider's error in the
+	// stream. A WebSocket's handshake is refused with it; one that is open is closed with 1011.
+	HTTPError Kind = "http_error"
 )
 
 // Action is one fault to commit now. Everything random has been decided.
@@ -50,13 +55,35 @@ type Action struct {
 	Kind Kind
 	// For is a duration; what it means is said at each Kind. Jitter is in it.
 	For time.Duration
-	// Code and Reason are those of a close frame. Code 0 means the kind's default.
+	// Code and Reason are those of a close frame, or of an HTTP error. Code 0 means
+	// the kind's default.
 	Code   int
 	Reason string
 	// Times is how often a call is repeated; at least 1 for DuplicateCall.
 	Times int
 	// Event is the type of an unknown event; never empty for UnknownEvent.
 	Event string
+}
+
+// API is one of the interfaces that the simulator serves. The text is the word used
+// in a script.
+type API string
+
+// The APIs.
+const (
+	APIRealtime   API = "realtime"   // OpenAI Realtime
+	APILive       API = "live"       // Gemini Live
+	APIChat       API = "chat"       // Chat Completions
+	APIEmbeddings API = "embeddings" // embeddings
+	APIImages     API = "images"     // images, of both providers
+)
+
+// Connection says which connection of a server an injector is for. A request of an API
+// without connections counts as one.
+type Connection struct {
+	// N counts the connections of the server, from 1, and OfAPI those of API.
+	N, OfAPI int
+	API      API
 }
 
 // Where names a kind of point in a connection's life. The text is the word

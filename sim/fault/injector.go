@@ -15,20 +15,38 @@ type Injector struct {
 }
 
 // NewInjector gives connection n of the server, from 1, its injector. The same
-// seed gives the same faults at the same points. Wires get theirs from
-// wire.Options.Begin.
+// seed gives the same faults at the same points. Faults that are meant for an API are
+// not among them: NewInjectorFor knows that.
 func (s *Script) NewInjector(seed uint64, n int) *Injector {
+	return s.NewInjectorFor(seed, Connection{N: n})
+}
+
+// NewInjectorFor gives a connection, or a request, its injector. Wires get theirs from
+// wire.Options.Begin.
+func (s *Script) NewInjectorFor(seed uint64, c Connection) *Injector {
 	if s == nil {
 		return nil
 	}
 	i := &Injector{rand: rand.New(rand.NewPCG(seed, 0x6661756c74))}
 	for _, u := range s.rules {
-		if u.connection == 0 || u.connection == n {
+		if u.meant(c) {
 			i.rules = append(i.rules, u)
 		}
 	}
 	i.fired = make([]int, len(i.rules))
 	return i
+}
+
+// meant says whether the rule is for that connection.
+func (u *rule) meant(c Connection) bool {
+	n := c.N
+	if u.api != "" {
+		if u.api != string(c.API) {
+			return false
+		}
+		n = c.OfAPI
+	}
+	return u.connection == 0 || u.connection == n
 }
 
 // At tells the faults due at p, in the order of the script, and counts them.

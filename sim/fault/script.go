@@ -29,6 +29,7 @@ type rule struct {
 	event      string // "" is any
 	after      time.Duration
 	connection int     // 0 is every connection
+	api        string  // an API; "" is any
 	chance     float64 // 0 is certain
 	limit      int     // how often in a connection; 0 is without limit
 	jitter     time.Duration
@@ -44,18 +45,21 @@ var wheres = []string{
 	string(AtCall), string(AtEvent), string(AtFrame), atTime,
 }
 
+// apis are the words for `api`.
+var apis = []string{string(APIRealtime), string(APILive), string(APIChat), string(APIEmbeddings), string(APIImages)}
+
 // kinds are the words for `do`.
 var kinds = []string{
 	string(Delay), string(Drop), string(Close), string(GoAway), string(Expire), string(DuplicateCall),
 	string(LateCall), string(CancelCall), string(MissingID), string(UnknownEvent), string(Malformed),
-	string(Silence), string(SlowRead), string(Quota),
+	string(Silence), string(SlowRead), string(Quota), string(HTTPError),
 }
 
 // actionKeys are the keys that describe what is done.
 var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
 
 // ruleKeys are the keys of one entry.
-var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "probability", "limit"}, actionKeys...)
+var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "api", "probability", "limit"}, actionKeys...)
 
 // Parse reads a fault script from YAML; docs/simulator.md lists every key. All
 // problems are reported at once as an *Error, each with its line. name is the
@@ -112,6 +116,9 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	count("n", &out.n, 1)
 	count("turn", &out.turn, 1)
 	count("connection", &out.connection, 1)
+	if v := m.Get("api"); v != nil {
+		out.api, _ = r.Word(v, "api", apis...)
+	}
 	if v := m.Get("event"); v != nil {
 		out.event, _ = r.Text(v, "event")
 	}
@@ -197,7 +204,11 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 		jitter, _ = r.Duration(v, "jitter", longest)
 	}
 	if v := m.Get("code"); v != nil {
-		a.Code, _ = ReadCode(r, v)
+		if a.Kind == HTTPError {
+			a.Code, _ = r.Int(v, "code (an HTTP status)", 400, 599)
+		} else {
+			a.Code, _ = ReadCode(r, v)
+		}
 	}
 	if v := m.Get("reason"); v != nil {
 		a.Reason, _ = r.Text(v, "reason")
@@ -224,7 +235,7 @@ func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 
 // complete fills in defaults and notes what is missing or useless for the kind.
 func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
-	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true}
+	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true, HTTPError: true}
 	useless := func(key string, fine bool) {
 		if m.Has(key) && !fine {
 			r.Problem(m.Get(key), "%s means nothing for %s", key, a.Kind)
@@ -232,8 +243,9 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	}
 	useless("for", timed[a.Kind])
 	useless("jitter", timed[a.Kind])
-	useless("code", a.Kind == Close || a.Kind == GoAway || a.Kind == Expire)
-	useless("reason", a.Kind == Close || a.Kind == GoAway || a.Kind == Expire)
+	coded := a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError
+	useless("code", coded)
+	useless("reason", coded)
 	useless("repeat", a.Kind == DuplicateCall)
 	useless("unknown", a.Kind == UnknownEvent)
 	if !m.Has("for") && !m.Has("jitter") && (a.Kind == Delay || a.Kind == SlowRead) {
@@ -244,6 +256,10 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	case Close:
 		if a.Code == 0 {
 			a.Code = 1011
+		}
+	case HTTPError:
+		if a.Code == 0 {
+			a.Code = 500
 		}
 	case DuplicateCall:
 		a.Times = max(a.Times, 1)

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -43,7 +44,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		refuseKey(w, fate)
 		return
 	}
-	begin := h.opts.Begin()
+	begin := h.opts.Begin(fault.APILive)
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	leave, ok := h.opts.Group.Enter(end)
@@ -105,6 +106,11 @@ func (h *Handler) faultsAtConnect(ctx context.Context, w http.ResponseWriter, r 
 			h.stats.Committed(a.Kind)
 			// The server closes the TCP connection without an answer.
 			panic(http.ErrAbortHandler)
+		case fault.HTTPError:
+			h.stats.Committed(a.Kind)
+			wire.RetryAfter(w, a.For)
+			writeError(w, a.Code, wire.StatusName(a.Code), cmp.Or(a.Reason, http.StatusText(a.Code)))
+			return nil, false
 		case fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed:
 			rest = append(rest, a)
 		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID:

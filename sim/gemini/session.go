@@ -451,7 +451,7 @@ func (s *session) commit(now time.Time, a fault.Action) {
 				}
 			}
 		})
-	case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead:
+	case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
 		s.commitAll(now, s.out.Do([]fault.Action{a}))
 	case fault.DuplicateCall, fault.LateCall, fault.MissingID:
 		// They mean a call that is due, and none is.

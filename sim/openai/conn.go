@@ -153,7 +153,7 @@ func (c *conn) commit(as []fault.Action) {
 			if r := c.active(); r != nil {
 				r.onCall = append(r.onCall, a)
 			}
-		case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead:
+		case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
 			// wire.Conn has done it.
 		}
 	}

@@ -112,7 +112,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 		writeError(w, http.StatusUpgradeRequired, invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
 		return
 	}
-	begin := h.opts.Begin()
+	begin := h.opts.Begin(fault.APIRealtime)
 	o := wire.ConnOptions{Subprotocols: []string{"realtime"}, Faults: begin.Faults, Stats: h.opts.Stats}
 	rest, err := wire.Connect(w, r, o)
 	if err != nil {

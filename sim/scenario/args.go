@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -285,4 +286,14 @@ func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 		return "what the user said", true
 	}
 	return "something", true
+}
+
+// Fill makes a JSON object for a tool's schema out of a text, as the built-in behaviour
+// fills in arguments: required ones always, the others when the text has something for them.
+func Fill(t Tool, text string) json.RawMessage {
+	b, err := json.Marshal(fillObject(parseSchema(t.Parameters), newFinder(text, &t)))
+	if err != nil { // made of JSON values only
+		return json.RawMessage("{}")
+	}
+	return b
 }

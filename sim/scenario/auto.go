@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 	"time"
@@ -12,6 +11,9 @@ import (
 
 // auto calls a tool when one fits the input, else says something about it.
 func (b *builder) auto() {
+	if b.again {
+		return // it changes nothing that later turns go by
+	}
 	if calls := b.choose(); len(calls) > 0 {
 		if b.c.Preamble {
 			b.say("I'll check that for you.")
@@ -80,11 +82,7 @@ func (b *builder) fillCalls(t *Tool) []Call {
 	s := parseSchema(t.Parameters)
 	var calls []Call
 	for _, text := range split(s, b.text) {
-		args, err := json.Marshal(fillObject(s, newFinder(text, t)))
-		if err != nil { // made of JSON values only
-			args = []byte("{}")
-		}
-		calls = append(calls, Call{Name: t.Name, Args: args})
+		calls = append(calls, Call{Name: t.Name, Args: Fill(*t, text)})
 	}
 	return calls
 }

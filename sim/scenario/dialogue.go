@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -26,6 +27,10 @@ type Dialogue struct {
 	failed []step      // after results with an error; nil when nothing was said
 	vars   map[string]string
 	kept   map[string]string // what the steps have remembered
+	// owed are the names of the calls whose results then and failed are for; nil when
+	// the last turn made none.
+	owed []string
+	past []past // what was said, the newest last
 }
 
 // NewDialogue begins a conversation. The same seed gives the same answers to
@@ -52,6 +57,10 @@ func (d *Dialogue) Hear(h Heard, c Context) Turn {
 	if h.Aside {
 		return d.aside(h, c)
 	}
+	return d.hear(h, c, false)
+}
+
+func (d *Dialogue) hear(h Heard, c Context, again bool) Turn {
 	m := d.match(h, c)
 	d.inputs++
 	if h.Spoken {
@@ -60,8 +69,10 @@ func (d *Dialogue) Hear(h Heard, c Context) Turn {
 	for _, i := range m.rules {
 		d.used[i]++
 	}
-	b := builder{d: d, c: c, vars: vars{values: m.vars}, text: m.known, spoken: h.Spoken, heard: h.Duration}
+	d.note(true, m.heard)
+	b := builder{d: d, c: c, vars: vars{values: m.vars}, text: m.known, spoken: h.Spoken, heard: h.Duration, again: again}
 	d.vars = m.vars
+	d.owed = nil
 	if m.steps == nil {
 		b.auto()
 	} else {
@@ -83,6 +94,7 @@ func (d *Dialogue) Fork() *Dialogue {
 	copied.used = maps.Clone(d.used)
 	copied.vars = maps.Clone(d.vars)
 	copied.kept = maps.Clone(d.kept)
+	copied.past = slices.Clone(d.past)
 	// Its own source of chance, so that the conversation's choices stay the same.
 	copied.rand = rand.New(rand.NewPCG(uint64(d.inputs), 0x6173696465))
 	return &copied
@@ -97,11 +109,8 @@ func (d *Dialogue) Transcript(h Heard) string { return d.match(h, Context{}).hea
 // that only says what was heard makes its words known, and the rules for text follow.
 func (d *Dialogue) match(h Heard, c Context) match {
 	m := match{heard: h.Text, known: h.Text}
-	m.vars = maps.Clone(d.kept)
-	maps.Copy(m.vars, map[string]string{
-		"text": h.Text, "utterance": strconv.Itoa(d.spoken),
-		"seconds": fmt.Sprintf("%.1f", h.Duration.Seconds()), "duration": inWords(h.Duration),
-	})
+	m.vars = d.values(h.Duration, c)
+	m.vars["text"] = h.Text
 	if h.Spoken && h.Text == "" {
 		m.heard = fmt.Sprintf("(speech, %.1f seconds)", h.Duration.Seconds())
 		n := d.spoken + 1
@@ -192,8 +201,13 @@ func (c *Context) tool(name string) *Tool {
 // answer, in the order of the calls. What a call's step says with then or on_error comes
 // first, then the rules for results, else the results are spoken.
 func (d *Dialogue) Results(rs []Result, c Context) Turn {
-	b := builder{d: d, c: c, vars: vars{values: maps.Clone(d.kept)}}
+	return d.results(rs, c, false)
+}
+
+func (d *Dialogue) results(rs []Result, c Context, again bool) Turn {
+	b := builder{d: d, c: c, vars: vars{values: maps.Clone(d.kept)}, again: again}
 	maps.Copy(b.vars.values, d.vars)
+	d.owed = nil
 	first := outcome{ok: true}
 	failed := false
 	for i, r := range rs {
@@ -252,8 +266,7 @@ func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 // Continue answers when a response is asked for without any new input: a
 // greeting at the beginning, later something short.
 func (d *Dialogue) Continue(c Context) Turn {
-	b := builder{d: d, c: c, vars: vars{values: maps.Clone(d.kept)}}
-	maps.Copy(b.vars.values, map[string]string{"utterance": strconv.Itoa(d.spoken), "seconds": "0.0", "duration": inWords(0)})
+	b := builder{d: d, c: c, vars: vars{values: d.values(0, c)}}
 	switch {
 	case d.inputs == 0 && d.last == "" && d.scenario.start != nil:
 		b.add(d.scenario.start)
@@ -277,6 +290,7 @@ type builder struct {
 	steps  []Step
 	called bool
 	kept   bool // a call was left out because tools are off
+	again  bool // the input was answered before: see Replay
 }
 
 // add turns steps of the file into steps of a turn.
@@ -296,6 +310,8 @@ func (b *builder) add(steps []step) {
 			b.steps = append(b.steps, Fault{Action: s.fault})
 		case stepEnd:
 			b.steps = append(b.steps, s.end)
+		case stepRefuse:
+			b.refuse(s.say[b.d.rand.IntN(len(s.say))].fill(b.vars))
 		case stepRemember:
 			b.remember(s.keep)
 		case stepAuto:
@@ -325,6 +341,13 @@ func (b *builder) say(text string) {
 	b.steps = append(b.steps, Say{Text: text})
 }
 
+func (b *builder) refuse(text string) {
+	b.say(text)
+	if n := len(b.steps); n > 0 && text != "" {
+		b.steps[n-1] = Say{Text: text, Refusal: true}
+	}
+}
+
 // call makes the calls of a step and remembers what follows the results.
 func (b *builder) call(s *step) {
 	if b.c.ToolsOff {
@@ -349,13 +372,16 @@ func (b *builder) call(s *step) {
 
 func (b *builder) calls(calls []Call) {
 	b.called = true
-	b.d.then, b.d.failed = nil, nil
+	b.d.then, b.d.failed, b.d.owed = nil, nil, make([]string, len(calls))
+	for i, c := range calls {
+		b.d.owed[i] = c.Name
+	}
 	b.steps = append(b.steps, Calls{Calls: calls})
 }
 
 // force adds a call where the client insists on one and the script made none.
 func (b *builder) force() {
-	if b.called || b.c.ToolsOff || !b.c.ToolRequired && b.c.ToolNamed == "" {
+	if b.called || b.again || b.c.ToolsOff || !b.c.ToolRequired && b.c.ToolNamed == "" {
 		return
 	}
 	for _, s := range b.steps {
@@ -373,6 +399,13 @@ func (b *builder) force() {
 func (b *builder) finish() []Step {
 	if b.kept && len(b.steps) == 0 {
 		b.say("I may not use my tools for this, so that is all I can say.")
+	}
+	if !b.again {
+		for _, s := range b.steps {
+			if s, ok := s.(Say); ok {
+				b.d.note(false, s.Text)
+			}
+		}
 	}
 	return b.steps
 }

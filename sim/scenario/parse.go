@@ -87,7 +87,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 	if w := m.Get("when"); w != nil {
 		u.when = p.when(w)
 	} else {
-		p.Problem(n, "the rule does not say when: give it when: {utterance: 1}, {text: pattern} or {tool: name}")
+		p.Problem(n, "the rule does not say when: give it when: {utterance: 1}, {text: pattern}, {tool: name} or {prompt: pattern}")
 	}
 	if v := m.Get("times"); v != nil {
 		u.times, _ = p.Int(v, "times", 1, 1_000_000)
@@ -101,6 +101,9 @@ func (p *parser) rule(n *yaml.Node) rule {
 	switch do := m.Get("do"); {
 	case do != nil:
 		u.do = p.steps(do, "do")
+		if u.when.input == onPrompt {
+			p.drawable(do, u.do)
+		}
 	case !m.Has("heard"):
 		p.Problem(n, "the rule does nothing: give it do, a list of steps (or heard, to say only what the speech said)")
 	}
@@ -108,7 +111,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 }
 
 // conditionKeys are the keys of when.
-var conditionKeys = []string{"utterance", "text", "tool", "ok", "error", "output", "declared"}
+var conditionKeys = []string{"utterance", "text", "tool", "prompt", "ok", "error", "output", "declared"}
 
 func (p *parser) when(n *yaml.Node) when {
 	var w when
@@ -120,13 +123,13 @@ func (p *parser) when(n *yaml.Node) when {
 		w.declared, _ = p.Text(v, "declared")
 	}
 	chosen := 0
-	for _, key := range []string{"utterance", "text", "tool"} {
+	for _, key := range []string{"utterance", "text", "tool", "prompt"} {
 		if m.Has(key) {
 			chosen++
 		}
 	}
 	if chosen != 1 {
-		p.Problem(n, "when needs exactly one of utterance, text and tool")
+		p.Problem(n, "when needs exactly one of utterance, text, tool and prompt")
 		return w
 	}
 	if !m.Has("tool") {
@@ -145,6 +148,12 @@ func (p *parser) when(n *yaml.Node) when {
 	case m.Has("text"):
 		w.input = onText
 		w.text = p.pattern(m.Get("text"), "text")
+	case m.Has("prompt"):
+		w.input = onPrompt
+		w.text = p.pattern(m.Get("prompt"), "prompt")
+		if m.Has("declared") {
+			p.Problem(m.Get("declared"), "declared means nothing with prompt: who asks for an image declares no tools")
+		}
 	default:
 		p.whenResult(&w, m)
 	}

@@ -37,13 +37,14 @@ const (
 	onSpeech input = iota
 	onText
 	onResult
+	onPrompt
 )
 
 // when is the condition of a rule.
 type when struct {
 	input     input
 	utterance int            // onSpeech: which one, from 1; 0 is any
-	text      *regexp.Regexp // onText; nil is any
+	text      *regexp.Regexp // onText and onPrompt; nil is any
 	tool      string         // onResult; "" is any
 	ok        *bool          // onResult; nil is either
 	errType   string         // onResult; "" is any
@@ -54,7 +55,7 @@ type when struct {
 // step is one step as it stands in the file.
 type step struct {
 	kind    stepKind
-	say     []template    // one of them is said
+	say     []template    // one of them is said; also the words of a refusal
 	wait    time.Duration // also the length of a silence
 	calls   []callStep
 	then    []step // kind call: after the results
@@ -75,6 +76,7 @@ const (
 	stepEnd
 	stepAuto
 	stepRemember
+	stepRefuse
 )
 
 // callStep is one call as it stands in the file.

@@ -10,7 +10,7 @@ import (
 )
 
 // stepKeys are the words a step begins with.
-var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "auto"}
+var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "auto"}
 
 // steps reads a list of steps, or the word auto. The list it returns is never
 // nil, so that it differs from one that was left out.
@@ -57,7 +57,7 @@ func (p *parser) afterCall(n *yaml.Node, key string, call step) {
 		p.Problem(n, "%s stands after then or on_error, where nothing may stand; move it into them", key)
 	case key == "call":
 		p.Problem(n, "there is a second call; put both into one call: a list is called in parallel. To call after the results, put it into then")
-	case key == "say" || key == "silence" || key == "auto":
+	case key == "say" || key == "silence" || key == "refuse" || key == "auto":
 		p.Problem(n, "%s stands after call; what is said after the results belongs into then", key)
 	}
 }
@@ -105,13 +105,16 @@ func (p *parser) stepKey(n *yaml.Node) (key string, value *yaml.Node, ok bool) {
 // step reads the value of a step.
 func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 	switch key {
-	case "say":
+	case "say", "refuse":
+		if key == "refuse" {
+			s.kind = stepRefuse
+		}
 		list := []*yaml.Node{n}
 		if n.Kind == yaml.SequenceNode {
 			list = p.List(n, "say")
 		}
 		for _, e := range list {
-			s.say = append(s.say, p.template(e, "say"))
+			s.say = append(s.say, p.template(e, key))
 		}
 		return s, len(s.say) > 0
 	case "silence":
@@ -255,4 +258,16 @@ func (p *parser) value(n *yaml.Node) any {
 		return template{}
 	}
 	return p.template(n, "args")
+}
+
+// drawable notes steps that mean nothing for an image.
+func (p *parser) drawable(n *yaml.Node, steps []step) {
+	for _, s := range steps {
+		switch s.kind {
+		case stepSay, stepRefuse, stepWait, stepFault:
+		case stepAuto, stepSilence, stepCall, stepEnd, stepRemember:
+			p.Problem(n, "a rule for a prompt can say, refuse, wait and commit a fault, nothing else; without any the image is drawn")
+			return
+		}
+	}
 }

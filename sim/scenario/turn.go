@@ -43,6 +43,9 @@ type Context struct {
 	ToolRequired bool
 	// ToolNamed asks for a call of this tool (tool_choice {"name": …}).
 	ToolNamed string
+	// Now is the time that ${today} and ${tomorrow} go by. Zero is the simulated
+	// model's own day, which is the same on every run.
+	Now time.Time
 	// Preamble says that this model speaks a line before it calls a tool by itself.
 	Preamble bool
 }
@@ -73,6 +76,9 @@ type Step interface{ step() }
 type Say struct {
 	// Text is the line; templates are filled in.
 	Text string
+	// Refusal says that Text declines to answer. A wire that knows no such thing
+	// speaks it as any line.
+	Refusal bool
 	// Silence, when Text is empty, is silent audio of that length: an answer
 	// that nobody can hear. A text session leaves it out.
 	Silence time.Duration

@@ -248,6 +248,8 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 			c.drop()
 		case fault.Close:
 			c.Close(a.Code, a.Reason)
+		case fault.HTTPError: // too late for a status
+			c.Close(int(websocket.StatusInternalError), a.Reason)
 		case fault.UnknownEvent:
 			c.put(c.unknown(a.Event))
 		case fault.Malformed:

@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"voicegw/sim/fault"
@@ -30,10 +32,51 @@ func Connect(w http.ResponseWriter, r *http.Request, o ConnOptions) (rest []faul
 				return nil, fmt.Errorf("wire: drop: %w", err)
 			}
 			return nil, errors.Join(ErrDropped, raw.Close())
+		case fault.HTTPError:
+			o.Stats.Committed(a.Kind)
+			RetryAfter(w, a.For)
+			http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
+			return nil, fmt.Errorf("%w: HTTP %d", ErrDropped, a.Code)
 		case fault.Close, fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID,
 			fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota:
 			rest = append(rest, a)
 		}
 	}
 	return rest, nil
+}
+
+// RetryAfter sets the header that tells when to come again, in whole seconds, rounded up,
+// and in ms as OpenAI's clients read it too. Zero sets nothing.
+func RetryAfter(w http.ResponseWriter, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	w.Header().Set("Retry-After", strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10))
+	w.Header().Set("Retry-After-Ms", strconv.FormatInt(d.Milliseconds(), 10))
+}
+
+// StatusName is Google's word for an HTTP status
+// (https://cloud.google.com/apis/design/errors, read 2026-11-20).
+func StatusName(code int) string {
+	switch code {
+	case http.StatusBadRequest:
+		return "INVALID_ARGUMENT"
+	case http.StatusUnauthorized:
+		return "UNAUTHENTICATED"
+	case http.StatusForbidden:
+		return "PERMISSION_DENIED"
+	case http.StatusNotFound:
+		return "NOT_FOUND"
+	case http.StatusConflict:
+		return "ABORTED"
+	case http.StatusTooManyRequests:
+		return "RESOURCE_EXHAUSTED"
+	case http.StatusNotImplemented:
+		return "UNIMPLEMENTED"
+	case http.StatusServiceUnavailable:
+		return "UNAVAILABLE"
+	case http.StatusGatewayTimeout:
+		return "DEADLINE_EXCEEDED"
+	}
+	return "INTERNAL"
 }

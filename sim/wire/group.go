@@ -3,15 +3,16 @@ package wire
 import (
 	"context"
 	"sync"
-	"sync/atomic"
+
+	"voicegw/sim/fault"
 )
 
 // Group is the set of open connections of a server. The zero value is an empty
 // one. Its methods may be called from any goroutine.
 type Group struct {
-	count atomic.Int64 // connections begun, for Options.Begin
-
-	mu     sync.Mutex // guards the following fields
+	mu     sync.Mutex        // guards the following fields
+	count  int               // connections begun
+	counts map[fault.API]int // the same by API
 	open   map[*member]struct{}
 	closed bool
 	// idle is closed when closed is set and nobody is in; nil until Close.
@@ -19,6 +20,18 @@ type Group struct {
 }
 
 type member struct{ end func() }
+
+// next counts a connection, of all and of its API.
+func (g *Group) next(api fault.API) (n, ofAPI int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.counts == nil {
+		g.counts = map[fault.API]int{}
+	}
+	g.count++
+	g.counts[api]++
+	return g.count, g.counts[api]
+}
 
 // Enter registers a connection. end is called, once and from another
 // goroutine, when the group closes. It returns the function to call when the

@@ -42,12 +42,12 @@ type Begin struct {
 	Faults *fault.Injector
 }
 
-// Begin counts a connection and draws what is its own. Any goroutine may call
-// it; Group must be set (WithDefaults does).
-func (o *Options) Begin() Begin {
-	n := int(o.Group.count.Add(1))
+// Begin counts a connection of an API, or a request, and draws what is its own. Any
+// goroutine may call it; Group must be set (WithDefaults does).
+func (o *Options) Begin(api fault.API) Begin {
+	n, ofAPI := o.Group.next(api)
 	seed := mix(o.Seed + uint64(n)*0x9e3779b97f4a7c15)
-	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjector(seed, n)}
+	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjectorFor(seed, fault.Connection{N: n, OfAPI: ofAPI, API: api})}
 }
 
 // mix spreads the bits of a seed (the finalizer of splitmix64), so that the
@@ -95,6 +95,9 @@ type Stats struct {
 	Faults      atomic.Int64 // committed, of whatever kind
 	FaultsBy    FaultCounts  // the same by kind
 	Tokens      atomic.Int64 // ephemeral credentials made
+	Requests    atomic.Int64 // of chat, embeddings and images, answered or refused
+	Embedded    atomic.Int64 // texts
+	Images      atomic.Int64 // drawn
 }
 
 // Key says what a provider does with a key.

@@ -56,9 +56,9 @@ func TestTextTokens(t *testing.T) {
 
 func TestConnectionsDiffer(t *testing.T) {
 	o := Options{Seed: 1}.WithDefaults()
-	a, b := o.Begin(), o.Begin()
+	a, b := o.Begin(fault.APIRealtime), o.Begin(fault.APIRealtime)
 	again := Options{Seed: 1}.WithDefaults()
-	if a.N != 1 || b.N != 2 || a.Seed == b.Seed || again.Begin().Seed != a.Seed {
+	if a.N != 1 || b.N != 2 || a.Seed == b.Seed || again.Begin(fault.APIRealtime).Seed != a.Seed {
 		t.Errorf("%+v %+v", a, b)
 	}
 }

@@ -1,0 +1,285 @@
+package completions
+
+import (
+	"hash/fnv"
+	"strings"
+	"time"
+	"unicode"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/rest"
+	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
+)
+
+// Why an answer ends.
+const (
+	stopped   = "stop"
+	cutShort  = "length"
+	callTools = "tool_calls"
+)
+
+// writer puts out an answer, whole or in pieces.
+type writer interface {
+	// begin is called before anything else of a choice. alone says that the answer is
+	// one call and nothing else.
+	begin(alone bool) error
+	text(piece string) error
+	refusal(piece string) error
+	// call begins call i of the answer; arguments adds to it.
+	call(i int, id, name string) error
+	arguments(i int, piece string) error
+	end(reason string) error
+}
+
+// speaker carries a turn out for one choice.
+type speaker struct {
+	h *Handler
+	x *rest.Exchange
+	r *request
+	w writer
+
+	said   int // bytes of text put out
+	cut    int // bytes of text that may be put out: up to a stop sequence; -1 is all
+	pieces int // of text put out, for faults
+	calls  int // of the turn
+	sent   int // calls put out, repeats too
+	tokens int
+	over   bool // the limit of tokens or a stop sequence is reached
+	reason string
+}
+
+// answer answers a request.
+func (h *Handler) answer(x *rest.Exchange, r *request) error {
+	now := time.Now()
+	turn := r.oneByOne(h.turn(r, now))
+	h.opts.Stats.Responses.Add(1)
+	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
+		return err
+	}
+	if err := x.Pause(h.firstAfter); err != nil {
+		return err
+	}
+	head := head{ID: "chatcmpl-" + x.IDs.Base62(29), Created: now.Unix(), Model: r.Model, ServiceTier: "default", Fingerprint: h.fingerprint(r.Model)}
+	usage := usage{Prompt: promptTokens(r)}
+	out := newOutput(x, r, head)
+	for i := range r.choices() {
+		s := speaker{h: h, x: x, r: r, w: out.choice(i), cut: -1, reason: stopped}
+		if err := s.speak(turn); err != nil {
+			return err
+		}
+		usage.Completion += s.tokens
+	}
+	usage.Total = usage.Prompt + usage.Completion
+	return out.end(usage)
+}
+
+// fingerprint names the configuration behind a model: the same for a seed and a model.
+func (h *Handler) fingerprint(model string) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(model)) // writing to a hash never fails
+	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
+}
+
+// speak carries the steps out.
+func (s *speaker) speak(turn scenario.Turn) error {
+	texts, calls := plan(turn)
+	s.cut = firstStop(strings.Join(texts, " "), s.r.stops)
+	if err := s.w.begin(len(texts) == 0 && calls == 1); err != nil {
+		return err
+	}
+	for _, step := range turn.Steps {
+		if err := s.step(step); err != nil {
+			return err
+		}
+		if s.over {
+			break
+		}
+	}
+	return s.w.end(s.reason)
+}
+
+// oneByOne leaves one call of several where parallel_tool_calls is false.
+func (r *request) oneByOne(turn scenario.Turn) scenario.Turn {
+	if r.ParallelToolCalls == nil || *r.ParallelToolCalls {
+		return turn
+	}
+	for i, step := range turn.Steps {
+		if c, ok := step.(scenario.Calls); ok && len(c.Calls) > 1 {
+			turn.Steps[i] = scenario.Calls{Calls: c.Calls[:1]}
+		}
+	}
+	return turn
+}
+
+// plan is what a turn will say and how many calls it will make.
+func plan(turn scenario.Turn) (texts []string, calls int) {
+	for _, step := range turn.Steps {
+		switch t := step.(type) {
+		case scenario.Say:
+			if t.Text != "" && !t.Refusal {
+				texts = append(texts, t.Text)
+			}
+		case scenario.Calls:
+			for _, c := range t.Calls {
+				calls += 1 + c.Repeat
+			}
+		}
+	}
+	return texts, calls
+}
+
+// firstStop is where the first stop sequence begins, or -1.
+func firstStop(text string, stops []string) int {
+	first := -1
+	for _, stop := range stops {
+		if at := strings.Index(text, stop); at >= 0 && (first < 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+func (s *speaker) step(step scenario.Step) error {
+	switch t := step.(type) {
+	case scenario.Say:
+		return s.say(t)
+	case scenario.Calls:
+		return s.callTools(t.Calls)
+	case scenario.Wait:
+		return s.x.Pause(t.For)
+	case scenario.Fault:
+		return s.x.Do([]fault.Action{t.Action})
+	case scenario.End:
+		s.over = true // an answer that ends is all that there is to close
+	}
+	return nil
+}
+
+func (s *speaker) say(t scenario.Say) error {
+	put, text := s.w.text, t.Text
+	if t.Refusal {
+		put = s.w.refusal
+	} else if s.said > 0 && text != "" {
+		text = " " + text
+	}
+	for _, piece := range pieces(text) {
+		if !t.Refusal && s.cut >= 0 && s.said+len(piece) >= s.cut {
+			piece, s.over = piece[:s.cut-s.said], true
+		}
+		s.pieces++
+		if err := s.x.At(fault.Point{At: fault.AtChunk, Turn: 1, N: s.pieces}); err != nil {
+			return err
+		}
+		if piece != "" {
+			if !s.spend() {
+				return nil
+			}
+			if err := s.x.Pause(s.h.between); err != nil {
+				return err
+			}
+			if err := put(piece); err != nil {
+				return err
+			}
+			s.said += len(piece)
+		}
+		if s.over {
+			return nil
+		}
+	}
+	return nil
+}
+
+// spend counts a token; false when there is none left.
+func (s *speaker) spend() bool {
+	if limit := s.r.limit(); limit > 0 && s.tokens >= limit {
+		s.over, s.reason = true, cutShort
+		return false
+	}
+	s.tokens++
+	return true
+}
+
+// pieces cuts text before its spaces, as tokens of whole words are.
+func pieces(text string) []string {
+	var out []string
+	start := 0
+	word := false
+	for i, c := range text {
+		if unicode.IsSpace(c) && word {
+			out = append(out, text[start:i])
+			start, word = i, false
+		} else if !unicode.IsSpace(c) {
+			word = true
+		}
+	}
+	if start < len(text) {
+		out = append(out, text[start:])
+	}
+	return out
+}
+
+func (s *speaker) callTools(calls []scenario.Call) error {
+	if s.r.choice.named == "" { // a forced call ends with "stop", as the provider documents it
+		s.reason = callTools
+	}
+	for _, call := range calls {
+		if err := s.callTool(call); err != nil || s.over {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *speaker) callTool(call scenario.Call) error {
+	s.calls++
+	if err := s.x.At(fault.Point{At: fault.AtCall, Turn: 1, N: s.calls}); err != nil {
+		return err
+	}
+	id := call.ID
+	if id == "" {
+		id = "call_" + s.x.IDs.Base62(24)
+	}
+	for _, a := range s.x.TakeCallFaults() {
+		switch a.Kind {
+		case fault.DuplicateCall:
+			call.Repeat += a.Times
+		case fault.MissingID:
+			call.WithoutID = true
+		default: // nothing else is kept for calls
+		}
+	}
+	if call.WithoutID {
+		id = ""
+	}
+	for range call.Repeat + 1 {
+		s.h.opts.Stats.Calls.Add(1)
+		if err := s.sendCall(id, call); err != nil || s.over {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *speaker) sendCall(id string, call scenario.Call) error {
+	if !s.spend() {
+		return nil
+	}
+	index := s.sent
+	s.sent++
+	if err := s.w.call(index, id, call.Name); err != nil {
+		return err
+	}
+	for _, piece := range argumentPieces(string(call.Args)) {
+		if !s.spend() {
+			return nil
+		}
+		if err := s.x.Pause(s.h.between); err != nil {
+			return err
+		}
+		if err := s.w.arguments(index, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package completions
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"voicegw/sim/scenario"
+)
+
+// input is one thing that the model answers: what the user said, or results of calls.
+type input struct {
+	text    string
+	results []scenario.Result // nil for text
+}
+
+// reply is what an assistant message said, and the tools it called.
+type reply struct {
+	said   string
+	called []string
+}
+
+// conversation is a request's messages as the dialogue sees them.
+type conversation struct {
+	instructions string
+	past         []exchange // inputs that were answered
+	now          *input     // what is to be answered; nil when nothing new was said
+}
+
+type exchange struct {
+	input input
+	reply reply
+}
+
+// read sorts the messages of a request, which were checked before. System messages before
+// the conversation are instructions; one that comes later is heard like a line of the user, as
+// models do. Of several lines without an answer the newest is answered.
+func read(messages []message) conversation {
+	var c conversation
+	names := map[string]string{} // of calls, by id
+	answer := func(r reply) {
+		if c.now == nil { // the assistant began
+			return
+		}
+		c.past = append(c.past, exchange{*c.now, r})
+		c.now = nil
+	}
+	begun := false
+	for i := range messages {
+		m := &messages[i]
+		switch {
+		case m.Role == "assistant":
+			begun = true
+			r := reply{said: m.text}
+			for _, call := range m.ToolCalls {
+				names[call.ID] = call.Function.Name
+				r.called = append(r.called, call.Function.Name)
+			}
+			answer(r)
+		case m.Role == "tool":
+			if c.now == nil || c.now.results == nil {
+				c.now = &input{}
+			}
+			c.now.results = append(c.now.results, scenario.Result{Name: names[m.ToolCallID], Output: m.text})
+		case m.Role == "user" || begun:
+			begun = true
+			answer(reply{})
+			c.now = &input{text: m.text}
+		default:
+			c.instructions = strings.TrimSpace(c.instructions + "\n" + m.text)
+		}
+	}
+	return c
+}
+
+// turn is what the model does about the conversation: everything before is replayed, so
+// that nothing has to be kept between requests.
+func (h *Handler) turn(r *request, now time.Time) scenario.Turn {
+	c := read(r.Messages)
+	d := h.opts.Scenario.NewDialogue(h.opts.Seed ^ c.seed())
+	known := scenario.Context{
+		Instructions: c.instructions, Tools: r.tools(), Now: now,
+		ToolsOff: r.choice.off, ToolRequired: r.choice.required, ToolNamed: r.choice.named,
+	}
+	for _, e := range c.past {
+		if e.input.results != nil {
+			d.ReplayResults(e.input.results, known, e.reply.said, e.reply.called)
+		} else {
+			d.Replay(scenario.Heard{Text: e.input.text}, known, e.reply.said, e.reply.called)
+		}
+	}
+	var turn scenario.Turn
+	switch {
+	case c.now == nil:
+		turn = d.Continue(known)
+	case c.now.results != nil:
+		h.opts.Stats.Results.Add(int64(len(c.now.results)))
+		turn = d.Results(c.now.results, known)
+	default:
+		turn = d.Hear(scenario.Heard{Text: c.now.text}, known)
+	}
+	return r.format(turn, c.now)
+}
+
+// seed is the conversation's own, the same in every request of it.
+func (c *conversation) seed() uint64 {
+	hash := fnv.New64a()
+	first := c.now
+	if len(c.past) > 0 {
+		first = &c.past[0].input
+	}
+	// Writing to a hash never fails.
+	_, _ = hash.Write([]byte(c.instructions))
+	if first != nil {
+		_, _ = hash.Write([]byte("\n" + first.text))
+	}
+	return hash.Sum64()
+}
+
+// format makes the text of a turn the JSON that response_format asks for.
+func (r *request) format(t scenario.Turn, now *input) scenario.Turn {
+	if r.ResponseFormat == nil || r.ResponseFormat.Type == "text" {
+		return t
+	}
+	var said []string
+	var rest []scenario.Step
+	for _, s := range t.Steps {
+		switch s := s.(type) {
+		case scenario.Calls:
+			return t // JSON comes when the tools have answered
+		case scenario.Say:
+			if s.Refusal {
+				return t
+			}
+			said = append(said, s.Text)
+		default:
+			rest = append(rest, s)
+		}
+	}
+	text := strings.Join(said, " ")
+	var out []byte
+	if f := r.ResponseFormat; f.JSONSchema != nil {
+		if now != nil && now.results == nil {
+			text = now.text
+		}
+		out = scenario.Fill(scenario.Tool{Name: f.JSONSchema.Name, Parameters: f.JSONSchema.Schema}, text)
+	} else {
+		var err error
+		if out, err = json.Marshal(map[string]string{"answer": text}); err != nil { // a string can be encoded
+			return t
+		}
+	}
+	t.Steps = append(rest, scenario.Say{Text: string(out)})
+	return t
+}

@@ -1,0 +1,160 @@
+package completions
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"voicegw/sim/rest"
+)
+
+// message is one message of a request.
+type message struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCalls  []toolCall      `json:"tool_calls"`
+	ToolCallID string          `json:"tool_call_id"`
+	Refusal    string          `json:"refusal"`
+
+	// Made of Content by checkMessages.
+	text   string
+	images int
+}
+
+type toolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// part is a piece of a message's content.
+type part struct {
+	Type    string `json:"type"`
+	Text    string `json:"text"`
+	Refusal string `json:"refusal"`
+}
+
+var partTypes = []string{"text", "image_url", "input_audio", "refusal", "audio", "file"}
+
+// checkMessages reads the contents and holds calls and their results to be in order.
+func (r *request) checkMessages() *rest.Error {
+	switch n := len(r.Messages); {
+	case r.Messages == nil:
+		return rest.Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages'.")
+	case n == 0:
+		return rest.Invalid("empty_array", "messages", "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+	case n > maxMessages:
+		return rest.Invalid("array_above_max_length", "messages", "Invalid 'messages': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxMessages, n)
+	}
+	open := order{}
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if bad := m.read(i); bad != nil {
+			return bad
+		}
+		if bad := open.next(i, m); bad != nil {
+			return bad
+		}
+	}
+	return open.end(len(r.Messages))
+}
+
+// read checks the role and reads the content of message i.
+func (m *message) read(i int) *rest.Error {
+	at := rest.Path("messages", i)
+	switch m.Role {
+	case "system", "developer", "user", "assistant", "tool":
+	case "":
+		return rest.Invalid("missing_required_parameter", at+".role", "Missing required parameter: '%s.role'.", at)
+	default: // function was replaced by tool
+		return rest.Invalid("invalid_value", at+".role", "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
+	}
+	if len(m.Content) == 0 || string(m.Content) == "null" {
+		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != "") {
+			return nil
+		}
+		dotted := strings.Replace(at, "[", ".[", 1) // as the provider writes it here
+		return rest.Invalid("", dotted+".content", "Invalid value for 'content': expected a string, got null.")
+	}
+	if json.Unmarshal(m.Content, &m.text) == nil {
+		return nil
+	}
+	var parts []part
+	if json.Unmarshal(m.Content, &parts) != nil {
+		return rest.Invalid("invalid_type", at+".content", "Invalid type for '%s.content': expected one of a string or array of objects, but got something else instead.", at)
+	}
+	var texts []string
+	for k, p := range parts {
+		if !slices.Contains(partTypes, p.Type) {
+			return rest.Invalid("invalid_value", rest.Path(at+".content", k), "Invalid value: '%s'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", p.Type)
+		}
+		switch p.Type {
+		case "text":
+			texts = append(texts, p.Text)
+		case "image_url", "file", "input_audio":
+			m.images++
+		}
+	}
+	m.text = strings.Join(texts, "\n")
+	return nil
+}
+
+// order follows calls and their results through the messages.
+type order struct {
+	ids  []string // calls that have no result yet
+	all  []string // of the last message with calls
+	said bool     // such a message has come, and nothing but results since
+}
+
+const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+
+func (o *order) next(i int, m *message) *rest.Error {
+	at := rest.Path("messages", i)
+	if m.Role == "tool" {
+		switch k := slices.Index(o.ids, m.ToolCallID); {
+		case !o.said:
+			return rest.Invalid("", strings.Replace(at, "[", ".[", 1)+".role", orphan)
+		case k >= 0:
+			o.ids = slices.Delete(o.ids, k, k+1)
+		case m.ToolCallID == "":
+			return rest.Invalid("missing_required_parameter", at+".tool_call_id", "Missing required parameter: '%s.tool_call_id'.", at)
+		case !slices.Contains(o.all, m.ToolCallID):
+			return rest.Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id", "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
+		}
+		return nil
+	}
+	if bad := o.end(i); bad != nil {
+		return bad
+	}
+	*o = order{}
+	for k, c := range m.ToolCalls {
+		call := rest.Path(at+".tool_calls", k)
+		switch {
+		case m.Role != "assistant":
+			return rest.Invalid("unknown_parameter", at+".tool_calls", "Unknown parameter: '%s.tool_calls'.", at)
+		case c.ID == "":
+			return rest.Invalid("missing_required_parameter", call+".id", "Missing required parameter: '%s.id'.", call)
+		case c.Function.Name == "":
+			return rest.Invalid("missing_required_parameter", call+".function.name", "Missing required parameter: '%s.function.name'.", call)
+		}
+		if !slices.Contains(o.all, c.ID) { // one sent twice needs but one result
+			o.ids = append(o.ids, c.ID)
+			o.all = append(o.all, c.ID)
+		}
+		o.said = true
+	}
+	return nil
+}
+
+// end is before message i: every call must have its result.
+func (o *order) end(i int) *rest.Error {
+	if len(o.ids) == 0 {
+		return nil
+	}
+	return rest.Invalid("", strings.Replace(rest.Path("messages", i), "[", ".[", 1)+".role",
+		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "+
+			"The following tool_call_ids did not have response messages: %s", strings.Join(o.ids, ", "))
+}

@@ -1,0 +1,286 @@
+package completions
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"voicegw/sim/rest"
+)
+
+// head is what every chunk of an answer and a whole answer have in common.
+type head struct {
+	ID          string
+	Created     int64
+	Model       string
+	ServiceTier string
+	Fingerprint string
+}
+
+// output makes one answer out of its choices, which come one after the other.
+type output interface {
+	choice(i int) writer
+	end(u usage) error
+}
+
+func newOutput(x *rest.Exchange, r *request, h head) output {
+	if !r.Stream {
+		return &whole{x: x, head: h}
+	}
+	s := &stream{x: x, head: h, obfuscate: true}
+	if o := r.StreamOptions; o != nil {
+		s.usage = o.IncludeUsage
+		s.obfuscate = o.IncludeObfuscation == nil || *o.IncludeObfuscation
+	}
+	return s
+}
+
+// callOut is a tool call of a whole answer.
+type callOut struct {
+	ID       string      `json:"id,omitempty"`
+	Type     string      `json:"type"`
+	Function functionOut `json:"function"`
+}
+
+type functionOut struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type messageOut struct {
+	Role        string    `json:"role"`
+	Content     *string   `json:"content"`
+	ToolCalls   []callOut `json:"tool_calls,omitempty"`
+	Refusal     *string   `json:"refusal"`
+	Annotations []string  `json:"annotations"`
+}
+
+type choiceOut struct {
+	Index    int        `json:"index"`
+	Message  messageOut `json:"message"`
+	Logprobs *struct{}  `json:"logprobs"`
+	Finish   string     `json:"finish_reason"`
+}
+
+// completion is a whole answer.
+type completion struct {
+	ID          string       `json:"id"`
+	Object      string       `json:"object"`
+	Created     int64        `json:"created"`
+	Model       string       `json:"model"`
+	Choices     []*choiceOut `json:"choices"`
+	Usage       usage        `json:"usage"`
+	ServiceTier string       `json:"service_tier"`
+	Fingerprint string       `json:"system_fingerprint"`
+}
+
+// whole gathers an answer that is sent at its end.
+type whole struct {
+	x       *rest.Exchange
+	head    head
+	choices []*choiceOut
+}
+
+func (w *whole) choice(i int) writer {
+	c := &choiceOut{Index: i, Message: messageOut{Role: "assistant", Annotations: []string{}}}
+	w.choices = append(w.choices, c)
+	return c
+}
+
+func (w *whole) end(u usage) error {
+	return w.x.JSON(completion{w.head.ID, "chat.completion", w.head.Created, w.head.Model, w.choices, u, w.head.ServiceTier, w.head.Fingerprint})
+}
+
+func (c *choiceOut) begin(bool) error { return nil }
+
+func add(to **string, piece string) {
+	if *to == nil {
+		*to = new(string)
+	}
+	**to += piece
+}
+
+func (c *choiceOut) text(piece string) error {
+	add(&c.Message.Content, piece)
+	return nil
+}
+
+func (c *choiceOut) refusal(piece string) error {
+	add(&c.Message.Refusal, piece)
+	return nil
+}
+
+func (c *choiceOut) call(_ int, id, name string) error {
+	c.Message.ToolCalls = append(c.Message.ToolCalls, callOut{id, "function", functionOut{Name: name}})
+	return nil
+}
+
+func (c *choiceOut) arguments(i int, piece string) error {
+	c.Message.ToolCalls[i].Function.Arguments += piece
+	return nil
+}
+
+func (c *choiceOut) end(reason string) error {
+	c.Finish = reason
+	if c.Message.Content == nil && c.Message.Refusal == nil && len(c.Message.ToolCalls) == 0 {
+		add(&c.Message.Content, "") // a model that says nothing says an empty text
+	}
+	return nil
+}
+
+// object is a JSON object whose keys are sent in the provider's order.
+type object []field
+
+type field struct {
+	key   string
+	value any
+}
+
+// MarshalJSON implements json.Marshaler.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, f := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		v, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, fmt.Errorf("completions: encode %s: %w", f.key, err)
+		}
+		fmt.Fprintf(&b, "%q:%s", f.key, v)
+	}
+	b.WriteByte('}')
+	return []byte(b.String()), nil
+}
+
+// stream sends an answer piece by piece.
+type stream struct {
+	x         *rest.Exchange
+	head      head
+	usage     bool
+	obfuscate bool
+}
+
+func (s *stream) choice(i int) writer { return &streamed{s: s, index: i} }
+
+// chunkEvent is what a fault script calls a chunk, and doneEvent the end.
+const (
+	chunkEvent = "chat.completion.chunk"
+	doneEvent  = "[DONE]"
+)
+
+// send sends one chunk. Every chunk but the last has usage null where usage was asked for.
+func (s *stream) send(choices []object, u *usage) error {
+	o := object{
+		{"id", s.head.ID}, {"object", chunkEvent}, {"created", s.head.Created}, {"model", s.head.Model},
+		{"service_tier", s.head.ServiceTier}, {"system_fingerprint", s.head.Fingerprint}, {"choices", choices},
+	}
+	if s.usage {
+		o = append(o, field{"usage", u})
+	}
+	if s.obfuscate { // it hides how long the pieces are
+		o = append(o, field{"obfuscation", s.x.IDs.Base62(8)})
+	}
+	b, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return s.x.Event(chunkEvent, b)
+}
+
+func (s *stream) end(u usage) error {
+	if s.usage {
+		if err := s.send([]object{}, &u); err != nil {
+			return err
+		}
+	}
+	return s.x.Event(doneEvent, []byte(doneEvent))
+}
+
+// streamed is one choice of a stream.
+type streamed struct {
+	s     *stream
+	index int
+	alone bool
+	open  bool // the stream has begun
+}
+
+func (c *streamed) delta(d object, reason any) error {
+	return c.s.send([]object{{{"index", c.index}, {"delta", d}, {"logprobs", nil}, {"finish_reason", reason}}}, nil)
+}
+
+func (c *streamed) begin(alone bool) error {
+	if c.alone = alone; c.index == 0 {
+		if err := c.s.x.Stream(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// role sends the first chunk of a choice, which names the role.
+func (c *streamed) role(content any) error {
+	if c.open {
+		return nil
+	}
+	c.open = true
+	return c.delta(object{{"role", "assistant"}, {"content", content}, {"refusal", nil}}, nil)
+}
+
+func (c *streamed) text(piece string) error {
+	if err := c.role(""); err != nil {
+		return err
+	}
+	return c.delta(object{{"content", piece}}, nil)
+}
+
+func (c *streamed) refusal(piece string) error {
+	if err := c.role(nil); err != nil {
+		return err
+	}
+	return c.delta(object{{"refusal", piece}}, nil)
+}
+
+func (c *streamed) call(i int, id, name string) error {
+	call := object{{"index", i}}
+	if id != "" {
+		call = append(call, field{"id", id})
+	}
+	call = append(call, field{"type", "function"}, field{"function", object{{"name", name}, {"arguments", ""}}})
+	if c.alone && !c.open { // a single call comes in the chunk that names the role
+		c.open = true
+		return c.delta(object{{"role", "assistant"}, {"content", nil}, {"tool_calls", []object{call}}, {"refusal", nil}}, nil)
+	}
+	if err := c.role(nil); err != nil {
+		return err
+	}
+	return c.delta(object{{"tool_calls", []object{call}}}, nil)
+}
+
+func (c *streamed) arguments(i int, piece string) error {
+	return c.delta(object{{"tool_calls", []object{{{"index", i}, {"function", object{{"arguments", piece}}}}}}}, nil)
+}
+
+func (c *streamed) end(reason string) error {
+	if err := c.role(""); err != nil {
+		return err
+	}
+	return c.delta(object{}, reason)
+}
+
+// argumentPieces cuts arguments at the borders of words, as tokens are.
+func argumentPieces(s string) []string {
+	var out []string
+	start := 0
+	word := func(b byte) bool {
+		return b >= 0x80 || b == '_' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9'
+	}
+	for i := 1; i < len(s); i++ {
+		if word(s[i]) != word(s[i-1]) {
+			out = append(out, s[start:i])
+			start = i
+		}
+	}
+	return append(out, s[start:])
+}

@@ -1,0 +1,297 @@
+package completions
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"voicegw/sim/rest"
+	"voicegw/sim/scenario"
+)
+
+// The provider's limits of a request.
+const (
+	maxTools    = 128
+	maxChoices  = 128
+	maxStops    = 4
+	maxMessages = 2048
+)
+
+// request is what is read of a request. What changes nothing in a simulated model
+// (temperature, seed, …) is only checked.
+type request struct {
+	Model               string          `json:"model"`
+	Messages            []message       `json:"messages"`
+	Tools               []tool          `json:"tools"`
+	ToolChoice          json.RawMessage `json:"tool_choice"`
+	ParallelToolCalls   *bool           `json:"parallel_tool_calls"`
+	Stream              bool            `json:"stream"`
+	StreamOptions       *streamOptions  `json:"stream_options"`
+	N                   *int            `json:"n"`
+	MaxTokens           *int            `json:"max_tokens"`
+	MaxCompletionTokens *int            `json:"max_completion_tokens"`
+	Stop                json.RawMessage `json:"stop"`
+	Temperature         *float64        `json:"temperature"`
+	TopP                *float64        `json:"top_p"`
+	ResponseFormat      *responseFormat `json:"response_format"`
+
+	// Made of the above by parse.
+	stops  []string
+	choice choice
+}
+
+type streamOptions struct {
+	IncludeUsage       bool  `json:"include_usage"`
+	IncludeObfuscation *bool `json:"include_obfuscation"`
+}
+
+type responseFormat struct {
+	Type       string `json:"type"`
+	JSONSchema *struct {
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"schema"`
+	} `json:"json_schema"`
+}
+
+type tool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// choice is tool_choice.
+type choice struct {
+	off, required bool
+	named         string
+}
+
+// known are the parameters that the API takes, those that are read and those that are not.
+var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages metadata modalities model moderation
+	n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format
+	safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options`)
+
+// The texts of the refusals below are the provider's where users' reports quote them; those
+// marked (own) are made in its manner.
+
+// parse reads and checks a request. deployment is that of Azure's path.
+func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(body, &top) != nil || top == nil {
+		return nil, rest.Invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. "+
+			"The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)")
+	}
+	for _, name := range []string{"functions", "function_call"} {
+		if _, ok := top[name]; ok { // (own)
+			return nil, rest.Invalid("unsupported_parameter", name, "Unsupported parameter: '%s' was replaced by tools, and is not simulated.", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(top)) {
+		if !slices.Contains(known, name) {
+			return nil, rest.Invalid("", "", "Unrecognized request argument supplied: %s", name)
+		}
+	}
+	r := &request{}
+	if err := json.Unmarshal(body, r); err != nil {
+		return nil, wrongType(err)
+	}
+	if r.Model == "" {
+		r.Model = deployment
+	}
+	if bad := checkModel(r.Model, azure); bad != nil {
+		return nil, bad
+	}
+	for _, check := range []func() *rest.Error{r.checkMessages, r.checkTools, r.checkChoice, r.checkNumbers, r.checkStop, r.checkFormat} {
+		if bad := check(); bad != nil {
+			return nil, bad
+		}
+	}
+	return r, nil
+}
+
+// wrongType is the refusal of a value of the wrong type.
+func wrongType(err error) *rest.Error {
+	var t *json.UnmarshalTypeError
+	if !errors.As(err, &t) {
+		return rest.Invalid("", "", "The request is no valid JSON: %v", err) // (own)
+	}
+	want := "an object"
+	switch kind := t.Type.Kind().String(); {
+	case kind == "string":
+		want = "a string"
+	case kind == "bool":
+		want = "a boolean"
+	case kind == "slice":
+		want = "an array"
+	case strings.HasPrefix(kind, "int"):
+		want = "an integer"
+	case strings.HasPrefix(kind, "float"):
+		want = "a decimal"
+	}
+	return rest.Invalid("invalid_type", t.Field, "Invalid type for '%s': expected %s, but got %s instead.", t.Field, want, t.Value)
+}
+
+var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func (r *request) checkTools() *rest.Error {
+	if len(r.Tools) > maxTools {
+		return rest.Invalid("array_above_max_length", "tools", "Invalid 'tools': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxTools, len(r.Tools))
+	}
+	for i, t := range r.Tools {
+		at := rest.Path("tools", i)
+		switch {
+		case t.Type == "":
+			return rest.Invalid("missing_required_parameter", at+".type", "Missing required parameter: '%s.type'.", at)
+		case t.Type != "function":
+			return rest.Invalid("invalid_value", at+".type", "Invalid value: '%s'. Supported values are: 'function'.", t.Type)
+		case t.Function.Name == "":
+			return rest.Invalid("missing_required_parameter", at+".function.name", "Missing required parameter: '%s.function.name'.", at)
+		case !functionName.MatchString(t.Function.Name):
+			return rest.Invalid("invalid_value", at+".function.name", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", at)
+		}
+	}
+	if len(r.Tools) == 0 && r.ParallelToolCalls != nil {
+		return rest.Invalid("", "parallel_tool_calls", "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
+	}
+	return nil
+}
+
+// checkChoice reads tool_choice: none, auto, required, or the name of a function.
+func (r *request) checkChoice() *rest.Error {
+	raw := r.ToolChoice
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	var word string
+	var named struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	isWord := json.Unmarshal(raw, &word) == nil
+	switch {
+	case len(r.Tools) == 0 && word != "none" && word != "auto":
+		return rest.Invalid("", "tool_choice", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
+	case isWord && (word == "none" || word == "auto" || word == "required"):
+		r.choice.off, r.choice.required = word == "none", word == "required"
+		return nil
+	case isWord:
+		return rest.Invalid("invalid_value", "tool_choice", "Invalid value: '%s'. Supported values are: 'none', 'auto', and 'required'.", word)
+	case json.Unmarshal(raw, &named) != nil || named.Type != "function" || named.Function.Name == "":
+		return rest.Invalid("missing_required_parameter", "tool_choice.function", "Missing required parameter: 'tool_choice.function'.")
+	case !slices.ContainsFunc(r.Tools, func(t tool) bool { return t.Function.Name == named.Function.Name }):
+		return rest.Invalid("", "tool_choice", "Tool choice '%s' not found in 'tools' parameter.", named.Function.Name) // (own)
+	}
+	r.choice.named = named.Function.Name
+	return nil
+}
+
+// checkNumbers checks what has a range.
+func (r *request) checkNumbers() *rest.Error {
+	for _, c := range []struct {
+		name   string
+		value  *int
+		lo, hi int
+	}{{"n", r.N, 1, maxChoices}, {"max_tokens", r.MaxTokens, 1, 1 << 30}, {"max_completion_tokens", r.MaxCompletionTokens, 1, 1 << 30}} {
+		switch {
+		case c.value == nil:
+		case *c.value < c.lo:
+			return rest.Invalid("integer_below_min_value", c.name, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %d instead.", c.name, c.lo, *c.value)
+		case *c.value > c.hi:
+			return rest.Invalid("integer_above_max_value", c.name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", c.name, c.hi, *c.value)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		value *float64
+		hi    float64
+	}{{"temperature", r.Temperature, 2}, {"top_p", r.TopP, 1}} {
+		switch {
+		case c.value == nil:
+		case *c.value < 0:
+			return rest.Invalid("decimal_below_min_value", c.name, "Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %g instead.", c.name, *c.value)
+		case *c.value > c.hi:
+			return rest.Invalid("decimal_above_max_value", c.name, "Invalid '%s': decimal above maximum value. Expected a value <= %g, but got %g instead.", c.name, c.hi, *c.value)
+		}
+	}
+	switch {
+	case r.MaxTokens != nil && r.MaxCompletionTokens != nil:
+		return rest.Invalid("invalid_parameter_combination", "", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+	case r.StreamOptions != nil && !r.Stream:
+		return rest.Invalid("", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+	}
+	return nil
+}
+
+func (r *request) checkStop() *rest.Error {
+	if len(r.Stop) == 0 || string(r.Stop) == "null" {
+		return nil
+	}
+	var one string
+	if json.Unmarshal(r.Stop, &one) == nil {
+		r.stops = []string{one}
+	} else if json.Unmarshal(r.Stop, &r.stops) != nil {
+		return rest.Invalid("invalid_type", "stop", "Invalid type for 'stop': expected one of a string or array of strings.")
+	}
+	if len(r.stops) > maxStops {
+		return rest.Invalid("array_above_max_length", "stop", "Invalid 'stop': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxStops, len(r.stops))
+	}
+	r.stops = slices.DeleteFunc(r.stops, func(s string) bool { return s == "" })
+	return nil
+}
+
+func (r *request) checkFormat() *rest.Error {
+	f := r.ResponseFormat
+	if f == nil {
+		return nil
+	}
+	switch f.Type {
+	case "text":
+	case "json_object":
+		for _, m := range r.Messages {
+			if strings.Contains(strings.ToLower(m.text), "json") {
+				return nil
+			}
+		}
+		return rest.Invalid("", "messages", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
+	case "json_schema":
+		if f.JSONSchema == nil || f.JSONSchema.Name == "" {
+			return rest.Invalid("missing_required_parameter", "response_format.json_schema", "Missing required parameter: 'response_format.json_schema'.")
+		}
+	default:
+		return rest.Invalid("invalid_value", "response_format.type", "Invalid value: '%s'. Supported values are: 'json_object', 'json_schema', and 'text'.", f.Type)
+	}
+	return nil
+}
+
+// limit is how many tokens may be put out; 0 is no limit.
+func (r *request) limit() int {
+	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
+		if n != nil {
+			return *n
+		}
+	}
+	return 0
+}
+
+func (r *request) choices() int {
+	if r.N == nil {
+		return 1
+	}
+	return *r.N
+}
+
+// tools are the declared tools as a dialogue knows them.
+func (r *request) tools() []scenario.Tool {
+	var out []scenario.Tool
+	for _, t := range r.Tools {
+		out = append(out, scenario.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})
+	}
+	return out
+}

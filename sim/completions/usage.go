@@ -1,0 +1,53 @@
+package completions
+
+import (
+	"encoding/json"
+
+	"voicegw/sim/wire"
+)
+
+// usage counts tokens, its keys in the provider's order.
+type usage struct {
+	Prompt        int           `json:"prompt_tokens"`
+	Completion    int           `json:"completion_tokens"`
+	Total         int           `json:"total_tokens"`
+	PromptDetails promptDetails `json:"prompt_tokens_details"`
+	OutDetails    outDetails    `json:"completion_tokens_details"`
+}
+
+type promptDetails struct {
+	Cached int `json:"cached_tokens"`
+	Audio  int `json:"audio_tokens"`
+}
+
+type outDetails struct {
+	Reasoning int `json:"reasoning_tokens"`
+	Audio     int `json:"audio_tokens"`
+	Accepted  int `json:"accepted_prediction_tokens"`
+	Rejected  int `json:"rejected_prediction_tokens"`
+}
+
+// What a message, the whole prompt and an image cost besides their text.
+const (
+	perMessage = 3
+	perPrompt  = 3
+	perImage   = 85
+)
+
+// promptTokens estimates the tokens of a request by its words.
+func promptTokens(r *request) int {
+	n := perPrompt
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		n += perMessage + wire.TextTokens(m.text) + m.images*perImage
+		for _, c := range m.ToolCalls {
+			n += wire.TextTokens(c.Function.Name) + len(c.Function.Arguments)/4 + 1
+		}
+	}
+	if len(r.Tools) > 0 {
+		if b, err := json.Marshal(r.Tools); err == nil { // they came as JSON
+			n += len(b) / 4
+		}
+	}
+	return n
+}

@@ -1,0 +1,140 @@
+package rest
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"voicegw/sim/wire"
+)
+
+// ErrOver is what the methods of an Exchange fail with when there is nothing more to do:
+// it was answered by a fault, or the client or the server is gone.
+var ErrOver = errors.New("rest: the exchange is over")
+
+// Error is an answer that is no success, in the terms of both providers.
+type Error struct {
+	Status int
+	// Type, Code and Param are OpenAI's; an empty Code or Param is null.
+	Type, Code, Param string
+	Message           string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message) }
+
+// Invalid is a 400 of type invalid_request_error.
+func Invalid(code, param, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
+}
+
+// Dialect writes errors as a provider does.
+type Dialect func(*Error) []byte
+
+// OpenAI is the error object of OpenAI's REST APIs
+// (https://developers.openai.com/api/docs/guides/error-codes, read 2026-11-20).
+func OpenAI(e *Error) []byte {
+	type object struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	null := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	b, err := json.Marshal(map[string]object{"error": {e.Message, e.Type, null(e.Param), null(e.Code)}})
+	if err != nil { // strings can be encoded
+		return []byte(`{"error":{}}`)
+	}
+	return b
+}
+
+// Google is the error object of Google's APIs
+// (https://cloud.google.com/apis/design/errors, read 2026-11-20).
+func Google(e *Error) []byte {
+	type object struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Status  string `json:"status"`
+	}
+	b, err := json.Marshal(map[string]object{"error": {e.Status, e.Message, wire.StatusName(e.Status)}})
+	if err != nil { // strings and numbers can be encoded
+		return []byte(`{"error":{}}`)
+	}
+	return b
+}
+
+// OpenAIKey is OpenAI's answer to a key, nil when it is taken.
+func OpenAIKey(key string) *Error {
+	e := &Error{Status: http.StatusUnauthorized, Type: "invalid_request_error"}
+	switch wire.ClassifyKey(key) {
+	case wire.KeyMissing:
+		e.Message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
+	case wire.KeyInvalid:
+		e.Code, e.Message = "invalid_api_key", "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys."
+	case wire.KeyExpired:
+		e.Code, e.Message = "expired_api_key", "The API key provided has expired. Create a new one."
+	case wire.KeyQuota:
+		return quota()
+	case wire.KeyOK:
+		return nil
+	}
+	return e
+}
+
+// quota is the provider's answer when nothing is left to spend, in the words of OpenAI.
+func quota() *Error {
+	return &Error{
+		Status: http.StatusTooManyRequests, Type: "insufficient_quota", Code: "insufficient_quota",
+		Message: "You exceeded your current quota, please check your plan and billing details. For more information on this error, " +
+			"read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
+	}
+}
+
+// GoogleKey is Google's answer to a key, nil when it is taken.
+func GoogleKey(key string) *Error {
+	switch wire.ClassifyKey(key) {
+	case wire.KeyMissing:
+		return &Error{Status: http.StatusForbidden, Message: "Method doesn't allow unregistered callers " +
+			"(callers without established identity). Please use API Key or other form of API consumer identity to call this API."}
+	case wire.KeyInvalid:
+		return &Error{Status: http.StatusBadRequest, Message: "API key not valid. Please pass a valid API key."}
+	case wire.KeyExpired:
+		return &Error{Status: http.StatusBadRequest, Message: "API key expired. Please renew the API key."}
+	case wire.KeyQuota:
+		return quota()
+	case wire.KeyOK:
+	}
+	return nil
+}
+
+// ModelNotFound is OpenAI's answer to a name that is no model of its own.
+func ModelNotFound(name string) *Error {
+	return &Error{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found",
+		Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", name)}
+}
+
+// failure is the error of an http_error fault.
+func failure(status int, message string) *Error {
+	e := &Error{Status: status, Type: "server_error", Message: cmp.Or(message, http.StatusText(status), "The request failed.")}
+	switch {
+	case status == http.StatusTooManyRequests:
+		e.Type, e.Code = "requests", "rate_limit_exceeded"
+		if message == "" {
+			e.Message = "Rate limit reached for requests. Please try again later."
+		}
+	case status < 500:
+		e.Type = "invalid_request_error"
+	case message == "":
+		e.Message = "The server had an error while processing your request. Sorry about that!"
+	}
+	return e
+}
+
+// Path is how OpenAI names element i of a list: tools[3].
+func Path(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

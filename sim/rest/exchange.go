@@ -1,0 +1,323 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/wire"
+)
+
+// maxBody bounds the body of a request, in bytes.
+const maxBody = 32 << 20
+
+// Exchange is one request and its answer. It counts as a connection: it has a number, a
+// seed and faults of its own, and the group ends it. One goroutine, that of the request,
+// uses it.
+type Exchange struct {
+	// Fixed after Serve.
+	Request *http.Request
+	// Seed is this request's own.
+	Seed uint64
+	// IDs makes ids from Seed.
+	IDs *wire.IDs
+	// Opts are the server's.
+	Opts  *wire.Options
+	begun time.Time
+
+	// Owned by the goroutine of the request.
+	w         http.ResponseWriter
+	ctx       context.Context //nolint:containedctx // it is that of the request, with the server's end
+	dialect   Dialect
+	faults    *fault.Injector
+	timed     []fault.Timed
+	muteUntil time.Time
+	mangle    bool // the next thing sent is cut in the middle
+	wrote     bool // the status is out
+	stream    bool
+	onCall    []fault.Action
+	over      bool
+	status    int
+}
+
+// Handle answers one request by its body. What it returns is sent as the provider's error
+// if it is an *Error and nothing was sent before; ErrOver says that all is done.
+type Handle func(x *Exchange, body []byte) error
+
+// Serve runs one exchange of an API: POST only, key checked, body read, faults of the
+// beginning committed; then handle.
+func Serve(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, d Dialect, key *Error, handle Handle) {
+	begin := o.Begin(api)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	x := &Exchange{
+		Request: r, Seed: begin.Seed, IDs: wire.NewIDs(begin.Seed), Opts: o, begun: time.Now(), w: w, ctx: ctx, dialect: d,
+		faults: begin.Faults, timed: begin.Faults.Timed(),
+	}
+	o.Stats.Requests.Add(1)
+	log := o.Logger.With("api", string(api), "conn", begin.N)
+	leave, ok := o.Group.Enter(cancel)
+	if !ok {
+		x.refuse(&Error{Status: http.StatusServiceUnavailable, Type: "server_error", Message: "The simulator is shutting down."})
+		return
+	}
+	defer leave()
+	o.Stats.Open.Add(1)
+	defer o.Stats.Open.Add(-1)
+	err := x.serve(key, handle)
+	var refused *Error
+	switch {
+	case errors.As(err, &refused):
+		o.Stats.Errors.Add(1)
+		x.refuse(refused)
+		log.Info("request refused", "status", refused.Status, "code", refused.Code)
+	case errors.Is(err, ErrOver):
+		log.Info("request cut off", "status", x.status)
+	default:
+		_ = x.wait(time.Until(x.muteUntil)) // a silent stream does not end early
+		log.Info("request answered", "status", x.status, "stream", x.stream)
+	}
+}
+
+func (x *Exchange) serve(key *Error, handle Handle) error {
+	if err := x.At(fault.Point{At: fault.AtConnect}); err != nil {
+		return err
+	}
+	if x.Request.Method != http.MethodPost {
+		x.w.Header().Set("Allow", http.MethodPost)
+		return &Error{Status: http.StatusMethodNotAllowed, Type: "invalid_request_error", Code: "method_not_supported",
+			Message: "Not allowed to " + x.Request.Method + " here; use POST."}
+	}
+	if key != nil {
+		x.Opts.Stats.Refused.Add(1)
+		return key
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.Request.Body, maxBody))
+	if err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			return &Error{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: fmt.Sprintf("The body has more than %d bytes.", maxBody)}
+		}
+		return x.end()
+	}
+	if err := x.At(fault.Point{At: fault.AtSetup}); err != nil {
+		return err
+	}
+	return handle(x, body)
+}
+
+// end marks the exchange as over.
+func (x *Exchange) end() error {
+	x.over = true
+	return ErrOver
+}
+
+// refuse sends an error: as the answer, or in the stream that has begun.
+func (x *Exchange) refuse(e *Error) {
+	if x.over {
+		return
+	}
+	if x.wrote {
+		if x.stream {
+			x.raw(event("", x.dialect(e)))
+		}
+		return
+	}
+	x.head(e.Status, "application/json")
+	x.raw(x.dialect(e))
+}
+
+// head sends the status and what every answer has.
+func (x *Exchange) head(status int, kind string) {
+	h := x.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("X-Request-Id", "req_"+x.IDs.Base62(24))
+	h.Set("Openai-Processing-Ms", fmt.Sprint(time.Since(x.begun).Milliseconds()))
+	x.w.WriteHeader(status)
+	x.wrote, x.status = true, status
+}
+
+// raw writes and flushes. A client that is gone ends the request's context, which the next
+// step finds.
+func (x *Exchange) raw(b []byte) {
+	_, _ = x.w.Write(b)
+	_ = http.NewResponseController(x.w).Flush() // a recorder that cannot flush loses nothing
+}
+
+// At reports a point and commits what is due there. The faults of calls are kept for
+// TakeCallFaults.
+func (x *Exchange) At(p fault.Point) error { return x.Do(x.faults.At(p)) }
+
+// Do commits faults. It returns ErrOver when one of them ends the exchange.
+func (x *Exchange) Do(as []fault.Action) error {
+	for _, a := range as {
+		if err := x.do(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *Exchange) do(a fault.Action) error {
+	switch a.Kind {
+	case fault.DuplicateCall, fault.MissingID:
+		x.onCall = append(x.onCall, a)
+		return nil
+	case fault.GoAway, fault.LateCall, fault.CancelCall:
+		return nil // they mean a session: see docs/simulator.md
+	case fault.Delay, fault.Drop, fault.Close, fault.Expire, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota, fault.HTTPError:
+	}
+	x.Opts.Stats.Committed(a.Kind)
+	switch a.Kind {
+	case fault.Delay, fault.SlowRead:
+		return x.wait(a.For)
+	case fault.Silence:
+		return x.silence(a.For)
+	case fault.Malformed:
+		x.mangle = true
+	case fault.UnknownEvent:
+		if x.stream {
+			x.raw(event(a.Event, []byte(fmt.Sprintf(`{"object":%q,"choices":[]}`, a.Event))))
+		}
+	case fault.Quota:
+		x.refuse(quota())
+		return x.end()
+	case fault.HTTPError:
+		if !x.wrote {
+			wire.RetryAfter(x.w, a.For)
+		}
+		x.refuse(failure(a.Code, a.Reason))
+		return x.end()
+	default: // drop, close, expire: the connection is cut, without the end of the answer
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// silence sends nothing for d: an answer that has not begun waits, what is due in a stream
+// is lost. Zero is for ever.
+func (x *Exchange) silence(d time.Duration) error {
+	if d == 0 {
+		<-x.ctx.Done()
+		return x.end()
+	}
+	if !x.wrote {
+		return x.wait(d)
+	}
+	x.muteUntil = time.Now().Add(d)
+	return nil
+}
+
+// TakeCallFaults returns the faults that are meant for the call that is due, and forgets them.
+func (x *Exchange) TakeCallFaults() []fault.Action {
+	as := x.onCall
+	x.onCall = nil
+	for _, a := range as {
+		x.Opts.Stats.Committed(a.Kind)
+	}
+	return as
+}
+
+// Pause waits, and commits the faults whose time comes meanwhile.
+func (x *Exchange) Pause(d time.Duration) error {
+	until := time.Now().Add(d)
+	for len(x.timed) > 0 && !x.begun.Add(x.timed[0].After).After(until) {
+		next := x.timed[0]
+		x.timed = x.timed[1:]
+		if err := x.wait(time.Until(x.begun.Add(next.After))); err != nil {
+			return err
+		}
+		if err := x.do(next.Action); err != nil {
+			return err
+		}
+	}
+	return x.wait(time.Until(until))
+}
+
+// wait waits, or finds that the exchange is over.
+func (x *Exchange) wait(d time.Duration) error {
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-x.ctx.Done():
+		}
+	}
+	if x.ctx.Err() != nil {
+		return x.end()
+	}
+	return nil
+}
+
+// JSON answers with a value, whole.
+func (x *Exchange) JSON(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("rest: encode the answer: %w", err)
+	}
+	return x.Bytes("application/json", b)
+}
+
+// Bytes answers with a body, whole.
+func (x *Exchange) Bytes(kind string, b []byte) error {
+	if err := x.At(fault.Point{At: fault.AtFrame, Turn: 1}); err != nil {
+		return err
+	}
+	if err := x.Pause(0); err != nil {
+		return err
+	}
+	x.head(http.StatusOK, kind)
+	if x.mangle {
+		b = b[:len(b)/2]
+	}
+	x.raw(b)
+	return nil
+}
+
+// Stream begins an answer of server-sent events.
+func (x *Exchange) Stream() error {
+	if err := x.Pause(0); err != nil {
+		return err
+	}
+	x.stream = true
+	x.w.Header().Set("Cache-Control", "no-cache")
+	x.head(http.StatusOK, "text/event-stream; charset=utf-8")
+	return nil
+}
+
+// Event sends one event of a stream, after the faults that are due at it. name is what a
+// fault script calls it; it is not sent.
+func (x *Exchange) Event(name string, data []byte) error {
+	for _, p := range []fault.Point{{At: fault.AtFrame, Turn: 1}, {At: fault.AtEvent, Turn: 1, Event: name}} {
+		if err := x.At(p); err != nil {
+			return err
+		}
+	}
+	if x.ctx.Err() != nil {
+		return x.end()
+	}
+	if time.Now().Before(x.muteUntil) {
+		return nil
+	}
+	if x.mangle {
+		x.mangle = false
+		data = data[:len(data)/2]
+	}
+	x.raw(event("", data))
+	return nil
+}
+
+// event is a server-sent event (WHATWG HTML, 9.2). JSON holds no line breaks.
+func event(name string, data []byte) []byte {
+	b := make([]byte, 0, len(data)+len(name)+20)
+	if name != "" {
+		b = append(append(append(b, "event: "...), name...), '\n')
+	}
+	return append(append(append(b, "data: "...), data...), "\n\n"...)
+}
