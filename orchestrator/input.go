@@ -15,6 +15,10 @@ type Began struct {
 	// PendingRequest is what the user asked before the session: it is answered
 	// first. Empty for none.
 	PendingRequest string
+	// Context is what was said before the session, in lines: the model is told of it
+	// with its first turn, the client is not. Empty for none. With it, or a pending
+	// request, there is no greeting.
+	Context string
 	// Greeting tells the model how to open the conversation. Empty: it waits.
 	Greeting string
 }

@@ -46,7 +46,7 @@ func (m *machine) tell(n notice) {
 		m.chained = true
 		m.openTurn(m.at)
 		m.supersede()
-		m.say("pending_message", n.text)
+		m.say("pending_message", n.text, n.text)
 		return
 	}
 	m.openUserTurn(m.at)

@@ -137,7 +137,7 @@ func (w words) input() Input {
 	w.t.Helper()
 	switch w.verb {
 	case "begin":
-		return Began{PendingRequest: w.text("pending"), Greeting: w.text("greeting")}
+		return Began{PendingRequest: w.text("pending"), Context: w.text("context"), Greeting: w.text("greeting")}
 	case "speech.started":
 		return UserSpeechStarted{Item: w.id("item"), AudioMS: w.num("ms"), At: w.time("ms")}
 	case "speech.stopped":

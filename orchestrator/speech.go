@@ -106,12 +106,8 @@ func (m *machine) interrupt(reason FlushReason) {
 	m.stopCalls()
 	for i, it := range m.items {
 		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason})
-		heard := it.heard(m.at)
-		if i > 0 && !it.reported {
-			heard = 0 // it waits behind another one
-		}
 		if m.caps.Truncate {
-			m.truncations = append(m.truncations, truncation{item: it.id, heardMS: heard, deadline: m.at.Add(m.policy.ReportWait)})
+			m.truncations = append(m.truncations, truncation{item: it.id, heardMS: m.heard(i, m.at), deadline: m.at.Add(m.policy.ReportWait)})
 		}
 	}
 	if t := m.turn; t != nil && slices.ContainsFunc(m.items, func(it item) bool { return it.turn == t.number }) {

@@ -121,18 +121,6 @@ func (m *machine) fromModel(ev transport.Event) {
 	// have inputs of their own.
 }
 
-func (m *machine) began(in Began) {
-	m.phase = PhaseActive
-	if in.PendingRequest != "" {
-		m.typed("pending_request", in.PendingRequest)
-		return
-	}
-	if in.Greeting != "" {
-		m.openUserTurn(m.at)
-		m.send(transport.UserText{Text: in.Greeting})
-	}
-}
-
 func (m *machine) problem(ev transport.Problem) {
 	switch ev.Err.Kind {
 	case transport.KindIgnore:

@@ -209,11 +209,11 @@ func (m *machine) userText(in UserText) {
 // typed opens a turn with text.
 func (m *machine) typed(id, text string) {
 	m.openUserTurn(m.at)
-	m.say(id, text)
+	m.say(id, text, text)
 }
 
-// say gives the model text of the user's side, and shows it.
-func (m *machine) say(id, text string) {
-	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
+// say gives the model text of the user's side, and shows what is to be shown of it.
+func (m *machine) say(id, shown, text string) {
+	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: shown, Final: true, StartedAt: m.at})
 	m.send(transport.UserText{Text: text})
 }

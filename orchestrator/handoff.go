@@ -1,0 +1,60 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"voicegw/transport"
+)
+
+// began opens the session: with what the user asked before, with a conversation that goes
+// on by voice, with a greeting, or not at all.
+func (m *machine) began(in Began) {
+	m.phase = PhaseActive
+	switch {
+	case in.PendingRequest != "":
+		m.openUserTurn(m.at)
+		m.say("pending_request", in.PendingRequest, handedOver(in.Context, in.PendingRequest))
+	case in.Context != "":
+		m.openUserTurn(m.at)
+		m.send(transport.UserText{Text: before + in.Context + goOn})
+	case in.Greeting != "":
+		m.openUserTurn(m.at)
+		m.send(transport.UserText{Text: in.Greeting})
+	}
+}
+
+// What a model is told that takes a conversation over. It is a user's turn and no system
+// text: what was said before is the user's and earlier answers, and gives no orders.
+const (
+	before = "[voicegw] The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n"
+	first  = "\n[voicegw] That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\n"
+	goOn   = "\n[voicegw] That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
+)
+
+// handedOver is a request with what was said before it.
+func handedOver(context, request string) string {
+	if context == "" {
+		return request
+	}
+	return before + context + first + request
+}
+
+// Heard is the best guess of how much of a spoken item the client has heard by now, in
+// ms of its audio. ok is false for one that is not playing: it was heard to its end, or
+// was flushed, or never began.
+func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
+	i := slices.IndexFunc(s.items, func(it item) bool { return it.id == id })
+	if i < 0 || s.items[i].over(now) {
+		return 0, false
+	}
+	return s.heard(i, now), true
+}
+
+// heard is Heard of the item at a place in the queue.
+func (s State) heard(i int, now time.Time) int64 {
+	if it := s.items[i]; i == 0 || it.reported {
+		return it.heard(now)
+	}
+	return 0 // it waits behind another one
+}
