@@ -127,10 +127,19 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 		m.cancel()
 		return
 	}
+	if t := m.turn; t != nil && m.answersBeside(t) {
+		t.modelDone = true
+	}
 	if m.turn == nil || m.turn.modelDone || m.turn.interrupted {
 		m.openTurn(m.at)
 	}
 	m.turn.response, m.turn.calls, m.turn.waiting, m.turn.nudgeAt = ev.ID, 0, false, time.Time{}
+}
+
+// answersBeside says whether the response that begins answers what the user has said
+// while a call of the turn ran beside the conversation: the turn has had its own answer.
+func (m *machine) answersBeside(t *turn) bool {
+	return t.waiting && !t.modelAt.IsZero() && m.userActed && !m.caps.RespondNeeded
 }
 
 func (m *machine) responseDone(ev transport.ResponseDone) {
