@@ -128,7 +128,6 @@ type step struct {
 	after time.Duration // since the one before
 	act   act
 	text  string
-	item  string // of the answer; "" is any
 }
 
 var acts = weighted[act]{{actType, 60}, {actInterrupt, 14}, {actSpeak, 12}, {actStop, 8}, {actSteal, 3}, {actNonsense, 3}}
@@ -186,7 +185,7 @@ type dueAct struct {
 // visit calls once, from the dialling to the end of the connection.
 func (c *caller) visit() *visit {
 	v := &visit{caller: c, habits: c.draw(), began: time.Now(), in: make(chan happening, 256)}
-	v.record.init(c)
+	v.record = newRecord()
 	conn, err := wsclient.Dial(context.Background(), c.crowd.url+"/v1/voice", wsclient.DialOptions{Client: c.crowd.client})
 	if err != nil {
 		v.complain("it could not connect: %v", err)
@@ -277,9 +276,6 @@ func (v *visit) say(m wsclient.ClientMessage) {
 	}
 	_ = v.conn.WriteText(text)
 }
-
-// began is told that the session has started.
-func (v *visit) started() { v.next() }
 
 // next has the next step done in its time, or the visit ended.
 func (v *visit) next() {

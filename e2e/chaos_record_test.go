@@ -57,9 +57,11 @@ type approval struct {
 	at         time.Time
 }
 
-func (r *record) init(*caller) {
-	r.flushed, r.turns, r.tools = map[string]bool{}, map[int]*turnSeen{}, map[string]*toolSeen{}
-	r.questions, r.errors = map[string]string{}, map[string]int{}
+func newRecord() record {
+	return record{
+		flushed: map[string]bool{}, turns: map[int]*turnSeen{}, tools: map[string]*toolSeen{},
+		questions: map[string]string{}, errors: map[string]int{},
+	}
 }
 
 func (r *record) complain(format string, args ...any) {
@@ -84,7 +86,7 @@ func (v *visit) take(h happening) {
 	switch m := h.msg.(type) {
 	case *wsclient.SessionStarted:
 		v.session = m.SessionID
-		v.started()
+		v.next()
 	case *wsclient.SessionEnded:
 		v.reason = m.Reason
 	case *wsclient.AudioStart, *wsclient.AudioEnd, *wsclient.AudioFlush:

@@ -151,7 +151,7 @@ func chaosFaults(rng *rand.Rand) string {
 	return b.String()
 }
 
-// moods are the moments in which the store is not well.
+// mood is a moment in which the store is not well.
 type mood struct {
 	from, to time.Duration // since the beginning
 	kind     moodKind
