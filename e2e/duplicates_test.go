@@ -162,6 +162,44 @@ rules:
 	})
 }
 
+// TestFailedDeeds: what failed without having done anything is done when it is asked for
+// again; what failed in the middle is not, because nobody knows how far it came.
+func TestFailedDeeds(t *testing.T) {
+	overBothWires(t, setting{scenario: `
+name: failures
+rules:
+  - when: {text: '^book (?P<time>\w+) (?P<note>\w+)$'}
+    do:
+      - call: {tool: book, args: {name: Ada, time: "${time}", note: "${note}"}}
+      - then: [say: That is how it is.]
+`}, func(t *testing.T, _ string, st *stack, tools *stage) {
+		c := st.start(t, 16000)
+		for _, tc := range []struct {
+			text    string
+			failure registry.ErrorType
+			partial bool
+			runs    int
+		}{
+			{"book noon refuse", registry.ErrorPermanent, false, 1},
+			{"book noon please", "", false, 2},
+			{"book noon again", "", false, 2},
+			{"book one break", registry.ErrorInternal, true, 3},
+			{"book one please", registry.ErrorConflict, true, 3},
+			{"book two please", "", false, 4},
+		} {
+			m := c.typed(tc.text).call(t)
+			if m.OK != (tc.failure == "") {
+				t.Errorf("%s: it ended with %+v", tc.text, m)
+			} else if !m.OK {
+				if e := errorOf(t, m); e.Type != tc.failure || e.PartialSideEffects != tc.partial {
+					t.Errorf("%s: it ended with %+v", tc.text, e)
+				}
+			}
+			tools.ran(t, "book", tc.runs)
+		}
+	})
+}
+
 // TestOneDeedInTwoSessions: while one session does it, the other is told so and runs
 // nothing; later it is given the result.
 func TestOneDeedInTwoSessions(t *testing.T) {

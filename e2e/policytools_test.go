@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,10 +23,13 @@ import (
 //	lookup {query, top_k = 5}  retrieval
 //	forecast {city}            utility; only text mode may call wordy {} of the same kind
 //	slow {}, slow_stoppable {} take 30 s; the second can be stopped
-//	book {name, time, note}    writes; name and time are the business key
+//	book {name, time, note}    writes; name and time are the business key; the note
+//	                           "refuse" makes it fail before it has done anything, and
+//	                           "break" after
 //	write {text}               writes, has no business key and is not idempotent
 //	pay {amount, to}           writes, must be approved, has a preview
 //	boom {}                    writes and panics
+//	report {}                  runs beside the conversation, where the model knows that
 type stage struct {
 	box *toolbox
 	// effects gets a line for each run of a tool that writes, synced before the tool goes
@@ -100,6 +104,9 @@ func (s *stage) tools(t testing.TB) ([]byte, map[string]registry.Handler) {
 			e.RequiresConfirmation, e.Preview = true, "Pay {amount} to {to}"
 		}),
 		testTool(t, "boom", ``, ``, writes),
+		testTool(t, "report", ``, ``, func(e *registry.Spec) {
+			e.Behavior, e.Scheduling, e.Cancellable = registry.BehaviorNonBlocking, registry.SchedulingWhenIdle, true
+		}),
 	}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries {
@@ -143,16 +150,19 @@ func (s *stage) execute(ctx context.Context, call registry.Call[anyArgs, struct{
 	n := len(s.saw[call.Tool])
 	wait := s.holds[call.Tool]
 	s.mu.Unlock()
-	if call.Tool == "boom" {
-		panic("a secret of the handler")
+	if call.Tool == "book" && strings.Contains(string(call.Args.RawMessage), "refuse") {
+		return registry.Result{}, registry.Errorf(registry.ErrorPermanent, "The book is closed.")
 	}
 	if err := s.effect(call.Tool, call.Args.RawMessage); err != nil {
 		return registry.Result{}, err
 	}
+	if call.Tool == "boom" || strings.Contains(string(call.Args.RawMessage), "break") {
+		panic("a secret of the handler")
+	}
 	s.begun <- call.Tool
 	if wait != nil {
 		stop := ctx.Done()
-		if call.Tool != "slow_stoppable" {
+		if call.Tool != "slow_stoppable" && call.Tool != "report" {
 			stop = nil // it heeds nothing
 		}
 		select {
@@ -197,7 +207,7 @@ func (s *stage) letGo(tool string) {
 }
 
 func (s *stage) letGoAll() {
-	for _, tool := range []string{"lookup", "forecast", "slow", "slow_stoppable", "book", "write", "pay"} {
+	for _, tool := range []string{"lookup", "forecast", "slow", "slow_stoppable", "book", "write", "pay", "report"} {
 		s.letGo(tool)
 	}
 }

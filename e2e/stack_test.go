@@ -32,6 +32,7 @@ type setting struct {
 	scenario string // YAML; empty means the built-in one
 	faults   string // YAML; empty means none
 	key      string // the provider's key; empty means a good one
+	model    string // empty means the adapter's own choice
 	limits   session.Limits
 	policy   orchestrator.Policy
 	tools    *toolbox // nil means none
@@ -77,7 +78,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	if key == "" {
 		key = secret
 	}
-	tr := newTransport(t, provider, key, set.base)
+	tr := newModel(t, provider, set.model, key, set.base)
 	log := st.log
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
@@ -155,12 +156,18 @@ func newSim(t testing.TB, set setting) http.Handler {
 
 func newTransport(t testing.TB, provider, key, base string) transport.Transport {
 	t.Helper()
+	return newModel(t, provider, "", key, base)
+}
+
+// newModel is newTransport with a model; empty means the adapter's own choice.
+func newModel(t testing.TB, provider, model, key, base string) transport.Transport {
+	t.Helper()
 	var tr transport.Transport
 	var err error
 	if provider == "gemini" {
-		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base})
+		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model})
 	} else {
-		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1"})
+		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"testing"
+
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+)
+
+// besides is a setting in which the model goes on while a tool runs that is declared so.
+func besides(scenario string) setting {
+	return setting{model: "gemini-3.8-live", speed: 50, playback: 50, firstAudioMS: 10, scenario: scenario}
+}
+
+// TestResultBesideTheConversation: a tool that is declared non-blocking is not stopped by
+// an interruption. The model gets its result when it is there, and speaks of it.
+func TestResultBesideTheConversation(t *testing.T) {
+	tools := newStage(t)
+	set := besides(`
+name: besides
+rules:
+  - when: {text: go}
+    do:
+      - say: I will look into it.
+      - call: report
+      - then: [say: Here is the report.]
+  - when: {utterance: any}
+    do: [say: I am listening.]
+`)
+	set.tools = tools.box
+	tools.hold("report")
+	st := newStack(t, "gemini", set)
+	c := st.start(t, 16000)
+	c.say(&wsclient.InputText{Text: "go"})
+	tools.waitBegun(t, "report")
+	end := waitFor[*wsclient.AudioEnd](c)
+	c.say(&wsclient.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+	c.speak(16000, phrase(16000))
+	waitFor[*wsclient.TurnEnded](c) // of the turn that the call belongs to
+	if p := c.turn(); p.status != "completed" || len(p.ended) != 0 {
+		t.Errorf("the turn beside the tool was %+v", p)
+	}
+	st.tap.waitAnswers(t, 0)
+	tools.letGo("report")
+	// The result makes the model speak, in a turn of its own.
+	waitFor[*wsclient.ToolEnded](c)
+	if p := c.turn(); p.status != "completed" {
+		t.Errorf("the turn of the result was %+v", p)
+	}
+	a := st.tap.waitAnswers(t, 1)[0]
+	if r := st.audit.wait(t, "report", 1)[0]; !a.envelope.OK || !r.Delivered || r.TurnID != 1 || tools.stops("report") != 0 {
+		t.Errorf("the call was answered %s and audited as %+v", a.envelope.Encode(), r)
+	}
+}
+
+// TestEndlessCaller: a model that calls a tool again whenever it gets a late result has
+// the budget of the user's one turn for it, however many turns that makes.
+func TestEndlessCaller(t *testing.T) {
+	tools := newStage(t)
+	set := besides(`
+name: endless
+rules:
+  - when: {text: go}
+    do:
+      - say: I will look into it.
+      - call: report
+  - when: {tool: report, ok: true}
+    do:
+      - say: And once more.
+      - call: report
+  - when: {tool: report, error: BUDGET_EXCEEDED}
+    do:
+      - say: That is all.
+`)
+	set.tools = tools.box
+	st := newStack(t, "gemini", set)
+	c := st.start(t, 16000)
+	for round := 1; round <= 2; round++ { // the user's next turn has a new budget
+		c.say(&wsclient.InputText{Text: "go"})
+		for over := false; !over; {
+			switch m := c.next().msg.(type) {
+			case *wsclient.AudioEnd:
+				c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+			case *wsclient.Error:
+				t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
+			case *wsclient.TurnEnded: // the answer to the refused call is the last
+				over = len(messages[*wsclient.ToolEnded](c)) == 4*round
+			}
+		}
+		ended := messages[*wsclient.ToolEnded](c)[4*(round-1):]
+		for i, m := range ended {
+			if m.OK != (i < 3) {
+				t.Errorf("round %d: call %d ended with %+v", round, i+1, m)
+			}
+		}
+		if e := errorOf(t, ended[3]); e.Type != registry.ErrorBudgetExceeded {
+			t.Errorf("round %d: the last call ended with %+v", round, e)
+		}
+		tools.ran(t, "report", 3*round)
+	}
+}
