@@ -67,11 +67,11 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 }
 
 // addCall takes a piece of a call. Some compatible servers give every call the index 0
-// and a new id, or send a call whole and without an index.
+// and a new id, or send calls whole, without an index or an id.
 func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error {
 	a.begun = true
 	p := a.byIndex[int(d.Index)]
-	if p == nil || d.ID != "" && p.id != "" && p.id != d.ID {
+	if p == nil || p.ends(d) {
 		if len(a.calls) >= maxCalls {
 			return fmt.Errorf("the answer calls more than %d tools", maxCalls)
 		}
@@ -93,6 +93,15 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	}
 	p.args.WriteString(d.Function.Arguments)
 	return nil
+}
+
+// ends says that a piece with the index of p begins another call: it has another id, or
+// names a tool again after all of p has come.
+func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
+	if d.ID != "" && p.id != "" {
+		return d.ID != p.id
+	}
+	return d.ID == "" && p.id == "" && d.Function.Name != "" && p.name != "" && json.Valid([]byte(p.args.String()))
 }
 
 // reply is what came in all.

@@ -1,17 +1,19 @@
 package completions
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/shared"
 
 	"voicegw/chat"
@@ -93,10 +95,12 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return chat.Reply{}, failure(ctx, err, a.begun)
+		return chat.Reply{}, c.failure(ctx, err, a.begun)
 	}
-	if !a.finished && !a.begun {
-		return chat.Reply{}, &chat.ModelError{Kind: chat.KindUnavailable, Err: errors.New("the answer ended before it had begun")}
+	if !a.finished {
+		// A server that dies closes the stream as one that has ended does: only the
+		// reason of the end tells them apart.
+		return chat.Reply{}, &chat.ModelError{Kind: chat.KindUnavailable, Begun: a.begun, Err: errors.New("the answer broke off: it ended without a finish_reason")}
 	}
 	return a.reply(), nil
 }
@@ -107,7 +111,7 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 		Model:         c.options.Model,
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
-	if strings.Contains(c.options.BaseURL, "api.openai.com") {
+	if newLimit(c.options.BaseURL) {
 		out.MaxCompletionTokens = param.NewOpt(int64(c.options.MaxOutput))
 	} else {
 		out.MaxTokens = param.NewOpt(int64(c.options.MaxOutput)) // what compatible servers know
@@ -127,6 +131,12 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 		out.ToolChoice = openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt("none")}
 	}
 	return out
+}
+
+// newLimit says whether a server takes max_completion_tokens alone: OpenAI's newer models
+// and Azure's refuse max_tokens.
+func newLimit(baseURL string) bool {
+	return strings.Contains(baseURL, "api.openai.com") || strings.Contains(baseURL, ".openai.azure.com")
 }
 
 // parameters is a schema as the library takes it, written as it was.
@@ -163,17 +173,22 @@ func message(m chat.Message) openai.ChatCompletionMessageParamUnion {
 }
 
 // failure classes what the library reports.
-func failure(ctx context.Context, err error, begun bool) error {
+func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	out := &chat.ModelError{Kind: chat.KindUnavailable, Begun: begun, Err: err}
+	out := &chat.ModelError{Kind: chat.KindUnavailable, Begun: begun}
 	var api *openai.Error
 	if !errors.As(err, &api) {
+		out.Err = c.cause(err)
+		if garbled(err) {
+			out.Kind = chat.KindProtocol
+		}
 		return out
 	}
 	out.Status = api.StatusCode
-	out.Err = fmt.Errorf("%s", shorten(api.Message)) // not the request, which the error would dump
+	// Its words alone, not the request, which the error holds.
+	out.Err = c.words(api.Message, http.StatusText(api.StatusCode))
 	switch {
 	case api.StatusCode == http.StatusUnauthorized || api.StatusCode == http.StatusForbidden:
 		out.Kind = chat.KindAuth
@@ -186,6 +201,37 @@ func failure(ctx context.Context, err error, begun bool) error {
 		out.RetryAfter = retryAfter(api.Response.Header.Get("Retry-After"))
 	}
 	return out
+}
+
+// garbled says that what came over the wire is no JSON, or none of the shape.
+func garbled(err error) bool {
+	var syntax *json.SyntaxError
+	var shape *json.UnmarshalTypeError
+	return errors.As(err, &syntax) || errors.As(err, &shape) || errors.Is(err, bufio.ErrTooLong)
+}
+
+// cause is what went wrong on the way, without the address: keys stand in some.
+func (c *Client) cause(err error) error {
+	var at *url.Error
+	for errors.As(err, &at) { // a proxy's stands in the client's
+		err = at.Err
+	}
+	var told *ssestream.StreamError
+	if errors.As(err, &told) {
+		return c.words(told.Message, "the provider broke its answer off with an error")
+	}
+	return c.words(err.Error(), "the connection broke")
+}
+
+// words are a provider's, without the key that some repeat and of a bounded length.
+func (c *Client) words(said, instead string) error {
+	if said = strings.TrimSpace(said); said == "" {
+		said = instead
+	}
+	if key := c.options.APIKey; key != "" {
+		said = strings.ReplaceAll(said, key, "…")
+	}
+	return errors.New(shorten(said))
 }
 
 // retryAfter reads the header's seconds (RFC 9110 section 10.2.3); a date counts as none.
