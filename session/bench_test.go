@@ -33,7 +33,7 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	opts := Options{}.withDefaults()
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
-	s, err := newSession(context.Background(), "s", "", opts, &wsclient.Start{InputRate: inRate, OutputRate: outRate}, client, model, nil)
+	s, err := newSession(context.Background(), &guest{id: "s", start: &wsclient.Start{InputRate: inRate, OutputRate: outRate}}, opts, client, model, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -63,6 +63,27 @@ var (
 	causeStartTimeout = &Cause{Reason: "start_timeout", Close: wsclient.CloseStartTimeout,
 		Code: wsclient.CodeStartTimeout, Message: "No session.start came in time: it must be the first message."}
 
+	// The causes of a ticket.
+	causeTicketMissing = &Cause{Reason: wsclient.CodeTicketMissing, Close: wsclient.CloseTicket,
+		Code: wsclient.CodeTicketMissing, Message: "This gateway lets nobody in without a ticket; get one from the program that invites you, and send it in session.start."}
+	causeTicketWrong = &Cause{Reason: wsclient.CodeTicketWrong, Close: wsclient.CloseTicket,
+		Code: wsclient.CodeTicketWrong, Message: "There is no such ticket; ask for a new one."}
+	causeTicketsDiffer = &Cause{Reason: wsclient.CodeTicketWrong, Close: wsclient.CloseTicket,
+		Code: wsclient.CodeTicketWrong, Message: "The ticket in session.start is another one than that in the list of subprotocols; send one, or the same."}
+	causeTicketOrigin = &Cause{Reason: wsclient.CodeTicketOrigin, Close: wsclient.CloseTicket,
+		Code: wsclient.CodeTicketOrigin, Message: "The ticket was made for pages of another origin; use it there, or ask for one for this origin."}
+	causeTicketUsed = &Cause{Reason: wsclient.CodeTicketUsed, Close: wsclient.CloseTicketUsed,
+		Code: wsclient.CodeTicketUsed, Message: "The ticket was used already, or a newer one has replaced it; ask for a new one."}
+	causeTicketLate = &Cause{Reason: wsclient.CodeTicketExpired, Close: wsclient.CloseTicketUsed,
+		Code: wsclient.CodeTicketExpired, Message: "The ticket has expired; ask for a new one, and use it at once."}
+	causeVoiceActive = &Cause{Reason: wsclient.CodeVoiceActive, Close: wsclient.CloseTicketUsed,
+		Code: wsclient.CodeVoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
+	// causeNotYours is of a conversation that is another user's.
+	causeNotYours = &Cause{Reason: wsclient.CodeUnknownConversation, Close: wsclient.CloseUnknownTarget,
+		Code: wsclient.CodeUnknownConversation, Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
+	causeStore = &Cause{Reason: wsclient.CodeStoreUnavailable, Close: wsclient.CloseInternal,
+		Code: wsclient.CodeStoreUnavailable, Message: "The gateway cannot look up who you are at the moment; try again soon."}
+
 	causeUnavailable = &Cause{Reason: "provider_unavailable", Close: wsclient.CloseProviderUnavailable,
 		Code: wsclient.CodeProviderUnavailable, Message: "The voice model cannot be reached at the moment; try again soon."}
 	causeRefused = &Cause{Reason: "provider_refused", Close: wsclient.CloseProviderUnavailable,
@@ -82,6 +103,8 @@ var (
 func causes() []*Cause {
 	return []*Cause{
 		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeBlocked,
+		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
+		causeVoiceActive, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
 	}
 }

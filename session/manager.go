@@ -93,6 +93,10 @@ func (m *Manager) Draining() bool {
 
 // Admission is a place for one session. Use it with Manager.Start, or Release it.
 type Admission struct {
+	// Ticket is what the client has offered as a subprotocol, Origin the origin of the
+	// page that it is part of; both empty for none. They may be set until Start.
+	Ticket, Origin string
+
 	m    *Manager
 	addr netip.Addr
 	once sync.Once
@@ -174,17 +178,19 @@ func (m *Manager) Start(a *Admission, c Client) {
 
 // serve is the life of one session.
 func (m *Manager) serve(a *Admission, c Client) {
-	id := "voice-" + strings.ToLower(rand.Text())
-	logger := m.opts.Logger.With("session_id", id)
+	g := &guest{id: "voice-" + strings.ToLower(rand.Text()), addr: a.addr.String()}
+	g.logger = m.opts.Logger.With("session_id", g.id)
 	began := time.Now()
 	tools := m.snapshot()
-	start, model, cause := m.open(c, a.addr.String(), tools, logger)
+	model, cause := m.open(a, c, g, tools)
+	defer g.leave()
+	logger, start := g.logger, g.start
 	if cause != nil {
 		logger.Info("session refused", "reason", cause.Reason, "addr", a.addr.String())
 		turnAway(c, cause)
 		return
 	}
-	s, err := newSession(m.ctx(), id, a.addr.String(), m.opts, start, c, model, tools)
+	s, err := newSession(m.ctx(), g, m.opts, c, model, tools)
 	if err != nil {
 		logger.Error("session could not begin", "error", err)
 		if err := model.Close(); err != nil {

@@ -19,24 +19,26 @@ import (
 // startMessage is the client's session.start.
 type startMessage = wsclient.Start
 
-// open reads the session.start of a client at addr and connects to the model that it
-// asks for. Either the cause is nil, or nothing is open.
-func (m *Manager) open(c Client, addr string, tools *registry.Snapshot, logger *slog.Logger) (*startMessage, transport.Conn, *Cause) {
-	start, cause := m.readStart(c)
-	if cause != nil {
-		return nil, nil, cause
+// open reads the session.start of a client, finds out who it is and connects to the model
+// that it asks for. Either the cause is nil, or nothing is open but what g.leave ends.
+func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapshot) (transport.Conn, *Cause) {
+	var cause *Cause
+	if g.start, cause = m.readStart(c); cause != nil {
+		return nil, cause
+	}
+	if cause = m.identify(a, g); cause != nil {
+		return nil, cause
 	}
 	if m.opts.Blocked != nil {
-		if until, ok := m.opts.Blocked(userOf(start, addr)); ok {
-			return nil, nil, blocked(until)
+		if until, ok := m.opts.Blocked(g.user); ok {
+			return nil, blocked(until)
 		}
 	}
-	name := start.Provider
+	name := g.start.Provider
 	if name == "" {
 		name = m.opts.Provider
 	}
-	model, cause := m.connect(m.opts.Transports[name], m.setup(start, name, tools), logger)
-	return start, model, cause
+	return m.connect(m.opts.Transports[name], m.setup(g.start, name, tools), g.logger)
 }
 
 // readStart waits for session.start and checks what it asks for.
@@ -92,17 +94,23 @@ func startCause(ctx context.Context) *Cause {
 
 // checkStart refuses what this gateway has not.
 func (m *Manager) checkStart(start *startMessage) *Cause {
-	switch {
-	case start.Resume != nil:
+	if start.Resume != nil {
 		return refusal(wsclient.CloseBadProtocol, wsclient.CodeNotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
-	case start.Ticket != "":
-		return refusal(wsclient.CloseBadProtocol, wsclient.CodeNotAvailable, "This gateway takes no tickets yet; start without the field ticket.")
-	case start.Agent != "" && start.Agent != m.opts.Agent.Name:
-		return refusal(wsclient.CloseUnknownTarget, wsclient.CodeUnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
+	}
+	if cause := m.checkAgent(start); cause != nil {
+		return cause
 	}
 	if _, ok := m.opts.Transports[start.Provider]; start.Provider != "" && !ok {
 		return refusal(wsclient.CloseUnknownTarget, wsclient.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
 			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.opts.Transports)), ", "))
+	}
+	return nil
+}
+
+// checkAgent refuses an agent that there is not.
+func (m *Manager) checkAgent(start *startMessage) *Cause {
+	if start.Agent != "" && start.Agent != m.opts.Agent.Name {
+		return refusal(wsclient.CloseUnknownTarget, wsclient.CodeUnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
 	}
 	return nil
 }

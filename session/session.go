@@ -34,23 +34,25 @@ type Client interface {
 // session is one conversation, from session.start to its end.
 type session struct {
 	// Fixed after newSession.
-	id     string
-	addr   string // of the client
-	opts   Options
-	start  *wsclient.Start
-	client Client
-	model  transport.Conn
-	info   transport.Info
-	up     *uplink
-	down   *downlink
-	clock  *audioClock
-	tools  *registry.Snapshot // nil: there are none
-	calls  *execute.Calls
-	logger *slog.Logger
-	end    context.CancelCauseFunc // ends the session; the first cause stands
-	done   <-chan struct{}         // closed by end
-	cause  func() *Cause           // why it ended, once done
-	wake   chan struct{}           // to the clock: the next tick has changed; capacity 1, never closed
+	id        string
+	user      string // who speaks
+	before    string // what was said before the session, for the model
+	startedAt time.Time
+	opts      Options
+	start     *wsclient.Start
+	client    Client
+	model     transport.Conn
+	info      transport.Info
+	up        *uplink
+	down      *downlink
+	clock     *audioClock
+	tools     *registry.Snapshot // nil: there are none
+	calls     *execute.Calls
+	logger    *slog.Logger
+	end       context.CancelCauseFunc // ends the session; the first cause stands
+	done      <-chan struct{}         // closed by end
+	cause     func() *Cause           // why it ended, once done
+	wake      chan struct{}           // to the clock: the next tick has changed; capacity 1, never closed
 
 	// Owned by readClient.
 	resampleIn *audio.Resampler // nil where the rates agree
@@ -84,18 +86,22 @@ type session struct {
 	// while the Manager knows the session.
 	visitors sync.WaitGroup
 
+	// handed is closed when the conversation was handed back; set by goodbye, for settle.
+	handed <-chan struct{}
+
 	mu    sync.Mutex // guards the following fields
 	state orchestrator.State
+	story *story // nil where the session goes on with no conversation
 }
 
-func newSession(ctx context.Context, id, addr string, opts Options, start *wsclient.Start, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
-	info := model.Info()
+func newSession(ctx context.Context, g *guest, opts Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
+	info, start := model.Info(), g.start
 	s := &session{
-		id: id, addr: addr, opts: opts, start: start, client: c, model: model, info: info,
+		id: g.id, user: g.user, before: g.before, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
 		up:      newUplink(audio.Bytes(info.InputRate, upBacklog)),
 		down:    newDownlink(audio.Bytes(start.OutputRate, opts.Limits.Backlog)),
 		clock:   &audioClock{rate: start.InputRate},
-		logger:  opts.Logger.With("session_id", id),
+		logger:  opts.Logger.With("session_id", g.id),
 		wake:    make(chan struct{}, 1),
 		control: rate.NewLimiter(controlRate, controlBurst),
 	}
@@ -112,6 +118,9 @@ func newSession(ctx context.Context, id, addr string, opts Options, start *wscli
 	}
 	if !info.Capabilities.SpeechEvents && !s.manual() {
 		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: info.InputRate, SilenceMS: opts.SilenceMS, PrefixMS: opts.PrefixMS})
+	}
+	if start.ConversationID != "" && opts.HandBack != nil {
+		s.story = &story{session: s.id}
 	}
 	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, time.Now())
 	s.beginCalls()
@@ -142,7 +151,7 @@ func (s *session) manual() bool { return s.start.TurnDetection == wsclient.TurnD
 func (s *session) run() *Cause {
 	var pumps, writer sync.WaitGroup
 	s.announce()
-	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Greeting: s.opts.Agent.Greeting})
+	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
 	writer.Go(s.writeClient)
 	pumps.Go(s.readClient)
 	pumps.Go(s.readModel)
@@ -160,10 +169,11 @@ func (s *session) run() *Cause {
 	return cause
 }
 
-// settle waits for the tools, once nobody can bring the session anything any more.
+// settle waits for the tools and the handback, once nobody can bring the session anything any more.
 func (s *session) settle() {
 	s.visitors.Wait()
 	s.calls.Wait()
+	<-s.handed
 }
 
 // announce tells the client that the session has begun.
@@ -180,14 +190,23 @@ func (s *session) announce() {
 
 // goodbye tells the client why the session ends and closes its connection.
 func (s *session) goodbye(cause *Cause, writer *sync.WaitGroup) {
+	entries := s.told()
 	// From here on, what still runs is journalled and nothing else happens.
 	s.dispatch(orchestrator.Over{})
 	s.calls.End()
+	handback, handed := s.handBack(entries)
+	s.handed = handed
+	if cause != causeGone {
+		select {
+		case <-handed:
+		case <-time.After(handbackWait):
+		}
+	}
 	var last []wsclient.ServerMessage
 	if cause.Code != "" {
 		last = append(last, &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: wsclient.Time{Time: cause.Until}})
 	}
-	last = append(last, &wsclient.SessionEnded{Reason: cause.Reason})
+	last = append(last, &wsclient.SessionEnded{Reason: cause.Reason, Handback: handback})
 	if err := s.down.finish(last...); err != nil {
 		s.logger.Error("encoding the last messages", "error", err)
 	}
@@ -255,9 +274,10 @@ const modelStalled = 15 * time.Second
 func (s *session) dispatch(in orchestrator.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.state.WakeAt()
-	var actions []orchestrator.Action
-	s.state, actions = orchestrator.Step(s.state, time.Now(), in)
+	before, now := s.state.WakeAt(), time.Now()
+	next, actions := orchestrator.Step(s.state, now, in)
+	s.narrate(in, actions, now)
+	s.state = next
 	for _, a := range actions {
 		s.carryOut(a)
 	}

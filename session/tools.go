@@ -18,7 +18,7 @@ import (
 func (s *session) beginCalls() {
 	s.calls = s.opts.Executor.Begin(execute.Conversation{
 		Session: registry.Session{
-			ID: s.id, UserID: userOf(s.start, s.addr), ConversationID: s.start.ConversationID,
+			ID: s.id, UserID: s.user, ConversationID: s.start.ConversationID,
 			Agent: s.opts.Agent.Name, Mode: registry.ModeVoice,
 		},
 		Capabilities: []any{registry.Messenger(messenger{s})},
@@ -106,7 +106,7 @@ func (s *session) audit(a orchestrator.Audit) {
 		return
 	}
 	r := a.Record
-	r.SessionID, r.UserID = s.id, userOf(s.start, s.addr)
+	r.SessionID, r.UserID = s.id, s.user
 	r.ConversationID, r.Agent = s.start.ConversationID, s.opts.Agent.Name
 	s.opts.Audit(r)
 }

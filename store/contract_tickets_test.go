@@ -160,7 +160,7 @@ func testVoiceSessions(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	defer over()
-	if _, _, err := v.Redeem(t.Context(), third.Ticket, "", time.Now()); !errors.Is(err, capability.ErrVoiceActive) {
+	if _, _, err := v.Redeem(t.Context(), third.Ticket, "", time.Now()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a ticket of before another session began: %v", err)
 	}
 	for _, r := range []capability.VoiceRequest{{}, {UserID: strings.Repeat("x", 300)}, {UserID: "a", ConversationID: strings.Repeat("x", 300)}} {

@@ -77,8 +77,8 @@ func idle(old *voiceState) error {
 
 // Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until
 // over is called or, if this process dies, for half a minute more. A ticket that was
-// replaced by a newer offer is ErrUsed; capability.ErrVoiceActive: another session of
-// the conversation runs. over may be called more than once.
+// replaced by a newer offer is ErrUsed; ErrBusy: another session of the conversation
+// runs. over may be called more than once.
 func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now time.Time) (t Ticket, over func(), err error) {
 	t, err = v.tickets.Redeem(ctx, secret, origin, now)
 	if err != nil {
@@ -90,6 +90,9 @@ func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now t
 		}
 		return idle(old)
 	})
+	if errors.Is(err, capability.ErrVoiceActive) {
+		err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
 	return t, over, err
 }
 

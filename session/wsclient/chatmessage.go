@@ -38,7 +38,7 @@ type TurnUsage struct {
 	Usage
 }
 
-// Done is the last message of a stream: completed, failed or cancelled.
+// Done is the last message of a stream, whose Status is DoneCompleted or DoneFailed.
 type Done struct {
 	Header
 	ConversationID string `json:"conversation_id"`

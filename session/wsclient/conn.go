@@ -17,8 +17,9 @@ import (
 // any time.
 type Conn struct {
 	// Fixed after Accept or Dial.
-	ws    *websocket.Conn
-	ready func() bool
+	ws     *websocket.Conn
+	ready  func() bool
+	ticket string
 	// Owned by the reader.
 	buf []byte
 }
@@ -44,13 +45,20 @@ type AcceptOptions struct {
 }
 
 // Accept upgrades a request. On failure it has answered the request, and the
-// error says why: 400 where the client offers only other subprotocols, 403 for a
-// foreign origin, 426 where it is no WebSocket request.
+// error says why: 400 where the client offers only other subprotocols, or several
+// tickets, 403 for a foreign origin, 426 where it is no WebSocket request. Only
+// [Subprotocol] is ever chosen, and no error tells of a ticket.
 func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, error) {
-	if offered := subprotocols(r.Header); len(offered) > 0 && !slices.Contains(offered, Subprotocol) {
+	offered := subprotocols(r.Header)
+	if len(offered) > 0 && !slices.Contains(offered, Subprotocol) {
 		err := fmt.Errorf("the client offers no subprotocol %s", Subprotocol)
 		http.Error(w, "This endpoint speaks the WebSocket subprotocol "+Subprotocol+"; offer it, or none.", http.StatusBadRequest)
 		return nil, err
+	}
+	ticket, ok := ticketOf(offered)
+	if !ok {
+		http.Error(w, "Offer one ticket, as it was made.", http.StatusBadRequest)
+		return nil, errors.New("the client offers several tickets, or one that is too long")
 	}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{Subprotocol},
@@ -61,13 +69,15 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
 	c := newConn(ws, int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes)))
-	c.ready = opts.Ready
+	c.ready, c.ticket = opts.Ready, ticket
 	return c, nil
 }
 
 // DialOptions is how a client connects.
 type DialOptions struct {
 	Header http.Header
+	// Ticket is offered as a subprotocol, as browsers may do it; empty for none.
+	Ticket string
 	// Client dials; nil means http.DefaultClient.
 	Client *http.Client
 }
@@ -75,8 +85,12 @@ type DialOptions struct {
 // Dial connects to a gateway at url (ws, wss, http or https). ctx bounds the
 // opening only.
 func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
+	offered := []string{Subprotocol}
+	if opts.Ticket != "" {
+		offered = append(offered, ticketPrefix+opts.Ticket)
+	}
 	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
-		Subprotocols:    []string{Subprotocol},
+		Subprotocols:    offered,
 		HTTPHeader:      opts.Header,
 		HTTPClient:      opts.Client,
 		CompressionMode: websocket.CompressionDisabled,
@@ -102,6 +116,10 @@ func newConn(ws *websocket.Conn, limit int64) *Conn {
 	ws.SetReadLimit(limit)
 	return &Conn{ws: ws}
 }
+
+// Ticket is what the client has offered as a subprotocol; empty for none. It is a
+// secret.
+func (c *Conn) Ticket() string { return c.ticket }
 
 // Read returns the next frame. It takes a buffer only once a frame is there, so
 // that a silent connection holds none. An error is final; CloseStatus tells what

@@ -20,4 +20,6 @@ const (
 	MaxFrameMS = 500
 	// MaxTextChars is the longest typed turn or pending request, in characters.
 	MaxTextChars = 8000
+	// MaxTicketBytes is the longest ticket.
+	MaxTicketBytes = 256
 )

@@ -225,6 +225,15 @@ type SessionEnding struct {
 type SessionEnded struct {
 	Header
 	Reason string `json:"reason"`
+	// Handback is there where the session has gone on with a conversation.
+	Handback *Handback `json:"handback,omitempty"`
+}
+
+// Handback gives a conversation back that has gone on by voice.
+type Handback struct {
+	ConversationID string `json:"conversation_id"`
+	// Summary tells in a few sentences what was said.
+	Summary string `json:"summary"`
 }
 
 // Error tells the client what went wrong, in words for a person.

@@ -18,3 +18,23 @@ func subprotocols(h http.Header) []string {
 	}
 	return out
 }
+
+// ticketPrefix begins a ticket in the list of subprotocols: a browser can send it there
+// and in session.start, and nowhere else without putting it into an address.
+const ticketPrefix = "voicegw.ticket."
+
+// ticketOf returns the ticket that a client offers as a subprotocol; empty for none. ok
+// is false for several that differ, and for one that is too long.
+func ticketOf(offered []string) (ticket string, ok bool) {
+	for _, o := range offered {
+		t, found := strings.CutPrefix(o, ticketPrefix)
+		switch {
+		case !found:
+		case len(t) > MaxTicketBytes || ticket != "" && t != ticket:
+			return "", false
+		default:
+			ticket = t
+		}
+	}
+	return ticket, true
+}
