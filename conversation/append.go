@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,13 +27,33 @@ func ValidID(id string) bool {
 // Append adds entries at the end, in the order given, and cuts the oldest off where the
 // bounds ask for it. Texts that are too long are cut.
 func (c *Conversation) Append(now time.Time, entries ...Entry) {
+	c.add(entries)
+	c.UpdatedAt = now.UTC()
+	c.bound()
+}
+
+// Join adds what was said elsewhere, such as in a voice session: each entry where its
+// time puts it, its turns counted on from those that there were.
+func (c *Conversation) Join(now time.Time, entries ...Entry) {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		if entries[i].Turn > 0 {
+			entries[i].Turn += c.Turns
+		}
+	}
+	c.add(entries)
+	slices.SortStableFunc(c.Entries, func(a, b Entry) int { return a.At.Compare(b.At) })
+	c.UpdatedAt = now.UTC()
+	c.bound()
+}
+
+// add puts entries at the end.
+func (c *Conversation) add(entries []Entry) {
 	for _, e := range entries {
 		e.At, e.Text = e.At.UTC(), shorten(e.Text, MaxText)
 		c.Entries = append(c.Entries, e)
 		c.Turns = max(c.Turns, e.Turn)
 	}
-	c.UpdatedAt = now.UTC()
-	c.bound()
 }
 
 // bound drops the oldest entries until the rest fits, whole turns at a time.

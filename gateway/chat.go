@@ -67,7 +67,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	stream := &eventStream{w: w, flush: http.NewResponseController(w)}
+	stream := &eventStream{w: w, flush: http.NewResponseController(w), voiceURL: s.voiceURL(r)}
 	if err := s.opts.Chat.Respond(r.Context(), req, stream.send); err != nil {
 		s.chatRefused(w, err)
 	}
@@ -210,6 +210,8 @@ type eventStream struct {
 	w     http.ResponseWriter
 	flush *http.ResponseController
 	seq   int64
+	// voiceURL is where an invitation to a voice session leads that names no place.
+	voiceURL string
 }
 
 // send writes one message. A client that is gone ends the request's context, which ends
@@ -219,6 +221,9 @@ func (e *eventStream) send(m wsclient.ServerMessage) {
 		openStream(e.w)
 	}
 	e.seq++
+	if invited, ok := m.(*wsclient.VoiceSessionStart); ok && invited.URL == "" {
+		invited.URL = e.voiceURL
+	}
 	text, err := wsclient.EncodeServer(e.seq, m)
 	if err != nil {
 		return // every message of ours can be encoded, which wsclient's tests see to

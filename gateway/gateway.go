@@ -45,6 +45,12 @@ type Options struct {
 	Version string
 	// Chat answers text at /v1/chat; nil means that there is no such endpoint.
 	Chat TextAgent
+	// Voice makes voice sessions at POST /v1/sessions and shows conversations; nil means
+	// that there are no such endpoints.
+	Voice Voice
+	// VoiceURL is where clients are told to connect; empty: by the name that the request
+	// has found the gateway by.
+	VoiceURL string
 	// Blocked says until when a user is shut out; nil means that nobody is.
 	Blocked func(user string) (until time.Time, ok bool)
 	// MaxTurns is how many messages are answered at once. Zero means 200.
@@ -90,6 +96,12 @@ func New(opts Options) *Server {
 		s.mux.HandleFunc("GET /v1/blocks", s.forOperators(s.blocks))
 		s.mux.HandleFunc("DELETE /v1/blocks/{user}", s.forOperators(s.unblock))
 	}
+	if opts.Voice != nil {
+		s.mux.HandleFunc("POST /v1/sessions", s.forOperators(s.makeSession))
+		s.mux.HandleFunc("GET /v1/conversations/{id}", s.forOperators(s.showConversation))
+	}
+	s.mux.HandleFunc("GET /v1/sessions", s.forOperators(s.listSessions))
+	s.mux.HandleFunc("GET /v1/sessions/{id}", s.forOperators(s.showSession))
 	s.mux.HandleFunc("POST /v1/confirmations/{token}", s.forOperators(s.confirm))
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
@@ -125,6 +137,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.opts.Logger.Info("connection refused", "addr", addr.String(), "error", err)
 		return
 	}
+	admission.Ticket, admission.Origin = conn.Ticket(), r.Header.Get("Origin")
 	s.opts.Sessions.Start(admission, conn)
 }
 

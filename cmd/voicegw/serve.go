@@ -16,6 +16,7 @@ import (
 	"voicegw/audit"
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/handoff"
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/web"
@@ -71,6 +72,7 @@ type server struct {
 	http     *http.Server
 	sessions *session.Manager
 	caps     *capabilities
+	desk     *handoff.Desk
 	audit    *audit.Log
 	tools    *registry.Registry
 	reload   *devRegistry // nil but with dev
@@ -97,6 +99,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.caps, err = openCapabilities(ctx, s.cfg, storeOptions(s.cfg, s.dataDir, s.logger), s.logger); err != nil {
 		return err
 	}
+	s.desk = handoff.New(s.caps.store, s.cfg.Agent.Name)
 	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg.Dev); err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 		Handler: gateway.New(gateway.Options{
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
-			Chat: texts, Blocked: s.caps.blocked,
+			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked,
 			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,

@@ -87,7 +87,7 @@ type DialOptions struct {
 func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	offered := []string{Subprotocol}
 	if opts.Ticket != "" {
-		offered = append(offered, ticketPrefix+opts.Ticket)
+		offered = append(offered, TicketSubprotocol(opts.Ticket))
 	}
 	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
 		Subprotocols:    offered,

@@ -23,6 +23,9 @@ func subprotocols(h http.Header) []string {
 // and in session.start, and nowhere else without putting it into an address.
 const ticketPrefix = "voicegw.ticket."
 
+// TicketSubprotocol is the subprotocol that carries a ticket.
+func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
+
 // ticketOf returns the ticket that a client offers as a subprotocol; empty for none. ok
 // is false for several that differ, and for one that is too long.
 func ticketOf(offered []string) (ticket string, ok bool) {

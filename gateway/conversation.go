@@ -1,0 +1,28 @@
+package gateway
+
+import (
+	"voicegw/conversation"
+	"voicegw/session/wsclient"
+)
+
+// conversationLines is a conversation as the API shows it: its times are RFC 3339 in UTC
+// with ms.
+type conversationLines struct {
+	*conversation.Conversation
+	Entries   []entryLine   `json:"entries"`
+	CreatedAt wsclient.Time `json:"created_at"`
+	UpdatedAt wsclient.Time `json:"updated_at"`
+}
+
+type entryLine struct {
+	conversation.Entry
+	At wsclient.Time `json:"at"`
+}
+
+func shownConversation(c *conversation.Conversation) conversationLines {
+	lines := make([]entryLine, 0, len(c.Entries))
+	for _, e := range c.Entries {
+		lines = append(lines, entryLine{Entry: e, At: wsclient.Time{Time: e.At}})
+	}
+	return conversationLines{Conversation: c, Entries: lines, CreatedAt: wsclient.Time{Time: c.CreatedAt}, UpdatedAt: wsclient.Time{Time: c.UpdatedAt}}
+}

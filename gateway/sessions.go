@@ -1,0 +1,234 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"voicegw/capability"
+	"voicegw/conversation"
+	"voicegw/handoff"
+	"voicegw/session"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// Voice makes voice sessions and knows conversations; *handoff.Desk is one. It may be
+// used by any number of goroutines.
+type Voice interface {
+	// Invite makes a voice session.
+	Invite(ctx context.Context, in handoff.Invitation) (capability.VoiceOffer, error)
+	// Conversation returns what was said; store.ErrUnknown where there is none.
+	Conversation(ctx context.Context, id string) (*conversation.Conversation, error)
+}
+
+// sessionBody is what POST /v1/sessions takes.
+type sessionBody struct {
+	User           string        `json:"user"`
+	Agent          string        `json:"agent"`
+	PendingRequest string        `json:"pending_request"`
+	Context        string        `json:"context"`
+	Messages       []chatMessage `json:"messages"`
+	ConversationID string        `json:"conversation_id"`
+	Origin         string        `json:"origin"`
+}
+
+// sessionOffer is what it answers with.
+type sessionOffer struct {
+	SessionID      string `json:"session_id"`
+	ConversationID string `json:"conversation_id"`
+	// Ticket is a secret of the client's.
+	Ticket string `json:"ticket"`
+	URL    string `json:"url"`
+	// ExpiresAt is RFC 3339 in UTC with ms.
+	ExpiresAt string `json:"expires_at"`
+	// Subprotocols are what a browser may offer instead of sending the ticket.
+	Subprotocols []string `json:"subprotocols"`
+}
+
+// The bounds of a sessionBody, in characters; that of a user in bytes.
+const (
+	maxUser    = 256
+	maxContext = 8000
+)
+
+// makeSession makes a voice session and its ticket.
+func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
+	var body sessionBody
+	if !s.readBody(w, r, &body, true) {
+		return
+	}
+	in, wrong := invitation(body)
+	switch {
+	case wrong != "":
+		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		return
+	case body.Agent != "" && body.Agent != s.opts.Sessions.Agent():
+		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Sessions.Agent())+".")
+		return
+	case s.opts.Sessions.Draining():
+		retryAfter(w, 5*time.Second)
+		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
+		return
+	case s.shutOut(w, in.User):
+		return
+	}
+	offer, err := s.opts.Voice.Invite(r.Context(), in)
+	if err != nil {
+		s.notInvited(w, err)
+		return
+	}
+	s.opts.Logger.Info("voice session offered", "session_id", offer.SessionID, "conversation_id", offer.ConversationID, "addr", remote(r).String())
+	answer(w, http.StatusCreated, sessionOffer{
+		SessionID: offer.SessionID, ConversationID: offer.ConversationID, Ticket: offer.Ticket,
+		URL: cmp.Or(offer.URL, s.voiceURL(r)), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
+		Subprotocols: []string{wsclient.Subprotocol, wsclient.TicketSubprotocol(offer.Ticket)},
+	})
+}
+
+// invitation makes an Invitation of a body, or says what is wrong with it.
+func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
+	origin, ok := store.CleanOrigin(body.Origin)
+	switch {
+	case strings.TrimSpace(body.User) == "":
+		return in, "user is missing: it says who will speak."
+	case len(body.User) > maxUser:
+		return in, fmt.Sprintf("user is longer than %d bytes.", maxUser)
+	case utf8.RuneCountInString(body.PendingRequest) > wsclient.MaxTextChars:
+		return in, fmt.Sprintf("pending_request is longer than %d characters.", wsclient.MaxTextChars)
+	case utf8.RuneCountInString(body.Context) > maxContext:
+		return in, fmt.Sprintf("context is longer than %d characters; send a summary, or messages, of which the newest are taken.", maxContext)
+	case body.Context != "" && len(body.Messages) > 0:
+		return in, "context and messages cannot come together: both say what was said before."
+	case body.ConversationID != "" && !conversation.ValidID(body.ConversationID):
+		return in, fmt.Sprintf("conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores.", conversation.MaxID)
+	case !ok:
+		return in, "origin must be a scheme and a host, such as https://app.example.org, without a path."
+	}
+	said, wrong := saidBefore(body.Messages, time.Now())
+	return handoff.Invitation{
+		User: body.User, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
+		Said: said, ConversationID: body.ConversationID, Origin: origin,
+	}, wrong
+}
+
+// saidBefore makes entries of messages, or says what is wrong with them.
+func saidBefore(messages []chatMessage, now time.Time) (said []conversation.Entry, wrong string) {
+	if len(messages) > maxChatMessages {
+		return nil, fmt.Sprintf("messages has %d messages; at most %d are taken.", len(messages), maxChatMessages)
+	}
+	turn := 0
+	for i, m := range messages {
+		e := conversation.Entry{At: now, Side: conversation.SideText, Role: conversation.Role(m.Role), Text: m.Content}
+		switch e.Role {
+		case conversation.RoleUser:
+			turn++
+		case conversation.RoleAssistant:
+		default:
+			return nil, fmt.Sprintf("messages[%d].role must be user or assistant; leave others out.", i)
+		}
+		e.Turn = turn
+		said = append(said, e)
+	}
+	return said, ""
+}
+
+// shutOut answers for a user who is blocked.
+func (s *Server) shutOut(w http.ResponseWriter, user string) bool {
+	if s.opts.Blocked == nil {
+		return false
+	}
+	until, blocked := s.opts.Blocked(user)
+	if blocked {
+		answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{
+			"code": wsclient.CodeBlocked, "message": "The user is shut out for a while.", "until": until.UTC().Format(timeForm),
+		}})
+	}
+	return blocked
+}
+
+// notInvited answers where there is no voice session.
+func (s *Server) notInvited(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, capability.ErrVoiceActive):
+		problem(w, http.StatusConflict, wsclient.CodeVoiceActive, "A voice session of this conversation is running; it must end first.")
+	case errors.Is(err, handoff.ErrTaken):
+		problem(w, http.StatusConflict, "conversation_taken", "The conversation is another user's; leave conversation_id out, or take another one.")
+	case errors.Is(err, capability.ErrFull):
+		retryAfter(w, time.Minute)
+		problem(w, http.StatusTooManyRequests, "limit", "Too many tickets were made within the last hour; try again later.")
+	default:
+		s.storeFailed(w, "a voice session cannot be made", err)
+	}
+}
+
+// voiceURL is where clients connect: what the operator says, else the name by which the
+// request has found us.
+func (s *Server) voiceURL(r *http.Request) string {
+	if s.opts.VoiceURL != "" {
+		return s.opts.VoiceURL
+	}
+	scheme := "ws"
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		scheme = "wss"
+	}
+	return scheme + "://" + r.Host + "/v1/voice"
+}
+
+// runningLine is a session in the list.
+type runningLine struct {
+	ID             string `json:"id"`
+	User           string `json:"user"`
+	Agent          string `json:"agent"`
+	ConversationID string `json:"conversation_id,omitempty"`
+	Provider       string `json:"provider"`
+	Model          string `json:"model"`
+	StartedAt      string `json:"started_at"`
+	Turn           int    `json:"turn"`
+	Phase          string `json:"phase"`
+}
+
+func lineOf(r session.Running) runningLine {
+	return runningLine{
+		ID: r.ID, User: r.User, Agent: r.Agent, ConversationID: r.ConversationID, Provider: r.Provider, Model: r.Model,
+		StartedAt: r.StartedAt.UTC().Format(timeForm), Turn: r.Turn, Phase: string(r.Phase),
+	}
+}
+
+// listSessions lists what runs here.
+func (s *Server) listSessions(w http.ResponseWriter, _ *http.Request) {
+	lines := []runningLine{}
+	for _, r := range s.opts.Sessions.Sessions() {
+		lines = append(lines, lineOf(r))
+	}
+	answer(w, http.StatusOK, map[string]any{"sessions": lines})
+}
+
+// showSession shows one of them.
+func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
+	running, ok := s.opts.Sessions.Session(r.PathValue("id"))
+	if !ok {
+		problem(w, http.StatusNotFound, "session_unknown", "No session of that id runs on this gateway; GET /v1/sessions lists those that do.")
+		return
+	}
+	answer(w, http.StatusOK, lineOf(running))
+}
+
+// showConversation shows what was said, by text and by voice.
+func (s *Server) showConversation(w http.ResponseWriter, r *http.Request) {
+	c, err := s.opts.Voice.Conversation(r.Context(), r.PathValue("id"))
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation, or its time is over.")
+	case err != nil:
+		s.storeFailed(w, "a conversation cannot be read", err)
+	default:
+		answer(w, http.StatusOK, shownConversation(c))
+	}
+}

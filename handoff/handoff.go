@@ -1,0 +1,187 @@
+package handoff
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"voicegw/capability"
+	"voicegw/conversation"
+	"voicegw/session"
+	"voicegw/store"
+)
+
+// ErrTaken is wrapped where a conversation is another user's.
+var ErrTaken = errors.New("handoff: the conversation is another user's")
+
+// ContextChars is how much of a conversation a voice agent is told, in characters.
+const ContextChars = 4000
+
+// Desk hands conversations over. Its methods may be used concurrently.
+type Desk struct {
+	// Fixed after New.
+	talks *store.Conversations
+	voice *store.VoiceSessions
+	agent string
+}
+
+// New returns a Desk over a store; agent names the agent of conversations that begin
+// here.
+func New(s *store.Store, agent string) *Desk {
+	return &Desk{talks: s.Conversations(), voice: s.VoiceSessions(), agent: agent}
+}
+
+// Invitation asks for a voice session.
+type Invitation struct {
+	// User is who will speak; 1 to 256 bytes.
+	User string
+	// Agent is whom the user speaks with; empty for the gateway's.
+	Agent string
+	// PendingRequest is answered first; may be empty.
+	PendingRequest string
+	// Context is what was said before, in lines. Said is the same as entries, of which
+	// the newest are told; a new conversation begins with them. Both may be empty.
+	Context string
+	Said    []conversation.Entry
+	// ConversationID is the conversation that goes on; empty for a new one.
+	ConversationID string
+	// Origin is the only origin whose pages may use the ticket; empty for any client.
+	Origin string
+}
+
+// Invite makes a voice session. The error wraps ErrTaken, capability.ErrVoiceActive,
+// capability.ErrUser, capability.ErrFull, store.ErrUnavailable or store.ErrTooBig, or says
+// that the origin is none.
+func (d *Desk) Invite(ctx context.Context, in Invitation) (capability.VoiceOffer, error) {
+	id := cmp.Or(in.ConversationID, "conv-"+strings.ToLower(rand.Text()))
+	fresh, err := d.begin(ctx, id, in)
+	if err != nil {
+		return capability.VoiceOffer{}, err
+	}
+	before := in.Context
+	if before == "" && len(in.Said) > 0 && !fresh {
+		// The conversation goes on here, and these are what its agent knows of it.
+		c := conversation.New(id, in.User, in.Agent, time.Now())
+		c.Append(time.Now(), in.Said...)
+		before = c.Brief(ContextChars)
+	}
+	return d.voice.Offer(ctx, capability.VoiceRequest{
+		UserID: in.User, ConversationID: id, Agent: in.Agent, PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin,
+	})
+}
+
+// begin makes the conversation where it is new, and says whether it was.
+func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
+	c, _, err := d.talks.Load(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+	case err != nil:
+		return false, err
+	default:
+		return false, owned(c, in.User)
+	}
+	c = conversation.New(id, in.User, cmp.Or(in.Agent, d.agent), time.Now())
+	c.Append(time.Now(), in.Said...)
+	if _, err = d.talks.Save(ctx, c, 0); errors.Is(err, store.ErrChanged) {
+		return d.begin(ctx, id, in) // somebody has made it meanwhile
+	}
+	return err == nil, err
+}
+
+// owned says whether a conversation is a user's.
+func owned(c *conversation.Conversation, user string) error {
+	if c.User != "" && c.User != user {
+		return ErrTaken
+	}
+	return nil
+}
+
+// Redeem is session.Options.Redeem.
+func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticketed, error) {
+	t, over, err := d.voice.Redeem(ctx, secret, origin, time.Now())
+	if err != nil {
+		return session.Ticketed{}, err
+	}
+	out := session.Ticketed{
+		SessionID: t.SessionID, User: t.User, Agent: t.Agent, ConversationID: t.Conversation,
+		PendingRequest: t.PendingRequest, Context: t.Context, Over: over,
+	}
+	if out.Context != "" || out.ConversationID == "" {
+		return out, nil
+	}
+	// As of now and not of when the ticket was made: the text side may have gone on. The
+	// ticket is used up, so a conversation that cannot be read does not keep its user out.
+	if before, err := d.Enter(ctx, t.Conversation, t.User); err == nil {
+		out.Context = before
+	}
+	return out, nil
+}
+
+// Enter is session.Options.Enter.
+func (d *Desk) Enter(ctx context.Context, id, user string) (before string, err error) {
+	c, _, err := d.talks.Load(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return "", nil // it begins now
+	case err != nil:
+		return "", err
+	case owned(c, user) != nil:
+		return "", store.ErrUnknown // of somebody else's nobody learns anything
+	}
+	return c.Brief(ContextChars), nil
+}
+
+// The lease that a handback waits for: a turn of text that is being answered would fail
+// if the conversation changed under it.
+const (
+	leaseLife  = 30 * time.Second
+	leaseWait  = 10 * time.Second
+	leasePause = 100 * time.Millisecond
+)
+
+// HandBack is session.Options.HandBack. The error wraps ErrTaken or one of the store's.
+func (d *Desk) HandBack(ctx context.Context, said session.HandBack) error {
+	release, err := d.lease(ctx, said.ConversationID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return d.talks.Update(ctx, said.ConversationID, func(c *conversation.Conversation) error {
+		if err := owned(c, said.User); err != nil {
+			return err
+		}
+		c.User, c.Agent = said.User, cmp.Or(c.Agent, said.Agent)
+		c.Join(time.Now(), said.Entries...)
+		return nil
+	})
+}
+
+// lease waits for the conversation for a while, and goes on without where a turn of text
+// takes longer: what was said by voice must not be lost.
+func (d *Desk) lease(ctx context.Context, id string) (release func(), err error) {
+	late := time.After(leaseWait)
+	for {
+		release, err = d.talks.Lease(ctx, id, leaseLife)
+		if !errors.Is(err, store.ErrBusy) {
+			return release, err
+		}
+		select {
+		case <-late:
+			return func() {}, nil
+		case <-ctx.Done():
+			return nil, fmt.Errorf("handoff: waiting for the conversation: %w", ctx.Err())
+		case <-time.After(leasePause):
+		}
+	}
+}
+
+// Conversation returns everything that is kept of a conversation. The error is
+// store.ErrUnknown, or one of the store's.
+func (d *Desk) Conversation(ctx context.Context, id string) (*conversation.Conversation, error) {
+	c, _, err := d.talks.Load(ctx, id)
+	return c, err
+}
