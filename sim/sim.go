@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"voicegw/sim/completions"
+	"voicegw/sim/embeddings"
 	"voicegw/sim/fault"
 	"voicegw/sim/gemini"
+	"voicegw/sim/images"
 	"voicegw/sim/openai"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
@@ -49,7 +51,8 @@ type Server struct {
 	opts   wire.Options
 	openai http.Handler
 	gemini http.Handler
-	chat   http.Handler
+	// The APIs without connections.
+	chat, embeddings, images http.Handler
 }
 
 // New makes a simulator. It starts nothing; each connection runs on the
@@ -61,7 +64,7 @@ func New(o Options) *Server {
 	}.WithDefaults()
 	return &Server{
 		opts: w, openai: openai.New(w), gemini: gemini.NewWith(gemini.Options{Options: w, PlaybackSpeed: o.PlaybackSpeed}),
-		chat: completions.New(w),
+		chat: completions.New(w), embeddings: embeddings.New(w), images: images.New(w),
 	}
 }
 
@@ -81,6 +84,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.openai.ServeHTTP(w, at(r, path))
 	case completions.Handles(path):
 		s.chat.ServeHTTP(w, at(r, path))
+	case embeddings.Handles(path):
+		s.embeddings.ServeHTTP(w, at(r, path))
+	case images.Handles(path):
+		s.images.ServeHTTP(w, at(r, path))
 	case gemini.Handles(r.URL.Path):
 		s.gemini.ServeHTTP(w, r)
 	case path == "/healthz":
@@ -89,10 +96,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
 			"  /v1/realtime            OpenAI Realtime (WebSocket), and /v1/realtime/client_secrets\n"+
-			"  /v1/chat/completions    OpenAI Chat Completions\n"+
+			"  /v1/chat/completions    OpenAI Chat Completions, with /v1/embeddings and /v1/images/generations\n"+
 			"  /openai/v1/realtime     the same as Azure serves it\n"+
 			"  /ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent   Gemini Live (WebSocket)\n"+
-			"  /v1alpha/auth_tokens    Gemini's ephemeral tokens\n", http.StatusNotFound)
+			"  /v1alpha/auth_tokens    Gemini's ephemeral tokens\n"+
+			"  /v1beta/models/{model}:generateContent, :predict   images of Gemini and Imagen\n", http.StatusNotFound)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -46,6 +47,7 @@ func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
 type match struct {
 	heard string // the transcript
 	known string // the words that are known; empty for speech without a script
+	as    bool   // known is what the input is treated as
 	rules []int  // the rules used
 	steps []step // nil is auto
 	vars  map[string]string
@@ -69,7 +71,11 @@ func (d *Dialogue) hear(h Heard, c Context, again bool) Turn {
 	for _, i := range m.rules {
 		d.used[i]++
 	}
-	d.note(true, m.heard)
+	if m.as {
+		d.note(true, m.known)
+	} else {
+		d.note(true, m.heard)
+	}
 	b := builder{d: d, c: c, vars: vars{values: m.vars}, text: m.known, spoken: h.Spoken, heard: h.Duration, again: again}
 	d.vars = m.vars
 	d.owed = nil
@@ -123,19 +129,39 @@ func (d *Dialogue) match(h Heard, c Context) match {
 		m.steps = d.scenario.otherwise
 		return m
 	}
+	for range maxTreatAs {
+		m.steps = d.scenario.otherwise
+		if !d.matchText(&m, c) {
+			break
+		}
+	}
+	return m
+}
+
+// maxTreatAs is how often a text may be treated as another before the rules are left alone.
+const maxTreatAs = 5
+
+// matchText finds the rule for the words that are known; true when it says to treat them
+// as other words.
+func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 	m.vars["text"] = m.known
 	for i := range d.scenario.rules {
 		u := &d.scenario.rules[i]
-		if u.when.input != onText || !d.usable(i, c) {
+		if u.when.input != onText || !d.usable(i, c) || !capture(u.when.text, m.known, m.vars) {
 			continue
 		}
-		if capture(u.when.text, m.known, m.vars) {
-			m.rules, m.steps = append(m.rules, i), u.do
-			return m
+		m.rules, m.steps = append(m.rules, i), u.do
+		if len(u.do) != 1 || u.do[0].kind != stepTreatAs {
+			return false
 		}
+		m.steps = nil // of a rule that goes round in circles nothing is left but auto
+		if text := strings.TrimSpace(u.do[0].as.fill(vars{values: m.vars})); text != "" {
+			m.known, m.as = text, true
+			return true
+		}
+		return false
 	}
-	m.steps = d.scenario.otherwise
-	return m
+	return false
 }
 
 // matchSpeech tries the rules for utterance n; true when one says what to do.

@@ -42,6 +42,8 @@ type parser struct {
 	*strict.Reader
 	// base are the variables that every line may use, known those of the lines being read.
 	base, known []string
+	// treats says that the next list of steps may be a treat_as.
+	treats bool
 }
 
 func (p *parser) file(s *Scenario, doc *yaml.Node) {
@@ -100,6 +102,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 	}
 	switch do := m.Get("do"); {
 	case do != nil:
+		p.treats = u.when.input == onText
 		u.do = p.steps(do, "do")
 		if u.when.input == onPrompt {
 			p.drawable(do, u.do)

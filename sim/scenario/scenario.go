@@ -63,6 +63,7 @@ type step struct {
 	fault   fault.Action
 	end     End
 	keep    map[string]template // kind remember: values by name
+	as      template            // kind treat_as
 }
 
 type stepKind int
@@ -77,6 +78,7 @@ const (
 	stepAuto
 	stepRemember
 	stepRefuse
+	stepTreatAs
 )
 
 // callStep is one call as it stands in the file.

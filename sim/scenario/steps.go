@@ -10,12 +10,14 @@ import (
 )
 
 // stepKeys are the words a step begins with.
-var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "auto"}
+var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "treat_as", "auto"}
 
 // steps reads a list of steps, or the word auto. The list it returns is never
 // nil, so that it differs from one that was left out.
 func (p *parser) steps(n *yaml.Node, what string) []step {
 	out := []step{}
+	treats := p.treats
+	p.treats = false
 	if n.Kind == yaml.ScalarNode && n.Value == "auto" {
 		return append(out, step{kind: stepAuto})
 	}
@@ -39,6 +41,10 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 		}
 		if call >= 0 {
 			p.afterCall(e, key, out[call])
+		}
+		if key == "treat_as" && (!treats || len(list) > 1) {
+			p.Problem(e, "treat_as stands alone, in a rule with when: {text: …}: the rules for the other text say what is done")
+			continue
 		}
 		if s, ok := p.step(key, value); ok {
 			if s.kind == stepCall && call < 0 {
@@ -137,6 +143,11 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 		s.kind = stepEnd
 		s.end, ok = p.end(n)
 		return s, ok
+	}
+	if key == "treat_as" {
+		s.kind = stepTreatAs
+		s.as = p.template(n, "treat_as")
+		return s, true
 	}
 	if key == "remember" {
 		s.kind = stepRemember
@@ -265,7 +276,7 @@ func (p *parser) drawable(n *yaml.Node, steps []step) {
 	for _, s := range steps {
 		switch s.kind {
 		case stepSay, stepRefuse, stepWait, stepFault:
-		case stepAuto, stepSilence, stepCall, stepEnd, stepRemember:
+		case stepAuto, stepSilence, stepCall, stepEnd, stepRemember, stepTreatAs:
 			p.Problem(n, "a rule for a prompt can say, refuse, wait and commit a fault, nothing else; without any the image is drawn")
 			return
 		}

@@ -1,0 +1,240 @@
+package embeddings
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/rest"
+	"voicegw/sim/wire"
+)
+
+// The provider's limits of a request.
+const (
+	maxInputs    = 2048
+	maxTokens    = 8192   // of one input
+	maxAllTokens = 300000 // of one request
+)
+
+// model is what differs between the models.
+type model struct {
+	dimensions int
+	shortens   bool // the client may ask for fewer dimensions
+}
+
+// models are those that the API knows: OpenAI's three, and Gemini's, which Google serves by
+// the same API (https://ai.google.dev/gemini-api/docs/openai, read 2026-11-20).
+var models = map[string]model{
+	"text-embedding-3-small": {1536, true},
+	"text-embedding-3-large": {3072, true},
+	"text-embedding-ada-002": {1536, false},
+	"gemini-embedding-001":   {3072, true},
+}
+
+// Handler serves the API. Any number of goroutines may use it.
+type Handler struct{ opts wire.Options }
+
+// New makes the embeddings side of the simulator.
+func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
+
+var paths = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/embeddings$`)
+
+// Handles tells whether path, without a slash at its end, belongs to this API.
+func Handles(path string) bool { return paths.MatchString(path) }
+
+// ServeHTTP serves the paths for which Handles is true.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at := paths.FindStringSubmatch(r.URL.Path)
+	if at == nil {
+		http.NotFound(w, r)
+		return
+	}
+	key := rest.OpenAIKey(rest.OpenAIKeyOf(r))
+	azure := strings.HasPrefix(r.URL.Path, "/openai/")
+	rest.Serve(w, r, &h.opts, fault.APIEmbeddings, rest.OpenAI, key, func(x *rest.Exchange, body []byte) error {
+		req, bad := parse(body, at[1], azure)
+		if bad != nil {
+			return bad
+		}
+		return h.answer(x, req)
+	})
+}
+
+// request is a request that has been checked.
+type request struct {
+	model      string
+	texts      []string
+	tokens     int
+	dimensions int
+	base64     bool
+}
+
+// parse reads and checks a request. deployment is that of Azure's path.
+func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
+	var raw struct {
+		Model      string          `json:"model"`
+		Input      json.RawMessage `json:"input"`
+		Format     *string         `json:"encoding_format"`
+		Dimensions *int            `json:"dimensions"`
+	}
+	if !json.Valid(body) {
+		return nil, rest.Invalid("", "", "We could not parse the JSON body of your request.")
+	}
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return nil, rest.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
+	}
+	r := &request{model: raw.Model}
+	if r.model == "" {
+		r.model = deployment
+	}
+	m, ok := models[r.model]
+	switch {
+	case r.model == "":
+		return nil, rest.Invalid("", "", "you must provide a model parameter")
+	case !ok && azure: // the name of a deployment, which may be anything
+		m = models["text-embedding-3-small"]
+	case !ok:
+		return nil, rest.ModelNotFound(r.model)
+	}
+	switch {
+	case raw.Format == nil || *raw.Format == "float":
+	case *raw.Format == "base64":
+		r.base64 = true
+	default:
+		return nil, rest.Invalid("invalid_value", "encoding_format", "Invalid value: '%s'. Supported values are: 'float' and 'base64'.", *raw.Format)
+	}
+	r.dimensions = m.dimensions
+	if d := raw.Dimensions; d != nil {
+		switch {
+		case !m.shortens:
+			return nil, rest.Invalid("", "", "This model does not support specifying dimensions.")
+		case *d < 1:
+			return nil, rest.Invalid("integer_below_min_value", "dimensions", "Invalid 'dimensions': integer below minimum value. Expected a value >= 1, but got %d instead.", *d)
+		case *d > m.dimensions:
+			return nil, rest.Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.", *d, m.dimensions)
+		}
+		r.dimensions = *d
+	}
+	return r, r.read(raw.Input)
+}
+
+// read reads the input: a text, texts, the tokens of a text, or those of several.
+func (r *request) read(input json.RawMessage) *rest.Error {
+	if len(input) == 0 || string(input) == "null" {
+		return rest.Invalid("missing_required_parameter", "input", "Missing required parameter: 'input'.")
+	}
+	var one string
+	var tokens []int
+	var many [][]int
+	switch {
+	case json.Unmarshal(input, &one) == nil:
+		r.texts = []string{one}
+	case json.Unmarshal(input, &r.texts) == nil:
+	case json.Unmarshal(input, &tokens) == nil:
+		return r.readTokens([][]int{tokens})
+	case json.Unmarshal(input, &many) == nil:
+		return r.readTokens(many)
+	default:
+		return rest.Invalid("", "", "'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
+	}
+	for i, t := range r.texts {
+		if t == "" {
+			return rest.Invalid("", rest.Path("input", i), "Invalid '%s': input cannot be an empty string.", rest.Path("input", i))
+		}
+		if bad := r.count(wire.TextTokens(t), i); bad != nil {
+			return bad
+		}
+	}
+	return r.countInputs()
+}
+
+// readTokens takes tokens for words: what they stand for is not known here, but the same
+// tokens give the same vector.
+func (r *request) readTokens(many [][]int) *rest.Error {
+	r.texts = make([]string, 0, min(len(many), maxInputs))
+	for i, tokens := range many {
+		if len(tokens) == 0 {
+			return rest.Invalid("", rest.Path("input", i), "Invalid '%s': input cannot be an empty array.", rest.Path("input", i))
+		}
+		if bad := r.count(len(tokens), i); bad != nil {
+			return bad
+		}
+		var b strings.Builder
+		for _, t := range tokens {
+			fmt.Fprintf(&b, "token%d ", t)
+		}
+		r.texts = append(r.texts, b.String())
+	}
+	return r.countInputs()
+}
+
+func (r *request) count(n, i int) *rest.Error {
+	if n > maxTokens {
+		return rest.Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your prompt; 0 for the completion). Please reduce your prompt; or completion length.", maxTokens, n, n)
+	}
+	if r.tokens += n; r.tokens > maxAllTokens {
+		return rest.Invalid("max_tokens_per_request", "", "Requested %d tokens up to input %d, max %d tokens per request", r.tokens, i, maxAllTokens)
+	}
+	return nil
+}
+
+func (r *request) countInputs() *rest.Error {
+	switch n := len(r.texts); {
+	case n == 0:
+		return rest.Invalid("empty_array", "input", "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+	case n > maxInputs:
+		return rest.Invalid("array_above_max_length", "input", "Invalid 'input': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxInputs, n)
+	}
+	return nil
+}
+
+type vectorOut struct {
+	Object    string `json:"object"`
+	Index     int    `json:"index"`
+	Embedding any    `json:"embedding"` // []float32, or the base64 of them
+}
+
+type answer struct {
+	Object string      `json:"object"`
+	Data   []vectorOut `json:"data"`
+	Model  string      `json:"model"`
+	Usage  struct {
+		Prompt int `json:"prompt_tokens"`
+		Total  int `json:"total_tokens"`
+	} `json:"usage"`
+}
+
+func (h *Handler) answer(x *rest.Exchange, r *request) error {
+	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
+		return err
+	}
+	a := answer{Object: "list", Model: r.model, Data: make([]vectorOut, len(r.texts))}
+	a.Usage.Prompt, a.Usage.Total = r.tokens, r.tokens
+	for i, text := range r.texts {
+		if err := x.Pause(0); err != nil { // the client may have left
+			return err
+		}
+		v := Vector(text, r.dimensions)
+		a.Data[i] = vectorOut{Object: "embedding", Index: i, Embedding: v}
+		if r.base64 {
+			a.Data[i].Embedding = encode(v)
+		}
+	}
+	h.opts.Stats.Embedded.Add(int64(len(r.texts)))
+	return x.JSON(a)
+}
+
+// encode is a vector as base64 of its float32s, little-endian.
+func encode(v []float32) string {
+	b := make([]byte, 0, 4*len(v))
+	for _, f := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}

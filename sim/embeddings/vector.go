@@ -1,0 +1,109 @@
+package embeddings
+
+import (
+	"hash/fnv"
+	"math"
+	"sort"
+	"unicode/utf8"
+)
+
+// Weights of what a text is made of.
+const (
+	wordWeight  = 1.0
+	groupWeight = 0.6
+	pairWeight  = 0.35
+	pieceWeight = 0.45 // of all pieces of a word together
+)
+
+// block is how many dimensions share one place of a feature: a vector of n dimensions
+// has each feature n/block times. So every beginning of a vector is a vector of its own, as
+// with the models whose vectors may be shortened.
+const block = 32
+
+// Vector is the embedding of a text, of length 1 (L2). dimensions is at least 1. Any number
+// of goroutines may call it.
+func Vector(text string, dimensions int) []float32 {
+	features := map[string]float64{}
+	words := terms(text)
+	counts := map[string]int{}
+	for i, w := range words {
+		counts[w]++
+		if i > 0 {
+			features["pair "+words[i-1]+" "+w] = pairWeight
+		}
+	}
+	for w, n := range counts {
+		weight := rarity(w) * (1 + math.Log(float64(n)))
+		features["word "+w] += wordWeight * weight
+		if g := groups[w]; g != "" {
+			features["group "+g] += groupWeight * weight
+		}
+		pieces := trigrams(w)
+		for _, p := range pieces {
+			features["piece "+p] += pieceWeight * weight / math.Sqrt(float64(len(pieces)))
+		}
+	}
+	return hashed(features, dimensions)
+}
+
+// rarity is more for long words, which are rarer and say more.
+func rarity(w string) float64 {
+	n := utf8.RuneCountInString(w)
+	return 0.8 + 0.1*float64(min(n, 8))
+}
+
+func trigrams(w string) []string {
+	runes := []rune("^" + w + "$")
+	var out []string
+	for i := 0; i+3 <= len(runes); i++ {
+		out = append(out, string(runes[i:i+3]))
+	}
+	return out
+}
+
+// hashed puts features into a vector of that many dimensions and makes its length 1.
+func hashed(features map[string]float64, dimensions int) []float32 {
+	names := make([]string, 0, len(features))
+	for f := range features {
+		names = append(names, f)
+	}
+	sort.Strings(names) // the order decides the last bits of sums
+	sums := make([]float64, dimensions)
+	for _, f := range names {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(f)) // writing to a hash never fails
+		state := h.Sum64()
+		for at := 0; at < dimensions; at += block {
+			state += 0x9e3779b97f4a7c15
+			bits := mix(state)
+			place := at + int(bits%block)
+			if place >= dimensions {
+				place = at + int(bits%uint64(dimensions-at))
+			}
+			if bits>>63 == 0 {
+				sums[place] += features[f]
+			} else {
+				sums[place] -= features[f]
+			}
+		}
+	}
+	length := 0.0
+	for _, s := range sums {
+		length += s * s
+	}
+	if length == 0 { // nothing but stop words: a direction of its own
+		sums[0], length = 1, 1
+	}
+	out := make([]float32, dimensions)
+	for i, s := range sums {
+		out[i] = float32(s / math.Sqrt(length))
+	}
+	return out
+}
+
+// mix is the finalizer of splitmix64.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

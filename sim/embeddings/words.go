@@ -1,0 +1,150 @@
+package embeddings
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// stopWords say nothing about what a text is about.
+var stopWords = set(`a about after all also am an and any are as at be been before being but by can could did do does doing done for from get give had
+	has have he her here him his how i if in into is it its just let me my no not of off on or our out own over please she should so some such tell than
+	that the their them then there these they this those to too under up us use was we were what when where which while who whom whose why will with
+	would you your`)
+
+// groups are common English words that speak of one thing: the little that this package knows
+// of meaning. Each line is a group, its words as stem leaves them or as they are.
+const groupLines = `
+price cost fee charge rate tariff expensive cheap pay payment money
+discount reduction reduced rebate cheaper
+invoice bill receipt
+buy purchase order shop store
+sell sale vendor supplier
+client customer buyer guest
+employee colleague staff worker teammate
+boss manager lead head director
+job vacancy position career hire recruit opening
+internship intern trainee apprentice
+holiday vacation leave
+christmas december
+weekend saturday sunday
+weekly monday
+ill sick disease unwell
+doctor hospital clinic
+meeting appointment conference
+schedule calendar booking reservation book reserve
+phone telephone call mobile
+email mail letter message
+address location place street map
+open opening hours
+closed shut
+bicycle bike cycle
+bus train tram railway transport
+car parking drive
+travel trip journey flight
+home house remote
+room space hall
+website site web page online
+computer laptop machine server
+software program application app
+password login security secret
+backup restore recover delete lost
+broken down outage failure error
+fix repair solve
+film movie video clip cinema
+photo photograph picture image camera photographer
+music sound song audio composer
+book print press printing publication
+logo wordmark brand identity trademark
+colour color shade
+font typeface lettering
+sign signage signpost
+design designer layout draw
+write text copy author
+paper document file record
+rule policy guideline regulation
+permit permission licence license approval
+contract agreement
+prize award bronze medal won
+festival event party celebration
+charity nonprofit donation
+start begin launch beginning
+end finish stop
+change correction revision edit
+help support assist
+teach learn course training lesson
+question ask enquiry
+fast quick speed
+food bread bakery cake eat restaurant
+drink coffee tea
+sea ocean harbour port ship boat ferry
+bird animal nature wildlife
+city town village
+fire emergency alarm extinguisher
+borrow lend lent loan
+accessibility disabled contrast
+robot robotics automation
+lab laboratory workshop
+`
+
+var groups = func() map[string]string {
+	m := map[string]string{}
+	for _, line := range strings.Split(strings.TrimSpace(groupLines), "\n") {
+		words := strings.Fields(line)
+		for _, w := range words {
+			if s := stem(w); m[s] == "" {
+				m[s] = words[0]
+			}
+		}
+	}
+	return m
+}()
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// terms are the stems of the words of a text that say something, in their order.
+func terms(text string) []string {
+	var out []string
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '’' }) {
+		w = strings.Trim(strings.ReplaceAll(w, "’", "'"), "'")
+		w = strings.TrimSuffix(w, "'s")
+		if w == "" || stopWords[w] {
+			continue
+		}
+		out = append(out, stem(w))
+	}
+	return out
+}
+
+// endings are taken off words, the longest first, with what is put in their place. They are
+// few: two words that lose the same ending wrongly still meet.
+var endings = []struct{ end, instead string }{
+	{"isations", "ise"}, {"izations", "ize"}, {"isation", "ise"}, {"ization", "ize"}, {"ational", "ate"}, {"fulness", "ful"}, {"ousness", "ous"},
+	{"ations", "ate"}, {"ation", "ate"}, {"ments", ""}, {"ment", ""}, {"ities", ""}, {"ingly", ""}, {"edly", ""}, {"ness", ""}, {"ings", ""},
+	{"ing", ""}, {"ies", "y"}, {"ied", "y"}, {"ers", ""}, {"ity", ""}, {"est", ""}, {"ed", ""}, {"er", ""}, {"es", ""}, {"ly", ""}, {"s", ""}, {"e", ""},
+}
+
+// stem takes one ending off a word, if at least three letters are left, and undoes a
+// doubled consonant.
+func stem(w string) string {
+	for _, e := range endings {
+		root, ok := strings.CutSuffix(w, e.end)
+		if !ok || utf8.RuneCountInString(root) < 3 || e.end == "s" && strings.HasSuffix(root, "s") {
+			continue
+		}
+		if e.instead != "" {
+			return strings.TrimSuffix(root+e.instead, "e")
+		}
+		if n := len(root); n > 3 && root[n-1] == root[n-2] && strings.IndexByte("bdgmnprt", root[n-1]) >= 0 {
+			root = root[:n-1]
+		}
+		return strings.TrimSuffix(root, "e")
+	}
+	return w
+}

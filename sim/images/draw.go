@@ -1,0 +1,177 @@
+package images
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"strings"
+)
+
+// The limits of a picture, in pixels.
+const (
+	minSide = 16
+	maxSide = 4096
+)
+
+// colours of the palette that have a use of their own; the others are for shapes.
+const (
+	ground = iota
+	paper  // behind the words
+	ink
+	firstShade
+	shades = 9
+)
+
+// Draw makes the picture of a prompt, width by height pixels, each from 16 to 4096. The same
+// arguments give the same picture; another variant gives another one of the same prompt. It
+// may be called by any number of goroutines.
+func Draw(prompt string, width, height, variant int) (image.Image, error) {
+	if min(width, height) < minSide || max(width, height) > maxSide {
+		return nil, fmt.Errorf("images: a picture of %dx%d cannot be drawn; each side is from %d to %d pixels", width, height, minSide, maxSide)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(prompt)) // writing to a hash never fails
+	random := rand.New(rand.NewPCG(h.Sum64(), uint64(variant)))
+	p := picture{Paletted: image.NewPaletted(image.Rect(0, 0, width, height), palette(random))}
+	for i := range 9 + random.IntN(8) {
+		p.shape(random, uint8(firstShade+i%shades))
+	}
+	p.words(prompt)
+	return p.Paletted, nil
+}
+
+// Encode writes a picture as png or jpeg.
+func Encode(img image.Image, format string) ([]byte, error) {
+	var b bytes.Buffer
+	var err error
+	switch format {
+	case "png":
+		encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+		err = encoder.Encode(&b, img)
+	case "jpeg":
+		err = jpeg.Encode(&b, img, &jpeg.Options{Quality: 85})
+	default:
+		err = fmt.Errorf("the format %q is not known; png and jpeg are", format)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("images: encode: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// palette is a light ground, white paper, dark ink, and shades around one hue.
+func palette(random *rand.Rand) color.Palette {
+	hue := random.Float64() * 360
+	p := color.Palette{hsl(hue, 0.45, 0.88), color.RGBA{255, 255, 255, 255}, hsl(hue, 0.5, 0.15)}
+	for i := range shades {
+		p = append(p, hsl(hue+float64(i)*137.5, 0.35+0.3*random.Float64(), 0.35+0.35*random.Float64()))
+	}
+	return p
+}
+
+// hsl is a colour by its hue in degrees, saturation and lightness.
+func hsl(hue, saturation, lightness float64) color.RGBA {
+	part := func(n float64) uint8 {
+		k := math.Mod(n+hue/30, 12)
+		a := saturation * min(lightness, 1-lightness)
+		return uint8(255 * (lightness - a*max(-1, min(k-3, 9-k, 1))))
+	}
+	return color.RGBA{part(0), part(8), part(4), 255}
+}
+
+// picture is what is drawn on.
+type picture struct{ *image.Paletted }
+
+// shape draws one of three shapes somewhere.
+func (p picture) shape(random *rand.Rand, shade uint8) {
+	w, h := p.Rect.Dx(), p.Rect.Dy()
+	x, y := random.IntN(w), random.IntN(h)
+	size := min(w, h)/12 + random.IntN(min(w, h)/5+1)
+	inside := [...]func(dx, dy int) bool{
+		func(dx, dy int) bool { return dx*dx+dy*dy <= size*size },
+		func(dx, dy int) bool { return 2*abs(dy) <= size },
+		func(dx, dy int) bool { return dy <= size/2 && 2*abs(dx) <= dy+size/2 },
+	}[random.IntN(3)]
+	for py := max(0, y-size); py < min(h, y+size+1); py++ {
+		row := p.Pix[py*p.Stride : py*p.Stride+w]
+		for px := max(0, x-size); px < min(w, x+size+1); px++ {
+			if inside(px-x, py-y) {
+				row[px] = shade
+			}
+		}
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// words writes the prompt on a strip of paper at the bottom, as large as fits into a third
+// of the height; what does not fit even in small letters is cut off.
+func (p picture) words(prompt string) {
+	w, h := p.Rect.Dx(), p.Rect.Dy()
+	scale := max(1, min(w, h)/128)
+	for ; scale > 1; scale-- {
+		if lines := wrap(prompt, w/(scale*letterStep)-2); (len(lines)+1)*lineStep*scale <= h/3 {
+			break
+		}
+	}
+	columns := w/(scale*letterStep) - 2
+	lines := wrap(prompt, columns)
+	if most := max(1, h/3/(lineStep*scale)-1); len(lines) > most {
+		lines = lines[:most]
+	}
+	if columns < 1 || len(lines) == 0 {
+		return
+	}
+	top := max(0, h-(len(lines)*lineStep+4)*scale)
+	for i := top * p.Stride; i < len(p.Pix); i++ {
+		p.Pix[i] = paper
+	}
+	for i, line := range lines {
+		for k, r := range []rune(line) {
+			p.letter(glyphOf(r), (1+k)*letterStep*scale, top+(i*lineStep+3)*scale, scale)
+		}
+	}
+}
+
+func (p picture) letter(g glyph, x, y, scale int) {
+	for row := range glyphHeight * scale {
+		for col := range glyphWidth * scale {
+			at := image.Pt(x+col, y+row)
+			if g[row/scale]>>(glyphWidth-1-col/scale)&1 == 1 && at.In(p.Rect) {
+				p.SetColorIndex(at.X, at.Y, ink)
+			}
+		}
+	}
+}
+
+// wrap breaks text into lines of so many letters; longer words are broken.
+func wrap(text string, columns int) []string {
+	if columns < 1 {
+		return nil
+	}
+	var lines []string
+	var line []rune
+	for _, word := range strings.Fields(text) {
+		runes := []rune(word)
+		if len(line) > 0 && len(line)+1+len(runes) > columns {
+			lines, line = append(lines, string(line)), nil
+		}
+		if len(line) > 0 {
+			line = append(line, ' ')
+		}
+		line = append(line, runes...)
+		for len(line) > columns {
+			lines, line = append(lines, string(line[:columns])), line[columns:]
+		}
+	}
+	if len(line) > 0 {
+		lines = append(lines, string(line))
+	}
+	return lines
+}

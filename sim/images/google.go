@@ -1,0 +1,263 @@
+package images
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"voicegw/sim/rest"
+	"voicegw/sim/wire"
+)
+
+var (
+	// geminiImages are Gemini's models that draw, imagens those of Imagen, as Google's model
+	// pages name them (https://ai.google.dev/gemini-api/docs/models, read 2026-11-20).
+	geminiImages = regexp.MustCompile(`^gemini-\d(?:\.\d)?-(?:flash|flash-lite|pro)-(?:image|preview-image-generation|exp-image-generation)(?:-preview)?(?:-\d+)?$`)
+	imagens      = regexp.MustCompile(`^imagen-[34]\.0-(?:fast-|ultra-)?(?:generate|capability)(?:-preview)?-\d+(?:-\d+)?$`)
+)
+
+// sides are the sizes of a picture of 1K by its aspect ratio.
+var sides = map[string][2]int{
+	"1:1": {1024, 1024}, "2:3": {832, 1248}, "3:2": {1248, 832}, "3:4": {864, 1184}, "4:3": {1184, 864},
+	"4:5": {896, 1152}, "5:4": {1152, 896}, "9:16": {768, 1344}, "16:9": {1344, 768}, "21:9": {1536, 672},
+}
+
+// googleSize is the size for an aspect ratio and a size in words; empty ones are the defaults.
+func googleSize(ratio, size string) (width, height int, bad *rest.Error) {
+	if ratio == "" {
+		ratio = "1:1"
+	}
+	side, ok := sides[ratio]
+	if !ok {
+		return 0, 0, invalidArgument("aspect_ratio is invalid: " + ratio + ".")
+	}
+	factor := map[string]int{"": 1, "1K": 1, "2K": 2, "4K": 4}[strings.ToUpper(size)]
+	if factor == 0 {
+		return 0, 0, invalidArgument("image_size is invalid: " + size + ".")
+	}
+	width, height = side[0]*factor, side[1]*factor
+	if longest := max(width, height); longest > maxSide { // 4K of a long shape
+		width, height = width*maxSide/longest, height*maxSide/longest
+	}
+	return width, height, nil
+}
+
+func invalidArgument(message string) *rest.Error {
+	return &rest.Error{Status: http.StatusBadRequest, Message: message}
+}
+
+func noSuchModel(name, method string) *rest.Error {
+	return &rest.Error{Status: http.StatusNotFound, Message: "models/" + name + " is not found for API version v1beta, or is not supported for " + method +
+		". Call ModelService.ListModels to see the list of available models and their supported methods."}
+}
+
+type blob struct {
+	MimeType string `json:"mimeType"`
+	Data     []byte `json:"data"`
+}
+
+type part struct {
+	Text       string `json:"text,omitempty"`
+	InlineData *blob  `json:"inlineData,omitempty"`
+}
+
+type content struct {
+	Parts []part `json:"parts,omitempty"`
+	Role  string `json:"role"`
+}
+
+type generateRequest struct {
+	Contents []content `json:"contents"`
+	Config   struct {
+		Modalities []string `json:"responseModalities"`
+		Candidates int      `json:"candidateCount"`
+		Image      struct {
+			AspectRatio string `json:"aspectRatio"`
+			Size        string `json:"imageSize"`
+		} `json:"imageConfig"`
+	} `json:"generationConfig"`
+}
+
+type candidate struct {
+	Content       content `json:"content"`
+	FinishReason  string  `json:"finishReason"`
+	FinishMessage string  `json:"finishMessage,omitempty"`
+	Index         int     `json:"index"`
+}
+
+type modalityTokens struct {
+	Modality string `json:"modality"`
+	Count    int    `json:"tokenCount"`
+}
+
+type usageMetadata struct {
+	Prompt            int              `json:"promptTokenCount"`
+	Candidates        int              `json:"candidatesTokenCount,omitempty"`
+	Total             int              `json:"totalTokenCount"`
+	PromptDetails     []modalityTokens `json:"promptTokensDetails"`
+	CandidatesDetails []modalityTokens `json:"candidatesTokensDetails,omitempty"`
+}
+
+type generateAnswer struct {
+	Candidates []candidate   `json:"candidates"`
+	Usage      usageMetadata `json:"usageMetadata"`
+	Model      string        `json:"modelVersion"`
+	ID         string        `json:"responseId"`
+}
+
+// pictureTokens are the tokens of a picture of 1K.
+const pictureTokens = 1290
+
+// generateContent answers models/{model}:generateContent of a model that draws.
+func (h *Handler) generateContent(x *rest.Exchange, model string, body []byte) error {
+	var r generateRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return invalidArgument("Invalid JSON payload received. " + err.Error())
+	}
+	if !geminiImages.MatchString(model) {
+		if strings.HasPrefix(model, "gemini-") { // (own): the simulator's Gemini writes through its compatible endpoint
+			return invalidArgument("The simulator serves generateContent for models that draw, such as gemini-2.5-flash-image; for text use /v1beta/openai/chat/completions.")
+		}
+		return noSuchModel(model, "generateContent")
+	}
+	o, bad := r.order()
+	if bad != nil {
+		return bad
+	}
+	d, err := h.draw(x, o)
+	if err != nil {
+		return err
+	}
+	tokens := wire.TextTokens(o.prompt)
+	a := generateAnswer{Model: model, ID: x.IDs.Base62(22), Usage: usageMetadata{
+		Prompt: tokens, Total: tokens, PromptDetails: []modalityTokens{{"TEXT", tokens}},
+	}}
+	c := candidate{Content: content{Role: "model"}, FinishReason: "STOP"}
+	if d.refusal != "" {
+		c.FinishReason, c.FinishMessage = "IMAGE_SAFETY", d.refusal
+		a.Candidates = []candidate{c}
+		return x.JSON(a)
+	}
+	caption := d.caption
+	if caption == "" {
+		caption = "Here is your image."
+	}
+	if len(r.Config.Modalities) == 0 || contains(r.Config.Modalities, "TEXT") {
+		c.Content.Parts = append(c.Content.Parts, part{Text: caption})
+	}
+	c.Content.Parts = append(c.Content.Parts, part{InlineData: &blob{"image/png", d.pictures[0]}})
+	a.Candidates = []candidate{c}
+	a.Usage.Candidates, a.Usage.Total = pictureTokens, tokens+pictureTokens
+	a.Usage.CandidatesDetails = []modalityTokens{{"IMAGE", pictureTokens}}
+	return x.JSON(a)
+}
+
+func contains(words []string, word string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, word) })
+}
+
+// order checks a request. The newest text of the user is the prompt.
+func (r *generateRequest) order() (order, *rest.Error) {
+	o := order{count: 1, format: "png"}
+	if len(r.Contents) == 0 {
+		return o, invalidArgument("* GenerateContentRequest.contents: contents is not specified")
+	}
+	var texts []string
+	for _, p := range r.Contents[len(r.Contents)-1].Parts {
+		if p.Text != "" {
+			texts = append(texts, p.Text)
+		}
+	}
+	o.prompt = strings.Join(texts, " ")
+	switch {
+	case strings.TrimSpace(o.prompt) == "":
+		return o, invalidArgument("Unable to submit request because it must have a text parameter.")
+	case len(r.Config.Modalities) > 0 && !contains(r.Config.Modalities, "IMAGE"):
+		return o, invalidArgument("The requested combination of response modalities (" + strings.Join(r.Config.Modalities, ", ") + ") is not supported by the model.")
+	case r.Config.Candidates > 1:
+		return o, invalidArgument("Multiple candidates is not enabled for this model")
+	}
+	var bad *rest.Error
+	o.width, o.height, bad = googleSize(r.Config.Image.AspectRatio, r.Config.Image.Size)
+	return o, bad
+}
+
+type predictRequest struct {
+	Instances []struct {
+		Prompt string `json:"prompt"`
+	} `json:"instances"`
+	Parameters struct {
+		Count       *int   `json:"sampleCount"`
+		AspectRatio string `json:"aspectRatio"`
+		Size        string `json:"sampleImageSize"`
+		RAIReason   bool   `json:"includeRaiReason"`
+		Output      struct {
+			MimeType string `json:"mimeType"`
+		} `json:"outputOptions"`
+	} `json:"parameters"`
+}
+
+type prediction struct {
+	MimeType string `json:"mimeType,omitempty"`
+	Data     []byte `json:"bytesBase64Encoded,omitempty"`
+	Prompt   string `json:"prompt,omitempty"`
+	Filtered string `json:"raiFilteredReason,omitempty"`
+}
+
+// maxSamples is the most pictures of one request.
+const maxSamples = 4
+
+// predict answers models/{model}:predict of Imagen.
+func (h *Handler) predict(x *rest.Exchange, model string, body []byte) error {
+	var r predictRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return invalidArgument("Invalid JSON payload received. " + err.Error())
+	}
+	if !imagens.MatchString(model) {
+		return noSuchModel(model, "predict")
+	}
+	o, bad := r.order()
+	if bad != nil {
+		return bad
+	}
+	d, err := h.draw(x, o)
+	if err != nil {
+		return err
+	}
+	var a struct {
+		Predictions []prediction `json:"predictions,omitempty"`
+	}
+	if d.refusal != "" && r.Parameters.RAIReason {
+		a.Predictions = []prediction{{Filtered: d.refusal}}
+	}
+	for _, p := range d.pictures {
+		a.Predictions = append(a.Predictions, prediction{MimeType: "image/" + o.format, Data: p, Prompt: d.caption})
+	}
+	return x.JSON(a)
+}
+
+func (r *predictRequest) order() (order, *rest.Error) {
+	o := order{count: 1, format: "png"}
+	if len(r.Instances) == 0 || strings.TrimSpace(r.Instances[0].Prompt) == "" {
+		return o, invalidArgument("Image generation failed with the following error: Prompt must not be empty.")
+	}
+	o.prompt = r.Instances[0].Prompt
+	if n := r.Parameters.Count; n != nil {
+		o.count = *n
+	}
+	if o.count < 1 || o.count > maxSamples {
+		return o, invalidArgument("The number of images must be from 1 to 4.")
+	}
+	switch r.Parameters.Output.MimeType {
+	case "", "image/png":
+	case "image/jpeg":
+		o.format = "jpeg"
+	default:
+		return o, invalidArgument("The output mime type " + r.Parameters.Output.MimeType + " is not supported.")
+	}
+	var bad *rest.Error
+	o.width, o.height, bad = googleSize(r.Parameters.AspectRatio, r.Parameters.Size)
+	return o, bad
+}

@@ -1,0 +1,116 @@
+package images
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+
+	"voicegw/sim/fault"
+	"voicegw/sim/rest"
+	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
+)
+
+// Handler serves the image APIs. Any number of goroutines may use it.
+type Handler struct{ opts wire.Options }
+
+// New makes the image side of the simulator.
+func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
+
+var (
+	// openAIPath is OpenAI's, Google's compatible endpoint's, and Azure's two.
+	openAIPath = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/images/generations$`)
+	// googlePath is that of the Gemini API, and of Vertex with and without a project.
+	googlePath = regexp.MustCompile(`^/(?:v1|v1alpha|v1beta|v1beta1)/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
+)
+
+// Handles tells whether path, without a slash at its end, belongs to these APIs.
+func Handles(path string) bool { return openAIPath.MatchString(path) || googlePath.MatchString(path) }
+
+// ServeHTTP serves the paths for which Handles is true.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if at := openAIPath.FindStringSubmatch(r.URL.Path); at != nil {
+		azure := strings.HasPrefix(r.URL.Path, "/openai/")
+		key := rest.OpenAIKey(rest.OpenAIKeyOf(r))
+		rest.Serve(w, r, &h.opts, fault.APIImages, rest.OpenAI, key, func(x *rest.Exchange, body []byte) error {
+			return h.openAI(x, body, at[1], azure)
+		})
+		return
+	}
+	at := googlePath.FindStringSubmatch(r.URL.Path)
+	if at == nil {
+		http.NotFound(w, r)
+		return
+	}
+	handle := h.generateContent
+	if at[2] == "predict" {
+		handle = h.predict
+	}
+	key := rest.GoogleKey(rest.GoogleKeyOf(r))
+	rest.Serve(w, r, &h.opts, fault.APIImages, rest.Google, key, func(x *rest.Exchange, body []byte) error {
+		return handle(x, at[1], body)
+	})
+}
+
+// order is what is to be drawn.
+type order struct {
+	prompt        string
+	width, height int
+	count         int
+	format        string // png or jpeg
+}
+
+// drawn is what became of an order.
+type drawn struct {
+	pictures [][]byte // encoded; none when the prompt was refused
+	refusal  string   // why, empty when it was not
+	caption  string   // what the scenario says along with the pictures
+}
+
+// draw carries out what the scenario says of the prompt, and draws.
+func (h *Handler) draw(x *rest.Exchange, o order) (drawn, error) {
+	var d drawn
+	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
+		return d, err
+	}
+	h.opts.Stats.Responses.Add(1)
+	var said []string
+	for _, step := range h.opts.Scenario.NewDialogue(h.opts.Seed).Draw(o.prompt).Steps {
+		var err error
+		switch s := step.(type) {
+		case scenario.Wait:
+			err = x.Pause(s.For)
+		case scenario.Fault:
+			err = x.Do([]fault.Action{s.Action})
+		case scenario.Say:
+			if s.Refusal {
+				return drawn{refusal: s.Text}, nil
+			}
+			said = append(said, s.Text)
+		case scenario.Calls, scenario.End: // no rule for a prompt has them
+		}
+		if err != nil {
+			return d, err
+		}
+	}
+	d.caption = strings.Join(said, " ")
+	for i := range o.count {
+		if err := x.At(fault.Point{At: fault.AtChunk, N: i + 1, Turn: 1}); err != nil {
+			return d, err
+		}
+		if err := x.Pause(0); err != nil { // the client may have left
+			return d, err
+		}
+		img, err := Draw(o.prompt, o.width, o.height, i)
+		if err != nil {
+			return d, err
+		}
+		b, err := Encode(img, o.format)
+		if err != nil {
+			return d, err
+		}
+		d.pictures = append(d.pictures, b)
+	}
+	h.opts.Stats.Images.Add(int64(o.count))
+	return d, nil
+}

@@ -1,0 +1,193 @@
+package images
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"voicegw/sim/rest"
+	"voicegw/sim/wire"
+)
+
+// The provider's limits.
+const (
+	maxPrompt   = 32000 // characters
+	maxPictures = 10
+)
+
+// openAIModels are those that the API had on 2026-11-20, as the notes of OpenAI's Go client
+// 3.95 name them: gpt-image-1 was shut down on 2026-10-23, DALL·E before. Those of the second
+// generation draw in any size.
+var (
+	openAIModels = regexp.MustCompile(`^(?:gpt-image-1-mini|gpt-image-1\.5|gpt-image-2(?:\.\d-(?:sunburst|flare))?|chatgpt-image-latest)(?:-\d{4}-\d{2}-\d{2})?$`)
+	anySize      = regexp.MustCompile(`^gpt-image-2`)
+)
+
+var standardSizes = []string{"1024x1024", "1024x1536", "1536x1024", "auto"}
+
+// openAIParameters are the parameters that the API takes, those that change the answer here
+// and those that do not.
+var openAIParameters = strings.Fields(`background complexity frame_count frame_duration_ms model moderation n output_compression output_format partial_images
+	prompt quality safety_identifier size stream svg user`)
+
+type openAIRequest struct {
+	Model   string  `json:"model"`
+	Prompt  *string `json:"prompt"`
+	N       *int    `json:"n"`
+	Size    *string `json:"size"`
+	Quality *string `json:"quality"`
+	Format  *string `json:"output_format"`
+	Stream  bool    `json:"stream"`
+}
+
+// openAI answers POST /v1/images/generations.
+func (h *Handler) openAI(x *rest.Exchange, body []byte, deployment string, azure bool) error {
+	r, o, bad := parseOpenAI(body, deployment, azure)
+	if bad != nil {
+		return bad
+	}
+	d, err := h.draw(x, o)
+	if err != nil {
+		return err
+	}
+	if d.refusal != "" {
+		return &rest.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error", Code: "moderation_blocked",
+			Message: "Your request was rejected by the safety system. " + d.refusal}
+	}
+	return x.JSON(r.answer(o, d))
+}
+
+// parseOpenAI reads and checks a request. deployment is that of Azure's path.
+func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o order, bad *rest.Error) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(body, &top) != nil || top == nil {
+		return r, o, rest.Invalid("", "", "We could not parse the JSON body of your request.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(top)) {
+		if !slices.Contains(openAIParameters, name) { // response_format and style among them: they went with DALL·E
+			return r, o, rest.Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
+		}
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, o, rest.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
+	}
+	if r.Model == "" {
+		r.Model = deployment
+	}
+	switch {
+	case r.Model == "":
+		return r, o, rest.Invalid("", "", "you must provide a model parameter")
+	case !azure && !openAIModels.MatchString(r.Model):
+		return r, o, rest.ModelNotFound(r.Model)
+	case r.Stream: // (own)
+		return r, o, rest.Invalid("unsupported_parameter", "stream", "Streams of images are not simulated; ask without stream.")
+	case r.Prompt == nil:
+		return r, o, rest.Invalid("missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
+	case strings.TrimSpace(*r.Prompt) == "":
+		return r, o, rest.Invalid("empty_string", "prompt", "Invalid 'prompt': empty string. Expected a string with minimum length 1, but got an empty string instead.")
+	case len([]rune(*r.Prompt)) > maxPrompt:
+		return r, o, rest.Invalid("string_above_max_length", "prompt", "Invalid 'prompt': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", maxPrompt, len([]rune(*r.Prompt)))
+	}
+	o = order{prompt: *r.Prompt, count: 1}
+	if r.N != nil {
+		o.count = *r.N
+	}
+	if o.count < 1 {
+		return r, o, rest.Invalid("integer_below_min_value", "n", "Invalid 'n': integer below minimum value. Expected a value >= 1, but got %d instead.", o.count)
+	}
+	if o.count > maxPictures {
+		return r, o, rest.Invalid("integer_above_max_value", "n", "Invalid 'n': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPictures, o.count)
+	}
+	if o.format, bad = r.outputFormat(); bad != nil {
+		return r, o, bad
+	}
+	o.width, o.height, bad = r.size(azure)
+	return r, o, bad
+}
+
+func (r *openAIRequest) outputFormat() (string, *rest.Error) {
+	switch {
+	case r.Format == nil:
+		return "png", nil
+	case *r.Format == "png", *r.Format == "jpeg":
+		return *r.Format, nil
+	}
+	return "", rest.Invalid("invalid_value", "output_format", "Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
+}
+
+// size is the size asked for: standard, or of the newer models any whose sides are multiples
+// of 16, from 1:3 to 3:1, up to 3840x2160.
+func (r *openAIRequest) size(azure bool) (width, height int, bad *rest.Error) {
+	if r.Size == nil || *r.Size == "auto" {
+		return 1024, 1024, nil
+	}
+	w, h, _ := strings.Cut(*r.Size, "x")
+	width, errW := strconv.Atoi(w)
+	height, errH := strconv.Atoi(h)
+	switch {
+	case slices.Contains(standardSizes, *r.Size):
+		return width, height, nil
+	case errW != nil || errH != nil, !azure && !anySize.MatchString(r.Model):
+		return 0, 0, rest.Invalid("invalid_value", "size", "Invalid value: '%s'. Supported values are: '1024x1024', '1024x1536', '1536x1024', and 'auto'.", *r.Size)
+	case width < 16 || height < 16 || width%16 != 0 || height%16 != 0 || width > 3*height || height > 3*width ||
+		max(width, height) > 3840 || width*height > 3840*2160:
+		return 0, 0, rest.Invalid("invalid_value", "size", "Invalid value: '%s'. Width and height must be divisible by 16, the aspect ratio between 1:3 and 3:1, and the size at most 3840x2160.", *r.Size)
+	}
+	return width, height, nil
+}
+
+type openAIImage struct {
+	B64 []byte `json:"b64_json"`
+}
+
+type openAIUsage struct {
+	Input        int          `json:"input_tokens"`
+	InputDetails imageDetails `json:"input_tokens_details"`
+	Output       int          `json:"output_tokens"`
+	OutDetails   imageDetails `json:"output_tokens_details"`
+	Total        int          `json:"total_tokens"`
+}
+
+type imageDetails struct {
+	Image int `json:"image_tokens"`
+	Text  int `json:"text_tokens"`
+}
+
+type openAIAnswer struct {
+	Created    int64         `json:"created"`
+	Background string        `json:"background"`
+	Data       []openAIImage `json:"data"`
+	Format     string        `json:"output_format"`
+	Quality    string        `json:"quality"`
+	Size       string        `json:"size"`
+	Usage      openAIUsage   `json:"usage"`
+}
+
+// outputTokens are about what a picture of 1024 by 1024 costs at each quality.
+var outputTokens = map[string]int{"low": 272, "medium": 1056, "high": 4160, "xhigh": 6240, "max": 8320}
+
+// answer makes the answer. The quality changes nothing but the tokens.
+func (r *openAIRequest) answer(o order, d drawn) openAIAnswer {
+	quality := "medium"
+	if r.Quality != nil && outputTokens[*r.Quality] > 0 {
+		quality = *r.Quality
+	}
+	a := openAIAnswer{
+		Created: time.Now().Unix(), Background: "opaque", Format: o.format, Quality: quality, Size: fmt.Sprintf("%dx%d", o.width, o.height),
+	}
+	for _, p := range d.pictures {
+		a.Data = append(a.Data, openAIImage{p})
+	}
+	a.Usage.Input = wire.TextTokens(o.prompt)
+	a.Usage.InputDetails.Text = a.Usage.Input
+	a.Usage.Output = o.count * outputTokens[quality] * o.width * o.height / (1024 * 1024)
+	a.Usage.OutDetails.Image = a.Usage.Output
+	a.Usage.Total = a.Usage.Input + a.Usage.Output
+	return a
+}

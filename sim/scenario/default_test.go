@@ -1,0 +1,123 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+)
+
+func tools(names ...string) Context {
+	c := Context{Now: time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)}
+	for _, n := range names {
+		c.Tools = append(c.Tools, Tool{Name: n})
+	}
+	return c
+}
+
+// What a text agent can be shown with the built-in scenario.
+func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
+	all := tools("kb_search", "start_voice_session", "calendar_get_availability", "calendar_create_event", "image_generate", "extract_contacts")
+	for _, c := range []struct{ said, want string }{
+		{"Start voice and tell me about the robotics lab", `call start_voice_session {"pending_request":"tell me about the robotics lab"}`},
+		{"Please switch to voice.", `call start_voice_session {"pending_request":""}`},
+		{"Tell me about the robotics lab.", `call kb_search {"query":"the robotics lab","top_k":3}`},
+		{"Am I free on 2026-12-01?", `call calendar_get_availability {"end_date":"2026-12-01T23:59:59Z","start_date":"2026-12-01T00:00:00Z"}`},
+		{"Am I free tomorrow?", `call calendar_get_availability {"end_date":"2026-11-21T23:59:59Z","start_date":"2026-11-21T00:00:00Z"}`},
+		{"When am I busy?", `call calendar_get_availability {"end_date":"2026-11-20T23:59:59Z","start_date":"2026-11-20T00:00:00Z"}`},
+		{"Book a design review on 2026-12-01 from 10:00 to 11:00 with ada@example.com.",
+			`call calendar_create_event {"attendees":["ada@example.com"],"end_time":"2026-12-01T11:00:00Z","start_time":"2026-12-01T10:00:00Z","title":"design review"}`},
+		{"Schedule lunch tomorrow from 12:00 to 13:00 with bo@example.com",
+			`call calendar_create_event {"attendees":["bo@example.com"],"end_time":"2026-11-21T13:00:00Z","start_time":"2026-11-21T12:00:00Z","title":"lunch"}`},
+		{"Draw a lighthouse in the fog", `call image_generate {"prompt":"a lighthouse in the fog"}`},
+		{"Create an image of two cats", `call image_generate {"prompt":"two cats"}`},
+		{"Extract the contacts: Ada, ada@example.com", `call extract_contacts {"text":"Extract the contacts: Ada, ada@example.com"}`},
+	} {
+		t.Run(c.said, func(t *testing.T) {
+			want(t, Default().NewDialogue(1).Hear(Heard{Text: c.said}, all), "heard "+c.said, c.want)
+		})
+	}
+}
+
+// A conversation that is handed over is answered as if its request had just been said.
+func TestDefaultTakesAConversationOver(t *testing.T) {
+	d := Default().NewDialogue(1)
+	text := "[voicegw] The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" +
+		"User: Start voice and tell me about the robotics lab\nAssistant: The voice session is ready.\n" +
+		"[voicegw] That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\ntell me about the robotics lab"
+	want(t, d.Hear(Heard{Text: text}, tools("kb_search")), "heard "+text, `call kb_search {"query":"the robotics lab","top_k":3}`)
+	want(t, d.Results([]Result{{"kb_search", `{"ok":true,"data":{"results":[{"title":"Robotics","snippet":"It is on the second floor."}]}}`}}, tools("kb_search")),
+		"say About the robotics lab, I found this. Robotics. It is on the second floor.")
+	want(t, d.Hear(Heard{Text: "What did we talk about?"}, tools("kb_search")), "heard What did we talk about?",
+		"say We talked about this. You said: Tell me about the robotics lab. I said: About the robotics lab, I found this. Robotics. It is on the second floor.")
+}
+
+// What is not done is not said to be done.
+func TestDefaultAsksForConfirmation(t *testing.T) {
+	c := tools("calendar_create_event")
+	d := Default().NewDialogue(1)
+	d.Hear(Heard{Text: "Book a review on 2026-12-01 from 10:00 to 11:00 with ada@example.com"}, c)
+	want(t, d.Results([]Result{{"calendar_create_event", `{"ok":false,"error":{"type":"CONFIRMATION_REQUIRED","message":"ask"}}`}}, c),
+		"say Please confirm it first. I will do nothing before you have.")
+}
+
+func TestDefaultRefusesSomePrompts(t *testing.T) {
+	want(t, Default().NewDialogue(1).Draw("a nude figure"), "heard a nude figure", "say The prompt asks for something that may not be drawn.")
+	if got := Default().NewDialogue(1).Draw("a denuded hill"); len(got.Steps) != 0 {
+		t.Errorf("%v", got.Steps)
+	}
+}
+
+const replayed = `
+rules:
+  - when: {text: first}
+    times: 1
+    do: [{call: {tool: find, args: {q: x}}}, {then: [{say: "Found ${result}"}]}]
+  - when: {text: first}
+    do: [{say: [again, "and again", "once more", "and once more"]}]
+  - when: {text: 'name is (?P<n>\w+)'}
+    do: [{remember: {name: "${n}"}}, {say: noted}]
+  - when: {text: who}
+    do: [{say: "You are ${name}."}]
+  - when: {text: loop}
+    do: [{treat_as: "${text} loop"}]
+`
+
+// A dialogue that is told what was said before goes on as one that was there.
+func TestReplay(t *testing.T) {
+	c := tools("find")
+	s := mustParse(t, replayed)
+	lived, told := s.NewDialogue(3), s.NewDialogue(3)
+	live := func(text string) Turn { return lived.Hear(Heard{Text: text}, c) }
+
+	want(t, live("first"), "heard first", `call find {"q":"x"}`)
+	off := c
+	off.ToolsOff = true // as in the request that brings the result
+	told.Replay(Heard{Text: "first"}, off, "", []string{"find"})
+	result := []Result{{"find", `"a"`}}
+	want(t, told.Fork().Results(result, off), "say Found A.")
+	want(t, lived.Results(result, c), "say Found A.")
+
+	told.ReplayResults(result, c, "Found A.", nil)
+	live("my name is Bo")
+	told.Replay(Heard{Text: "my name is Bo"}, c, "noted", nil)
+	for _, text := range []string{"who am I", "first", "first", "first"} {
+		one := live(text)
+		want(t, told.Fork().Hear(Heard{Text: "who am I"}, c), "heard who am I", "say You are Bo.")
+		before := show(told.Hear(Heard{Text: text}, c))
+		if before != show(one) {
+			t.Errorf("%s: %s, live %s", text, before, show(one))
+		}
+	}
+}
+
+// Somebody else's calls are not taken for the script's.
+func TestReplayOfOtherCalls(t *testing.T) {
+	c := tools("find", "other")
+	d := mustParse(t, replayed).NewDialogue(3)
+	d.Replay(Heard{Text: "first"}, c, "", []string{"other"})
+	want(t, d.Results([]Result{{"other", `"a"`}}, c), "say A.")
+}
+
+func TestTreatAsEnds(t *testing.T) {
+	got := mustParse(t, replayed).NewDialogue(1).Hear(Heard{Text: "loop"}, Context{})
+	want(t, got, "heard loop", "say You said: Loop loop loop loop loop loop. I am a simulated model, so that is all I can say about it.")
+}
