@@ -2,14 +2,16 @@ package e2e
 
 import (
 	"testing"
+	"time"
 
 	"voicegw/registry"
+	"voicegw/session"
 	"voicegw/session/wsclient"
 )
 
 // besides is a setting in which the model goes on while a tool runs that is declared so.
 func besides(scenario string) setting {
-	return setting{model: "gemini-3.8-live", speed: 50, playback: 50, firstAudioMS: 10, scenario: scenario}
+	return setting{model: "gemini-3.8-live", limits: session.Limits{AudioAhead: time.Minute}, speed: 50, playback: -1, firstAudioMS: 10, scenario: scenario}
 }
 
 // TestResultBesideTheConversation: a tool that is declared non-blocking is not stopped by
@@ -19,7 +21,7 @@ func TestResultBesideTheConversation(t *testing.T) {
 	set := besides(`
 name: besides
 rules:
-  - when: {text: go}
+  - when: {utterance: 1}
     do:
       - say: I will look into it.
       - call: report
@@ -31,7 +33,7 @@ rules:
 	tools.hold("report")
 	st := newStack(t, "gemini", set)
 	c := st.start(t, 16000)
-	c.say(&wsclient.InputText{Text: "go"})
+	c.speak(16000, phrase(16000)) // from then on the model tells where it hears speech
 	tools.waitBegun(t, "report")
 	end := waitFor[*wsclient.AudioEnd](c)
 	c.say(&wsclient.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
