@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
-	"time"
 
 	"voicegw/registry"
 	"voicegw/session/wsclient"
@@ -76,7 +75,7 @@ func (tp *tap) waitAnswers(t testing.TB, many int) []given {
 	return got
 }
 
-// asked counts the requests for an answer with tools switched off: OpenAI's wire only.
+// toolsOff counts the requests for an answer with tools switched off: OpenAI's wire only.
 func (tp *tap) toolsOff() int {
 	n := 0
 	for _, m := range tp.all() {
@@ -101,7 +100,7 @@ type passage struct {
 	said string
 }
 
-// ended1 is the end of the one call of the turn.
+// call is the end of the one call of the turn.
 func (p passage) call(t testing.TB) *wsclient.ToolEnded {
 	t.Helper()
 	if len(p.started) != 1 || len(p.ended) != 1 || p.started[0].CallID != p.ended[0].CallID {
@@ -110,7 +109,7 @@ func (p passage) call(t testing.TB) *wsclient.ToolEnded {
 	return p.ended[0]
 }
 
-// type_ types a turn and hears it to its end.
+// typed types a turn and hears it to its end.
 func (c *client) typed(text string) passage {
 	c.t.Helper()
 	c.say(&wsclient.InputText{Text: text})
@@ -177,7 +176,7 @@ func errorOf(t testing.TB, m *wsclient.ToolEnded) registry.Error {
 	return e
 }
 
-// endedInOrder waits until so many calls have ended.
+// toolsEnded waits until so many calls have ended.
 func (c *client) toolsEnded(many int) []*wsclient.ToolEnded {
 	c.t.Helper()
 	for {
@@ -198,6 +197,3 @@ func (c *client) toolsStarted(many int) []*wsclient.ToolStarted {
 		waitFor[*wsclient.ToolStarted](c)
 	}
 }
-
-// closeTimeout bounds the closing of what a story has opened.
-const closeTimeout = 10 * time.Second

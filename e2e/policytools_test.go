@@ -21,7 +21,8 @@ import (
 // their runs themselves, so that a story tells what happened and not what was said of it.
 //
 //	lookup {query, top_k = 5}  retrieval
-//	forecast {city}            utility; only text mode may call wordy {} of the same kind
+//	forecast {city}            utility
+//	wordy {}                   utility of text mode alone
 //	slow {}, slow_stoppable {} take 30 s; the second can be stopped
 //	book {name, time, note}    writes; name and time are the business key; the note
 //	                           "refuse" makes it fail before it has done anything, and

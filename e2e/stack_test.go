@@ -61,6 +61,9 @@ type stack struct {
 	audit   *journal // of what its tools did
 }
 
+// closeTimeout bounds the closing of what a story has opened.
+const closeTimeout = 10 * time.Second
+
 // secret is the key that must not be seen anywhere.
 const secret = "sk-e2e-secret-0123456789"
 

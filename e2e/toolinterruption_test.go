@@ -8,7 +8,7 @@ import (
 	"voicegw/session/wsclient"
 )
 
-// record finds the audit's record of a call by the gateway's name of it.
+// recordOf finds the audit's record of a call by the gateway's name of it.
 func recordOf(t testing.TB, records []audit.Record, call string) audit.Record {
 	t.Helper()
 	for _, r := range records {
