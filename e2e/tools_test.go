@@ -13,6 +13,7 @@ import (
 
 	"voicegw/capability"
 	"voicegw/gateway"
+	"voicegw/handoff"
 	"voicegw/kb"
 	"voicegw/kb/local"
 	"voicegw/orchestrator/execute"
@@ -37,11 +38,19 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	opts.Executor = execute.New(execute.Options{
 		Ledger: b.store.Ledger(), Confirmations: b.store.Confirmations(), Life: life, Logger: opts.Logger,
 	})
-	serve.Blocks = b.store.Blocks()
+	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
+	desk := handoff.New(b.store, "default")
+	opts.Redeem, opts.Enter, opts.HandBack, serve.Voice = desk.Redeem, desk.Enter, desk.HandBack, desk
 }
 
 // newToolbox is the project's tools over the demo knowledge base.
 func newToolbox(t testing.TB) *toolbox {
+	t.Helper()
+	return newToolboxOn(t, store.Options{Memory: true})
+}
+
+// newToolboxOn is newToolbox with a store of its own kind.
+func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	t.Helper()
 	index, err := local.Open(t.Context(), local.Options{})
 	if err != nil {
@@ -51,7 +60,7 @@ func newToolbox(t testing.TB) *toolbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := store.Open(t.Context(), store.Options{Memory: true})
+	kept, err := store.Open(t.Context(), keep)
 	if err != nil {
 		t.Fatal(err)
 	}

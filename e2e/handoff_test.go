@@ -1,0 +1,255 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/conversation"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// offered is the answer of POST /v1/sessions.
+type offered struct {
+	SessionID      string    `json:"session_id"`
+	ConversationID string    `json:"conversation_id"`
+	Ticket         string    `json:"ticket"`
+	URL            string    `json:"url"`
+	ExpiresAt      time.Time `json:"expires_at"`
+	Subprotocols   []string  `json:"subprotocols"`
+}
+
+// offer makes a voice session as another program's text agent does.
+func (st *stack) offer(t testing.TB, body string) offered {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, st.url+"/v1/sessions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close = true
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var o offered
+	if err := json.NewDecoder(resp.Body).Decode(&o); err != nil || resp.StatusCode != http.StatusCreated {
+		t.Fatalf("%s, %v", resp.Status, err)
+	}
+	if !strings.HasPrefix(o.SessionID, "voice-") || o.Ticket == "" || o.URL != "ws"+strings.TrimPrefix(st.url, "http")+"/v1/voice" ||
+		len(o.Subprotocols) != 2 || o.Subprotocols[1] != "voicegw.ticket."+o.Ticket || o.ConversationID == "" {
+		t.Errorf("offered %+v", o)
+	}
+	return o
+}
+
+// dial connects with what a page of an origin sends; the ticket is offered as a
+// subprotocol.
+func (st *stack) dial(t testing.TB, ticket, origin string) *client {
+	t.Helper()
+	opts := wsclient.DialOptions{Ticket: ticket}
+	if origin != "" {
+		opts.Header = http.Header{"Origin": {origin}}
+	}
+	conn, err := wsclient.Dial(context.Background(), st.url+"/v1/voice", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, conn: conn, in: make(chan happening, 4096)}
+	c.done.Go(c.read)
+	t.Cleanup(c.close)
+	return c
+}
+
+// conversation reads GET /v1/conversations/{id}.
+func (st *stack) conversation(t testing.TB, id string) (c conversation.Conversation) {
+	t.Helper()
+	status, text := st.http(t, http.MethodGet, "/v1/conversations/"+id, "")
+	if err := json.Unmarshal([]byte(text), &c); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s: %v", status, text, err)
+	}
+	return c
+}
+
+// TestHandoff: a conversation of a text agent that is not ours goes on by voice. The
+// first answer is to what was asked in writing, nobody greets, and at the end the
+// conversation holds both sides.
+func TestHandoff(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			st := newStack(t, provider, setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t)})
+			o := st.offer(t, `{"user":"ada","pending_request":"When is the robotics lab open?","conversation_id":"c-7",
+				"messages":[{"role":"user","content":"goodbye is what I say last"},{"role":"assistant","content":"Noted."}]}`)
+			c := st.connect(t)
+			// What the client says of itself does not count.
+			c.say(&wsclient.Start{Ticket: o.Ticket, InputRate: 16000, OutputRate: 24000, ConversationID: "c-8", PendingRequest: "something else",
+				Agent: "default", Client: &wsclient.ClientInfo{ID: "eve"}})
+			if m := waitFor[*wsclient.SessionStarted](c); m.SessionID != o.SessionID {
+				t.Errorf("the session is %s, was offered as %s", m.SessionID, o.SessionID)
+			}
+			if m := waitFor[*wsclient.Transcript](c); m.Role != "user" || m.Text != "When is the robotics lab open?" || m.Turn != 1 {
+				t.Errorf("the first words are %+v", m)
+			}
+			if ran := c.heard([]string{"kb_search"}, []string{"I found this"}); len(ran) != 1 {
+				t.Errorf("the tools %v ran", ran)
+			}
+			all := waitFor[*wsclient.AudioEnd](c)
+			st.listed(t, o)
+			c.say(&wsclient.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
+			waitFor[*wsclient.TurnEnded](c)
+			c.say(&wsclient.End{})
+			ended := waitFor[*wsclient.SessionEnded](c)
+			if h := ended.Handback; h == nil || h.ConversationID != "c-7" || !strings.Contains(h.Summary, "I found this") || !strings.Contains(h.Summary, "kb_search") {
+				t.Errorf("handed back: %+v", h)
+			}
+			talk := st.conversation(t, "c-7")
+			checkHandedBack(t, talk, o.SessionID)
+			for _, h := range c.seen {
+				if m, ok := h.msg.(*wsclient.Transcript); ok && strings.Contains(m.Text, "The conversation so far") {
+					t.Errorf("the client was told what only the model is to know: %q", m.Text)
+				}
+			}
+			if strings.Contains(st.log.String(), o.Ticket) {
+				t.Error("the ticket is in the log")
+			}
+		})
+	}
+}
+
+// listed checks what an operator sees of a session that runs.
+func (st *stack) listed(t testing.TB, o offered) {
+	t.Helper()
+	status, text := st.http(t, http.MethodGet, "/v1/sessions", "")
+	_, one := st.http(t, http.MethodGet, "/v1/sessions/"+o.SessionID, "")
+	if status != http.StatusOK || !strings.Contains(text, one) {
+		t.Errorf("%d %s; alone: %s", status, text, one)
+	}
+	for _, want := range []string{o.SessionID, `"user":"ada"`, `"conversation_id":"c-7"`, `"turn":1`, `"phase":"active"`} {
+		if !strings.Contains(one, want) {
+			t.Errorf("%s is not in %s", want, one)
+		}
+	}
+}
+
+func checkHandedBack(t testing.TB, talk conversation.Conversation, session string) {
+	t.Helper()
+	var story []string
+	for i, e := range talk.Entries {
+		line := string(e.Side) + " " + string(e.Role) + " " + e.Text
+		for _, call := range e.Calls {
+			line += " [" + call.Tool + "]"
+			if !call.OK {
+				line += " failed"
+			}
+		}
+		story = append(story, line)
+		if e.Side == conversation.SideVoice && e.SessionID != session || e.Turn == 0 || i > 0 && e.At.Before(talk.Entries[i-1].At) {
+			t.Errorf("the entry %+v", e)
+		}
+	}
+	if len(story) < 5 || story[0] != "text user goodbye is what I say last" || story[1] != "text assistant Noted." ||
+		story[2] != "voice user When is the robotics lab open?" || story[3] != "voice assistant  [kb_search]" ||
+		!strings.HasPrefix(story[len(story)-1], "voice assistant I found this") || talk.User != "ada" || talk.Turns != 2 {
+		t.Errorf("%s, %d turns:\n%s", talk.User, talk.Turns, strings.Join(story, "\n"))
+	}
+}
+
+// TestTicketRefused: each ticket opens one session, in time and from where it was made
+// for; and no message or log tells its secret.
+func TestTicketRefused(t *testing.T) {
+	t.Parallel()
+	box := newToolboxOn(t, store.Options{Memory: true, TicketLife: 2 * time.Second})
+	st := newStack(t, "openai", setting{speed: 50, firstAudioMS: 10, tools: box})
+	here := st.url
+	used := st.offer(t, `{"user":"ada","origin":"`+here+`"}`)
+	late := st.offer(t, `{"user":"bob"}`)
+	blocked := st.offer(t, `{"user":"cid"}`)
+	if err := box.store.Blocks().Block(t.Context(), "cid", time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what, inList, inStart, origin string, code websocket.StatusCode, word string) {
+		t.Helper()
+		c := st.dial(t, inList, origin)
+		c.say(&wsclient.Start{Ticket: inStart, InputRate: 16000, OutputRate: 24000})
+		got, errs := c.ended()
+		if got != code || len(errs) != 1 || errs[0].Code != word || errs[0].Message == "" {
+			t.Errorf("%s: closed with %d, %+v", what, got, errs)
+		}
+		for _, e := range errs {
+			for _, secret := range []string{used.Ticket, late.Ticket, blocked.Ticket} {
+				if strings.Contains(e.Message+e.Ref, secret) {
+					t.Errorf("%s: the message tells the ticket: %s", what, e.Message)
+				}
+			}
+		}
+	}
+	refused("no page", used.Ticket, "", "", 4501, "ticket_origin")
+	refused("two that differ", used.Ticket, late.Ticket, here, 4501, "ticket_wrong")
+	refused("a guess", "", "guess", here, 4501, "ticket_wrong")
+	refused("somebody who is shut out", "", blocked.Ticket, "", 4503, "blocked")
+
+	c := st.dial(t, used.Ticket, here)
+	c.say(&wsclient.Start{Ticket: used.Ticket, InputRate: 16000, OutputRate: 24000}) // the same in both places
+	if m := waitFor[*wsclient.SessionStarted](c); m.SessionID != used.SessionID {
+		t.Errorf("the session is %s", m.SessionID)
+	}
+	refused("used", used.Ticket, "", here, 4502, "ticket_used")
+	<-time.After(time.Until(late.ExpiresAt))
+	refused("late", late.Ticket, "", "", 4502, "ticket_expired")
+	if log := st.log.String(); strings.Contains(log, used.Ticket) || strings.Contains(log, late.Ticket) || strings.Contains(log, blocked.Ticket) {
+		t.Error("a ticket is in the log")
+	}
+}
+
+// TestConversationWithoutATicket: on this machine a client may go on with a conversation
+// of its own, and not with somebody else's. What was heard of an answer that its user
+// hung up on is kept as interrupted.
+func TestConversationWithoutATicket(t *testing.T) {
+	t.Parallel()
+	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t)})
+	enter := func(user string) *client {
+		c := st.connect(t)
+		c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, ConversationID: "mine", Client: &wsclient.ClientInfo{ID: user}})
+		return c
+	}
+	c := enter("ada")
+	waitFor[*wsclient.SessionStarted](c)
+	c.say(&wsclient.InputText{Text: "Tell me a long story"})
+	item := waitFor[*wsclient.AudioStart](c).ItemID
+	waitFor[*wsclient.AudioEnd](c)
+	c.say(&wsclient.Playback{ItemID: item, PlayedMS: 2000})
+	c.say(&wsclient.Ping{T: 1})
+	waitFor[*wsclient.Pong](c) // the report has arrived
+	c.say(&wsclient.End{})
+	if h := waitFor[*wsclient.SessionEnded](c).Handback; h == nil || h.ConversationID != "mine" || !strings.Contains(h.Summary, "what was heard") {
+		t.Errorf("handed back: %+v", h)
+	}
+	talk := st.conversation(t, "mine")
+	if len(talk.Entries) != 2 {
+		t.Fatalf("%+v", talk.Entries)
+	}
+	if e := talk.Entries[1]; !e.Interrupted || len(e.Text) > 60 || !strings.HasPrefix(e.Text, "Once there was") || strings.HasSuffix(e.Text, " ") {
+		t.Errorf("two seconds of it were heard: %+v", e)
+	}
+
+	stranger := enter("eve")
+	if code, errs := stranger.ended(); code != 4505 || len(errs) != 1 || errs[0].Code != "unknown_conversation" {
+		t.Errorf("a stranger was closed with %d, %v", code, errs)
+	}
+	again := enter("ada")
+	waitFor[*wsclient.SessionStarted](again)
+	if m := waitFor[*wsclient.TurnStarted](again); m.Turn != 1 {
+		t.Errorf("the model speaks first in turn %d", m.Turn)
+	}
+	if status, _ := st.http(t, http.MethodGet, "/v1/conversations/nobodys", ""); status != http.StatusNotFound {
+		t.Errorf("a conversation that there is not: %d", status)
+	}
+}
