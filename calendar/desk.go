@@ -1,0 +1,186 @@
+package calendar
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DeskOptions is what a [Desk] may be told.
+type DeskOptions struct {
+	// Zone is in which times are put in words; nil means UTC.
+	Zone *time.Location
+	// MeetingURL is the link of video meetings for a backend that makes none itself.
+	// "{id}" in it stands for letters and digits that are another event's for none.
+	// Empty: there is no link.
+	MeetingURL string
+	// Logger hears which events could not be read; nil for nobody.
+	Logger *slog.Logger
+}
+
+// Desk is where tools ask about calendars and have events made.
+type Desk struct {
+	// Fixed after NewDesk.
+	calendar Calendar
+	options  DeskOptions
+}
+
+// NewDesk makes a desk in front of a backend.
+func NewDesk(c Calendar, o DeskOptions) *Desk {
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Desk{calendar: c, options: o}
+}
+
+// Zone is in which the desk speaks of times.
+func (d *Desk) Zone() *time.Location { return d.options.Zone }
+
+// Request asks when somebody is free.
+type Request struct {
+	From, To time.Time
+	// Calendars are asked, each once; none means the primary one.
+	Calendars []Name
+	// Details asks for the events behind the busy periods.
+	Details bool
+	// Least is the shortest free time that counts.
+	Least time.Duration
+}
+
+// Availability is the answer to a [Request].
+type Availability struct {
+	// Busy is merged over all calendars, Free what it leaves; both inside the request's
+	// range, sorted.
+	Busy, Free []Period
+	// Events are those behind Busy, sorted by start; nil unless details were asked for.
+	Events []Event
+	// Missing are the calendars that could not be asked: Busy lacks what is in them.
+	Missing []Missing
+	// Unread is how many events, or files of them, could not be understood.
+	Unread int
+	// Summary says it in words, in the desk's zone.
+	Summary string
+}
+
+// Missing is a calendar that could not be asked.
+type Missing struct {
+	Calendar Name
+	Err      error
+}
+
+// Availability asks the calendars, all at once. A calendar that cannot be asked is
+// named in the answer; only if none can it is an error, that of the first one.
+func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error) {
+	switch {
+	case !r.To.After(r.From):
+		return Availability{}, Errorf(Invalid, nil, "The range ends before it begins.")
+	case r.To.Sub(r.From) > MaxLength:
+		return Availability{}, Errorf(Invalid, nil, "The range is longer than 31 days.")
+	}
+	names := unique(r.Calendars)
+	if len(names) == 0 {
+		names = []Name{Primary}
+	}
+	found, errs := d.ask(ctx, r, names)
+	if ctx.Err() != nil {
+		return Availability{}, ctx.Err()
+	}
+	a := Availability{}
+	within := Period{r.From, r.To}
+	var periods []Period
+	for i, name := range names {
+		if errs[i] != nil {
+			d.options.Logger.Warn("a calendar cannot be asked", "calendar", string(name), "error", errs[i])
+			a.Missing = append(a.Missing, Missing{name, errs[i]})
+			continue
+		}
+		a.Unread += len(found[i].Unread)
+		for _, u := range found[i].Unread {
+			d.options.Logger.Warn("an event cannot be read; its time counts as free", "calendar", string(name), "event", u.ID, "error", u.Err)
+		}
+		for _, e := range found[i].Events {
+			p := Period{e.Start, e.End}
+			if !p.Overlaps(within) {
+				continue
+			}
+			periods = append(periods, p)
+			if r.Details {
+				e.Calendar = name
+				a.Events = append(a.Events, e.withoutPrivate())
+			}
+		}
+	}
+	if len(a.Missing) == len(names) {
+		return Availability{}, a.Missing[0].Err
+	}
+	slices.SortFunc(a.Events, func(a, b Event) int {
+		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), strings.Compare(a.Title, b.Title), strings.Compare(a.ID, b.ID))
+	})
+	a.Busy = Merge(periods, within)
+	a.Free = Free(a.Busy, within, r.Least)
+	a.Summary = summary(a, within, r.Least, d.options.Zone)
+	return a, nil
+}
+
+// ask asks each calendar on a goroutine of its own and waits for all.
+func (d *Desk) ask(ctx context.Context, r Request, names []Name) ([]Found, []error) {
+	found, errs := make([]Found, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			found[i], errs[i] = d.calendar.Busy(ctx, Query{Calendar: name, From: r.From, To: r.To, Details: r.Details})
+		})
+	}
+	all.Wait()
+	return found, errs
+}
+
+func (e Event) withoutPrivate() Event {
+	if e.Private {
+		e.Title, e.Description, e.Location, e.MeetingURL, e.Attendees = "", "", "", "", nil
+	}
+	return e
+}
+
+// Create makes an event, once for each key; see [Calendar]. A draft that asks for a
+// meeting gets the desk's link where the backend makes none.
+func (d *Desk) Create(ctx context.Context, draft Draft) (Event, bool, error) {
+	if err := draft.Check(); err != nil {
+		return Event{}, false, err
+	}
+	if draft.Meeting && draft.MeetingURL == "" {
+		draft.MeetingURL = strings.ReplaceAll(d.options.MeetingURL, "{id}", draft.Key)
+	}
+	e, created, err := d.calendar.Create(ctx, draft)
+	if err != nil {
+		return Event{}, false, err
+	}
+	e.Calendar = Primary
+	return e, created, nil
+}
+
+func unique(names []Name) []Name {
+	var once []Name
+	for _, n := range names {
+		if !slices.Contains(once, n) {
+			once = append(once, n)
+		}
+	}
+	return once
+}
+
+// ErrNoCalendar is wrapped by the error of a name that nothing stands behind.
+var ErrNoCalendar = errors.New("nothing is configured for this name")
+
+// NoCalendar is the error of a name that nothing stands behind.
+func NoCalendar(name Name) *Error {
+	return Errorf(NotFound, ErrNoCalendar, "There is no %s calendar.", name)
+}

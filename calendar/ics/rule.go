@@ -1,0 +1,142 @@
+package ics
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/teambition/rrule-go"
+)
+
+// rule is an RRULE that has been looked at: the library that expands it loops without
+// end, or panics, over some that no calendar has any use for.
+type rule struct {
+	option rrule.ROption
+	// until is the last moment, nil for none. A day counts with all of its hours.
+	until *stamp
+}
+
+const (
+	maxInterval = 10_000
+	// maxList is the most values of one part of a rule, maxTimes the most times of a day.
+	maxList, maxTimes = 366, 288
+	// maxSteps is the most occurrences that are gone through, from the first on.
+	maxSteps = 100_000
+)
+
+// allowed are the parts of a rule (RFC 5545 section 3.3.10) that are understood.
+// BYEASTER and the parts of RFC 7529 are not.
+var allowed = []string{"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS"}
+
+// parseRule reads an RRULE.
+func parseRule(s string) (r rule, err error) {
+	refuse := func(format string, a ...any) (rule, error) {
+		return rule{}, fmt.Errorf("%w: "+format, append([]any{ErrRule}, a...)...)
+	}
+	var kept []string
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(strings.ToUpper(strings.TrimSuffix(strings.TrimSpace(s), ";")), ";") {
+		name, v, ok := strings.Cut(part, "=")
+		if !ok || seen[name] || !slices.Contains(allowed, name) {
+			return refuse("%.40q", part)
+		}
+		seen[name] = true
+		switch n, notNumber := strconv.Atoi(v); {
+		case name == "UNTIL":
+			until, err := parseWall(v)
+			if err != nil {
+				return refuse("%.40q", part)
+			}
+			r.until = &until
+			continue
+		case (name == "COUNT" || name == "INTERVAL") && (notNumber != nil || n < 1):
+			return refuse("%.40q", part)
+		case name == "INTERVAL" && n > maxInterval, strings.Count(v, ",") >= maxList:
+			return refuse("%.40q is out of bounds", part)
+		}
+		kept = append(kept, part)
+	}
+	option, err := rrule.StrToROption(strings.Join(kept, ";"))
+	if err != nil {
+		return refuse("%.60s", err)
+	}
+	r.option = *option
+	if why := unfit(r.option); why != "" {
+		return refuse("%s", why)
+	}
+	return r, nil
+}
+
+// unfit says why a rule cannot be expanded; "" if it can.
+func unfit(o rrule.ROption) string {
+	times := max(1, len(o.Byhour)) * max(1, len(o.Byminute)) * max(1, len(o.Bysecond))
+	switch {
+	case o.Freq > rrule.HOURLY:
+		return "it repeats within the hour"
+	case o.Freq == rrule.HOURLY && len(o.Byhour)+len(o.Bysetpos)+len(o.Byweekno)+len(o.Byyearday) > 0:
+		return "it repeats within the day by a rule of its own"
+	case times > maxTimes:
+		return "it repeats too often in a day"
+	case len(o.Byweekno) > 0 && o.Freq != rrule.YEARLY:
+		return "it counts weeks, and is not yearly"
+	}
+	for _, d := range o.Byweekday {
+		most := 53
+		if o.Freq == rrule.MONTHLY || len(o.Bymonth) > 0 {
+			most = 5
+		}
+		if n := d.N(); o.Freq <= rrule.MONTHLY && (n > most || n < -most) {
+			return "it counts more weekdays than there are"
+		}
+	}
+	return ""
+}
+
+// wallTimes lists the wall times of the rule from start on, which is the first, that
+// are before end. instant says when a wall time is, for UNTIL in UTC.
+func (r rule) wallTimes(start, end time.Time, instant func(wall time.Time) time.Time) (walls []time.Time, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			walls, err = nil, fmt.Errorf("%w: the library gave up: %v", ErrRule, p)
+		}
+	}()
+	if !start.Before(end) {
+		return nil, nil
+	}
+	o := r.option
+	// Without an end the library assumes one 292 years after the start, and zones begin
+	// in 1601.
+	o.Dtstart, o.Until = start, end
+	expanded, err := rrule.NewRRule(o)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRule, err)
+	}
+	walls = append(walls, start)
+	next := expanded.Iterator()
+	for range maxSteps {
+		wall, ok := next()
+		if !ok || !wall.Before(end) || r.isOver(wall, instant) {
+			return walls, nil
+		}
+		if wall.After(start) {
+			walls = append(walls, wall)
+		}
+	}
+	return nil, fmt.Errorf("%w: it has repeated more than %d times", ErrRule, maxSteps)
+}
+
+// isOver says whether wall is after the rule's UNTIL.
+func (r rule) isOver(wall time.Time, instant func(time.Time) time.Time) bool {
+	switch u := r.until; {
+	case u == nil:
+		return false
+	case u.date:
+		return !wall.Before(u.wall.AddDate(0, 0, 1))
+	case u.utc:
+		return instant(wall).After(u.wall)
+	default:
+		return wall.After(u.wall)
+	}
+}

@@ -1,0 +1,188 @@
+package ics
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/emersion/go-ical"
+)
+
+// value is the raw value of a component's first property of a name, or "".
+func value(c *ical.Component, name string) string {
+	if p := c.Props.Get(name); p != nil {
+		return strings.TrimSpace(p.Value)
+	}
+	return ""
+}
+
+// text is a property as plain text: without its escapes, control characters and what
+// is beyond limit characters.
+func text(c *ical.Component, name string, limit int) string {
+	return plain(unescape(value(c, name)), limit)
+}
+
+// unescape is forgiving, unlike the decoder's own: a stray backslash or a bare comma
+// loses nothing.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		switch s[i] {
+		case 'n', 'N':
+			b.WriteByte('\n')
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+func plain(s string, limit int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	s = strings.TrimSpace(s)
+	if utf8.RuneCountInString(s) > limit {
+		s = string([]rune(s)[:limit-1]) + "…"
+	}
+	return s
+}
+
+// stamp is a time as it is written.
+type stamp struct {
+	wall time.Time
+	date bool // a day without a time
+	utc  bool // written with Z
+}
+
+const (
+	dateForm = "20060102"
+	timeForm = "20060102T150405"
+)
+
+// parseWall reads one date or date-time (RFC 5545 sections 3.3.4 and 3.3.5).
+func parseWall(s string) (stamp, error) {
+	s = strings.TrimSpace(s)
+	local, utc := strings.CutSuffix(s, "Z")
+	if t, err := time.Parse(timeForm, local); err == nil && len(local) == len(timeForm) {
+		return stamp{wall: t, utc: utc}, nil
+	}
+	if t, err := time.Parse(dateForm, s); err == nil && len(s) == len(dateForm) {
+		return stamp{wall: t, date: true}, nil
+	}
+	return stamp{}, fmt.Errorf("%w: %.40q is no time", ErrMalformed, s)
+}
+
+// moment is a stamp and the zone that it is meant in.
+type moment struct {
+	stamp
+	zone zone
+}
+
+func (m moment) time() time.Time { return m.zone.at(m.wall) }
+
+// moment reads one value of a property.
+func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
+	at, err := parseWall(s)
+	if err != nil {
+		return moment{}, err
+	}
+	m := moment{stamp: at, zone: z.floating}
+	switch id := p.Params.Get(ical.ParamTimezoneID); {
+	case at.utc:
+		m.zone = utcZone{}
+	case !at.date && id != "":
+		m.zone, err = z.named(id)
+	}
+	return m, err
+}
+
+// moments reads all values of all properties of a name. Of a period its start counts.
+func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
+	var all []moment
+	for i := range c.Props[name] {
+		p := &c.Props[name][i]
+		for s := range strings.SplitSeq(p.Value, ",") {
+			s, _, _ = strings.Cut(s, "/")
+			m, err := z.moment(p, s)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// length is how long something lasts: days on the calendar, and a time by the clock.
+type length struct {
+	days int
+	time time.Duration
+}
+
+// after is when something ends that begins at wall.
+func (l length) after(z zone, wall time.Time) time.Time {
+	if l.days == 0 {
+		return z.at(wall).Add(l.time)
+	}
+	return z.at(wall.AddDate(0, 0, l.days)).Add(l.time)
+}
+
+// maxDays bounds how long an event may be.
+const maxDays = 4000
+
+// parseLength reads a DURATION (RFC 5545 section 3.3.6): its weeks and days are those
+// of the calendar, the rest is time.
+func parseLength(s string) (length, error) {
+	bad := fmt.Errorf("%w: %.40q is no duration", ErrMalformed, s)
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.ToUpper(s), "+"), "P")
+	if !ok || rest == "" {
+		return length{}, bad
+	}
+	var l length
+	seconds, inTime := 0, false
+	for rest != "" {
+		if after, ok := strings.CutPrefix(rest, "T"); ok && !inTime && after != "" {
+			rest, inTime = after, true
+			continue
+		}
+		n, digits := 0, 0
+		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' && digits < 9 {
+			n = n*10 + int(rest[digits]-'0')
+			digits++
+		}
+		if digits == 0 || digits == len(rest) {
+			return length{}, bad
+		}
+		switch unit := rest[digits]; {
+		case unit == 'W' && !inTime:
+			l.days += 7 * n
+		case unit == 'D' && !inTime:
+			l.days += n
+		case unit == 'H' && inTime:
+			seconds += 3600 * n
+		case unit == 'M' && inTime:
+			seconds += 60 * n
+		case unit == 'S' && inTime:
+			seconds += n
+		default:
+			return length{}, bad
+		}
+		rest = rest[digits+1:]
+		if l.days > maxDays || seconds > maxDays*86400 {
+			return length{}, fmt.Errorf("%w: a duration of many years", ErrMalformed)
+		}
+	}
+	l.time = time.Duration(seconds) * time.Second
+	return l, nil
+}

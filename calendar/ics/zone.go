@@ -1,0 +1,262 @@
+package ics
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // a container may have no zones of its own
+
+	"github.com/emersion/go-ical"
+)
+
+// zone turns what a clock on the wall shows into a time. A wall time is a [time.Time]
+// in UTC whose fields are those that the clock shows.
+type zone interface {
+	at(wall time.Time) time.Time
+}
+
+type utcZone struct{}
+
+func (utcZone) at(wall time.Time) time.Time { return wall }
+
+// place is a zone of the IANA database.
+type place struct{ loc *time.Location }
+
+// at follows RFC 5545 section 3.3.5: a time that comes twice is the first of the two,
+// one that does not exist is read with the offset from before the gap.
+func (p place) at(wall time.Time) time.Time {
+	near := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, p.loc)
+	start, end := near.ZoneBounds()
+	offsets := []int{offset(near)}
+	if !start.IsZero() {
+		offsets = append(offsets, offset(start.Add(-time.Second).In(p.loc)))
+	}
+	if !end.IsZero() {
+		offsets = append(offsets, offset(end.In(p.loc)))
+	}
+	var valid, all []time.Time
+	for _, o := range offsets {
+		t := wall.Add(-time.Duration(o) * time.Second)
+		all = append(all, t)
+		if offset(t.In(p.loc)) == o {
+			valid = append(valid, t)
+		}
+	}
+	if len(valid) > 0 {
+		return slices.MinFunc(valid, time.Time.Compare)
+	}
+	// In a gap: the clocks go forward at its start, so the offset before is the lesser
+	// one of the two around it.
+	gap := start
+	if start.IsZero() || !end.IsZero() && end.Sub(near) < near.Sub(start) {
+		gap = end
+	}
+	if gap.IsZero() {
+		return all[0]
+	}
+	return wall.Add(-time.Duration(offset(gap.Add(-time.Second).In(p.loc))) * time.Second)
+}
+
+func offset(t time.Time) int {
+	_, o := t.Zone()
+	return o
+}
+
+// zones finds the zones of one calendar object.
+type zones struct {
+	floating zone // of days and of times without a zone
+	own      map[string]*ical.Component
+	known    map[string]zone
+}
+
+func newZones(floating *time.Location, c *ical.Calendar) *zones {
+	z := &zones{floating: place{floating}, own: map[string]*ical.Component{}, known: map[string]zone{}}
+	for _, child := range c.Children {
+		if child.Name == ical.CompTimezone {
+			z.own[value(child, ical.PropTimezoneID)] = child
+		}
+	}
+	return z
+}
+
+// named finds the zone of a TZID.
+func (z *zones) named(id string) (zone, error) {
+	if known, ok := z.known[id]; ok {
+		return known, nil
+	}
+	found, err := z.find(id)
+	if err == nil {
+		z.known[id] = found
+	}
+	return found, err
+}
+
+func (z *zones) find(id string) (zone, error) {
+	own, has := z.own[id]
+	candidates := []string{id}
+	if has {
+		candidates = append(candidates, value(own, "X-LIC-LOCATION"))
+	}
+	// "/freeassociation.sourceforge.net/Europe/Berlin" and the like: Area/Place, or
+	// Area/Region/Place, stands at the end.
+	if parts := strings.Split(id, "/"); len(parts) > 2 {
+		candidates = append(candidates, strings.Join(parts[len(parts)-3:], "/"), strings.Join(parts[len(parts)-2:], "/"))
+	}
+	for _, c := range candidates {
+		if c == "" || c == "Local" {
+			continue
+		}
+		if loc, err := time.LoadLocation(c); err == nil {
+			return place{loc}, nil
+		}
+	}
+	if !has {
+		return nil, fmt.Errorf("%w: %.60q", ErrZone, id)
+	}
+	return newObserved(own)
+}
+
+// observed is a zone as a VTIMEZONE describes it (RFC 5545 section 3.6.5).
+type observed struct {
+	rules []observance
+	years map[int][]change
+}
+
+// observance is a STANDARD or DAYLIGHT.
+type observance struct {
+	start    time.Time // wall time by the offset before it
+	from, to time.Duration
+	rule     rule
+	repeats  bool
+	dates    []time.Time
+}
+
+// change is one time at which the clocks were changed.
+type change struct {
+	onset    time.Time // wall time by the offset before it
+	from, to time.Duration
+}
+
+func newObserved(c *ical.Component) (*observed, error) {
+	o := &observed{years: map[int][]change{}}
+	for _, child := range c.Children {
+		if child.Name != ical.CompTimezoneStandard && child.Name != ical.CompTimezoneDaylight {
+			continue
+		}
+		r, err := newObservance(child)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrZone, err)
+		}
+		o.rules = append(o.rules, r)
+	}
+	if len(o.rules) == 0 {
+		return nil, fmt.Errorf("%w: its VTIMEZONE has no observance", ErrZone)
+	}
+	return o, nil
+}
+
+func newObservance(c *ical.Component) (observance, error) {
+	var o observance
+	start, err := parseWall(value(c, ical.PropDateTimeStart))
+	if err != nil {
+		return o, err
+	}
+	o.start = start.wall
+	if o.from, err = parseOffset(value(c, ical.PropTimezoneOffsetFrom)); err != nil {
+		return o, err
+	}
+	if o.to, err = parseOffset(value(c, ical.PropTimezoneOffsetTo)); err != nil {
+		return o, err
+	}
+	if text := value(c, ical.PropRecurrenceRule); text != "" {
+		if o.rule, err = parseRule(text); err != nil {
+			return o, err
+		}
+		o.repeats = true
+		if o.rule.option.Freq > 1 { // more often than monthly
+			return o, fmt.Errorf("%w: the clocks do not change that often", ErrRule)
+		}
+	}
+	for _, p := range c.Props[ical.PropRecurrenceDates] {
+		for one := range strings.SplitSeq(p.Value, ",") {
+			w, err := parseWall(one)
+			if err != nil {
+				return o, err
+			}
+			o.dates = append(o.dates, w.wall)
+		}
+	}
+	return o, nil
+}
+
+// at takes the last change before wall. Where there is none the zone is as it was
+// before the first.
+func (o *observed) at(wall time.Time) time.Time {
+	changes := o.until(wall.Year())
+	i := len(changes) - 1
+	for i >= 0 && changes[i].onset.After(wall) {
+		i--
+	}
+	if i < 0 {
+		first := o.rules[0]
+		for _, r := range o.rules {
+			if r.start.Before(first.start) {
+				first = r
+			}
+		}
+		return wall.Add(-first.from)
+	}
+	c := changes[i]
+	if t := wall.Add(-c.to); !t.Before(c.onset.Add(-c.from)) {
+		return t
+	}
+	return wall.Add(-c.from) // in the gap
+}
+
+// until lists the changes up to the end of a year that matter in it, in order.
+func (o *observed) until(year int) []change {
+	if known, ok := o.years[year]; ok {
+		return known
+	}
+	end := time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC)
+	var all []change
+	for _, r := range o.rules {
+		onsets := append([]time.Time{r.start}, r.dates...)
+		if r.repeats {
+			// Errors cannot be here: a rule that is read yields at most 12 times a year,
+			// and one that goes on for too long has its latest ones missing.
+			more, err := r.rule.wallTimes(r.start, end, func(wall time.Time) time.Time { return wall.Add(-r.from) })
+			if err == nil {
+				onsets = append(onsets, more...)
+			}
+		}
+		for _, onset := range onsets {
+			if onset.Before(end) {
+				all = append(all, change{onset, r.from, r.to})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b change) int { return a.onset.Compare(b.onset) })
+	o.years[year] = all
+	return all
+}
+
+// parseOffset reads "+0100" or "-123045" (RFC 5545 section 3.3.14).
+func parseOffset(s string) (time.Duration, error) {
+	digits := strings.TrimLeft(s, "+-")
+	if len(s) != len(digits)+1 || len(digits) != 4 && len(digits) != 6 {
+		return 0, fmt.Errorf("%w: the offset %.20q", ErrMalformed, s)
+	}
+	n, err := strconv.ParseUint(digits+"00"[:6-len(digits)], 10, 32)
+	h, m, sec := n/10000, n/100%100, n%100
+	if err != nil || h > 23 || m > 59 || sec > 59 {
+		return 0, fmt.Errorf("%w: the offset %.20q", ErrMalformed, s)
+	}
+	d := time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(sec)*time.Second
+	if s[0] == '-' {
+		d = -d
+	}
+	return d, nil
+}

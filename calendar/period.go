@@ -1,0 +1,73 @@
+package calendar
+
+import (
+	"slices"
+	"time"
+)
+
+// Period is a time from Start to End, half open.
+type Period struct {
+	Start, End time.Time
+}
+
+// Length is how long it lasts; not above 0 for one that is none.
+func (p Period) Length() time.Duration { return p.End.Sub(p.Start) }
+
+// Overlaps says whether some time is in both.
+func (p Period) Overlaps(q Period) bool {
+	return p.Start.Before(q.End) && q.Start.Before(p.End) && p.Length() > 0 && q.Length() > 0
+}
+
+// Merge returns what is covered by periods inside within: cut to it, sorted, without
+// overlaps, and what touches joined to one. It leaves periods as they are.
+func Merge(periods []Period, within Period) []Period {
+	var cut []Period
+	for _, p := range periods {
+		if p.Overlaps(within) {
+			cut = append(cut, Period{latest(p.Start, within.Start), earliest(p.End, within.End)})
+		}
+	}
+	slices.SortFunc(cut, func(a, b Period) int { return a.Start.Compare(b.Start) })
+	var merged []Period
+	for _, p := range cut {
+		last := len(merged) - 1
+		if last >= 0 && !p.Start.After(merged[last].End) {
+			merged[last].End = latest(merged[last].End, p.End)
+			continue
+		}
+		merged = append(merged, p)
+	}
+	return merged
+}
+
+// Free returns the times of at least least inside within that busy leaves, sorted.
+// busy is as Merge returns it.
+func Free(busy []Period, within Period, least time.Duration) []Period {
+	var free []Period
+	add := func(start, end time.Time) {
+		if p := (Period{start, end}); p.Length() > 0 && p.Length() >= least {
+			free = append(free, p)
+		}
+	}
+	from := within.Start
+	for _, b := range busy {
+		add(from, b.Start)
+		from = b.End
+	}
+	add(from, within.End)
+	return free
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
