@@ -63,6 +63,9 @@ const leaseTime = time.Minute
 // saveTime bounds what is written at the end of a turn, whoever has gone by then.
 const saveTime = 5 * time.Second
 
+// saveTries is how often a turn is written into a conversation that changes meanwhile.
+const saveTries = 8
+
 // Respond answers one turn. What happens is told to emit, the last message is a Done.
 // An error comes before the first message and instead of all: ErrMessage, ErrBusy,
 // ErrUnknown, ErrStore, or that of a confirmation (store.ErrUnknown, ErrUsed,
@@ -91,13 +94,27 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 		return err
 	}
 	t := a.newTurn(req, c, emit)
-	t.save = func() error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
-		defer cancel()
-		_, err := a.opts.Conversations.Save(ctx, c, rev)
-		return err
-	}
+	t.save = func(entries []conversation.Entry) error { return a.keep(ctx, req, c, rev, entries) }
 	return t.answer(ctx)
+}
+
+// keep writes what was said in a turn into its conversation, whoever has gone by then.
+func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, entries []conversation.Entry) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	for range saveTries {
+		c.Append(time.Now(), entries...)
+		_, err := a.opts.Conversations.Save(ctx, c, rev)
+		if !errors.Is(err, store.ErrChanged) {
+			return err
+		}
+		// The lease keeps other messages away, not a voice session of the conversation
+		// that has ended meanwhile.
+		if c, rev, err = a.load(ctx, req); err != nil {
+			return err
+		}
+	}
+	return store.ErrChanged
 }
 
 // errTurnTime ends a turn that takes too long.

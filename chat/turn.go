@@ -27,7 +27,7 @@ type turn struct {
 	// results come from the executor's goroutines to this one, at most one for each call
 	// that runs; it is never closed.
 	results chan any
-	save    func() error // nil: the client keeps the conversation
+	save    func([]conversation.Entry) error // nil: the client keeps the conversation
 
 	book     policy.Book
 	open     []*call // not answered yet, in the order asked for
@@ -83,7 +83,7 @@ func (t *turn) answer(ctx context.Context) error {
 	}
 	began := time.Now()
 	failure := t.rounds(ctx)
-	if failure != nil && ctx.Err() == nil {
+	if failure != nil {
 		t.emit(failure)
 	}
 	status := wsclient.DoneCompleted
@@ -117,8 +117,7 @@ func (t *turn) keep() error {
 	if t.save == nil {
 		return nil
 	}
-	t.conv.Append(time.Now(), t.entries...)
-	return t.save()
+	return t.save(t.entries)
 }
 
 // rounds lets the model answer, and call tools, until it has nothing to call. The
@@ -130,8 +129,16 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 		p.ToolsOff = t.toolsOff || round == most-1
 		t.items++
 		item := "text_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.items)
-		reply, err := t.a.opts.Model.Complete(ctx, p, func(s string) { t.emit(&wsclient.TextDelta{ItemID: item, Text: s}) })
+		began, said := time.Now(), strings.Builder{}
+		reply, err := t.a.opts.Model.Complete(ctx, p, func(s string) {
+			said.WriteString(s)
+			t.emit(&wsclient.TextDelta{ItemID: item, Text: s})
+		})
 		if err != nil {
+			if ctx.Err() != nil && strings.TrimSpace(said.String()) != "" { // it was read
+				t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
+					Text: said.String(), Turn: t.number, Interrupted: true})
+			}
 			return t.modelFailed(ctx, err)
 		}
 		t.usage = t.usage.Add(reply.Usage)
@@ -148,14 +155,16 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 		t.runCalls(ctx, reply.Calls)
 		t.noteCalls(at, reply)
 		if ctx.Err() != nil {
-			return nil
+			return t.modelFailed(ctx, ctx.Err())
 		}
 	}
-	return noAnswer
+	return noAnswer()
 }
 
 // noAnswer ends a turn without an answer.
-var noAnswer = &wsclient.Error{Code: wsclient.CodeNoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
+func noAnswer() *wsclient.Error {
+	return &wsclient.Error{Code: wsclient.CodeNoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
+}
 
 // answered takes a reply without calls. An empty one is asked for once more.
 func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient.Error) {
@@ -167,7 +176,7 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient
 	case reply.Refused:
 		return true, &wsclient.Error{Code: wsclient.CodeProviderError, Message: "The model refused to answer."}
 	case t.nudged:
-		return true, noAnswer
+		return true, noAnswer()
 	default:
 		t.nudged = true
 		t.messages = append(t.messages, Message{Role: RoleUser, Text: "[voicegw] The user is waiting for an answer. Answer now, in a sentence, without calling a tool."})
@@ -175,11 +184,11 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient
 	}
 }
 
-// modelFailed is what the client is told of a failure of the model.
+// modelFailed is what the client is told of a failure of the model; nil if it has left.
 func (t *turn) modelFailed(ctx context.Context, err error) *wsclient.Error {
 	if ctx.Err() != nil {
 		if errors.Is(context.Cause(ctx), errTurnTime) {
-			return noAnswer
+			return noAnswer()
 		}
 		return nil
 	}

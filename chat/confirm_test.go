@@ -1,0 +1,180 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/audit"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// proposed lets the model propose a payment and returns the question to the user.
+func (f *fixture) proposed() *wsclient.ConfirmationRequest {
+	f.t.Helper()
+	told := f.say("Pay Bob", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
+	if got := told.types(); got != "tool.started confirmation.request tool.ended text.done usage done" {
+		f.t.Fatal(got)
+	}
+	return of[*wsclient.ConfirmationRequest](told)[0]
+}
+
+// TestApproved: what was shown runs once, in a turn of its own, and the model is told.
+func TestApproved(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		if asked.Tool != "pay" || asked.Preview != "Do it for Bob" || string(asked.Args) != `{"name":"Bob","top_k":5}` || asked.ExpiresAt.Sub(time.Now()) != 5*time.Minute {
+			t.Errorf("%+v", asked)
+		}
+		if env := answers(t, f.last())[0]; env.Error.Type != registry.ErrorConfirmationRequired || env.Error.ConfirmationRequest.Token != asked.Token {
+			t.Errorf("the model was told %s", env.Encode())
+		}
+		if len(f.ran()) != 0 {
+			t.Fatal("it ran before it was approved")
+		}
+		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := told.types(); got != "confirmation.ended tool.started tool.ended text.done usage done" {
+			t.Error(got)
+		}
+		if e := of[*wsclient.ConfirmationEnded](told)[0]; e.Outcome != "approved" || e.Token != asked.Token || e.Tool != "pay" || e.Turn != 2 {
+			t.Errorf("%+v", e)
+		}
+		if diff := cmp.Diff([]string{"pay Bob"}, f.ran()); diff != "" {
+			t.Error(diff)
+		}
+		got := transcript(f.last())
+		if !strings.Contains(got, "user: [voicegw] The user approved pay") || !strings.Contains(got, `"ok":true`) {
+			t.Error(got)
+		}
+		r := f.audited()[1]
+		if r.Confirmation != "approved" || r.ConfirmedBy != "client" || r.Reference == "" || !r.OK || r.TurnID != 2 || !strings.Contains(string(r.Budget), `"total":{"used":1,`) || strings.Contains(r.IdempotencyKey, asked.Token) {
+			t.Errorf("%+v", r)
+		}
+		// Once.
+		again, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}})
+		if !errors.Is(err, store.ErrUsed) || len(again.msgs) != 0 || len(f.ran()) != 1 {
+			t.Errorf("%v, ran %v", err, f.ran())
+		}
+	})
+}
+
+// TestDenied: nothing runs, the model is told, and the audit has it.
+func TestDenied(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := told.types(); got != "confirmation.ended text.done usage done" || of[*wsclient.ConfirmationEnded](told)[0].Outcome != "denied" {
+			t.Error(got)
+		}
+		if len(f.ran()) != 0 || !strings.Contains(transcript(f.last()), "The user declined pay") {
+			t.Errorf("ran %v", f.ran())
+		}
+		r := f.audited()[1]
+		if r.Event != audit.EventConfirmation || r.Confirmation != "denied" || r.ConfirmedBy != "client" || r.Delivered || r.SessionID != "chat-conv" {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestNotAnswerable: late, of another conversation, of another user, of none: refused
+// before anything is told.
+func TestNotAnswerable(t *testing.T) {
+	bubble(t, setting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		answer := func(req Request, token string) error {
+			t.Helper()
+			req.Confirmation = &Confirmation{Token: token, Approved: true}
+			told, err := f.respond(t.Context(), req)
+			if len(told.msgs) != 0 {
+				t.Errorf("it was told %s", told.types())
+			}
+			if errors.Is(err, ErrStore) {
+				return ErrStore // it is not the answer's fault
+			}
+			return err
+		}
+		if err := answer(Request{}, "cf_nothing"); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("unknown: %v", err)
+		}
+		if err := answer(Request{ConversationID: "other"}, asked.Token); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("another conversation's: %v", err)
+		}
+		if err := answer(Request{User: "eve"}, asked.Token); !errors.Is(err, ErrUnknown) {
+			t.Errorf("another user: %v", err)
+		}
+		pass(time.Minute)
+		if err := answer(Request{}, asked.Token); !errors.Is(err, store.ErrExpired) {
+			t.Errorf("late: %v", err)
+		}
+		if len(f.ran()) != 0 {
+			t.Errorf("ran %v", f.ran())
+		}
+		f.questions.Before = func(context.Context, executetest.Op, string) error { return store.ErrUnavailable }
+		if err := answer(Request{}, asked.Token); !errors.Is(err, ErrStore) {
+			t.Errorf("the store is away: %v", err)
+		}
+	})
+}
+
+// TestNotAsked: a question that cannot be recorded is no question, and nothing runs.
+func TestNotAsked(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.questions.Before = func(context.Context, executetest.Op, string) error { return store.ErrUnavailable }
+		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("It does not work."))
+		if got := told.types(); got != "tool.started tool.ended text.done usage done" || told.errorTypes()[0] != "TRANSIENT" || len(f.ran()) != 0 {
+			t.Errorf("%s %v", got, told.errorTypes())
+		}
+	})
+}
+
+// TestOneQuestion: a model that calls twice asks once.
+func TestOneQuestion(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`, nth(2), "pay", `{"name":"Bob"}`), callsTools(nth(3), "pay", `{"name":"Bob"}`), says("Please approve it."))
+		if n := len(of[*wsclient.ConfirmationRequest](told)); n != 1 || len(f.questions.All()) != 1 {
+			t.Errorf("%d questions", n)
+		}
+		if diff := cmp.Diff([]string{"CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED"}, told.errorTypes()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestApprovedAndGone: what a person has approved is done although the client leaves,
+// and its outcome is in the conversation.
+func TestApprovedAndGone(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		ctx, leave := context.WithCancel(t.Context())
+		f.do = func(ctx context.Context, _ toolCall) (registry.Result, error) {
+			leave()
+			pass(3 * time.Second)
+			return registry.Result{Data: "paid"}, ctx.Err()
+		}
+		if _, err := f.respond(ctx, Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}},
+			func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) { return Reply{}, ctx.Err() }); err != nil {
+			t.Fatal(err)
+		}
+		if e := f.ledger.Entries(); len(e) != 1 || e[0].State != store.Done {
+			t.Errorf("%+v", e)
+		}
+		c := f.conversation("conv")
+		if last := c.Entries[len(c.Entries)-1]; !strings.Contains(last.Text, "The user approved pay") || !strings.Contains(last.Text, `"paid"`) {
+			t.Errorf("%+v", last)
+		}
+	})
+}

@@ -1,0 +1,469 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"voicegw/audit"
+	"voicegw/capability"
+	"voicegw/conversation"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// args are the arguments of all tools here.
+type args struct {
+	Name string `json:"name"`
+	TopK int    `json:"top_k"`
+}
+
+// needs are the capabilities of all tools here.
+type needs struct {
+	Messenger registry.Messenger
+	Inviter   capability.Inviter
+}
+
+type toolCall = registry.Call[args, needs]
+
+// handler does what a test wants of a tool.
+type handler func(ctx context.Context, c toolCall) (registry.Result, error)
+
+// entries are the tools here. Search and get retrieve; look may be repeated, rare may
+// not, stop can be stopped; book writes and has a business key, pay needs an approval;
+// spoken is for voice alone.
+func entries() []registry.Entry {
+	one := func(id string, change func(*registry.Spec)) registry.Entry {
+		s := registry.Spec{
+			ToolID: id, Version: "1.0.0", Description: "Does " + id + ".", Category: registry.CategoryUtility,
+			SideEffects: registry.SideEffectsReadOnly, AllowedModes: []registry.Mode{registry.ModeText},
+			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Preview: "Do it for {name}",
+			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":50,"default":5}},"additionalProperties":false}`),
+		}
+		change(&s)
+		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
+			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"name":{"type":"STRING"},"top_k":{"type":"INTEGER"}}}`)}}
+	}
+	retrieval := func(s *registry.Spec) { s.Category, s.Idempotent = registry.CategoryRetrieval, true }
+	writes := func(s *registry.Spec) {
+		s.Category, s.SideEffects = registry.CategoryAction, registry.SideEffectsWrites
+	}
+	return []registry.Entry{
+		one("search", retrieval), one("get", retrieval),
+		one("look", func(s *registry.Spec) { s.Idempotent = true }),
+		one("rare", func(*registry.Spec) {}),
+		one("stop", func(s *registry.Spec) { s.Cancellable = true }),
+		one("book", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name}" }),
+		one("pay", func(s *registry.Spec) { writes(s); s.RequiresConfirmation = true }),
+		one("spoken", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeVoice} }),
+	}
+}
+
+// step is one answer of the model.
+type step func(ctx context.Context, p Prompt, delta func(string)) (Reply, error)
+
+// says is an answer in text, in two pieces.
+func says(text string) step {
+	return func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+		if text != "" {
+			delta(text[:len(text)/2])
+			delta(text[len(text)/2:])
+		}
+		return Reply{Text: text, Usage: Usage{Input: 10, Cached: 4, Output: 2}}, nil
+	}
+}
+
+// callsTools is an answer that calls tools: their ids, names and arguments.
+func callsTools(what ...string) step {
+	var calls []ToolCall
+	for i := 0; i+2 < len(what); i += 3 {
+		calls = append(calls, ToolCall{ID: what[i], Name: what[i+1], Args: json.RawMessage(what[i+2])})
+	}
+	return func(context.Context, Prompt, func(string)) (Reply, error) {
+		return Reply{Calls: calls, Usage: Usage{Input: 5, Output: 1}}, nil
+	}
+}
+
+// script is a Model that does one step after another; it fails the test for a request
+// too many.
+type script struct {
+	t testing.TB
+
+	mu      sync.Mutex // guards the following fields
+	steps   []step
+	prompts []Prompt
+}
+
+func (s *script) Complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+	s.mu.Lock()
+	p.Messages = append([]Message{}, p.Messages...)
+	s.prompts = append(s.prompts, p)
+	if len(s.steps) == 0 {
+		s.mu.Unlock()
+		s.t.Error("the model was asked once more than the test knows")
+		return Reply{}, &ModelError{Kind: KindProtocol, Err: errors.New("the script is over")}
+	}
+	do := s.steps[0]
+	s.steps = s.steps[1:]
+	s.mu.Unlock()
+	return do(ctx, p, delta)
+}
+
+// memory keeps conversations, as the store does.
+type memory struct {
+	mu     sync.Mutex // guards the following fields
+	kept   map[string][]byte
+	revs   map[string]store.Revision
+	taken  map[string]bool
+	saves  int
+	before func(saves int) error // of each Save; nil for none
+}
+
+func (m *memory) Load(_ context.Context, id string) (*conversation.Conversation, store.Revision, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.kept[id] == nil {
+		return nil, 0, store.ErrUnknown
+	}
+	c := new(conversation.Conversation)
+	return c, m.revs[id], json.Unmarshal(m.kept[id], c)
+}
+
+func (m *memory) Save(ctx context.Context, c *conversation.Conversation, rev store.Revision) (store.Revision, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	m.saves++
+	n, before := m.saves, m.before
+	m.mu.Unlock()
+	if before != nil {
+		if err := before(n); err != nil {
+			return 0, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.revs[c.ID] != rev {
+		return 0, store.ErrChanged
+	}
+	return m.put(c), nil
+}
+
+// put stores a conversation; mu is held.
+func (m *memory) put(c *conversation.Conversation) store.Revision {
+	if m.kept == nil {
+		m.kept, m.revs = map[string][]byte{}, map[string]store.Revision{}
+	}
+	m.kept[c.ID], _ = json.Marshal(c)
+	m.revs[c.ID]++
+	return m.revs[c.ID]
+}
+
+func (m *memory) Lease(_ context.Context, id string, _ time.Duration) (func(), error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken[id] {
+		return nil, store.ErrBusy
+	}
+	if m.taken == nil {
+		m.taken = map[string]bool{}
+	}
+	m.taken[id] = true
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.taken, id)
+	}, nil
+}
+
+// append adds entries from outside, as a voice session does at its end.
+func (m *memory) append(t testing.TB, id string, entries ...conversation.Entry) {
+	t.Helper()
+	c, _, err := m.Load(t.Context(), id)
+	if errors.Is(err, store.ErrUnknown) {
+		c, err = conversation.New(id, "ada", "default", time.Now()), nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Append(time.Now(), entries...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.put(c)
+}
+
+// fixture is an Agent with a scripted model and everything in memory.
+type fixture struct {
+	t         testing.TB
+	agent     *Agent
+	model     *script
+	executor  *execute.Executor
+	ledger    *executetest.Ledger
+	questions *executetest.Confirmations
+	kept      *memory
+	log       *bytes.Buffer
+
+	// do is what the tools do; nil answers "done" at once.
+	do handler
+
+	mu      sync.Mutex // guards the following fields
+	begun   []string   // tool and name, in order
+	records []audit.Record
+}
+
+// setting is how a fixture differs from the usual.
+type setting struct {
+	options Options
+	execute execute.Options
+}
+
+func newFixture(t testing.TB, set setting) *fixture {
+	t.Helper()
+	f := &fixture{t: t, model: &script{t: t}, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, kept: &memory{}, log: &bytes.Buffer{}}
+	handlers := map[string]registry.Handler{}
+	for _, e := range entries() {
+		handlers[e.ToolID] = registry.Bind(f.handle)
+	}
+	r, err := registry.Load(registrytest.File(t, entries()...), registry.Options{
+		Handlers:            handlers,
+		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger](), reflect.TypeFor[capability.Inviter]()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := set.execute
+	x.Ledger, x.Confirmations = f.ledger, f.questions
+	f.executor = execute.New(x)
+	t.Cleanup(f.executor.Close)
+	o := set.options
+	o.Model, o.Executor, o.Conversations = f.model, f.executor, f.kept
+	o.Tools = r.Snapshot
+	o.Instructions = func(*registry.Snapshot) string { return "You are a test." }
+	o.Audit = f.record
+	o.Logger = slog.New(slog.NewTextHandler(f.log, nil))
+	if f.agent, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) record(r audit.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.records = append(f.records, r)
+}
+
+func (f *fixture) handle(ctx context.Context, c toolCall) (registry.Result, error) {
+	f.mu.Lock()
+	f.begun = append(f.begun, strings.TrimSpace(c.Tool+" "+c.Args.Name))
+	f.mu.Unlock()
+	if f.do == nil {
+		return registry.Result{Data: "done"}, nil
+	}
+	return f.do(ctx, c)
+}
+
+// ran returns the tools that ran so far and the names they were given.
+func (f *fixture) ran() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string{}, f.begun...)
+}
+
+// audited returns the records so far.
+func (f *fixture) audited() []audit.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]audit.Record{}, f.records...)
+}
+
+// turnTold is what a turn told.
+type turnTold struct {
+	t    testing.TB
+	mu   sync.Mutex // guards the following field
+	msgs []wsclient.ServerMessage
+}
+
+func (h *turnTold) emit(m wsclient.ServerMessage) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.msgs = append(h.msgs, m)
+}
+
+// respond runs a turn of the conversation "conv" of the user ada, unless the request
+// says otherwise.
+func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*turnTold, error) {
+	f.t.Helper()
+	f.model.mu.Lock()
+	f.model.steps = append(f.model.steps, steps...)
+	f.model.mu.Unlock()
+	if req.User == "" {
+		req.User = "ada"
+	}
+	if req.ConversationID == "" {
+		req.ConversationID = "conv"
+	}
+	told := &turnTold{t: f.t}
+	err := f.agent.Respond(ctx, req, told.emit)
+	return told, err
+}
+
+// say is respond with a message, in a turn that begins.
+func (f *fixture) say(message string, steps ...step) *turnTold {
+	f.t.Helper()
+	told, err := f.respond(f.t.Context(), Request{Message: message}, steps...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return told
+}
+
+// bubble runs a test in a synctest bubble with a fixture of its own.
+func bubble(t *testing.T, set setting, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newFixture(t, set)) })
+}
+
+// pass lets time go by in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
+// of returns the messages of a type.
+func of[M wsclient.ServerMessage](h *turnTold) []M {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []M
+	for _, m := range h.msgs {
+		if m, ok := m.(M); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// types are the types of all messages, pieces of text left out.
+func (h *turnTold) types() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []string
+	for _, m := range h.msgs {
+		if _, piece := m.(*wsclient.TextDelta); piece {
+			continue
+		}
+		text, err := wsclient.EncodeServer(1, m)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		parsed, err := wsclient.ParseServer(text)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		out = append(out, wsclient.HeaderOf(parsed).Type)
+	}
+	return strings.Join(out, " ")
+}
+
+// done is the last message, which must be the only one of its type.
+func (h *turnTold) done() *wsclient.Done {
+	h.t.Helper()
+	all := of[*wsclient.Done](h)
+	if len(all) != 1 || h.msgs[len(h.msgs)-1] != wsclient.ServerMessage(all[0]) {
+		h.t.Fatalf("the turn has not ended with one done: %s", h.types())
+	}
+	return all[0]
+}
+
+// errorTypes are how the calls of a turn ended, in order; "ok" for a good answer.
+func (h *turnTold) errorTypes() []string {
+	var out []string
+	for _, e := range of[*wsclient.ToolEnded](h) {
+		if e.OK {
+			out = append(out, "ok")
+			continue
+		}
+		var told struct{ Type string }
+		if err := json.Unmarshal(e.Error, &told); err != nil {
+			h.t.Fatal(err)
+		}
+		out = append(out, told.Type)
+	}
+	return out
+}
+
+// last is the prompt that the model was asked with last.
+func (f *fixture) last() Prompt {
+	f.t.Helper()
+	f.model.mu.Lock()
+	defer f.model.mu.Unlock()
+	if len(f.model.prompts) == 0 {
+		f.t.Fatal("the model was not asked")
+	}
+	return f.model.prompts[len(f.model.prompts)-1]
+}
+
+// answers are the envelopes that a prompt ends with.
+func answers(t testing.TB, p Prompt) []registry.Envelope {
+	t.Helper()
+	var out []registry.Envelope
+	for _, m := range p.Messages {
+		if m.Role != RoleTool {
+			continue
+		}
+		var env registry.Envelope
+		if err := json.Unmarshal([]byte(m.Text), &env); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, env)
+	}
+	return out
+}
+
+// transcript is a prompt in lines, without the system text.
+func transcript(p Prompt) string {
+	var lines []string
+	for _, m := range p.Messages {
+		switch {
+		case m.Role == RoleSystem:
+			continue
+		case m.Role == RoleTool:
+			lines = append(lines, "tool "+m.CallID)
+			continue
+		}
+		line := string(m.Role) + ": " + m.Text
+		for _, c := range m.Calls {
+			line += " <" + c.ID + " " + c.Name + " " + string(c.Args) + ">"
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// conversation is what is kept under an id.
+func (f *fixture) conversation(id string) *conversation.Conversation {
+	f.t.Helper()
+	c, _, err := f.kept.Load(context.Background(), id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+// rules are policy rules with a budget.
+func rules(b policy.Budget) policy.Rules { return policy.Rules{Budget: b} }

@@ -1,0 +1,112 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// TestBusy: a conversation answers one message at a time, and is free afterwards.
+func TestBusy(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			second, err := f.respond(t.Context(), Request{Message: "Second"})
+			if !errors.Is(err, ErrBusy) || len(second.msgs) != 0 {
+				t.Errorf("%v, %d messages", err, len(second.msgs))
+			}
+			// Another conversation is not concerned.
+			return says("Yes.")(ctx, p, delta)
+		})
+		if told.done().Turn != 1 || f.say("Third", says("Yes.")).done().Turn != 2 {
+			t.Error("the turns are not counted")
+		}
+	})
+}
+
+// TestLeavesWhileTextStreams: the model's request ends, what was read so far is kept as
+// interrupted, and nothing is left.
+func TestLeavesWhileTextStreams(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		ctx, leave := context.WithCancel(t.Context())
+		began := time.Now()
+		told, err := f.respond(ctx, Request{Message: "Tell me"}, func(ctx context.Context, _ Prompt, delta func(string)) (Reply, error) {
+			delta("Once upon")
+			leave()
+			<-ctx.Done()
+			return Reply{}, context.Cause(ctx)
+		})
+		if err != nil || time.Since(began) != 0 {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		if told.types() != "usage done" || told.done().Status != wsclient.DoneFailed { // nobody reads it
+			t.Errorf("%s, %+v", told.types(), told.done())
+		}
+		c := f.conversation("conv")
+		if len(c.Entries) != 2 || c.Entries[0].Text != "Tell me" || c.Entries[1].Text != "Once upon" || !c.Entries[1].Interrupted {
+			t.Errorf("%+v", c.Entries)
+		}
+		if len(f.kept.taken) != 0 {
+			t.Error("the conversation is still taken")
+		}
+	})
+}
+
+// TestLeavesWhileToolsRun: a tool that can be stopped is, one that writes finishes and
+// stands in the ledger as done, what has not begun does not begin, each is audited, and
+// Respond returns after the last.
+func TestLeavesWhileToolsRun(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		ctx, leave := context.WithCancel(t.Context())
+		f.do = func(ctx context.Context, c toolCall) (registry.Result, error) {
+			if c.Tool == "stop" {
+				<-ctx.Done()
+				return registry.Result{}, ctx.Err()
+			}
+			pass(3 * time.Second)
+			return registry.Result{Data: "done"}, ctx.Err()
+		}
+		stopped := make(chan struct{}) // closed when the client has left
+		go func() {
+			defer close(stopped)
+			synctest.Wait()
+			leave()
+		}()
+		began := time.Now()
+		told, err := f.respond(ctx, Request{Message: "Go"}, callsTools(
+			nth(1), "stop", `{}`, nth(2), "book", `{"name":"a"}`, nth(3), "look", `{"name":"b"}`, nth(4), "look", `{"name":"c"}`, nth(5), "book", `{"name":"waits"}`))
+		<-stopped
+		if took := time.Since(began); err != nil || took != 3*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+		if slices.Contains(f.ran(), "book waits") || len(f.ran()) != 4 {
+			t.Errorf("ran %v", f.ran())
+		}
+		if e := f.ledger.Entries(); len(e) != 1 || e[0].State != store.Done {
+			t.Errorf("the ledger has %+v", e)
+		}
+		if told.done().Status != wsclient.DoneFailed {
+			t.Errorf("%+v", told.done())
+		}
+		ok := map[string]bool{}
+		for _, r := range f.audited() {
+			ok[r.ProviderCallID] = r.OK
+		}
+		if len(ok) != 5 || ok[nth(1)] || !ok[nth(2)] || !ok[nth(3)] || !ok[nth(4)] || ok[nth(5)] {
+			t.Errorf("audited %v", ok)
+		}
+		c := f.conversation("conv")
+		if len(c.Entries) != 2 || len(c.Entries[1].Calls) != 5 || !c.Entries[1].Calls[1].OK {
+			t.Errorf("%+v", c.Entries)
+		}
+		if len(f.model.prompts) != 1 {
+			t.Error("the model was asked again for somebody who has left")
+		}
+	})
+}

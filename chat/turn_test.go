@@ -1,0 +1,344 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/capability"
+	"voicegw/conversation"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// TestTurn: what a turn with a tool tells, in order, and what the model is given.
+func TestTurn(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := f.say("Who is Ada?",
+			func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+				delta("One moment.")
+				r, err := callsTools(nth(1), "search", `{"name":"ada"}`)(ctx, p, delta)
+				r.Text = "One moment."
+				return r, err
+			}, says("She is a mathematician."))
+		if got := told.types(); got != "text.done tool.started tool.ended text.done usage done" {
+			t.Error(got)
+		}
+		var said []string
+		for _, d := range of[*wsclient.TextDone](told) {
+			said = append(said, d.ItemID+" "+d.Text)
+		}
+		if diff := cmp.Diff([]string{"text_1_1 One moment.", "text_1_2 She is a mathematician."}, said); diff != "" {
+			t.Error(diff)
+		}
+		pieces := ""
+		for _, d := range of[*wsclient.TextDelta](told) {
+			if d.Turn != 1 || d.ItemID != "text_1_1" && d.ItemID != "text_1_2" {
+				t.Errorf("%+v", d)
+			}
+			pieces += d.Text
+		}
+		if pieces != "One moment.She is a mathematician." {
+			t.Error(pieces)
+		}
+		if u := of[*wsclient.TurnUsage](told)[0]; u.InputTokens != 15 || u.OutputTokens != 3 || u.Input.CachedText != 4 {
+			t.Errorf("%+v", u)
+		}
+		if d := told.done(); d.ConversationID != "conv" || d.Status != wsclient.DoneCompleted || d.Turn != 1 {
+			t.Errorf("%+v", d)
+		}
+		first := f.model.prompts[0]
+		if first.Messages[0].Role != RoleSystem || first.Messages[0].Text != "You are a test." || len(first.Tools) != 8 || first.Tools[0].Description == "" || first.ToolsOff {
+			t.Errorf("%+v, %d tools, tools off %v", first.Messages[0], len(first.Tools), first.ToolsOff)
+		}
+		if strings.Contains(first.User, "ada") || len(first.User) != 24 {
+			t.Errorf("the provider was told of the user %q", first.User)
+		}
+		want := "user: Who is Ada?\nassistant: One moment. <" + nth(1) + ` search {"name":"ada"}>` + "\ntool " + nth(1)
+		if diff := cmp.Diff(want, transcript(f.last())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestEmptyAnswer: a model that says nothing is asked once more; then the turn fails, and
+// never is silent.
+func TestEmptyAnswer(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := f.say("Hello?", says(""), says("Hello."))
+		if told.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[voicegw] The user is waiting") {
+			t.Errorf("%s after %s", told.types(), transcript(f.last()))
+		}
+		told = f.say("And?", says(" "), says(""))
+		errs := of[*wsclient.Error](told)
+		if len(errs) != 1 || errs[0].Code != wsclient.CodeNoAnswer || !errs[0].Retryable || told.done().Status != wsclient.DoneFailed {
+			t.Errorf("%s: %+v", told.types(), errs)
+		}
+		// What failed in one conversation is told in no other: messages are not shared.
+		other, err := f.respond(t.Context(), Request{ConversationID: "other", Message: "And?"}, says(""), says(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := of[*wsclient.Error](other); len(e) != 1 || e[0] == errs[0] || errs[0].Turn != 2 || e[0].Turn != 1 {
+			t.Errorf("%+v and %+v", errs, e)
+		}
+	})
+}
+
+// TestRefusal: a model that refuses in words is told in them; one without words is an
+// error, and is not asked again.
+func TestRefusal(t *testing.T) {
+	refuses := func(text string) step {
+		return func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{Text: text, Refused: true}, nil
+		}
+	}
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || told.done().Status != wsclient.DoneCompleted {
+			t.Error(told.types())
+		}
+		told := f.say("Do it", refuses(""))
+		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeProviderError || e[0].Retryable {
+			t.Errorf("%s %+v", told.types(), e)
+		}
+	})
+}
+
+// TestLengthLimit: an answer that ended at the model's limit says so.
+func TestLengthLimit(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := f.say("Tell", func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{Text: "and th", Cut: true}, nil
+		})
+		if d := of[*wsclient.TextDone](told); len(d) != 1 || !d[0].Cut {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// TestRounds: a model that only ever calls tools is asked so often, the last time with
+// its tools off, and the turn fails.
+func TestRounds(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		var steps []step
+		for i := range 12 {
+			steps = append(steps, callsTools(nth(i), "look", `{}`))
+		}
+		told := f.say("Go", steps...)
+		if n := len(f.model.prompts); n != 12 || !f.last().ToolsOff {
+			t.Errorf("the model was asked %d times, tools off %v", n, f.last().ToolsOff)
+		}
+		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeNoAnswer || told.done().Status != wsclient.DoneFailed {
+			t.Errorf("%s", told.types())
+		}
+		if n := len(f.ran()); n != 10 {
+			t.Errorf("%d ran", n)
+		}
+	})
+}
+
+// TestModelFails: each kind of failure is told in words for the user, without the
+// provider's; what was done before it stays in the conversation.
+func TestModelFails(t *testing.T) {
+	for kind, want := range map[ErrorKind]wsclient.Error{
+		KindAuth:        {Code: wsclient.CodeProviderError},
+		KindRequest:     {Code: wsclient.CodeProviderError},
+		KindProtocol:    {Code: wsclient.CodeProviderError},
+		KindRateLimit:   {Code: wsclient.CodeProviderUnavailable, Retryable: true},
+		KindUnavailable: {Code: wsclient.CodeProviderUnavailable, Retryable: true},
+		"":              {Code: wsclient.CodeProviderUnavailable, Retryable: true}, // no ModelError
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				told := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+					delta("It is")
+					if kind == "" {
+						return Reply{}, errors.New("inner secret")
+					}
+					return Reply{}, &ModelError{Kind: kind, Status: 400, Err: errors.New("inner secret")}
+				})
+				errs := of[*wsclient.Error](told)
+				if len(errs) != 1 || errs[0].Code != want.Code || errs[0].Retryable != want.Retryable || strings.Contains(errs[0].Message, "secret") {
+					t.Errorf("%+v", errs)
+				}
+				if told.done().Status != wsclient.DoneFailed {
+					t.Errorf("%+v", told.done())
+				}
+				if c := f.conversation("conv"); len(c.Entries) != 2 || len(c.Entries[1].Calls) != 1 || !c.Entries[1].Calls[0].OK {
+					t.Errorf("%+v", c.Entries)
+				}
+				if !strings.Contains(f.log.String(), "inner secret") {
+					t.Error("the log does not say what happened")
+				}
+			})
+		})
+	}
+}
+
+// TestTurnTime: a turn that takes too long ends, the client is told why, and tools that
+// can be stopped are.
+func TestTurnTime(t *testing.T) {
+	forever := func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) {
+		<-ctx.Done()
+		return Reply{}, context.Cause(ctx)
+	}
+	for name, steps := range map[string][]step{
+		"in the model": {forever},
+		"in a tool":    {callsTools(nth(1), "stop", `{}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setting{options: Options{TurnTime: 10 * time.Second}}, func(t *testing.T, f *fixture) {
+				f.do = func(ctx context.Context, _ toolCall) (registry.Result, error) {
+					<-ctx.Done()
+					return registry.Result{}, ctx.Err()
+				}
+				began := time.Now()
+				told := f.say("Go", steps...)
+				if took := time.Since(began); took != 10*time.Second {
+					t.Errorf("it took %s", took)
+				}
+				if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeNoAnswer || told.done().Status != wsclient.DoneFailed {
+					t.Errorf("%s", told.types())
+				}
+				if len(f.conversation("conv").Entries) == 0 {
+					t.Error("the conversation was not kept")
+				}
+			})
+		})
+	}
+}
+
+// TestVoiceInvitation: what start_voice_session offers is told to the client, and the
+// ticket to the client alone.
+func TestVoiceInvitation(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		at := time.Now().Add(time.Minute)
+		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
+			c.Needs.Inviter.Invite(capability.VoiceOffer{SessionID: "voice-1", PendingRequest: "the lab", Ticket: "secret-ticket", URL: "wss://x/v1/voice", ExpiresAt: at})
+			return registry.Result{Data: map[string]string{"session_id": "voice-1"}}, nil
+		}
+		told := f.say("Start voice", callsTools(nth(1), "look", `{}`), says("Press the button."))
+		if got := told.types(); got != "tool.started voice_session_start tool.ended text.done usage done" {
+			t.Error(got)
+		}
+		m := of[*wsclient.VoiceSessionStart](told)[0]
+		if m.SessionID != "voice-1" || m.PendingRequest != "the lab" || m.Ticket != "secret-ticket" || m.URL != "wss://x/v1/voice" || !m.ExpiresAt.Equal(at) || m.Turn != 1 {
+			t.Errorf("%+v", m)
+		}
+		f.kept.mu.Lock()
+		defer f.kept.mu.Unlock()
+		if strings.Contains(transcript(f.last()), "secret-ticket") || strings.Contains(f.log.String(), "secret-ticket") || strings.Contains(string(f.kept.kept["conv"]), "secret-ticket") {
+			t.Error("the ticket has reached the model, the log or the conversation")
+		}
+	})
+}
+
+// TestTimeout: a tool that shuts the user out tells the client.
+func TestTimeout(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		until := time.Now().Add(90 * time.Second)
+		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
+			c.Needs.Messenger.Timeout(until, 90*time.Second, "Enough.")
+			return registry.Result{}, nil
+		}
+		told := f.say("You fool", callsTools(nth(1), "look", `{}`), says("Goodbye."))
+		if m := of[*wsclient.Timeout](told); len(m) != 1 || m[0].TimeoutUntil != until.UnixMilli() || m[0].DurationSeconds != 90 || m[0].Message != "Enough." {
+			t.Errorf("%+v", m)
+		}
+	})
+}
+
+// TestRequests: what no turn can be made of is refused before anything happens.
+func TestRequests(t *testing.T) {
+	bubble(t, setting{options: Options{MaxMessage: 10}}, func(t *testing.T, f *fixture) {
+		yes := &Confirmation{Token: "cf_x", Approved: true}
+		for name, tc := range map[string]struct {
+			req  Request
+			says string
+		}{
+			"empty":      {Request{Message: " \n"}, "empty"},
+			"too long":   {Request{Message: "12345678901"}, "11 characters"},
+			"a wrong id": {Request{ConversationID: "a/b", Message: "x"}, "conversation_id"},
+			"a long id":  {Request{ConversationID: strings.Repeat("x", 129), Message: "x"}, "conversation_id"},
+			"both":       {Request{Message: "x", Confirmation: yes}, "together"},
+		} {
+			told, err := f.respond(t.Context(), tc.req)
+			if !errors.Is(err, ErrMessage) || !strings.Contains(err.Error(), tc.says) || len(told.msgs) != 0 {
+				t.Errorf("%s: %v, %d messages", name, err, len(told.msgs))
+			}
+		}
+		if err := f.agent.Respond(t.Context(), Request{Message: "x"}, nil); !errors.Is(err, ErrMessage) {
+			t.Errorf("no user: %v", err)
+		}
+		// Ten characters are ten, whatever their bytes.
+		if _, err := f.respond(t.Context(), Request{Message: "ääääääääää"}, says("Yes.")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStoreFails: a turn begins only if its conversation can be read; one that cannot be
+// kept says so.
+func TestStoreFails(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.kept.before = func(int) error { return store.ErrUnavailable }
+		told := f.say("Hello", says("Hi."))
+		e := of[*wsclient.Error](told)
+		if len(e) != 1 || e[0].Code != wsclient.CodeStoreUnavailable || told.done().Status != wsclient.DoneFailed {
+			t.Errorf("%s", told.types())
+		}
+		f.kept.kept = map[string][]byte{"conv": []byte("{")}
+		f.kept.revs = map[string]store.Revision{"conv": 1}
+		if told, err := f.respond(t.Context(), Request{Message: "x"}); !errors.Is(err, ErrStore) || len(told.msgs) != 0 {
+			t.Errorf("%v", err)
+		}
+		if len(f.kept.taken) != 0 {
+			t.Error("the conversation is still taken")
+		}
+	})
+}
+
+// TestVoiceEndsMeanwhile: a voice session that is handed back while a text turn runs is
+// in the conversation, and so is the turn.
+func TestVoiceEndsMeanwhile(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.say("Hello", says("Hi."))
+		f.say("And?", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			f.kept.append(t, "conv", conversation.Entry{Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "by voice", Turn: 2})
+			return says("Well.")(ctx, p, delta)
+		})
+		var texts []string
+		for _, e := range f.conversation("conv").Entries {
+			texts = append(texts, e.Text)
+		}
+		if diff := cmp.Diff([]string{"Hello", "Hi.", "by voice", "And?", "Well."}, texts); diff != "" {
+			t.Error(diff)
+		}
+		// It changes all the time: given up, and said.
+		f.kept.before = func(int) error { return store.ErrChanged }
+		if told := f.say("More", says("No.")); told.done().Status != wsclient.DoneFailed || len(of[*wsclient.Error](told)) != 1 {
+			t.Errorf("%s", told.types())
+		}
+	})
+}
+
+// TestOwnHistory: for a client that keeps the conversation nothing is loaded or kept.
+func TestOwnHistory(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told, err := f.respond(t.Context(), Request{Message: "And?", History: []Message{{Role: RoleUser, Text: "One"}, {Role: RoleAssistant, Text: "Two"}}}, says("Three."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told.done().Status != wsclient.DoneCompleted || f.kept.saves != 0 || len(f.kept.taken) != 0 {
+			t.Errorf("%d saves", f.kept.saves)
+		}
+		if diff := cmp.Diff("user: One\nassistant: Two\nuser: And?", transcript(f.last())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
