@@ -203,7 +203,7 @@ func (s *saying) cutText() {
 // heardOf is the part of a text that was spoken in the first heardMS of audioMS, without a
 // word that was not heard to its end.
 func heardOf(text string, heardMS, audioMS int64) string {
-	if heardMS <= 0 || audioMS <= 0 {
+	if heardMS <= 0 || audioMS <= 0 || text == "" {
 		return ""
 	}
 	if heardMS >= audioMS {

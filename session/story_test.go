@@ -1,0 +1,229 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/conversation"
+	"voicegw/orchestrator"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// teller feeds a story with what steps decide, at so many seconds.
+type teller struct {
+	story
+	heard, queued map[string]int64
+}
+
+func newTeller() *teller {
+	return &teller{story: story{session: "voice-1"}, heard: map[string]int64{}, queued: map[string]int64{}}
+}
+
+func (l *teller) at(s int, actions ...orchestrator.Action) {
+	for _, a := range actions {
+		l.note(a, noon.Add(time.Duration(s)*time.Second), func(item string) int64 { return l.heard[item] }, func(item string) int64 { return l.queued[item] })
+	}
+}
+
+func (l *teller) said(s, turn int, role transport.Role, id, text string) {
+	l.at(s, orchestrator.Transcript{Turn: turn, ID: id, Role: role, Text: text, StartedAt: noon.Add(time.Duration(s) * time.Second)})
+}
+
+func (l *teller) lines() []string {
+	return lines(l.entries(func(string) (int64, int64, bool) { return 0, 0, false }))
+}
+
+func lines(entries []conversation.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		line := fmt.Sprintf("%d %d %s %q", int(e.At.Sub(noon).Seconds()), e.Turn, e.Role, e.Text)
+		for _, c := range e.Calls {
+			line += fmt.Sprintf(" %s:%t", c.Tool, c.OK)
+		}
+		if e.Interrupted {
+			line += " interrupted"
+		}
+		if e.Side != conversation.SideVoice || e.SessionID != "voice-1" {
+			line += " of another session"
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// TestStoryIsInOrder: both sides by when they began, whatever came when, the last text of
+// each, and the calls where they were made.
+func TestStoryIsInOrder(t *testing.T) {
+	l := newTeller()
+	l.at(3, orchestrator.ToolStarted{Turn: 1, Call: "call_1", Tool: "kb_search"}, orchestrator.ToolStarted{Turn: 1, Call: "call_2", Tool: "kb_get"})
+	l.at(4, orchestrator.ToolEnded{Turn: 1, Call: "call_2", Tool: "kb_get"}, orchestrator.ToolEnded{Turn: 1, Call: "call_1", Tool: "kb_search", Envelope: registry.Envelope{OK: true}})
+	l.said(5, 1, transport.RoleAssistant, "o1", "It opens")
+	l.said(5, 1, transport.RoleAssistant, "o1", "It opens at nine.")
+	l.at(9, orchestrator.EndItem{Item: "o1", Turn: 1, AudioMS: 900})
+	l.said(1, 1, transport.RoleUser, "i1", "When does it open?") // the transcriber is late
+	l.at(10, orchestrator.EndItem{Item: "o2", Turn: 1, AudioMS: 400})
+	l.said(9, 1, transport.RoleAssistant, "o2", "Every day.") // its audio came first
+	l.at(11, orchestrator.ToolStarted{Turn: 2, Call: "call_3", Tool: strings.Repeat("x", 500)})
+	l.at(12, orchestrator.ConfirmationEnded{Turn: 2, Tool: "book", Outcome: orchestrator.OutcomeDenied})
+	l.said(13, 3, transport.RoleUser, "i2", "  ")
+	want := []string{
+		`1 1 user "When does it open?"`, `3 1 assistant "" kb_search:true kb_get:false`, `5 1 assistant "It opens at nine."`,
+		`9 1 assistant "Every day."`, `11 2 assistant "" ` + strings.Repeat("x", 64) + `…:false`,
+		`12 2 notice "The user was asked to approve book: denied."`,
+	}
+	if diff := cmp.Diff(want, l.lines()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestInterruptedAnswerIsCutWhereItWasHeard: by the share of its audio that was heard, at
+// the end of a word; by the client's report where that comes.
+func TestInterruptedAnswerIsCutWhereItWasHeard(t *testing.T) {
+	const text = "one two three four five six seven eight" // 39 characters
+	for name, tc := range map[string]struct {
+		tell func(l *teller)
+		want []string
+	}{
+		"complete, half heard": {func(l *teller) {
+			l.at(2, orchestrator.EndItem{Item: "o", Turn: 1, AudioMS: 4000})
+			l.heard["o"] = 2000
+			l.at(3, orchestrator.FlushItem{Item: "o", Turn: 1})
+		}, []string{`1 1 assistant "one two three four" interrupted`}},
+		"still generated": {func(l *teller) {
+			l.heard["o"], l.queued["o"] = 500, 1000
+			l.at(3, orchestrator.FlushItem{Item: "o", Turn: 1})
+			l.said(1, 1, transport.RoleAssistant, "o", text+" nine ten eleven twelve") // written, never spoken
+		}, []string{`1 1 assistant "one two three four" interrupted`}},
+		"the client knows better": {func(l *teller) {
+			l.at(2, orchestrator.EndItem{Item: "o", Turn: 1, AudioMS: 4000})
+			l.heard["o"] = 3000
+			l.at(3, orchestrator.FlushItem{Item: "o", Turn: 1})
+			l.played(orchestrator.Played{Item: "o", MS: 800, Done: true})
+		}, []string{`1 1 assistant "one two" interrupted`}},
+		"in the middle of a word": {func(l *teller) {
+			l.at(2, orchestrator.EndItem{Item: "o", Turn: 1, AudioMS: 3900})
+			l.heard["o"] = 1000 // ten characters: "one two th"
+			l.at(3, orchestrator.FlushItem{Item: "o", Turn: 1})
+		}, []string{`1 1 assistant "one two" interrupted`}},
+		"nothing heard": {func(l *teller) {
+			l.queued["o"] = 1000
+			l.at(3, orchestrator.FlushItem{Item: "o", Turn: 1})
+		}, nil},
+		"all heard": {func(l *teller) {
+			l.at(2, orchestrator.EndItem{Item: "o", Turn: 1, AudioMS: 4000})
+			l.heard["o"] = 4100
+			l.at(3, orchestrator.FlushItem{Item: "o", Turn: 1})
+		}, []string{`1 1 assistant "` + text + `"`}},
+		"a report of an answer that was not cut off": {func(l *teller) {
+			l.at(2, orchestrator.EndItem{Item: "o", Turn: 1, AudioMS: 4000})
+			l.played(orchestrator.Played{Item: "o", MS: 100, Done: true})
+		}, []string{`1 1 assistant "` + text + `"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newTeller()
+			l.story.transcript(orchestrator.Transcript{Turn: 1, ID: "o", Role: transport.RoleAssistant, Text: text, StartedAt: noon.Add(time.Second)})
+			tc.tell(l)
+			if diff := cmp.Diff(tc.want, l.lines()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestWhatSoundsAtTheEndIsCut: a session that ends in the middle of an answer keeps what
+// was heard of it, and asking does not change the story.
+func TestWhatSoundsAtTheEndIsCut(t *testing.T) {
+	l := newTeller()
+	l.said(1, 1, transport.RoleAssistant, "o", "one two three four five")
+	for _, tc := range []struct {
+		heard int64
+		want  string
+	}{{500, "one two"}, {900, "one two three four"}} {
+		got := l.entries(func(string) (int64, int64, bool) { return tc.heard, 1000, true })
+		if len(got) != 1 || got[0].Text != tc.want || !got[0].Interrupted {
+			t.Errorf("after %d ms: %q", tc.heard, lines(got))
+		}
+	}
+}
+
+// TestTranscriptAfterTheFlush: where a model writes what it has said only after it was
+// stopped, that text is what the audio was.
+func TestTranscriptAfterTheFlush(t *testing.T) {
+	l := newTeller()
+	l.heard["o"], l.queued["o"] = 500, 1000
+	l.at(3, orchestrator.FlushItem{Item: "o", Turn: 1})
+	l.said(1, 1, transport.RoleAssistant, "o", "one two three four")
+	if diff := cmp.Diff([]string{`1 1 assistant "one two" interrupted`}, l.lines()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestStoryIsBounded: however long a session is, its story is not.
+func TestStoryIsBounded(t *testing.T) {
+	l := newTeller()
+	for i := range 3 * conversation.MaxEntries {
+		l.said(i, i, transport.RoleUser, fmt.Sprint("i", i), "word")
+	}
+	if n := len(l.story.said); n != conversation.MaxEntries || l.story.dropped != 2*conversation.MaxEntries {
+		t.Errorf("%d entries are kept, %d were dropped", n, l.story.dropped)
+	}
+	if got := l.lines(); !strings.HasPrefix(got[len(got)-1], fmt.Sprint(3*conversation.MaxEntries-1, " ")) {
+		t.Errorf("the newest is %s", got[len(got)-1])
+	}
+	l = newTeller()
+	for i := range 200 {
+		l.said(i, i, transport.RoleUser, fmt.Sprint("i", i), strings.Repeat("ü", 2*conversation.MaxText))
+		for range 3 { // the same one again takes no room
+			l.said(i, i, transport.RoleUser, fmt.Sprint("i", i), strings.Repeat("ü", conversation.MaxText))
+		}
+	}
+	var bytes int
+	for _, s := range l.story.said {
+		bytes += len(s.entry.Text)
+	}
+	if bytes != l.story.bytes || bytes > conversation.MaxBytes || len(l.story.said) < 10 {
+		t.Errorf("%d bytes in %d entries, counted as %d", bytes, len(l.story.said), l.story.bytes)
+	}
+	l = newTeller()
+	for i := range 1000 {
+		l.at(1, orchestrator.ToolStarted{Turn: 1, Call: fmt.Sprint("call_", i), Tool: "t"})
+	}
+	if n := len(l.story.said); n > conversation.MaxEntries || len(l.story.said[0].entry.Calls) != maxCallsTogether {
+		t.Errorf("%d entries of %d calls", n, len(l.story.said[0].entry.Calls))
+	}
+}
+
+// FuzzHeardOf: what was heard of a text is its beginning, and never ends in a word that
+// was not heard to its end.
+func FuzzHeardOf(f *testing.F) {
+	f.Add("one two three", int64(500), int64(1000))
+	f.Add("", int64(1), int64(2))
+	f.Add("Grüße, Welt", int64(7), int64(9))
+	f.Add("a\xffb c", int64(-1), int64(0))
+	f.Fuzz(func(t *testing.T, text string, heard, all int64) {
+		if heard > 1<<40 || all > 1<<40 {
+			return
+		}
+		got := heardOf(text, heard, all)
+		if heard >= all && all > 0 && heard > 0 {
+			if got != text {
+				t.Errorf("all of %q was heard, and %q is left", text, got)
+			}
+			return
+		}
+		rest, ok := strings.CutPrefix(strings.TrimSpace(string([]rune(text))), got)
+		next, _ := utf8.DecodeRuneInString(rest)
+		if !ok || got != "" && rest != "" && !unicode.IsSpace(next) {
+			t.Errorf("of %q (%d of %d) is left %q", text, heard, all, got)
+		}
+	})
+}
