@@ -25,6 +25,7 @@ var foreign = map[string][]string{
 	"kb/local":                {bleve, "github.com/blevesearch/bleve_index_api"},
 	"kb/embed":                {"github.com/openai/openai-go/v3"},
 	"kb/kbtest":               {"github.com/google/go-cmp"},
+	"contacts":                {"github.com/nyaruka/phonenumbers", "mvdan.cc/xurls/v2", "golang.org/x/net"},
 	"store":                   {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
 	"chat/completions":        {"github.com/openai/openai-go/v3"},
 	"audit":                   {"gopkg.in/natefinch/lumberjack.v2"},

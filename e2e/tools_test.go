@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/contacts"
 	"voicegw/gateway"
 	"voicegw/handoff"
 	"voicegw/kb"
@@ -67,7 +68,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	box := &toolbox{store: kept}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, kept.Blocks(), kept.VoiceSessions()},
+		Capabilities:        []any{index, kept.Blocks(), kept.VoiceSessions(), contacts.New()},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
 	})

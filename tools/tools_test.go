@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/capability"
+	"voicegw/contacts"
 	"voicegw/kb"
 	"voicegw/kb/local"
 	"voicegw/registry"
@@ -64,7 +65,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, noted{}, offered{}},
+		Capabilities:        []any{index, noted{}, offered{}, contacts.New()},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
 	})
@@ -94,6 +95,7 @@ func TestContract(t *testing.T) {
 		"start_voice_session": {registry.CategoryUtility, registry.SideEffectsNone, "text", 500, false},
 		"end_voice_session":   {registry.CategoryUtility, registry.SideEffectsNone, "voice", 500, false},
 		"kb_search":           {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 800, false},
+		"extract_contacts":    {registry.CategoryUtility, registry.SideEffectsNone, "text", 200, false},
 		"kb_get":              {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 500, false},
 	}
 	got := map[string]contract{}

@@ -7,6 +7,7 @@ import (
 	"voicegw/registry"
 
 	endvoicesession "voicegw/tools/end-voice-session"
+	extractcontacts "voicegw/tools/extract-contacts"
 	ignoreuser "voicegw/tools/ignore-user"
 	kbget "voicegw/tools/kb-get"
 	kbsearch "voicegw/tools/kb-search"
@@ -17,6 +18,7 @@ import (
 func Handlers() map[string]registry.Handler {
 	return map[string]registry.Handler{
 		"end_voice_session":   registry.Bind(endvoicesession.Execute),
+		"extract_contacts":    registry.Bind(extractcontacts.Execute),
 		"ignore_user":         registry.Bind(ignoreuser.Execute),
 		"kb_get":              registry.Bind(kbget.Execute),
 		"kb_search":           registry.Bind(kbsearch.Execute),

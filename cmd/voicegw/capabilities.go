@@ -11,6 +11,7 @@ import (
 
 	"voicegw/capability"
 	"voicegw/config"
+	"voicegw/contacts"
 	"voicegw/kb"
 	"voicegw/kb/embed"
 	"voicegw/kb/local"
@@ -28,12 +29,14 @@ type capabilities struct {
 	kb     kb.Index
 	source *kb.Source // keeps kb the same as its folder
 	store  *store.Store
+	// contacts is made once: it compiles much.
+	contacts *contacts.Extractor
 }
 
 // openCapabilities opens what the configuration names, and the store as keep says.
 // Close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, keep store.Options, logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger}
+	c := &capabilities{logger: logger, contacts: contacts.New()}
 	err := c.openStore(ctx, keep)
 	if err == nil {
 		err = c.openKB(ctx, cfg.KB)
@@ -147,7 +150,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
-		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions()},
+		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions(), c.contacts},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[capability.Inviter]()},

@@ -1,0 +1,178 @@
+package contacts
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// Lengths of RFC 5321, section 4.5.3.1, in bytes.
+const (
+	maxLocal  = 64
+	maxDomain = 253
+)
+
+// What addresses are made of. Of the characters that RFC 5322 lets stand before the @
+// only those are taken that people have in theirs; the others are mostly what stands
+// around an address.
+const (
+	localPart = `[\p{L}\p{N}\p{M}_%+&'=-]+`
+	label     = `[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?`
+	// How people hide addresses from machines.
+	hiddenAt  = `[ \t]*[\[({<][ \t]*(?:at|ät|@)[ \t]*[\])}>][ \t]*`
+	hiddenDot = `[ \t]*[\[({<][ \t]*(?:dot|punkt|point|punto|\.)[ \t]*[\])}>][ \t]*`
+)
+
+var (
+	plainEmail = regexp.MustCompile(localPart + `(?:\.+` + localPart + `)*@(?:` + label + `\.)+` + label)
+	// Spelled with brackets: ada [at] example (dot) org; one of the two may be plain.
+	bracketEmail = regexp.MustCompile(`(?i)` + localPart + `(?:(?:\.|` + hiddenDot + `)` + localPart + `)*(?:` + hiddenAt + `|@)` +
+		label + `(?:(?:\.|` + hiddenDot + `)` + label + `)+`)
+	// Spelled with words: ada AT example DOT org, and as it is spoken.
+	wordEmail = regexp.MustCompile(localPart + `(?:(?:\.|[ \t]+(?:dot|DOT)[ \t]+)` + localPart + `)*[ \t]+(?:at|AT)[ \t]+` +
+		label + `(?:(?:\.|[ \t]+(?:dot|DOT)[ \t]+)` + label + `)+`)
+
+	atSign  = regexp.MustCompile(`(?i)` + hiddenAt + `|[ \t]+at[ \t]+`)
+	dotSign = regexp.MustCompile(`(?i)` + hiddenDot + `|[ \t]+dot[ \t]+`)
+	mailCue = regexp.MustCompile(`(?i)\be?-?mails?\b[^.!?\n]{0,24}$`)
+)
+
+// privateTLDs end names that are used inside of companies.
+var privateTLDs = []string{"internal", "intern", "intranet", "lan", "corp", "home", "onion"}
+
+// emails finds the addresses and takes them.
+func (x *Extractor) emails(p *page) []hit[Email] {
+	var hits []hit[Email]
+	find := func(form *regexp.Regexp, good func(start, end int) bool) {
+		for at := 0; at < len(p.left); {
+			m := form.FindIndex(p.left[at:])
+			if m == nil {
+				return
+			}
+			start, end := at+m[0], at+m[1]
+			at = end
+			if !good(start, end) {
+				// Something may begin behind its first word.
+				if i := strings.IndexAny(p.text[start:end], " \t"); i >= 0 {
+					at = start + i + 1
+				}
+				continue
+			}
+			if h, ok := x.email(p, start, end); ok {
+				hits = append(hits, h)
+				p.take(h.start, h.end)
+				at = h.end
+			} else if p.before(start) == '@' {
+				p.take(start, end) // a handle: @ada@social.example
+			}
+		}
+	}
+	find(plainEmail, func(int, int) bool { return true })
+	find(bracketEmail, func(start, end int) bool {
+		return strings.ContainsAny(p.text[start:end], "[({<")
+	})
+	find(wordEmail, func(start, end int) bool { return spelled(p.text[:start], p.text[start:end]) })
+	return hits
+}
+
+// spelled says whether words with "at" and "dot" among them are an address, and not a
+// sentence: "look at example dot org".
+func spelled(before, words string) bool {
+	at := atSign.FindStringIndex(words)
+	if at == nil {
+		return false
+	}
+	local := words[:at[0]]
+	if strings.Contains(words[at[0]:at[1]], "AT") {
+		return strings.ContainsFunc(local, unicode.IsLower)
+	}
+	if !dotSign.MatchString(words[at[1]:]) {
+		return false
+	}
+	return dotSign.MatchString(local) || mailCue.MatchString(before)
+}
+
+// email reads the address in a part of the text, which may begin and end with what does
+// not belong to it.
+func (x *Extractor) email(p *page, start, end int) (hit[Email], bool) {
+	no := hit[Email]{}
+	raw := p.text[start:end]
+	if before := p.before(start); before == '@' {
+		return no, false
+	}
+	plain := dotSign.ReplaceAllString(atSign.ReplaceAllString(raw, "@"), ".")
+	local, domain, ok := strings.Cut(plain, "@")
+	if !ok || strings.ContainsAny(domain, "@ \t") || strings.ContainsAny(local, " \t") {
+		return no, false
+	}
+	skip := localSkip(local)
+	local = local[skip:]
+	domain, cut := x.domainOf(domain)
+	if local == "" || strings.HasSuffix(local, ".") || domain == "" || len(local) > maxLocal {
+		return no, false
+	}
+	ascii, err := idna.Lookup.ToASCII(domain)
+	if err != nil || len(ascii) > maxDomain {
+		return no, false
+	}
+	start, end = start+skip, end-cut
+	if after := p.after(end); cut == 0 && (after == '@' || after == '_' || after == '-' && wordFollows(p, end+1)) {
+		return no, false
+	}
+	return hit[Email]{start, end, Email{Address: local + "@" + ascii}}, true
+}
+
+func wordFollows(p *page, at int) bool {
+	r := p.after(at)
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
+}
+
+// localSkip is how much of what stands before an @ does not belong to the address.
+func localSkip(local string) int {
+	skip := 0
+	if i := strings.LastIndex(local, ".."); i >= 0 {
+		skip = i + 2
+	}
+	// to=ada@example.org names a field, list+ada=example.org@… an address.
+	if i := strings.LastIndex(local, "="); i >= skip && !strings.Contains(local[skip:i], "+") {
+		skip = i + 1
+	}
+	for skip < len(local) && strings.IndexByte(".'&%-=", local[skip]) >= 0 {
+		skip++
+	}
+	return skip
+}
+
+// domainOf returns the domain at the start of s, which may be followed by the next
+// sentence, and how many bytes that is; empty if there is none.
+func (x *Extractor) domainOf(s string) (domain string, cut int) {
+	domain = s
+	for strings.Contains(domain, ".") {
+		i := strings.LastIndexByte(domain, '.')
+		if last := domain[i+1:]; x.isTLD(last) && !sentenceBegins(domain[:i], last) {
+			return domain, len(s) - len(domain)
+		}
+		domain = domain[:i]
+	}
+	return "", 0
+}
+
+// sentenceBegins says whether the last label is the first word of the next sentence,
+// whose space was forgotten: "ada@example.org.So we did".
+func sentenceBegins(before, last string) bool {
+	first, n := utf8.DecodeRuneInString(last)
+	return unicode.IsUpper(first) && (strings.ContainsFunc(last[n:], unicode.IsLower) || !strings.ContainsFunc(before, unicode.IsUpper))
+}
+
+// isTLD says whether a label ends the names of the internet, or of a private network.
+func (x *Extractor) isTLD(label string) bool {
+	label = strings.ToLower(label)
+	if strings.HasPrefix(label, "xn--") {
+		u, err := idna.Lookup.ToUnicode(label)
+		return err == nil && x.tlds[u]
+	}
+	return x.tlds[label]
+}

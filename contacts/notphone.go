@@ -1,0 +1,221 @@
+package contacts
+
+import (
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What looks like a phone number and is none. Whether a number is one is said first by
+// what it is made of, then by the word before it.
+
+var (
+	// DE89 3704 0044 0532 0130 00 (ISO 13616); the check digits do not matter: one with
+	// a slip in it is no phone number either.
+	iban = regexp.MustCompile(`\b[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,4})?\b`)
+	card = regexp.MustCompile(`\b[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{1,7}\b`)
+	// Days, in the orders in which people write them.
+	yearFirst = regexp.MustCompile(`\b(?:19|20)[0-9]{2}(?:-(?:0?[1-9]|1[0-2])-|\.(?:0?[1-9]|1[0-2])\.|/(?:0?[1-9]|1[0-2])/)(?:0?[1-9]|[12][0-9]|3[01])\b`)
+	dayFirst  = regexp.MustCompile(`\b(?:0?[1-9]|[12][0-9]|3[01])(?:-[0-9]{1,2}-|\.[ ]?[0-9]{1,2}\.[ ]?|/[0-9]{1,2}/)(?:(?:19|20)[0-9]{2}|[0-9]{2})\b`)
+	uuid      = regexp.MustCompile(`(?i)\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+)
+
+// maskNumbers takes what is certainly something else than a phone number.
+func (p *page) maskNumbers() {
+	p.mask(iban, func(string) bool { return true })
+	p.mask(uuid, func(string) bool { return true })
+	p.mask(card, func(s string) bool { return luhn(s) })
+	p.mask(yearFirst, func(string) bool { return true })
+	p.mask(dayFirst, func(string) bool { return true })
+}
+
+func (p *page) mask(form *regexp.Regexp, good func(string) bool) {
+	for _, m := range form.FindAllIndex(p.left, -1) {
+		if alone(p, m[0], m[1]) && good(p.text[m[0]:m[1]]) {
+			p.take(m[0], m[1])
+		}
+	}
+}
+
+// alone says whether digits do not go on beyond a part of the text: 01.02.03.04.05 is
+// no day.
+func alone(p *page, start, end int) bool {
+	if r := p.after(end); strings.ContainsRune("./-", r) && r != 0 && unicode.IsDigit(p.after(end+1)) {
+		return false
+	}
+	r := p.before(start)
+	if r == '+' || unicode.IsDigit(r) {
+		return false
+	}
+	return r == 0 || !strings.ContainsRune("./-", r) || !unicode.IsDigit(p.before(start-1))
+}
+
+// luhn checks the last digit of a card's number (ISO/IEC 7812-1, annex B).
+func luhn(s string) bool {
+	sum, n := 0, 0
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i] < '0' || s[i] > '9' {
+			continue
+		}
+		d := int(s[i] - '0')
+		if n%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum, n = sum+d, n+1
+	}
+	return n >= 13 && sum%10 == 0
+}
+
+var (
+	decimal   = regexp.MustCompile(`^[0-9]+\.[0-9]+$`)
+	thousands = regexp.MustCompile(`^[1-9][0-9]{0,2}(?:\.[0-9]{3}){2,}$`)
+	octets    = regexp.MustCompile(`^(?:[0-9]{1,3}\.){3}[0-9]{1,3}$`)
+	compact   = regexp.MustCompile(`^(?:19|20)[0-9]{6}$`)
+	numbered  = regexp.MustCompile(`^(?:[0-9]+\.)+[0-9]+$`)
+)
+
+// isPhonePlace says whether a number that stands there may be a phone number.
+func isPhonePlace(p *page, start, end int) bool {
+	raw := p.text[start:end]
+	if strings.HasPrefix(raw, "+") || strings.HasPrefix(raw, "＋") {
+		r := p.before(start)
+		return !unicode.IsDigit(r) && !glued(p, end)
+	}
+	if glued(p, end) || !freeBefore(p, start) || moneyAfter.MatchString(p.text[end:min(len(p.text), end+8)]) {
+		return false
+	}
+	switch cue := cueOf(p, start); {
+	case cue == cuePhone:
+		return true
+	case cue == cueOther:
+		return false
+	}
+	switch {
+	case decimal.MatchString(raw), thousands.MatchString(raw), octets.MatchString(raw):
+		return false
+	case compact.MatchString(raw):
+		_, err := time.Parse("20060102", raw)
+		return err != nil
+	case numbered.MatchString(raw) && !strings.HasPrefix(raw, "0") && strings.Count(raw, ".") > 4:
+		return false // a chapter, a version, an object identifier
+	}
+	return true
+}
+
+// moneyAfter are the units that make a number before them an amount.
+var moneyAfter = regexp.MustCompile(`^[ \x{00A0}]?(?:€|\$|£|¥|%|(?:EUR|USD|GBP|CHF|JPY|PLN|km|kg|m²|MB|GB|bytes)\b)`)
+
+// glued says whether something stands directly behind a number that makes it a part of
+// something longer.
+func glued(p *page, end int) bool {
+	r := p.after(end)
+	switch {
+	case r == 'x' || r == 'X':
+		_, n := extension(p, end)
+		return n == 0
+	case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("_@=%€$£", r) && r != 0:
+		return true
+	case r == ',' || r == ':' || r == '.' || r == '-' || r == '/':
+		next := p.after(end + 1)
+		return unicode.IsDigit(next) && r != ',' && p.left[end+1] != 0 || r == ',' && unicode.IsDigit(next) && shortTail(p.text[end+1:]) ||
+			unicode.IsLetter(next) && (r == '-' || r == '/')
+	}
+	return false
+}
+
+// shortTail says whether one or two digits come and then none: the cents of an amount.
+func shortTail(s string) bool {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n <= 2
+}
+
+// freeBefore says whether what stands directly before a number leaves it one of its own.
+func freeBefore(p *page, start int) bool {
+	r := p.before(start)
+	switch {
+	case r == 0:
+		return true
+	case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune("_#$€£¥@=%\\&§+", r):
+		return false
+	case strings.ContainsRune(".-/–,:", r):
+		_, n := utf8.DecodeLastRuneInString(p.text[:start])
+		before := p.before(start - n)
+		if unicode.IsDigit(before) {
+			return false
+		}
+		// Tel.030…, but neither A-1234567 nor v1.2
+		return !unicode.IsLetter(before) || cueOf(p, start) == cuePhone || r == ':' || r == ','
+	}
+	return true
+}
+
+// cue is what the words before a number say that it is.
+type cue int
+
+const (
+	cueNone cue = iota
+	cuePhone
+	cueOther
+)
+
+// cueWindow is how far before a number words still speak of it, in bytes.
+const cueWindow = 32
+
+var (
+	word = regexp.MustCompile(`[\p{L}\p{M}]+`)
+
+	phoneWords = set(`tel tél telefon telephone phone phones telefono teléfono téléfono télephone téléphone telefone tfn tlf puh
+		mobile mobil móvil movil cell cellphone cellular handy natel gsm portable celular fax telefax call ring dial text sms
+		whatsapp signal viber ruf rufnummer telefonnummer handynummer mobilnummer hotline durchwahl anrufen appelez llame llámenos
+		телефон тел моб`)
+	otherWords = set(`order orders invoice ref reference id isbn issn ean imei iban bic account acct konto kontonummer blz ticket
+		tickets case tracking serial sku version build release po vat ust ustid ustidnr steuernummer kundennummer bestellnummer
+		bestellung rechnung rechnungsnummer auftrag auftragsnummer artikel artikelnummer vorgangsnummer commande facture pedido factura
+		zamówienie faktura fakturę rachunek factuur bestelling card passport ssn licence license policy customer client article item part parcel sendung sendungsnummer matrikel
+		eur usd gbp chf doi pmid patent lot batch barcode pin puk tan code token port issue bug pull commit revision timestamp epoch
+		nummer number no nr num numéro numero número page pages seite room zimmer hrb hrn amount total sum betrag population roughly`)
+)
+
+// cueOf looks at the last words before a place, on the same line: the nearest that says
+// anything decides.
+func cueOf(p *page, at int) cue {
+	before := p.text[max(0, at-cueWindow):at]
+	if i := strings.LastIndexByte(before, '\n'); i >= 0 {
+		before = before[i+1:]
+	}
+	words := word.FindAllString(before, -1)
+	weak := false
+	for i := len(words) - 1; i >= 0 && i >= len(words)-3; i-- {
+		w := strings.ToLower(words[i])
+		switch {
+		case phoneWords[w]:
+			return cuePhone
+		case numberWords[w]:
+			weak = true // "phone number", "order no."
+		case otherWords[w]:
+			return cueOther
+		}
+	}
+	if weak {
+		return cueOther
+	}
+	return cueNone
+}
+
+// numberWords say that a number comes; the word before them says of what.
+var numberWords = set(`nummer number no nr num numéro numero número`)
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}

@@ -1,0 +1,327 @@
+package contacts
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// token is a word, or a character that is none.
+type token struct {
+	text       string
+	lower      string
+	start, end int
+	word       bool
+	// gap is what stands before it: nothing, spaces, or one end of a line.
+	gap gap
+}
+
+type gap byte
+
+const (
+	gapNone gap = iota
+	gapSpace
+	gapLine
+	gapBlank // an empty line, or more
+)
+
+// tokens cuts what is left of a page into words and signs.
+func tokens(p *page) []token {
+	var out []token
+	text := string(p.left)
+	g, lines := gapBlank, 0
+	for at := 0; at < len(text); {
+		r, n := utf8.DecodeRuneInString(text[at:])
+		switch {
+		case r == '\n':
+			lines++
+			g = gapLine
+			if lines > 1 {
+				g = gapBlank
+			}
+			at += n
+			continue
+		case unicode.IsSpace(r):
+			if g == gapNone {
+				g = gapSpace
+			}
+			at += n
+			continue
+		}
+		end := at + n
+		isWord := unicode.IsLetter(r)
+		if isWord {
+			end = wordEnd(text, end)
+		}
+		out = append(out, token{text: text[at:end], lower: strings.ToLower(text[at:end]), start: at, end: end, word: isWord, gap: g})
+		at, g, lines = end, gapNone, 0
+	}
+	return out
+}
+
+// wordEnd is where a word ends that goes on at a place. Hyphens and apostrophes belong
+// to it between letters.
+func wordEnd(text string, at int) int {
+	for at < len(text) {
+		r, n := utf8.DecodeRuneInString(text[at:])
+		if unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) {
+			at += n
+			continue
+		}
+		next, _ := utf8.DecodeRuneInString(text[at+n:])
+		if !strings.ContainsRune("-'’‑", r) || !unicode.IsLetter(next) {
+			return at
+		}
+		at += n
+	}
+	return at
+}
+
+// reader reads persons from tokens. Every read… method returns where what it has read
+// ends, or its start if it is not there.
+type reader struct {
+	tokens []token
+}
+
+// persons finds names with a title, a position or both.
+func persons(p *page) []hit[Person] {
+	r := reader{tokens(p)}
+	var hits []hit[Person]
+	for i := 0; i < len(r.tokens); {
+		person, end := r.readPerson(i)
+		if end == i {
+			i++
+			continue
+		}
+		hits = append(hits, hit[Person]{r.tokens[i].start, r.tokens[end-1].end, person})
+		i = end
+	}
+	return hits
+}
+
+// readPerson reads one at i: a name with what follows it, or a position and its holder.
+func (r reader) readPerson(i int) (Person, int) {
+	if !r.tokens[i].word {
+		return Person{}, i
+	}
+	person, end := r.readName(i)
+	if end > i {
+		position, after := r.readFollowing(end)
+		person.Position = position
+		if person.Title != "" || position != "" {
+			return person, after
+		}
+	}
+	return r.readHolder(i)
+}
+
+// at is the token at i; one that is no word beyond the end.
+func (r reader) at(i int) token {
+	if i < 0 || i >= len(r.tokens) {
+		return token{gap: gapBlank}
+	}
+	return r.tokens[i]
+}
+
+// is says whether the token at i is one of these.
+func (r reader) is(i int, texts ...string) bool {
+	for _, t := range texts {
+		if r.at(i).text == t {
+			return true
+		}
+	}
+	return false
+}
+
+// same says whether the token at i stands on the line of the one before it, with no more
+// than spaces between them.
+func (r reader) same(i int) bool { g := r.at(i).gap; return g == gapNone || g == gapSpace }
+
+// dot is 1 if a dot stands directly at i.
+func (r reader) dot(i int) int {
+	if r.at(i).text == "." && r.at(i).gap == gapNone {
+		return 1
+	}
+	return 0
+}
+
+// span is the text from token i to before token end, its spaces made single.
+func (r reader) span(i, end int) string {
+	var b strings.Builder
+	for ; i < end; i++ {
+		if t := r.tokens[i]; b.Len() > 0 && t.gap != gapNone {
+			b.WriteByte(' ')
+		}
+		b.WriteString(r.tokens[i].text)
+	}
+	return b.String()
+}
+
+// maxNameWords bounds a name.
+const maxNameWords = 5
+
+// readName reads a title, if there is one, and a name.
+func (r reader) readName(i int) (Person, int) {
+	name := r.readTitle(i)
+	titled := name > i
+	if titled && (!r.at(name).word || !r.same(name)) {
+		return Person{}, i
+	}
+	end, words := name, 0
+	for words < maxNameWords {
+		next := r.readNameWord(end, end == name && !titled)
+		if next == end || end > name && !r.same(end) {
+			break
+		}
+		end, words = next, words+1
+	}
+	if words == 0 || words == 1 && !titled || r.bare(name, end) {
+		return Person{}, i
+	}
+	person := Person{Name: r.span(name, end), Title: r.span(i, name)}
+	end, degrees := r.readDegrees(end)
+	person.Title = strings.TrimPrefix(person.Title+degrees, ", ")
+	return person, end
+}
+
+// bare says whether what was read as a name is initials alone, or a company, a place or
+// a part of something longer.
+func (r reader) bare(name, end int) bool {
+	real := false
+	for i := name; i < end; i++ {
+		if notNames[r.tokens[i].lower] {
+			return true
+		}
+		real = real || utf8.RuneCountInString(r.tokens[i].text) > 1 && !particles[r.tokens[i].lower]
+	}
+	return !real || r.same(end) && r.at(end).gap == gapNone && r.is(end, "@", "/", "_", "'", "’") && r.at(end+1).word
+}
+
+// readTitle reads "Prof. Dr. med.".
+func (r reader) readTitle(i int) int {
+	start := i
+	for r.at(i).word && (i == start || r.same(i)) {
+		t := r.at(i)
+		first, _ := utf8.DecodeRuneInString(t.text)
+		switch {
+		case titles[t.lower] && unicode.IsUpper(first):
+		case i > start && titleParts[t.lower]:
+		default:
+			return i
+		}
+		i += 1 + r.dot(i+1)
+		for r.is(i, "-") && r.at(i).gap == gapNone && titleParts[r.at(i+1).lower] { // Dr.-Ing.
+			i += 2 + r.dot(i+2)
+		}
+	}
+	return i
+}
+
+// readNameWord reads "Ada", "J.", "van der Berg", "O'Brien" or "MÜLLER".
+func (r reader) readNameWord(i int, first bool) int {
+	t := r.at(i)
+	start, _ := utf8.DecodeRuneInString(t.text)
+	switch {
+	case !t.word:
+		return i
+	case particles[t.lower] && !first:
+		if next := r.readNameWord(i+1, false); next > i+1 && r.same(i+1) {
+			return next
+		}
+		return i
+	case stops[t.lower], roles[t.lower], roleWord(t):
+		return i
+	case !unicode.IsUpper(start) || strings.ContainsFunc(t.text, unicode.IsDigit):
+		return i
+	case utf8.RuneCountInString(t.text) == 1:
+		if r.dot(i+1) == 0 {
+			return i
+		}
+		return i + 2
+	case !strings.ContainsFunc(t.text, unicode.IsLower) && utf8.RuneCountInString(t.text) < 4:
+		return i // an abbreviation
+	case suffixes[t.lower]:
+		return i + 1 + r.dot(i+1)
+	}
+	return i + 1
+}
+
+// readDegrees reads ", PhD" and the like; the text begins with a comma.
+func (r reader) readDegrees(i int) (end int, degrees string) {
+	for {
+		at := i
+		if r.is(at, ",") {
+			at++
+		}
+		if !degreeWords[r.at(at).lower] || !r.same(at) {
+			return i, degrees
+		}
+		end := at + 1
+		for r.dot(end) == 1 && r.at(end+1).word && r.at(end+1).gap == gapNone { // Ph.D., M.Sc.
+			end += 2
+		}
+		end += r.dot(end)
+		degrees += ", " + r.span(at, end)
+		i = end
+	}
+}
+
+// readFollowing reads the position that follows a name, with what joins them.
+func (r reader) readFollowing(i int) (position string, end int) {
+	at := i
+	switch t := r.at(i); {
+	case r.is(i, ",", "(", "|", "·", "•", ":"):
+		at++
+	case r.is(i, "-", "–", "—", "/") && t.gap != gapNone && r.at(i+1).gap != gapNone:
+		at++
+	case t.gap == gapLine: // a signature: the position on a line of its own
+	case copulas[t.lower] && articles[r.at(i+1).lower]:
+		at++
+	default:
+		return "", i
+	}
+	for articles[r.at(at).lower] {
+		at++
+	}
+	if at > i && r.at(at).gap == gapBlank {
+		return "", i
+	}
+	end, _ = r.readPosition(at, true)
+	if end == at {
+		return "", i
+	}
+	position = r.span(at, end)
+	if r.is(i, "(") && r.is(end, ")") {
+		end++
+	}
+	return position, end
+}
+
+// readHolder reads a position and then who has it: "our CEO, Ada Lovelace",
+// "CTO: Charles Babbage", "CEO Ada Lovelace".
+func (r reader) readHolder(i int) (Person, int) {
+	end, whole := r.readPosition(i, false)
+	if end == i {
+		return Person{}, i
+	}
+	introduced := articles[r.at(i-1).lower]
+	at := end
+	switch {
+	case r.is(end, ":"):
+		at++
+	case r.is(end, ",") && introduced:
+		at++
+	case copulas[r.at(end).lower] && introduced:
+		at++
+	case !r.same(end) || !r.at(end).word:
+		return Person{}, i
+	case whole && r.readTitle(end) == end: // "Head of Research Ada": where does it end?
+		return Person{}, i
+	}
+	person, after := r.readName(at)
+	if after == at || r.at(at).gap == gapBlank {
+		return Person{}, i
+	}
+	person.Position = r.span(i, end)
+	return person, after
+}

@@ -1,0 +1,233 @@
+package contacts
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// The digits of a number: E.164 allows 15 with the country code; before them there may
+// be an international prefix.
+const (
+	minDigits = 7
+	maxDigits = 19
+)
+
+// phones finds the numbers. needsRegion says that one could not be read because nobody
+// said which country it is of.
+func phones(p *page, region string) (hits []hit[Phone], needsRegion bool) {
+	for at := 0; at < len(p.left); {
+		start, end, next := candidate(p, at)
+		at = next
+		if start == end {
+			continue
+		}
+		found, lacking := readPhones(p, start, end, region, between)
+		hits = append(hits, found...)
+		needsRegion = needsRegion || lacking
+		if n := len(found); n > 0 {
+			at = max(at, found[n-1].end)
+		}
+	}
+	return hits, needsRegion
+}
+
+// separators may stand between the digits of a number, at most three in a row.
+const (
+	separators    = " -./()\u00A0\u2009\u202F\u2010\u2011\u2012\u2013\u2014\u2212\u00B7\u2060"
+	maxSeparators = 3
+)
+
+// candidate is the next run of digits and separators that is not taken, from a plus, a
+// bracket or a digit to its last digit; start is end where there is none before next.
+func candidate(p *page, at int) (start, end, next int) {
+	for at < len(p.left) && !beginsNumber(p, at) {
+		at++
+	}
+	start, end = at, at
+	digits, between := 0, 0
+	for at < len(p.left) {
+		r, n := utf8.DecodeRune(p.left[at:])
+		switch {
+		case unicode.IsDigit(r):
+			digits, between, end = digits+1, 0, at+n
+		case (r == '+' || r == '＋') && digits == 0:
+		case strings.ContainsRune(separators, r) && between < maxSeparators:
+			between++
+		default:
+			return clean(p, start, end, digits, at)
+		}
+		at += n
+	}
+	return clean(p, start, end, digits, at)
+}
+
+func clean(p *page, start, end, digits, at int) (int, int, int) {
+	next := max(at, start+1)
+	if digits < minDigits {
+		return start, start, next
+	}
+	for start < end && strings.ContainsRune("( ", rune(p.left[start])) && !strings.ContainsRune(p.text[start:end], ')') {
+		start++ // a bracket that closes behind the number, or never
+	}
+	return start, end, next
+}
+
+// beginsNumber says whether a number may begin at a byte.
+func beginsNumber(p *page, at int) bool {
+	if !utf8.RuneStart(p.left[at]) {
+		return false
+	}
+	r, _ := utf8.DecodeRune(p.left[at:])
+	return r == '+' || r == '＋' || r == '(' || unicode.IsDigit(r)
+}
+
+// between are the marks that stand between two numbers and not inside of one, from the
+// strongest on; what stands on both sides is then read by itself.
+var between = []*regexp.Regexp{
+	regexp.MustCompile(`[ \t]/[ \t]`),
+	regexp.MustCompile(`[.)]?[ ]{2,}`),
+	regexp.MustCompile(`[ ][-\x{2010}-\x{2014}][ ]`),
+	regexp.MustCompile(`\.[ ]`),
+	regexp.MustCompile(`/`),
+	regexp.MustCompile(`[ ]\(`),
+}
+
+// readPhones reads a part of the text as one number, or else as several between which
+// one of marks stands.
+func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) (hits []hit[Phone], needsRegion bool) {
+	if !isPhonePlace(p, start, end) {
+		return nil, false
+	}
+	h, ok, lacking := readPhone(p, start, end, region)
+	if ok {
+		return []hit[Phone]{h}, false
+	}
+	for i, mark := range marks {
+		found := mark.FindAllStringIndex(p.text[start:end], -1)
+		if found == nil {
+			continue
+		}
+		at := start
+		for _, m := range append(found, []int{end - start, end - start}) {
+			part, lacks := readPart(p, at, start+m[0], region, marks[i+1:])
+			hits, lacking = append(hits, part...), lacking || lacks
+			at = start + m[1]
+		}
+		break
+	}
+	return hits, lacking
+}
+
+// readPart reads a part of a candidate if it has enough digits.
+func readPart(p *page, start, end int, region string, marks []*regexp.Regexp) ([]hit[Phone], bool) {
+	part := p.text[start:end]
+	if n := countDigits(part); n < minDigits {
+		return nil, false
+	}
+	start += len(part) - len(strings.TrimLeft(part, separators))
+	end -= len(part) - len(strings.TrimRight(part, separators))
+	if start > 0 && p.text[start-1] == '(' && strings.ContainsRune(p.text[start:end], ')') {
+		start--
+	}
+	return readPhones(p, start, end, region, marks)
+}
+
+func countDigits(s string) int {
+	n := 0
+	for _, r := range s {
+		if unicode.IsDigit(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// readPhone reads a part of the text as one number. lacking says that it may be one of a
+// country that nobody named.
+func readPhone(p *page, start, end int, region string) (h hit[Phone], ok, lacking bool) {
+	raw := p.text[start:end]
+	if countDigits(raw) > maxDigits {
+		return h, false, false
+	}
+	number := parseNumber(raw, region)
+	if number == nil {
+		digits := phonenumbers.NormalizeDigitsOnly(raw)
+		lacking = region == "" && (cueOf(p, start) == cuePhone || strings.HasPrefix(digits, "0") && len(digits) >= 9 && len(digits) <= 12)
+		return h, false, lacking
+	}
+	ext, more := extension(p, end)
+	return hit[Phone]{start, end + more, Phone{
+		E164:   phonenumbers.Format(number, phonenumbers.E164),
+		Region: phonenumbers.GetRegionCodeForNumber(number),
+		Type:   typeOf(number), Extension: ext,
+	}}, true, false
+}
+
+// parseNumber is the number that raw is by its country's plan, or nil.
+func parseNumber(raw, region string) *phonenumbers.PhoneNumber {
+	raw = strings.ReplaceAll(raw, "＋", "+")
+	if region == "" && !strings.Contains(raw, "+") && !strings.HasPrefix(raw, "00") {
+		return nil
+	}
+	number := valid(raw, region)
+	// 00 is not every country's international prefix, but it is written as one everywhere.
+	if rest, ok := strings.CutPrefix(raw, "00"); ok && number == nil {
+		number = valid("+"+rest, region)
+	}
+	return number
+}
+
+func valid(raw, region string) *phonenumbers.PhoneNumber {
+	number, err := phonenumbers.ParseAndKeepRawInput(raw, region)
+	// Where numbers are written with a prefix (0 in Germany), digits without one count
+	// something else.
+	if err != nil || !phonenumbers.IsValidNumber(number) || !phonenumbers.IsNationalPrefixPresentIfRequired(number) {
+		return nil
+	}
+	return number
+}
+
+var extensionForm = regexp.MustCompile(`(?i)^(?:[ \t]*[,;(]?[ \t]*(?:extension|ext|extn|durchwahl|dw|poste|anexo|interno)\b[.:]?[ \t]*|;ext=|[ \t]?x[.:]?[ \t]?)([0-9]{1,7})\)?`)
+
+// extension reads what is dialled after a number that ends at a place, and how many bytes
+// that is.
+func extension(p *page, at int) (ext string, length int) {
+	m := extensionForm.FindStringSubmatch(p.text[at:min(len(p.text), at+40)])
+	if m == nil || wordFollows(p, at+len(m[0])) {
+		return "", 0
+	}
+	return m[1], len(m[0])
+}
+
+func typeOf(number *phonenumbers.PhoneNumber) string {
+	switch phonenumbers.GetNumberType(number) {
+	case phonenumbers.FIXED_LINE:
+		return TypeFixed
+	case phonenumbers.MOBILE:
+		return TypeMobile
+	case phonenumbers.FIXED_LINE_OR_MOBILE:
+		return TypeEither
+	case phonenumbers.TOLL_FREE:
+		return TypeTollFree
+	case phonenumbers.PREMIUM_RATE:
+		return TypePremium
+	case phonenumbers.SHARED_COST:
+		return TypeShared
+	case phonenumbers.VOIP:
+		return TypeVoIP
+	case phonenumbers.PERSONAL_NUMBER:
+		return TypePersonal
+	case phonenumbers.PAGER:
+		return TypePager
+	case phonenumbers.UAN:
+		return TypeCompany
+	case phonenumbers.VOICEMAIL:
+		return TypeMailbox
+	default:
+		return TypeOther
+	}
+}

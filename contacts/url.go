@@ -1,0 +1,202 @@
+package contacts
+
+import (
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// maxURL is the longest address that is given on, in bytes.
+const maxURL = 2048
+
+// fileTypes are top-level domains that files are called by more often than hosts.
+var fileTypes = []string{"py", "rs", "md", "sh", "pl", "zip", "mov", "ps", "so", "cc", "java", "bat", "ini"}
+
+// webAddresses finds the addresses with a scheme and takes them. The expression is let
+// loose on one word at a time and on no more than an address can have: over a long text
+// its time would grow with the square of the length.
+func (x *Extractor) webAddresses(p *page) []hit[URL] {
+	var hits []hit[URL]
+	for at := 0; ; {
+		colon := strings.Index(p.text[at:], "://")
+		if colon < 0 {
+			return hits
+		}
+		from := at + colon
+		for from > at && strings.IndexByte(schemeBytes, p.text[from-1]) >= 0 {
+			from--
+		}
+		from += len(p.text[from:at+colon]) - len(strings.TrimLeft(p.text[from:at+colon], "+-."))
+		known := x.schemes[strings.ToLower(p.text[from:at+colon])]
+		at += colon + len("://")
+		if !known {
+			continue
+		}
+		end, whole := x.webAddress(p.text, from)
+		if end < at {
+			continue
+		}
+		start := from
+		at = end
+		if trimmed := start + len(trimURL(p.text[start:end])); whole {
+			if normal, ok := x.normalURL(p.text[start:trimmed]); ok {
+				hits = append(hits, hit[URL]{start, trimmed, URL{URL: normal}})
+			}
+		}
+		p.take(start, end) // also what is broken: its parts are nothing else
+	}
+}
+
+// schemeBytes are what schemes are made of (RFC 3986, section 3.1).
+const schemeBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
+
+// webAddress is where the address ends that begins at a place; there if none does. whole
+// is false for one that is too long.
+func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
+	word := text[at:]
+	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {
+		word = word[:i]
+	}
+	seen := word
+	if len(word) > maxURL {
+		seen = strings.ToValidUTF8(word[:maxURL], "")
+	}
+	n := len(x.urls.FindString(seen))
+	if n == len(seen) && n < len(word) {
+		return at + len(word), false
+	}
+	return at + n, n > 0
+}
+
+// closing are characters that end an address although they could be in one: quotation
+// marks and the punctuation of scripts that put no space behind it.
+const closing = "»«“”„‘’›‹。，、；：！？）】」』》"
+
+// trimURL cuts off what follows an address without a space.
+func trimURL(text string) string {
+	if i := strings.IndexAny(text, closing); i >= 0 {
+		text = text[:i]
+	}
+	return strings.TrimRight(text, ".,;:!?'\"*")
+}
+
+// bareName is a name with dots in it, or a number, with a port or without.
+var bareName = regexp.MustCompile(`(?:` + label + `\.)+` + label + `(?::[0-9]{1,5}\b)?`)
+
+// bareAddresses finds the addresses without a scheme and takes them.
+func (x *Extractor) bareAddresses(p *page) []hit[URL] {
+	var hits []hit[URL]
+	for _, m := range bareName.FindAllIndex(p.left, -1) {
+		start, end := m[0], m[1]
+		if start > 0 && (strings.ContainsRune(`/\@._-$~`, p.before(start)) || p.left[start-1] == 0) || !p.free(start, end) {
+			continue
+		}
+		end -= x.bareCut(p.text[start:end])
+		end += x.barePath(p.text[end:])
+		text := p.text[start:end]
+		if !x.bareHost(text) {
+			continue
+		}
+		if normal, ok := x.normalURL("https://" + text); ok {
+			hits = append(hits, hit[URL]{start, end, URL{URL: normal}})
+			p.take(start, end)
+		}
+	}
+	return hits
+}
+
+// bareCut is how much of a name is the next sentence.
+func (x *Extractor) bareCut(text string) int {
+	if _, err := netip.ParseAddr(text); err == nil || strings.Contains(text, ":") {
+		return 0
+	}
+	_, cut := x.domainOf(text)
+	return cut
+}
+
+// maxBarePath is the longest path of an address without a scheme, in bytes.
+const maxBarePath = 512
+
+// barePath is how long the path is that follows a name.
+func (x *Extractor) barePath(rest string) int {
+	if !strings.HasPrefix(rest, "/") {
+		return 0
+	}
+	const stem = "https://x"
+	if len(rest) > maxBarePath {
+		rest = strings.ToValidUTF8(rest[:maxBarePath], "")
+	}
+	if i := strings.IndexFunc(rest, unicode.IsSpace); i >= 0 {
+		rest = rest[:i]
+	}
+	end, _ := x.webAddress(stem+rest, 0)
+	return max(0, len(trimURL((stem + rest)[:end]))-len(stem))
+}
+
+var portOrPath = regexp.MustCompile(`^[^/:]+(:[0-9]+|/)`)
+
+// bareHost says whether a name without a scheme is meant as an address.
+func (x *Extractor) bareHost(text string) bool {
+	host := text
+	if i := strings.IndexAny(text, "/:"); i >= 0 {
+		host = text[:i]
+	}
+	more := portOrPath.MatchString(text)
+	if _, err := netip.ParseAddr(host); err == nil {
+		return more
+	}
+	labels := strings.Split(host, ".")
+	last := labels[len(labels)-1]
+	if len(labels) < 2 || !x.isTLD(last) || sentenceBegins(strings.Join(labels[:len(labels)-1], "."), last) {
+		return false
+	}
+	if more || strings.EqualFold(labels[0], "www") || len(labels) > 2 {
+		return true
+	}
+	if slices.Contains(fileTypes, strings.ToLower(last)) {
+		return false
+	}
+	// Abbreviations: i.e, u.s, p.m
+	return utf8.RuneCountInString(labels[0]) > 1 || utf8.RuneCountInString(last) > 2
+}
+
+// normalURL writes an address as URL.URL is; false if it is none.
+func (x *Extractor) normalURL(text string) (string, bool) {
+	if len(text) > maxURL {
+		return "", false
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return "", false
+	}
+	host := u.Hostname()
+	if _, err := netip.ParseAddr(host); err != nil {
+		if host, err = idna.Lookup.ToASCII(strings.TrimSuffix(host, ".")); err != nil || host == "" {
+			return "", false
+		}
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	port := u.Port()
+	switch {
+	case u.Scheme == "http" && port == "80", u.Scheme == "https" && port == "443", u.Scheme == "ftp" && port == "21":
+		port = ""
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	u.Host = host
+	if port != "" {
+		u.Host += ":" + port
+	}
+	if u.Path == "" {
+		u.Path = "/"
+	}
+	normal := u.String()
+	return normal, !strings.ContainsFunc(normal, unicode.IsControl)
+}

@@ -1,0 +1,34 @@
+// Package extractcontacts is the tool extract_contacts: it finds contacts in a text.
+package extractcontacts
+
+import (
+	"context"
+	"strings"
+
+	"voicegw/contacts"
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of extract_contacts.
+type Needs struct {
+	Contacts *contacts.Extractor
+}
+
+// Execute finds the contacts. The data of a success is a contacts.Contacts.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	region := ""
+	if call.Args.DefaultRegion != nil {
+		region = strings.ToUpper(*call.Args.DefaultRegion)
+		if !call.Needs.Contacts.HasRegion(region) {
+			err := registry.Errorf(registry.ErrorValidation, "There is no country %s with phone numbers.", region)
+			err.Details = map[string]any{"errors": []registry.Problem{{
+				Path: "/default_region", Message: "Give the ISO 3166 code of a country, such as DE, GB or US, or leave it out.",
+			}}}
+			return registry.Result{}, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return registry.Result{}, err
+	}
+	return registry.Result{Data: call.Needs.Contacts.Extract(call.Args.Text, region)}, nil
+}
