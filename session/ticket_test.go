@@ -1,0 +1,312 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/conversation"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+const secret = "s3cret-of-a-ticket"
+
+// counter is where tickets are redeemed and conversations handed back.
+type counter struct {
+	ticket  Ticketed
+	err     error
+	asked   []string // secret and origin
+	entered []string
+	before  string
+	back    []HandBack
+	hold    time.Duration // how long a handback takes
+	failing error
+	over    int
+	log     strings.Builder
+}
+
+func (c *counter) give(o *Options) {
+	o.Redeem = func(_ context.Context, secret, origin string) (Ticketed, error) {
+		c.asked = append(c.asked, secret+" from "+origin)
+		t := c.ticket
+		t.Over = func() { c.over++ }
+		return t, c.err
+	}
+	o.Enter = func(_ context.Context, id, user string) (string, error) {
+		c.entered = append(c.entered, id+" of "+user)
+		return c.before, c.err
+	}
+	o.HandBack = func(ctx context.Context, said HandBack) error {
+		select {
+		case <-time.After(c.hold):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		c.back = append(c.back, said)
+		return c.failing
+	}
+	o.Logger = slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+var ticketed = Ticketed{
+	SessionID: "voice-ticketed", User: "ada", Agent: "default", ConversationID: "c-7",
+	PendingRequest: "When is the lab open?", Context: "User: hello",
+}
+
+// visit connects with a ticket in the list of subprotocols.
+func (st *stage) visit(text, ticket, origin string) *testClient {
+	st.t.Helper()
+	a, err := st.m.Admit(someone)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	a.Ticket, a.Origin = ticket, origin
+	c := newTestClient()
+	c.say(text)
+	st.m.Start(a, c)
+	return c
+}
+
+func startWith(fields string) string { return strings.TrimSuffix(startText, "}") + fields + "}" }
+
+// TestTicketSaysWhoComes: the session is the ticket's, whatever the client says, and the
+// model is told of the conversation and asked at once.
+func TestTicketSaysWhoComes(t *testing.T) {
+	for name, places := range map[string]struct{ list, start string }{
+		"in session.start": {"", secret}, "as a subprotocol": {secret, ""}, "in both": {secret, secret},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				desk := &counter{ticket: ticketed}
+				st := newStage(t, hearing, desk.give)
+				c := st.visit(startWith(`,"ticket":"`+places.start+`","agent":"default","conversation_id":"c-8","pending_request":"other","client":{"id":"eve"}`), places.list, "https://a.example")
+				model := st.fake.Accept(t)
+				synctest.Wait()
+				if m := c.last(t, "session.started"); m["session_id"] != "voice-ticketed" {
+					t.Errorf("the session is %v", m["session_id"])
+				}
+				if m := c.last(t, "transcript"); m["text"] != "When is the lab open?" || m["role"] != "user" {
+					t.Errorf("the first turn is %v", m)
+				}
+				sent := fmt.Sprintf("%+v", model.Commands())
+				if !strings.Contains(sent, "User: hello") || !strings.Contains(sent, "Answer this first:\nWhen is the lab open?") || strings.Contains(sent, "other") {
+					t.Errorf("the model was told %s", sent)
+				}
+				got, ok := st.m.Session("voice-ticketed")
+				want := Running{ID: "voice-ticketed", User: "ada", Agent: "default", ConversationID: "c-7", Provider: got.Provider, Model: got.Model, StartedAt: time.Now().UTC(), Turn: 1, Phase: "active"}
+				if diff := cmp.Diff(want, got); diff != "" || !ok {
+					t.Error(diff)
+				}
+				if list := st.m.Sessions(); len(list) != 1 || list[0] != got {
+					t.Errorf("the list is %+v", list)
+				}
+				if diff := cmp.Diff([]string{secret + " from https://a.example"}, desk.asked); diff != "" || desk.over != 0 {
+					t.Error(diff, desk.over)
+				}
+				c.say(`{"type":"session.end"}`)
+				synctest.Wait()
+				if desk.over != 1 || len(desk.entered) != 0 {
+					t.Errorf("the ticket's session was over %d times, entered %v", desk.over, desk.entered)
+				}
+				if _, ok := st.m.Session("voice-ticketed"); ok {
+					t.Error("it is listed after its end")
+				}
+				if strings.Contains(desk.log.String(), secret) || strings.Contains(strings.Join(c.got, " "), secret) {
+					t.Errorf("the secret is told: %s", desk.log.String())
+				}
+			})
+		})
+	}
+}
+
+// TestTicketIsRefused: each with its code and words, and nothing is begun.
+func TestTicketIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err         error
+		list, start string
+		change      func(*Options, *counter)
+		code        string
+		close       websocket.StatusCode
+	}{
+		"missing":     {change: func(o *Options, _ *counter) { o.TicketRequired = true }, code: "ticket_missing", close: 4501},
+		"unknown":     {start: secret, err: store.ErrUnknown, code: "ticket_wrong", close: 4501},
+		"differing":   {start: secret, list: "another", code: "ticket_wrong", close: 4501},
+		"origin":      {list: secret, err: store.ErrOrigin, code: "ticket_origin", close: 4501},
+		"used":        {start: secret, err: fmt.Errorf("%w: replaced", store.ErrUsed), code: "ticket_used", close: 4502},
+		"late":        {start: secret, err: store.ErrExpired, code: "ticket_expired", close: 4502},
+		"in voice":    {start: secret, err: store.ErrBusy, code: "voice_active", close: 4502},
+		"store":       {start: secret, err: errors.New("disk " + secret), code: "store_unavailable", close: 1011},
+		"no tickets":  {start: secret, change: func(o *Options, _ *counter) { o.Redeem = nil }, code: "not_available", close: 4500},
+		"agent":       {start: secret, change: func(_ *Options, c *counter) { c.ticket.Agent = "bob" }, code: "unknown_agent", close: 4505},
+		"blocked":     {start: secret, change: func(o *Options, _ *counter) { o.Blocked = blocksAda }, code: "blocked", close: 4503},
+		"too long":    {start: strings.Repeat("x", wsclient.MaxTicketBytes+1), code: "invalid_message", close: 4500},
+		"not a text":  {start: `","ticket":["` + secret + `"],"x":"`, code: "invalid_message", close: 4500},
+		"and resumed": {start: secret + `","resume":{"session_id":"s"},"x":"`, code: "not_available", close: 4500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				desk := &counter{ticket: ticketed, err: tc.err}
+				st := newStage(t, hearing, func(o *Options) {
+					desk.give(o)
+					if tc.change != nil {
+						tc.change(o, desk)
+					}
+				})
+				c := st.visit(startWith(`,"ticket":"`+tc.start+`"`), tc.list, "")
+				synctest.Wait()
+				c.ended(t, tc.close)
+				m := c.last(t, "error")
+				if m["code"] != tc.code || m["message"] == "" || strings.Contains(fmt.Sprint(m), secret) {
+					t.Errorf("the client was told %v", m)
+				}
+				if st.fake.Attempts() != 0 {
+					t.Error("the model was called all the same")
+				}
+				if begun := tc.err == nil && len(desk.asked) > 0; begun != (desk.over == 1) {
+					t.Errorf("the ticket was redeemed: %t, given back %d times", begun, desk.over)
+				}
+				if name != "store" && strings.Contains(desk.log.String(), secret) {
+					t.Errorf("the log tells the secret: %s", desk.log.String())
+				}
+			})
+		})
+	}
+}
+
+func blocksAda(user string) (time.Time, bool) { return time.Now().Add(time.Hour), user == "ada" }
+
+// TestEnteringWithoutATicket: a client goes on with a conversation of its own, and only
+// with that.
+func TestEnteringWithoutATicket(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id    string
+		err   error
+		code  string
+		close websocket.StatusCode
+	}{
+		"its own":       {id: "c-7"},
+		"somebody's":    {id: "c-7", err: store.ErrUnknown, code: "unknown_conversation", close: 4505},
+		"store is away": {id: "c-7", err: store.ErrUnavailable, code: "store_unavailable", close: 1011},
+		"no name":       {id: "../etc", code: "invalid_message", close: 4500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				desk := &counter{err: tc.err, before: "User: hello"}
+				st := newStage(t, hearing, desk.give)
+				c := st.connect(startWith(`,"conversation_id":"` + tc.id + `","client":{"id":"ada"}`))
+				if tc.code != "" {
+					synctest.Wait()
+					c.ended(t, tc.close)
+					if m := c.last(t, "error"); m["code"] != tc.code {
+						t.Errorf("the client was told %v", m)
+					}
+					return
+				}
+				model := st.fake.Accept(t)
+				synctest.Wait()
+				if sent := fmt.Sprintf("%+v", model.Commands()); !strings.Contains(sent, "User: hello") || len(desk.entered) != 1 || desk.entered[0] != "c-7 of ada" {
+					t.Errorf("entered %v, the model was told %s", desk.entered, sent)
+				}
+			})
+		})
+	}
+}
+
+// TestHandedBack: at the end the conversation gets what was said, before the session
+// counts as over, and the last message sums it up.
+func TestHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &counter{ticket: ticketed, hold: 300 * time.Millisecond}
+		st := newStage(t, hearing, desk.give)
+		c := st.visit(startText, secret, "")
+		model := st.fake.Accept(t)
+		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "o1", Role: transport.RoleAssistant, Text: "At nine.", Final: true})
+		synctest.Wait()
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		if c.isOver() || len(desk.back) != 0 {
+			t.Error("the client was let go before the conversation was written")
+		}
+		pass(time.Second)
+		synctest.Wait()
+		if len(desk.back) != 1 || desk.over != 1 {
+			t.Fatalf("handed back %d times, over %d times", len(desk.back), desk.over)
+		}
+		got := desk.back[0]
+		if diff := cmp.Diff([]string{`user When is the lab open?`, `assistant At nine.`}, said(got.Entries)); diff != "" {
+			t.Error(diff)
+		}
+		if got.SessionID != "voice-ticketed" || got.ConversationID != "c-7" || got.User != "ada" || got.Agent != "default" {
+			t.Errorf("%+v", got)
+		}
+		h, _ := c.last(t, "session.ended")["handback"].(map[string]any)
+		if h["conversation_id"] != "c-7" || !strings.Contains(fmt.Sprint(h["summary"]), "At nine.") {
+			t.Errorf("the client was told %v", h)
+		}
+	})
+}
+
+func said(entries []conversation.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, string(e.Role)+" "+e.Text)
+	}
+	return out
+}
+
+// TestHandbackHoldsNobody: a store that takes long does not keep the client, one that
+// never answers does not keep the session, and one that fails is logged.
+func TestHandbackHoldsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &counter{ticket: ticketed, hold: time.Hour}
+		st := newStage(t, hearing, desk.give)
+		c := st.visit(startText, secret, "")
+		st.fake.Accept(t)
+		synctest.Wait()
+		c.say(`{"type":"session.end"}`)
+		pass(handbackWait + 100*time.Millisecond)
+		synctest.Wait()
+		if !c.isOver() || st.m.Running() != 1 || desk.over != 0 {
+			t.Errorf("after a second: the client is let go %t, %d sessions run", c.isOver(), st.m.Running())
+		}
+		if c.last(t, "session.ended")["handback"] == nil {
+			t.Error("the last message does not sum it up")
+		}
+		pass(handbackTime)
+		synctest.Wait()
+		if st.m.Running() != 0 || desk.over != 1 || !strings.Contains(desk.log.String(), "could not be handed back") {
+			t.Errorf("in the end %d sessions run; the log: %s", st.m.Running(), desk.log.String())
+		}
+	})
+}
+
+// TestNothingToHandBack: without a conversation there is no handback, and where nothing
+// was said none is written.
+func TestNothingToHandBack(t *testing.T) {
+	for name, conversation := range map[string]string{"no conversation": "", "nothing said": `,"conversation_id":"c-9"`} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				desk := &counter{}
+				st := newStage(t, hearing, desk.give)
+				c := st.connect(startWith(conversation))
+				st.fake.Accept(t)
+				synctest.Wait()
+				c.say(`{"type":"session.end"}`)
+				synctest.Wait()
+				if h := c.last(t, "session.ended")["handback"]; (h != nil) != (conversation != "") || len(desk.back) != 0 {
+					t.Errorf("told %v, written %d times", h, len(desk.back))
+				}
+			})
+		})
+	}
+}
