@@ -74,7 +74,9 @@ func Summary(entries []Entry) string {
 			turns[e.Turn] = true
 			asked = e
 		case RoleAssistant:
-			answered = e
+			if e.Text != "" { // else it is calls alone
+				answered = e
+			}
 		}
 		for _, call := range e.Calls {
 			tools.add(call)

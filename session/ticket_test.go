@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,27 +24,55 @@ const secret = "s3cret-of-a-ticket"
 
 // counter is where tickets are redeemed and conversations handed back.
 type counter struct {
-	ticket  Ticketed
-	err     error
+	ticket Ticketed
+	err    error
+	before string
+	hold   time.Duration // how long a handback takes
+
+	mu  sync.Mutex // guards the following fields
+	its noted
+	out strings.Builder // the log
+}
+
+// noted is what a counter has seen.
+type noted struct {
 	asked   []string // secret and origin
 	entered []string
-	before  string
 	back    []HandBack
-	hold    time.Duration // how long a handback takes
-	failing error
 	over    int
-	log     strings.Builder
+	log     string
+}
+
+// seen returns what there is so far.
+func (c *counter) seen() noted {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.its
+	n.log = c.out.String()
+	return n
+}
+
+func (c *counter) note(f func(n *noted)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.its)
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.Write(p)
 }
 
 func (c *counter) give(o *Options) {
 	o.Redeem = func(_ context.Context, secret, origin string) (Ticketed, error) {
-		c.asked = append(c.asked, secret+" from "+origin)
+		c.note(func(n *noted) { n.asked = append(n.asked, secret+" from "+origin) })
 		t := c.ticket
-		t.Over = func() { c.over++ }
+		t.Over = func() { c.note(func(n *noted) { n.over++ }) }
 		return t, c.err
 	}
 	o.Enter = func(_ context.Context, id, user string) (string, error) {
-		c.entered = append(c.entered, id+" of "+user)
+		c.note(func(n *noted) { n.entered = append(n.entered, id+" of "+user) })
 		return c.before, c.err
 	}
 	o.HandBack = func(ctx context.Context, said HandBack) error {
@@ -52,10 +81,10 @@ func (c *counter) give(o *Options) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		c.back = append(c.back, said)
-		return c.failing
+		c.note(func(n *noted) { n.back = append(n.back, said) })
+		return nil
 	}
-	o.Logger = slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Logger = slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 var ticketed = Ticketed{
@@ -110,19 +139,19 @@ func TestTicketSaysWhoComes(t *testing.T) {
 				if list := st.m.Sessions(); len(list) != 1 || list[0] != got {
 					t.Errorf("the list is %+v", list)
 				}
-				if diff := cmp.Diff([]string{secret + " from https://a.example"}, desk.asked); diff != "" || desk.over != 0 {
-					t.Error(diff, desk.over)
+				if diff := cmp.Diff([]string{secret + " from https://a.example"}, desk.seen().asked); diff != "" || desk.seen().over != 0 {
+					t.Error(diff, desk.seen().over)
 				}
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
-				if desk.over != 1 || len(desk.entered) != 0 {
-					t.Errorf("the ticket's session was over %d times, entered %v", desk.over, desk.entered)
+				if desk.seen().over != 1 || len(desk.seen().entered) != 0 {
+					t.Errorf("the ticket's session was over %d times, entered %v", desk.seen().over, desk.seen().entered)
 				}
 				if _, ok := st.m.Session("voice-ticketed"); ok {
 					t.Error("it is listed after its end")
 				}
-				if strings.Contains(desk.log.String(), secret) || strings.Contains(strings.Join(c.got, " "), secret) {
-					t.Errorf("the secret is told: %s", desk.log.String())
+				if strings.Contains(desk.seen().log, secret) || strings.Contains(strings.Join(c.got, " "), secret) {
+					t.Errorf("the secret is told: %s", desk.seen().log)
 				}
 			})
 		})
@@ -172,11 +201,11 @@ func TestTicketIsRefused(t *testing.T) {
 				if st.fake.Attempts() != 0 {
 					t.Error("the model was called all the same")
 				}
-				if begun := tc.err == nil && len(desk.asked) > 0; begun != (desk.over == 1) {
-					t.Errorf("the ticket was redeemed: %t, given back %d times", begun, desk.over)
+				if begun := tc.err == nil && len(desk.seen().asked) > 0; begun != (desk.seen().over == 1) {
+					t.Errorf("the ticket was redeemed: %t, given back %d times", begun, desk.seen().over)
 				}
-				if name != "store" && strings.Contains(desk.log.String(), secret) {
-					t.Errorf("the log tells the secret: %s", desk.log.String())
+				if name != "store" && strings.Contains(desk.seen().log, secret) {
+					t.Errorf("the log tells the secret: %s", desk.seen().log)
 				}
 			})
 		})
@@ -214,8 +243,8 @@ func TestEnteringWithoutATicket(t *testing.T) {
 				}
 				model := st.fake.Accept(t)
 				synctest.Wait()
-				if sent := fmt.Sprintf("%+v", model.Commands()); !strings.Contains(sent, "User: hello") || len(desk.entered) != 1 || desk.entered[0] != "c-7 of ada" {
-					t.Errorf("entered %v, the model was told %s", desk.entered, sent)
+				if sent := fmt.Sprintf("%+v", model.Commands()); !strings.Contains(sent, "User: hello") || len(desk.seen().entered) != 1 || desk.seen().entered[0] != "c-7 of ada" {
+					t.Errorf("entered %v, the model was told %s", desk.seen().entered, sent)
 				}
 			})
 		})
@@ -234,15 +263,15 @@ func TestHandedBack(t *testing.T) {
 		synctest.Wait()
 		c.say(`{"type":"session.end"}`)
 		synctest.Wait()
-		if c.isOver() || len(desk.back) != 0 {
+		if c.isOver() || len(desk.seen().back) != 0 {
 			t.Error("the client was let go before the conversation was written")
 		}
 		pass(time.Second)
 		synctest.Wait()
-		if len(desk.back) != 1 || desk.over != 1 {
-			t.Fatalf("handed back %d times, over %d times", len(desk.back), desk.over)
+		if len(desk.seen().back) != 1 || desk.seen().over != 1 {
+			t.Fatalf("handed back %d times, over %d times", len(desk.seen().back), desk.seen().over)
 		}
-		got := desk.back[0]
+		got := desk.seen().back[0]
 		if diff := cmp.Diff([]string{`user When is the lab open?`, `assistant At nine.`}, said(got.Entries)); diff != "" {
 			t.Error(diff)
 		}
@@ -276,7 +305,7 @@ func TestHandbackHoldsNobody(t *testing.T) {
 		c.say(`{"type":"session.end"}`)
 		pass(handbackWait + 100*time.Millisecond)
 		synctest.Wait()
-		if !c.isOver() || st.m.Running() != 1 || desk.over != 0 {
+		if !c.isOver() || st.m.Running() != 1 || desk.seen().over != 0 {
 			t.Errorf("after a second: the client is let go %t, %d sessions run", c.isOver(), st.m.Running())
 		}
 		if c.last(t, "session.ended")["handback"] == nil {
@@ -284,8 +313,8 @@ func TestHandbackHoldsNobody(t *testing.T) {
 		}
 		pass(handbackTime)
 		synctest.Wait()
-		if st.m.Running() != 0 || desk.over != 1 || !strings.Contains(desk.log.String(), "could not be handed back") {
-			t.Errorf("in the end %d sessions run; the log: %s", st.m.Running(), desk.log.String())
+		if st.m.Running() != 0 || desk.seen().over != 1 || !strings.Contains(desk.seen().log, "could not be handed back") {
+			t.Errorf("in the end %d sessions run; the log: %s", st.m.Running(), desk.seen().log)
 		}
 	})
 }
@@ -303,8 +332,8 @@ func TestNothingToHandBack(t *testing.T) {
 				synctest.Wait()
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
-				if h := c.last(t, "session.ended")["handback"]; (h != nil) != (conversation != "") || len(desk.back) != 0 {
-					t.Errorf("told %v, written %d times", h, len(desk.back))
+				if h := c.last(t, "session.ended")["handback"]; (h != nil) != (conversation != "") || len(desk.seen().back) != 0 {
+					t.Errorf("told %v, written %d times", h, len(desk.seen().back))
 				}
 			})
 		})

@@ -1,0 +1,196 @@
+package conversation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.FixedZone("", 3600))
+
+func at(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+
+func user(s, turn int, text string) Entry {
+	return Entry{At: at(s), Side: SideText, Role: RoleUser, Text: text, Turn: turn}
+}
+
+func assistant(s, turn int, text string, calls ...Call) Entry {
+	return Entry{At: at(s), Side: SideText, Role: RoleAssistant, Text: text, Turn: turn, Calls: calls}
+}
+
+func TestAppend(t *testing.T) {
+	c := New("c-1", "ada", "default", noon)
+	if c.Entries == nil || c.CreatedAt.Location() != time.UTC || !c.CreatedAt.Equal(noon) {
+		t.Errorf("new: %+v", c)
+	}
+	c.Append(at(9), user(1, 1, "Hello"), assistant(2, 1, strings.Repeat("ü", MaxText+5)))
+	c.Append(at(10), user(3, 2, "a\xffb"))
+	if c.Turns != 2 || len(c.Entries) != 3 || !c.UpdatedAt.Equal(at(10)) || c.Entries[0].At.Location() != time.UTC || c.Dropped != 0 {
+		t.Errorf("%d turns, %d entries, updated %v", c.Turns, len(c.Entries), c.UpdatedAt)
+	}
+	if long := c.Entries[1].Text; utf8.RuneCountInString(long) != MaxText || !strings.HasSuffix(long, "ü…") {
+		t.Errorf("a long text is %d characters", utf8.RuneCountInString(long))
+	}
+	if c.Entries[2].Text != "a\uFFFDb" {
+		t.Errorf("not UTF-8: %q", c.Entries[2].Text)
+	}
+}
+
+// TestJoin: what was said by voice stands where its time puts it, its turns counted on.
+func TestJoin(t *testing.T) {
+	c := New("c-1", "ada", "", noon)
+	c.Append(at(1), user(1, 1, "in writing"), assistant(2, 1, "yes"), user(30, 2, "in writing again"))
+	voice := []Entry{{At: at(10), Side: SideVoice, Role: RoleUser, Text: "aloud", Turn: 1}, {At: at(11), Side: SideVoice, Role: RoleNotice, Text: "note"}}
+	c.Join(at(40), voice...)
+	var got []string
+	for _, e := range c.Entries {
+		got = append(got, fmt.Sprint(e.Turn, " ", e.Text))
+	}
+	if diff := cmp.Diff([]string{"1 in writing", "1 yes", "3 aloud", "0 note", "2 in writing again"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if c.Turns != 3 || voice[0].Turn != 1 || !c.UpdatedAt.Equal(at(40)) {
+		t.Errorf("%d turns, the caller's entry is of turn %d", c.Turns, voice[0].Turn)
+	}
+}
+
+// TestBounds: the oldest whole turns go, what they were about is kept in short, and the
+// newest always stays.
+func TestBounds(t *testing.T) {
+	c := New("c-1", "ada", "", noon)
+	for turn := range MaxEntries {
+		c.Append(at(turn), user(turn, turn+1, fmt.Sprintf("question\n %d", turn)), assistant(turn, turn+1, "answer"))
+	}
+	if len(c.Entries) > MaxEntries || c.Dropped != 2*MaxEntries-len(c.Entries) || c.Turns != MaxEntries || c.Entries[0].Role != RoleUser {
+		t.Errorf("%d entries, %d dropped, %d turns, the first is the %s's", len(c.Entries), c.Dropped, c.Turns, c.Entries[0].Role)
+	}
+	if n := utf8.RuneCountInString(c.Earlier); n > maxEarlier || n < maxEarlier/2 || !strings.HasSuffix(c.Earlier, fmt.Sprintf("The user said: question %d", MaxEntries/2-1)) {
+		t.Errorf("earlier (%d characters): …%s", n, c.Earlier[max(0, len(c.Earlier)-80):])
+	}
+	big := New("c-2", "", "", noon)
+	for turn := range 100 {
+		big.Append(at(turn), user(turn, turn+1, strings.Repeat("<", MaxText))) // six bytes each in JSON
+	}
+	if raw, err := json.Marshal(big.Entries); err != nil || len(raw) > MaxBytes+1024 || len(big.Entries) < 2 {
+		t.Errorf("%d entries of %d bytes, %v", len(big.Entries), len(raw), err)
+	}
+	huge := New("c-3", "", "", noon)
+	huge.Append(noon, Entry{Turn: 1, Calls: []Call{{Tool: "t", Envelope: json.RawMessage(`"` + strings.Repeat("x", MaxBytes) + `"`)}}})
+	if len(huge.Entries) != 1 {
+		t.Error("the only entry was dropped")
+	}
+}
+
+func TestValidID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"c-7": true, "A.b_9-": true, strings.Repeat("x", MaxID): true,
+		"": false, strings.Repeat("x", MaxID+1): false, "a/b": false, "a b": false, "ü": false, "a\n": false, "*": false,
+	} {
+		if ValidID(id) != want {
+			t.Errorf("%.20q: %t", id, !want)
+		}
+	}
+}
+
+// TestBrief: the newest lines that fit, each on one line, with who said them.
+func TestBrief(t *testing.T) {
+	c := New("c-1", "ada", "", noon)
+	if c.Brief(1000) != "" {
+		t.Errorf("of an empty conversation: %q", c.Brief(1000))
+	}
+	c.Append(noon, user(1, 1, "Hello\nthere"), assistant(2, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_get"}), assistant(3, 1, "It opens at nine."),
+		Entry{Role: RoleAssistant, Text: "Every", Interrupted: true, Turn: 1}, Entry{Role: RoleNotice, Text: "The user approved book.", Turn: 1}, user(5, 2, " "))
+	whole := "User: Hello there\nAssistant: [called kb_search: ok] [called kb_get: failed]\nAssistant: It opens at nine.\nAssistant: Every [interrupted]\nGateway: The user approved book."
+	if diff := cmp.Diff(whole, c.Brief(1000)); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.Brief(len("Gateway: The user approved book.") + 1); got != "Gateway: The user approved book." {
+		t.Errorf("of little room: %q", got)
+	}
+	if got := c.Brief(3); got != "" {
+		t.Errorf("of none: %q", got)
+	}
+	c.Earlier = "The user said: something old"
+	if got := c.Brief(1000); got != "Earlier, in short:\nThe user said: something old\n"+whole {
+		t.Errorf("with what was dropped: %q", got)
+	}
+	for most := range 300 {
+		if n := utf8.RuneCountInString(c.Brief(most)); n > most+len("Earlier, in short:\n") {
+			t.Fatalf("%d characters where there may be %d", n, most)
+		}
+	}
+}
+
+func TestSummary(t *testing.T) {
+	if got := Summary(nil); got != "Nothing was said." {
+		t.Error(got)
+	}
+	entries := []Entry{
+		user(0, 1, "first"), assistant(1, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_search"}, Call{Tool: "book"}, Call{Tool: "kb_get", OK: true}),
+		assistant(2, 1, "one"), user(60, 2, "second"), {At: at(61), Role: RoleAssistant, Text: "two and", Interrupted: true, Turn: 2},
+	}
+	want := `2 turns over 1m1s. The user's last words: "second". The assistant's last answer (interrupted; this is what was heard): "two and". Tools: kb_search 2 times (1 failed), book (failed), kb_get.`
+	if diff := cmp.Diff(want, Summary(entries)); diff != "" {
+		t.Error(diff)
+	}
+	if got := Summary(entries[:1]); got != `1 turn over 0s. The user's last words: "first".` {
+		t.Error(got)
+	}
+	// A call is no answer: the last one that was given in words is told.
+	if got := Summary(append(slices.Clone(entries[:3]), assistant(3, 1, "", Call{Tool: "x", OK: true}))); !strings.Contains(got, `last answer: "one"`) {
+		t.Error(got)
+	}
+}
+
+// FuzzConversation: whatever is said, it stays within its bounds, and what was written of
+// it can be read again.
+func FuzzConversation(f *testing.F) {
+	f.Add("Hello", "kb_search", 3, 100)
+	f.Add("\xff\n\u2028", "", 500, 0)
+	f.Add(strings.Repeat("<", 500), "t", 410, 7)
+	f.Fuzz(func(t *testing.T, text, tool string, many, most int) {
+		if many < 0 || many > 450 || len(text) > 500 || most < 0 || most > 1<<20 {
+			return
+		}
+		c := New("c", "u", "a", noon)
+		for i := range many {
+			e := user(i%7, i/2+1, text)
+			if i%2 == 1 {
+				e = assistant(i%7, i/2+1, text, Call{ID: text, Tool: tool})
+			}
+			if i%5 == 0 {
+				c.Join(noon, e)
+			} else {
+				c.Append(noon, e)
+			}
+		}
+		if len(c.Entries) > MaxEntries || len(c.Entries)+c.Dropped != many || utf8.RuneCountInString(c.Earlier) > maxEarlier {
+			t.Errorf("%d entries and %d dropped of %d; earlier has %d characters", len(c.Entries), c.Dropped, many, utf8.RuneCountInString(c.Earlier))
+		}
+		if n := utf8.RuneCountInString(c.Brief(most)); n > most+len("Earlier, in short:\n") {
+			t.Errorf("a brief of %d characters where there may be %d", n, most)
+		}
+		if !utf8.ValidString(c.Brief(most)) && utf8.ValidString(tool) {
+			t.Error("the brief is not UTF-8")
+		}
+		raw, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Conversation
+		if err := json.Unmarshal(raw, &again); err != nil {
+			t.Fatal(err)
+		}
+		if utf8.ValidString(text) && utf8.ValidString(tool) {
+			if diff := cmp.Diff(c, &again); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
