@@ -11,6 +11,8 @@ import (
 
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
+
+	"voicegw/sim/fault"
 )
 
 func TestMain(m *testing.M) {
@@ -134,5 +136,70 @@ func TestClientSecretOverHTTP(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `"value":"ek_`) {
 		t.Errorf("%d %s %v", resp.StatusCode, body, err)
+	}
+}
+
+// A fault refuses the handshake of either wire with a status, and leaves the others alone.
+func TestHandshakesRefusedByAFault(t *testing.T) {
+	faults, err := fault.Parse("f", []byte("faults: [{at: connect, api: realtime, do: http_error, code: 503, for: 3s, reason: full}, {at: connect, api: live, do: http_error, code: 429, for: 3s}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := start(t, Options{Faults: faults, Speed: -1, FirstAudioMS: -1})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for path, want := range map[string]int{
+		"/v1/realtime?model=gpt-realtime": 503,
+		"/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=k": 429,
+	} {
+		_, resp, err := websocket.Dial(ctx, l.GeminiURL()+path, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer sk-x"}}})
+		if err == nil || resp == nil || resp.StatusCode != want || resp.Header.Get("Retry-After") != "3" {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if n := l.Server.Stats().FaultsBy.All()[fault.HTTPError]; n != 2 {
+		t.Errorf("%d faults were counted", n)
+	}
+	if got := post(t, l, "/v1/chat/completions", `{"model":"gpt-5","messages":[{"role":"user","content":"hello"}]}`); !strings.Contains(got, "What can I do for you?") {
+		t.Errorf("%s", got)
+	}
+}
+
+func post(t *testing.T, l *Local, path, body string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.GeminiURL()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer sk-x")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// The APIs without connections stand beside the wires, at OpenAI's, Azure's and Google's paths.
+func TestRequestAPIs(t *testing.T) {
+	l := start(t, Options{Speed: -1, FirstAudioMS: -1})
+	chat := `{"model":"gpt-5","messages":[{"role":"user","content":"hello"}]}`
+	for path, c := range map[string]struct{ body, want string }{
+		"/v1/chat/completions":                                  {chat, "chat.completion"},
+		"//v1/chat/completions/":                                {chat, "chat.completion"},
+		"/openai/v1/chat/completions":                           {chat, "chat.completion"},
+		"/v1beta/openai/chat/completions":                       {chat, "chat.completion"},
+		"/v1/embeddings":                                        {`{"model":"text-embedding-3-small","input":"x"}`, `"embedding":[`},
+		"/v1/images/generations":                                {`{"model":"gpt-image-2","prompt":"x","size":"64x64"}`, `"b64_json":"iVBOR`},
+		"/v1beta/models/gemini-2.5-flash-image:generateContent": {`{"contents":[{"parts":[{"text":"x"}]}]}`, `"data":"iVBOR`},
+		"/v1beta1/projects/p/locations/l/publishers/google/models/imagen-4.0-generate-001:predict": {`{"instances":[{"prompt":"x"}]}`, `"bytesBase64Encoded":"iVBOR`},
+	} {
+		if got := post(t, l, path, c.body); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %.200s", path, got)
+		}
 	}
 }

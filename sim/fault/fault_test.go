@@ -182,3 +182,31 @@ func FuzzParse(f *testing.F) {
 		in.Timed()
 	})
 }
+
+func TestFaultsOfOneAPI(t *testing.T) {
+	s := parse(t, `{faults: [{at: connect, api: chat, connection: 2, do: http_error, code: 429, for: 2s, reason: slow down}, {at: connect, connection: 5, do: drop}]}`)
+	for _, c := range []struct {
+		conn Connection
+		want string
+	}{
+		{Connection{N: 2, OfAPI: 2, API: APIImages}, "[]"},
+		{Connection{N: 2, OfAPI: 1, API: APIChat}, "[]"},
+		{Connection{N: 7, OfAPI: 2, API: APIChat}, "[{http_error 2s 429 slow down 0 }]"},
+		{Connection{N: 5, OfAPI: 1, API: APILive}, "[{drop 0s 0  0 }]"},
+	} {
+		if got := fmt.Sprint(s.NewInjectorFor(1, c.conn).At(Point{At: AtConnect})); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.conn, got, c.want)
+		}
+	}
+	if got := parse(t, `{faults: [{at: turn, do: http_error}]}`).NewInjector(1, 1).At(Point{At: AtTurn}); len(got) != 1 || got[0].Code != 500 {
+		t.Errorf("%+v", got)
+	}
+	for bad, want := range map[string]string{
+		`{at: turn, do: http_error, code: 200}`: "code (an HTTP status) must be a whole number from 400 to 599",
+		`{at: turn, api: telepathy, do: drop}`:  `api cannot be "telepathy"`,
+	} {
+		if _, err := Parse("f", []byte("faults: ["+bad+"]")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -120,4 +121,34 @@ func TestReplayOfOtherCalls(t *testing.T) {
 func TestTreatAsEnds(t *testing.T) {
 	got := mustParse(t, replayed).NewDialogue(1).Hear(Heard{Text: "loop"}, Context{})
 	want(t, got, "heard loop", "say You said: Loop loop loop loop loop loop. I am a simulated model, so that is all I can say about it.")
+}
+
+func TestProblemsOfPromptsAndTreatAs(t *testing.T) {
+	got := problems(t, `rules:
+  - when: {prompt: x, declared: a}
+    do: auto
+  - when: {prompt: x}
+    do: [{say: a}, {call: b}]
+  - when: {text: x}
+    do: [{say: a}, {treat_as: b}]
+  - when: {utterance: 1}
+    do: [{treat_as: b}]
+  - when: {text: x}
+    do: [{call: a}, {then: [{treat_as: b}]}]
+  - when: {text: x}
+    do: [{call: a}, {refuse: b}]
+  - when: {prompt: '(?P<what>x)'}
+    do: [{say: "${what} ${text}"}, {wait: 1}, {fault: quota}, {refuse: [a, b]}]
+`)
+	for _, want := range []string{
+		"2: declared means nothing with prompt", "3: a rule for a prompt can say", "5: a rule for a prompt can say",
+		"7: treat_as stands alone", "9: treat_as stands alone", "11: treat_as stands alone", "13: refuse stands after call",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 7 {
+		t.Errorf("%d problems:\n%s", n, got)
+	}
 }
