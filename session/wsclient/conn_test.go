@@ -2,6 +2,8 @@ package wsclient
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -118,6 +120,67 @@ func TestSubprotocols(t *testing.T) {
 			}
 			ws.CloseNow()
 		}
+	}
+}
+
+// TestTicketAsSubprotocol: a ticket is found beside ours, never chosen, and no answer or
+// error tells it.
+func TestTicketAsSubprotocol(t *testing.T) {
+	const secret = "Zx3-secret_of-a-ticket"
+	found := make(chan string, 1) // from the handler, for each request
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := Accept(w, r, AcceptOptions{})
+		if err != nil {
+			found <- "error: " + err.Error()
+			return
+		}
+		found <- c.Ticket()
+		c.Abort()
+	}))
+	defer srv.Close()
+	long := TicketSubprotocol(strings.Repeat("x", MaxTicketBytes+1))
+	for name, tc := range map[string]struct {
+		offered []string
+		status  int
+		want    string
+	}{
+		"none":      {[]string{Subprotocol}, 101, ""},
+		"one":       {[]string{Subprotocol, TicketSubprotocol(secret)}, 101, secret},
+		"first":     {[]string{TicketSubprotocol(secret), Subprotocol}, 101, secret},
+		"twice":     {[]string{Subprotocol, TicketSubprotocol(secret), TicketSubprotocol(secret)}, 101, secret},
+		"differing": {[]string{Subprotocol, TicketSubprotocol(secret), TicketSubprotocol("other")}, 400, "error: "},
+		"too long":  {[]string{Subprotocol, long}, 400, "error: "},
+		"alone":     {[]string{TicketSubprotocol(secret)}, 400, "error: "},
+	} {
+		ws, resp, err := websocket.Dial(context.Background(), srv.URL, &websocket.DialOptions{Subprotocols: tc.offered})
+		if resp == nil || resp.StatusCode != tc.status {
+			t.Fatalf("%s: %v, %v", name, resp, err)
+		}
+		var body []byte
+		if resp.Body != nil {
+			body, _ = io.ReadAll(resp.Body)
+		}
+		got := <-found
+		if tc.status == 101 && got != tc.want || !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: found %q", name, got)
+		}
+		if tc.status != 101 && strings.Contains(got+string(body), secret) || strings.Contains(fmt.Sprint(resp.Header), secret) {
+			t.Errorf("%s: the ticket is told: %s; %s; %v", name, got, body, resp.Header)
+		}
+		if ws != nil {
+			if ws.Subprotocol() != Subprotocol {
+				t.Errorf("%s: chose %q", name, ws.Subprotocol())
+			}
+			ws.CloseNow()
+		}
+	}
+	c, err := Dial(context.Background(), srv.URL, DialOptions{Ticket: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Abort()
+	if got := <-found; got != secret {
+		t.Errorf("a client of ours offers %q", got)
 	}
 }
 

@@ -1,0 +1,187 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"voicegw/capability"
+	"voicegw/conversation"
+	"voicegw/session"
+	"voicegw/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newDesk(t *testing.T) (*Desk, *store.Store) {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return New(s, "default"), s
+}
+
+func entry(at time.Time, side conversation.Side, turn int, text string) conversation.Entry {
+	return conversation.Entry{At: at.UTC(), Side: side, Role: conversation.RoleUser, Text: text, Turn: turn}
+}
+
+func invite(t *testing.T, d *Desk, in Invitation) capability.VoiceOffer {
+	t.Helper()
+	o, err := d.Invite(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestThereAndBack: a new conversation begins with what was said before, the voice agent
+// is told of it, and what was said by voice comes after it.
+func TestThereAndBack(t *testing.T) {
+	d, _ := newDesk(t)
+	now := time.Now()
+	o := invite(t, d, Invitation{User: "ada", PendingRequest: "When is it open?", Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
+	if !strings.HasPrefix(o.ConversationID, "conv-") {
+		t.Errorf("offered %+v", o.ConversationID)
+	}
+	got, err := d.Redeem(t.Context(), o.Ticket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := session.Ticketed{SessionID: o.SessionID, User: "ada", ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello"}
+	over := got.Over
+	got.Over = nil
+	if diff := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Over" }, cmp.Ignore())); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := d.Invite(t.Context(), Invitation{User: "ada", ConversationID: o.ConversationID}); !errors.Is(err, capability.ErrVoiceActive) {
+		t.Errorf("while it runs: %v", err)
+	}
+	back := session.HandBack{SessionID: o.SessionID, ConversationID: o.ConversationID, User: "ada", Agent: "default",
+		Entries: []conversation.Entry{entry(now.Add(time.Second), conversation.SideVoice, 1, "When is it open?")}}
+	if err := d.HandBack(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	over()
+	c, err := d.Conversation(t.Context(), o.ConversationID)
+	if err != nil || c.User != "ada" || c.Agent != "default" || len(c.Entries) != 2 || c.Entries[1].Turn != 2 || c.Entries[1].Text != "When is it open?" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if before, err := d.Enter(t.Context(), o.ConversationID, "ada"); err != nil || before != "User: hello\nUser: When is it open?" {
+		t.Errorf("the next session is told %q, %v", before, err)
+	}
+}
+
+// TestConversationGoesOn: what the text side has said between the offer and its use is
+// told too; what the inviting agent says itself counts instead; and messages of a
+// conversation that goes on here are not kept a second time.
+func TestConversationGoesOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   Invitation
+		want string
+	}{
+		"as it is when the ticket is used": {Invitation{}, "User: hello\nUser: later"},
+		"as the agent tells it":            {Invitation{Context: "User wants tea"}, "User wants tea"},
+		"as the agent knows it":            {Invitation{Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "told")}}, "User: told"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := newDesk(t)
+			add := func(text string) {
+				if err := s.Conversations().Update(t.Context(), "c-1", func(c *conversation.Conversation) error {
+					c.User = "ada"
+					c.Append(time.Now(), entry(time.Now(), conversation.SideText, c.Turns+1, text))
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			add("hello")
+			tc.in.User, tc.in.ConversationID = "ada", "c-1"
+			o := invite(t, d, tc.in)
+			add("later")
+			got, err := d.Redeem(t.Context(), o.Ticket, "")
+			if err != nil || got.Context != tc.want {
+				t.Fatalf("told %q, %v", got.Context, err)
+			}
+			got.Over()
+			if c, err := d.Conversation(t.Context(), "c-1"); err != nil || len(c.Entries) != 2 {
+				t.Errorf("%d entries are kept, %v", len(c.Entries), err)
+			}
+		})
+	}
+}
+
+// TestSomebodyElsesConversation: nobody is invited into it, enters it, is told of it or
+// writes into it.
+func TestSomebodyElsesConversation(t *testing.T) {
+	d, s := newDesk(t)
+	invite(t, d, Invitation{User: "ada", ConversationID: "c-1", Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "secret")}})
+	if _, err := d.Invite(t.Context(), Invitation{User: "eve", ConversationID: "c-1"}); !errors.Is(err, ErrTaken) {
+		t.Errorf("invited: %v", err)
+	}
+	if before, err := d.Enter(t.Context(), "c-1", "eve"); !errors.Is(err, store.ErrUnknown) || before != "" {
+		t.Errorf("entered: %q, %v", before, err)
+	}
+	o, err := s.VoiceSessions().Offer(t.Context(), capability.VoiceRequest{UserID: "eve", ConversationID: "c-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Redeem(t.Context(), o.Ticket, "")
+	if err != nil || got.Context != "" {
+		t.Errorf("told %q, %v", got.Context, err)
+	}
+	got.Over()
+	err = d.HandBack(t.Context(), session.HandBack{ConversationID: "c-1", User: "eve", Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
+	if c, _ := d.Conversation(t.Context(), "c-1"); !errors.Is(err, ErrTaken) || len(c.Entries) != 1 {
+		t.Errorf("written: %v, %d entries", err, len(c.Entries))
+	}
+}
+
+// TestHandBackWaitsForText: a turn of text that is being answered saves what it has loaded,
+// and what was said by voice comes after it.
+func TestHandBackWaitsForText(t *testing.T) {
+	d, s := newDesk(t)
+	release, err := s.Conversations().Lease(t.Context(), "c-1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1) // from the handback
+	go func() {
+		done <- d.HandBack(context.Background(), session.HandBack{ConversationID: "c-1", User: "ada",
+			Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "by voice")}})
+	}()
+	select {
+	case err := <-done:
+		t.Errorf("it did not wait: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	c := conversation.New("c-1", "ada", "", time.Now())
+	c.Append(time.Now(), entry(time.Now().Add(-time.Minute), conversation.SideText, 1, "by text"))
+	if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
+		t.Errorf("the turn of text: %v", err)
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	c, err = d.Conversation(t.Context(), "c-1")
+	texts := slices.Collect(func(yield func(string) bool) {
+		for _, e := range c.Entries {
+			yield(e.Text)
+		}
+	})
+	if diff := cmp.Diff([]string{"by text", "by voice"}, texts); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
