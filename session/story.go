@@ -184,6 +184,21 @@ func (y *story) entries(sounding func(item string) (heardMS, queuedMS int64, ok 
 		out = append(out, one.entry)
 	}
 	slices.SortStableFunc(out, func(a, b conversation.Entry) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	return joined(out)
+}
+
+// joined puts calls and the words that follow them in the same turn into one entry: one
+// answer.
+func joined(entries []conversation.Entry) []conversation.Entry {
+	var out []conversation.Entry
+	for _, e := range entries {
+		if n := len(out); n > 0 && e.Role == conversation.RoleAssistant && e.Turn == out[n-1].Turn &&
+			len(e.Calls) == 0 && len(out[n-1].Calls) > 0 && out[n-1].Text == "" {
+			out[n-1].Text, out[n-1].Interrupted = e.Text, e.Interrupted
+			continue
+		}
+		out = append(out, e)
+	}
 	return out
 }
 

@@ -61,7 +61,8 @@ func lines(entries []conversation.Entry) []string {
 }
 
 // TestStoryIsInOrder: both sides by when they began, whatever came when, the last text of
-// each, and the calls where they were made.
+// each, and the calls with the words
+// that they led to.
 func TestStoryIsInOrder(t *testing.T) {
 	l := newTeller()
 	l.at(3, orchestrator.ToolStarted{Turn: 1, Call: "call_1", Tool: "kb_search"}, orchestrator.ToolStarted{Turn: 1, Call: "call_2", Tool: "kb_get"})
@@ -76,7 +77,7 @@ func TestStoryIsInOrder(t *testing.T) {
 	l.at(12, orchestrator.ConfirmationEnded{Turn: 2, Tool: "book", Outcome: orchestrator.OutcomeDenied})
 	l.said(13, 3, transport.RoleUser, "i2", "  ")
 	want := []string{
-		`1 1 user "When does it open?"`, `3 1 assistant "" kb_search:true kb_get:false`, `5 1 assistant "It opens at nine."`,
+		`1 1 user "When does it open?"`, `3 1 assistant "It opens at nine." kb_search:true kb_get:false`,
 		`9 1 assistant "Every day."`, `11 2 assistant "" ` + strings.Repeat("x", 64) + `…:false`,
 		`12 2 notice "The user was asked to approve book: denied."`,
 	}
