@@ -50,7 +50,7 @@ const (
 // chat answers a turn of a text conversation with server-sent events.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	var body chatBody
-	if !s.readBody(w, r, &body, true) {
+	if !s.readBody(w, r, &body, true, plainError) {
 		return
 	}
 	req, wrong := s.chatRequest(r, body)
@@ -62,14 +62,25 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
 		return
 	}
-	leave, ok := s.enterChat(w, r, req.User)
+	leave, ok := s.enterChat(w, req.User, plainError)
 	if !ok {
 		return
 	}
 	defer leave()
-	stream := &eventStream{w: w, flush: http.NewResponseController(w), voiceURL: s.voiceURL(r)}
-	if err := s.opts.Chat.Respond(r.Context(), req, stream.send); err != nil {
+	stream := &eventStream{w: w, flush: http.NewResponseController(w)}
+	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
+		s.reachable(r, m)
+		stream.send(m)
+	})
+	if err != nil {
 		s.chatRefused(w, err)
+	}
+}
+
+// reachable says where to go on by voice, in an invitation that does not.
+func (s *Server) reachable(r *http.Request, m wsclient.ServerMessage) {
+	if offer, ok := m.(*wsclient.VoiceSessionStart); ok && offer.URL == "" {
+		offer.URL = s.voiceURL(r)
 	}
 }
 
@@ -128,20 +139,33 @@ func chatUser(r *http.Request, named string) string {
 	return remote(r).Unmap().String()
 }
 
+// errorShape makes the error of an answer.
+type errorShape func(status int, code, message string) map[string]any
+
+// plainError is the shape of the gateway's own endpoints.
+func plainError(_ int, code, message string) map[string]any {
+	return map[string]any{"code": code, "message": message}
+}
+
+// refuse answers with an error in a shape.
+func refuse(w http.ResponseWriter, shape errorShape, status int, code, message string) {
+	answer(w, status, map[string]any{"error": shape(status, code, message)})
+}
+
 // enterChat lets a turn begin: not for somebody who is shut out, and not for more than
 // there is room for.
-func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, user string) (leave func(), ok bool) {
+func (s *Server) enterChat(w http.ResponseWriter, user string, shape errorShape) (leave func(), ok bool) {
 	if s.opts.Blocked != nil {
 		if until, blocked := s.opts.Blocked(user); blocked {
-			answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{
-				"code": wsclient.CodeBlocked, "message": "You are shut out for a while, as you were told; come back later.", "until": until.UTC().Format(timeForm),
-			}})
+			told := shape(http.StatusForbidden, wsclient.CodeBlocked, "You are shut out for a while, as you were told; come back later.")
+			told["until"] = until.UTC().Format(timeForm)
+			answer(w, http.StatusForbidden, map[string]any{"error": told})
 			return nil, false
 		}
 	}
 	if s.opts.Sessions.Draining() {
 		retryAfter(w, 5*time.Second)
-		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
+		refuse(w, shape, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
 		return nil, false
 	}
 	select {
@@ -149,7 +173,7 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, user string) 
 		return func() { <-s.turns }, true
 	default:
 		retryAfter(w, time.Second)
-		problem(w, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
+		refuse(w, shape, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
 		return nil, false
 	}
 }
@@ -173,13 +197,13 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 
 // readBody reads a JSON body; strict refuses fields that there are not. A page of another
 // origin may not send one.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool) bool {
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) bool {
 	if !s.originAllowed(r) {
-		problem(w, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; its operator can allow it (origins).")
+		refuse(w, shape, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; its operator can allow it (origins).")
 		return false
 	}
 	if !isJSON(r.Header.Get("Content-Type")) {
-		problem(w, http.StatusUnsupportedMediaType, "invalid_message", "The body must be JSON, with Content-Type: application/json.")
+		refuse(w, shape, http.StatusUnsupportedMediaType, "invalid_message", "The body must be JSON, with Content-Type: application/json.")
 		return false
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxChatBody))
@@ -197,9 +221,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, stri
 	case err == nil:
 		return true
 	case errors.As(err, &tooBig):
-		problem(w, http.StatusRequestEntityTooLarge, "invalid_message", "The body is larger than 1 MiB.")
+		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", "The body is larger than 1 MiB.")
 	default:
-		problem(w, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
+		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
 	}
 	return false
 }
@@ -210,8 +234,6 @@ type eventStream struct {
 	w     http.ResponseWriter
 	flush *http.ResponseController
 	seq   int64
-	// voiceURL is where an invitation to a voice session leads that names no place.
-	voiceURL string
 }
 
 // send writes one message. A client that is gone ends the request's context, which ends
@@ -221,9 +243,6 @@ func (e *eventStream) send(m wsclient.ServerMessage) {
 		openStream(e.w)
 	}
 	e.seq++
-	if invited, ok := m.(*wsclient.VoiceSessionStart); ok && invited.URL == "" {
-		invited.URL = e.voiceURL
-	}
 	text, err := wsclient.EncodeServer(e.seq, m)
 	if err != nil {
 		return // every message of ours can be encoded, which wsclient's tests see to

@@ -42,20 +42,20 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	if s.guard.hasKey {
 		if no := s.guard.checkKey(r); no != nil {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="voicegw"`)
-			completionsError(w, no.status, "invalid_request_error", no.code, no.message)
+			refuse(w, openaiError, no.status, no.code, no.message)
 			return
 		}
 	}
 	var body completionsBody
-	if !s.readBody(w, r, &body, false) {
+	if !s.readBody(w, r, &body, false, openaiError) {
 		return
 	}
 	req, wrong := completionsRequest(r, body)
 	if wrong != "" {
-		completionsError(w, http.StatusBadRequest, "invalid_request_error", "invalid_message", wrong)
+		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", wrong)
 		return
 	}
-	leave, ok := s.enterChat(w, r, req.User)
+	leave, ok := s.enterChat(w, req.User, openaiError)
 	if !ok {
 		return
 	}
@@ -68,17 +68,23 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		c.flush = http.NewResponseController(w)
 		c.withUsage = body.StreamOptions != nil && body.StreamOptions.IncludeUsage
 	}
-	err := s.opts.Chat.Respond(r.Context(), req, c.take)
+	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
+		s.reachable(r, m)
+		c.take(m)
+	})
 	switch {
 	case errors.Is(err, chat.ErrMessage):
-		completionsError(w, http.StatusBadRequest, "invalid_request_error", "invalid_message", err.Error())
+		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", err.Error())
 	case err != nil:
 		s.opts.Logger.Error("a completion could not begin", "error", err)
-		completionsError(w, http.StatusServiceUnavailable, "server_error", "unavailable", "The gateway cannot answer at the moment; try again.")
+		refuse(w, openaiError, http.StatusServiceUnavailable, "unavailable", "The gateway cannot answer at the moment; try again.")
 	default:
 		c.end(r.Context())
 	}
 }
+
+// maxModel is the longest name of a model, in bytes: it is repeated in each chunk.
+const maxModel = 128
 
 // completionsRequest makes a turn of a body, or says what is wrong with it.
 func completionsRequest(r *http.Request, body completionsBody) (chat.Request, string) {
@@ -87,6 +93,8 @@ func completionsRequest(r *http.Request, body completionsBody) (chat.Request, st
 		return chat.Request{}, "messages is missing or empty."
 	case body.N != nil && *body.N != 1:
 		return chat.Request{}, "n must be 1: there is one answer."
+	case len(body.Model) > maxModel:
+		return chat.Request{}, "model is longer than " + strconv.Itoa(maxModel) + " bytes; any short name will do."
 	case len(body.Tools) > 0:
 		return chat.Request{}, "tools cannot be given: this endpoint runs the gateway's own tools."
 	}
@@ -143,6 +151,7 @@ type completion struct {
 	cut     bool
 	usage   wsclient.Usage
 	failure *wsclient.Error
+	extras  []json.RawMessage // what the shape has no place for
 }
 
 // take takes one message of the turn.
@@ -159,8 +168,7 @@ func (c *completion) take(m wsclient.ServerMessage) {
 	case *wsclient.TextDone:
 		c.cut = m.Cut
 	case *wsclient.ConfirmationRequest, *wsclient.VoiceSessionStart:
-		// There is no place for these in the shape; a client that knows finds them here.
-		c.chunk(map[string]any{}, nil, m)
+		c.extra(m)
 	case *wsclient.TurnUsage:
 		c.usage = m.Usage
 	case *wsclient.Error:
@@ -168,8 +176,22 @@ func (c *completion) take(m wsclient.ServerMessage) {
 	}
 }
 
+// maxExtras bounds what is kept of a turn beside its text; a turn has fewer calls.
+const maxExtras = 64
+
+// extra takes a message that the shape has no place for: a client that knows of it finds
+// it under "voicegw", in a chunk or, without a stream, in a list.
+func (c *completion) extra(m wsclient.ServerMessage) {
+	text, err := wsclient.EncodeServer(int64(len(c.extras)+1), m)
+	if err != nil || len(c.extras) == maxExtras {
+		return // every message of ours can be encoded, which wsclient's tests see to
+	}
+	c.extras = append(c.extras, text)
+	c.chunk(map[string]any{}, nil, text)
+}
+
 // chunk writes a piece of a stream.
-func (c *completion) chunk(delta map[string]any, finish *string, extra wsclient.ServerMessage) {
+func (c *completion) chunk(delta map[string]any, finish *string, extra json.RawMessage) {
 	if c.flush == nil {
 		return
 	}
@@ -213,26 +235,22 @@ func (c *completion) end(ctx context.Context) {
 	if c.cut {
 		finish = "length"
 	}
+	if c.failure != nil && !c.begun {
+		c.fail()
+		return
+	}
 	if c.flush == nil {
-		if c.failure != nil && c.text.Len() == 0 {
-			status := http.StatusBadGateway
-			if c.failure.Retryable {
-				status = http.StatusServiceUnavailable
-			}
-			completionsError(c.w, status, "server_error", c.failure.Code, c.failure.Message)
-			return
-		}
 		out := c.shape("chat.completion")
-		out["choices"] = []any{map[string]any{"index": 0, "finish_reason": finish, "message": map[string]any{"role": "assistant", "content": c.text.String()}}}
+		out["choices"] = []any{map[string]any{"index": 0, "finish_reason": finish, "message": map[string]any{"role": "assistant", "content": c.text.String(), "refusal": nil}}}
 		out["usage"] = usage
+		if len(c.extras) > 0 {
+			out["voicegw"] = c.extras
+		}
 		answer(c.w, http.StatusOK, out)
 		return
 	}
 	if c.failure != nil {
-		if !c.begun {
-			openStream(c.w)
-		}
-		c.event(map[string]any{"error": map[string]any{"type": "server_error", "code": c.failure.Code, "message": c.failure.Message}})
+		c.event(map[string]any{"error": openaiError(http.StatusInternalServerError, c.failure.Code, c.failure.Message)})
 	} else {
 		c.chunk(map[string]any{}, &finish, nil)
 		if c.withUsage {
@@ -245,9 +263,24 @@ func (c *completion) end(ctx context.Context) {
 	_ = c.flush.Flush()
 }
 
-// completionsError answers with an error in the shape of Chat Completions.
-func completionsError(w http.ResponseWriter, status int, kind, code, message string) {
-	answer(w, status, map[string]any{"error": map[string]any{"message": message, "type": kind, "param": nil, "code": code}})
+// fail answers a turn that has failed before anything of it was sent. Clients that make
+// requests again by themselves are told not to: the tools of the turn may have run.
+func (c *completion) fail() {
+	status := http.StatusBadGateway
+	if c.failure.Retryable {
+		status = http.StatusServiceUnavailable
+	}
+	c.w.Header().Set("X-Should-Retry", "false")
+	refuse(c.w, openaiError, status, c.failure.Code, c.failure.Message)
+}
+
+// openaiError is the shape of Chat Completions.
+func openaiError(status int, code, message string) map[string]any {
+	kind := "invalid_request_error"
+	if status >= http.StatusInternalServerError {
+		kind = "server_error"
+	}
+	return map[string]any{"message": message, "type": kind, "param": nil, "code": code}
 }
 
 // models lists the one agent, for clients that ask before they begin.

@@ -61,7 +61,7 @@ const (
 // makeSession makes a voice session and its ticket.
 func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	var body sessionBody
-	if !s.readBody(w, r, &body, true) {
+	if !s.readBody(w, r, &body, true, plainError) {
 		return
 	}
 	in, wrong := invitation(body)

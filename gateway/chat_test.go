@@ -1,0 +1,362 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/chat"
+	"voicegw/session"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// fakeAgent tells what a test wants, and keeps what it was asked.
+type fakeAgent struct {
+	// do answers a turn; nil tells of one piece of text.
+	do func(ctx context.Context, req chat.Request, emit chat.Emit) error
+
+	mu    sync.Mutex // guards the following field
+	asked []chat.Request
+}
+
+func (a *fakeAgent) Name() string { return "default" }
+
+func (a *fakeAgent) Respond(ctx context.Context, req chat.Request, emit chat.Emit) error {
+	a.mu.Lock()
+	a.asked = append(a.asked, req)
+	a.mu.Unlock()
+	if a.do != nil {
+		return a.do(ctx, req, emit)
+	}
+	emit(&wsclient.TextDelta{ItemID: "text_1_1", Text: "Hel\nlo"})
+	emit(&wsclient.TextDone{ItemID: "text_1_1", Text: "Hel\nlo"})
+	emit(&wsclient.TurnUsage{Usage: wsclient.Usage{InputTokens: 21, OutputTokens: 7, Input: wsclient.UsageInput{Text: 21, CachedText: 16}, Output: wsclient.UsageOutput{Text: 7}}})
+	emit(&wsclient.Done{ConversationID: "conv-1", Status: wsclient.DoneCompleted})
+	return nil
+}
+
+// requests are what was asked so far.
+func (a *fakeAgent) requests() []chat.Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]chat.Request{}, a.asked...)
+}
+
+// tells answers every turn with messages.
+func tells(messages ...wsclient.ServerMessage) func(context.Context, chat.Request, chat.Emit) error {
+	return func(_ context.Context, _ chat.Request, emit chat.Emit) error {
+		for _, m := range messages {
+			emit(m)
+		}
+		return nil
+	}
+}
+
+// chatServer is a Server with a text agent, without a socket.
+func chatServer(t *testing.T, a *fakeAgent, change func(*Options)) (*Server, *session.Manager) {
+	t.Helper()
+	m, err := session.NewManager(sessionOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	o := Options{Sessions: m, Chat: a}
+	if change != nil {
+		change(&o)
+	}
+	return New(o), m
+}
+
+// send posts JSON.
+func send(s *Server, path, body string, change func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Host, r.RemoteAddr = "localhost:8080", "192.0.2.7:40000"
+	r.Header.Set("Content-Type", "application/json")
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// problemOf is the error of an answer.
+func problemOf(t *testing.T, w *httptest.ResponseRecorder) (code, message string) {
+	t.Helper()
+	var told struct {
+		Error struct{ Code, Message string }
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Header().Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %q is no error: %v", w.Code, w.Body, err)
+	}
+	return told.Error.Code, told.Error.Message
+}
+
+// TestChatStream: the messages of a turn as server-sent events, byte for byte.
+func TestChatStream(t *testing.T) {
+	a := &fakeAgent{}
+	s, _ := chatServer(t, a, nil)
+	w := send(s, "/v1/chat", `{"message":"Hello","conversation_id":"conv-1","agent":"default","user":"ada"}`, nil)
+	want := `id: 1
+event: text.delta
+data: {"type":"text.delta","seq":1,"item_id":"text_1_1","text":"Hel\nlo"}
+
+id: 2
+event: text.done
+data: {"type":"text.done","seq":2,"item_id":"text_1_1","text":"Hel\nlo"}
+
+id: 3
+event: usage
+data: {"type":"usage","seq":3,"input_tokens":21,"output_tokens":7,"input":{"text":21,"audio":0,"cached_text":16,"cached_audio":0},"output":{"text":7,"audio":0}}
+
+id: 4
+event: done
+data: {"type":"done","seq":4,"conversation_id":"conv-1","status":"completed"}
+
+`
+	if diff := cmp.Diff(want, w.Body.String()); diff != "" {
+		t.Error(diff)
+	}
+	for name, value := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"} {
+		if got := w.Header().Get(name); got != value {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	if !w.Flushed || w.Code != http.StatusOK {
+		t.Errorf("status %d, flushed %v", w.Code, w.Flushed)
+	}
+	if diff := cmp.Diff([]chat.Request{{ConversationID: "conv-1", User: "ada", Message: "Hello"}}, a.requests()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestChatRequests: what of a body becomes which turn.
+func TestChatRequests(t *testing.T) {
+	for body, want := range map[string]chat.Request{
+		`{"message":"Hi"}`: {User: "192.0.2.7", Message: "Hi"},
+		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":true}}`:  {User: "192.0.2.7", ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1", Approved: true}},
+		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":false}}`: {User: "192.0.2.7", ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1"}},
+		`{"message":"Hi","user":"` + strings.Repeat("x", 257) + `"}`:               {User: "192.0.2.7", Message: "Hi"},
+		`{"messages":[{"role":"user","content":"Hi"}]}`:                            {User: "192.0.2.7", Message: "Hi", History: []chat.Message{}},
+		`{"user":"ada","messages":[{"role":"system","content":"Rhyme."},{"role":"user","content":"One"},{"role":"assistant","content":"Two"},{"role":"user","content":"Three"}]}`: {
+			User: "ada", Message: "Three", History: []chat.Message{{Role: chat.RoleSystem, Text: "Rhyme."}, {Role: chat.RoleUser, Text: "One"}, {Role: chat.RoleAssistant, Text: "Two"}}},
+	} {
+		a := &fakeAgent{}
+		s, _ := chatServer(t, a, nil)
+		if w := send(s, "/v1/chat", body, nil); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+			continue
+		}
+		if diff := cmp.Diff([]chat.Request{want}, a.requests()); diff != "" {
+			t.Errorf("%s: %s", body, diff)
+		}
+	}
+}
+
+// TestChatRefusals: each refusal has its status, its code and words that say what to do,
+// and the agent hears nothing of it.
+func TestChatRefusals(t *testing.T) {
+	until := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	long := `{"message":"` + strings.Repeat("x", maxChatBody) + `"}`
+	manyMessages := `{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, maxChatMessages) + `{"role":"user","content":"x"}]}`
+	for name, tc := range map[string]struct {
+		body   string
+		change func(*http.Request)
+		server func(*Options)
+		status int
+		code   string
+		says   string
+		after  string // Retry-After
+	}{
+		"another origin":       {change: header("Origin", "https://evil.example"), status: 403, code: "origin", says: "origins"},
+		"another site":         {change: header("Sec-Fetch-Site", "cross-site"), status: 403, code: "origin"},
+		"not JSON's type":      {change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message", says: "application/json"},
+		"no type":              {change: func(r *http.Request) { r.Header.Del("Content-Type") }, status: 415, code: "invalid_message"},
+		"too big":              {body: long, status: 413, code: "invalid_message", says: "1 MiB"},
+		"no JSON":              {body: `{"message"`, status: 400, code: "invalid_message"},
+		"more than one":        {body: `{"message":"x"} {}`, status: 400, code: "invalid_message", says: "follows"},
+		"an unknown field":     {body: `{"message":"x","model":"y"}`, status: 400, code: "invalid_message", says: "model"},
+		"a wrong shape":        {body: `{"message":7}`, status: 400, code: "invalid_message", says: "message"},
+		"half an answer":       {body: `{"confirmation":{"token":"cf_1"}}`, status: 400, code: "invalid_message", says: "confirmation"},
+		"an empty token":       {body: `{"confirmation":{"approved":true}}`, status: 400, code: "invalid_message", says: "confirmation"},
+		"a function's message": {body: `{"messages":[{"role":"function","content":"x"},{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "tools are run here"},
+		"two kinds":            {body: `{"message":"x","messages":[{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "stand alone"},
+		"kept twice":           {body: `{"conversation_id":"c","messages":[{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "stand alone"},
+		"too many":             {body: manyMessages, status: 400, code: "invalid_message", says: "501"},
+		"a tool's message":     {body: `{"messages":[{"role":"tool","content":"x"},{"role":"user","content":"x"}]}`, status: 400, code: "invalid_message", says: "tools are run here"},
+		"an unknown role":      {body: `{"messages":[{"role":"robot","content":"x"}]}`, status: 400, code: "invalid_message", says: "messages[0].role"},
+		"nothing to answer":    {body: `{"messages":[{"role":"assistant","content":"x"}]}`, status: 400, code: "invalid_message", says: "last"},
+		"another agent":        {body: `{"message":"x","agent":"other"}`, status: 404, code: "unknown_agent", says: `"default"`},
+		"shut out":             {server: func(o *Options) { o.Blocked = func(u string) (time.Time, bool) { return until, u == "192.0.2.7" } }, status: 403, code: "blocked"},
+		"shut out, by name":    {body: `{"message":"x","user":"eve"}`, server: func(o *Options) { o.Blocked = func(u string) (time.Time, bool) { return until, u == "eve" } }, status: 403, code: "blocked"},
+		"draining":             {server: func(o *Options) { o.Sessions.Close() }, status: 503, code: "draining", after: "5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &fakeAgent{}
+			s, _ := chatServer(t, a, tc.server)
+			if tc.body == "" {
+				tc.body = `{"message":"Hello"}`
+			}
+			w := send(s, "/v1/chat", tc.body, tc.change)
+			code, message := problemOf(t, w)
+			if w.Code != tc.status || code != tc.code || !strings.Contains(message, tc.says) || w.Header().Get("Retry-After") != tc.after {
+				t.Errorf("%d %s %q, Retry-After %q", w.Code, code, message, w.Header().Get("Retry-After"))
+			}
+			if len(a.requests()) != 0 {
+				t.Error("the agent was asked")
+			}
+			if tc.code == "blocked" && !strings.Contains(w.Body.String(), `"until":"2026-11-21T12:00:00.000Z"`) {
+				t.Errorf("it does not say until when: %s", w.Body)
+			}
+		})
+	}
+}
+
+// TestChatAllowedOrigins: pages of this host, and those that the operator names.
+func TestChatAllowedOrigins(t *testing.T) {
+	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Origins = []string{"*.example.org", "https://app.example.net"} })
+	for origin, ok := range map[string]bool{
+		"http://localhost:8080": true, "https://chat.example.org": true, "https://app.example.net": true,
+		"http://app.example.net": false, "https://example.org.evil.net": false, "null": false, "://": false,
+	} {
+		if w := send(s, "/v1/chat", `{"message":"x"}`, header("Origin", origin)); (w.Code == http.StatusOK) != ok {
+			t.Errorf("%s: %d", origin, w.Code)
+		}
+	}
+}
+
+// TestChatNotBegun: a turn that cannot begin is told by its status, without a stream.
+func TestChatNotBegun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err    error
+		status int
+		code   string
+		after  string
+	}{
+		"busy":        {chat.ErrBusy, 409, "conversation_busy", "1"},
+		"unknown":     {chat.ErrUnknown, 404, "conversation_unknown", ""},
+		"wrong":       {fmt.Errorf("%w: the message is empty", chat.ErrMessage), 400, "invalid_message", ""},
+		"no question": {store.ErrUnknown, 404, "confirmation_unknown", ""},
+		"answered":    {store.ErrUsed, 409, "confirmation_used", ""},
+		"late":        {store.ErrExpired, 410, "confirmation_expired", ""},
+		"the store":   {fmt.Errorf("%w: disk secret", chat.ErrStore), 503, "store_unavailable", "5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := chatServer(t, &fakeAgent{do: func(context.Context, chat.Request, chat.Emit) error { return tc.err }}, nil)
+			w := send(s, "/v1/chat", `{"message":"x"}`, nil)
+			code, message := problemOf(t, w)
+			if w.Code != tc.status || code != tc.code || w.Header().Get("Retry-After") != tc.after || strings.Contains(message, "secret") {
+				t.Errorf("%d %s %q, Retry-After %q", w.Code, code, message, w.Header().Get("Retry-After"))
+			}
+		})
+	}
+}
+
+// TestChatFull: so many turns at once and no more; a place is free again afterwards.
+func TestChatFull(t *testing.T) {
+	a := &fakeAgent{}
+	s, _ := chatServer(t, a, func(o *Options) { o.MaxTurns = 1 })
+	a.do = func(context.Context, chat.Request, chat.Emit) error {
+		for _, path := range []string{"/v1/chat", "/v1/chat/completions"} {
+			w := send(s, path, `{"message":"x"}`, nil)
+			if path != "/v1/chat" {
+				w = send(s, path, `{"messages":[{"role":"user","content":"x"}]}`, nil)
+			}
+			if code, _ := problemOf(t, w); w.Code != 503 || code != "full" || w.Header().Get("Retry-After") != "1" {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		}
+		return chat.ErrBusy
+	}
+	if w := send(s, "/v1/chat", `{"message":"x"}`, nil); w.Code != 409 {
+		t.Errorf("%d", w.Code)
+	}
+	a.do = nil
+	if w := send(s, "/v1/chat", `{"message":"x"}`, nil); w.Code != 200 {
+		t.Errorf("afterwards: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestVoiceURL: an invitation says where to go: as configured, as the tool says, else by
+// the name that the client has found us by.
+func TestVoiceURL(t *testing.T) {
+	for name, tc := range map[string]struct{ configured, offered, want string }{
+		"by name":      {"", "", "ws://localhost:8080/v1/voice"},
+		"configured":   {"wss://voice.example.org/v1/voice", "", "wss://voice.example.org/v1/voice"},
+		"of the offer": {"", "wss://other.example.org/v1/voice", "wss://other.example.org/v1/voice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			do := tells(&wsclient.VoiceSessionStart{SessionID: "voice-1", Ticket: "t", URL: tc.offered}, &wsclient.Done{})
+			s, _ := chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = tc.configured })
+			if w := send(s, "/v1/chat", `{"message":"x"}`, nil); !strings.Contains(w.Body.String(), `"url":"`+tc.want+`"`) {
+				t.Error(w.Body)
+			}
+			s, _ = chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = tc.configured })
+			if w := send(s, "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}]}`, nil); !strings.Contains(w.Body.String(), `"url":"`+tc.want+`"`) {
+				t.Error(w.Body)
+			}
+		})
+	}
+}
+
+// TestClientLeaves: a client that disconnects in the middle of a stream ends the turn,
+// over a real socket; TestMain sees to it that nothing is left.
+func TestClientLeaves(t *testing.T) {
+	for _, path := range []string{"/v1/chat", "/v1/chat/completions"} {
+		ended := make(chan error, 1) // from the turn: why it ended
+		a := &fakeAgent{do: func(ctx context.Context, _ chat.Request, emit chat.Emit) error {
+			emit(&wsclient.TextDelta{ItemID: "text_1_1", Text: "Once upon"})
+			<-ctx.Done()
+			emit(&wsclient.TextDelta{ItemID: "text_1_1", Text: " a time"}) // to nobody
+			emit(&wsclient.Done{Status: wsclient.DoneFailed})
+			ended <- ctx.Err()
+			return nil
+		}}
+		s, _ := chatServer(t, a, nil)
+		srv := httptest.NewUnstartedServer(s)
+		srv.Config.ConnContext = ConnContext
+		srv.Listener = Listen(srv.Listener)
+		srv.Start()
+		ctx, leave := context.WithCancel(t.Context())
+		body := `{"message":"Tell me"}`
+		if path != "/v1/chat" {
+			body = `{"stream":true,"messages":[{"role":"user","content":"Tell me"}]}`
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := srv.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(resp.Body).ReadString('\n')
+		if err != nil || line == "" {
+			t.Errorf("%q, %v", line, err)
+		}
+		leave()
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("the turn ended by itself")
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the turn does not end")
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		srv.Close()
+	}
+}

@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/chat"
+	"voicegw/session/wsclient"
+)
+
+// hello is the least request.
+const hello = `{"model":"gpt-6-astra","messages":[{"role":"user","content":"Hello"}]}`
+
+// varying are the parts of an answer that no test can know.
+var varying = regexp.MustCompile(`"created":\d+|chatcmpl-[A-Z2-7]{26}`)
+
+func settled(s string) string {
+	return varying.ReplaceAllStringFunc(s, func(m string) string {
+		if strings.HasPrefix(m, "chatcmpl") {
+			return "chatcmpl-X"
+		}
+		return `"created":0`
+	})
+}
+
+// story is a turn with a tool, a question and an invitation in it.
+func story() func(context.Context, chat.Request, chat.Emit) error {
+	return tells(
+		&wsclient.TextDelta{ItemID: "text_1_1", Text: "One moment."}, &wsclient.TextDone{ItemID: "text_1_1", Text: "One moment."},
+		&wsclient.ToolStarted{CallID: "call_1_1", Tool: "pay"},
+		&wsclient.ConfirmationRequest{Token: "cf_1", Tool: "pay", Args: []byte(`{"to":"Bob"}`), Preview: "Pay Bob", ExpiresAt: wsclient.Time{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}},
+		&wsclient.ToolEnded{CallID: "call_1_1", Tool: "pay"},
+		&wsclient.TextDelta{ItemID: "text_1_2", Text: "Please "}, &wsclient.TextDelta{ItemID: "text_1_2", Text: "approve."}, &wsclient.TextDone{ItemID: "text_1_2", Text: "Please approve."},
+		&wsclient.TurnUsage{Usage: wsclient.Usage{InputTokens: 21, OutputTokens: 7, Input: wsclient.UsageInput{Text: 21, CachedText: 16}}},
+		&wsclient.Done{Status: wsclient.DoneCompleted},
+	)
+}
+
+const asked = `{"type":"confirmation.request","seq":1,"token":"cf_1","tool":"pay","args":{"to":"Bob"},"preview":"Pay Bob","expires_at":"2026-11-21T12:00:00.000Z"}`
+
+// TestCompletionStream: a turn as chunks of Chat Completions.
+func TestCompletionStream(t *testing.T) {
+	s, _ := chatServer(t, &fakeAgent{do: story()}, nil)
+	w := send(s, "/v1/chat/completions", `{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.3,"messages":[{"role":"user","content":"Pay"}]}`, nil)
+	head := `"created":0,"id":"chatcmpl-X","model":"m","object":"chat.completion.chunk"`
+	piece := func(delta, finish, more string) string {
+		return `data: {"choices":[{"delta":` + delta + `,"finish_reason":` + finish + `,"index":0}],` + head + more + "}\n\n"
+	}
+	want := piece(`{"content":"One moment.","role":"assistant"}`, "null", "") +
+		piece(`{}`, "null", `,"voicegw":`+asked) +
+		piece(`{"content":"\n\nPlease "}`, "null", "") + piece(`{"content":"approve."}`, "null", "") + piece(`{}`, `"stop"`, "") +
+		`data: {"choices":[],` + head + `,"usage":{"completion_tokens":7,"prompt_tokens":21,"prompt_tokens_details":{"cached_tokens":16},"total_tokens":28}}` + "\n\n" +
+		"data: [DONE]\n\n"
+	if diff := cmp.Diff(want, settled(w.Body.String())); diff != "" {
+		t.Error(diff)
+	}
+	if w.Header().Get("Content-Type") != "text/event-stream" || !w.Flushed {
+		t.Errorf("%v", w.Header())
+	}
+	// Usage comes only to those who ask for it.
+	s, _ = chatServer(t, &fakeAgent{}, nil)
+	w = send(s, "/v1/chat/completions", `{"stream":true,"messages":[{"role":"user","content":"Pay"}]}`, nil)
+	if body := w.Body.String(); strings.Contains(body, "usage") || !strings.Contains(body, `"model":"default"`) {
+		t.Error(body)
+	}
+}
+
+// TestCompletion: the same turn in one piece.
+func TestCompletion(t *testing.T) {
+	a := &fakeAgent{do: story()}
+	s, _ := chatServer(t, a, func(o *Options) { o.MaxTurns = 1 }) // a place is free again each time
+	w := send(s, "/v1/chat/completions", hello, nil)
+	want := `{"choices":[{"finish_reason":"stop","index":0,"message":{"content":"One moment.\n\nPlease approve.","refusal":null,"role":"assistant"}}],` +
+		`"created":0,"id":"chatcmpl-X","model":"gpt-6-astra","object":"chat.completion",` +
+		`"usage":{"completion_tokens":7,"prompt_tokens":21,"prompt_tokens_details":{"cached_tokens":16},"total_tokens":28},"voicegw":[` + asked + "]}\n"
+	if diff := cmp.Diff(want, settled(w.Body.String())); diff != "" || w.Code != 200 {
+		t.Errorf("%d %s", w.Code, diff)
+	}
+	if diff := cmp.Diff([]chat.Request{{User: "192.0.2.7", Message: "Hello", History: []chat.Message{}}}, a.requests()); diff != "" {
+		t.Error(diff)
+	}
+	a.do = tells(&wsclient.TextDelta{Text: "and th"}, &wsclient.TextDone{Text: "and th", Cut: true}, &wsclient.Done{})
+	for _, body := range []string{hello, `{"stream":true,` + hello[1:]} {
+		if w := send(s, "/v1/chat/completions", body, nil); !strings.Contains(w.Body.String(), `"finish_reason":"length"`) {
+			t.Error(w.Body)
+		}
+	}
+}
+
+// TestCompletionContent: the forms that content has.
+func TestCompletionContent(t *testing.T) {
+	for content, want := range map[string]string{
+		`"Hi"`: "Hi", `[{"type":"text","text":"A"},{"type":"text","text":"B"}]`: "A\nB", `""`: "", `null`: "",
+	} {
+		a := &fakeAgent{}
+		s, _ := chatServer(t, a, nil)
+		send(s, "/v1/chat/completions", `{"user":"ada","messages":[{"role":"assistant","content":`+content+`,"tool_calls":null},{"role":"user","content":"x"}]}`, nil)
+		if got := a.requests(); len(got) != 1 || got[0].History[0].Text != want || got[0].User != "ada" {
+			t.Errorf("%s: %+v", content, got)
+		}
+	}
+}
+
+// openaiProblem is an error in the shape that clients of Chat Completions read.
+func openaiProblem(t *testing.T, w *httptest.ResponseRecorder) (kind, code, message string) {
+	t.Helper()
+	var told struct {
+		Error map[string]any
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil {
+		t.Fatalf("%q: %v", w.Body, err)
+	}
+	kind, _ = told.Error["type"].(string)
+	code, _ = told.Error["code"].(string)
+	message, _ = told.Error["message"].(string)
+	if param, has := told.Error["param"]; !has || param != nil || kind == "" || message == "" {
+		t.Errorf("%s has not the shape", w.Body)
+	}
+	return kind, code, message
+}
+
+// TestCompletionRefusals: every refusal has the shape of Chat Completions.
+func TestCompletionRefusals(t *testing.T) {
+	until := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		body   string
+		change func(*http.Request)
+		server func(*Options)
+		do     func(context.Context, chat.Request, chat.Emit) error
+		status int
+		kind   string
+		code   string
+		says   string
+	}{
+		"another origin":  {change: header("Origin", "https://evil.example"), status: 403, kind: "invalid_request_error", code: "origin"},
+		"no JSON":         {body: `{`, status: 400, kind: "invalid_request_error", code: "invalid_message"},
+		"not JSON's type": {change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, kind: "invalid_request_error", code: "invalid_message"},
+		"too big":         {body: `{"x":"` + strings.Repeat("x", maxChatBody) + `"}`, status: 413, kind: "invalid_request_error", code: "invalid_message"},
+		"no messages":     {body: `{"model":"m"}`, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "messages"},
+		"two answers":     {body: `{"n":2,` + hello[1:], status: 400, kind: "invalid_request_error", code: "invalid_message", says: "n must be 1"},
+		"own tools":       {body: `{"tools":[{"type":"function"}],` + hello[1:], status: 400, kind: "invalid_request_error", code: "invalid_message", says: "tools"},
+		"a picture":       {body: `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}`, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "messages[0].content"},
+		"a wrong content": {body: `{"messages":[{"role":"user","content":7}]}`, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "messages[0].content"},
+		"a long name":     {body: `{"model":"` + strings.Repeat("x", 129) + `","messages":[{"role":"user","content":"x"}]}`, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "128"},
+		"shut out":        {server: func(o *Options) { o.Blocked = func(string) (time.Time, bool) { return until, true } }, status: 403, kind: "invalid_request_error", code: "blocked"},
+		"draining":        {server: func(o *Options) { o.Sessions.Close() }, status: 503, kind: "server_error", code: "draining"},
+		"an empty text": {do: func(context.Context, chat.Request, chat.Emit) error {
+			return fmt.Errorf("%w: the message is empty", chat.ErrMessage)
+		}, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "empty"},
+		"not begun": {do: func(context.Context, chat.Request, chat.Emit) error { return chat.ErrStore }, status: 503, kind: "server_error", code: "unavailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := chatServer(t, &fakeAgent{do: tc.do}, tc.server)
+			if tc.body == "" {
+				tc.body = hello
+			}
+			w := send(s, "/v1/chat/completions", tc.body, tc.change)
+			kind, code, message := openaiProblem(t, w)
+			if w.Code != tc.status || kind != tc.kind || code != tc.code || !strings.Contains(message, tc.says) {
+				t.Errorf("%d %s %s %q", w.Code, kind, code, message)
+			}
+		})
+	}
+}
+
+// TestCompletionFails: a turn that fails before anything was sent is an error's status,
+// which clients are told not to answer with another request; one in the middle of a
+// stream is an event.
+func TestCompletionFails(t *testing.T) {
+	busy := &wsclient.Error{Code: "provider_unavailable", Message: "Try again soon.", Retryable: true}
+	for name, tc := range map[string]struct {
+		do     []wsclient.ServerMessage
+		stream bool
+		status int
+		event  bool
+	}{
+		"at once":                    {do: []wsclient.ServerMessage{busy}, status: 503},
+		"at once, for good":          {do: []wsclient.ServerMessage{&wsclient.Error{Code: "provider_error", Message: "No."}}, status: 502},
+		"at once, in a stream":       {do: []wsclient.ServerMessage{busy}, stream: true, status: 503},
+		"in the middle":              {do: []wsclient.ServerMessage{&wsclient.TextDelta{Text: "One"}, busy}, status: 503},
+		"in the middle, of a stream": {do: []wsclient.ServerMessage{&wsclient.TextDelta{Text: "One"}, busy}, stream: true, status: 200, event: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &wsclient.Done{Status: wsclient.DoneFailed})...)}, nil)
+			body := hello
+			if tc.stream {
+				body = `{"stream":true,` + hello[1:]
+			}
+			w := send(s, "/v1/chat/completions", body, nil)
+			if w.Code != tc.status {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			if tc.event {
+				if got := w.Body.String(); !strings.HasSuffix(got, `data: {"error":{"code":"provider_unavailable","message":"Try again soon.","param":null,"type":"server_error"}}`+"\n\ndata: [DONE]\n\n") || strings.Contains(got, `"stop"`) {
+					t.Error(got)
+				}
+				return
+			}
+			if kind, _, _ := openaiProblem(t, w); kind != "server_error" || w.Header().Get("X-Should-Retry") != "false" {
+				t.Errorf("%s, %v", kind, w.Header())
+			}
+		})
+	}
+}
+
+// TestCompletionKey: with a key, only who shows it is answered; clients of OpenAI show it
+// as theirs.
+func TestCompletionKey(t *testing.T) {
+	a := &fakeAgent{}
+	s, _ := chatServer(t, a, func(o *Options) { o.APIKey = "the-key" })
+	for auth, status := range map[string]int{"": 401, "Bearer wrong": 401, "Basic the-key": 401, "Bearer the-key": 200} {
+		w := send(s, "/v1/chat/completions", hello, func(r *http.Request) {
+			if auth != "" {
+				r.Header.Set("Authorization", auth)
+			}
+		})
+		if w.Code != status {
+			t.Errorf("%q: %d %s", auth, w.Code, w.Body)
+		}
+		if status == 401 {
+			if openaiProblem(t, w); w.Header().Get("WWW-Authenticate") == "" || strings.Contains(w.Body.String(), "the-key") {
+				t.Errorf("%q: %v %s", auth, w.Header(), w.Body)
+			}
+		}
+	}
+	if len(a.requests()) != 1 {
+		t.Errorf("the agent was asked %d times", len(a.requests()))
+	}
+}
+
+// TestModels: the agent is the one model.
+func TestModels(t *testing.T) {
+	s, _ := chatServer(t, &fakeAgent{}, nil)
+	w := ask(s, http.MethodGet, "/v1/models", nil)
+	if got := strings.TrimSpace(w.Body.String()); got != `{"data":[{"created":0,"id":"default","object":"model","owned_by":"voicegw"}],"object":"list"}` {
+		t.Error(got)
+	}
+}
