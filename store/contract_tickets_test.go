@@ -108,6 +108,9 @@ func testTicketRefused(t *testing.T, s *Store) {
 			t.Errorf("without its %s: %v", name, err)
 		}
 	}
+	if _, err := s.Tickets().Create(t.Context(), ticket(t)); err != nil {
+		t.Fatal(err)
+	}
 	all := s.tickets.most
 	defer func() { s.tickets.most = all }()
 	s.tickets.most = 1
