@@ -40,6 +40,8 @@ type Config struct {
 	Prompts      Prompts      `key:"prompts"`
 	Chat         Chat         `key:"chat"`
 	KB           KB           `key:"kb"`
+	Calendar     Calendar     `key:"calendar"`
+	Image        Image        `key:"image"`
 	Budget       Budgets      `key:"budget"`
 	Confirmation Confirmation `key:"confirmation"`
 	Store        Store        `key:"store"`
@@ -135,6 +137,70 @@ type Qdrant struct {
 	URL        string `key:"url"`
 	APIKey     Secret `key:"api_key"`
 	Collection string `key:"collection"`
+}
+
+// Calendar is what the calendar tools work on: a CalDAV server, Google Calendar, or
+// a folder of iCalendar files where neither is configured.
+type Calendar struct {
+	// Backend is one of the Calendar constants; see [Calendar.Kind].
+	Backend string `key:"backend"`
+	// Folder holds a folder for each calendar; empty means calendar below the data
+	// folder.
+	Folder Path `key:"folder"`
+	// Primary, Team and Personal say what stands behind these names; what that looks
+	// like depends on the backend.
+	Primary  string `key:"primary"`
+	Team     string `key:"team"`
+	Personal string `key:"personal"`
+	// TimeZone is the IANA name of the zone of days, of times without a zone, and of
+	// what is said in words.
+	TimeZone string `key:"time_zone"`
+	// Email is the address that the calendars' owner is known by.
+	Email string `key:"email"`
+	// MeetingURL is the link of video meetings where the calendar makes none; "{id}" in
+	// it is another one for each event.
+	MeetingURL string `key:"meeting_url"`
+	CalDAV     CalDAV `key:"caldav"`
+	Google     Google `key:"google"`
+}
+
+// CalDAV is a server of calendars.
+type CalDAV struct {
+	URL      string `key:"url"`
+	User     string `key:"user"`
+	Password Secret `key:"password"`
+}
+
+// Google is an account at Google Calendar.
+type Google struct {
+	// Credentials is the JSON file of a service account or of an authorized user.
+	Credentials Path `key:"credentials"`
+	// Subject is the user whom a service account acts for.
+	Subject string `key:"subject"`
+	// BaseURL is where the API is; empty means Google's own.
+	BaseURL string `key:"base_url"`
+}
+
+// The values of Calendar.Backend.
+const (
+	CalendarAuto   = "auto" // whichever is configured
+	CalendarFolder = "folder"
+	CalendarCalDAV = "caldav"
+	CalendarGoogle = "google"
+)
+
+// Kind says which backend it is: never CalendarAuto.
+func (c Calendar) Kind() string {
+	switch {
+	case c.Backend != CalendarAuto:
+		return c.Backend
+	case c.CalDAV.URL != "":
+		return CalendarCalDAV
+	case c.Google.Credentials != "":
+		return CalendarGoogle
+	default:
+		return CalendarFolder
+	}
 }
 
 // Budgets bound what tools may do in one turn, on each side.
@@ -285,6 +351,8 @@ func Default() *Config {
 		Provider:     ProviderGemini,
 		Agent:        Agent{Name: "default"},
 		KB:           KB{Qdrant: Qdrant{Collection: "voicegw"}},
+		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},
+		Image:        defaultImage(),
 		Budget: Budgets{
 			Voice: Budget{Retrieval: 2, Total: 3, TopK: 3, ToolTime: 1500 * time.Millisecond},
 			Text:  Budget{Retrieval: 5, Total: 10, TopK: 10},

@@ -18,6 +18,8 @@ func (l *loader) validate() {
 	l.validateListen()
 	l.validateProviders()
 	l.validateKB()
+	l.validateCalendar()
+	l.validateImage()
 	l.validateChat()
 	l.validateStore()
 	l.validateAudit()

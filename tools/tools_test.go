@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"voicegw/calendar"
+	"voicegw/calendar/calendartest"
 	"voicegw/capability"
 	"voicegw/contacts"
 	"voicegw/kb"
@@ -65,7 +67,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, noted{}, offered{}, contacts.New()},
+		Capabilities:        []any{index, noted{}, offered{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
 	})
@@ -97,6 +99,9 @@ func TestContract(t *testing.T) {
 		"kb_search":           {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 800, false},
 		"extract_contacts":    {registry.CategoryUtility, registry.SideEffectsNone, "text", 200, false},
 		"kb_get":              {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 500, false},
+
+		"calendar_get_availability": {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text", 1500, false},
+		"calendar_create_event":     {registry.CategoryAction, registry.SideEffectsWrites, "text", 3000, true},
 	}
 	got := map[string]contract{}
 	for _, tool := range load(t).All() {
@@ -198,6 +203,31 @@ func TestArguments(t *testing.T) {
 		{"end_voice_session", "voice", `{"farewell_message":"` + long(201) + `"}`, "VALIDATION", "/farewell_message"},
 		{"end_voice_session", "voice", `{"reason":"bored"}`, "VALIDATION", "/reason"},
 		{"end_voice_session", "text", `{}`, "MODE_RESTRICTED", ""},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-12-02T00:00:00Z"}`, "", ""},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-12-02T00:00:01Z"}`, "VALIDATION", "/end_date"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-01T00:00:00Z"}`, "VALIDATION", "/end_date"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00","end_date":"2026-11-02T00:00:00Z"}`, "VALIDATION", "/start_date"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01","end_date":"2026-11-02T00:00:00Z"}`, "VALIDATION", "/start_date"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z"}`, "VALIDATION", "/end_date"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":["primary","team","personal"],"min_duration_minutes":480}`, "", ""},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":["work"]}`, "VALIDATION", "/calendars/0"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":[]}`, "VALIDATION", "/calendars"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","min_duration_minutes":14}`, "VALIDATION", "/min_duration_minutes"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","min_duration_minutes":481}`, "VALIDATION", "/min_duration_minutes"},
+		{"calendar_get_availability", "voice", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z"}`, "MODE_RESTRICTED", ""},
+		{"calendar_create_event", "text", `{"title":"` + long(200) + `","start_time":"2040-11-01T00:00:00Z","end_time":"2040-12-02T00:00:00Z","description":"` + long(2000) + `"}`, "", ""},
+		{"calendar_create_event", "text", `{"title":"` + long(201) + `","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z"}`, "VALIDATION", "/title"},
+		{"calendar_create_event", "text", `{"title":" ","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z"}`, "VALIDATION", "/title"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-12-02T00:00:01Z"}`, "VALIDATION", "/end_time"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T01:00:00Z","end_time":"2040-11-01T01:00:00Z"}`, "VALIDATION", "/end_time"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2020-11-01T00:00:00Z","end_time":"2020-11-01T01:00:00Z"}`, "VALIDATION", "/start_time"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"tomorrow","end_time":"2040-11-01T01:00:00Z"}`, "VALIDATION", "/start_time"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","description":"` + long(2001) + `"}`, "VALIDATION", "/description"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","attendees":[]}`, "VALIDATION", "/attendees"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","attendees":["a@b.cd"` + strings.Repeat(`,"a@b.cd"`, 50) + `]}`, "VALIDATION", "/attendees"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","attendees":["bob"]}`, "VALIDATION", "/attendees/0"},
+		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","calendar":"team"}`, "VALIDATION", "/calendar"},
+		{"calendar_create_event", "voice", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z"}`, "MODE_RESTRICTED", ""},
 		{"describe_tool", "text", `{"tool":"start_voice_session"}`, "", ""},
 		{"describe_tool", "voice", `{"tool":"start_voice_session"}`, "NOT_FOUND", ""},
 	} {
@@ -240,7 +270,7 @@ func TestVoiceGetsThree(t *testing.T) {
 func TestGuidesNameTheirFailures(t *testing.T) {
 	named := regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)*)`")
 	tested := regexp.MustCompile(`registry\.Error([A-Z][A-Za-z]+)`)
-	for _, dir := range []string{"kb-search", "kb-get", "ignore-user", "start-voice-session", "end-voice-session"} {
+	for _, dir := range []string{"calendar-get-availability", "calendar-create-event", "kb-search", "kb-get", "ignore-user", "start-voice-session", "end-voice-session"} {
 		guide, err := os.ReadFile(filepath.Join(dir, "guide.md"))
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ package tools
 import (
 	"voicegw/registry"
 
+	calendarcreateevent "voicegw/tools/calendar-create-event"
+	calendargetavailability "voicegw/tools/calendar-get-availability"
 	endvoicesession "voicegw/tools/end-voice-session"
 	extractcontacts "voicegw/tools/extract-contacts"
 	ignoreuser "voicegw/tools/ignore-user"
@@ -17,11 +19,13 @@ import (
 // Handlers returns the handler of each tool by its id. The caller owns the map.
 func Handlers() map[string]registry.Handler {
 	return map[string]registry.Handler{
-		"end_voice_session":   registry.Bind(endvoicesession.Execute),
-		"extract_contacts":    registry.Bind(extractcontacts.Execute),
-		"ignore_user":         registry.Bind(ignoreuser.Execute),
-		"kb_get":              registry.Bind(kbget.Execute),
-		"kb_search":           registry.Bind(kbsearch.Execute),
-		"start_voice_session": registry.Bind(startvoicesession.Execute),
+		"calendar_create_event":     registry.Bind(calendarcreateevent.Execute),
+		"calendar_get_availability": registry.Bind(calendargetavailability.Execute),
+		"end_voice_session":         registry.Bind(endvoicesession.Execute),
+		"extract_contacts":          registry.Bind(extractcontacts.Execute),
+		"ignore_user":               registry.Bind(ignoreuser.Execute),
+		"kb_get":                    registry.Bind(kbget.Execute),
+		"kb_search":                 registry.Bind(kbsearch.Execute),
+		"start_voice_session":       registry.Bind(startvoicesession.Execute),
 	}
 }

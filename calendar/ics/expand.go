@@ -73,6 +73,9 @@ func (s series) expand(from, to time.Time) ([]occurrence, error) {
 func (s series) walls(m *ical.Component, t timed, to time.Time) ([]moment, error) {
 	limit := to.UTC().Add(slack)
 	starts := []moment{t.start}
+	if n := len(m.Props[ical.PropRecurrenceRule]); n > maxRules {
+		return nil, fmt.Errorf("%w: it has %d rules", ErrRule, n)
+	}
 	for i := range m.Props[ical.PropRecurrenceRule] {
 		r, err := parseRule(m.Props[ical.PropRecurrenceRule][i].Value)
 		if err != nil {
@@ -140,9 +143,19 @@ type changes struct {
 	marks   marks
 }
 
+// What one series may have.
+const (
+	maxChanges = 5000 // changed occurrences
+	maxLater   = 50   // of those, with all that follow
+	maxRules   = 4
+)
+
 func (s series) readChanges() (changes, error) {
 	var all changes
 	var ids []moment
+	if len(s.changes) > maxChanges {
+		return all, fmt.Errorf("%w: %d of its occurrences were changed", ErrTooBig, len(s.changes))
+	}
 	for _, c := range s.changes {
 		p := c.Props.Get(ical.PropRecurrenceID)
 		of, err := s.zones.moment(p, p.Value)
@@ -159,6 +172,9 @@ func (s series) readChanges() (changes, error) {
 		if one.later {
 			all.later = append(all.later, one)
 		}
+	}
+	if len(all.later) > maxLater {
+		return all, fmt.Errorf("%w: it was changed from some time on %d times", ErrTooBig, len(all.later))
 	}
 	all.marks = newMarks(ids)
 	slices.SortFunc(all.later, func(a, b changed) int { return a.of.time().Compare(b.of.time()) })

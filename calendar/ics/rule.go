@@ -75,7 +75,8 @@ func unfit(o rrule.ROption) string {
 	switch {
 	case o.Freq > rrule.HOURLY:
 		return "it repeats within the hour"
-	case o.Freq == rrule.HOURLY && len(o.Byhour)+len(o.Bysetpos)+len(o.Byweekno)+len(o.Byyearday) > 0:
+	case o.Freq == rrule.HOURLY && len(o.Byhour)+len(o.Bysetpos)+len(o.Byweekno)+len(o.Byyearday)+len(o.Bymonthday)+len(o.Bymonth) > 0,
+		o.Freq == rrule.DAILY && len(o.Bysetpos) > 0:
 		return "it repeats within the day by a rule of its own"
 	case times > maxTimes:
 		return "it repeats too often in a day"

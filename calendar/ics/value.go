@@ -65,6 +65,9 @@ type stamp struct {
 	utc  bool // written with Z
 }
 
+// minYear is the first that is read: Outlook's zones begin in 1601.
+const minYear = 1600
+
 const (
 	dateForm = "20060102"
 	timeForm = "20060102T150405"
@@ -74,10 +77,10 @@ const (
 func parseWall(s string) (stamp, error) {
 	s = strings.TrimSpace(s)
 	local, utc := strings.CutSuffix(s, "Z")
-	if t, err := time.Parse(timeForm, local); err == nil && len(local) == len(timeForm) {
+	if t, err := time.Parse(timeForm, local); err == nil && len(local) == len(timeForm) && t.Year() >= minYear {
 		return stamp{wall: t, utc: utc}, nil
 	}
-	if t, err := time.Parse(dateForm, s); err == nil && len(s) == len(dateForm) {
+	if t, err := time.Parse(dateForm, s); err == nil && len(s) == len(dateForm) && t.Year() >= minYear {
 		return stamp{wall: t, date: true}, nil
 	}
 	return stamp{}, fmt.Errorf("%w: %.40q is no time", ErrMalformed, s)

@@ -3,12 +3,14 @@ package ics
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // a container may have no zones of its own
 
 	"github.com/emersion/go-ical"
+	"github.com/teambition/rrule-go"
 )
 
 // zone turns what a clock on the wall shows into a time. A wall time is a [time.Time]
@@ -121,8 +123,17 @@ func (z *zones) find(id string) (zone, error) {
 // observed is a zone as a VTIMEZONE describes it (RFC 5545 section 3.6.5).
 type observed struct {
 	rules []observance
-	years map[int][]change
+	// changes are those of the years up to upTo, in order.
+	changes []change
+	upTo    int
 }
+
+const (
+	// maxObservances is the most that one zone may have; most have two.
+	maxObservances = 200
+	// ahead is for how many years more than asked for the changes are worked out.
+	ahead = 40
+)
 
 // observance is a STANDARD or DAYLIGHT.
 type observance struct {
@@ -140,7 +151,10 @@ type change struct {
 }
 
 func newObserved(c *ical.Component) (*observed, error) {
-	o := &observed{years: map[int][]change{}}
+	o := &observed{}
+	if len(c.Children) > maxObservances {
+		return nil, fmt.Errorf("%w: its VTIMEZONE has %d observances", ErrZone, len(c.Children))
+	}
 	for _, child := range c.Children {
 		if child.Name != ical.CompTimezoneStandard && child.Name != ical.CompTimezoneDaylight {
 			continue
@@ -175,7 +189,7 @@ func newObservance(c *ical.Component) (observance, error) {
 			return o, err
 		}
 		o.repeats = true
-		if o.rule.option.Freq > 1 { // more often than monthly
+		if o.rule.option.Freq != rrule.YEARLY {
 			return o, fmt.Errorf("%w: the clocks do not change that often", ErrRule)
 		}
 	}
@@ -195,10 +209,7 @@ func newObservance(c *ical.Component) (observance, error) {
 // before the first.
 func (o *observed) at(wall time.Time) time.Time {
 	changes := o.until(wall.Year())
-	i := len(changes) - 1
-	for i >= 0 && changes[i].onset.After(wall) {
-		i--
-	}
+	i := sort.Search(len(changes), func(i int) bool { return changes[i].onset.After(wall) }) - 1
 	if i < 0 {
 		first := o.rules[0]
 		for _, r := range o.rules {
@@ -215,18 +226,17 @@ func (o *observed) at(wall time.Time) time.Time {
 	return wall.Add(-c.from) // in the gap
 }
 
-// until lists the changes up to the end of a year that matter in it, in order.
+// until lists the changes up to the end of a year at least.
 func (o *observed) until(year int) []change {
-	if known, ok := o.years[year]; ok {
-		return known
+	if year <= o.upTo {
+		return o.changes
 	}
-	end := time.Date(year+1, 1, 1, 0, 0, 0, 0, time.UTC)
-	var all []change
+	o.upTo, o.changes = year+ahead, nil
+	end := time.Date(o.upTo+1, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, r := range o.rules {
 		onsets := append([]time.Time{r.start}, r.dates...)
 		if r.repeats {
-			// Errors cannot be here: a rule that is read yields at most 12 times a year,
-			// and one that goes on for too long has its latest ones missing.
+			// A rule that can be read and is yearly has no more errors in it.
 			more, err := r.rule.wallTimes(r.start, end, func(wall time.Time) time.Time { return wall.Add(-r.from) })
 			if err == nil {
 				onsets = append(onsets, more...)
@@ -234,13 +244,12 @@ func (o *observed) until(year int) []change {
 		}
 		for _, onset := range onsets {
 			if onset.Before(end) {
-				all = append(all, change{onset, r.from, r.to})
+				o.changes = append(o.changes, change{onset, r.from, r.to})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b change) int { return a.onset.Compare(b.onset) })
-	o.years[year] = all
-	return all
+	slices.SortFunc(o.changes, func(a, b change) int { return a.onset.Compare(b.onset) })
+	return o.changes
 }
 
 // parseOffset reads "+0100" or "-123045" (RFC 5545 section 3.3.14).

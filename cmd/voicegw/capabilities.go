@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"voicegw/calendar"
 	"voicegw/capability"
 	"voicegw/config"
 	"voicegw/contacts"
@@ -29,15 +30,20 @@ type capabilities struct {
 	kb     kb.Index
 	source *kb.Source // keeps kb the same as its folder
 	store  *store.Store
+	desk   *calendar.Desk
 	// contacts is made once: it compiles much.
 	contacts *contacts.Extractor
 }
 
-// openCapabilities opens what the configuration names, and the store as keep says.
-// Close it.
-func openCapabilities(ctx context.Context, cfg *config.Config, keep store.Options, logger *slog.Logger) (*capabilities, error) {
+// openCapabilities opens what the configuration names, and the store as keep says. What
+// has no place of its own goes below dataDir, which may be empty. Close it.
+func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New()}
-	err := c.openStore(ctx, keep)
+	var err error
+	if c.desk, err = newDesk(cfg.Calendar, dataDir, logger); err != nil {
+		return nil, err
+	}
+	err = c.openStore(ctx, keep)
 	if err == nil {
 		err = c.openKB(ctx, cfg.KB)
 	}
@@ -150,7 +156,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
-		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions(), c.contacts},
+		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions(), c.contacts, c.desk},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[capability.Inviter]()},

@@ -62,7 +62,7 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 		Cache: config.Path(filepath.Join(t.TempDir(), "vectors")),
 	}
 	for process := 1; process <= 2; process++ {
-		caps, err := openCapabilities(t.Context(), cfg, store.Options{Memory: true}, quiet)
+		caps, err := openCapabilities(t.Context(), cfg, t.TempDir(), store.Options{Memory: true}, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestQdrantIsAsked(t *testing.T) {
 	defer srv.Close()
 	cfg := config.Default()
 	cfg.KB.Qdrant = config.Qdrant{URL: srv.URL, APIKey: config.NewSecret("secret"), Collection: "mine"}
-	caps, err := openCapabilities(t.Context(), cfg, store.Options{Memory: true}, quiet)
+	caps, err := openCapabilities(t.Context(), cfg, t.TempDir(), store.Options{Memory: true}, quiet)
 	if err == nil {
 		t.Fatal(caps.close(), "a server that refuses was taken")
 	}
@@ -126,7 +126,7 @@ func TestQdrantIsAsked(t *testing.T) {
 }
 
 func TestBlockedUsers(t *testing.T) {
-	caps, err := openCapabilities(t.Context(), config.Default(), store.Options{Memory: true}, quiet)
+	caps, err := openCapabilities(t.Context(), config.Default(), t.TempDir(), store.Options{Memory: true}, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

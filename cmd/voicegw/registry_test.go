@@ -68,7 +68,7 @@ func TestDevReadsTheProject(t *testing.T) {
 	embedded := registrytest.Project(t)
 	t.Chdir(t.TempDir())
 	var log bytes.Buffer
-	caps, err := openCapabilities(t.Context(), config.Default(), store.Options{Memory: true}, slog.New(slog.NewTextHandler(&log, nil)))
+	caps, err := openCapabilities(t.Context(), config.Default(), t.TempDir(), store.Options{Memory: true}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

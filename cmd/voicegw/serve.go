@@ -96,7 +96,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.dataDir, err = p.dataDir(s.cfg); err != nil {
 		return err
 	}
-	if s.caps, err = openCapabilities(ctx, s.cfg, storeOptions(s.cfg, s.dataDir, s.logger), s.logger); err != nil {
+	if s.caps, err = openCapabilities(ctx, s.cfg, s.dataDir, storeOptions(s.cfg, s.dataDir, s.logger), s.logger); err != nil {
 		return err
 	}
 	s.desk = handoff.New(s.caps.store, s.cfg.Agent.Name)

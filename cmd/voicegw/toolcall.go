@@ -52,15 +52,15 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *ko
 	}
 	logger := newLogger(p.Stderr, flags.LogLevel, "auto")
 	keep := store.Options{Memory: true, Logger: logger}
+	dataDir, err := p.dataDir(cfg) // of calendars too, which work without one
 	if flags.Store {
-		dataDir, err := p.dataDir(cfg)
 		if err != nil {
 			p.complainAll(err)
 			return exitUsage
 		}
 		keep = storeOptions(cfg, dataDir, logger)
 	}
-	caps, err := openCapabilities(ctx, cfg, keep, logger)
+	caps, err := openCapabilities(ctx, cfg, dataDir, keep, logger)
 	if err != nil {
 		p.complain("%v", err)
 		return exitFailure

@@ -1,0 +1,183 @@
+package calendarcreateevent
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/calendar"
+	"voicegw/calendar/calendartest"
+	"voicegw/registry"
+)
+
+var now = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+
+func args() Args {
+	return Args{Title: " Review ", StartTime: "2026-11-23T10:00:00+01:00", EndTime: "2026-11-23T11:00:00+01:00"}
+}
+
+func run(t *testing.T, c calendar.Calendar, a Args, o calendar.DeskOptions) (Answer, error) {
+	t.Helper()
+	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
+		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, o)}, Session: registry.Session{Mode: registry.ModeText, UserID: "ada", Now: now},
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	return result.Data.(Answer), nil
+}
+
+func TestMade(t *testing.T) {
+	f := calendartest.NewFake()
+	a := args()
+	about := "The hall."
+	a.Description, a.Attendees, a.IncludeZoomLink = &about, []string{"bob@example.com", " mailto:eve@example.com", "Bob@Example.com"}, true
+	got, err := run(t, f, a, calendar.DeskOptions{MeetingURL: "https://meet.example.com/{id}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := calendar.Key("ada", "Review", time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC))
+	want := Answer{
+		Created: true, ID: key, Title: "Review", Start: "2026-11-23T09:00:00.000Z", End: "2026-11-23T10:00:00.000Z",
+		Words: "Mon 23 Nov 2026 09:00-10:00", TimeZone: "UTC", Attendees: []string{"bob@example.com", "eve@example.com"},
+		Invitations: calendar.InvitationsSent, MeetingURL: "https://meet.example.com/" + key,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if d := f.Drafts(); len(d) != 1 || d[0].Description != about || !d[0].Now.Equal(now) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestOnce: the same time in other words, and another list of people, is the same
+// event; another user's is not.
+func TestOnce(t *testing.T) {
+	f := calendartest.NewFake()
+	first, err := run(t, f, args(), calendar.DeskOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := args()
+	again.Title, again.StartTime, again.EndTime, again.Attendees = "review", "2026-11-23T09:00:00Z", "2026-11-23T09:00:00.000-01:00", []string{"bob@example.com"}
+	second, err := run(t, f, again, calendar.DeskOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Created = false
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(f.Events[calendar.Primary]); n != 1 {
+		t.Errorf("%d events", n)
+	}
+	if _, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: args(), Needs: Needs{calendar.NewDesk(f, calendar.DeskOptions{})}, Session: registry.Session{UserID: "eve", Now: now}}); err != nil || len(f.Events[calendar.Primary]) != 2 {
+		t.Errorf("%d events, %v", len(f.Events[calendar.Primary]), err)
+	}
+}
+
+// TestPartlyValidAttendees: the event is made with those who have an address, and the
+// others are named.
+func TestPartlyValidAttendees(t *testing.T) {
+	f := calendartest.NewFake()
+	a := args()
+	a.Attendees = []string{"bob", "eve@example.com", "x@y", "<a@b.cd>", "a b@example.com", "bob@example..com"}
+	got, err := run(t, f, a, calendar.DeskOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"eve@example.com"}, got.Attendees); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"bob", "x@y", "<a@b.cd>", "a b@example.com", "bob@example..com"}, got.InvalidAttendees); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNoLinkIsSaid: the answer says that there is none, and why.
+func TestNoLinkIsSaid(t *testing.T) {
+	f := calendartest.NewFake()
+	a := args()
+	a.IncludeZoomLink = true
+	got, err := run(t, f, a, calendar.DeskOptions{})
+	if err != nil || got.MeetingURL != "" || !strings.Contains(got.MeetingNote, "No link could be made") {
+		t.Errorf("%+v %v", got, err)
+	}
+	if got, err = run(t, f, a, calendar.DeskOptions{}); err != nil || !strings.Contains(got.MeetingNote, "there already") {
+		t.Errorf("%+v %v", got, err)
+	}
+	if note := noLink(calendar.Event{MeetingPending: true}, true); !strings.Contains(note, "being made") {
+		t.Error(note)
+	}
+}
+
+// TestValidation: all that is wrong is named at once, and nothing is made.
+func TestValidation(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Args)
+		paths  []string
+	}{
+		"blank":            {func(a *Args) { a.Title = "\t" }, []string{"/title"}},
+		"backwards":        {func(a *Args) { a.EndTime = "2026-11-23T08:59:00Z" }, []string{"/end_time"}},
+		"too long":         {func(a *Args) { a.EndTime = "2027-11-23T08:59:00Z" }, []string{"/end_time"}},
+		"over":             {func(a *Args) { a.StartTime, a.EndTime = "2025-11-23T10:00:00Z", "2025-11-23T11:00:00Z" }, []string{"/start_time"}},
+		"nobody to invite": {func(a *Args) { a.Attendees = []string{"bob", "eve"} }, []string{"/attendees/0", "/attendees/1"}},
+		"all at once": {func(a *Args) {
+			a.Title, a.EndTime, a.Attendees = " ", a.StartTime, []string{"bob"}
+		}, []string{"/title", "/end_time", "/attendees/0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := calendartest.NewFake()
+			a := args()
+			tc.change(&a)
+			_, err := run(t, f, a, calendar.DeskOptions{})
+			var e *registry.ToolError
+			if !errors.As(err, &e) || e.Type != registry.ErrorValidation || e.Retryable || len(f.Drafts()) > 0 {
+				t.Fatalf("%v, drafts %v", err, f.Drafts())
+			}
+			data, _ := json.Marshal(e.Details)
+			for _, path := range tc.paths {
+				if !strings.Contains(string(data), `"path":"`+path+`"`) {
+					t.Errorf("%s is not in %s", path, data)
+				}
+			}
+		})
+	}
+	a := args()
+	a.StartTime, a.EndTime = "2026-11-20T07:30:00Z", "2026-11-20T08:30:00Z"
+	if _, err := run(t, calendartest.NewFake(), a, calendar.DeskOptions{}); err != nil {
+		t.Errorf("what has begun is not over: %v", err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	unsure := calendar.Errorf(calendar.Transient, errors.New("https://u:secret@x"), "No answer.")
+	unsure.Unsure = true
+	for name, tc := range map[string]struct {
+		err    error
+		want   registry.ErrorType
+		retry  bool
+		unsure bool
+	}{
+		"refused":   {calendar.Errorf(calendar.Auth, nil, "No."), registry.ErrorAuth, false, false},
+		"too often": {calendar.Errorf(calendar.RateLimit, nil, "No."), registry.ErrorRateLimit, true, false},
+		"no answer": {unsure, registry.ErrorTransient, true, true},
+		"taken":     {calendar.Errorf(calendar.Conflict, nil, "No."), registry.ErrorConflict, false, false},
+		"unknown":   {calendar.NoCalendar(calendar.Primary), registry.ErrorNotFound, false, false},
+		"wrong":     {calendar.Errorf(calendar.Permanent, nil, "No."), registry.ErrorPermanent, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := calendartest.NewFake()
+			f.CreateErr = tc.err
+			_, err := run(t, f, args(), calendar.DeskOptions{})
+			var e *registry.ToolError
+			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retry || e.PartialSideEffects != tc.unsure || strings.Contains(e.Message, "secret") || e.Suggestion == "" || e.Details != nil {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+// Package calendargetavailability is the tool calendar_get_availability: it tells when
+// calendars are busy and free.
+package calendargetavailability
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"voicegw/calendar"
+	"voicegw/calendar/reply"
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of calendar_get_availability.
+type Needs struct {
+	Desk *calendar.Desk
+}
+
+// Answer is the data of a success.
+type Answer struct {
+	Summary string `json:"summary"`
+	// TimeZone is the IANA name of the zone that words are in.
+	TimeZone string `json:"time_zone"`
+	// Busy is merged over all calendars, Free what it leaves; sorted, never nil.
+	Busy []reply.Period `json:"busy"`
+	Free []reply.Period `json:"free"`
+	// Events are there only when details were asked for.
+	Events []Event `json:"events,omitempty"`
+	// MoreBusy, MoreFree and MoreEvents count what did not fit.
+	MoreBusy   int `json:"more_busy,omitempty"`
+	MoreFree   int `json:"more_free,omitempty"`
+	MoreEvents int `json:"more_events,omitempty"`
+	// Missing are calendars that could not be read.
+	Missing []Missing `json:"missing_calendars,omitempty"`
+	// Unread counts entries that could not be understood.
+	Unread int `json:"unread_events,omitempty"`
+}
+
+// Event is one event in an answer.
+type Event struct {
+	Title      string   `json:"title"`
+	Start      string   `json:"start"`
+	End        string   `json:"end"`
+	Words      string   `json:"words"`
+	Calendar   string   `json:"calendar"`
+	AllDay     bool     `json:"all_day,omitempty"`
+	Tentative  bool     `json:"tentative,omitempty"`
+	Private    bool     `json:"private,omitempty"`
+	Location   string   `json:"location,omitempty"`
+	MeetingURL string   `json:"meeting_url,omitempty"`
+	Attendees  []string `json:"attendees,omitempty"`
+}
+
+// Missing is a calendar that could not be read.
+type Missing struct {
+	Calendar string             `json:"calendar"`
+	Type     registry.ErrorType `json:"type"`
+	Reason   string             `json:"reason"`
+}
+
+const (
+	// maxPeriods and maxEvents are the most that an answer lists: what a model can make
+	// something of.
+	maxPeriods, maxEvents = 100, 100
+	// maxAttendees is the most people of an event.
+	maxAttendees = 10
+)
+
+// Execute asks the calendars.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	request, err := requestOf(call.Args)
+	if err != nil {
+		return registry.Result{}, err
+	}
+	desk := call.Needs.Desk
+	found, err := desk.Availability(ctx, request)
+	if err != nil {
+		return registry.Result{}, reply.Error(ctx, err)
+	}
+	answer := Answer{
+		Summary: found.Summary, TimeZone: desk.Zone().String(),
+		Busy: reply.Of(found.Busy, maxPeriods, desk.Zone()), Free: reply.Of(found.Free, maxPeriods, desk.Zone()),
+		MoreBusy: max(0, len(found.Busy)-maxPeriods), MoreFree: max(0, len(found.Free)-maxPeriods),
+		MoreEvents: max(0, len(found.Events)-maxEvents), Unread: found.Unread,
+	}
+	for _, e := range found.Events[:min(maxEvents, len(found.Events))] {
+		answer.Events = append(answer.Events, eventOf(e, desk.Zone()))
+	}
+	for _, m := range found.Missing {
+		answer.Missing = append(answer.Missing, missingOf(ctx, m))
+	}
+	return registry.Result{Data: answer}, nil
+}
+
+// requestOf reads the arguments. Their form has been checked; what is wrong with them
+// together is named with its place.
+func requestOf(args Args) (calendar.Request, error) {
+	from, err1 := time.Parse(time.RFC3339, args.StartDate)
+	to, err2 := time.Parse(time.RFC3339, args.EndDate)
+	var problems []registry.Problem
+	bad := func(path, format string, a ...any) {
+		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
+	}
+	const form = "Write it as 2026-11-23T09:00:00+01:00."
+	if err1 != nil {
+		bad("/start_date", form)
+	}
+	if err2 != nil {
+		bad("/end_date", form)
+	}
+	switch {
+	case len(problems) > 0:
+	case !to.After(from):
+		bad("/end_date", "The range ends before it begins; swap start_date and end_date, or give a later end_date.")
+	case to.Sub(from) > calendar.MaxLength:
+		bad("/end_date", "The range is %d days long; ask for at most 31.", int(to.Sub(from).Hours()/24))
+	}
+	if len(problems) > 0 {
+		e := registry.Errorf(registry.ErrorValidation, "The calendars cannot be asked: %s", problems[0].Message)
+		e.Details = map[string]any{"errors": problems}
+		e.Suggestion = "Correct the arguments and call calendar_get_availability again."
+		return calendar.Request{}, e
+	}
+	request := calendar.Request{From: from, To: to, Details: args.IncludeDetails, Least: time.Duration(args.MinDurationMinutes) * time.Minute}
+	for _, name := range args.Calendars {
+		request.Calendars = append(request.Calendars, calendar.Name(name))
+	}
+	return request, nil
+}
+
+func eventOf(e calendar.Event, zone *time.Location) Event {
+	title := e.Title
+	if e.Private {
+		title = "private"
+	}
+	return Event{
+		Title: title, Start: reply.Time(e.Start), End: reply.Time(e.End),
+		Words: calendar.Words(calendar.Period{Start: e.Start, End: e.End}, zone), Calendar: string(e.Calendar),
+		AllDay: e.AllDay, Tentative: e.Tentative, Private: e.Private, Location: e.Location, MeetingURL: e.MeetingURL,
+		Attendees: e.Attendees[:min(maxAttendees, len(e.Attendees))],
+	}
+}
+
+// missingOf says why a calendar could not be read, as an error of the tool would.
+func missingOf(ctx context.Context, m calendar.Missing) Missing {
+	out := Missing{Calendar: string(m.Calendar), Type: registry.ErrorTransient, Reason: "It could not be read in time."}
+	if e, ok := errors.AsType[*registry.ToolError](reply.Error(ctx, m.Err)); ok {
+		out.Type, out.Reason = e.Type, e.Message
+	}
+	return out
+}
