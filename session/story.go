@@ -71,16 +71,13 @@ func (y *story) note(a orchestrator.Action, at time.Time, heard, queued func(ite
 
 // played takes the client's report of what was heard of an item that was cut off.
 func (y *story) played(in orchestrator.Played) {
-	if s := y.find(in.Item, conversation.RoleAssistant); s != nil && s.cut {
+	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // before a flush it counts for nothing
 		s.heardMS = in.MS
 	}
 }
 
 // stop notes that the user heard no more than so much of it.
 func (s *saying) stop(heardMS, queuedMS int64) {
-	if s.cut {
-		return
-	}
 	s.cut, s.heardMS, s.text = true, heardMS, len(s.entry.Text)
 	if !s.ended {
 		s.audioMS = queuedMS

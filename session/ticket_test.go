@@ -131,6 +131,11 @@ func TestTicketSaysWhoComes(t *testing.T) {
 				if !strings.Contains(sent, "User: hello") || !strings.Contains(sent, "Answer this first:\nWhen is the lab open?") || strings.Contains(sent, "other") {
 					t.Errorf("the model was told %s", sent)
 				}
+				if s := st.m.visit("voice-ticketed"); s == nil || s.start.Ticket != "" {
+					t.Error("the session keeps the secret")
+				} else {
+					s.visitors.Done()
+				}
 				got, ok := st.m.Session("voice-ticketed")
 				want := Running{ID: "voice-ticketed", User: "ada", Agent: "default", ConversationID: "c-7", Provider: got.Provider, Model: got.Model, StartedAt: time.Now().UTC(), Turn: 1, Phase: "active"}
 				if diff := cmp.Diff(want, got); diff != "" || !ok {
