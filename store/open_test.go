@@ -95,9 +95,9 @@ func TestOpenErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := "nats://secret-token@" + l.Addr().String()
-	l.Close()
 	plain := startServer(t, &server.Options{Port: -1})
 	locked := startServer(t, &server.Options{Port: -1, Username: "u", Password: "p"})
+	l.Close() // not before: they would be given its port
 	for name, test := range map[string]struct {
 		o    Options
 		want []string
