@@ -30,7 +30,6 @@ type guest struct {
 	id     string // of the session
 	addr   string
 	user   string
-	agent  string
 	start  *startMessage // without its ticket
 	before string        // what was said before
 	over   func()        // of its ticket

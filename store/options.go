@@ -106,31 +106,46 @@ func (o Options) complete() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if err := o.checkPlace(); err != nil {
+		return o, err
+	}
+	return o, o.checkBounds()
+}
+
+// checkPlace says what is wrong with where the data is to be.
+func (o Options) checkPlace() error {
 	switch {
 	case o.URL != "" && o.Memory:
-		return o, errors.New("store: URL and Memory exclude each other: an external server keeps what it keeps")
+		return errors.New("store: URL and Memory exclude each other: an external server keeps what it keeps")
 	case o.URL == "" && !o.Memory && o.Dir == "":
-		return o, errors.New("store: where to keep the data is not said: set Dir to a folder, or URL to a NATS cluster")
+		return errors.New("store: where to keep the data is not said: set Dir to a folder, or URL to a NATS cluster")
 	case o.URL == "" && o.Credentials != "":
-		return o, errors.New("store: Credentials are for an external cluster: set URL too, or leave them out")
+		return errors.New("store: Credentials are for an external cluster: set URL too, or leave them out")
 	case o.URL == "" && o.Replicas != 1:
-		return o, fmt.Errorf("store: the embedded server keeps one replica, not %d: set URL, or leave Replicas out", o.Replicas)
+		return fmt.Errorf("store: the embedded server keeps one replica, not %d: set URL, or leave Replicas out", o.Replicas)
 	case o.Replicas < 1 || o.Replicas > 5:
-		return o, fmt.Errorf("store: %d replicas: use 1 to 5", o.Replicas)
+		return fmt.Errorf("store: %d replicas: use 1 to 5", o.Replicas)
 	case !validPrefix.MatchString(o.Prefix):
-		return o, fmt.Errorf("store: the prefix %q: use up to 64 letters, digits, - and _", o.Prefix)
-	case o.LedgerLife < time.Second:
-		return o, fmt.Errorf("store: a ledger that remembers for %v: use a second or more", o.LedgerLife)
-	case o.AuditAge < time.Second || o.AuditBytes < 1<<20:
-		return o, fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
-	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
-		return o, fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife, o.ConversationBytes)
-	case o.TicketLife < 0 || o.MostTickets < 0:
-		return o, errors.New("store: TicketLife and MostTickets cannot be negative")
-	case o.MostBlocks < 0 || o.Wait < 0:
-		return o, errors.New("store: MostBlocks and Wait cannot be negative")
+		return fmt.Errorf("store: the prefix %q: use up to 64 letters, digits, - and _", o.Prefix)
 	}
-	return o, nil
+	return nil
+}
+
+// checkBounds says which bound is none.
+func (o Options) checkBounds() error {
+	switch {
+	case o.LedgerLife < time.Second:
+		return fmt.Errorf("store: a ledger that remembers for %v: use a second or more", o.LedgerLife)
+	case o.AuditAge < time.Second || o.AuditBytes < 1<<20:
+		return fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
+	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
+		return fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife, o.ConversationBytes)
+	case o.TicketLife < 0 || o.MostTickets < 0:
+		return errors.New("store: TicketLife and MostTickets cannot be negative")
+	case o.MostBlocks < 0 || o.Wait < 0:
+		return errors.New("store: MostBlocks and Wait cannot be negative")
+	}
+	return nil
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -142,7 +142,7 @@ func TestOfficialClientErrors(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stream := c.Chat.Completions.NewStreaming(ctx, params("count"))
-			for stream.Next() { //nolint:revive // the error at the end is what counts
+			for stream.Next() { // the error at the end is what counts
 			}
 			err := stream.Err()
 			var api *openaigo.Error
@@ -158,7 +158,7 @@ func TestOfficialClientLeaves(t *testing.T) {
 	c, h := official(t, "faults: [{at: chunk, n: 2, do: delay, for: 1h}]")
 	ctx, cancel := context.WithCancel(t.Context())
 	stream := c.Chat.Completions.NewStreaming(ctx, params("count"))
-	for stream.Next() && len(stream.Current().Choices) > 0 && stream.Current().Choices[0].Delta.Content == "" { //nolint:revive // up to the first word
+	for stream.Next() && len(stream.Current().Choices) > 0 && stream.Current().Choices[0].Delta.Content == "" { // up to the first word
 	}
 	cancel()
 	_ = stream.Close() // it was cancelled

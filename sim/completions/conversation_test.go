@@ -167,7 +167,7 @@ func TestIDsFollowTheSeed(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	if ids(1) != ids(1) || ids(1) == ids(2) {
+	if first, again := ids(1), ids(1); first != again || first == ids(2) {
 		t.Error("the seed does not decide")
 	}
 	if parts := strings.Fields(ids(1)); parts[0] == parts[3] || parts[1] != parts[4] {

@@ -109,7 +109,7 @@ type order struct {
 	said bool     // such a message has come, and nothing but results since
 }
 
-const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'." //nolint:misspell // the provider's own words
 
 func (o *order) next(i int, m *message) *rest.Error {
 	at := rest.Path("messages", i)
