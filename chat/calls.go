@@ -94,7 +94,12 @@ func (t *turn) take(r any) {
 		if r.env.Meta.CacheHit {
 			took = 0
 		}
-		t.answerAll(r.call, t.book.Finished(r.call, r.env, took))
+		slow := t.book.Slow()
+		answers := t.book.Finished(r.call, r.env, took)
+		if t.book.Slow() && !slow {
+			t.a.opts.Logger.Warn("the tools of a turn are slow", "conversation_id", t.conv.ID, "turn", t.number, "tool_time_ms", t.book.Account().ToolTime.Milliseconds())
+		}
+		t.answerAll(r.call, answers)
 	case execute.Question:
 		c := t.find(r.Call)
 		if c == nil {

@@ -185,6 +185,13 @@ type ConfirmationEnded struct {
 // MuteUser says that the user is not listened to any more: the session ends.
 type MuteUser struct{}
 
+// ToolsSlow is for the log: the tools of a turn have taken longer than they should
+// together. It comes once a turn; nothing is refused for it.
+type ToolsSlow struct {
+	Turn         int
+	Taken, Limit time.Duration
+}
+
 // IntentRefused is for the log: a tool's intent that does not fit where the session is.
 type IntentRefused struct {
 	Intent registry.Intent
@@ -289,6 +296,7 @@ func (ResolveConfirmation) action() {}
 func (ConfirmationRequest) action() {}
 func (ConfirmationEnded) action()   {}
 func (MuteUser) action()            {}
+func (ToolsSlow) action()           {}
 func (IntentRefused) action()       {}
 func (Audit) action()               {}
 func (ToolProgress) action()        {}

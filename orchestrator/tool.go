@@ -86,7 +86,12 @@ func (m *machine) toolFinished(in ToolFinished) {
 	if in.Envelope.Meta.CacheHit {
 		took = 0
 	}
-	m.answerAll(in.Call, m.book.Finished(in.Call, in.Envelope, took))
+	slow := m.book.Slow()
+	answers := m.book.Finished(in.Call, in.Envelope, took)
+	if m.book.Slow() && !slow {
+		m.do(ToolsSlow{Turn: c.turn, Taken: m.book.Account().ToolTime, Limit: m.book.Budget().ToolTime})
+	}
+	m.answerAll(in.Call, answers)
 }
 
 // answerAll settles a call and those that joined it or repeat it.

@@ -32,6 +32,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.calls.Resolve(execute.Answer{Token: a.Token, Approved: a.Approved, By: string(a.By)})
 	case orchestrator.Audit:
 		s.audit(a)
+	case orchestrator.ToolsSlow:
+		s.logger.Warn("the tools of a turn are slow", "turn", a.Turn, "tool_time_ms", a.Taken.Milliseconds(), "limit_ms", a.Limit.Milliseconds())
 	case orchestrator.IntentRefused:
 		s.logger.Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
 	case orchestrator.MuteUser:

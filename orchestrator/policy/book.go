@@ -144,6 +144,9 @@ func (b *Book) Budget() Budget { return b.rules.Budget }
 // Account is what the turn has used so far.
 func (b *Book) Account() Account { return b.account }
 
+// Slow says whether the tools of the turn have taken longer than they should together.
+func (b *Book) Slow() bool { return b.account.slow(b.rules.Budget) }
+
 // BeginTurn gives the calls that follow a new budget.
 func (b *Book) BeginTurn() { b.account = Account{} }
 

@@ -88,5 +88,8 @@ func (a Account) encode(b Budget) json.RawMessage {
 // spent says that no further call of any tool would be allowed, or that the tools have
 // taken longer than they should: the model is told.
 func (a Account) spent(b Budget) bool {
-	return a.Total >= b.Total || a.Retrieval >= b.Retrieval || b.ToolTime > 0 && a.ToolTime > b.ToolTime
+	return a.Total >= b.Total || a.Retrieval >= b.Retrieval || a.slow(b)
 }
+
+// slow says that the tools have taken longer than they should.
+func (a Account) slow(b Budget) bool { return b.ToolTime > 0 && a.ToolTime > b.ToolTime }
