@@ -17,6 +17,9 @@ const (
 	// earlyTime is how long the gateway may take to go on after it has answered a
 	// turn before its end: longer than any model waits for more speech.
 	earlyTime = 5 * time.Second
+	// pendingTime is how long a session may take to begin to answer what was asked
+	// before; after it nothing was.
+	pendingTime = 2 * time.Second
 	// goodbyeTime is how long the gateway may take to end the session.
 	goodbyeTime = 3 * time.Second
 )
@@ -26,6 +29,7 @@ type phase int
 
 const (
 	phaseStarting  phase = iota // waiting for session.started
+	phasePending                // waiting for the turn of what was asked before
 	phaseResting                // between turns, or before the first
 	phaseSaying                 // sending a turn
 	phaseListening              // waiting for its answer
@@ -58,6 +62,7 @@ type conversation struct {
 	started    wsclient.SessionStarted
 	staleBytes int64
 	ended      string // the reason of session.ended
+	handback   *wsclient.Handback
 	lastError  string // the newest error message of the gateway
 	leftSelf   bool   // this side hung up
 	err        error
@@ -68,6 +73,9 @@ func newConversation(o Options, now time.Time, send func(wsclient.ClientMessage)
 		options: o, began: now, send: send, sendAudio: sendAudio,
 		phaseSince: now, lastHeard: now, gwTurns: map[int]*exchange{},
 	}
+	if o.Ticket != "" {
+		c.script = append(c.script, &exchange{pending: true})
+	}
 	for i, turn := range o.Turns {
 		x, err := newExchange(i+1, turn, o.InputRate)
 		if err != nil {
@@ -75,7 +83,7 @@ func newConversation(o Options, now time.Time, send func(wsclient.ClientMessage)
 		}
 		c.script = append(c.script, x)
 	}
-	if o.InterruptAfter > 0 && len(c.script) == 1 {
+	if o.InterruptAfter > 0 && len(c.script) == 1 && o.Ticket == "" {
 		c.script = append(c.script, c.script[0].again(2))
 	}
 	c.player = newPlayer(o.OutputRate, o.KeepAudio, func(p wsclient.Playback) { c.send(&p) })
@@ -86,7 +94,7 @@ func newConversation(o Options, now time.Time, send func(wsclient.ClientMessage)
 func (c *conversation) open() {
 	o := c.options
 	c.send(&wsclient.Start{
-		Provider: o.Provider, Agent: o.Agent, Voice: o.Voice,
+		Ticket: o.Ticket, Provider: o.Provider, Agent: o.Agent, Voice: o.Voice,
 		InputRate: o.InputRate, OutputRate: o.OutputRate,
 		Client: &wsclient.ClientInfo{Name: "voicegw-talk"},
 	})
@@ -135,6 +143,10 @@ func (c *conversation) tick(now time.Time) {
 		if now.Sub(c.phaseSince) >= c.options.Patience {
 			c.fail(now, fmt.Errorf("%w: no session.started within %s", ErrConnect, c.options.Patience))
 		}
+	case phasePending:
+		if now.Sub(c.phaseSince) >= pendingTime {
+			c.nothingPending(now)
+		}
 	case phaseResting:
 		c.rest(now)
 	case phaseSaying, phaseListening:
@@ -171,6 +183,24 @@ func (c *conversation) rest(now time.Time) {
 		return
 	}
 	c.say(now)
+}
+
+// expectPending makes what was asked before the current exchange, before the session
+// says that it has a turn.
+func (c *conversation) expectPending(now time.Time) {
+	x := c.script[0]
+	c.current, c.next = x, 1
+	x.onset, x.spokenAt = now, now
+	c.enter(now, phasePending)
+}
+
+// nothingPending goes on without: the ticket's session begins with the client.
+func (c *conversation) nothingPending(now time.Time) {
+	c.script, c.current, c.next = c.script[1:], nil, 0
+	if len(c.script) == 0 {
+		c.err = fmt.Errorf("%w: nothing was asked before this session, and there is nothing to say; give at least one turn", ErrUnanswered)
+	}
+	c.enter(now, phaseResting)
 }
 
 // say begins the next turn.

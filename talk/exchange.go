@@ -13,7 +13,9 @@ type exchange struct {
 	// Fixed after newExchange.
 	number int // from 1
 	turn   Turn
-	pcm    []byte // at the input rate; empty for a text
+	// pending is what was asked before a session that a ticket opens: it is not said.
+	pending bool
+	pcm     []byte // at the input rate; empty for a text
 	// voicedFrom and voicedTo are where in pcm the speech begins and ends, in bytes.
 	voicedFrom, voicedTo int
 
@@ -65,7 +67,7 @@ func (x *exchange) again(number int) *exchange {
 
 func (x *exchange) report(rate int) TurnReport {
 	r := TurnReport{
-		Name: x.turn.Name, Typed: !x.turn.spoken(), Answered: x.answered, Reason: x.reason,
+		Name: x.turn.Name, Typed: !x.turn.spoken() && !x.pending, Pending: x.pending, Answered: x.answered, Reason: x.reason,
 		Said: x.said.text(), Answer: x.answer.text(),
 		FirstAudioMS: between(x.spokenAt, x.firstAudio),
 		AnswerMS:     audio.MS(rate, x.answerBytes), HeardMS: audio.MS(rate, x.heardBytes),

@@ -35,6 +35,7 @@ type gateway struct {
 	inputRate, outputRate int
 	playback              []wsclient.Playback
 	texts                 []string
+	ticket                string
 	resolved              []wsclient.ConfirmationResolve
 	framesIn              int
 	bytesIn               int
@@ -58,6 +59,7 @@ func newGateway() *gateway {
 func (g *gateway) hear(m wsclient.ClientMessage) {
 	switch m := m.(type) {
 	case *wsclient.Start:
+		g.ticket = m.Ticket
 		g.inputRate, g.outputRate = m.InputRate, m.OutputRate
 		g.send(&wsclient.SessionStarted{SessionID: "s-1", Provider: "gemini", Model: "m", InputRate: m.InputRate, OutputRate: m.OutputRate})
 		if g.greets {
@@ -80,7 +82,11 @@ func (g *gateway) hear(m wsclient.ClientMessage) {
 	case *wsclient.ConfirmationResolve:
 		g.resolve(m)
 	case *wsclient.End:
-		g.send(&wsclient.SessionEnded{Reason: "client"})
+		ended := &wsclient.SessionEnded{Reason: "client"}
+		if g.ticket != "" {
+			ended.Handback = &wsclient.Handback{ConversationID: "conv-1", Summary: "1 turn."}
+		}
+		g.send(ended)
 		g.gone = true
 	}
 }

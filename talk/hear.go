@@ -54,6 +54,11 @@ func (c *conversation) hear(now time.Time, m wsclient.ServerMessage) {
 			c.gwTurns[m.Turn] = c.current
 			c.current.settledEarly = false
 		}
+		if c.phase == phasePending {
+			c.lastHeard = now
+			c.enter(now, phaseListening)
+			c.emitTurn(now, EventPending, c.current, "")
+		}
 	case *wsclient.TurnEnded:
 		c.hearTurnEnded(now, m)
 	case *wsclient.ConfirmationRequest:
@@ -61,7 +66,7 @@ func (c *conversation) hear(now time.Time, m wsclient.ServerMessage) {
 	case *wsclient.ConfirmationEnded:
 		c.hearConfirmationEnded(now, m)
 	case *wsclient.SessionEnded:
-		c.ended = m.Reason
+		c.ended, c.handback = m.Reason, m.Handback
 	case *wsclient.Error:
 		c.lastError = m.Message
 		if m.Code == wsclient.CodeStoreUnavailable {
@@ -112,6 +117,9 @@ func (c *conversation) hearStarted(now time.Time, m *wsclient.SessionStarted) {
 	}
 	c.lastHeard = now
 	c.enter(now, phaseResting)
+	if c.options.Ticket != "" {
+		c.expectPending(now)
+	}
 }
 
 func (c *conversation) hearFlush(now time.Time, m *wsclient.AudioFlush) {
@@ -201,7 +209,7 @@ func (c *conversation) result() (Report, error) {
 	r := Report{
 		SessionID: c.started.SessionID, Provider: c.started.Provider, Model: c.started.Model,
 		InputRate: c.options.InputRate, OutputRate: c.options.OutputRate,
-		StaleBytes: c.staleBytes, Underruns: c.player.underruns, Audio: c.player.heard,
+		StaleBytes: c.staleBytes, Underruns: c.player.underruns, Audio: c.player.heard, Handback: c.handback,
 	}
 	missing := ""
 	for i, x := range c.script {

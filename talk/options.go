@@ -28,8 +28,12 @@ type Options struct {
 	// Provider, Agent and Voice are asked for in session.start; empty leaves them
 	// to the gateway.
 	Provider, Agent, Voice string
+	// Ticket admits to a voice session that was made for this client: by a text agent, or
+	// POST /v1/sessions. What was asked there in writing is answered first, and counts as a
+	// turn of its own, before Turns.
+	Ticket string
 	// Turns are said one after another, each after the answer to the one before has
-	// been heard. At least one.
+	// been heard. At least one, unless there is a Ticket.
 	Turns []Turn
 	// InterruptAfter starts the next turn this long after the first audio of an
 	// answer, if the answer is still being heard. With a single turn, that one is
@@ -67,7 +71,7 @@ const (
 )
 
 func (o Options) withDefaults() (Options, error) {
-	if len(o.Turns) == 0 {
+	if len(o.Turns) == 0 && o.Ticket == "" {
 		return o, fmt.Errorf("%w: there is nothing to say; give at least one turn", ErrOptions)
 	}
 	if len(o.Turns) > maxTurns {
@@ -77,6 +81,9 @@ func (o Options) withDefaults() (Options, error) {
 		if !t.spoken() && t.Text == "" {
 			return o, fmt.Errorf("%w: turn %d (%s) has neither audio nor text", ErrOptions, i+1, t.Name)
 		}
+	}
+	if len(o.Ticket) > wsclient.MaxTicketBytes {
+		return o, fmt.Errorf("%w: the ticket is longer than any", ErrOptions)
 	}
 	if o.InterruptAfter < 0 {
 		return o, fmt.Errorf("%w: InterruptAfter is negative", ErrOptions)
@@ -124,7 +131,8 @@ type Event struct {
 	AtMS int64 `json:"at_ms"`
 	// Event is what: one of the constants, or the type of the gateway's message.
 	Event string `json:"event"`
-	// Turn is which of Options.Turns it is about, from 1; zero for none.
+	// Turn is which of Options.Turns it is about, from 1; zero for none, and for what was
+	// asked before a session that a ticket opens.
 	Turn int `json:"turn,omitempty"`
 	// Text says more, for a person.
 	Text string `json:"text,omitempty"`
@@ -137,6 +145,7 @@ const (
 	EventSpeaking     = "speaking"     // the first sample of a turn was sent
 	EventSpoken       = "spoken"       // the last voiced sample of a turn was sent
 	EventTyped        = "typed"        // a text was sent
+	EventPending      = "pending"      // what was asked before is to be answered
 	EventInterrupting = "interrupting" // like speaking, over an answer
 	EventFirstAudio   = "first_audio"  // the first audio of an answer came
 	EventAnswered     = "answered"     // the answer was heard to its end

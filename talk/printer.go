@@ -25,7 +25,8 @@ type Printer struct {
 	unfinal   map[string]wsclient.Transcript
 	order     []string // of unfinal
 	lastAtMS  int64
-	asking    bool // somebody is typing an answer: nothing is redrawn over it
+	asking    bool   // somebody is typing an answer: nothing is redrawn over it
+	writing   string // id of the text whose pieces stand on the line that is open; "" for none
 	writeFail error
 }
 
@@ -44,6 +45,14 @@ func (p *Printer) Event(e Event) {
 	switch m := e.Message.(type) {
 	case *wsclient.Transcript:
 		p.transcript(m)
+	case *wsclient.TextDelta:
+		p.textDelta(m)
+	case *wsclient.TextDone:
+		p.textDone(m)
+	case *wsclient.VoiceSessionStart:
+		p.invitation(m)
+	case *wsclient.UIImage:
+		p.line("image", m.URL)
 	case *wsclient.SessionStarted:
 		p.line("session", fmt.Sprintf("%s, model %s, %s", m.Provider, m.Model, m.SessionID))
 	case *wsclient.AudioFlush:
@@ -65,6 +74,9 @@ func (p *Printer) Event(e Event) {
 		p.line("session", "will end: "+m.Reason)
 	case *wsclient.SessionEnded:
 		p.line("session", "ended: "+m.Reason)
+		if m.Handback != nil {
+			p.line("handback", m.Handback.Summary)
+		}
 	case *wsclient.Error:
 		p.line("error", fmt.Sprintf("%s (%s)", m.Message, m.Code))
 	case nil:
@@ -73,15 +85,21 @@ func (p *Printer) Event(e Event) {
 }
 
 func (p *Printer) own(e Event) {
+	who := "turn " + fmt.Sprint(e.Turn)
+	if e.Turn == 0 {
+		who = "before"
+	}
 	switch e.Event {
 	case EventSpeaking, EventTyped:
-		p.line("turn "+fmt.Sprint(e.Turn), strings.TrimSpace(e.Event+" "+e.Text))
+		p.line(who, strings.TrimSpace(e.Event+" "+e.Text))
+	case EventPending:
+		p.line(who, "what was asked in writing is to be answered")
 	case EventInterrupting:
-		p.line("turn "+fmt.Sprint(e.Turn), "interrupts the answer")
+		p.line(who, "interrupts the answer")
 	case EventFailed:
-		p.line("turn "+fmt.Sprint(e.Turn), "not answered: "+e.Text)
+		p.line(who, "not answered: "+e.Text)
 	case EventAnswered:
-		p.line("turn "+fmt.Sprint(e.Turn), "answered")
+		p.line(who, "answered")
 	case EventAsking:
 		p.asking = true
 		p.line("confirm", "Approve? [y/N]  "+clip(exact(e.Text), maxPrompt))
@@ -210,8 +228,61 @@ func (p *Printer) drop(id string) {
 	}
 }
 
+// textDelta shows a piece of a text as it comes.
+func (p *Printer) textDelta(m *wsclient.TextDelta) {
+	if p.writing != m.ItemID {
+		p.closeText()
+		p.write(p.prefix("assistant"))
+		p.writing = m.ItemID
+	}
+	lines := strings.Split(m.Text, "\n")
+	for i, line := range lines {
+		if i > 0 {
+			p.write("\n" + strings.Repeat(" ", len(p.prefix(""))))
+		}
+		p.write(printable(line))
+	}
+}
+
+// textDone ends a text, and shows one that did not come in pieces.
+func (p *Printer) textDone(m *wsclient.TextDone) {
+	if p.writing != m.ItemID {
+		p.line("assistant", m.Text)
+	}
+	p.closeText()
+	if m.Cut {
+		p.line("", "(it ended at the model's length limit)")
+	}
+}
+
+// closeText ends the line of a text.
+func (p *Printer) closeText() {
+	if p.writing != "" {
+		p.writing = ""
+		p.write("\n")
+	}
+}
+
+// invitation shows how to go on by voice.
+func (p *Printer) invitation(m *wsclient.VoiceSessionStart) {
+	p.line("voice", "a voice session is ready until "+m.ExpiresAt.Local().Format("15:04:05")+": "+m.SessionID)
+	if m.PendingRequest != "" {
+		p.line("voice", "it begins with: "+m.PendingRequest)
+	}
+}
+
+// Line shows a line of the caller's among the events: who says it, and what.
+func (p *Printer) Line(who, text string) { p.line(who, text) }
+
+// Prompt asks for a line: who is to type it.
+func (p *Printer) Prompt(who string) {
+	p.closeText()
+	p.write(p.prefix(who))
+}
+
 // line shows a line for good, under what is being redrawn.
 func (p *Printer) line(who, text string) {
+	p.closeText()
 	if p.live != "" {
 		p.write("\r\x1b[K")
 		p.live = ""

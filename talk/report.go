@@ -13,8 +13,8 @@ type Report struct {
 	Model      string `json:"model"`
 	InputRate  int    `json:"input_rate"`
 	OutputRate int    `json:"output_rate"`
-	// Turns are in the order they were said; with a repeated turn as interruption
-	// there is one more than in Options.
+	// Turns are in the order they were said; with a repeated turn as interruption, and
+	// with something asked before, there is one more than in Options.
 	Turns []TurnReport `json:"turns"`
 	// Usage is that of all turns.
 	Usage wsclient.Usage `json:"usage"`
@@ -24,6 +24,8 @@ type Report struct {
 	// Underruns counts how often the audio of an answer came too late to be played
 	// without a gap.
 	Underruns int `json:"underruns"`
+	// Handback is there if the session has gone on with a conversation of text.
+	Handback *wsclient.Handback `json:"handback,omitempty"`
 	// Audio is what was heard at OutputRate, answers one after another, if
 	// Options.KeepAudio; at most maxHeardBytes.
 	Audio []byte `json:"-"`
@@ -33,6 +35,8 @@ type Report struct {
 type TurnReport struct {
 	Name  string `json:"name,omitempty"`
 	Typed bool   `json:"typed,omitempty"`
+	// Pending says that it was asked before the session, which a ticket has opened.
+	Pending bool `json:"pending,omitempty"`
 	// Answered says that the answer was heard, or was interrupted as asked; Reason
 	// says why not.
 	Answered bool   `json:"answered"`

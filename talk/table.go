@@ -29,6 +29,8 @@ func said(t TurnReport) string {
 	switch {
 	case t.Name != "":
 		return t.Name
+	case t.Pending:
+		return "(asked before)"
 	case t.Typed:
 		return "(text)"
 	default:

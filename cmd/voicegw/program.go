@@ -38,6 +38,7 @@ type grammar struct {
 	Serve   serveFlags  `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
 	Sim     simFlags    `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
 	Talk    talkFlags   `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
+	Chat    chatFlags   `cmd:"" help:"Hold a conversation in text with a running gateway, and go on in it by voice."`
 	Tools   toolsFlags  `cmd:"" help:"Check, build, write and try tools."`
 	Audit   auditFlags  `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags `cmd:"" help:"List the users who are shut out, and let them in again."`
@@ -90,6 +91,8 @@ func Run(ctx context.Context, p Process) int {
 		return p.sim(ctx, cli.Sim)
 	case "audit":
 		return p.audit(ctx, cli.Audit, parsed)
+	case "chat":
+		return p.chat(ctx, cli.Chat, parsed)
 	case "talk":
 		return p.talk(ctx, cli.Talk, parsed)
 	case "version":

@@ -9,11 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/audio"
+	"voicegw/session/wsclient"
 	"voicegw/talk"
 )
 
@@ -21,6 +23,7 @@ import (
 type talkFlags struct {
 	Audio          []string      `help:"WAV file to speak, or - for standard input (WAV, or raw PCM16 mono at --rate); may be given several times." placeholder:"FILE" sep:"none"`
 	Text           []string      `help:"Text to type; may be given several times, between --audio, in the order of the conversation." placeholder:"TEXT" sep:"none"`
+	Ticket         string        `help:"Ticket of a voice session that was made for you (voice_session_start, POST /v1/sessions); - reads it from standard input. What was asked in writing is answered first." placeholder:"TICKET"`
 	InterruptAfter time.Duration `help:"Begin the next turn this long after the first audio of an answer; with one turn, say it again." placeholder:"TIME"`
 	Provider       string        `help:"Provider to ask for; the gateway's default without." placeholder:"NAME"`
 	Voice          string        `help:"Voice to ask for." placeholder:"NAME"`
@@ -183,10 +186,33 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 			texts = texts[1:]
 		}
 	}
-	if len(o.Turns) == 0 {
-		return o, errors.New("there is nothing to say: give --audio FILE or --text TEXT")
+	if flags.Ticket == "-" {
+		if stdinTaken {
+			return o, errors.New("--ticket - and --audio - cannot both read standard input")
+		}
+		ticket, err := readTicket(p.Stdin)
+		if err != nil {
+			return o, err
+		}
+		flags.Ticket = ticket
+	}
+	if o.Ticket = flags.Ticket; o.Ticket == "" && len(o.Turns) == 0 {
+		return o, errors.New("there is nothing to say: give --audio FILE or --text TEXT, or a --ticket")
 	}
 	return o, nil
+}
+
+// readTicket reads the one line that a ticket is.
+func readTicket(r io.Reader) (string, error) {
+	line, err := io.ReadAll(io.LimitReader(r, wsclient.MaxTicketBytes+2))
+	ticket := strings.TrimSpace(string(line))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--ticket -: %w", err)
+	case ticket == "" || len(ticket) > wsclient.MaxTicketBytes || strings.ContainsAny(ticket, " \t\r\n"):
+		return "", errors.New("--ticket -: standard input holds no ticket")
+	}
+	return ticket, nil
 }
 
 // readClip reads a recording: a WAV file, or from standard input also raw PCM at

@@ -1,0 +1,82 @@
+package talk
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestTicket: what was asked before the session is answered first and reported as a turn
+// of its own; what is to be said follows.
+func TestTicket(t *testing.T) {
+	for name, turns := range map[string][]Turn{"alone": nil, "with a turn": {{Text: "And?"}}} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway()
+			g.greets = true // its first turn begins by itself
+			r, events, err := hold(t, Options{Ticket: "secret", Turns: turns}, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.ticket != "secret" || len(g.texts) != len(turns) {
+				t.Errorf("the gateway was shown %q and told %q", g.ticket, g.texts)
+			}
+			if len(r.Turns) != 1+len(turns) {
+				t.Fatalf("%+v", r.Turns)
+			}
+			if first := r.Turns[0]; !first.Pending || first.Typed || !first.Answered || first.AnswerMS != 2000 || first.FirstAudioMS == nil {
+				t.Errorf("%+v", first)
+			}
+			if len(turns) > 0 {
+				if at := find(t, events, EventTyped, 1); at < find(t, events, EventAnswered, 0) || !r.Turns[1].Answered {
+					t.Errorf("it was said after %d ms: %+v", at, r.Turns[1])
+				}
+			}
+			if r.Handback == nil || r.Handback.ConversationID != "conv-1" {
+				t.Errorf("%+v", r.Handback)
+			}
+			var b bytes.Buffer
+			p := NewPrinter(&b, false, 0)
+			for _, e := range events {
+				p.Event(e)
+			}
+			if err := p.Report(r); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"before     what was asked in writing is to be answered", "before     answered", "handback   1 turn.", "(asked before)"} {
+				if !strings.Contains(b.String(), want) {
+					t.Errorf("%q is not in\n%s", want, b.String())
+				}
+			}
+			if strings.Contains(b.String(), "secret") {
+				t.Error("the ticket is shown")
+			}
+		})
+	}
+}
+
+// TestTicketWithoutARequest: a session that was made for nothing in particular waits for
+// the client; with nothing to say that is told.
+func TestTicketWithoutARequest(t *testing.T) {
+	g := newGateway()
+	r, _, err := hold(t, Options{Ticket: "secret", Turns: []Turn{question()}}, g)
+	if err != nil || len(r.Turns) != 1 || r.Turns[0].Pending || !r.Turns[0].Answered {
+		t.Errorf("%v, %+v", err, r.Turns)
+	}
+	_, _, err = hold(t, Options{Ticket: "secret"}, newGateway())
+	if !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), "nothing was asked before") {
+		t.Error(err)
+	}
+}
+
+// TestPendingUnanswered: a request that gets no audio is not answered.
+func TestPendingUnanswered(t *testing.T) {
+	g := newGateway()
+	g.greets, g.noAudio = true, true
+	if r, _, err := hold(t, Options{Ticket: "secret"}, g); !errors.Is(err, ErrUnanswered) || r.Turns[0].Answered {
+		t.Errorf("%v, %+v", err, r.Turns)
+	}
+	if _, err := (Options{Ticket: strings.Repeat("x", 2000)}).withDefaults(); !errors.Is(err, ErrOptions) {
+		t.Error(err)
+	}
+}
