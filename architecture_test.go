@@ -28,6 +28,8 @@ var foreign = map[string][]string{
 	"contacts":                {"github.com/nyaruka/phonenumbers", "mvdan.cc/xurls/v2", "golang.org/x/net"},
 	"calendar/ics":            {"github.com/emersion/go-ical", "github.com/teambition/rrule-go"},
 	"calendar/calendartest":   {"github.com/google/go-cmp"},
+	"image/openai":            {"github.com/openai/openai-go/v3"},
+	"image/genai":             {"google.golang.org/genai"},
 	"store":                   {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
 	"chat/completions":        {"github.com/openai/openai-go/v3"},
 	"audit":                   {"gopkg.in/natefinch/lumberjack.v2"},

@@ -68,7 +68,7 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 
 // capabilities are what each call of this turn brings along.
 func (t *turn) capabilities() []any {
-	return []any{registry.Messenger(client{t}), capability.Inviter(client{t})}
+	return []any{registry.Messenger(client{t}), capability.Inviter(client{t}), capability.Gallery(client{t})}
 }
 
 // client lets tools speak to the client of this turn, from any goroutine.
@@ -77,6 +77,14 @@ type client struct{ t *turn }
 // Timeout tells the client that its user is shut out.
 func (c client) Timeout(until time.Time, d time.Duration, message string) {
 	c.t.emit(&wsclient.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
+}
+
+// Show tells the client of an image.
+func (c client) Show(image capability.Image) {
+	c.t.emit(&wsclient.UIImage{
+		ID: image.ID, URL: image.URL, Prompt: image.Prompt, Width: image.Width, Height: image.Height,
+		ExpiresAt: wsclient.Time{Time: image.ExpiresAt},
+	})
 }
 
 // Invite tells the client of a voice session that it may go on in.

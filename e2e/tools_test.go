@@ -11,10 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/calendar"
+	"voicegw/calendar/calendartest"
 	"voicegw/capability"
 	"voicegw/contacts"
 	"voicegw/gateway"
 	"voicegw/handoff"
+	"voicegw/image"
 	"voicegw/kb"
 	"voicegw/kb/local"
 	"voicegw/orchestrator/execute"
@@ -44,6 +47,13 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	opts.Redeem, opts.Enter, opts.HandBack, serve.Voice = desk.Redeem, desk.Enter, desk.HandBack, desk
 }
 
+// undrawn is an image model that is never there.
+type undrawn struct{}
+
+func (undrawn) Generate(context.Context, image.Request) ([]image.Generated, error) {
+	return nil, &image.Error{Kind: image.KindTransient}
+}
+
 // newToolbox is the project's tools over the demo knowledge base.
 func newToolbox(t testing.TB) *toolbox {
 	t.Helper()
@@ -66,11 +76,19 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 		t.Fatal(err)
 	}
 	box := &toolbox{store: kept}
+	files, err := image.OpenFiles(image.FilesOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	studio, err := image.NewStudio(undrawn{}, files)
+	if err != nil {
+		t.Fatal(err)
+	}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, kept.Blocks(), kept.VoiceSessions(), contacts.New()},
+		Capabilities:        []any{index, kept.Blocks(), kept.VoiceSessions(), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
-		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter]()}},
+		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +101,9 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 			t.Error(err)
 		}
 		if err := kept.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := files.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -51,6 +51,8 @@ type Options struct {
 	// VoiceURL is where clients are told to connect; empty: by the name that the request
 	// has found the gateway by.
 	VoiceURL string
+	// Images are served at /v1/images/{id}; nil means that there is no such endpoint.
+	Images Images
 	// Blocked says until when a user is shut out; nil means that nobody is.
 	Blocked func(user string) (until time.Time, ok bool)
 	// MaxTurns is how many messages are answered at once. Zero means 200.
@@ -91,6 +93,9 @@ func New(opts Options) *Server {
 		s.mux.HandleFunc("POST /v1/chat", s.chat)
 		s.mux.HandleFunc("POST /v1/chat/completions", s.completions)
 		s.mux.HandleFunc("GET /v1/models", s.models)
+	}
+	if opts.Images != nil {
+		s.mux.HandleFunc("GET /v1/images/{id}", s.image)
 	}
 	if opts.Blocks != nil {
 		s.mux.HandleFunc("GET /v1/blocks", s.forOperators(s.blocks))

@@ -11,6 +11,8 @@ import (
 	endvoicesession "voicegw/tools/end-voice-session"
 	extractcontacts "voicegw/tools/extract-contacts"
 	ignoreuser "voicegw/tools/ignore-user"
+	imagedraftprompt "voicegw/tools/image-draft-prompt"
+	imagegenerate "voicegw/tools/image-generate"
 	kbget "voicegw/tools/kb-get"
 	kbsearch "voicegw/tools/kb-search"
 	startvoicesession "voicegw/tools/start-voice-session"
@@ -24,6 +26,8 @@ func Handlers() map[string]registry.Handler {
 		"end_voice_session":         registry.Bind(endvoicesession.Execute),
 		"extract_contacts":          registry.Bind(extractcontacts.Execute),
 		"ignore_user":               registry.Bind(ignoreuser.Execute),
+		"image_draft_prompt":        registry.Bind(imagedraftprompt.Execute),
+		"image_generate":            registry.Bind(imagegenerate.Execute),
 		"kb_get":                    registry.Bind(kbget.Execute),
 		"kb_search":                 registry.Bind(kbsearch.Execute),
 		"start_voice_session":       registry.Bind(startvoicesession.Execute),

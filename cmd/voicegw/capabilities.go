@@ -31,6 +31,7 @@ type capabilities struct {
 	source *kb.Source // keeps kb the same as its folder
 	store  *store.Store
 	desk   *calendar.Desk
+	images images
 	// contacts is made once: it compiles much.
 	contacts *contacts.Extractor
 }
@@ -147,7 +148,7 @@ func (c *capabilities) close() error {
 	if c.store != nil {
 		err = errors.Join(err, c.store.Close())
 	}
-	return err
+	return errors.Join(err, c.images.close())
 }
 
 // registryOptions is what the registry needs of this process: the handlers, and the
@@ -156,10 +157,10 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
-		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions(), c.contacts, c.desk},
+		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions(), c.contacts, c.desk, c.images.studio},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
-			registry.ModeText: {reflect.TypeFor[capability.Inviter]()},
+			registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()},
 		},
 		Dev: dev, Logger: c.logger,
 	}

@@ -73,6 +73,9 @@ func TestDevReadsTheProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer caps.close()
+	if err := openImages(t.Context(), config.Default(), t.TempDir(), nil, caps); err != nil {
+		t.Fatal(err)
+	}
 	p := Process{Registry: func() ([]byte, error) { return embedded, nil }}
 
 	tools, reload, err := p.loadTools(caps, true)

@@ -100,13 +100,16 @@ func (s *server) open(ctx context.Context, p Process) error {
 		return err
 	}
 	s.desk = handoff.New(s.caps.store, s.cfg.Agent.Name)
+	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
+		return err
+	}
+	if err = openImages(ctx, s.cfg, s.dataDir, s.sim, s.caps); err != nil {
+		return err
+	}
 	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg.Dev); err != nil {
 		return err
 	}
 	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
-		return err
-	}
-	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
 	}
 	transports, err := newTransports(s.cfg, s.sim, s.logger)
@@ -133,7 +136,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 		Handler: gateway.New(gateway.Options{
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
-			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked,
+			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files,
 			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -65,8 +66,22 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *ko
 		p.complain("%v", err)
 		return exitFailure
 	}
-	code := p.toolsCallWith(ctx, flags, args, cfg, caps)
-	if err := caps.close(); err != nil {
+	sim, err := simulatorFor(ctx, cfg, logger)
+	code := exitFailure
+	if err == nil {
+		// Without --store, images go with everything else when the program ends.
+		imageDir := ""
+		if flags.Store {
+			imageDir = dataDir
+		}
+		err = openImages(ctx, cfg, imageDir, sim, caps)
+	}
+	if err != nil {
+		p.complain("%v", err)
+	} else {
+		code = p.toolsCallWith(ctx, flags, args, cfg, caps)
+	}
+	if err := errors.Join(caps.close(), sim.close()); err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
@@ -110,6 +125,10 @@ func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
 
 func (n nobody) Invite(offer capability.VoiceOffer) {
 	n.p.complain("the client would be invited to %s until %s", offer.SessionID, offer.ExpiresAt.UTC().Format(time.RFC3339))
+}
+
+func (n nobody) Show(i capability.Image) {
+	n.p.complain("the client would be shown %s (%d by %d)", i.URL, i.Width, i.Height)
 }
 
 // warnIfOld says when the project in the current directory has built another registry

@@ -32,6 +32,19 @@ type VoiceSessionStart struct {
 	ExpiresAt      Time   `json:"expires_at"`
 }
 
+// UIImage shows an image that a tool has made. URL leads from the root of the gateway to
+// the image, until ExpiresAt.
+type UIImage struct {
+	Header
+	ID     string `json:"id"`
+	URL    string `json:"url"`
+	Prompt string `json:"prompt"`
+	// Width and Height are in pixels.
+	Width     int  `json:"width"`
+	Height    int  `json:"height"`
+	ExpiresAt Time `json:"expires_at"`
+}
+
 // TurnUsage counts the tokens of the whole turn.
 type TurnUsage struct {
 	Header
@@ -54,5 +67,6 @@ const (
 func (*TextDelta) serverType() string         { return "text.delta" }
 func (*TextDone) serverType() string          { return "text.done" }
 func (*VoiceSessionStart) serverType() string { return "voice_session_start" }
+func (*UIImage) serverType() string           { return "ui.image" }
 func (*TurnUsage) serverType() string         { return "usage" }
 func (*Done) serverType() string              { return "done" }

@@ -58,6 +58,7 @@ var serverTypes = map[string]func() ServerMessage{
 	"text.delta":           func() ServerMessage { return new(TextDelta) },
 	"text.done":            func() ServerMessage { return new(TextDone) },
 	"voice_session_start":  func() ServerMessage { return new(VoiceSessionStart) },
+	"ui.image":             func() ServerMessage { return new(UIImage) },
 	"usage":                func() ServerMessage { return new(TurnUsage) },
 	"done":                 func() ServerMessage { return new(Done) },
 	"timeout":              func() ServerMessage { return new(Timeout) },

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"image/png"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"voicegw/config"
+	"voicegw/image"
+	"voicegw/registry/registrytest"
+	"voicegw/session/wsclient"
+)
+
+// chat sends one message and returns what the gateway answers with.
+func (r *running) chat(body string) []wsclient.ServerMessage {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.addr+"/v1/chat", strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		r.t.Fatalf("the answer is %s", resp.Status)
+	}
+	var all []wsclient.ServerMessage
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && data != "[DONE]" {
+			m, err := wsclient.ParseServer([]byte(data))
+			if err != nil {
+				r.t.Fatalf("%s: %v", data, err)
+			}
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// TestImageInChat: without any key, the agent that is asked for an image has the
+// simulator draw it, the client is shown where it is, the model is given no bytes, and
+// the gateway serves it, also when it has been started again.
+func TestImageInChat(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, "--data-dir", dir)
+	var shown *wsclient.UIImage
+	for _, m := range r.chat(`{"user":"ada","message":"Generate an image of a fox reading a newspaper"}`) {
+		switch m := m.(type) {
+		case *wsclient.UIImage:
+			shown = m
+		case *wsclient.ToolEnded:
+			if m.Tool != "image_generate" || !m.OK {
+				t.Errorf("%s ended: %s", m.Tool, m.Error)
+			}
+		}
+	}
+	if shown == nil {
+		t.Fatal("no image was shown")
+	}
+	if shown.URL != "/v1/images/"+shown.ID || shown.Width != 1024 || shown.Height != 1024 || shown.Prompt == "" || time.Until(shown.ExpiresAt.Time) < 23*time.Hour {
+		t.Errorf("shown %+v", shown)
+	}
+	r.signals <- syscall.SIGTERM
+	if code := r.ended(); code != exitOK {
+		t.Fatalf("it ended with %d", code)
+	}
+	if strings.Contains(r.err.String(), shown.ID) {
+		t.Error("the address is in the log")
+	}
+	again := start(t, "--data-dir", dir)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+again.addr+shown.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != image.TypePNG {
+		t.Fatalf("%s, %s", resp.Status, resp.Header.Get("Content-Type"))
+	}
+	if drawn, err := png.Decode(resp.Body); err != nil || drawn.Bounds().Dx() != 1024 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestToolsCallShowsImages: the author of a tool is told what a client would be shown.
+func TestToolsCallShowsImages(t *testing.T) {
+	var told struct {
+		OK   bool
+		Data struct{ Images []struct{ URL string } }
+	}
+	var out, complaints console
+	tools := registrytest.Project(t)
+	code := Run(t.Context(), Process{
+		Args:   []string{"tools", "call", "image_generate", `{"prompt":"a fox","count":2}`, "--set", "data_dir=" + t.TempDir()},
+		Stdout: &out, Stderr: &complaints, Registry: func() ([]byte, error) { return tools, nil },
+	})
+	if code != exitOK {
+		t.Fatalf("it ended with %d: %s", code, complaints.String())
+	}
+	if err := json.Unmarshal([]byte(out.String()), &told); err != nil || !told.OK || len(told.Data.Images) != 2 {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, i := range told.Data.Images {
+		if !strings.Contains(complaints.String(), "would be shown "+i.URL) {
+			t.Errorf("%s is not in: %s", i.URL, complaints.String())
+		}
+	}
+}
+
+// TestWhoMakesImages: a key goes only to the server that it was given for.
+func TestWhoMakesImages(t *testing.T) {
+	key := config.NewSecret
+	for name, tc := range map[string]struct {
+		set  func(*config.Config)
+		want imageService
+	}{
+		"openai's key": {func(c *config.Config) { c.Providers.OpenAI.APIKey = key("o") }, imageService{"openai", "", "o", ""}},
+		"gemini's key": {func(c *config.Config) { c.Providers.Gemini.APIKey = key("g") }, imageService{"gemini", "", "g", ""}},
+		"both": {func(c *config.Config) {
+			c.Providers.OpenAI.APIKey, c.Providers.Gemini.APIKey = key("o"), key("g")
+		}, imageService{"openai", "", "o", ""}},
+		"both, gemini wanted": {func(c *config.Config) {
+			c.Providers.OpenAI.APIKey, c.Providers.Gemini.APIKey = key("o"), key("g")
+			c.Image.Provider, c.Image.Model = "gemini", "imagen-4"
+		}, imageService{"gemini", "", "g", "imagen-4"}},
+		"a proxy of the provider's": {func(c *config.Config) {
+			c.Providers.OpenAI.APIKey, c.Providers.OpenAI.BaseURL = key("o"), "wss://proxy.example/v1"
+		}, imageService{"openai", "https://proxy.example/v1", "o", ""}},
+		"a method of gemini's": {func(c *config.Config) {
+			c.Providers.Gemini.APIKey, c.Providers.Gemini.BaseURL = key("g"), "ws://proxy.example/ws/live"
+		}, imageService{"gemini", "http://proxy.example", "g", ""}},
+		"a server of its own": {func(c *config.Config) {
+			c.Providers.OpenAI.APIKey, c.Image.BaseURL = key("o"), "http://images.example/v1"
+		}, imageService{"openai", "http://images.example/v1", "", ""}},
+		"a key of its own": {func(c *config.Config) {
+			c.Providers.OpenAI.APIKey, c.Image.Provider, c.Image.APIKey = key("o"), "gemini", key("i")
+		}, imageService{"gemini", "", "i", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config.Default()
+			tc.set(c)
+			if got := imageServiceOf(c, nil); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,370 @@
+package image
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// FilesOptions are what Files may be told.
+type FilesOptions struct {
+	// Dir is the folder, made if it is not there. Required. Several processes may share
+	// it.
+	Dir string
+	// Life is how long an image is kept. Zero means 24 hours.
+	Life time.Duration
+	// MaxCount and MaxBytes bound what is kept; the oldest image goes when another would
+	// be too much. Zero means 1000 images and 1 GiB.
+	MaxCount int
+	MaxBytes int64
+	// Logger gets a line for what cannot be swept. Nil discards.
+	Logger *slog.Logger
+}
+
+// Files keeps images as files of one folder. Nothing of it is in memory, so they survive
+// a restart, and processes that share the folder share the images. A file's name is the
+// hash of the image's secret name: who can list the folder cannot fetch over the network.
+// Any number of goroutines may use it.
+type Files struct {
+	// Fixed after OpenFiles.
+	opts FilesOptions
+	stop context.CancelFunc
+	done sync.WaitGroup // the sweeper
+
+	mu     sync.Mutex // guards the following field, and making room
+	closed bool
+}
+
+// The files of the folder: an image, an image being written, and the memory of one that
+// is gone.
+const (
+	kept    = ".image"
+	partial = ".partial"
+	gone    = ".gone"
+)
+
+const (
+	secretBytes = 32 // 256 bits
+	sweepEvery  = time.Minute
+	// rememberFor is how long it is known that an image was there.
+	rememberFor = 7 * 24 * time.Hour
+	maxGone     = 10_000
+	// maxPartial is how long an image may take to be written.
+	maxPartial = time.Hour
+	maxHead    = 4 << 10
+)
+
+// head is the first line of an image's file, JSON; the image follows.
+type head struct {
+	Type    string    `json:"type"`
+	Width   int       `json:"width"`
+	Height  int       `json:"height"`
+	Bytes   int64     `json:"bytes"`
+	Expires time.Time `json:"expires"`
+}
+
+// OpenFiles opens the folder and sweeps it from now on. Close it.
+func OpenFiles(o FilesOptions) (*Files, error) {
+	if o.Dir == "" {
+		return nil, errors.New("image: no folder is named")
+	}
+	if o.Life <= 0 {
+		o.Life = 24 * time.Hour
+	}
+	if o.MaxCount <= 0 {
+		o.MaxCount = 1000
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 1 << 30
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("image: the folder of images: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	f := &Files{opts: o, stop: stop}
+	f.done.Go(func() { f.sweepAll(ctx) })
+	return f, nil
+}
+
+// Close ends the sweeping; it may be called more than once. The images stay.
+func (f *Files) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.stop()
+	f.done.Wait()
+	return nil
+}
+
+func (f *Files) path(id, kind string) string {
+	sum := sha256.Sum256([]byte(id))
+	return filepath.Join(f.opts.Dir, hex.EncodeToString(sum[:])+kind)
+}
+
+// Keep implements Store. Room is made first: the oldest images go.
+func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, expires time.Time, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", time.Time{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return "", time.Time{}, ErrClosed
+	}
+	if int64(len(data)) > f.opts.MaxBytes {
+		return "", time.Time{}, fmt.Errorf("%w: %d bytes, and %d may be kept altogether", ErrSize, len(data), f.opts.MaxBytes)
+	}
+	if err := f.makeRoom(int64(len(data))); err != nil {
+		return "", time.Time{}, err
+	}
+	secret := make([]byte, secretBytes)
+	_, _ = rand.Read(secret) // it never fails
+	id = base64.RawURLEncoding.EncodeToString(secret)
+	expires = time.Now().Add(f.opts.Life).UTC().Truncate(time.Millisecond)
+	first, err := json.Marshal(head{info.Type, info.Width, info.Height, int64(len(data)), expires})
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if err := f.write(id, append(first, '\n'), data); err != nil {
+		return "", time.Time{}, err
+	}
+	return id, expires, nil
+}
+
+// write makes a file that is there whole or not at all, whatever happens meanwhile.
+func (f *Files) write(id string, parts ...[]byte) (err error) {
+	name := f.path(id, partial)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignoreMissing(os.Remove(name)))
+		}
+	}()
+	for _, part := range parts {
+		if _, err := file.Write(part); err != nil {
+			return errors.Join(err, file.Close())
+		}
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(name, f.path(id, kept))
+}
+
+// Image is a kept image that is being read.
+type Image struct {
+	Info
+	Size      int64
+	ExpiresAt time.Time
+	*io.SectionReader
+	file *os.File
+}
+
+// Close closes it.
+func (i *Image) Close() error { return i.file.Close() }
+
+// Open opens an image by its name; close it. The error is ErrUnknown, ErrExpired, or that
+// of the folder.
+func (f *Files) Open(id string) (*Image, error) {
+	if b, err := base64.RawURLEncoding.DecodeString(id); err != nil || len(b) != secretBytes {
+		return nil, ErrUnknown
+	}
+	file, err := os.Open(f.path(id, kept))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(f.path(id, gone)); err == nil {
+			return nil, ErrExpired
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, ErrUnknown
+	}
+	if err != nil {
+		return nil, err
+	}
+	h, at, err := readHead(file)
+	if err == nil && !time.Now().Before(h.Expires) {
+		err = ErrExpired
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Image{
+		Info: Info{h.Type, h.Width, h.Height}, Size: h.Bytes, ExpiresAt: h.Expires,
+		SectionReader: io.NewSectionReader(file, at, h.Bytes), file: file,
+	}, nil
+}
+
+// readHead reads the head of an image's file, and says where the image begins. A file
+// that is not what was written is an error.
+func readHead(file *os.File) (h head, at int64, err error) {
+	line, err := bufio.NewReaderSize(io.LimitReader(file, maxHead), maxHead).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &h)
+	}
+	if err != nil {
+		return h, 0, fmt.Errorf("image: %s is broken: %w", filepath.Base(file.Name()), err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return h, 0, err
+	}
+	at = int64(len(line))
+	if known := h.Type == TypePNG || h.Type == TypeJPEG || h.Type == TypeWebP; !known || h.Bytes < 0 || info.Size() != at+h.Bytes {
+		return h, 0, fmt.Errorf("image: %s is broken: it has %d bytes and a head of %d for %d", filepath.Base(file.Name()), info.Size(), at, h.Bytes)
+	}
+	return h, at, nil
+}
+
+// entry is a file of the folder.
+type entry struct {
+	name     string // without its kind
+	kind     string
+	size     int64
+	modified time.Time
+}
+
+// list returns the files of ours, the oldest first.
+func (f *Files) list() ([]entry, error) {
+	files, err := os.ReadDir(f.opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []entry
+	for _, file := range files {
+		name, kind := strings.TrimSuffix(file.Name(), filepath.Ext(file.Name())), filepath.Ext(file.Name())
+		if len(name) != 2*sha256.Size || kind != kept && kind != partial && kind != gone {
+			continue
+		}
+		info, err := file.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process sweeps as well
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entry{name, kind, info.Size(), info.ModTime()})
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return a.modified.Compare(b.modified) })
+	return all, nil
+}
+
+// makeRoom lets the oldest images go until another one fits. mu is held.
+func (f *Files) makeRoom(size int64) error {
+	all, err := f.list()
+	if err != nil {
+		return err
+	}
+	count, bytes := 0, size
+	for _, e := range all {
+		if e.kind == kept {
+			count, bytes = count+1, bytes+e.size
+		}
+	}
+	for _, e := range all {
+		if count < f.opts.MaxCount && bytes <= f.opts.MaxBytes {
+			return nil
+		}
+		if e.kind != kept {
+			continue
+		}
+		if err := f.forget(e.name); err != nil {
+			return err
+		}
+		count, bytes = count-1, bytes-e.size
+	}
+	return nil
+}
+
+// forget lets an image go and remembers that it was there.
+func (f *Files) forget(name string) error {
+	path := filepath.Join(f.opts.Dir, name)
+	if err := os.WriteFile(path+gone, nil, 0o600); err != nil {
+		return err
+	}
+	return ignoreMissing(os.Remove(path + kept))
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// sweepAll sweeps until ctx ends.
+func (f *Files) sweepAll(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := f.sweep(time.Now()); err != nil {
+			f.opts.Logger.Error("old images cannot be swept", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sweep removes what has ended by now.
+func (f *Files) sweep(now time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, err := f.list()
+	if err != nil {
+		return err
+	}
+	memories := 0
+	for _, e := range all {
+		if e.kind == gone {
+			memories++
+		}
+	}
+	var problems []error
+	for _, e := range all {
+		path := filepath.Join(f.opts.Dir, e.name+e.kind)
+		switch age := now.Sub(e.modified); {
+		case e.kind == kept && f.ended(path, now):
+			problems = append(problems, f.forget(e.name))
+		case e.kind == gone && (age > rememberFor || memories > maxGone):
+			memories--
+			problems = append(problems, ignoreMissing(os.Remove(path)))
+		case e.kind == partial && age > maxPartial:
+			problems = append(problems, ignoreMissing(os.Remove(path)))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// ended says whether an image's time is over; one that cannot be read has ended too.
+func (f *Files) ended(path string, now time.Time) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false // gone meanwhile, or a trouble of the folder that may pass
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	h, _, err := readHead(file)
+	return err != nil || !now.Before(h.Expires)
+}

@@ -1,0 +1,137 @@
+// Package openai makes images with OpenAI's image models, and with servers that are
+// compatible with POST /v1/images/generations
+// (https://developers.openai.com/api/reference/resources/images, read 2026-11-20).
+package openai
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"voicegw/image"
+)
+
+// DefaultModel is the model where none is named.
+const DefaultModel = openai.ImageModelGPTImage1Mini
+
+// Options are what a Generator may be told.
+type Options struct {
+	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
+	BaseURL string
+	// APIKey is sent as a bearer token; empty sends none, as local servers like it.
+	APIKey string
+	// Model is the image model. Empty means DefaultModel.
+	Model string
+	// HTTPClient sends the requests. Nil means http.DefaultClient.
+	HTTPClient *http.Client
+}
+
+// Generator is an image.Generator. Any number of goroutines may use it.
+type Generator struct {
+	// Fixed after New.
+	opts    Options
+	service openai.ImageService
+}
+
+var _ image.Generator = (*Generator)(nil)
+
+// New makes a Generator. It does not connect.
+func New(o Options) *Generator {
+	if o.BaseURL == "" {
+		o.BaseURL = "https://api.openai.com/v1"
+	}
+	if o.Model == "" {
+		o.Model = DefaultModel
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+		// An image costs: whether it is asked for again is not for a library to decide.
+		option.WithMaxRetries(0),
+		option.WithHTTPClient(image.LimitAnswers(o.HTTPClient, image.MaxAnswer)),
+	}
+	if o.APIKey != "" {
+		options = append(options, option.WithAPIKey(o.APIKey))
+	}
+	return &Generator{opts: o, service: openai.NewImageService(options...)}
+}
+
+// Generate implements image.Generator.
+func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+	params := openai.ImageGenerateParams{
+		Prompt: r.Prompt, Model: g.opts.Model, N: openai.Int(int64(r.Count)),
+		Size: openai.ImageGenerateParamsSize(strconv.Itoa(r.Width) + "x" + strconv.Itoa(r.Height)),
+	}
+	// The GPT image models always send base64 and refuse to be told; others send
+	// addresses unless they are.
+	if gptImage(g.opts.Model) {
+		if r.User != "" {
+			params.SafetyIdentifier = openai.String(r.User)
+		}
+	} else {
+		params.ResponseFormat = openai.ImageGenerateParamsResponseFormatB64JSON
+	}
+	answer, err := g.service.Generate(ctx, params)
+	if err != nil {
+		return nil, g.failure(ctx, err)
+	}
+	var images []image.Generated
+	for i, one := range answer.Data {
+		if i == r.Count {
+			break
+		}
+		data, err := base64.StdEncoding.DecodeString(one.B64JSON)
+		if err != nil || len(data) == 0 {
+			// An address instead of an image is not fetched: it could lead anywhere.
+			return nil, &image.Error{Kind: image.KindAnswer, Err: fmt.Errorf("image %d comes without b64_json", i)}
+		}
+		images = append(images, image.Generated{Data: data, Prompt: one.RevisedPrompt})
+	}
+	if len(images) == 0 {
+		return nil, &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer holds no image")}
+	}
+	return images, nil
+}
+
+func gptImage(model string) bool {
+	return strings.HasPrefix(model, "gpt-image") || strings.HasPrefix(model, "chatgpt-image")
+}
+
+// refusals are the codes by which moderation says no.
+var refusals = map[string]bool{"moderation_blocked": true, "content_policy_violation": true}
+
+// failure classes an error of the SDK.
+func (g *Generator) failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var refused *openai.Error
+	if !errors.As(err, &refused) {
+		kind := image.KindTransient
+		if errors.Is(err, image.ErrSize) {
+			kind = image.KindAnswer
+		}
+		return &image.Error{Kind: kind, Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+	}
+	e := &image.Error{
+		Kind: image.KindOfStatus(refused.StatusCode), Status: refused.StatusCode,
+		Reason: image.Reason(refused.Message, g.opts.APIKey),
+	}
+	if refusals[refused.Code] {
+		e.Kind = image.KindRefused
+	}
+	if refused.Code == "insufficient_quota" || refused.Code == "billing_hard_limit_reached" {
+		e.Kind = image.KindRateLimit
+	}
+	if refused.Response != nil {
+		e.RetryAfter = image.RetryAfter(refused.Response.Header.Get("Retry-After"), time.Now())
+	}
+	return e
+}

@@ -1,0 +1,75 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Made is an image that was made, checked and kept.
+type Made struct {
+	// ID is its secret name: 256 random bits, in base64url.
+	ID string
+	Info
+	// Prompt is what it was made from, as the provider says, or as it was asked for.
+	Prompt string
+	// ExpiresAt is when it is no longer kept, UTC.
+	ExpiresAt time.Time
+}
+
+// Store keeps images; *Files is one. It may be used by any number of goroutines.
+type Store interface {
+	// Keep keeps an image and names it. data is not changed afterwards.
+	Keep(ctx context.Context, data []byte, info Info) (id string, expires time.Time, err error)
+}
+
+// Studio makes images. It may be used by any number of goroutines.
+type Studio struct {
+	// Fixed after NewStudio.
+	generator Generator
+	store     Store
+}
+
+// NewStudio returns a Studio; both must be there.
+func NewStudio(g Generator, s Store) (*Studio, error) {
+	if g == nil || s == nil {
+		return nil, errors.New("image: a Studio needs a Generator and a Store")
+	}
+	return &Studio{g, s}, nil
+}
+
+// Make makes images and keeps those that are some. spoilt says what was wrong with the
+// others. The error is an *Error of the provider, one of KindAnswer if none of what it
+// sent is an image, that of ctx, or one that wraps ErrKeep.
+func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []error, err error) {
+	r.Count = min(max(r.Count, 1), MaxCount)
+	all, err := s.generator.Generate(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, g := range all[:min(len(all), r.Count)] {
+		info, err := Inspect(g.Data)
+		if err != nil {
+			spoilt = append(spoilt, err)
+			continue
+		}
+		id, expires, err := s.store.Keep(ctx, g.Data, info)
+		if err != nil {
+			return made, spoilt, fmt.Errorf("%w: %w", ErrKeep, err)
+		}
+		m := Made{ID: id, Info: info, Prompt: g.Prompt, ExpiresAt: expires}
+		if m.Prompt == "" {
+			m.Prompt = r.Prompt
+		}
+		made = append(made, m)
+	}
+	if len(made) == 0 {
+		cause := errors.Join(spoilt...)
+		if cause == nil {
+			cause = errors.New("it sent no image")
+		}
+		return nil, spoilt, &Error{Kind: KindAnswer, Err: cause}
+	}
+	return made, spoilt, nil
+}

@@ -1,0 +1,55 @@
+// Package imagedraftprompt is the tool image_draft_prompt: it writes prompts for images.
+package imagedraftprompt
+
+import (
+	"context"
+	"strings"
+
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of image_draft_prompt: none.
+type Needs struct{}
+
+// Variant is one prompt.
+type Variant struct {
+	// Prompt is what image_generate takes.
+	Prompt      string `json:"prompt"`
+	Style       string `json:"style"`
+	Composition string `json:"composition"`
+	Light       string `json:"light"`
+	// Size is one of image_generate's that suits the composition.
+	Size string `json:"size"`
+}
+
+// Answer is the data of a success.
+type Answer struct {
+	Variants []Variant `json:"variants"`
+}
+
+// Execute writes the variants. The same arguments give the same ones, and those of a
+// smaller count are the first of a greater one.
+func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
+	if idea == "" {
+		err := registry.Errorf(registry.ErrorValidation, "The idea is blank.")
+		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/idea", Message: "Say what the image shows."}}}
+		return registry.Result{}, err
+	}
+	answer := Answer{Variants: make([]Variant, call.Args.Count)}
+	for i := range answer.Variants {
+		s := styles[i%len(styles)]
+		if call.Args.Style != nil {
+			s = styleOf(*call.Args.Style)
+		}
+		answer.Variants[i] = variant(idea, s, compositions[i%len(compositions)], s.lights[i%len(s.lights)])
+	}
+	return registry.Result{Data: answer}, nil
+}
+
+func variant(idea string, s style, c composition, light string) Variant {
+	return Variant{
+		Prompt: s.opening + " " + idea + ". Composition: " + c.words + ". Light: " + light + ". " + s.finish + ".",
+		Style:  string(s.name), Composition: c.words, Light: light, Size: c.size,
+	}
+}

@@ -1,0 +1,127 @@
+// Package imagegenerate is the tool image_generate: it makes images and shows them.
+package imagegenerate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"voicegw/capability"
+	"voicegw/image"
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of image_generate.
+type Needs struct {
+	Studio  *image.Studio
+	Gallery capability.Gallery
+}
+
+// Path is where images are served, from the root of the gateway; an id follows.
+const Path = "/v1/images/"
+
+// Image is one image of an Answer. Its bytes are not for the model.
+type Image struct {
+	ID     string `json:"id"`
+	URL    string `json:"url"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	Type   string `json:"type"`
+	// Prompt is there if the provider has changed it.
+	Prompt string `json:"prompt,omitempty"`
+	// ExpiresAt is RFC 3339 UTC with milliseconds.
+	ExpiresAt string `json:"expires_at"`
+}
+
+// Answer is the data of a success.
+type Answer struct {
+	Images []Image `json:"images"`
+	// Missing is how many fewer there are than were asked for.
+	Missing int `json:"missing,omitempty"`
+}
+
+// Execute makes the images and shows them. Nothing is shown of a call that fails.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	prompt := strings.TrimSpace(call.Args.Prompt)
+	if prompt == "" {
+		err := registry.Errorf(registry.ErrorValidation, "The prompt is blank.")
+		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/prompt", Message: "Say what the image shows."}}}
+		return registry.Result{}, err
+	}
+	request := image.Request{Prompt: prompt, Count: int(call.Args.Count), User: userName(call.Session.UserID)}
+	if _, err := fmt.Sscanf(string(call.Args.Size), "%dx%d", &request.Width, &request.Height); err != nil {
+		return registry.Result{}, fmt.Errorf("the size %q: %w", call.Args.Size, err)
+	}
+	made, _, err := call.Needs.Studio.Make(ctx, request)
+	if err != nil {
+		return registry.Result{}, makeError(ctx, err)
+	}
+	answer := Answer{Missing: request.Count - len(made)}
+	for _, m := range made {
+		one := Image{
+			ID: m.ID, URL: Path + m.ID, Width: m.Width, Height: m.Height, Type: m.Type,
+			ExpiresAt: m.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		}
+		if m.Prompt != prompt {
+			one.Prompt = m.Prompt
+		}
+		answer.Images = append(answer.Images, one)
+		call.Needs.Gallery.Show(capability.Image{
+			ID: m.ID, URL: one.URL, Prompt: m.Prompt, Width: m.Width, Height: m.Height, ExpiresAt: m.ExpiresAt,
+		})
+	}
+	return registry.Result{Data: answer}, nil
+}
+
+// userName names a user to the provider without telling who it is.
+func userName(user string) string {
+	if user == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("voicegw user " + user))
+	return hex.EncodeToString(sum[:12])
+}
+
+// makeError names what went wrong.
+func makeError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var failed *image.Error
+	if !errors.As(err, &failed) {
+		return err // the images could not be kept: INTERNAL, and it has cost something
+	}
+	e := &registry.ToolError{Err: err}
+	switch failed.Kind {
+	case image.KindAuth:
+		e.Type, e.Message = registry.ErrorAuth, "The image service does not accept this gateway's key."
+		e.Suggestion = "Tell the user that images cannot be made until the operator has looked into it."
+	case image.KindRateLimit:
+		e.Type, e.Retryable, e.Message = registry.ErrorRateLimit, true, "The image service takes no more requests at the moment, or its quota is used up."
+		if failed.RetryAfter > 0 {
+			e.Details = map[string]any{"retry_after_seconds": int(math.Ceil(failed.RetryAfter.Seconds()))}
+		}
+	case image.KindTransient:
+		e.Type, e.Retryable, e.Message = registry.ErrorTransient, true, "The image service cannot be reached at the moment, or has failed."
+		e.Suggestion = "Ask the user whether to try again."
+	case image.KindRefused:
+		e.Type, e.Message = registry.ErrorPermanent, withReason("The image service does not want to make this image", failed.Reason)
+		e.Details, e.Suggestion = map[string]any{"refused": true}, "Tell the user, and offer to change what the image shows."
+	case image.KindAnswer:
+		e.Type, e.Message = registry.ErrorPermanent, "The image service sent nothing that is an image, or one that is too large."
+	default:
+		e.Type, e.Message = registry.ErrorPermanent, withReason("The image service does not take this request", failed.Reason)
+	}
+	return e
+}
+
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text + "."
+	}
+	return text + ". It says: " + reason
+}
