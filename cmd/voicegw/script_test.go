@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"syscall"
 	"testing"
@@ -66,6 +67,7 @@ func TestScripts(t *testing.T) {
 			"freeaddr": freeAddr,
 			"ready":    ready,
 			"wav":      wav,
+			"ticket":   ticket,
 		},
 	})
 }
@@ -133,6 +135,18 @@ func wav(ts *testscript.TestScript, _ bool, args []string) {
 	if _, peak := audio.Level(clip.PCM); peak < -30 {
 		ts.Fatalf("%s is silent: its peak is %.0f dBFS", args[0], peak)
 	}
+}
+
+// ticket sets a variable to the ticket that a file tells of: ticket NAME FILE
+func ticket(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ticket NAME FILE")
+	}
+	found := regexp.MustCompile(`--ticket ([A-Za-z0-9_-]+)`).FindStringSubmatch(ts.ReadFile(args[1]))
+	if found == nil {
+		ts.Fatalf("%s tells of no ticket", args[1])
+	}
+	ts.Setenv(args[0], found[1])
 }
 
 // question is a spoken sentence as most recordings are not: 22.05 kHz, stereo.
