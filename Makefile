@@ -39,7 +39,7 @@ bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
 web: ## Build the page from its TypeScript into what is embedded
 	./scripts/build-web
 
-test-clients: ## The providers' official npm clients against the simulator
+test-clients: ## Official npm clients against the simulator and a gateway
 	./scripts/test-clients.sh
 
 clean: ## Remove what was built

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The providers' official npm clients, unchanged, against the simulator. Needs
-# node (20 or newer) and npm; everything else here needs Go alone.
+# The providers' official npm clients, unchanged, against the simulator, and clients of
+# Chat Completions against a gateway. Needs node (20 or newer) and npm; everything else
+# here needs Go alone.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,8 +19,9 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The simulator, and a certificate of its own: one client speaks TLS only. The
+# The program with its tools, and a certificate of its own: one client speaks TLS only. The
 # program that makes certificates comes with Go.
+./scripts/tools
 go build -o "$work/voicegw" ./cmd/voicegw
 make_certificate=$(go env GOROOT)/src/crypto/tls/generate_cert.go
 (cd "$work" && go run "$make_certificate" -ecdsa-curve P256 -host localhost,127.0.0.1 >/dev/null 2>certificate.log) || {
@@ -27,14 +29,16 @@ make_certificate=$(go env GOROOT)/src/crypto/tls/generate_cert.go
 	exit 1
 }
 
-cd sim/clients
-# npm ci only when the lock file has changed since the last time.
-stamp=node_modules/.lock-sum
-sum=$(cat package.json package-lock.json .npmrc | sha256sum)
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$sum" ]; then
-	npm ci --ignore-scripts --no-audit --no-fund
-	printf '%s\n' "$sum" >"$stamp"
-fi
+# install gets the packages of the folder, only when its lock file has changed since the
+# last time.
+install() {
+	stamp=node_modules/.lock-sum
+	sum=$(cat package.json package-lock.json .npmrc | sha256sum)
+	if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$sum" ]; then
+		npm ci --ignore-scripts --no-audit --no-fund
+		printf '%s\n' "$sum" >"$stamp"
+	fi
+}
 
 # Node 20 has WebSocket, which one of the clients uses, only behind a flag.
 flag=
@@ -49,4 +53,6 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_ADMI
 export OPENAI_AGENTS_DISABLE_TRACING=1
 export VOICEGW="$work/voicegw" VOICEGW_TEST_CERT="$work/cert.pem" VOICEGW_TEST_KEY="$work/key.pem"
 export NODE_EXTRA_CA_CERTS="$work/cert.pem"
-node $flag --test --test-reporter=spec --test-concurrency=3 ./*.test.mjs
+for clients in sim/clients gateway/clients; do
+	(cd "$clients" && install && node $flag --test --test-reporter=spec --test-concurrency=3 ./*.test.mjs)
+done
