@@ -39,6 +39,7 @@ type args struct {
 type needs struct {
 	Messenger registry.Messenger
 	Inviter   capability.Inviter
+	Gallery   capability.Gallery
 }
 
 type toolCall = registry.Call[args, needs]
@@ -244,7 +245,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 	}
 	r, err := registry.Load(registrytest.File(t, entries()...), registry.Options{
 		Handlers:            handlers,
-		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger](), reflect.TypeFor[capability.Inviter]()},
+		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger](), reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,9 +40,15 @@ func serveTools(t *testing.T) (*httptest.Server, *registry.Registry) {
 func TestToolsAreListed(t *testing.T) {
 	srv, tools := serveTools(t)
 	for query, want := range map[string][]string{
-		"":            {"describe_tool", "end_voice_session", "ignore_user", "kb_get", "kb_search", "start_voice_session"},
+		"": {
+			"calendar_create_event", "calendar_get_availability", "describe_tool", "end_voice_session", "extract_contacts", "ignore_user",
+			"image_draft_prompt", "image_generate", "kb_get", "kb_search", "start_voice_session",
+		},
 		"?mode=voice": {"describe_tool", "end_voice_session", "ignore_user", "kb_get", "kb_search"},
-		"?mode=text":  {"describe_tool", "ignore_user", "kb_get", "kb_search", "start_voice_session"},
+		"?mode=text": {
+			"calendar_create_event", "calendar_get_availability", "describe_tool", "extract_contacts", "ignore_user",
+			"image_draft_prompt", "image_generate", "kb_get", "kb_search", "start_voice_session",
+		},
 	} {
 		resp, body := get(t, srv.URL+"/v1/tools"+query)
 		var list struct {

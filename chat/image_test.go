@@ -1,0 +1,31 @@
+package chat
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"voicegw/capability"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+)
+
+// TestImageIsShown: what a tool shows is told to the client of the turn, at once and
+// before the tool has ended.
+func TestImageIsShown(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		at := time.Now().Add(time.Hour)
+		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
+			c.Needs.Gallery.Show(capability.Image{ID: "secret", URL: "/v1/images/secret", Prompt: "a fox", Width: 1536, Height: 1024, ExpiresAt: at})
+			return registry.Result{Data: map[string]string{"url": "/v1/images/secret"}}, nil
+		}
+		told := f.say("Draw a fox", callsTools(nth(1), "look", `{}`), says("There it is."))
+		if got := told.types(); got != "tool.started ui.image tool.ended text.done usage done" {
+			t.Error(got)
+		}
+		m := of[*wsclient.UIImage](told)[0]
+		if m.ID != "secret" || m.URL != "/v1/images/secret" || m.Prompt != "a fox" || m.Width != 1536 || m.Height != 1024 || !m.ExpiresAt.Equal(at) || m.Turn != 1 {
+			t.Errorf("%+v", m)
+		}
+	})
+}
