@@ -15,26 +15,18 @@ var (
 	// DE89 3704 0044 0532 0130 00 (ISO 13616); the check digits do not matter: one with
 	// a slip in it is no phone number either.
 	iban = regexp.MustCompile(`\b[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,4})?\b`)
-	card = regexp.MustCompile(`\b[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{4}[ -]?[0-9]{1,7}\b`)
 	// Days, in the orders in which people write them.
 	yearFirst = regexp.MustCompile(`\b(?:19|20)[0-9]{2}(?:-(?:0?[1-9]|1[0-2])-|\.(?:0?[1-9]|1[0-2])\.|/(?:0?[1-9]|1[0-2])/)(?:0?[1-9]|[12][0-9]|3[01])\b`)
 	dayFirst  = regexp.MustCompile(`\b(?:0?[1-9]|[12][0-9]|3[01])(?:-[0-9]{1,2}-|\.[ ]?[0-9]{1,2}\.[ ]?|/[0-9]{1,2}/)(?:(?:19|20)[0-9]{2}|[0-9]{2})\b`)
-	uuid      = regexp.MustCompile(`(?i)\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 )
 
 // maskNumbers takes what is certainly something else than a phone number.
 func (p *page) maskNumbers() {
-	p.mask(iban, func(string) bool { return true })
-	p.mask(uuid, func(string) bool { return true })
-	p.mask(card, func(s string) bool { return luhn(s) })
-	p.mask(yearFirst, func(string) bool { return true })
-	p.mask(dayFirst, func(string) bool { return true })
-}
-
-func (p *page) mask(form *regexp.Regexp, good func(string) bool) {
-	for _, m := range form.FindAllIndex(p.left, -1) {
-		if alone(p, m[0], m[1]) && good(p.text[m[0]:m[1]]) {
-			p.take(m[0], m[1])
+	for _, form := range []*regexp.Regexp{iban, yearFirst, dayFirst} {
+		for _, m := range form.FindAllIndex(p.left, -1) {
+			if alone(p, m[0], m[1]) {
+				p.take(m[0], m[1])
+			}
 		}
 	}
 }
@@ -50,24 +42,6 @@ func alone(p *page, start, end int) bool {
 		return false
 	}
 	return r == 0 || !strings.ContainsRune("./-", r) || !unicode.IsDigit(p.before(start-1))
-}
-
-// luhn checks the last digit of a card's number (ISO/IEC 7812-1, annex B).
-func luhn(s string) bool {
-	sum, n := 0, 0
-	for i := len(s) - 1; i >= 0; i-- {
-		if s[i] < '0' || s[i] > '9' {
-			continue
-		}
-		d := int(s[i] - '0')
-		if n%2 == 1 {
-			if d *= 2; d > 9 {
-				d -= 9
-			}
-		}
-		sum, n = sum+d, n+1
-	}
-	return n >= 13 && sum%10 == 0
 }
 
 var (

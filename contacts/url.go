@@ -83,7 +83,7 @@ func trimURL(text string) string {
 	if i := strings.IndexAny(text, closing); i >= 0 {
 		text = text[:i]
 	}
-	return strings.TrimRight(text, ".,;:!?'\"*")
+	return text
 }
 
 // bareName is a name with dots in it, or a number, with a port or without.

@@ -72,6 +72,13 @@ func TestImages(t *testing.T) {
 				t.Errorf("%s: %d", other, w.Code)
 			}
 		}
+		page, _, err := files.Keep(t.Context(), []byte("<html><script>"), image.Info{Type: image.TypeJPEG})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := ask(http.MethodGet, page); w.Header().Get("Content-Type") != image.TypeJPEG {
+			t.Errorf("what looks like a page is served as %s", w.Header().Get("Content-Type"))
+		}
 		<-time.After(time.Hour)
 		if w := ask(http.MethodGet, id); w.Code != http.StatusGone || !strings.Contains(w.Body.String(), "image_expired") {
 			t.Errorf("after its end: %d %s", w.Code, w.Body)
