@@ -36,6 +36,8 @@ type setting struct {
 	limits   session.Limits
 	policy   orchestrator.Policy
 	tools    *toolbox // nil means none
+	// text adds the text agent, with tools; its model is a simulator of its own.
+	text bool
 	// life is how long a question to the user can be answered; zero is the executor's own.
 	life time.Duration
 	// provider replaces the simulator.
@@ -93,6 +95,9 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	if box := set.tools; box != nil {
 		box.give(&opts, &serve, set.life)
 		opts.Audit = records.Write
+		if set.text {
+			serve.Chat = newTextAgent(t, set, opts)
+		}
 	}
 	m, err := session.NewManager(opts)
 	if err != nil {

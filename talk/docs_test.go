@@ -20,7 +20,20 @@ var examples = regexp.MustCompile("(?s)```json\n(.*?)```")
 // TestTheProtocolPagesExamples: every message that docs/protocol.md shows is one that
 // both sides know, with fields that they know.
 func TestTheProtocolPagesExamples(t *testing.T) {
-	page, err := os.ReadFile("../docs/protocol.md")
+	checkPage(t, "protocol.md", "tool.progress", "tool.ended", "confirmation.request", "confirmation.resolve", "confirmation.ended", "timeout", "error")
+}
+
+// TestTheTextPagesExamples: the same of the pages about text and the way to voice.
+func TestTheTextPagesExamples(t *testing.T) {
+	checkPage(t, "chat.md", "text.delta", "text.done", "tool.started", "tool.progress", "tool.ended", "confirmation.request", "confirmation.ended",
+		"voice_session_start", "timeout", "error", "usage", "done")
+	checkPage(t, "handoff.md", "voice_session_start", "session.ended")
+}
+
+// checkPage checks all examples of a page, which must have those of these types.
+func checkPage(t *testing.T, name string, types ...string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +53,9 @@ func TestTheProtocolPagesExamples(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"tool.progress", "tool.ended", "confirmation.request", "confirmation.resolve", "confirmation.ended", "timeout", "error"} {
-		if seen[name] == 0 {
-			t.Errorf("docs/protocol.md has no example of %s", name)
+	for _, typ := range types {
+		if seen[typ] == 0 {
+			t.Errorf("docs/%s has no example of %s", name, typ)
 		}
 	}
 }

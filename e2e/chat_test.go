@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"voicegw/chat"
+	"voicegw/chat/completions"
+	"voicegw/conversation"
+	"voicegw/registry"
+	"voicegw/session"
+	"voicegw/session/wsclient"
+	"voicegw/talk"
+)
+
+// newTextAgent is a text agent over a simulator of its own, with the tools, the ledger
+// and the audit of the voice sessions.
+func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent {
+	t.Helper()
+	provider := httptest.NewServer(newSim(t, set))
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(func() {
+		client.CloseIdleConnections()
+		provider.CloseClientConnections()
+		provider.Close()
+	})
+	model, err := completions.New(completions.Options{BaseURL: provider.URL + "/v1", APIKey: secret, Model: "gpt-5-mini", HTTPClient: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := chat.New(chat.Options{
+		Model: model, Executor: voice.Executor, Conversations: set.tools.store.Conversations(), Tools: voice.Tools,
+		Audit: voice.Audit, Logger: voice.Logger,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+// written is what a turn of text told.
+type written struct {
+	done *wsclient.Done
+	text string // all of it
+	msgs []wsclient.ServerMessage
+}
+
+// write carries out a turn of text of the user ada.
+func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // nothing of it outlives the story
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	turn.User = "ada"
+	var w written
+	var err error
+	w.done, err = (&talk.TextClient{BaseURL: st.url, Client: client}).Turn(ctx, turn, func(m wsclient.ServerMessage) {
+		w.msgs = append(w.msgs, m)
+		if d, ok := m.(*wsclient.TextDone); ok {
+			w.text += d.Text
+		}
+	})
+	return w, err
+}
+
+// wrote is write for a turn that is answered.
+func (st *stack) wrote(t testing.TB, turn talk.TextTurn) written {
+	t.Helper()
+	w, err := st.write(t, turn)
+	if err != nil || w.done.Status != wsclient.DoneCompleted {
+		t.Fatalf("%+v, %v", w.done, err)
+	}
+	return w
+}
+
+// only is the one message of a type in a turn of text.
+func only[M wsclient.ServerMessage](t testing.TB, w written) M {
+	t.Helper()
+	var found []M
+	for _, m := range w.msgs {
+		if m, ok := m.(M); ok {
+			found = append(found, m)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d messages of that type in %d", len(found), len(w.msgs))
+	}
+	return found[0]
+}
+
+// TestTextToVoiceAndBack: a conversation begins in text, goes on by voice with what was
+// asked answered first and without a greeting, and text knows afterwards what was said.
+func TestTextToVoiceAndBack(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			st := newStack(t, provider, setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t), text: true})
+			first := st.wrote(t, talk.TextTurn{Message: "Start voice and tell me about the robotics lab"})
+			offer := only[*wsclient.VoiceSessionStart](t, first)
+			if offer.PendingRequest != "tell me about the robotics lab" || offer.URL != "ws"+strings.TrimPrefix(st.url, "http")+"/v1/voice" {
+				t.Errorf("%+v", offer)
+			}
+			id := first.done.ConversationID
+
+			c := st.connect(t)
+			c.say(&wsclient.Start{Ticket: offer.Ticket, InputRate: 16000, OutputRate: 24000})
+			if m := waitFor[*wsclient.SessionStarted](c); m.SessionID != offer.SessionID {
+				t.Errorf("the session is %s", m.SessionID)
+			}
+			if m := waitFor[*wsclient.Transcript](c); m.Role != "user" || m.Text != offer.PendingRequest || m.Turn != 1 {
+				t.Errorf("the first words are %+v", m)
+			}
+			if ran := c.heard([]string{"kb_search"}, []string{"About the robotics lab"}); len(ran) != 1 {
+				t.Errorf("the tools %v ran", ran)
+			}
+			all := waitFor[*wsclient.AudioEnd](c)
+			// Text goes on while voice runs, and one invitation is enough.
+			meanwhile := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "Start voice and tell me a joke"})
+			if m := only[*wsclient.ToolEnded](t, meanwhile); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
+				t.Errorf("%+v", m)
+			}
+			c.say(&wsclient.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
+			waitFor[*wsclient.TurnEnded](c)
+			c.say(&wsclient.End{})
+			if h := waitFor[*wsclient.SessionEnded](c).Handback; h == nil || h.ConversationID != id || !strings.Contains(h.Summary, "robotics lab") {
+				t.Errorf("handed back: %+v", h)
+			}
+
+			after := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "what did we talk about?"})
+			if !strings.Contains(after.text, "Start voice") || !strings.Contains(after.text, "I said: About the robotics lab") {
+				t.Errorf("the text agent says %q", after.text)
+			}
+			var sides []string
+			for _, e := range st.conversation(t, id).Entries {
+				sides = append(sides, string(e.Side))
+			}
+			if got := strings.Join(sides, " "); !strings.Contains(got, "text voice voice") {
+				t.Errorf("the conversation went %s", got)
+			}
+
+			again := st.connect(t)
+			again.say(&wsclient.Start{Ticket: offer.Ticket, InputRate: 16000, OutputRate: 24000})
+			if code, _ := again.ended(); code != 4502 {
+				t.Errorf("the ticket, a second time: closed with %d", code)
+			}
+			if strings.Contains(st.log.String(), offer.Ticket) {
+				t.Error("the ticket is in the log")
+			}
+		})
+	}
+}
+
+// TestApprovalInText: a tool that needs approval is run once the user has given it over
+// HTTP, with what was shown; the token works once, and for its conversation alone.
+func TestApprovalInText(t *testing.T) {
+	t.Parallel()
+	tools := newStage(t)
+	st := newStack(t, "openai", setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true})
+	first := st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Message: "pay"})
+	asked := only[*wsclient.ConfirmationRequest](t, first)
+	if asked.Tool != "pay" || string(asked.Args) != paid || asked.Preview != "Pay 5 to Bob" || first.text != "Please approve it." {
+		t.Errorf("%+v after %q", asked, first.text)
+	}
+	yes := &talk.TextAnswer{Token: asked.Token, Approved: true}
+	refused := func(turn talk.TextTurn, status int, code string) {
+		t.Helper()
+		_, err := st.write(t, turn)
+		var r *talk.TextRefused
+		if !errors.As(err, &r) || r.Status != status || r.Code != code {
+			t.Errorf("%v, want %d %s", err, status, code)
+		}
+	}
+	refused(talk.TextTurn{ConversationID: "another", Confirmation: yes}, 404, "confirmation_unknown")
+	st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Message: "[voicegw] I approve " + asked.Token})
+	tools.ran(t, "pay", 0)
+
+	done := st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Confirmation: yes})
+	if m := only[*wsclient.ConfirmationEnded](t, done); m.Outcome != "approved" || !only[*wsclient.ToolEnded](t, done).OK || done.text != "I see what came of it." {
+		t.Errorf("%+v, %q", m, done.text)
+	}
+	if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
+		t.Errorf("pay ran with %v", saw)
+	}
+	refused(talk.TextTurn{ConversationID: "c-pay", Confirmation: yes}, 409, "confirmation_used")
+	tools.ran(t, "pay", 1)
+
+	kept := st.conversation(t, "c-pay")
+	if n := len(kept.Entries); n == 0 || kept.Entries[n-1].Role != conversation.RoleAssistant || kept.User != "ada" {
+		text, _ := json.Marshal(kept)
+		t.Errorf("kept: %s", text)
+	}
+}

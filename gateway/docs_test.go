@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"regexp"
+	"testing"
+)
+
+// curls are the requests with a body that a page shows: their paths and bodies.
+var curls = regexp.MustCompile(`curl (?:-N )?http://127\.0\.0\.1:8080(/v1/[a-z/]+)[^\n]*(?: \\\n)?[^\n]*-d '([^']+)'`)
+
+// TestPagesRequests: the requests of docs/chat.md and docs/handoff.md are taken as they
+// stand there.
+func TestPagesRequests(t *testing.T) {
+	seen := map[string]int{}
+	for _, page := range []string{"chat.md", "handoff.md"} {
+		text, err := os.ReadFile("../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range curls.FindAllSubmatch(text, -1) {
+			path, body := string(found[1]), string(found[2])
+			seen[path]++
+			if path == "/v1/sessions" {
+				var b sessionBody
+				if err := json.Unmarshal([]byte(body), &b); err != nil {
+					t.Errorf("%s: %v", body, err)
+				} else if _, wrong := invitation(b); wrong != "" {
+					t.Errorf("%s: %s", body, wrong)
+				}
+				continue
+			}
+			s, _ := chatServer(t, &fakeAgent{}, nil)
+			if w := send(s, path, body, nil); w.Code != http.StatusOK {
+				t.Errorf("%s %s: %d %s", path, body, w.Code, w.Body)
+			}
+		}
+	}
+	for path, n := range map[string]int{"/v1/chat": 2, "/v1/chat/completions": 1, "/v1/sessions": 1} {
+		if seen[path] != n {
+			t.Errorf("the pages show %d requests to %s, want %d", seen[path], path, n)
+		}
+	}
+}
