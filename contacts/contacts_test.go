@@ -80,6 +80,43 @@ func TestKnownTexts(t *testing.T) {
 	}
 }
 
+// TestGuards: each keeps something from being taken for a contact, or from being lost.
+func TestGuards(t *testing.T) {
+	for _, tc := range []struct{ region, text, want string }{
+		{"US", "The factor is 212.5550123", ""},
+		{"PL", "Razem 512.345.678", ""},
+		{"DK", "Host 32.12.34.56", ""},
+		{"DK", "tlf 32.12.34.56", "phone +4532123456 DK fixed_line_or_mobile"},
+		{"LV", "am 20.01.2026 dort", ""},
+		{"NO", "Den 21. 01. 2026", ""},
+		{"US", "chapter 2.1.2.5.5.5.0.1.2.3", ""},
+		{"PL", "512 345 678 EUR", ""},
+		{"US", "2125550123abc", ""},
+		{"US", "2125550123,50", ""},
+		{"US", "A2125550123", ""},
+		{"US", "#2125550123", ""},
+		{"US", "A-212-555-0123", ""},
+		{"US", "ext-212-555-0123 is not, Tel.212-555-0124 is", "phone +12125550124 US fixed_line_or_mobile"},
+		{"US", "My number is 212 555 0123", "phone +12125550123 US fixed_line_or_mobile"},
+		{"US", "Order number 212 555 0123", ""},
+		{"US", "Your order\n212-555-0123", "phone +12125550123 US fixed_line_or_mobile"},
+		{"", "LOOK AT EXAMPLE DOT ORG", ""},
+		{"", strings.Repeat("a", 65) + "@example.org", ""},
+		{"", "see..ada@example.org", "email ada@example.org"},
+		{"", "s.ch and u.de", ""},
+		{"", "https://example.org/" + strings.Repeat("a", 3000), ""},
+		{"", "Ada Lovelace, Head of Research and Charles Babbage, CTO",
+			"person - / Ada Lovelace / Head of Research\nperson - / Charles Babbage / CTO"},
+		{"", "Sales Manager, Oslo Area", ""},
+		{"", "Oslo, Head of Research", ""},
+		{"", "Head of Research Ada Lovelace", ""},
+	} {
+		if got := written(extractor().Extract(tc.text, tc.region)); got != tc.want {
+			t.Errorf("%s %.60q: got %q, want %q", tc.region, tc.text, got, tc.want)
+		}
+	}
+}
+
 // TestPlaces: the spans are of characters, what stands there is Text, and every list is
 // in the order of the text with nothing in it twice.
 func TestPlaces(t *testing.T) {

@@ -154,7 +154,7 @@ var (
 		bestellung rechnung rechnungsnummer auftrag auftragsnummer artikel artikelnummer vorgangsnummer commande facture pedido factura
 		zamówienie faktura fakturę rachunek factuur bestelling card passport ssn licence license policy customer client article item part parcel sendung sendungsnummer matrikel
 		eur usd gbp chf doi pmid patent lot batch barcode pin puk tan code token port issue bug pull commit revision timestamp epoch
-		nummer number no nr num numéro numero número page pages seite room zimmer hrb hrn amount total sum betrag population roughly`)
+		page pages seite room zimmer hrb hrn amount total sum betrag population roughly`)
 )
 
 // cueOf looks at the last words before a place, on the same line: the nearest that says
@@ -165,26 +165,17 @@ func cueOf(p *page, at int) cue {
 		before = before[i+1:]
 	}
 	words := word.FindAllString(before, -1)
-	weak := false
 	for i := len(words) - 1; i >= 0 && i >= len(words)-3; i-- {
 		w := strings.ToLower(words[i])
 		switch {
 		case phoneWords[w]:
 			return cuePhone
-		case numberWords[w]:
-			weak = true // "phone number", "order no."
 		case otherWords[w]:
 			return cueOther
 		}
 	}
-	if weak {
-		return cueOther
-	}
 	return cueNone
 }
-
-// numberWords say that a number comes; the word before them says of what.
-var numberWords = set(`nummer number no nr num numéro numero número`)
 
 func set(words string) map[string]bool {
 	m := map[string]bool{}

@@ -9,12 +9,9 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// The digits of a number: E.164 allows 15 with the country code; before them there may
-// be an international prefix.
-const (
-	minDigits = 7
-	maxDigits = 19
-)
+// minDigits are the fewest digits of a number that is looked at: shorter ones are dialled
+// within a town alone.
+const minDigits = 7
 
 // phones finds the numbers. needsRegion says that one could not be read because nobody
 // said which country it is of.
@@ -150,9 +147,6 @@ func countDigits(s string) int {
 // country that nobody named.
 func readPhone(p *page, start, end int, region string) (h hit[Phone], ok, lacking bool) {
 	raw := p.text[start:end]
-	if countDigits(raw) > maxDigits {
-		return h, false, false
-	}
 	number := parseNumber(raw, region)
 	if number == nil {
 		digits := phonenumbers.NormalizeDigitsOnly(raw)
