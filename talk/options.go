@@ -154,5 +154,6 @@ const (
 	EventApproving    = "approving"    // an approval was sent
 	EventDeclining    = "declining"    // a refusal was sent
 	EventUnanswerable = "unanswerable" // nobody answers a question: it will expire
+	EventUnanswered   = "unanswered"   // a question has expired
 	EventReport       = "report"       // the last line of JSON output
 )

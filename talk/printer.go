@@ -106,6 +106,9 @@ func (p *Printer) own(e Event) {
 	case EventApproving, EventDeclining:
 		p.asking = false
 		p.line("confirm", e.Event)
+	case EventUnanswered:
+		p.asking = false
+		p.line("confirm", "it has expired")
 	case EventUnanswerable:
 		p.line("confirm", "nobody can answer here (--approve and --deny do); it will expire")
 	}

@@ -233,10 +233,13 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 	}
 	select {
 	case line, ok := <-x.typed:
-		if !ok {
-			return "", io.EOF
+		if ok {
+			return line.text, nil
 		}
-		return line.text, nil
+		if x.canAsk {
+			x.p.print("\n") // the prompt has none
+		}
+		return "", io.EOF
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -320,6 +323,8 @@ func (x *texting) decide(ctx context.Context, q *wsclient.ConfirmationRequest) (
 	}
 	x.note(talk.EventAsking, q.Preview)
 	since := time.Now()
+	late := time.NewTimer(time.Until(q.ExpiresAt.Time))
+	defer late.Stop()
 	for {
 		select {
 		case line, ok := <-x.typed:
@@ -338,6 +343,9 @@ func (x *texting) decide(ctx context.Context, q *wsclient.ConfirmationRequest) (
 				x.note(talk.EventDeclining, q.Preview)
 			}
 			return approved, true
+		case <-late.C:
+			x.note(talk.EventUnanswered, q.Preview)
+			return false, false
 		case <-ctx.Done():
 			return false, false
 		}

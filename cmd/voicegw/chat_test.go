@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/session/wsclient"
+	"voicegw/talk"
+)
+
+// TestDecide: who answers a question, and when nobody does.
+func TestDecide(t *testing.T) {
+	const early, late = -time.Second, 5 * time.Second // when a line is typed, after the question
+	for name, tc := range map[string]struct {
+		flags              chatFlags
+		nobody             bool
+		lines              map[time.Duration]string
+		ends               bool // the input, after the lines
+		gone               bool // the program is told to stop
+		approved, answered bool
+		ahead              int
+		took               time.Duration
+		says               string
+	}{
+		"--approve":             {flags: chatFlags{Approve: true}, approved: true, answered: true, says: "approving"},
+		"--deny":                {flags: chatFlags{Deny: true}, answered: true, says: "declining"},
+		"nobody":                {nobody: true, says: "nobody can answer here"},
+		"y":                     {lines: map[time.Duration]string{late: " Y "}, approved: true, answered: true, took: late, says: "approving"},
+		"yes":                   {lines: map[time.Duration]string{late: "yes"}, approved: true, answered: true, took: late, says: "approving"},
+		"anything else":         {lines: map[time.Duration]string{late: "yes please"}, answered: true, took: late, says: "declining"},
+		"nothing":               {lines: map[time.Duration]string{late: ""}, answered: true, took: late, says: "declining"},
+		"typed before":          {lines: map[time.Duration]string{early: "y"}, took: time.Minute, ahead: 1, says: "it has expired"},
+		"typed before and then": {lines: map[time.Duration]string{early: "y", late: "n"}, answered: true, took: late, ahead: 1, says: "declining"},
+		"too late":              {took: time.Minute, says: "it has expired"},
+		"the end of the input":  {ends: true, says: "nobody can answer here"},
+		"stopped":               {gone: true, says: "Approve? [y/N]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				typed := make(chan typedLine, maxAhead)
+				asked := time.Now().Add(-2 * early)
+				var out bytes.Buffer
+				x := &texting{flags: tc.flags, canAsk: !tc.nobody, typed: typed, human: talk.NewPrinter(&out, false, 0), began: time.Now()}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				done := make(chan struct{}) // closed when all is typed
+				go func() {
+					defer close(done)
+					for _, at := range []time.Duration{early, late} {
+						if line, ok := tc.lines[at]; ok {
+							<-time.After(time.Until(asked.Add(at)))
+							typed <- typedLine{time.Now(), line}
+						}
+					}
+					if tc.ends {
+						close(typed)
+					}
+				}()
+				<-time.After(time.Until(asked))
+				if tc.gone {
+					stop()
+				}
+				q := &wsclient.ConfirmationRequest{Token: "cf_1", Preview: "Pay", ExpiresAt: wsclient.Time{Time: asked.Add(time.Minute)}}
+				approved, answered := x.decide(ctx, q)
+				if approved != tc.approved || answered != tc.answered || len(x.ahead) != tc.ahead || time.Since(asked) != tc.took {
+					t.Errorf("approved %v, answered %v, %d lines ahead, after %s", approved, answered, len(x.ahead), time.Since(asked))
+				}
+				if !strings.Contains(out.String(), tc.says) {
+					t.Errorf("%q is not in %q", tc.says, out.String())
+				}
+				<-done
+			})
+		})
+	}
+}
+
+// TestShellQuote: what is shown to be typed is taken as it stands.
+func TestShellQuote(t *testing.T) {
+	for word, want := range map[string]string{
+		"ws://127.0.0.1:8080/v1/voice": "ws://127.0.0.1:8080/v1/voice", "Zx3-_a": "Zx3-_a", "": "''", "a b": "'a b'", "$(x)'": `'$(x)'\'''`,
+	} {
+		if got := shellQuote(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
