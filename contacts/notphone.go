@@ -62,10 +62,10 @@ func isPhonePlace(p *page, start, end int) bool {
 	if glued(p, end) || !freeBefore(p, start) || moneyAfter.MatchString(p.text[end:min(len(p.text), end+8)]) {
 		return false
 	}
-	switch cue := cueOf(p, start); {
-	case cue == cuePhone:
+	switch cueOf(p, start) {
+	case cuePhone:
 		return true
-	case cue == cueOther:
+	case cueOther:
 		return false
 	}
 	switch {

@@ -13,6 +13,10 @@ import (
 // within a town alone.
 const minDigits = 7
 
+// maxE164 is the plus and the 15 digits of the longest number (ITU-T E.164, section 6.1).
+// Some plans have longer ones, which cannot be dialled from abroad.
+const maxE164 = 16
+
 // phones finds the numbers. needsRegion says that one could not be read because nobody
 // said which country it is of.
 func phones(p *page, region string) (hits []hit[Phone], needsRegion bool) {
@@ -179,7 +183,7 @@ func valid(raw, region string) *phonenumbers.PhoneNumber {
 	number, err := phonenumbers.ParseAndKeepRawInput(raw, region)
 	// Where numbers are written with a prefix (0 in Germany), digits without one count
 	// something else.
-	if err != nil || !phonenumbers.IsValidNumber(number) || !phonenumbers.IsNationalPrefixPresentIfRequired(number) {
+	if err != nil || !phonenumbers.IsValidNumber(number) || len(phonenumbers.Format(number, phonenumbers.E164)) > maxE164 || !phonenumbers.IsNationalPrefixPresentIfRequired(number) {
 		return nil
 	}
 	return number
