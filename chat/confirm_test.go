@@ -31,7 +31,7 @@ func (f *fixture) proposed() *wsclient.ConfirmationRequest {
 func TestApproved(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
-		if asked.Tool != "pay" || asked.Preview != "Do it for Bob" || string(asked.Args) != `{"name":"Bob","top_k":5}` || asked.ExpiresAt.Sub(time.Now()) != 5*time.Minute {
+		if asked.Tool != "pay" || asked.Preview != "Do it for Bob" || string(asked.Args) != `{"name":"Bob","top_k":5}` || time.Until(asked.ExpiresAt.Time) != 5*time.Minute {
 			t.Errorf("%+v", asked)
 		}
 		if env := answers(t, f.last())[0]; env.Error.Type != registry.ErrorConfirmationRequired || env.Error.ConfirmationRequest.Token != asked.Token {

@@ -20,7 +20,6 @@ import (
 	"voicegw/conversation"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/session/wsclient"
@@ -440,10 +439,10 @@ func answers(t testing.TB, p Prompt) []registry.Envelope {
 func transcript(p Prompt) string {
 	var lines []string
 	for _, m := range p.Messages {
-		switch {
-		case m.Role == RoleSystem:
+		switch m.Role {
+		case RoleSystem:
 			continue
-		case m.Role == RoleTool:
+		case RoleTool:
 			lines = append(lines, "tool "+m.CallID)
 			continue
 		}
@@ -465,6 +464,3 @@ func (f *fixture) conversation(id string) *conversation.Conversation {
 	}
 	return c
 }
-
-// rules are policy rules with a budget.
-func rules(b policy.Budget) policy.Rules { return policy.Rules{Budget: b} }

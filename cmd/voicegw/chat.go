@@ -237,7 +237,7 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 			return line.text, nil
 		}
 		if x.canAsk {
-			x.p.print("\n") // the prompt has none
+			_, _ = fmt.Fprintln(x.p.Stdout) // the prompt has no end, and nobody is left to be told of an error
 		}
 		return "", io.EOF
 	case <-ctx.Done():
