@@ -26,6 +26,15 @@ func (l *loader) validateCalendar() {
 			bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
 		}
 	}
+	l.calendarBackend()
+	l.calendarDetails()
+	l.calendarFolders()
+}
+
+// calendarBackend checks that one backend is chosen, and that it is configured.
+func (l *loader) calendarBackend() {
+	c := l.config.Calendar
+	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
 	auto := c.Backend == CalendarAuto
 	switch {
 	case c.Backend == CalendarCalDAV && c.CalDAV.URL == "":
@@ -37,6 +46,12 @@ func (l *loader) validateCalendar() {
 	case auto && c.Folder != "" && c.Kind() != CalendarFolder:
 		bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with calendar.backend, or remove one.", c.Kind())
 	}
+}
+
+// calendarDetails checks what every backend is told.
+func (l *loader) calendarDetails() {
+	c := l.config.Calendar
+	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
 	if _, err := time.LoadLocation(c.TimeZone); err != nil || c.TimeZone == "" || c.TimeZone == "Local" {
 		bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
 	}
@@ -49,7 +64,6 @@ func (l *loader) validateCalendar() {
 			bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no password in it, such as https://meet.example.com/{id}.")
 		}
 	}
-	l.calendarFolders()
 }
 
 // calendarFolders checks the names where each is that of a folder.
