@@ -178,3 +178,38 @@ func TestApprovedAndGone(t *testing.T) {
 		}
 	})
 }
+
+// TestOneQuestionOverTurns: while a question waits, calling the same again in a later turn asks
+// nobody a second time; once it was answered or has expired, it does.
+func TestOneQuestionOverTurns(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, f *fixture, token string){
+		"denied": func(t *testing.T, f *fixture, token string) {
+			if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: token}}, says("All right.")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"expired": func(*testing.T, *fixture, string) { <-time.After(6 * time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				asked := f.proposed()
+				told := f.say("Pay Bob, I said", callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
+				if got := told.types(); got != "tool.started tool.ended text.done usage done" {
+					t.Fatal(got)
+				}
+				if env := answers(t, f.last())[1]; env.Error.ConfirmationRequest.Token != asked.Token || !env.Meta.CacheHit || env.Meta.OriginalTurn != 1 {
+					t.Errorf("the model was told %s", env.Encode())
+				}
+				other := f.say("And Eve", callsTools(nth(3), "pay", `{"name":"Eve"}`), says("Please approve it."))
+				if n := len(of[*wsclient.ConfirmationRequest](other)); n != 1 {
+					t.Errorf("%d questions about somebody else", n)
+				}
+				end(t, f, asked.Token)
+				again := f.say("Pay Bob now", callsTools(nth(4), "pay", `{"name":"Bob"}`), says("Please approve it."))
+				if n := len(of[*wsclient.ConfirmationRequest](again)); n != 1 {
+					t.Errorf("%d questions after the first was over", n)
+				}
+			})
+		})
+	}
+}

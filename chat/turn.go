@@ -81,6 +81,7 @@ func (t *turn) answer(ctx context.Context) error {
 	} else {
 		t.said(conversation.RoleUser, t.req.Message)
 	}
+	t.recall(ctx)
 	began := time.Now()
 	failure := t.rounds(ctx)
 	if failure != nil {

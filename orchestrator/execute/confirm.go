@@ -102,6 +102,21 @@ func (c *Calls) Resolve(a Answer) {
 	})
 }
 
+// Open says whether a question waits for its answer still. Where the store does not say,
+// it may: a question too few is mended by asking again, a deed too many is not.
+func (e *Executor) Open(ctx context.Context, token string) bool {
+	if e.opts.Confirmations == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	c, err := e.opts.Confirmations.Get(ctx, token)
+	if err != nil {
+		return !errors.Is(err, store.ErrUnknown)
+	}
+	return c.Outcome == "" && time.Now().Before(c.ExpiresAt)
+}
+
 // Answer records the answer to a question of any conversation, for the API. The error
 // is that of a Resolution. That ctx is cancelled meanwhile does not end it: the answer
 // of one who leaves counts.

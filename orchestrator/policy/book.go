@@ -412,6 +412,13 @@ func (b *Book) Asked(call, token string, env registry.Envelope) []Answer {
 	return b.Finished(call, env, 0)
 }
 
+// Recall notes a question of an earlier turn that a person has not answered yet: env is
+// the CONFIRMATION_REQUIRED that the model was given.
+func (b *Book) Recall(env registry.Envelope, turn int) {
+	q := env.Error.ConfirmationRequest
+	b.asked = append(slices.Clip(b.asked), asked{token: q.Token, tool: q.Tool, args: canonical(q.Args), envelope: env, turn: turn})
+}
+
 // Resolved forgets a question: it was answered, or is too old.
 func (b *Book) Resolved(token string) {
 	b.asked = slices.DeleteFunc(slices.Clone(b.asked), func(a asked) bool { return a.token == token })
