@@ -27,6 +27,8 @@ var foreign = map[string][]string{
 	"kb/kbtest":               {"github.com/google/go-cmp"},
 	"contacts":                {"github.com/nyaruka/phonenumbers", "mvdan.cc/xurls/v2", "golang.org/x/net"},
 	"calendar/ics":            {"github.com/emersion/go-ical", "github.com/teambition/rrule-go"},
+	"calendar/caldav":         {"github.com/emersion/go-webdav", "github.com/emersion/go-ical"},
+	"calendar/google":         {"golang.org/x/oauth2"},
 	"calendar/calendartest":   {"github.com/google/go-cmp"},
 	"image/openai":            {"github.com/openai/openai-go/v3"},
 	"image/genai":             {"google.golang.org/genai"},

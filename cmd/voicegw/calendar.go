@@ -3,32 +3,35 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
 	"voicegw/calendar"
+	"voicegw/calendar/caldav"
 	"voicegw/calendar/folder"
+	"voicegw/calendar/google"
 	"voicegw/config"
 )
 
-// newDesk makes what the calendar tools work with. It asks nobody yet. The folder of
+// openDesk makes what the calendar tools work with. It asks nobody yet. The folder of
 // calendars is below dataDir unless the configuration names one; with neither, there
-// are no calendars.
-func newDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (*calendar.Desk, error) {
+// are no calendars. done gives up what the desk holds.
+func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *calendar.Desk, done func(), err error) {
 	zone, err := time.LoadLocation(cfg.TimeZone)
 	if err != nil {
-		return nil, fmt.Errorf("calendar.time_zone: %w", err)
+		return nil, nil, fmt.Errorf("calendar.time_zone: %w", err)
 	}
-	c, err := newCalendar(cfg, dataDir, zone)
+	c, done, err := openCalendar(cfg, dataDir, zone)
 	if err != nil {
-		return nil, fmt.Errorf("calendar: %w", err)
+		return nil, nil, fmt.Errorf("calendar: %w", err)
 	}
 	return calendar.NewDesk(c, calendar.DeskOptions{
 		Zone: zone, MeetingURL: cfg.MeetingURL, Logger: logger.With("component", "calendar"),
-	}), nil
+	}), done, nil
 }
 
-func newCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, error) {
+func openCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (calendar.Calendar, func(), error) {
 	names := map[calendar.Name]string{}
 	for name, is := range map[calendar.Name]string{calendar.Primary: cfg.Primary, calendar.Team: cfg.Team, calendar.Personal: cfg.Personal} {
 		if is != "" {
@@ -39,9 +42,40 @@ func newCalendar(cfg config.Calendar, dataDir string, zone *time.Location) (cale
 	if cfg.Email != "" {
 		own = append(own, cfg.Email)
 	}
+	switch cfg.Kind() {
+	case config.CalendarCalDAV:
+		c, err := caldav.New(caldav.Options{
+			URL: cfg.CalDAV.URL, User: cfg.CalDAV.User, Password: cfg.CalDAV.Password.Reveal(),
+			Calendars: names, Zone: zone, Own: own,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, c.Close, nil
+	case config.CalendarGoogle:
+		return openGoogle(cfg.Google, names, zone)
+	}
 	dir := string(cfg.Folder)
 	if dir == "" && dataDir != "" {
 		dir = filepath.Join(dataDir, "calendar")
 	}
-	return folder.New(folder.Options{Dir: dir, Calendars: names, Zone: zone, Own: own})
+	c, err := folder.New(folder.Options{Dir: dir, Calendars: names, Zone: zone, Own: own})
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, func() {}, nil
+}
+
+func openGoogle(cfg config.Google, names map[calendar.Name]string, zone *time.Location) (calendar.Calendar, func(), error) {
+	credentials, err := os.ReadFile(string(cfg.Credentials))
+	if err != nil {
+		return nil, nil, fmt.Errorf("calendar.google.credentials cannot be read: %w", err)
+	}
+	c, err := google.New(google.Options{
+		Credentials: credentials, Subject: cfg.Subject, BaseURL: cfg.BaseURL, Calendars: names, Zone: zone,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("calendar.google: %w", err)
+	}
+	return c, c.Close, nil
 }

@@ -25,13 +25,14 @@ import (
 // for tools call.
 type capabilities struct {
 	// Fixed after openCapabilities.
-	logger *slog.Logger
-	embed  *embed.Cache // nil without an endpoint
-	kb     kb.Index
-	source *kb.Source // keeps kb the same as its folder
-	store  *store.Store
-	desk   *calendar.Desk
-	images images
+	logger    *slog.Logger
+	embed     *embed.Cache // nil without an endpoint
+	kb        kb.Index
+	source    *kb.Source // keeps kb the same as its folder
+	store     *store.Store
+	desk      *calendar.Desk
+	closeDesk func()
+	images    images
 	// contacts is made once: it compiles much.
 	contacts *contacts.Extractor
 }
@@ -41,7 +42,7 @@ type capabilities struct {
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New()}
 	var err error
-	if c.desk, err = newDesk(cfg.Calendar, dataDir, logger); err != nil {
+	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {
 		return nil, err
 	}
 	err = c.openStore(ctx, keep)
@@ -144,6 +145,9 @@ func (c *capabilities) close() error {
 	}
 	if c.embed != nil {
 		err = errors.Join(err, c.embed.Close())
+	}
+	if c.closeDesk != nil {
+		c.closeDesk()
 	}
 	if c.store != nil {
 		err = errors.Join(err, c.store.Close())

@@ -1,0 +1,264 @@
+package google
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"voicegw/calendar"
+)
+
+// DefaultBaseURL is where the API is.
+const DefaultBaseURL = "https://www.googleapis.com/calendar/v3"
+
+// Limits of details, in characters, and of attendees.
+const (
+	maxTitle, maxLocation, maxDescription = 300, 300, 2000
+	maxAttendees                          = 50
+)
+
+const (
+	// pageSize is how many events are asked for at once, maxPages how often.
+	pageSize, maxPages = 250, 20
+)
+
+// Options say whose calendars they are.
+type Options struct {
+	// Credentials are the JSON of a service account's key or of an authorized user.
+	Credentials []byte
+	// Subject is the user whom a service account acts for, by domain-wide delegation;
+	// empty for itself.
+	Subject string
+	// Calendars are the ids of the names. Primary is "primary" without one; the others
+	// are not there.
+	Calendars map[calendar.Name]string
+	// BaseURL is where the API is; empty means DefaultBaseURL.
+	BaseURL string
+	// Zone is that of days where Google does not say; nil means UTC.
+	Zone *time.Location
+	// Transport sends requests; nil means one of its own.
+	Transport http.RoundTripper
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Client is a [calendar.Calendar] at Google. Close it.
+type Client struct {
+	// Fixed after New.
+	options Options
+	base    string
+	http    *http.Client
+	tokens  *tokens
+}
+
+// New makes a Client. It asks nobody yet.
+func New(o Options) (*Client, error) {
+	o.BaseURL = strings.TrimSuffix(cmp.Or(o.BaseURL, DefaultBaseURL), "/")
+	if !secure(o.BaseURL) {
+		return nil, errors.New("google: the base URL must begin with https://")
+	}
+	if o.Zone == nil {
+		o.Zone = time.UTC
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	t, err := newTokens(o.Credentials, o.Subject, o.Transport)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{options: o, base: o.BaseURL, tokens: t, http: &http.Client{
+		Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+// Close gives up idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+func (c *Client) idOf(name calendar.Name) (string, error) {
+	id := c.options.Calendars[name]
+	if id == "" && name == calendar.Primary {
+		id = "primary"
+	}
+	if id == "" {
+		return "", calendar.NoCalendar(name)
+	}
+	return id, nil
+}
+
+// Busy is [calendar.Calendar].
+func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
+	id, err := c.idOf(q.Calendar)
+	if err != nil {
+		return calendar.Found{}, err
+	}
+	if q.Details {
+		return c.list(ctx, id, q)
+	}
+	return c.freeBusy(ctx, id, q)
+}
+
+// freeBusy asks for times alone.
+func (c *Client) freeBusy(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
+	ask := freeBusyRequest{TimeMin: stamp(q.From), TimeMax: stamp(q.To), Items: []itemID{{id}}}
+	var answer freeBusyResponse
+	if err := c.call(ctx, http.MethodPost, "/freeBusy", nil, ask, &answer); err != nil {
+		return calendar.Found{}, err
+	}
+	if len(answer.Calendars) != 1 {
+		return calendar.Found{}, calendar.Errorf(calendar.Permanent, fmt.Errorf("freeBusy.query answers with %d calendars", len(answer.Calendars)), "Google's answer is not understood.")
+	}
+	var found calendar.Found
+	for _, one := range answer.Calendars { // under the name that was asked for
+		for _, r := range one.Errors {
+			return calendar.Found{}, freeBusyError(r)
+		}
+		for _, b := range one.Busy {
+			found.Events = append(found.Events, calendar.Event{Start: b.Start.UTC(), End: b.End.UTC()})
+		}
+	}
+	return found, nil
+}
+
+func freeBusyError(r reason) error {
+	cause := fmt.Errorf("freeBusy.query says %.60q", r.Reason)
+	switch r.Reason {
+	case "notFound":
+		return calendar.Errorf(calendar.NotFound, cause, "There is no such calendar, or it is not shared with this service.")
+	case "internalError", "backendError":
+		return calendar.Errorf(calendar.Transient, cause, "Google does not work at the moment.")
+	default:
+		return calendar.Errorf(calendar.Permanent, cause, "The calendar cannot be read.")
+	}
+}
+
+var errTooMany = errors.New("google: there are more events than are read")
+
+// list asks for the events, page by page.
+func (c *Client) list(ctx context.Context, id string, q calendar.Query) (calendar.Found, error) {
+	params := url.Values{
+		"timeMin": {stamp(q.From)}, "timeMax": {stamp(q.To)}, "singleEvents": {"true"}, "orderBy": {"startTime"},
+		"maxResults": {fmt.Sprint(pageSize)}, "maxAttendees": {fmt.Sprint(maxAttendees)},
+	}
+	var found calendar.Found
+	for range maxPages {
+		var page eventList
+		if err := c.call(ctx, http.MethodGet, "/calendars/"+url.PathEscape(id)+"/events", params, nil, &page); err != nil {
+			return calendar.Found{}, err
+		}
+		zone := c.options.Zone
+		if named, err := time.LoadLocation(page.TimeZone); err == nil && page.TimeZone != "" && page.TimeZone != "Local" {
+			zone = named
+		}
+		for _, e := range page.Items {
+			if !e.isBusy() {
+				continue
+			}
+			one, err := e.event(zone)
+			if err != nil {
+				found.Unread = append(found.Unread, calendar.Unread{ID: e.ID, Err: err})
+				continue
+			}
+			if (calendar.Period{Start: one.Start, End: one.End}).Overlaps(calendar.Period{Start: q.From, End: q.To}) {
+				found.Events = append(found.Events, one)
+			}
+		}
+		if page.NextPageToken == "" {
+			return found, nil
+		}
+		params.Set("pageToken", page.NextPageToken)
+	}
+	found.Unread = append(found.Unread, calendar.Unread{ID: "(more events)", Err: errTooMany})
+	return found, nil
+}
+
+// Create is [calendar.Calendar]. The event's key is its id at Google, which makes it
+// once; Google keeps the ids of deleted events, so one that was deleted is a conflict.
+func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
+	if err := d.Check(); err != nil {
+		return calendar.Event{}, false, err
+	}
+	id, err := c.idOf(calendar.Primary)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	e := event{
+		ID: d.Key, Summary: d.Title, Description: d.Description,
+		Start: eventTime{DateTime: stamp(d.Start)}, End: eventTime{DateTime: stamp(d.End)},
+	}
+	for _, a := range d.Attendees {
+		e.Attendees = append(e.Attendees, attendee{Email: a})
+	}
+	if d.Meeting {
+		e.Conference = &conferenceData{CreateRequest: &createConference{RequestID: d.Key, Solution: solutionKey{"hangoutsMeet"}}}
+	}
+	made, err := c.insert(ctx, id, e)
+	if d.Meeting && errors.Is(err, errNoConference) {
+		e.Conference, e.Location = nil, d.MeetingURL
+		made, err = c.insert(ctx, id, e)
+	}
+	if refused, ok := errors.AsType[*calendar.Error](err); ok && errors.Is(err, errExists) {
+		made, err = c.existing(ctx, id, d.Key, refused)
+		return made, false, err
+	}
+	return made, err == nil, err
+}
+
+func (c *Client) insert(ctx context.Context, id string, e event) (calendar.Event, error) {
+	params := url.Values{"conferenceDataVersion": {"1"}, "sendUpdates": {"all"}}
+	var made event
+	if err := c.call(ctx, http.MethodPost, "/calendars/"+url.PathEscape(id)+"/events", params, e, &made); err != nil {
+		if refused, ok := errors.AsType[*calendar.Error](err); ok && refused.Kind == calendar.Transient {
+			refused.Unsure = !errors.Is(err, errNotSent)
+		}
+		return calendar.Event{}, err
+	}
+	return c.own(made)
+}
+
+// existing reads the event that is there already.
+func (c *Client) existing(ctx context.Context, id, key string, refused *calendar.Error) (calendar.Event, error) {
+	var there event
+	err := c.call(ctx, http.MethodGet, "/calendars/"+url.PathEscape(id)+"/events/"+url.PathEscape(key), nil, nil, &there)
+	if calendar.KindOf(err) == calendar.NotFound && err != nil || err == nil && there.Status == "cancelled" {
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, refused, "This very event was in the calendar and has been deleted; Google does not take it again under the same title and time.")
+	}
+	if err != nil {
+		return calendar.Event{}, err
+	}
+	return c.own(there)
+}
+
+func (c *Client) own(e event) (calendar.Event, error) {
+	out, err := e.event(c.options.Zone)
+	if err != nil {
+		return out, calendar.Errorf(calendar.Permanent, err, "Google's answer is not understood.")
+	}
+	out.Calendar, out.Invitations = calendar.Primary, calendar.InvitationsNone
+	if len(out.Attendees) > 0 {
+		out.Invitations = calendar.InvitationsSent
+	}
+	return out, nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func isLink(s string) bool {
+	return !strings.ContainsAny(s, " \n\t") && (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://"))
+}
+
+func bounded(s string, limit int) string {
+	if utf8.RuneCountInString(s) <= limit {
+		return s
+	}
+	return string([]rune(s)[:limit-1]) + "…"
+}
