@@ -64,13 +64,14 @@ func (r Reader) First(data []byte) (calendar.Event, error) {
 	}
 	for _, c := range calendars {
 		for _, s := range r.series(c) {
-			for _, m := range s.masters {
-				t, err := s.zones.timed(m)
-				if err != nil {
-					return calendar.Event{}, err
-				}
-				return r.event(occurrence{m, t.start.time(), t.length.after(t.start.zone, t.start.wall), t.start.date}), nil
+			if len(s.masters) == 0 {
+				continue
 			}
+			t, err := s.zones.timed(s.masters[0])
+			if err != nil {
+				return calendar.Event{}, err
+			}
+			return r.event(occurrence{s.masters[0], t.start.time(), t.length.after(t.start.zone, t.start.wall), t.start.date}), nil
 		}
 	}
 	return calendar.Event{}, fmt.Errorf("%w: there is no event in it", ErrMalformed)

@@ -2,6 +2,8 @@ package ics
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -144,47 +146,24 @@ func (l length) after(z zone, wall time.Time) time.Time {
 // maxDays bounds how long an event may be.
 const maxDays = 4000
 
+// lengthForm is a DURATION: weeks, days, hours, minutes, seconds.
+var lengthForm = regexp.MustCompile(`^\+?P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
+
 // parseLength reads a DURATION (RFC 5545 section 3.3.6): its weeks and days are those
 // of the calendar, the rest is time.
 func parseLength(s string) (length, error) {
-	bad := fmt.Errorf("%w: %.40q is no duration", ErrMalformed, s)
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.ToUpper(s), "+"), "P")
-	if !ok || rest == "" {
-		return length{}, bad
+	parts := lengthForm.FindStringSubmatch(strings.ToUpper(s))
+	if parts == nil || strings.Join(parts[1:], "") == "" {
+		return length{}, fmt.Errorf("%w: %.40q is no duration", ErrMalformed, s)
 	}
-	var l length
-	seconds, inTime := 0, false
-	for rest != "" {
-		if after, ok := strings.CutPrefix(rest, "T"); ok && !inTime && after != "" {
-			rest, inTime = after, true
-			continue
-		}
-		n, digits := 0, 0
-		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' && digits < 9 {
-			n = n*10 + int(rest[digits]-'0')
-			digits++
-		}
-		if digits == 0 || digits == len(rest) {
-			return length{}, bad
-		}
-		switch unit := rest[digits]; {
-		case unit == 'W' && !inTime:
-			l.days += 7 * n
-		case unit == 'D' && !inTime:
-			l.days += n
-		case unit == 'H' && inTime:
-			seconds += 3600 * n
-		case unit == 'M' && inTime:
-			seconds += 60 * n
-		case unit == 'S' && inTime:
-			seconds += n
-		default:
-			return length{}, bad
-		}
-		rest = rest[digits+1:]
-		if l.days > maxDays || seconds > maxDays*86400 {
-			return length{}, fmt.Errorf("%w: a duration of many years", ErrMalformed)
-		}
+	var n [6]int
+	for i := 1; i < len(parts); i++ {
+		n[i], _ = strconv.Atoi(parts[i]) // nothing, or at most nine digits
+	}
+	l := length{days: 7*n[1] + n[2]}
+	seconds := 3600*n[3] + 60*n[4] + n[5]
+	if l.days > maxDays || seconds > maxDays*86400 {
+		return length{}, fmt.Errorf("%w: a duration of many years", ErrMalformed)
 	}
 	l.time = time.Duration(seconds) * time.Second
 	return l, nil
