@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/oauth2"
 
 	"voicegw/calendar"
 	"voicegw/calendar/calendartest"
@@ -383,7 +384,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, status int) {
 		status = 200 + (status%400+400)%400
 		c := &Client{options: Options{Zone: time.UTC, Now: time.Now}, base: "https://x", tokens: &tokens{fetching: make(chan struct{}, 1)}}
-		c.tokens.keep(newToken())
+		c.tokens.source = func(context.Context) oauth2.TokenSource { return oauth2.StaticTokenSource(newToken()) }
 		c.http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: http.Header{}, Body: body(data), Request: r}, nil
 		}), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
