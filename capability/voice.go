@@ -50,6 +50,9 @@ type VoiceOffer struct {
 // and does nothing once the conversation's stream is over.
 type Inviter interface {
 	Invite(offer VoiceOffer)
+	// Origin is that of the page which the client is, and which alone may use a ticket
+	// made for it; empty for a client that is no page.
+	Origin() string
 }
 
 // TicketLife is how long an offer's ticket can be used unless the operator has decided

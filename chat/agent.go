@@ -39,6 +39,9 @@ type Request struct {
 	ConversationID string
 	// User is who speaks; it must not be empty.
 	User string
+	// Origin is that of the page which the user speaks from: a voice session that is
+	// offered in this turn is for that page alone. Empty where there is none.
+	Origin string
 	// Message is what the user says. Empty with a Confirmation.
 	Message string
 	// History is what was said before, for a client that keeps the conversation itself:

@@ -87,6 +87,9 @@ func (c client) Show(image capability.Image) {
 	})
 }
 
+// Origin is that of the page which has sent the message.
+func (c client) Origin() string { return c.t.req.Origin }
+
 // Invite tells the client of a voice session that it may go on in.
 func (c client) Invite(offer capability.VoiceOffer) {
 	c.t.emit(&wsclient.VoiceSessionStart{

@@ -86,7 +86,7 @@ func (s *Server) reachable(r *http.Request, m wsclient.ServerMessage) {
 
 // chatRequest makes a turn of a body, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
-	req = chat.Request{ConversationID: body.ConversationID, User: chatUser(r, body.User), Message: body.Message}
+	req = chat.Request{ConversationID: body.ConversationID, User: chatUser(r, body.User), Message: body.Message, Origin: pageOf(r)}
 	if c := body.Confirmation; c != nil {
 		if c.Token == "" || c.Approved == nil {
 			return req, `confirmation must be {"token": "…", "approved": true} or false.`

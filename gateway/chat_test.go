@@ -141,6 +141,28 @@ data: {"type":"done","seq":4,"conversation_id":"conv-1","status":"completed"}
 	}
 }
 
+// TestThePageIsKnown: a turn knows the page that it comes from, in one form, on both
+// endpoints; a program has none.
+func TestThePageIsKnown(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/chat":             `{"message":"Hello"}`,
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"Hello"}]}`,
+	} {
+		for origin, want := range map[string]string{"": "", "http://LOCALHOST:8080": "http://localhost:8080"} {
+			a := &fakeAgent{}
+			s, _ := chatServer(t, a, nil)
+			send(s, path, body, func(r *http.Request) {
+				if origin != "" {
+					r.Header.Set("Origin", origin)
+				}
+			})
+			if got := a.requests(); len(got) != 1 || got[0].Origin != want {
+				t.Errorf("%s from %q: %+v", path, origin, got)
+			}
+		}
+	}
+}
+
 // TestChatRequests: what of a body becomes which turn.
 func TestChatRequests(t *testing.T) {
 	for body, want := range map[string]chat.Request{

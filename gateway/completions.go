@@ -106,7 +106,7 @@ func completionsRequest(r *http.Request, body completionsBody) (chat.Request, st
 		}
 		messages[i] = chatMessage{Role: m.Role, Content: text}
 	}
-	return withHistory(chat.Request{User: chatUser(r, body.User)}, messages)
+	return withHistory(chat.Request{User: chatUser(r, body.User), Origin: pageOf(r)}, messages)
 }
 
 // contentText is the text of a message's content.

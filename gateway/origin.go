@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"voicegw/store"
 )
 
 // originAllowed says whether a request may come from where it says: from no page at all,
@@ -33,6 +35,13 @@ func (s *Server) originAllowed(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// pageOf is the origin of the page that a request comes from, in its one form; empty for
+// what is no page.
+func pageOf(r *http.Request) string {
+	origin, _ := store.CleanOrigin(r.Header.Get("Origin")) // one that is none was refused before
+	return origin
 }
 
 // isJSON says whether a Content-Type is JSON's. Asking for it makes browsers ask first

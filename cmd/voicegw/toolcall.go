@@ -123,6 +123,8 @@ func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
 	n.p.complain("the client would be told: timeout until %s (%s): %s", until.UTC().Format(time.RFC3339), d, message)
 }
 
+func (nobody) Origin() string { return "" }
+
 func (n nobody) Invite(offer capability.VoiceOffer) {
 	n.p.complain("the client would be invited to %s until %s", offer.SessionID, offer.ExpiresAt.UTC().Format(time.RFC3339))
 }

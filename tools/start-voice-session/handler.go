@@ -29,7 +29,7 @@ type Answer struct {
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	offer, err := call.Needs.VoiceSessions.Offer(ctx, capability.VoiceRequest{
 		UserID: call.Session.UserID, ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
-		PendingRequest: strings.TrimSpace(call.Args.PendingRequest),
+		PendingRequest: strings.TrimSpace(call.Args.PendingRequest), Origin: call.Needs.Inviter.Origin(),
 	})
 	if err != nil {
 		return registry.Result{}, offerError(err)

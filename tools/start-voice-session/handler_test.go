@@ -19,6 +19,7 @@ import (
 type client struct{ offers []capability.VoiceOffer }
 
 func (c *client) Invite(offer capability.VoiceOffer) { c.offers = append(c.offers, offer) }
+func (c *client) Origin() string                     { return "https://app.example" }
 
 // offers makes one voice session, and notes what it was asked for.
 type offers struct{ asked []capability.VoiceRequest }
@@ -66,7 +67,7 @@ func TestInvitation(t *testing.T) {
 		if data, _ := json.Marshal(result.Data); offer.Ticket != "the secret" || strings.Contains(string(data), offer.Ticket) {
 			t.Errorf("the ticket %q is in %s, or is none", offer.Ticket, data)
 		}
-		want := []capability.VoiceRequest{{UserID: "ada", ConversationID: "c1", Agent: "default", PendingRequest: "What is new?"}}
+		want := []capability.VoiceRequest{{UserID: "ada", ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Origin: "https://app.example"}}
 		if diff := cmp.Diff(want, v.asked); diff != "" {
 			t.Error(diff)
 		}
