@@ -180,7 +180,7 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient
 		return true, noAnswer()
 	default:
 		t.nudged = true
-		t.messages = append(t.messages, Message{Role: RoleUser, Text: "[voicegw] The user is waiting for an answer. Answer now, in a sentence, without calling a tool."})
+		t.messages = append(t.messages, Message{Role: RoleUser, Text: policy.NudgeNotice})
 		return false, nil
 	}
 }

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/orchestrator/policy"
 	"voicegw/transport"
 )
 
@@ -188,14 +189,11 @@ func (m *machine) nudge(t *turn) {
 	t.nudged = true
 	switch {
 	case !m.caps.RespondNeeded:
-		m.send(transport.UserText{Text: nudgeText})
+		m.send(transport.UserText{Text: policy.NudgeNotice})
 	case !m.responding:
 		m.respond(t)
 	}
 }
-
-// nudgeText is what a model is told that answers by itself or not at all.
-const nudgeText = "[voicegw] The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
 
 func (m *machine) usage(ev transport.Usage) {
 	if m.turn == nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/capability"
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/store"
@@ -70,7 +71,7 @@ func (m *Manager) visit(id string) *session {
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation, r *audit.Record) registry.Envelope {
 	env, p := registry.NotFound(c.Tool, "", 0), (*registry.Prepared)(nil)
 	if tools := m.snapshot(); tools != nil {
-		env, p = m.opts.Executor.RunStored(ctx, tools, c, registry.Messenger(nobody{}))
+		env, p = m.opts.Executor.RunStored(ctx, tools, c, nobody{})
 	}
 	r.Event, r.CallID, r.IdempotencyKey = audit.EventTool, "confirmation_"+c.Reference, "confirmation:"+c.Reference
 	r.RegistryVersion, r.ToolVersion = env.Meta.RegistryVersion, env.Meta.ToolVersion
@@ -90,7 +91,11 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation, r *audit.
 	return env
 }
 
-// nobody is the messenger of a call whose client is gone.
+// nobody is the client of a call whose client is gone: what calls bring along by voice
+// and by text, for nobody to hear.
 type nobody struct{}
 
 func (nobody) Timeout(time.Time, time.Duration, string) {}
+func (nobody) Invite(capability.VoiceOffer)             {}
+func (nobody) Origin() string                           { return "" }
+func (nobody) Show(capability.Image)                    {}

@@ -42,6 +42,9 @@ func (b *Book) NotAsked(p *registry.Prepared) registry.Envelope {
 	})
 }
 
+// NudgeNotice asks a model once more that has ended its answer without a word.
+const NudgeNotice = "[voicegw] The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
+
 // ApprovedNotice tells a model, as a turn of the user's, what came of an approved action.
 func ApprovedNotice(tool, reference string, env registry.Envelope) string {
 	return fmt.Sprintf("[voicegw] The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",

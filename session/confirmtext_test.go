@@ -1,0 +1,58 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"voicegw/capability"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/store"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// TestAPIConfirmsText: what was asked in a text conversation runs with all that text
+// brings along, although the client that it is for is not there.
+func TestAPIConfirmsText(t *testing.T) {
+	type needs struct {
+		Gallery capability.Gallery
+		Inviter capability.Inviter
+	}
+	e := entry("draw", "1.0.0")
+	e.AllowedModes, e.RequiresConfirmation = []registry.Mode{registry.ModeText}, true
+	tools, err := registry.Load(registrytest.File(t, e), registry.Options{
+		Handlers: map[string]registry.Handler{"draw": registry.Bind(func(_ context.Context, c registry.Call[noArgs, needs]) (registry.Result, error) {
+			c.Needs.Gallery.Show(capability.Image{ID: "1"})
+			return registry.Result{Data: c.Needs.Inviter.Origin()}, nil
+		})},
+		ModeCapabilities: map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Gallery](), reflect.TypeFor[capability.Inviter]()}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := &executetest.Confirmations{}
+	if err := asked.Create(t.Context(), store.Confirmation{
+		Token: "cf_1", Reference: "ABC", Session: "chat-1", User: "ada", Mode: string(registry.ModeText), Tool: "draw", ToolVersion: "1.0.0",
+		Turn: 1, Args: json.RawMessage(`{}`), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := NewManager(Options{
+		Transports: map[string]transport.Transport{"fake": transporttest.New(hearing)}, Provider: "fake",
+		Tools: tools.Snapshot, Executor: execute.New(execute.Options{Confirmations: asked}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	done, err := m.Confirm(t.Context(), "cf_1", true)
+	if err != nil || done.Envelope == nil || !done.Envelope.OK {
+		t.Fatalf("%+v, %v", done, err)
+	}
+}
