@@ -1,6 +1,6 @@
 package fault
 
-import "voicegw/sim/internal/strict"
+import "voicegw/internal/strict"
 
 // Error is all that is wrong with a fault script, each problem with its line.
 type Error = strict.Error

@@ -5,7 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/sim/internal/strict"
+	"voicegw/internal/strict"
 )
 
 // Limits of what a script may ask for.
@@ -226,11 +226,16 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 // ReadCode reads a close code that may be sent in a close frame (RFC 6455, 7.4).
 func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	code, ok := r.Int(n, "code", 1000, 4999)
-	if ok && (code == 1004 || code == 1005 || code == 1006 || code > 1014 && code < 3000) {
+	if ok && !sendable(code) {
 		r.Problem(n, "code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can; do: drop ends a connection without one", code)
 		return 0, false
 	}
 	return code, ok
+}
+
+// sendable says whether a code may stand in a close frame.
+func sendable(code int) bool {
+	return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006 || code >= 3000 && code <= 4999
 }
 
 // complete fills in defaults and notes what is missing or useless for the kind.
@@ -243,15 +248,25 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	}
 	useless("for", timed[a.Kind])
 	useless("jitter", timed[a.Kind])
-	coded := a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError
-	useless("code", coded)
-	useless("reason", coded)
+	useless("code", a.coded())
+	useless("reason", a.coded())
 	useless("repeat", a.Kind == DuplicateCall)
 	useless("unknown", a.Kind == UnknownEvent)
 	if !m.Has("for") && !m.Has("jitter") && (a.Kind == Delay || a.Kind == SlowRead) {
 		r.Problem(n, "%s needs for, a time such as 500ms", a.Kind)
 		return false
 	}
+	a.fill()
+	return true
+}
+
+// coded says whether the action ends something with a code.
+func (a *Action) coded() bool {
+	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError
+}
+
+// fill sets what the kind needs and nobody has said.
+func (a *Action) fill() {
 	switch a.Kind {
 	case Close:
 		if a.Code == 0 {
@@ -268,5 +283,4 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 			a.Event = "sim.unknown"
 		}
 	}
-	return true
 }

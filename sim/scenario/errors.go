@@ -1,6 +1,6 @@
 package scenario
 
-import "voicegw/sim/internal/strict"
+import "voicegw/internal/strict"
 
 // Error is all that is wrong with a scenario file, each problem with its line.
 type Error = strict.Error

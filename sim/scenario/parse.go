@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/sim/internal/strict"
+	"voicegw/internal/strict"
 )
 
 // Limits of a scenario file.

@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/sim/internal/strict"
+	"voicegw/internal/strict"
 )
 
 // variableName is what a remembered value may be called.

@@ -5,8 +5,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"voicegw/internal/strict"
 	"voicegw/sim/fault"
-	"voicegw/sim/internal/strict"
 )
 
 // stepKeys are the words a step begins with.

@@ -1,4 +1,4 @@
-// Package strict reads the simulator's YAML files without guessing: an unknown
+// Package strict reads YAML files of our own kinds without guessing: an unknown
 // key, a wrong value or an alias is a problem with a line, and all problems are
 // collected before any is reported.
 package strict

@@ -1,0 +1,88 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"voicegw/internal/strict"
+)
+
+// Button is a fault that a person can commit on a connection that is open.
+type Button struct {
+	Do Kind
+	// Label says what it does.
+	Label string
+	// For is what stands where no duration is given; zero where it has none.
+	For time.Duration
+}
+
+// buttons are all of them, the plain ones first.
+var buttons = []Button{
+	{Drop, "Drop the provider's connection", 0},
+	{Close, "Close it with a code", 0},
+	{GoAway, "Announce that it will end, and end it", 10 * time.Second},
+	{Expire, "Let the provider's session expire", 0},
+	{Delay, "Hold everything back", 2 * time.Second},
+	{Silence, "Throw away everything the model says", 5 * time.Second},
+	{SlowRead, "Read slowly", 500 * time.Millisecond},
+	{DuplicateCall, "Send the next tool call twice", 0},
+	{LateCall, "Send the next tool call after its turn", 2 * time.Second},
+	{CancelCall, "Take the next tool call back", 300 * time.Millisecond},
+	{MissingID, "Send the next tool call without an id", 0},
+	{Malformed, "Send a broken frame", 0},
+	{UnknownEvent, "Send an event that nobody knows", 0},
+	{Quota, "Report that the quota is used up", 0},
+}
+
+// Buttons lists the faults that a person can commit.
+func Buttons() []Button { return slices.Clone(buttons) }
+
+// PressError says what is wrong with what was asked for, in words for who did.
+type PressError struct {
+	// Field is "do", "for_ms" or "code".
+	Field   string
+	Message string
+}
+
+// Error returns the message.
+func (e *PressError) Error() string { return e.Message }
+
+// Press makes the action of a button. A nil d means the button's own duration, code 0 the
+// provider's own. The error is a *PressError.
+func Press(do string, d *time.Duration, code int) (Action, error) {
+	i := slices.IndexFunc(buttons, func(b Button) bool { return string(b.Do) == do })
+	if i < 0 {
+		return Action{}, &PressError{"do", "do must be one of " + strict.Join(words()) + "."}
+	}
+	a := Action{Kind: buttons[i].Do, For: buttons[i].For, Code: code}
+	switch {
+	case d != nil && a.For == 0:
+		return Action{}, &PressError{"for_ms", fmt.Sprintf("for_ms means nothing for %s.", do)}
+	case d != nil && (*d < 0 || *d > longest):
+		return Action{}, &PressError{"for_ms", fmt.Sprintf("for_ms must be between 0 and %d.", longest.Milliseconds())}
+	case code != 0 && !a.coded():
+		return Action{}, &PressError{"code", fmt.Sprintf("code means nothing for %s.", do)}
+	case code != 0 && !sendable(code):
+		return Action{}, &PressError{"code", fmt.Sprintf("code %d cannot be sent in a close frame: 1000 to 1003, 1007 to 1014 and 3000 to 4999 can.", code)}
+	}
+	if d != nil {
+		a.For = *d
+	}
+	a.fill()
+	return a, nil
+}
+
+// words are what Press takes.
+func words() []string {
+	var all []string
+	for _, b := range buttons {
+		all = append(all, string(b.Do))
+	}
+	return all
+}
+
+// OfCall says whether a fault is one of a tool call: by hand it is committed at the next.
+func (k Kind) OfCall() bool {
+	return k == DuplicateCall || k == LateCall || k == CancelCall || k == MissingID
+}

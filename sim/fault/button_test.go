@@ -1,0 +1,80 @@
+package fault
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPress: what a button does, with its own duration or the one that is given; a refusal
+// names the field.
+func TestPress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do    string
+		d     *time.Duration
+		code  int
+		want  Action
+		field string // of a refusal
+	}{
+		"as it is":                   {do: "drop", want: Action{Kind: Drop}},
+		"its own duration":           {do: "delay", want: Action{Kind: Delay, For: 2 * time.Second}},
+		"another duration":           {do: "delay", d: ms(300), want: Action{Kind: Delay, For: 300 * time.Millisecond}},
+		"for ever":                   {do: "silence", d: ms(0), want: Action{Kind: Silence}},
+		"closed as by a fault":       {do: "close", want: Action{Kind: Close, Code: 1011}},
+		"closed with a code":         {do: "close", code: 4001, want: Action{Kind: Close, Code: 4001}},
+		"gone with a code":           {do: "goaway", code: 1008, d: ms(5), want: Action{Kind: GoAway, Code: 1008, For: 5 * time.Millisecond}},
+		"once more":                  {do: "duplicate_call", want: Action{Kind: DuplicateCall, Times: 1}},
+		"nobody knows":               {do: "unknown_event", want: Action{Kind: UnknownEvent, Event: "sim.unknown"}},
+		"a day":                      {do: "late_call", d: ms(86_400_000), want: Action{Kind: LateCall, For: 24 * time.Hour}},
+		"nothing":                    {do: "", field: "do"},
+		"something else":             {do: "explode", field: "do"},
+		"of a request, not of these": {do: "http_error", field: "do"},
+		"no duration there":          {do: "drop", d: ms(1), field: "for_ms"},
+		"negative":                   {do: "delay", d: ms(-1), field: "for_ms"},
+		"more than a day":            {do: "delay", d: ms(86_400_001), field: "for_ms"},
+		"no code there":              {do: "delay", code: 1011, field: "code"},
+		"a code that is never sent":  {do: "close", code: 1006, field: "code"},
+		"a code that is none":        {do: "close", code: 77, field: "code"},
+		"a code beyond":              {do: "close", code: 5000, field: "code"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Press(tc.do, tc.d, tc.code)
+			var no *PressError
+			if tc.field == "" && (err != nil || got != tc.want) {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if tc.field != "" && (!errors.As(err, &no) || no.Field != tc.field || !strings.Contains(no.Error(), tc.field)) {
+				t.Errorf("%v, want a refusal of %s", err, tc.field)
+			}
+		})
+	}
+}
+
+func ms(n int64) *time.Duration {
+	d := time.Duration(n) * time.Millisecond
+	return &d
+}
+
+// TestButtons: each can be pressed as it is, is a word of scripts, and says what it does;
+// docs/simulator.md has all of them.
+func TestButtons(t *testing.T) {
+	page, err := os.ReadFile("../../docs/simulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## By hand\n")
+	for _, b := range Buttons() {
+		a, err := Press(string(b.Do), nil, 0)
+		if err != nil || a.For != b.For || b.Label == "" {
+			t.Errorf("%+v: %+v, %v", b, a, err)
+		}
+		if !strings.Contains(section, "`"+string(b.Do)+"`") {
+			t.Errorf("docs/simulator.md does not tell of %s", b.Do)
+		}
+	}
+	if len(Buttons()) != len(kinds)-1 { // all but http_error, which needs a request
+		t.Errorf("%d buttons for %d kinds", len(Buttons()), len(kinds))
+	}
+}
