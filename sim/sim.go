@@ -74,6 +74,11 @@ func (s *Server) Stats() *Stats { return s.opts.Stats }
 // Open is how many connections are open.
 func (s *Server) Open() int { return s.opts.Group.Len() }
 
+// Inject has a fault committed on the realtime connection of either wire whose client has
+// that address, host:port: one of a tool call at the next call, another one at once. The
+// error is wire.ErrNoConnection or wire.ErrTooMany.
+func (s *Server) Inject(remote string, a fault.Action) error { return s.opts.Group.Inject(remote, a) }
+
 // ServeHTTP routes by the raw path, without http.ServeMux, which would redirect
 // the doubled slash that one official client sends. Paths that no wire knows
 // are 404 in words.

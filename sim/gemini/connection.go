@@ -65,6 +65,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		return
 	}
 	defer wc.Release()
+	defer h.opts.Group.Attach(r.RemoteAddr, wc)()
 	stop := context.AfterFunc(ctx, wc.End)
 	defer stop()
 	wc.Do(rest)

@@ -125,6 +125,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 		return
 	}
 	defer ws.Release()
+	defer h.opts.Group.Attach(r.RemoteAddr, ws)()
 	leave, ok := h.opts.Group.Enter(ws.End)
 	if !ok {
 		ws.Close(1001, "The simulator is shutting down.")

@@ -55,7 +55,7 @@ type Frame struct {
 }
 
 // Conn is the server's end of one connection. One goroutine, its owner, calls
-// its methods; only End may be called by others. It runs one goroutine of its
+// its methods; only End and Inject may be called by others. It runs one goroutine of its
 // own, which reads.
 //
 // The owner's loop selects on Frames and on Tick, and calls Flush when Tick fires:
@@ -86,6 +86,8 @@ type Conn struct {
 	abandon context.CancelFunc
 	ending  sync.Once
 	work    sync.WaitGroup // the reading goroutine and that of Close
+
+	injected injected // by others than the owner
 
 	slow atomic.Int64 // ns before each frame read; set by the owner, read by the reader
 
@@ -225,7 +227,13 @@ func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
 }
 
 // At reports a point, carries out what a connection can and returns the rest.
-func (c *Conn) At(p fault.Point) []fault.Action { return c.Do(c.faults.At(p)) }
+func (c *Conn) At(p fault.Point) []fault.Action {
+	due := c.faults.At(p)
+	if p.At == fault.AtCall {
+		due = append(due, c.injected.takeAtCall()...)
+	}
+	return c.Do(due)
+}
 
 // Do carries out actions as far as a connection can and returns the rest.
 func (c *Conn) Do(as []fault.Action) []fault.Action { return c.do(as, nil) }
@@ -328,6 +336,8 @@ func (c *Conn) Drop() {
 
 // arm sets the timer to what is due next.
 func (c *Conn) arm() {
+	c.injected.mu.Lock() // or Inject's own setting of the timer could be undone
+	defer c.injected.mu.Unlock()
 	next := time.Duration(1<<62 - 1)
 	if len(c.held) > 0 {
 		next = time.Until(c.holdUntil)
@@ -335,17 +345,20 @@ func (c *Conn) arm() {
 	if len(c.timed) > 0 {
 		next = min(next, time.Until(c.begun.Add(c.timed[0].After)))
 	}
+	if len(c.injected.now) > 0 {
+		next = 0
+	}
 	c.timer.Reset(max(next, 0))
 }
 
-// Tick fires when something that waited is due: Flush has to be called. It is
-// never nil.
+// Tick fires when something that waited is due, or was injected: Flush has to be
+// called. It is never nil.
 func (c *Conn) Tick() <-chan time.Time { return c.timer.C }
 
-// Flush sends what waited and is due, and returns the actions of timed faults
-// that need the protocol.
+// Flush sends what waited and is due, and returns the actions of timed and injected
+// faults that need the protocol.
 func (c *Conn) Flush() []fault.Action {
-	var rest []fault.Action
+	rest := c.Do(c.injected.takeNow())
 	for len(c.timed) > 0 && !time.Now().Before(c.begun.Add(c.timed[0].After)) {
 		a := c.timed[0].Action
 		c.timed = c.timed[1:]
@@ -409,6 +422,7 @@ func cut(reason string) string {
 // exactly once, at the end.
 func (c *Conn) Release() {
 	close(c.stop)
+	c.injected.end()
 	c.timer.Stop()
 	if c.closing != nil {
 		t := time.NewTimer(closeWait)

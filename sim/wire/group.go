@@ -14,6 +14,7 @@ type Group struct {
 	count  int               // connections begun
 	counts map[fault.API]int // the same by API
 	open   map[*member]struct{}
+	byAddr map[string]*Conn // of those whose wire has told
 	closed bool
 	// idle is closed when closed is set and nobody is in; nil until Close.
 	idle chan struct{}

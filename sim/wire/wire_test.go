@@ -250,3 +250,83 @@ func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
 		t.Errorf("%d times goaway of %d by kind, want 1 of 3", n, total)
 	}
 }
+
+// TestInject: a fault of another goroutine is committed at once, also where nothing else is
+// due, and one of a tool call at the next call alone.
+func TestInject(t *testing.T) {
+	stats := &Stats{}
+	serve(t, ConnOptions{Stats: stats}, func(c *Conn) {
+		var g Group
+		detach := g.Attach("198.51.100.7:1", c)
+		for _, kind := range []fault.Kind{fault.UnknownEvent, fault.CancelCall, fault.GoAway} {
+			if err := g.Inject("198.51.100.7:1", fault.Action{Kind: kind, Event: "x"}); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := g.Inject("198.51.100.7:2", fault.Action{Kind: fault.Drop}); !errors.Is(err, ErrNoConnection) {
+			t.Errorf("of another address: %v", err)
+		}
+		begun := time.Now()
+		<-c.Tick()
+		if rest := c.Flush(); len(rest) != 1 || rest[0].Kind != fault.GoAway || time.Since(begun) != 0 {
+			t.Errorf("after %v: %v", time.Since(begun), rest)
+		}
+		if rest := c.At(fault.Point{At: fault.AtTurn, N: 1}); len(rest) != 0 {
+			t.Errorf("at a turn: %v", rest)
+		}
+		for n, want := range []int{1, 0} {
+			if rest := c.At(fault.Point{At: fault.AtCall, N: n + 1}); len(rest) != want || want == 1 && rest[0].Kind != fault.CancelCall {
+				t.Errorf("at call %d: %v", n+1, rest)
+			}
+		}
+		detach()
+		if err := g.Inject("198.51.100.7:1", fault.Action{Kind: fault.Drop}); !errors.Is(err, ErrNoConnection) {
+			t.Errorf("after its end: %v", err)
+		}
+	}, func(ws *websocket.Conn) {
+		if _, data, err := ws.Read(context.Background()); err != nil || string(data) != `{"type":"x"}` {
+			t.Errorf("got %q, %v", data, err)
+		}
+		_, _, _ = ws.Read(context.Background())
+	})
+	if n := stats.FaultsBy.All(); n[fault.UnknownEvent] != 1 || n[fault.GoAway] != 1 || n[fault.CancelCall] != 1 {
+		t.Errorf("counted %v", n)
+	}
+}
+
+// TestInjectWhileTheOwnerIsBusy: whatever the owner does with its timer meanwhile, what was
+// injected is due at once.
+func TestInjectWhileTheOwnerIsBusy(t *testing.T) {
+	serve(t, ConnOptions{}, func(c *Conn) {
+		if err := c.Inject(fault.Action{Kind: fault.GoAway}); err != nil {
+			t.Error(err)
+		}
+		c.Do([]fault.Action{{Kind: fault.Delay, For: time.Second}}) // sets the timer to later
+		select {
+		case <-c.Tick():
+			if rest := c.Flush(); len(rest) != 1 {
+				t.Errorf("%v is due", rest)
+			}
+		case <-time.After(time.Millisecond):
+			t.Error("nothing is due")
+		}
+	}, func(ws *websocket.Conn) { _, _, _ = ws.Read(context.Background()) })
+}
+
+// TestInjectedFaultsAreBounded: those of a connection that commits none, and of one that is
+// over.
+func TestInjectedFaultsAreBounded(t *testing.T) {
+	serve(t, ConnOptions{}, func(c *Conn) {
+		for n := range maxInjected + 1 {
+			kind := []fault.Kind{fault.LateCall, fault.UnknownEvent}[n%2]
+			if err := c.Inject(fault.Action{Kind: kind}); (err != nil) != (n == maxInjected) || err != nil && !errors.Is(err, ErrTooMany) {
+				t.Errorf("number %d: %v", n, err)
+			}
+		}
+		c.Close(1000, "")
+		c.Release()
+		if err := c.Inject(fault.Action{Kind: fault.Drop}); !errors.Is(err, ErrNoConnection) {
+			t.Errorf("after its end: %v", err)
+		}
+	}, func(ws *websocket.Conn) { _, _, _ = ws.Read(context.Background()) })
+}

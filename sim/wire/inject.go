@@ -1,0 +1,91 @@
+package wire
+
+import (
+	"sync"
+
+	"voicegw/sim/fault"
+)
+
+// maxInjected is how many faults may wait for a connection.
+const maxInjected = 32
+
+// injected are faults that somebody else than the owner wants of a connection.
+type injected struct {
+	mu     sync.Mutex     // guards the following fields, and setting the connection's timer
+	now    []fault.Action // for the next Flush
+	atCall []fault.Action // for the next call
+	over   bool           // the connection was released
+}
+
+func (i *injected) takeNow() []fault.Action {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	taken := i.now
+	i.now = nil
+	return taken
+}
+
+func (i *injected) takeAtCall() []fault.Action {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	taken := i.atCall
+	i.atCall = nil
+	return taken
+}
+
+// end forgets what waits, and takes nothing more.
+func (i *injected) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.now, i.atCall, i.over = nil, nil, true
+}
+
+// Inject has a fault committed: one of a tool call at the next call, another one at once.
+// Any goroutine may call it; the owner carries it out. The error is ErrNoConnection for a
+// connection that was released, or ErrTooMany.
+func (c *Conn) Inject(a fault.Action) error {
+	i := &c.injected
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.over:
+		return ErrNoConnection
+	case len(i.now)+len(i.atCall) >= maxInjected:
+		return ErrTooMany
+	case a.Kind.OfCall():
+		i.atCall = append(i.atCall, a)
+	default:
+		i.now = append(i.now, a)
+		c.timer.Reset(0)
+	}
+	return nil
+}
+
+// Attach lets Inject find a connection by its client's address, host:port, until detach
+// is called. The address is the connection's alone as long as it is open.
+func (g *Group) Attach(remote string, c *Conn) (detach func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byAddr == nil {
+		g.byAddr = map[string]*Conn{}
+	}
+	g.byAddr[remote] = c
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.byAddr[remote] == c {
+			delete(g.byAddr, remote)
+		}
+	}
+}
+
+// Inject is Conn.Inject of the connection whose client has that address.
+func (g *Group) Inject(remote string, a fault.Action) error {
+	g.mu.Lock()
+	c := g.byAddr[remote]
+	g.mu.Unlock()
+	if c == nil {
+		return ErrNoConnection
+	}
+	return c.Inject(a)
+}
