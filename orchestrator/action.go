@@ -73,9 +73,10 @@ const (
 
 // Latency is how long the user waited for the first audio of an answer.
 type Latency struct {
-	// Total is from the end of the user's speech to the first audio sent to the
-	// client; Provider is the model's part of it, Gateway ours.
-	Total, Provider, Gateway time.Duration
+	// Total is from the end of the user's speech to the first audio sent to the client:
+	// Detection until it was known that the speech was over, Provider the model's part
+	// of the rest, Gateway ours.
+	Total, Detection, Provider, Gateway time.Duration
 }
 
 // SpeechStarted and SpeechStopped tell the client where its user was heard.
@@ -192,11 +193,14 @@ type ToolsSlow struct {
 	Taken, Limit time.Duration
 }
 
-// IntentRefused is for the log: a tool's intent that does not fit where the session is.
-type IntentRefused struct {
+// IntentDecided says what became of a tool's intent. It is for the log, and for whoever
+// inspects the session.
+type IntentDecided struct {
+	Turn   int
 	Intent registry.Intent
-	Phase  Phase
-	Why    string
+	Phase  Phase // when it was decided
+	// Why is the reason of a refusal; empty for an intent that was applied.
+	Why string
 }
 
 // Audit is a line of the audit. Who the session is of is still to be added.
@@ -231,6 +235,14 @@ type ToolEnded struct {
 	Envelope registry.Envelope
 	// Delivered says that the model was given the result.
 	Delivered bool
+
+	// The rest is for whoever inspects the session. Record is the one that Audit has.
+	Record audit.Record
+	// Asked are the arguments as the model wrote them: perhaps no JSON at all.
+	Asked json.RawMessage
+	// Queued is from the model's call until the handler began, Ran the handler's own
+	// time; both zero where nothing ran.
+	Queued, Ran time.Duration
 }
 
 // Failed tells the client that something went wrong which the session survives.
@@ -297,7 +309,7 @@ func (ConfirmationRequest) action() {}
 func (ConfirmationEnded) action()   {}
 func (MuteUser) action()            {}
 func (ToolsSlow) action()           {}
-func (IntentRefused) action()       {}
+func (IntentDecided) action()       {}
 func (Audit) action()               {}
 func (ToolProgress) action()        {}
 func (ToolStarted) action()         {}

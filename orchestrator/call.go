@@ -26,11 +26,23 @@ type call struct {
 	// confirmed is set for an action that a person has approved.
 	confirmed *approval
 
-	begunAt    time.Time
+	asked      json.RawMessage // its arguments, as the model wrote them
+	askedAt    time.Time
+	begunAt    time.Time // when it was to run
+	handlerAt  time.Time // when its handler began; zero if it did not
 	progressAt time.Time // when the client is told that it still runs
 	stopping   bool      // it was told to stop
 	cancelled  bool      // the model wants no answer any more
 	superseded bool      // the model was answered before it had finished
+}
+
+// times are from the call until its handler began, and the handler's own, which env has;
+// both zero where nothing ran.
+func (c call) times(env registry.Envelope) (queued, ran time.Duration) {
+	if c.handlerAt.IsZero() {
+		return 0, 0
+	}
+	return max(c.handlerAt.Sub(c.askedAt), 0), time.Duration(env.Meta.DurationMS) * time.Millisecond
 }
 
 // open says whether the model still waits for the answer.

@@ -171,7 +171,7 @@ func (m *machine) approved(q confirmation, by ConfirmedBy) {
 			}
 			m.openUserTurn(m.at)
 		}
-		c = m.newCall(q.tool)
+		c = m.newCall(q.tool, q.prepared.Args())
 		c.provider = q.provider
 		m.do(ToolStarted{Turn: c.turn, Call: c.id, Tool: c.tool})
 	}

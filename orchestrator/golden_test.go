@@ -80,7 +80,7 @@ func replay(t *testing.T, script string) string {
 		}
 		w := parseWords(t, line)
 		if w.at < 0 {
-			p.state = NewState(w.caps(), w.policy(), toolbox(), epoch)
+			p.state, p.views = NewState(w.caps(), w.policy(), toolbox(), epoch), w.has("views")
 			continue
 		}
 		at := epoch.Add(time.Duration(w.at) * time.Millisecond)
@@ -94,6 +94,7 @@ func replay(t *testing.T, script string) string {
 type player struct {
 	t     *testing.T
 	state State
+	views bool                          // what the state looks like is written down too, whenever that changes
 	ran   map[string]*registry.Prepared // by call
 	out   strings.Builder
 }
@@ -114,9 +115,11 @@ func (p *player) take(at time.Time, in Input, name string) {
 		done.Envelope.Meta.Clamped = p.ran[done.Call].Clamp(nil)
 		in = done
 	}
+	before := p.state.View()
 	next, actions := Step(p.state, at, in)
 	p.state = next
-	if _, ok := in.(Tick); ok && len(actions) == 0 {
+	changed := p.views && next.View() != before
+	if _, ok := in.(Tick); ok && len(actions) == 0 && !changed {
 		return
 	}
 	fmt.Fprintf(&p.out, "%d %s\n", at.Sub(epoch).Milliseconds(), name)
@@ -125,5 +128,8 @@ func (p *player) take(at time.Time, in Input, name string) {
 		if run, ok := a.(RunTool); ok {
 			p.ran[run.Call] = run.Prepared
 		}
+	}
+	if changed {
+		fmt.Fprintf(&p.out, "    = %s\n", showView(next.View()))
 	}
 }

@@ -82,6 +82,8 @@ type Played struct {
 type ToolFinished struct {
 	Call     string
 	Envelope registry.Envelope
+	// BegunAt is when the handler began; zero if it did not.
+	BegunAt time.Time
 }
 
 // ConfirmationAsked says that a question to the user is recorded.

@@ -18,13 +18,15 @@ const (
 // Phase returns where the session stands.
 func (s State) Phase() Phase { return s.phase }
 
-// applyAll does what a tool's intents ask of the session, in order, and says which were
-// refused and why.
-func (m *machine) applyAll(intents []registry.Intent) (applied, refused []registry.Intent, why string) {
+// applyAll does what the intents of a tool that was called in a turn ask of the session,
+// in order, and says which were refused and why.
+func (m *machine) applyAll(turn int, intents []registry.Intent) (applied, refused []registry.Intent, why string) {
 	for _, intent := range intents {
-		if no := m.apply(intent); no != "" {
+		phase := m.phase
+		no := m.apply(intent)
+		m.do(IntentDecided{Turn: turn, Intent: intent, Phase: phase, Why: no})
+		if no != "" {
 			refused, why = append(refused, intent), no
-			m.do(IntentRefused{Intent: intent, Phase: m.phase, Why: no})
 			continue
 		}
 		applied = append(applied, intent)

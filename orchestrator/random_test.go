@@ -138,7 +138,11 @@ func (tk *talk) finishOne(twice bool) {
 	if !env.OK {
 		env.Error = &registry.Error{Type: registry.ErrorTransient, Message: "It failed."}
 	}
-	tk.take(ToolFinished{Call: pick(tk.rng, &tk.running, twice), Envelope: env})
+	done := ToolFinished{Call: pick(tk.rng, &tk.running, twice), Envelope: env}
+	if tk.rng.IntN(4) > 0 {
+		done.BegunAt = tk.at.Add(-time.Duration(tk.rng.IntN(2000)) * time.Millisecond)
+	}
+	tk.take(done)
 }
 
 func (tk *talk) intent() registry.Intent {

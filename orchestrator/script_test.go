@@ -159,7 +159,11 @@ func (w words) input() Input {
 	case "played":
 		return Played{Item: w.id("item"), MS: w.num("ms"), Done: w.id("done") == "yes"}
 	case "finished":
-		return ToolFinished{Call: w.id("call"), Envelope: w.envelope()}
+		done := ToolFinished{Call: w.id("call"), Envelope: w.envelope()}
+		if w.has("begun") {
+			done.BegunAt = w.time("begun")
+		}
+		return done
 	case "asked":
 		return ConfirmationAsked{Call: w.id("call"), Token: w.id("token"), Reference: w.id("ref"), ExpiresAt: w.time("until")}
 	case "answer":

@@ -20,13 +20,19 @@ func show(a Action) string {
 	case TurnEnded:
 		line := fmt.Sprintf("TurnEnded %d %s tokens=%d/%d", a.Turn, a.Status, a.Usage.Input, a.Usage.Output)
 		if a.Latency != nil {
-			line += fmt.Sprintf(" latency=%dms provider=%dms gateway=%dms", a.Latency.Total.Milliseconds(), a.Latency.Provider.Milliseconds(), a.Latency.Gateway.Milliseconds())
+			line += showLatency(*a.Latency)
 		}
 		return line
 	case ToolEnded:
-		return fmt.Sprintf("ToolEnded %d %s %s delivered=%t %s", a.Turn, a.Call, a.Tool, a.Delivered, showEnvelope(a.Envelope))
+		line := fmt.Sprintf("ToolEnded %d %s %s delivered=%t %s", a.Turn, a.Call, a.Tool, a.Delivered, showEnvelope(a.Envelope))
+		if a.Queued != 0 || a.Ran != 0 {
+			line += fmt.Sprintf(" queued=%dms ran=%dms", a.Queued.Milliseconds(), a.Ran.Milliseconds())
+		}
+		return line
 	case RunTool:
 		return strings.TrimSpace(fmt.Sprintf("RunTool %d %s %s %s key=%s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args(), a.Keys.Idempotency, a.Confirmation))
+	case IntentDecided:
+		return showIntent(a)
 	case AskConfirmation:
 		return fmt.Sprintf("AskConfirmation %d %s %s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args())
 	case ConfirmationRequest:
@@ -36,6 +42,28 @@ func show(a Action) string {
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
 	}
+}
+
+// showLatency prints how long the user waited, and for what: a detection where there was
+// one to wait for.
+func showLatency(l Latency) string {
+	line := fmt.Sprintf(" latency=%dms", l.Total.Milliseconds())
+	if l.Detection != 0 {
+		line += fmt.Sprintf(" detection=%dms", l.Detection.Milliseconds())
+	}
+	return line + fmt.Sprintf(" provider=%dms gateway=%dms", l.Provider.Milliseconds(), l.Gateway.Milliseconds())
+}
+
+func showIntent(a IntentDecided) string {
+	intent, err := json.Marshal(a.Intent)
+	if err != nil {
+		return "IntentDecided that is none: " + err.Error()
+	}
+	line := fmt.Sprintf("IntentDecided %d %s %s", a.Turn, intent, a.Phase)
+	if a.Why != "" {
+		return line + " refused: " + a.Why
+	}
+	return line + " applied"
 }
 
 func showCommand(cmd transport.Command) string {
@@ -121,6 +149,31 @@ func showRecord(r audit.Record) string {
 		s += fmt.Sprintf(" cached=turn%d", r.OriginalTurn)
 	}
 	return s + showClamped(r.Clamped) + showBudget(r.Budget)
+}
+
+// showView prints where a session stands: its turn and phase, what is true, and what is
+// not none.
+func showView(v View) string {
+	s := fmt.Sprintf("turn=%d %s", v.Turn, v.Phase)
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{
+		{"speaking", v.Speaking}, {"responding", v.Responding}, {"muted", v.Muted}, {"audio_off", v.AudioOff}, {"transcript_off", v.TranscriptOff},
+	} {
+		if f.on {
+			s += " " + f.name
+		}
+	}
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"awaiting", v.Awaiting}, {"questions", v.Questions}, {"notices", v.Notices}} {
+		if f.n > 0 {
+			s += fmt.Sprintf(" %s=%d", f.name, f.n)
+		}
+	}
+	return s + showBudget(v.Budget())
 }
 
 func showAll(actions []Action) string {

@@ -20,7 +20,7 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 	if m.muted {
 		return
 	}
-	m.speaking, m.userActed = true, true
+	m.speaking, m.userActed, m.unanswered = true, true, false
 	m.lastActive, m.spokenAt = m.at, in.At
 	m.speechItem, m.speechSince = in.Item, in.At
 	m.remember(in.Item, m.nextTurn(), in.At)
@@ -37,17 +37,26 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	}
 	m.speaking, m.userActed = false, true
 	m.lastActive, m.quietAt = m.at, m.at.Add(quietTime)
-	m.speechItem, m.speechSince = in.Item, in.EndAt
+	m.speechItem, m.speechSince, m.speechKnown = in.Item, in.EndAt, m.at
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
-	if t := m.turn; t != nil && !t.modelDone && (t.modelAt.IsZero() || in.EndAt.Before(t.startedAt)) {
-		// The model was quicker than the ear that noticed the end.
-		t.inputEnd = in.EndAt
+	t := m.turn
+	switch {
+	case t != nil && in.EndAt.Before(t.startedAt):
+		// The model was quicker than the ear: its answer has told of the end.
+		t.inputEnd, t.unheard = in.EndAt, false
 		return
+	case t != nil && !t.modelDone && t.modelAt.IsZero():
+		t.inputEnd, t.knownAt = in.EndAt, m.at
+		return
+	case in.EndAt.Before(m.turnBegan):
+		return // the turn that is over has answered it
 	}
 	if !m.caps.SpeechEvents && !m.responding && !m.Audible(m.at) &&
 		in.SpeechMS >= minSpeech.Milliseconds() {
 		m.openUserTurn(in.EndAt)
+		return
 	}
+	m.unanswered = true
 }
 
 // userActivity is push-to-talk. Pressing is an interruption by intent: it does

@@ -64,9 +64,10 @@ type State struct {
 	policy    Policy
 	startedAt time.Time
 
-	turn     *turn // the open turn; nil between turns
-	lastTurn int
-	carry    transport.Tokens // usage that came between turns
+	turn      *turn // the open turn; nil between turns
+	lastTurn  int
+	turnBegan time.Time        // when that one did
+	carry     transport.Tokens // usage that came between turns
 
 	responding bool // a response of the model is under way
 	responseID string
@@ -79,6 +80,8 @@ type State struct {
 	speaking    bool // the user speaks
 	speechItem  string
 	speechSince time.Time
+	speechKnown time.Time   // when the gateway learnt of it
+	unanswered  bool        // speech has ended that no turn has begun for
 	utterances  []utterance // where recent transcripts began, oldest first
 
 	book          policy.Book
@@ -106,6 +109,8 @@ type turn struct {
 	number    int
 	startedAt time.Time
 	inputEnd  time.Time // the user's last sample, or the typed text
+	knownAt   time.Time // when it was known that the input had ended
+	unheard   bool      // the model has begun it while the user spoke: inputEnd is not known yet
 	modelAt   time.Time // first audio from the model
 	clientAt  time.Time // first audio sent to the client
 	usage     transport.Tokens

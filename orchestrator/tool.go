@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -17,7 +18,7 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 		m.openTurnMidway()
 	}
 	m.turn.calls++
-	c := m.newCall(ev.Name)
+	c := m.newCall(ev.Name, ev.Args)
 	c.model, c.provider = ev.Call, ev.ID
 	m.do(ToolStarted{Turn: c.turn, Call: c.id, Tool: c.tool})
 	if m.policy.SpokenConfirmation && ev.Name == ConfirmAction {
@@ -51,9 +52,9 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 }
 
 // newCall is a call of the latest turn with a name of ours.
-func (m *machine) newCall(tool string) call {
+func (m *machine) newCall(tool string, asked json.RawMessage) call {
 	m.callCount++
-	return call{id: "call_" + strconv.Itoa(m.callCount), tool: tool, turn: m.lastTurn}
+	return call{id: "call_" + strconv.Itoa(m.callCount), tool: tool, turn: m.lastTurn, asked: asked, askedAt: m.at}
 }
 
 // run lets a call run.
@@ -81,6 +82,7 @@ func (m *machine) toolFinished(in ToolFinished) {
 	if c == nil || c.prepared == nil || c.asking() {
 		return // nothing runs under that name
 	}
+	c.handlerAt = in.BegunAt
 	m.lastActive = m.at
 	took := time.Duration(in.Envelope.Meta.DurationMS) * time.Millisecond
 	if in.Envelope.Meta.CacheHit {
@@ -125,17 +127,20 @@ func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
 	var applied, refused []registry.Intent
 	var why string
 	if ran && env.OK && !env.Meta.CacheHit {
-		applied, refused, why = m.applyAll(env.Intents)
+		applied, refused, why = m.applyAll(c.turn, env.Intents)
 	}
 	delivered := c.open() && m.phase != PhaseEnded
 	if delivered && c.model == "" {
 		delivered = m.notify(notice{turn: c.turn, text: policy.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, env)})
 	}
-	m.do(Audit{m.record(c, env, applied, refused, why, delivered)})
+	record := m.record(c, env, applied, refused, why, delivered)
+	m.do(Audit{record})
 	if delivered && c.model != "" {
 		m.send(transport.ToolResult{Call: c.model, Output: env.Encode(), Scheduling: c.scheduling()})
 	}
-	m.do(ToolEnded{Turn: c.turn, Call: c.id, Tool: c.tool, Envelope: env, Delivered: delivered})
+	ended := ToolEnded{Turn: c.turn, Call: c.id, Tool: c.tool, Envelope: env, Delivered: delivered, Record: record, Asked: c.asked}
+	ended.Queued, ended.Ran = c.times(env)
+	m.do(ended)
 	if !delivered || c.model == "" {
 		return
 	}

@@ -22,7 +22,7 @@ func (m *machine) openTurn(inputEnd time.Time) {
 	if !m.chained || m.userActed {
 		m.book.BeginTurn()
 	}
-	m.chained, m.userActed = false, false
+	m.chained, m.userActed, m.unanswered = false, false, false
 	if m.turn != nil {
 		if !m.turn.modelDone {
 			m.turn.interrupted = true
@@ -30,17 +30,29 @@ func (m *machine) openTurn(inputEnd time.Time) {
 		m.endTurn()
 	}
 	m.lastTurn++
-	m.lastActive = m.at
+	m.turnBegan, m.lastActive = m.at, m.at
 	m.stopped = false
-	m.turn = &turn{number: m.lastTurn, startedAt: m.at, inputEnd: inputEnd, usage: m.carry}
+	m.turn = &turn{number: m.lastTurn, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.carry}
 	m.carry = transport.Tokens{}
 	m.do(TurnStarted{m.lastTurn})
+}
+
+// openModelTurn begins a turn that the model has begun itself: with its answer to speech
+// for which nobody has begun one yet, or unasked.
+func (m *machine) openModelTurn() {
+	answers := m.unanswered && m.at.Sub(m.speechSince) < m.policy.NudgeAfter
+	m.openTurn(m.at)
+	m.turn.owedFrom = m.at
+	m.turn.unheard = m.speaking
+	if answers {
+		m.turn.inputEnd, m.turn.knownAt = m.speechSince, m.speechKnown
+	}
 }
 
 // openTurnMidway begins a turn with what the model does outside of one: the rest of its
 // response belongs to that turn, and ends it.
 func (m *machine) openTurnMidway() {
-	m.openTurn(m.at)
+	m.openModelTurn()
 	if m.responding {
 		m.turn.response = m.responseID
 	}
@@ -94,27 +106,33 @@ func (m *machine) watchInterrupted() {
 }
 
 func (t *turn) latency() *Latency {
-	if t.clientAt.IsZero() || t.inputEnd.IsZero() {
+	if t.clientAt.IsZero() || t.inputEnd.IsZero() || t.unheard {
 		return nil
 	}
+	end := t.inputEnd
+	if end.After(t.knownAt) {
+		end = t.knownAt // a model may err in where speech ended
+	}
+	// Each part begins where the one before it ends.
 	return &Latency{
-		Total:    max(t.clientAt.Sub(t.inputEnd), 0),
-		Provider: max(t.modelAt.Sub(t.inputEnd), 0),
-		Gateway:  max(t.clientAt.Sub(t.modelAt), 0),
+		Total: t.clientAt.Sub(end), Detection: t.knownAt.Sub(end),
+		Provider: t.modelAt.Sub(t.knownAt), Gateway: t.clientAt.Sub(t.modelAt),
 	}
 }
 
 func (m *machine) inputCommitted(ev transport.InputCommitted) {
-	m.speaking = false // whether or not its end was told
-	end := m.at
+	told := !m.speaking // of its end
+	m.speaking = false
 	if m.turn != nil && !m.responding && m.turn.modelAt.IsZero() && !m.turn.modelDone {
 		// The gateway has opened this turn already, where the speech stopped.
 		return
 	}
-	if !m.speechSince.IsZero() && m.speechItem == ev.Item {
-		end = m.speechSince
+	if told && !m.speechSince.IsZero() && m.speechItem == ev.Item {
+		m.openUserTurn(m.speechSince)
+		m.turn.knownAt = m.speechKnown
+		return
 	}
-	m.openUserTurn(end)
+	m.openUserTurn(m.at)
 }
 
 func (m *machine) responseStarted(ev transport.ResponseStarted) {
@@ -132,7 +150,7 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 		t.modelDone = true
 	}
 	if m.turn == nil || m.turn.modelDone || m.turn.interrupted {
-		m.openTurn(m.at)
+		m.openModelTurn()
 	}
 	m.turn.response, m.turn.calls, m.turn.waiting, m.turn.nudgeAt = ev.ID, 0, false, time.Time{}
 }

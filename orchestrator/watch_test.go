@@ -134,6 +134,7 @@ func (w *watcher) turnAction(a Action) {
 			w.fail("invariant 2: turn %d completed without speech or error", a.Turn)
 		}
 		t.open = 0
+		w.waited(a.Latency)
 	case Failed:
 		t.failed[a.Turn] = true
 	case OpenItem:
@@ -158,6 +159,16 @@ func (w *watcher) turnAction(a Action) {
 		t.suppressed = t.suppressed || slices.Contains(a.Record.Intents, registry.IntentSuppressAudio)
 	case Command:
 		w.turnCommand(a.Command)
+	}
+}
+
+// waited: the parts of a wait follow each other, and are all of it.
+func (w *watcher) waited(l *Latency) {
+	if l == nil {
+		return
+	}
+	if l.Detection < 0 || l.Provider < 0 || l.Gateway < 0 || l.Total != l.Detection+l.Provider+l.Gateway {
+		w.fail("the parts of a latency are not its whole: %+v", *l)
 	}
 }
 

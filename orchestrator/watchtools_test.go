@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"reflect"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ type watchedCall struct {
 	repeated                        bool // announced again while the first waited: it gets none
 	unsure                          bool // its id stands for other calls too: perhaps it gets none
 	ended, audited                  bool
+	record                          audit.Record
+	askedAt                         time.Time
 	run                             *RunTool
 	finished                        bool
 	stopped                         bool
@@ -113,7 +116,7 @@ func (w *watcher) toolStarted(a ToolStarted) {
 	if w.tools.calls[a.Call] != nil {
 		w.fail("call %s began twice", a.Call)
 	}
-	c := &watchedCall{id: a.Call, tool: a.Tool, turn: a.Turn}
+	c := &watchedCall{id: a.Call, tool: a.Tool, turn: a.Turn, askedAt: w.at}
 	if ev := w.tools.starting; ev != nil {
 		c.model, c.provider, c.args = ev.Call, ev.ID, canonicalArgs(ev.Args)
 		c.repeated, c.unsure = w.announcedAgain(c)
@@ -214,7 +217,7 @@ func (w *watcher) toolAudited(r audit.Record) {
 	if c == nil || c.audited {
 		w.fail("call %q was audited twice, or never was: %+v", r.CallID, r)
 	}
-	c.audited = true
+	c.audited, c.record = true, r
 	ran := w.tools.finished != nil && w.tools.finished.Call == r.CallID
 	if len(r.Intents) > 0 && (!ran || !r.OK || r.CacheHit) {
 		w.fail("call %s had its wishes granted without having run and succeeded: %+v", r.CallID, r)
@@ -236,6 +239,7 @@ func (w *watcher) toolEnded(a ToolEnded) {
 		w.fail("call %s ended twice, without a beginning, under another name or before its audit: %+v", a.Call, c)
 	}
 	c.ended = true
+	w.inspected(c, a)
 	if e := a.Envelope.Error; e != nil && e.Type == registry.ErrorBudgetExceeded {
 		w.tools.over[a.Turn] = true
 	}
@@ -244,6 +248,23 @@ func (w *watcher) toolEnded(a ToolEnded) {
 	}
 	if a.Delivered && c.model != "" && !c.answered && !w.toldAsText(c) {
 		w.fail("call %s is said to be delivered, and the model had no answer", a.Call)
+	}
+}
+
+// inspected: an onlooker is shown the record of the audit, and what ran has its times.
+func (w *watcher) inspected(c *watchedCall, a ToolEnded) {
+	if !reflect.DeepEqual(a.Record, c.record) {
+		w.fail("call %s has a record that is not the audit's: %+v", a.Call, a.Record)
+	}
+	began := time.Time{}
+	if in := w.tools.finished; in != nil && in.Call == a.Call {
+		began = in.BegunAt
+	}
+	switch {
+	case began.IsZero() && (a.Queued != 0 || a.Ran != 0):
+		w.fail("call %s did not run, and has waited %s and run %s", a.Call, a.Queued, a.Ran)
+	case !began.IsZero() && (a.Queued < 0 || a.Queued > w.at.Sub(c.askedAt) || a.Ran.Milliseconds() != a.Envelope.Meta.DurationMS):
+		w.fail("call %s of %s, begun at %s, has waited %s and run %s", a.Call, c.askedAt, began, a.Queued, a.Ran)
 	}
 }
 

@@ -13,7 +13,7 @@ func BenchmarkRun(b *testing.B) {
 			f := newFixture(b, Options{})
 			done := make(chan struct{}, 1) // from Finished to this loop; not closed
 			calls := f.e.Begin(Conversation{
-				Session: registry.Session{ID: "s1", UserID: "ada"}, Finished: func(string, registry.Envelope) { done <- struct{}{} },
+				Session: registry.Session{ID: "s1", UserID: "ada"}, Finished: func(Result) { done <- struct{}{} },
 			})
 			defer calls.Wait()
 			defer calls.End()

@@ -327,3 +327,39 @@ func TestHandlersSeeTheirSession(t *testing.T) {
 		}
 	})
 }
+
+// TestWhenHandlersBegin: a call that has waited for a place or for its entry in the ledger
+// began when it had both. What did not run has no beginning.
+func TestWhenHandlersBegin(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		asked := time.Now()
+		f.do = func(context.Context, call) (registry.Result, error) {
+			pass(time.Second)
+			return registry.Result{}, nil
+		}
+		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+			pass(30 * time.Millisecond)
+			return nil
+		}
+		c := f.talk("s1", "ada")
+		f.batch(c, "look", 5)
+		c.Run(f.job("book", "book", `{"name":"table"}`))
+		pass(1010 * time.Millisecond)
+		c.Cancel("c5") // it runs already, and cannot be stopped
+		c.Wait()
+		c.Run(f.job("again", "book", `{"name":"table"}`))
+		c.Wait()
+		c.End()
+		c.Run(f.job("late", "look", `{}`))
+		c.Run(f.job("late deed", "book", `{"name":"late"}`))
+		c.Wait()
+		for call, want := range map[string]time.Duration{
+			"c1": 0, "c4": 0, "c5": time.Second, "book": time.Second + 30*time.Millisecond, "again": -1, "late": -1, "late deed": -1,
+		} {
+			r := f.finished["s1"+call]
+			if want < 0 && !r.BegunAt.IsZero() || want >= 0 && r.BegunAt.Sub(asked) != want {
+				t.Errorf("%s began after %s, want %s (never: -1ns): %+v", call, r.BegunAt.Sub(asked), want, r.Envelope)
+			}
+		}
+	})
+}

@@ -162,5 +162,6 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := Job{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Approved: true,
 		Keys: policy.Keys{Idempotency: "confirmation:" + c.Reference, Business: p.BusinessKey()}}
-	return e.run(ctx, j, session, caps), p
+	env, _ := e.run(ctx, j, session, caps)
+	return env, p
 }

@@ -80,7 +80,7 @@ type Conversation struct {
 	Session registry.Session
 	// Capabilities are what each call brings along, see registry.Options.
 	Capabilities []any
-	Finished     func(call string, env registry.Envelope)
+	Finished     func(Result)
 	Asked        func(Question)
 	Resolved     func(Resolution)
 }

@@ -86,7 +86,7 @@ type fixture struct {
 	do handler
 
 	mu       sync.Mutex // guards the following fields
-	finished map[string]registry.Envelope
+	finished map[string]Result
 	order    []string // of calls, as they finished
 	asked    []Question
 	resolved []Resolution
@@ -96,7 +96,7 @@ type fixture struct {
 // newFixture fills what opts leaves empty with the fakes.
 func newFixture(t testing.TB, opts Options) *fixture {
 	t.Helper()
-	f := &fixture{t: t, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, finished: map[string]registry.Envelope{}, log: &lines{}}
+	f := &fixture{t: t, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, finished: map[string]Result{}, log: &lines{}}
 	f.tools = load(t, f.handle, entries()...)
 	if opts.Ledger == nil {
 		opts.Ledger = f.ledger
@@ -131,14 +131,14 @@ func (f *fixture) ran() []string {
 func (f *fixture) talk(session, user string) *Calls {
 	c := f.e.Begin(Conversation{
 		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Mode: registry.ModeVoice},
-		Finished: func(call string, env registry.Envelope) {
+		Finished: func(r Result) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if _, twice := f.finished[session+call]; twice {
-				f.t.Errorf("%s of %s has finished twice", call, session)
+			if _, twice := f.finished[session+r.Call]; twice {
+				f.t.Errorf("%s of %s has finished twice", r.Call, session)
 			}
-			f.finished[session+call] = env
-			f.order = append(f.order, call)
+			f.finished[session+r.Call] = r
+			f.order = append(f.order, r.Call)
 		},
 		Asked: func(q Question) {
 			f.mu.Lock()
@@ -171,8 +171,8 @@ func (f *fixture) jobIn(mode registry.Mode, id, tool, raw string) Job {
 func (f *fixture) answer(session, call string) (registry.Envelope, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	env, ok := f.finished[session+call]
-	return env, ok
+	r, ok := f.finished[session+call]
+	return r.Envelope, ok
 }
 
 // run lets a call of a session run by itself, and returns its answer.

@@ -39,16 +39,16 @@ func handlerKey(name string) string {
 }
 
 // once runs a call that writes, unless it was done or may have been.
-func (e *Executor) once(ctx context.Context, j Job, session registry.Session, caps []any) registry.Envelope {
+func (e *Executor) once(ctx context.Context, j Job, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if e.opts.Ledger == nil {
 		return p.Refuse(&registry.Error{
 			Type: registry.ErrorPermanent, Message: "Tools that change something cannot run here: there is no ledger.",
 			Suggestion: "Tell the user that it does not work at the moment.",
-		})
+		}), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return p.Run(ctx, session, caps...) // which says that it has not begun
+		return e.try(ctx, p, session, caps) // which says that it has not begun
 	}
 	name := deed(j, session)
 	entry, fresh, err := e.reserve(ctx, store.Reservation{
@@ -61,14 +61,14 @@ func (e *Executor) once(ctx context.Context, j Job, session registry.Session, ca
 		return p.Refuse(&registry.Error{
 			Type: registry.ErrorTransient, Message: "It could not be recorded that this is to be done, so nothing was done.", Retryable: true,
 			Suggestion: "Tell the user that it does not work at the moment; it may be tried again later.",
-		})
+		}), time.Time{}
 	case !fresh:
-		return e.found(entry, j)
+		return e.found(entry, j), time.Time{}
 	}
 	p.SetIdempotencyKey(handlerKey(name))
-	env := e.try(ctx, p, session, caps)
+	env, begunAt = e.try(ctx, p, session, caps)
 	e.record(entry, env, j, session)
-	return env
+	return env, begunAt
 }
 
 // reserve makes an entry, or finds it. That the call is stopped meanwhile does not end it.

@@ -20,6 +20,14 @@ type Job struct {
 	Approved bool
 }
 
+// Result is what came of a Job.
+type Result struct {
+	Call     string
+	Envelope registry.Envelope
+	// BegunAt is when the handler began; zero if it did not.
+	BegunAt time.Time
+}
+
 // Run lets a call run, at most four of a conversation at a time and others after them,
 // in the order of Run. Finished is told.
 func (c *Calls) Run(j Job) {
@@ -29,18 +37,18 @@ func (c *Calls) Run(j Job) {
 	p := c.line.join()
 	c.mu.Unlock()
 	c.begin(func() {
-		env := c.inTurn(ctx, j, p, cancel)
+		r := c.inTurn(ctx, j, p, cancel)
 		c.mu.Lock()
 		delete(c.cancels, j.Call)
 		c.line.leave(p)
 		c.mu.Unlock()
 		cancel(nil)
-		c.c.Finished(j.Call, env)
+		c.c.Finished(r)
 	})
 }
 
 // inTurn runs the call when its place is free.
-func (c *Calls) inTurn(ctx context.Context, j Job, p *place, cancel context.CancelCauseFunc) registry.Envelope {
+func (c *Calls) inTurn(ctx context.Context, j Job, p *place, cancel context.CancelCauseFunc) Result {
 	var over <-chan struct{} // never, for what a person has approved
 	if !j.Approved {
 		over = c.over().Done()
@@ -55,12 +63,13 @@ func (c *Calls) inTurn(ctx context.Context, j Job, p *place, cancel context.Canc
 	}
 	session := c.c.Session
 	session.Turn, session.Now = j.Turn, time.Now().UTC()
-	return c.e.run(ctx, j, session, c.c.Capabilities)
+	env, begunAt := c.e.run(ctx, j, session, c.c.Capabilities)
+	return Result{Call: j.Call, Envelope: env, BegunAt: begunAt}
 }
 
-// run executes a call whose turn has come. One that writes is entered in the ledger
-// first, and is not run where it stands there already.
-func (e *Executor) run(ctx context.Context, j Job, session registry.Session, caps []any) registry.Envelope {
+// run executes a call whose turn has come, and says when its handler began. One that
+// writes is entered in the ledger first, and is not run where it stands there already.
+func (e *Executor) run(ctx context.Context, j Job, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if p.Tool().SideEffects == registry.SideEffectsWrites {
 		return e.once(ctx, j, session, caps)
@@ -69,19 +78,22 @@ func (e *Executor) run(ctx context.Context, j Job, session registry.Session, cap
 }
 
 // try runs a call, in text mode a second time where that may help and cannot hurt.
-func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, caps []any) registry.Envelope {
-	env := p.Run(ctx, session, caps...)
+func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+	if ctx.Err() == nil { // else it does not begin
+		begunAt = time.Now()
+	}
+	env = p.Run(ctx, session, caps...)
 	if p.Mode() != registry.ModeText || env.OK || env.Error.Type != registry.ErrorTransient || !env.Error.Retryable || !p.Tool().Idempotent {
-		return env
+		return env, begunAt
 	}
 	select {
 	case <-time.After(e.opts.RetryAfter):
 	case <-ctx.Done():
-		return env
+		return env, begunAt
 	}
 	e.opts.Logger.Info("tool call repeated", "tool", p.Tool().ToolID, "session_id", session.ID, "error_type", string(env.Error.Type))
 	first := env.Meta.DurationMS
 	env = p.Run(ctx, session, caps...)
 	env.Meta.DurationMS += first
-	return env
+	return env, begunAt
 }

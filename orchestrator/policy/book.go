@@ -189,7 +189,7 @@ func (b *Book) Decide(c Call) Decision {
 }
 
 func (b *Book) done(d Decision) Decision {
-	d.Budget = b.account.encode(b.rules.Budget)
+	d.Budget = b.account.Encode(b.rules.Budget)
 	return d
 }
 
@@ -214,7 +214,7 @@ func (b *Book) limits(t *registry.Tool) map[string]int {
 func (b *Book) answer(d *Decision, env registry.Envelope) {
 	env.Meta.DurationMS = 0
 	if d.OverBudget {
-		env.Meta.Budget = b.account.encode(b.rules.Budget)
+		env.Meta.Budget = b.account.Encode(b.rules.Budget)
 	}
 	d.Verdict, d.Envelope = Answered, env
 }
@@ -383,7 +383,7 @@ func (b *Book) Refuse(tool string, e *registry.Error) registry.Envelope {
 // Charge counts a call of a tool that the caller answers itself, and returns the account.
 func (b *Book) Charge(tool string) json.RawMessage {
 	b.count(tool)
-	return b.account.encode(b.rules.Budget)
+	return b.account.Encode(b.rules.Budget)
 }
 
 // Confirmed lets a call run that a person has approved. It counts in its turn and is
@@ -439,7 +439,7 @@ func (b *Book) Finished(call string, env registry.Envelope, took time.Duration) 
 		b.keep(r, env)
 	}
 	if b.account.spent(b.rules.Budget) {
-		env.Meta.Budget = b.account.encode(b.rules.Budget)
+		env.Meta.Budget = b.account.Encode(b.rules.Budget)
 	}
 	answers := []Answer{{Call: call, Envelope: env}}
 	for _, j := range r.joined {

@@ -35,7 +35,7 @@ func TestDecideInOrder(t *testing.T) {
 		if d.OverBudget != over || (d.Envelope.Meta.Budget != nil) != over || over && d.Envelope.Error.Suggestion == "" {
 			t.Errorf("%d, %s: over budget %t, told %s", i, c.tool, d.OverBudget, d.Envelope.Meta.Budget)
 		}
-		if string(d.Budget) != string(c.account.encode(b.Budget())) || d.Envelope.Meta.DurationMS != 0 {
+		if string(d.Budget) != string(c.account.Encode(b.Budget())) || d.Envelope.Meta.DurationMS != 0 {
 			t.Errorf("%d, %s: the decision says %s, took %d ms", i, c.tool, d.Budget, d.Envelope.Meta.DurationMS)
 		}
 	}
@@ -324,7 +324,7 @@ func TestNoTools(t *testing.T) {
 	if env := b.Refuse("time", e); env.Error != e || env.Meta.Tool != "time" {
 		t.Errorf("refused: %+v", env)
 	}
-	if got := string(b.Charge("time")); got != string(Account{Total: 2}.encode(b.Budget())) || b.Tools() != nil {
+	if got := string(b.Charge("time")); got != string(Account{Total: 2}.Encode(b.Budget())) || b.Tools() != nil {
 		t.Errorf("charged: %s", got)
 	}
 }

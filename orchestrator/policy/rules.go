@@ -70,9 +70,9 @@ type used struct {
 	Limit int64 `json:"limit"`
 }
 
-// encode writes an account beside its budget: {"retrieval":{"used":1,"limit":2},…};
+// Encode writes an account beside its budget: {"retrieval":{"used":1,"limit":2},…};
 // tool_time is in ms, and left out where it has no limit.
-func (a Account) encode(b Budget) json.RawMessage {
+func (a Account) Encode(b Budget) json.RawMessage {
 	told := struct {
 		Retrieval used  `json:"retrieval"`
 		Total     used  `json:"total"`

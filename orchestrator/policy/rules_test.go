@@ -43,7 +43,7 @@ func TestAccountJSON(t *testing.T) {
 		{Account{4, 9, time.Hour}, registry.ModeText, `{"retrieval":{"used":4,"limit":5},"total":{"used":9,"limit":10}}`, false},
 	} {
 		b := DefaultBudget(c.mode)
-		if got := string(c.account.encode(b)); got != c.want {
+		if got := string(c.account.Encode(b)); got != c.want {
 			t.Errorf("%+v of %s is %s, want %s", c.account, c.mode, got, c.want)
 		}
 		if got := c.account.spent(b); got != c.spent {

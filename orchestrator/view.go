@@ -1,0 +1,55 @@
+package orchestrator
+
+import (
+	"encoding/json"
+
+	"voicegw/orchestrator/policy"
+)
+
+// View is where a session stands, for whoever inspects it. Two are equal if they look the
+// same.
+type View struct {
+	// Turn is the open turn; 0 between turns.
+	Turn  int
+	Phase Phase
+	// Speaking: the user speaks. Responding: a response of the model is under way.
+	Speaking, Responding bool
+	// Muted: the user is not listened to any more.
+	Muted bool
+	// Awaiting is how many calls the model waits for, Questions how many confirmations the
+	// user has not answered, Notices how many messages wait for the next turn.
+	Awaiting, Questions, Notices int
+	// AudioOff and TranscriptOff are what a tool has turned off.
+	AudioOff, TranscriptOff bool
+
+	// What the open turn has used, and what it may; both zero between turns.
+	used   policy.Account
+	budget policy.Budget
+}
+
+// View returns what s looks like.
+func (s State) View() View {
+	v := View{
+		Turn: s.Turn(), Phase: s.phase, Speaking: s.speaking, Responding: s.responding, Muted: s.muted,
+		Questions: len(s.confirmations), Notices: len(s.notices),
+		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript,
+	}
+	for _, c := range s.calls {
+		if c.open() {
+			v.Awaiting++
+		}
+	}
+	if s.turn != nil {
+		v.used, v.budget = s.book.Account(), s.book.Budget()
+	}
+	return v
+}
+
+// Budget is the account of the open turn, in the form that it has in the audit; nil
+// between turns.
+func (v View) Budget() json.RawMessage {
+	if v.Turn == 0 {
+		return nil
+	}
+	return v.used.Encode(v.budget)
+}
