@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"voicegw/nonblock"
 )
 
 // Transport opens connections to the models of one provider. It may be used by
@@ -55,6 +57,21 @@ type Conn interface {
 
 	// Stats may be read at any time, from any goroutine.
 	Stats() Stats
+}
+
+// Watched is a Conn that needs no goroutine which waits in Recv.
+type Watched interface {
+	Conn
+
+	// Notify has loop call f when there may be an event, and one last time when the
+	// connection is closed. From then on TryRecv takes the place of Recv. f must not
+	// wait for anything, and has to call TryRecv until that has none. It reports false,
+	// and nothing has changed, where that is not possible.
+	Notify(loop *nonblock.Loop, f func()) bool
+
+	// TryRecv is Recv that does not wait; the event is nil where there is none yet. Only
+	// within the function of Notify.
+	TryRecv() (Event, error)
 }
 
 // Setup is what a conversation starts with.

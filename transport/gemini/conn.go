@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,13 +14,12 @@ import (
 
 	"voicegw/nonblock"
 	"voicegw/transport"
+	"voicegw/ws"
 )
 
 const (
 	// readLimit bounds one message, in bytes.
 	readLimit = 16 << 20
-	// frameRoom is what a message usually takes: 200 ms of speech in base64.
-	frameRoom = 16 << 10
 	// maxPooled bounds the buffers that are kept for reuse, in bytes.
 	maxPooled = 64 << 10
 
@@ -42,15 +39,15 @@ type errorText string
 
 func (e errorText) Error() string { return string(e) }
 
-// frame is one message and the audio in it.
+// frame is one message and the audio in it. raw is the connection's, until the next is
+// read.
 type frame struct{ raw, pcm []byte }
 
 // conn is one open conversation. See [transport.Conn] for who may call what.
 type conn struct {
 	// Fixed after Connect.
 	t      *Transport
-	ws     *websocket.Conn
-	net    *nonblock.Conn // under ws; nil where it is not ours
+	ws     *ws.Conn
 	row    row
 	info   transport.Info
 	manual bool
@@ -69,9 +66,6 @@ type conn struct {
 
 	calls callBook
 
-	// Owned by Send.
-	buf []byte
-
 	// Owned by Recv.
 	dialog    dialog
 	scan      scanner
@@ -83,9 +77,11 @@ type conn struct {
 	told      map[string]bool // unknown keys that the log has
 	// patience fires when a stalling turn is to be ended. While it runs, a goroutine
 	// reads instead of Recv: reads of a WebSocket cannot be given up and taken up.
-	patience *time.Timer
-	stalling stall
-	reading  bool
+	patience    *time.Timer
+	patientTill time.Time
+	stalling    stall
+	reading     bool
+	notified    bool // a loop watches: nobody reads, and patience nudges
 	// reads hands over what that goroutine read, to Recv. It has room for the one that
 	// may be under way, so that the goroutine never waits. Never closed.
 	reads chan readResult
@@ -95,7 +91,7 @@ type conn struct {
 }
 
 // Ready implements [transport.Conn].
-func (c *conn) Ready() bool { return c.net != nil && c.net.Ready() }
+func (c *conn) Ready() bool { return c.ws.Ready() }
 
 type readResult struct {
 	frame *frame
@@ -116,14 +112,11 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 			return nil, fail(key, "dial", transport.KindAuth, "token", fmt.Errorf("Options.Token: %w", err))
 		}
 	}
-	dialCtx, dialled := nonblock.Watch(ctx)
-	ws, resp, err := websocket.Dial(dialCtx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)})
+	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)}, ws.Options{Limit: readLimit})
 	if err != nil {
 		return nil, dialError(ctx, key, resp, err)
 	}
-	ws.SetReadLimit(readLimit)
-	c := t.newConn(ws, r, key, model, setup)
-	c.net = dialled()
+	c := t.newConn(socket, r, key, model, setup)
 	if err := c.open(ctx, first); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -131,9 +124,9 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return c, nil
 }
 
-func (t *Transport) newConn(ws *websocket.Conn, r row, key, model string, setup transport.Setup) *conn {
+func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup transport.Setup) *conn {
 	c := &conn{
-		t: t, ws: ws, row: r, manual: setup.ManualActivity, secret: key,
+		t: t, ws: socket, row: r, manual: setup.ManualActivity, secret: key,
 		info: transport.Info{
 			Provider: providerName, Model: model,
 			InputRate: inputRate, OutputRate: outputRate, Capabilities: r.caps,
@@ -151,15 +144,16 @@ func (t *Transport) newConn(ws *websocket.Conn, r row, key, model string, setup 
 // open sends the setup and waits until the provider has taken it. Events that come
 // before are kept for Recv.
 func (c *conn) open(ctx context.Context, first []byte) error {
-	if err := c.ws.Write(ctx, websocket.MessageText, first); err != nil {
+	defer c.closeWith(ctx)()
+	if err := c.ws.Write(websocket.MessageText, first); err != nil {
 		return c.readError(ctx, "setup", err)
 	}
 	for range maxBeforeSetup {
-		f, err := c.read(ctx)
+		f, err := c.read()
 		if err != nil {
 			return c.readError(ctx, "setup", fmt.Errorf("%w: %w", errSetupEnded, err))
 		}
-		// The buffer is not given back: events that wait for Recv may point into it.
+		// The frame is not given back: events that wait for Recv may point into its audio.
 		if failed := c.decode(f); failed != nil {
 			failed.Op = "setup"
 			return failed
@@ -184,34 +178,86 @@ func (c *conn) Stats() transport.Stats {
 // Recv implements [transport.Conn].
 func (c *conn) Recv(ctx context.Context) (transport.Event, error) {
 	for {
-		if c.closed.Load() {
-			return nil, c.fail("recv", transport.KindClosed, "", net.ErrClosed)
-		}
-		if ev := c.dialog.next(); ev != nil {
-			return ev, nil
-		}
-		c.release()
-		if c.err != nil {
-			return nil, c.err
+		ev, err := c.pending()
+		if ev != nil || err != nil {
+			return ev, err
 		}
 		f, err := c.nextFrame(ctx)
-		switch {
-		case err != nil:
-			c.err = c.readError(ctx, "recv", err)
-		case f == nil:
-			c.dialog.giveUp()
-		default:
-			c.held = f
-			c.err = c.decode(f)
-		}
-		if c.err != nil {
-			c.final.Store(c.err)
-			c.stopWatching()
-			continue // with the events that came before the end
-		}
-		c.watch(f != nil)
+		c.take(ctx, f, err)
 	}
 }
+
+// pending returns the next event of what has been read; nil if there is none.
+func (c *conn) pending() (transport.Event, error) {
+	if c.closed.Load() {
+		c.stopWatching()
+		return nil, c.fail("recv", transport.KindClosed, "", net.ErrClosed)
+	}
+	if ev := c.dialog.next(); ev != nil {
+		return ev, nil
+	}
+	c.release()
+	if c.err != nil {
+		return nil, c.err
+	}
+	return nil, nil
+}
+
+// take makes events of a message; nil says that a turn was stalling for too long.
+func (c *conn) take(ctx context.Context, f *frame, err error) {
+	switch {
+	case err != nil:
+		c.err = c.readError(ctx, "recv", err)
+	case f == nil:
+		c.dialog.giveUp()
+	default:
+		c.held = f
+		c.err = c.decode(f)
+	}
+	if c.err != nil {
+		c.final.Store(c.err)
+		c.stopWatching()
+		return // the events that came before the end are still to be had
+	}
+	c.watch(f != nil)
+}
+
+// Notify implements [transport.Watched].
+func (c *conn) Notify(loop *nonblock.Loop, f func()) bool {
+	if c.reading || c.patience != nil {
+		return false
+	}
+	c.notified = true // before f is called
+	if !c.ws.Notify(loop, f) {
+		c.notified = false
+		return false
+	}
+	return true
+}
+
+// TryRecv implements [transport.Watched].
+func (c *conn) TryRecv() (transport.Event, error) {
+	for {
+		ev, err := c.pending()
+		if ev != nil || err != nil {
+			return ev, err
+		}
+		_, raw, ok, err := c.ws.TryRead()
+		switch {
+		case err != nil:
+			c.take(noContext, nil, err)
+		case ok:
+			c.take(noContext, c.frameOf(raw), nil)
+		case c.stalling != stallNone && !time.Now().Before(c.patientTill):
+			c.take(noContext, nil, nil)
+		default:
+			return nil, nil
+		}
+	}
+}
+
+// noContext is that of what does not wait.
+var noContext = context.Background()
 
 // release gives the buffers back. Only what is larger than usual is left to the
 // garbage collector.
@@ -219,7 +265,8 @@ func (c *conn) release() {
 	if c.held == nil {
 		return
 	}
-	if cap(c.held.raw) <= maxPooled && cap(c.held.pcm) <= maxPooled {
+	if cap(c.held.pcm) <= maxPooled {
+		c.held.raw = nil
 		c.t.frames.Put(c.held)
 	}
 	c.held = nil
@@ -235,10 +282,21 @@ func (c *conn) watch(heard bool) {
 	case c.stalling == stallNone && was == stallNone:
 	case c.stalling == stallNone:
 		c.stopWatching()
-	case c.patience == nil:
-		c.patience = time.NewTimer(turnPatience)
-	case was != c.stalling || heard && c.stalling != stallInterrupted:
+	case c.patience == nil, was != c.stalling, heard && c.stalling != stallInterrupted:
+		c.bePatient()
+	}
+}
+
+// bePatient starts the patience anew.
+func (c *conn) bePatient() {
+	c.patientTill = time.Now().Add(turnPatience)
+	switch {
+	case c.patience != nil:
 		c.patience.Reset(turnPatience)
+	case c.notified:
+		c.patience = time.AfterFunc(turnPatience, c.ws.Nudge)
+	default:
+		c.patience = time.NewTimer(turnPatience)
 	}
 }
 
@@ -252,7 +310,8 @@ func (c *conn) stopWatching() {
 // nextFrame returns the next message, or nil if a turn was stalling for too long.
 func (c *conn) nextFrame(ctx context.Context) (*frame, error) {
 	if c.stalling == stallNone && !c.reading {
-		return c.read(ctx)
+		defer c.closeWith(ctx)()
+		return c.read()
 	}
 	if !c.reading {
 		if err := c.startReader(); err != nil {
@@ -284,37 +343,38 @@ func (c *conn) startReader() error {
 	}
 	c.reading = true
 	c.readers.Go(func() {
-		f, err := c.read(context.Background())
+		f, err := c.read()
 		c.reads <- readResult{f, err}
 	})
 	return nil
 }
 
-// read reads one message. It takes a buffer only once there is something to read:
-// an idle conversation holds none.
-func (c *conn) read(ctx context.Context) (*frame, error) {
-	_, r, err := c.ws.Reader(ctx) // text and binary alike: the service sends JSON in either
+// read reads one message; an idle conversation holds no buffer. Text and binary alike: the
+// service sends JSON in either.
+func (c *conn) read() (*frame, error) {
+	_, raw, err := c.ws.Read()
 	if err != nil {
 		return nil, err
 	}
-	f := c.t.frames.Get().(*frame)
-	f.raw = f.raw[:0]
-	for {
-		if len(f.raw) == cap(f.raw) {
-			f.raw = slices.Grow(f.raw, cap(f.raw))
-		}
-		n, err := r.Read(f.raw[len(f.raw):cap(f.raw)])
-		f.raw = f.raw[:len(f.raw)+n]
-		if err == nil {
-			continue
-		}
-		if errors.Is(err, io.EOF) {
-			return f, nil
-		}
-		c.t.frames.Put(f)
-		return nil, err
-	}
+	return c.frameOf(raw), nil
 }
+
+func (c *conn) frameOf(raw []byte) *frame {
+	f := c.t.frames.Get().(*frame)
+	f.raw = raw
+	return f
+}
+
+// closeWith closes the connection when ctx ends before the returned function is called. A
+// context that cannot end costs nothing.
+func (c *conn) closeWith(ctx context.Context) func() bool {
+	if ctx.Done() == nil {
+		return noWatch
+	}
+	return context.AfterFunc(ctx, func() { _ = c.ws.CloseNow() })
+}
+
+func noWatch() bool { return true }
 
 // readError classes the end of the connection.
 func (c *conn) readError(ctx context.Context, op string, err error) *transport.Error {

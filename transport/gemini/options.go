@@ -103,7 +103,7 @@ func New(opts Options) (*Transport, error) {
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
-	t.frames.New = func() any { return &frame{raw: make([]byte, 0, frameRoom)} }
+	t.frames.New = func() any { return &frame{} }
 	return t, nil
 }
 

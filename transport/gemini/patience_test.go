@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // pipes is a network of net.Pipes: a real server and a real client in a synctest
@@ -130,6 +131,38 @@ func TestTurnCompleteThatNeverFollows(t *testing.T) {
 			"3s ResponseStarted {ID:response_2}", "3s AudioOut item_2 480 bytes", "3s AudioDone {Item:item_2}",
 			`3s Transcript user_1 user "wait" final`, "3s ResponseDone response_2 completed")
 	})
+}
+
+// TestALoopIsPatientToo: where a loop watches, a stalling turn ends in time all the same. It
+// takes real time.
+func TestALoopIsPatientToo(t *testing.T) {
+	p := newProvider(t)
+	tr, err := New(p.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := transporttest.Watched(tr).Connect(t.Context(), transport.Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	peer := p.accept()
+	start := time.Now()
+	for _, msg := range []string{speech, interrupted} {
+		peer.send(msg)
+	}
+	for {
+		ev, err := c.Recv(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := ev.(transport.ResponseDone); ok {
+			break
+		}
+	}
+	if took := time.Since(start); took < turnPatience {
+		t.Errorf("the turn was given up after %s", took)
+	}
 }
 
 // TestLateWordsDoNotOpenATurnForGood: a transcript may come after its turn's end.

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/transport"
+	"voicegw/ws"
 )
 
 // The fixed parts of the audio message.
@@ -35,29 +36,31 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if final := c.final.Load(); final != nil {
 		return c.fail("send", final.Kind, final.Code, final.Err)
 	}
+	m := ws.NewMessage()
 	if in, ok := cmd.(*transport.AudioIn); ok {
-		c.encodeAudio(in.PCM)
+		m.B = appendAudio(m.B, in.PCM)
 		c.sent.Add(int64(len(in.PCM)))
-	} else if err := c.encode(cmd); err != nil {
-		return c.fail("send", transport.KindInvalid, "", err)
+	} else {
+		var err error
+		if m.B, err = c.encode(m.B, cmd); err != nil {
+			return c.fail("send", transport.KindInvalid, "", err)
+		}
 	}
-	if len(c.buf) == 0 {
+	if len(m.Payload()) == 0 {
 		return nil
 	}
-	if err := c.ws.Write(ctx, websocket.MessageText, c.buf); err != nil {
+	defer c.closeWith(ctx)()
+	if err := c.ws.Send(websocket.MessageText, m); err != nil {
 		return c.sendError(ctx, err)
-	}
-	if cap(c.buf) > maxPooled {
-		c.buf = nil
 	}
 	return nil
 }
 
-// encodeAudio puts the message for a piece of speech into c.buf.
-func (c *conn) encodeAudio(pcm []byte) {
-	c.buf = append(c.buf[:0], audioHead...)
-	c.buf = audio.AppendBase64(c.buf, pcm)
-	c.buf = append(c.buf, audioTail...)
+// appendAudio appends the message for a piece of speech to dst.
+func appendAudio(dst, pcm []byte) []byte {
+	dst = append(dst, audioHead...)
+	dst = audio.AppendBase64(dst, pcm)
+	return append(dst, audioTail...)
 }
 
 // sendError classes a write that failed. Recv may have seen why in the meantime.
@@ -68,36 +71,34 @@ func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 	return c.readError(ctx, "send", err)
 }
 
-// encode puts the message for cmd into c.buf, or nothing if this model has no use
-// for it.
-func (c *conn) encode(cmd transport.Command) error {
-	c.buf = c.buf[:0]
+// encode appends the message for cmd to dst, or nothing if this model has no use for it.
+func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 	switch cmd := cmd.(type) {
 	case transport.AudioPause:
 		if !c.manual { // only the provider's own detection waits for the rest
-			c.buf = append(c.buf, audioStreamEnd...)
+			return append(dst, audioStreamEnd...), nil
 		}
 	case transport.ActivityStart:
 		if c.manual {
-			c.buf = append(c.buf, activityStart...)
+			return append(dst, activityStart...), nil
 		}
 	case transport.ActivityEnd:
 		if c.manual {
-			c.buf = append(c.buf, activityEnd...)
+			return append(dst, activityEnd...), nil
 		}
 	case transport.Interrupt:
 		if c.row.interruptByContent {
-			c.buf = append(c.buf, endOfContent...)
+			return append(dst, endOfContent...), nil
 		}
 	case transport.UserText:
-		return c.encodeText(cmd.Text)
+		return c.appendText(dst, cmd.Text)
 	case transport.ToolResult:
-		return c.encodeResult(cmd)
+		return c.appendResult(dst, cmd)
 	case transport.Truncate, transport.Respond:
 		// The service assumes that what it sent is heard in real time, and answers
 		// by itself.
 	}
-	return nil
+	return dst, nil
 }
 
 type (
@@ -114,26 +115,26 @@ type (
 	}
 )
 
-func (c *conn) encodeText(text string) error {
+func (c *conn) appendText(dst []byte, text string) ([]byte, error) {
 	if c.row.typedAsContent {
-		return c.encodeJSON("clientContent", clientContent{
+		return appendJSON(dst, "clientContent", clientContent{
 			Turns:        []textTurn{{Role: "user", Parts: []textPart{{Text: text}}}},
 			TurnComplete: true,
 		})
 	}
-	return c.encodeJSON("realtimeInput", textPart{Text: text})
+	return appendJSON(dst, "realtimeInput", textPart{Text: text})
 }
 
-func (c *conn) encodeResult(r transport.ToolResult) error {
+func (c *conn) appendResult(dst []byte, r transport.ToolResult) ([]byte, error) {
 	var scheduling string
 	if c.row.caps.Scheduling {
 		scheduling = strings.ToUpper(string(r.Scheduling))
 	}
 	answers := c.calls.result(r.Call, responseObject(r.Output), scheduling)
 	if len(answers) == 0 {
-		return nil
+		return dst, nil
 	}
-	return c.encodeJSON("toolResponse", struct {
+	return appendJSON(dst, "toolResponse", struct {
 		FunctionResponses []answer `json:"functionResponses"`
 	}{answers})
 }
@@ -157,12 +158,8 @@ func responseObject(output json.RawMessage) json.RawMessage {
 	return b
 }
 
-// encodeJSON puts {"key": value} into c.buf.
-func (c *conn) encodeJSON(key string, value any) error {
+// appendJSON appends {"key": value} to dst.
+func appendJSON(dst []byte, key string, value any) ([]byte, error) {
 	b, err := json.Marshal(map[string]any{key: value})
-	if err != nil {
-		return err
-	}
-	c.buf = append(c.buf, b...)
-	return nil
+	return append(dst, b...), err
 }

@@ -17,10 +17,11 @@ func sentBy(t *testing.T, c *conn, commands ...transport.Command) []string {
 	t.Helper()
 	var sent []string
 	for _, cmd := range commands {
-		if err := c.encode(cmd); err != nil {
+		msg, err := c.encode(nil, cmd)
+		if err != nil {
 			t.Fatal(err)
 		}
-		sent = append(sent, string(c.buf))
+		sent = append(sent, string(msg))
 	}
 	return sent
 }
@@ -59,10 +60,10 @@ func TestCommandsOnTheWire(t *testing.T) {
 }
 
 func TestAudioOnTheWire(t *testing.T) {
-	c := offline(t, model25)
+	var msg []byte
 	for range 2 { // the buffer is used again
-		c.encodeAudio([]byte{0, 1, 2, 3})
-		if got, want := string(c.buf), `{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"AAECAw=="}}}`; got != want {
+		msg = appendAudio(msg[:0], []byte{0, 1, 2, 3})
+		if got, want := string(msg), `{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"AAECAw=="}}}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

@@ -1,8 +1,11 @@
 package openai
 
 import (
+	"github.com/coder/websocket"
+
 	"voicegw/audio"
 	"voicegw/transport"
+	"voicegw/ws"
 )
 
 // The append event by hand: base64 needs no escape in JSON.
@@ -21,13 +24,13 @@ func appendAudio(dst, pcm []byte) []byte {
 	return append(dst, appendSuffix...)
 }
 
-// sendAudio sends a piece of the user's speech. It allocates nothing once its buffer
-// has grown to the size of the pieces.
+// sendAudio sends a piece of the user's speech. It allocates nothing.
 func (c *conn) sendAudio(pcm []byte) error {
 	for len(pcm) > 0 {
 		n := min(len(pcm), maxAppend)
-		c.up = appendAudio(c.up[:0], pcm[:n])
-		if err := c.write(c.up); err != nil {
+		m := ws.NewMessage()
+		m.B = appendAudio(m.B, pcm[:n])
+		if err := c.ws.Send(websocket.MessageText, m); err != nil {
 			return err
 		}
 		c.upBytes += int64(n)
@@ -82,17 +85,14 @@ func (c *conn) newSpoken(id, response string) *spokenItem {
 	return it
 }
 
-// takeAudio decodes delta behind the frame it lies in, so that the frame stays as it
-// was if delta is not base64 (ok is false then). The event is nil if there is
-// nothing to play: no whole sample, or an item that has ended.
+// takeAudio decodes delta elsewhere, so that the frame stays as it was if delta is not
+// base64 (ok is false then). The event is nil if there is nothing to play: no whole
+// sample, or an item that has ended.
 func (c *conn) takeAudio(it *spokenItem, delta []byte) (ev transport.Event, ok bool) {
-	room := len(delta)/4*3 + 4
-	dst := c.frame.b[len(c.frame.b):]
-	if cap(dst) < room {
-		// The bigger buffer goes back to the pool in place of this one.
-		dst = make([]byte, 0, max(room, 2*cap(c.frame.b)))
-		c.frame.b = dst
+	if c.decoded == nil {
+		c.decoded = pcmPool.Get().(*pcmBuf)
 	}
+	dst := c.decoded.b[:0]
 	if c.carry.of == it {
 		dst = append(dst, c.carry.half)
 	}
@@ -100,6 +100,7 @@ func (c *conn) takeAudio(it *spokenItem, delta []byte) (ev transport.Event, ok b
 	if err != nil {
 		return nil, false
 	}
+	c.decoded.b = pcm
 	if it.closed {
 		return nil, true
 	}

@@ -59,10 +59,9 @@ func BenchmarkAudioDown(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("%dB/adapter", n), func(b *testing.B) {
 			c := bareConn(b)
-			c.frame = &frameBuf{append(make([]byte, 0, frameBufSize), frame...)}
 			b.ReportAllocs()
 			for b.Loop() {
-				if ev, _, v := c.fastAudio(c.frame.b); v != scanAudio || ev == nil {
+				if ev, _, v := c.fastAudio(frame); v != scanAudio || ev == nil {
 					b.Fatal("no audio")
 				}
 			}

@@ -4,32 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/coder/websocket"
 
-	"voicegw/nonblock"
 	"voicegw/transport"
+	"voicegw/ws"
 )
 
 // conn implements transport.Conn.
 type conn struct {
 	// Fixed once connected.
 	t         *Transport
-	ws        *websocket.Conn
-	net       *nonblock.Conn // under ws; nil where it is not ours
+	ws        *ws.Conn
 	log       *slog.Logger
 	info      transport.Info
 	manual    bool  // the provider's speech detection is off
 	silenceMS int64 // what speech_stopped includes; zero if not known
 
 	// Owned by Recv.
-	frame     *frameBuf // the frame in hand, which AudioOut may point into
+	decoded   *pcmBuf // the audio of the frame in hand; nil if there is none
 	audio     transport.AudioOut
 	like      likeness // of the last audio
 	carry     oddByte
@@ -42,19 +39,19 @@ type conn struct {
 	lastDone  string              // the response that ended last
 
 	// Owned by Send.
-	up         []byte // the append event, reused
-	upBytes    int64  // of audio since the buffer was last emptied
-	sentBytes  int64  // of audio since the connection was opened
-	sincePause int64  // of audio since the last pause
-	upEvents   int    // numbers the client events of Send
+	upBytes    int64 // of audio since the buffer was last emptied
+	sentBytes  int64 // of audio since the connection was opened
+	sincePause int64 // of audio since the last pause
+	upEvents   int   // numbers the client events of Send
 
 	// Used by both.
 	malformed, unknowns, slow atomic.Int64
 	signs                     atomic.Int64 // see keepalive.go
+	notified                  atomic.Bool  // a loop watches
 
-	keeper  sync.WaitGroup // the keepalive goroutine
+	keeper  keeper
+	later   sync.WaitGroup // writes that a turn of a loop must not wait for; none once cause is set
 	closing sync.Once      // of ws
-	done    chan struct{}  // from end to the keepalive goroutine, closed by end
 
 	mu sync.Mutex // guards the following fields
 	// cause is why the connection ended, the first reason wins; nil while it lives.
@@ -70,7 +67,7 @@ type conn struct {
 var _ transport.Conn = (*conn)(nil)
 
 // Ready implements transport.Conn.
-func (c *conn) Ready() bool { return c.net != nil && c.net.Ready() }
+func (c *conn) Ready() bool { return c.ws.Ready() }
 
 func newConn(t *Transport, setup transport.Setup) *conn {
 	row := rowOf(setup.Model)
@@ -82,7 +79,6 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 			Capabilities: capabilitiesOf(row),
 		},
 		manual: setup.ManualActivity, silenceMS: row.silenceMS,
-		done: make(chan struct{}),
 	}
 	if setup.SilenceMS > 0 {
 		c.silenceMS = int64(setup.SilenceMS)
@@ -100,11 +96,11 @@ func (c *conn) Stats() transport.Stats {
 	}
 }
 
-// Close implements transport.Conn. It returns when the goroutine of this connection
-// has ended, which needs nothing of the provider.
+// Close implements transport.Conn. It needs nothing of the provider.
 func (c *conn) Close() error {
 	c.end(c.fault("close", transport.KindClosed, "", errClosed))
-	c.keeper.Wait()
+	c.keeper.stop()
+	c.later.Wait()
 	return nil
 }
 
@@ -114,7 +110,6 @@ func (c *conn) end(cause *transport.Error) {
 	c.mu.Lock()
 	if c.cause == nil {
 		c.cause = cause
-		close(c.done)
 	}
 	c.mu.Unlock()
 	// Whoever comes second waits for the first: the socket is closed when end returns.
@@ -172,59 +167,36 @@ func (c *conn) providerText(kind, message, param string) error {
 	return errors.New(c.t.redact.text(s))
 }
 
-// frameBuf holds one frame, with room behind it for the audio decoded from it.
-type frameBuf struct{ b []byte }
+// pcmBuf holds the audio of one frame.
+type pcmBuf struct{ b []byte }
 
-const (
-	frameBufSize = 32 << 10  // holds 250 ms of audio twice: encoded and decoded
-	frameBufKeep = 256 << 10 // larger ones are not kept
-)
+const pcmBufKeep = 256 << 10 // larger ones are not kept, in bytes
 
-// framePool is shared by all connections: an idle one holds no buffer, as it is
-// taken only when a frame has begun to arrive.
-var framePool = sync.Pool{New: func() any { return &frameBuf{make([]byte, 0, frameBufSize)} }}
+// pcmPool is shared by all connections: one is taken only for a frame with audio.
+var pcmPool = sync.Pool{New: func() any { return &pcmBuf{} }}
 
-// releaseFrame gives the frame in hand back to the pool.
+// releaseFrame gives the audio of the frame in hand back to the pool.
 func (c *conn) releaseFrame() {
-	if c.frame == nil {
+	if c.decoded == nil {
 		return
 	}
-	if cap(c.frame.b) <= frameBufKeep {
-		framePool.Put(c.frame)
+	if cap(c.decoded.b) <= pcmBufKeep {
+		pcmPool.Put(c.decoded)
 	}
-	c.frame = nil
+	c.decoded = nil
 }
 
 // readFrame reads the next data frame, text or binary. It is valid until the next
-// readFrame or releaseFrame.
+// readFrame.
 func (c *conn) readFrame() ([]byte, error) {
 	c.releaseFrame()
-	_, r, err := c.ws.Reader(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	c.frame = framePool.Get().(*frameBuf)
-	b := c.frame.b[:0]
-	for {
-		if len(b) == cap(b) {
-			b = slices.Grow(b, cap(b))
-		}
-		n, err := r.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if err == io.EOF {
-			c.frame.b = b
-			return b, nil
-		}
-		if err != nil {
-			c.frame.b = b
-			return nil, err
-		}
-	}
+	_, frame, err := c.ws.Read()
+	return frame, err
 }
 
 // write sends one text frame. It may be called by Send and Recv at once.
 func (c *conn) write(frame []byte) error {
-	return c.ws.Write(context.Background(), websocket.MessageText, frame)
+	return c.ws.Write(websocket.MessageText, frame)
 }
 
 // readError turns the failure of a read into the error that ends the connection.

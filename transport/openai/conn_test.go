@@ -117,30 +117,33 @@ func TestPauseEndsThePhrase(t *testing.T) {
 // TestParallelCalls: two calls of one response, answered while it still runs; the two
 // requests become one response.create, after response.done.
 func TestParallelCalls(t *testing.T) {
-	s := newServer(t)
-	conn, p := s.connect(transport.Setup{})
-	p.Begin()
-	p.call("item_1", 0, transport.ToolCall{ID: "call_1", Name: "a", Args: json.RawMessage(`{}`)})
-	p.call("item_2", 1, transport.ToolCall{ID: "call_2", Name: "b", Args: json.RawMessage(`{"x":1}`)})
-	first, second := recvAs[transport.ToolCall](t, conn), recvAs[transport.ToolCall](t, conn)
-	for _, call := range []transport.ToolCall{second, first} {
-		send(t, conn, transport.ToolResult{Call: call.Call, Output: json.RawMessage(`{"ok":true}`)})
-		send(t, conn, transport.ToolResult{Call: call.Call, Output: json.RawMessage(`{"ok":false}`)}) // a call has one answer
-		send(t, conn, transport.Respond{ToolsOff: call.Call == second.Call})
-	}
-	for _, id := range []string{"call_2", "call_1"} {
-		if got, _ := p.expect("conversation.item.create")["item"].(map[string]any); got["call_id"] != id || got["output"] != `{"ok":true}` {
-			t.Errorf("answer %v, want one to %s", got, id)
+	for _, watched := range []bool{false, true} {
+		s := newServer(t)
+		s.watched = watched
+		conn, p := s.connect(transport.Setup{})
+		p.Begin()
+		p.call("item_1", 0, transport.ToolCall{ID: "call_1", Name: "a", Args: json.RawMessage(`{}`)})
+		p.call("item_2", 1, transport.ToolCall{ID: "call_2", Name: "b", Args: json.RawMessage(`{"x":1}`)})
+		first, second := recvAs[transport.ToolCall](t, conn), recvAs[transport.ToolCall](t, conn)
+		for _, call := range []transport.ToolCall{second, first} {
+			send(t, conn, transport.ToolResult{Call: call.Call, Output: json.RawMessage(`{"ok":true}`)})
+			send(t, conn, transport.ToolResult{Call: call.Call, Output: json.RawMessage(`{"ok":false}`)}) // a call has one answer
+			send(t, conn, transport.Respond{ToolsOff: call.Call == second.Call})
 		}
+		for _, id := range []string{"call_2", "call_1"} {
+			if got, _ := p.expect("conversation.item.create")["item"].(map[string]any); got["call_id"] != id || got["output"] != `{"ok":true}` {
+				t.Errorf("answer %v, want one to %s", got, id)
+			}
+		}
+		p.quiet(conn)
+		p.finish("completed", "null")
+		recvAs[transport.ResponseDone](t, conn)
+		m := p.expect("response.create")
+		if r, _ := m["response"].(map[string]any); r["tool_choice"] != "none" {
+			t.Errorf("response.create %v, want tools off", m)
+		}
+		p.quiet(conn)
 	}
-	p.quiet(conn)
-	p.finish("completed", "null")
-	recvAs[transport.ResponseDone](t, conn)
-	m := p.expect("response.create")
-	if r, _ := m["response"].(map[string]any); r["tool_choice"] != "none" {
-		t.Errorf("response.create %v, want tools off", m)
-	}
-	p.quiet(conn)
 }
 
 // TestRepeatedCall: the provider asks again under the same id, which is another
@@ -287,26 +290,29 @@ func TestInterruptAndInstructions(t *testing.T) {
 
 // TestActiveResponse: the provider has begun a response by itself when ours arrives.
 func TestActiveResponse(t *testing.T) {
-	s := newServer(t)
-	conn, p := s.connect(transport.Setup{})
-	send(t, conn, transport.Respond{ToolsOff: true})
-	event := p.expect("response.create")["event_id"]
-	p.Begin()
-	p.send(`{"type":"error","event_id":"e","error":{"type":"invalid_request_error","code":"conversation_already_has_active_response","message":"Conversation already has an active response in progress: x.","param":null,"event_id":%q}}`, event)
-	p.Say("Hello", make([]byte, 480))
-	p.Finish()
-	for {
-		ev := recv(t, conn)
-		if _, ok := ev.(transport.Problem); ok {
-			t.Errorf("%#v was not absorbed", ev)
+	for _, watched := range []bool{false, true} {
+		s := newServer(t)
+		s.watched = watched
+		conn, p := s.connect(transport.Setup{})
+		send(t, conn, transport.Respond{ToolsOff: true})
+		event := p.expect("response.create")["event_id"]
+		p.Begin()
+		p.send(`{"type":"error","event_id":"e","error":{"type":"invalid_request_error","code":"conversation_already_has_active_response","message":"Conversation already has an active response in progress: x.","param":null,"event_id":%q}}`, event)
+		p.Say("Hello", make([]byte, 480))
+		p.Finish()
+		for {
+			ev := recv(t, conn)
+			if _, ok := ev.(transport.Problem); ok {
+				t.Errorf("%#v was not absorbed", ev)
+			}
+			if _, ok := ev.(transport.ResponseDone); ok {
+				break
+			}
 		}
-		if _, ok := ev.(transport.ResponseDone); ok {
-			break
+		m := p.expect("response.create")
+		if r, _ := m["response"].(map[string]any); r["tool_choice"] != "none" || m["event_id"] == event {
+			t.Errorf("the second try is %v", m)
 		}
-	}
-	m := p.expect("response.create")
-	if r, _ := m["response"].(map[string]any); r["tool_choice"] != "none" || m["event_id"] == event {
-		t.Errorf("the second try is %v", m)
 	}
 }
 

@@ -1,7 +1,7 @@
 package openai
 
 import (
-	"context"
+	"sync"
 	"time"
 
 	"voicegw/transport"
@@ -13,44 +13,58 @@ import (
 // counts against the provider only then.
 const pongSign = 2
 
-// startKeepalive starts the goroutine that pings; Close waits for it. A negative
-// interval starts none.
-func (c *conn) startKeepalive(interval, timeout time.Duration) {
+// keeper pings and ends the connection when nothing has been heard for long. It is a timer
+// and no goroutine, which would be there for each of many silent connections.
+type keeper struct {
+	// Fixed after start.
+	c                 *conn
+	interval, timeout time.Duration
+
+	mu    sync.Mutex // guards the following fields; held while a turn runs
+	timer *time.Timer
+	heard int64     // conn.signs when it had last changed
+	at    time.Time // when that was
+}
+
+// start begins to ping; stop ends it. A negative interval never pings.
+func (k *keeper) start(c *conn, interval, timeout time.Duration) {
 	if interval < 0 {
 		return
 	}
-	c.keeper.Go(func() { c.keepAlive(interval, timeout) })
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.c, k.interval, k.timeout = c, interval, timeout
+	k.heard, k.at = c.signs.Load(), time.Now()
+	k.timer = time.AfterFunc(interval, k.turn)
 }
 
-// keepAlive pings every interval and ends the connection when nothing has been heard
-// for timeout. A pong that comes late counts as well as any: pongs 8 to 30 s late
-// have been measured with other providers.
-func (c *conn) keepAlive(interval, timeout time.Duration) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	heard, at := c.signs.Load(), time.Now()
-	for {
-		select {
-		case <-c.done:
-			return
-		case <-tick.C:
-		}
-		signs := c.signs.Load()
-		if signs != heard || signs%2 == 0 {
-			heard, at = signs, time.Now()
-		}
-		if time.Since(at) >= timeout {
-			c.end(c.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
-			return
-		}
-		c.ping(interval)
+// stop waits for a turn that runs. The connection must have ended, or there are more.
+func (k *keeper) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.timer != nil {
+		k.timer.Stop()
 	}
 }
 
-// ping asks for a sign of life and waits for it at most until the next ping is due.
-// Whether one came is seen in conn.signs: how this ping fared does not matter.
-func (c *conn) ping(wait time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
-	defer cancel()
-	_ = c.ws.Ping(ctx)
+// turn pings, every interval, and ends the connection when nothing has been heard for
+// timeout. A pong that comes late counts as well as any: pongs 8 to 30 s late have been
+// measured with other providers.
+func (k *keeper) turn() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.c.ended() != nil {
+		return
+	}
+	signs := k.c.signs.Load()
+	if signs != k.heard || signs%2 == 0 {
+		k.heard, k.at = signs, time.Now()
+	}
+	if time.Since(k.at) >= k.timeout {
+		k.c.end(k.c.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
+		return
+	}
+	// Whether a sign comes is seen in conn.signs: how this ping fared does not matter.
+	_ = k.c.ws.Ping()
+	k.timer.Reset(k.interval)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"voicegw/nonblock"
 	"voicegw/transport"
 )
 
@@ -35,17 +36,59 @@ func (c *conn) receive() (transport.Event, *transport.Error) {
 		if err != nil {
 			return nil, c.readError("recv", err)
 		}
-		ev, s, v := c.fastAudio(frame)
-		if v == scanAudio {
-			if ev == nil {
-				continue
-			}
+		if ev, final := c.take(frame); ev != nil || final != nil {
+			return ev, final
+		}
+	}
+}
+
+// take returns the first event that a frame gives; nil if it gives none.
+func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
+	ev, s, v := c.fastAudio(frame)
+	if v == scanAudio {
+		return ev, nil
+	}
+	if final := c.dispatch(frame, &s, v); final != nil {
+		return nil, final
+	}
+	return c.nextPending(), nil
+}
+
+// Notify implements transport.Watched.
+func (c *conn) Notify(loop *nonblock.Loop, f func()) bool {
+	c.notified.Store(true)
+	if !c.ws.Notify(loop, f) {
+		c.notified.Store(false)
+		return false
+	}
+	c.signs.Add(1) // from now on there is always somebody at the socket
+	return true
+}
+
+// TryRecv implements transport.Watched.
+func (c *conn) TryRecv() (transport.Event, error) {
+	for {
+		if ev := c.nextPending(); ev != nil {
 			return ev, nil
 		}
-		if final := c.dispatch(frame, &s, v); final != nil {
-			return nil, final
+		c.releaseFrame()
+		_, frame, ok, err := c.ws.TryRead()
+		var final *transport.Error
+		var ev transport.Event
+		switch {
+		case err != nil:
+			final = c.readError("recv", err)
+		case !ok:
+			return nil, nil
+		default:
+			c.signs.Add(2)
+			ev, final = c.take(frame)
 		}
-		if ev := c.nextPending(); ev != nil {
+		if final != nil {
+			c.end(final)
+			return nil, c.ended()
+		}
+		if ev != nil {
 			return ev, nil
 		}
 	}
@@ -146,6 +189,21 @@ func (c *conn) nextPending() transport.Event {
 // floor. A failure is not returned: the same socket fails the next read, which also
 // knows what the provider said before it closed.
 func (c *conn) release(send *create) {
+	if send == nil {
+		return
+	}
+	if !c.notified.Load() {
+		c.releaseNow(send)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause == nil {
+		c.later.Go(func() { c.releaseNow(send) })
+	}
+}
+
+func (c *conn) releaseNow(send *create) {
 	if err := c.writeCreate(send); err != nil {
 		c.log.Debug("response_create_lost", "provider", c.info.Provider, "error", err)
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -177,9 +178,9 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		c := bareConn(t)
 		for range 2 {
-			c.frame = &frameBuf{append(make([]byte, 0, len(frame)), frame...)}
-			if _, s, v := c.fastAudio(c.frame.b); v != scanAudio {
-				_ = c.dispatch(c.frame.b, &s, v)
+			own := bytes.Clone(frame)
+			if _, s, v := c.fastAudio(own); v != scanAudio {
+				_ = c.dispatch(own, &s, v)
 			}
 		}
 		if st := c.Stats(); st.MalformedEvents+st.UnknownEvents > 2 {

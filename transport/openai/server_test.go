@@ -29,10 +29,11 @@ const patience = 5 * time.Second
 
 // server is a scripted provider on a real socket.
 type server struct {
-	t      *testing.T
-	http   *httptest.Server
-	client *http.Client
-	opts   Options // what transport.Options are made of
+	watched bool // connections are watched by a loop
+	t       *testing.T
+	http    *httptest.Server
+	client  *http.Client
+	opts    Options // what transport.Options are made of
 
 	status atomic.Int64 // every handshake is answered with it, if not zero
 	body   atomic.Value // the body then, a string
@@ -122,6 +123,9 @@ func (s *server) Transport() transport.Transport {
 	tr, err := New(s.opts)
 	if err != nil {
 		s.t.Fatalf("New: %v", err)
+	}
+	if s.watched {
+		return transporttest.Watched(tr)
 	}
 	return tr
 }

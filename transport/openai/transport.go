@@ -12,6 +12,7 @@ import (
 
 	"voicegw/nonblock"
 	"voicegw/transport"
+	"voicegw/ws"
 )
 
 // readLimit bounds one frame from the provider, in bytes.
@@ -85,7 +86,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		c.end(err)
 		return nil, err
 	}
-	c.startKeepalive(t.opts.PingInterval, t.opts.PongTimeout)
+	c.keeper.start(c, t.opts.PingInterval, t.opts.PongTimeout)
 	return c, nil
 }
 
@@ -99,16 +100,13 @@ func (t *Transport) fault(op string, kind transport.Kind, code string, err error
 
 // dial makes the handshake.
 func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
-	ctx, dialled := nonblock.Watch(ctx)
-	ws, resp, err := websocket.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
+	socket, resp, err := ws.Dial(ctx, t.ep.address(c.info.Model), &websocket.DialOptions{
 		HTTPClient:      t.client,
 		HTTPHeader:      t.ep.header(t.opts),
 		CompressionMode: websocket.CompressionDisabled,
-		OnPongReceived:  func(context.Context, []byte) { c.signs.Add(pongSign) },
-	})
+	}, ws.Options{Limit: readLimit, OnPong: func() { c.signs.Add(pongSign) }})
 	if err == nil {
-		ws.SetReadLimit(readLimit)
-		c.ws, c.net = ws, dialled()
+		c.ws = socket
 		return nil
 	}
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {

@@ -85,7 +85,8 @@ type Peer interface {
 
 // Suite runs what every adapter has to pass: a subtest for each promise of
 // [transport.Conn] and [transport.Transport] that can be seen from outside. It uses
-// real sockets and takes a few seconds of real time at most.
+// real sockets and takes a few seconds of real time at most. All but what a context in
+// Recv does is seen twice: with a goroutine that waits, and with a loop that watches.
 func Suite(t *testing.T, h Harness) {
 	t.Helper()
 	for _, test := range []struct {
@@ -103,7 +104,7 @@ func Suite(t *testing.T, h Harness) {
 		{"garbage is survived and counted", testGarbage},
 		{"close unblocks Recv", testCloseRecv},
 		{"close unblocks Send", testCloseSend},
-		{"a context that ends in Recv ends the connection", testContextRecv},
+		{contextInRecv, testContextRecv},
 		{"Connect honours its deadline", testConnectDeadline},
 		{"Connect's context bounds the opening only", testConnectContext},
 		{"close codes have their kinds", testCloseKinds},
@@ -112,10 +113,15 @@ func Suite(t *testing.T, h Harness) {
 		t.Run(test.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			t.Run("leaves nothing behind", func(t *testing.T) { test.run(t, h) })
+			if test.name != contextInRecv {
+				t.Run("nor where a loop watches", func(t *testing.T) { test.run(t, h.watched()) })
+			}
 			goleak.VerifyNone(t, before)
 		})
 	}
 }
+
+const contextInRecv = "a context that ends in Recv ends the connection"
 
 // suitePatience is how long a subtest waits for something that must come.
 const suitePatience = 5 * time.Second

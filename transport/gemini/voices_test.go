@@ -1,0 +1,37 @@
+package gemini
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestVoices: those of the kind of model, the default one first; none where the model is
+// nobody's that is known.
+func TestVoices(t *testing.T) {
+	for _, test := range []struct {
+		opts  Options
+		model string
+		name  string // that Model returns
+		n     int
+	}{
+		{Options{}, "", "gemini-3.1-flash-live-preview", 30},
+		{Options{Model: "gemini-3.8-live"}, "", "gemini-3.8-live", 30},
+		{Options{}, "gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.1-flash-live-preview", 30},
+		{Options{}, "gemini-2.5-flash-live-preview", "gemini-3.1-flash-live-preview", 8},
+		{Options{Vertex: true, Project: "p", Location: "l"}, "", "gemini-3.8-live", 30},
+		{Options{Model: "someone-elses"}, "", "someone-elses", 0},
+	} {
+		test.opts.APIKey = "key"
+		tr, err := New(test.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := tr.Voices(test.model)
+		if len(got) != test.n || test.n > 0 && got[0] != "Puck" || tr.Model() != test.name {
+			t.Errorf("%+v %q: %s has %q, want %d of %s", test.opts, test.model, tr.Model(), got, test.n, test.name)
+		}
+		if distinct := slices.Compact(slices.Sorted(slices.Values(got))); len(distinct) != len(got) {
+			t.Errorf("%q: a voice is listed twice", got)
+		}
+	}
+}
