@@ -1,0 +1,264 @@
+package ws
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/coder/websocket"
+)
+
+// input is what has been read and not been dealt with.
+type input struct {
+	block *block // nil where that is nothing
+	r, w  int    // it is block.b[r:w]
+	tiny  [headroom]byte
+}
+
+func (in *input) unread() []byte {
+	if in.block == nil {
+		return nil
+	}
+	return in.block.b[in.r:in.w]
+}
+
+// free gives the block back. What is unread is lost.
+func (in *input) free() {
+	if in.block != nil {
+		blocks.Put(in.block)
+	}
+	in.block, in.r, in.w = nil, 0, 0
+}
+
+// abandon leaves the block to whoever still has a message in it, and takes what is unread
+// elsewhere.
+func (in *input) abandon() {
+	rest := in.unread()
+	in.block, in.r, in.w = nil, 0, 0
+	in.put(rest)
+}
+
+// put adds what was read elsewhere, which fits.
+func (in *input) put(p []byte) {
+	if len(p) > 0 {
+		in.w += copy(in.take(), p)
+	}
+}
+
+// take returns the room behind what is unread, moving that to the front where there would
+// be none. It is never empty unless the whole block is unread.
+func (in *input) take() []byte {
+	if in.block == nil {
+		in.block = blocks.Get().(*block)
+	}
+	if in.r > 0 {
+		in.w = copy(in.block.b[:], in.block.b[in.r:in.w])
+		in.r = 0
+	}
+	return in.block.b[in.w:]
+}
+
+// Room implements nonblock.Room: a block is taken only when there is something to read.
+func (in *input) Room() []byte { return in.take() }
+
+// GiveBack implements nonblock.Room.
+func (in *input) GiveBack() {
+	if in.r == in.w {
+		in.free()
+	}
+}
+
+// fill reads more of what the other side sends, at least one byte, and waits for it.
+func (c *Conn) fill() error {
+	in := &c.in
+	switch {
+	case c.socket != nil:
+		n, err := c.socket.ReadInto(in)
+		in.w += n
+		return ended(n, err)
+	case in.block == nil:
+		// Nothing is there: the first bytes are waited for with as little room as can be.
+		n, err := c.stream.Read(in.tiny[:])
+		in.put(in.tiny[:max(n, 0)])
+		return ended(n, err)
+	}
+	n, err := c.stream.Read(in.take())
+	in.w += n
+	return ended(n, err)
+}
+
+// tryFill is fill for a connection that is watched: it does not wait, but returns
+// nonblock.ErrWouldBlock.
+func (c *Conn) tryFill() error {
+	in := &c.in
+	if c.socket != nil {
+		n, err := c.socket.TryReadInto(in)
+		in.w += n
+		return ended(n, err)
+	}
+	n, err := c.stream.Read(in.take())
+	in.w += n
+	if n == 0 {
+		in.GiveBack()
+	}
+	return ended(n, err)
+}
+
+// ended is the error of a read that got n bytes.
+func ended(n int, err error) error {
+	switch {
+	case n > 0:
+		return nil // what is wrong will come again
+	case err == nil || errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF // no end is expected without a close frame
+	}
+	return err
+}
+
+// progress is how far the reading of a message has come.
+type progress struct {
+	inside bool // a message has begun, and its parts are put together in Conn.long
+	typ    websocket.MessageType
+	framed bool // h is that of the frame which is being read
+	h      header
+	left   uint64 // of its payload; for parts of long messages
+	key    uint32 // for what is left
+}
+
+// advance takes a message out of what has been read, and answers what is none. It reports
+// false where there is too little; then need bytes must be unread before it can go on, at
+// most a block's. c.reading is held.
+func (c *Conn) advance() (typ websocket.MessageType, p []byte, need int, err error) {
+	at := &c.at
+	for {
+		if !at.framed {
+			if need, err = c.header(); need > 0 || err != nil {
+				return 0, nil, need, err
+			}
+		}
+		switch h := at.h; {
+		case h.opcode&controls != 0:
+			p, need, err = c.whole()
+			if need > 0 || err != nil {
+				return 0, nil, need, err
+			}
+			if err := c.takeControl(h.opcode, p); err != nil {
+				return 0, nil, 0, err
+			}
+		case !at.inside && h.fin && h.length <= blockSize-headroom:
+			p, need, err = c.whole()
+			return websocket.MessageType(h.opcode), p, need, err
+		default:
+			if need, err = c.part(); need > 0 || err != nil {
+				return 0, nil, need, err
+			}
+			if h.fin {
+				at.inside = false
+				return at.typ, c.long.B, 0, nil
+			}
+		}
+	}
+}
+
+// header takes a header, and checks it. Where everything before it has been dealt with,
+// the block is given back first.
+func (c *Conn) header() (need int, err error) {
+	if c.in.r == c.in.w {
+		c.in.free()
+	}
+	p := c.in.unread()
+	h, need := parseHeader(p)
+	if need > 0 {
+		return need, nil
+	}
+	if err := c.check(h, p[0], c.at.inside); err != nil {
+		c.refuse(websocket.StatusProtocolError, err)
+		return 0, err
+	}
+	c.in.r += h.size
+	c.at.h, c.at.framed, c.at.left, c.at.key = h, true, h.length, h.key
+	return 0, nil
+}
+
+// refuse tells the other side why the connection ends.
+func (c *Conn) refuse(code websocket.StatusCode, why error) {
+	reason := why.Error()
+	payload, err := closePayload(code, reason[:min(len(reason), maxControl-2)])
+	if err == nil {
+		c.answer(opClose, payload)
+	}
+}
+
+// whole takes the payload of a frame where it lies. It fits into a block.
+func (c *Conn) whole() (p []byte, need int, err error) {
+	h := c.at.h
+	if h.length > uint64(c.limit) {
+		return nil, 0, c.tooBig()
+	}
+	n := int(h.length)
+	if len(c.in.unread()) < n {
+		return nil, n, nil
+	}
+	p = c.in.unread()[:n]
+	c.in.r += n
+	if h.masked {
+		mask(p, h.key)
+	}
+	c.at.framed = false
+	return p, 0, nil
+}
+
+// part appends what there is of a frame's payload to c.long, so that no more memory is
+// taken than has come.
+func (c *Conn) part() (need int, err error) {
+	at := &c.at
+	if !at.inside {
+		at.inside, at.typ = true, websocket.MessageType(at.h.opcode)
+		c.long = messages.Get().(*Message)
+		c.long.B = c.long.B[:0]
+	}
+	if at.left > uint64(c.limit-int64(len(c.long.B))) {
+		return 0, c.tooBig()
+	}
+	p := c.in.unread()
+	p = p[:min(uint64(len(p)), at.left)]
+	if at.h.masked {
+		at.key = mask(p, at.key)
+	}
+	c.long.B = append(c.long.B, p...)
+	c.in.r += len(p)
+	if at.left -= uint64(len(p)); at.left > 0 {
+		return 1, nil
+	}
+	at.framed = false
+	return 0, nil
+}
+
+func (c *Conn) tooBig() error {
+	err := fmt.Errorf("%w: it has more than %d bytes", websocket.ErrMessageTooBig, c.limit)
+	c.refuse(websocket.StatusMessageTooBig, err)
+	return err
+}
+
+// takeControl answers a control frame; a goodbye is the error that ends the reading.
+func (c *Conn) takeControl(opcode byte, p []byte) error {
+	switch opcode {
+	case opPing:
+		c.answer(opPong, p)
+	case opPong:
+		if c.onPong != nil {
+			c.onPong()
+		}
+	case opClose:
+		said, err := parseClose(p)
+		if err != nil {
+			c.refuse(websocket.StatusProtocolError, err)
+			return err
+		}
+		if payload, err := closePayload(said.Code, said.Reason); err == nil {
+			c.answer(opClose, payload) // unless it answers ours
+		}
+		return said
+	}
+	return nil
+}
