@@ -3,6 +3,7 @@ package nonblock
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -13,16 +14,22 @@ const MaxPending = 256 << 10
 // Conn is a net.Conn whose Write does not wait for the peer while no more than
 // MaxPending bytes are pending. All methods may be called concurrently.
 type Conn struct {
-	net.Conn
-	// Fixed after Wrap.
-	try func(p []byte) (int, error) // writes what the kernel takes now
+	net.Conn // a stand-in once it is watched
+	// Fixed after Wrap, until it is watched.
+	try  func(p []byte) (int, error) // writes what the kernel takes now
+	wait func(Room) (int, error)     // reads as ReadInto does; nil where that is not possible
+
+	loops   *Loops   // of the Listener; fixed
+	watched *watched // nil where no loop watches it; set once, by Notify
+
+	drained atomic.Bool // see Drained
 
 	wg sync.WaitGroup // the drainer
 
 	mu       sync.Mutex // guards the following fields
 	room     sync.Cond  // pending has shrunk, or err is set
 	pending  []byte     // accepted, but not taken by the kernel
-	draining bool       // the drainer runs
+	draining bool       // the drainer runs, or the loop watches
 	err      error      // the first failure of a write; final
 }
 
@@ -34,7 +41,7 @@ func Wrap(c net.Conn) *Conn {
 	n.room.L = &n.mu
 	if sc, ok := c.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
-			n.try = tryWriter(raw)
+			n.try, n.wait = tryWriter(raw), waitReader(raw)
 		}
 	}
 	return n
@@ -46,6 +53,13 @@ func (c *Conn) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.draining && c.err == nil
+}
+
+// Full says that a Write may wait for the peer.
+func (c *Conn) Full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pending) > MaxPending/2
 }
 
 // Write takes p. It reports an error of an earlier write, or of this one if the
@@ -67,7 +81,11 @@ func (c *Conn) Write(p []byte) (int, error) {
 		return done, nil
 	}
 	c.pending = append(c.pending, p[done:]...)
-	if !c.draining {
+	switch {
+	case c.draining:
+	case c.watched != nil:
+		c.await()
+	default:
 		c.draining = true
 		c.wg.Go(c.drain)
 	}
@@ -102,6 +120,10 @@ func (c *Conn) Close() error {
 		c.err = net.ErrClosed // no drainer starts from here on
 	}
 	c.room.Broadcast()
+	if c.watched != nil {
+		defer c.mu.Unlock()
+		return c.shut()
+	}
 	c.mu.Unlock()
 	err := c.Conn.Close()
 	c.wg.Wait()

@@ -1,6 +1,7 @@
 package nonblock
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net"
@@ -25,7 +26,7 @@ func pair(t testing.TB) (*Conn, net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near, err := Listener{ln}.Accept()
+	near, err := Listener{Listener: ln}.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,5 +180,96 @@ func TestWatchFindsTheConnection(t *testing.T) {
 	resp.Body.Close()
 	if c := conn(); c == nil || !c.Ready() {
 		t.Errorf("the connection is %v", c)
+	}
+}
+
+// counted is a Room that knows how often it was asked.
+type counted struct {
+	buf         [64]byte
+	asked, back int
+}
+
+func (c *counted) Room() []byte { c.asked++; return c.buf[:] }
+func (c *counted) GiveBack()    { c.back++ }
+
+// TestRoomIsTakenForWhatIsThere: while nothing comes, the room that was asked for has been
+// given back.
+func TestRoomIsTakenForWhatIsThere(t *testing.T) {
+	near, far := pair(t)
+	room := &counted{}
+	for range 3 {
+		go far.Write([]byte("hello"))
+		n, err := near.ReadInto(room)
+		if err != nil || string(room.buf[:n]) != "hello" {
+			t.Fatalf("read %q, %v", room.buf[:n], err)
+		}
+		if room.asked != room.back+1 {
+			t.Errorf("asked %d times, given back %d times", room.asked, room.back)
+		}
+		room.asked, room.back = 0, 0
+	}
+	far.Close()
+	if n, err := near.ReadInto(room); n != 0 || err != io.EOF {
+		t.Errorf("at the end: %d, %v", n, err)
+	}
+	near.Close()
+	if _, err := near.ReadInto(room); err == nil || err == io.EOF {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestCloseEndsReadInto that waits.
+func TestCloseEndsReadInto(t *testing.T) {
+	near, _ := pair(t)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := near.ReadInto(&counted{})
+		ended <- err
+	}()
+	near.Close()
+	if err := <-ended; err == nil {
+		t.Error("no error after Close")
+	}
+}
+
+// TestReadIntoAllocatesNothing.
+func TestReadIntoAllocatesNothing(t *testing.T) {
+	near, far := pair(t)
+	p, room := make([]byte, 64), &counted{}
+	if n := testing.AllocsPerRun(200, func() {
+		if _, err := far.Write(p); err != nil {
+			t.Fatal(err)
+		}
+		for got := 0; got < len(p); {
+			n, err := near.ReadInto(room)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += n
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for each read", n)
+	}
+}
+
+// TestDrained finds what a reader over the connection holds back, and nothing else.
+func TestDrained(t *testing.T) {
+	near, far := pair(t)
+	far.Write([]byte("first line\nread ahead"))
+	r := bufio.NewReader(near)
+	if line, err := r.ReadString('\n'); line != "first line\n" {
+		t.Fatal(line, err)
+	}
+	early, err := near.Drained(r)
+	if err != nil || string(early) != "read ahead" {
+		t.Errorf("drained %q, %v", early, err)
+	}
+	far.Write([]byte("more"))
+	p := make([]byte, 10)
+	if n, err := near.Read(p); string(p[:n]) != "more" {
+		t.Errorf("then read %q, %v", p[:n], err)
+	}
+	if early, err := near.Drained(bytes.NewReader([]byte("elsewhere"))); err == nil || string(early) != "elsewhere" {
+		t.Errorf("of another reader: %q, %v", early, err)
 	}
 }

@@ -80,7 +80,11 @@ func Watch(ctx context.Context) (context.Context, func() *Conn) {
 }
 
 // Listener wraps every connection that it accepts.
-type Listener struct{ net.Listener }
+type Listener struct {
+	net.Listener
+	// Loops are those that its connections may be watched by; see Conn.Notify. Nil: none.
+	Loops *Loops
+}
 
 // Accept returns the next connection, a *Conn.
 func (l Listener) Accept() (net.Conn, error) {
@@ -88,5 +92,7 @@ func (l Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Wrap(c), nil
+	n := Wrap(c)
+	n.loops = l.Loops
+	return n, nil
 }

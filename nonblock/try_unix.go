@@ -4,38 +4,79 @@ package nonblock
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 )
 
+// attempt is one system call that is tried on a socket: what it is to do, and how it went.
+// It is used under a lock, again and again, and allocates nothing.
+type attempt struct {
+	p    []byte
+	n    int
+	err  error
+	call func(fd uintptr) bool
+}
+
+// result is how an attempt ended; err is what the connection said of it.
+func (a *attempt) result(op string, err error) (int, error) {
+	a.p = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case errors.Is(a.err, syscall.EAGAIN):
+		return 0, nil
+	case a.err != nil:
+		return 0, os.NewSyscallError(op, a.err)
+	}
+	return a.n, nil
+}
+
 // tryWriter returns a function that writes what the kernel takes at once. It is
 // called under Conn.mu only, and allocates nothing.
 func tryWriter(raw syscall.RawConn) func([]byte) (int, error) {
-	var (
-		p    []byte
-		n    int
-		fail error
-	)
-	write := func(fd uintptr) bool {
+	a := &attempt{}
+	a.call = func(fd uintptr) bool {
 		for {
-			n, fail = syscall.Write(int(fd), p)
-			if !errors.Is(fail, syscall.EINTR) {
+			a.n, a.err = syscall.Write(int(fd), a.p)
+			if !errors.Is(a.err, syscall.EINTR) {
 				return true // also when it would block: nobody waits here
 			}
 		}
 	}
 	return func(data []byte) (int, error) {
-		p = data
-		err := raw.Write(write)
-		p = nil
-		switch {
-		case err != nil:
-			return 0, err
-		case errors.Is(fail, syscall.EAGAIN):
-			return 0, nil
-		case fail != nil:
-			return 0, os.NewSyscallError("write", fail)
+		a.p = data
+		return a.result("write", raw.Write(a.call))
+	}
+}
+
+// waitReader returns a function that waits until there is something to read and only then
+// asks for the room to put it. It is called by one goroutine at a time, and allocates
+// nothing.
+func waitReader(raw syscall.RawConn) func(Room) (int, error) {
+	var room Room
+	a := &attempt{}
+	a.call = func(fd uintptr) bool {
+		a.p = room.Room()
+		for {
+			a.n, a.err = syscall.Read(int(fd), a.p)
+			switch {
+			case errors.Is(a.err, syscall.EINTR):
+			case errors.Is(a.err, syscall.EAGAIN):
+				room.GiveBack()
+				return false // it is called again when there is something
+			default:
+				return true
+			}
 		}
-		return n, nil
+	}
+	return func(r Room) (int, error) {
+		room = r
+		n, err := a.result("read", raw.Read(a.call))
+		room = nil
+		if n == 0 && err == nil {
+			err = io.EOF
+		}
+		return max(n, 0), err
 	}
 }

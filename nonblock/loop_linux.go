@@ -1,0 +1,277 @@
+package nonblock
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Two loops that are half busy wake up twice as often as one that is busy, so that
+// connections are gathered on few. Times are parts of a thousand of a window.
+const (
+	window    = 100 * time.Millisecond
+	busyLoop  = 500 // so busy, it gets no new connections while others are less
+	fullLoop  = 800 // so busy, it gives connections away
+	shedPart  = 4   // of its connections, the fourth part
+	shedLeast = 200 // to one that is so much less busy at least
+)
+
+// Loops are as many loops as there are processors, each on a goroutine that there is only
+// while it has connections. The zero value is ready; it may be used by any number of
+// goroutines.
+type Loops struct {
+	mu    sync.Mutex // guards loops
+	loops []*Loop
+}
+
+// Pick returns the loop that a new connection should have; nil if l is nil.
+func (l *Loops) Pick() *Loop {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, loop := range l.loops {
+		if loop.busy.Load() < busyLoop {
+			return loop
+		}
+	}
+	return l.least()
+}
+
+// least returns a new loop, while there may be more, or the least busy one. mu is held.
+func (l *Loops) least() *Loop {
+	if len(l.loops) < runtime.GOMAXPROCS(0) {
+		loop := &Loop{all: l}
+		l.loops = append(l.loops, loop)
+		return loop
+	}
+	return slices.MinFunc(l.loops, func(a, b *Loop) int { return int(a.busy.Load() - b.busy.Load()) })
+}
+
+// relief returns a loop that can take connections of one that is so busy; nil if there is
+// none.
+func (l *Loops) relief(busy int64) *Loop {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if loop := l.least(); loop.busy.Load()+shedLeast <= busy {
+		return loop
+	}
+	return nil
+}
+
+// Loop watches connections on one goroutine, and calls who has something to read. See
+// [Conn.Notify].
+type Loop struct {
+	all *Loops // fixed
+
+	busy atomic.Int64 // in the last window
+
+	// Owned by the goroutine.
+	since  time.Time     // the window's beginning
+	worked time.Duration // in it
+	shed   int           // connections to give away
+	to     *Loop         // to whom
+
+	mu      sync.Mutex // guards the following fields
+	running bool       // the goroutine runs; then poll and wake are open
+	poll    int        // epoll(7)
+	wake    int        // eventfd(2)
+	awake   bool       // wake has been written, and not been read
+	slots   []*Conn    // by the id of their events; nil where there is none
+	free    []int32    // of slots
+	nudged  []*Conn
+}
+
+// wakeID is the id of wake's events; those of connections are their slots.
+const wakeID = -1
+
+// interest is what the kernel is to tell of.
+func interest(slot int32, write bool) unix.EpollEvent {
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: slot}
+	if write {
+		event.Events |= unix.EPOLLOUT
+	}
+	return event
+}
+
+// attach watches fd for c, which gets the slot; its writing, too, if that is wanted.
+func (l *Loop) attach(c *Conn, fd int, write bool) (slot int32, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.running {
+		if err := l.start(); err != nil {
+			return 0, err
+		}
+	}
+	if n := len(l.free); n > 0 {
+		slot = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		slot = int32(len(l.slots))
+		l.slots = append(l.slots, nil)
+	}
+	l.slots[slot] = c
+	event := interest(slot, write)
+	if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+		l.slots[slot] = nil
+		l.free = append(l.free, slot)
+		return 0, os.NewSyscallError("epoll_ctl", err)
+	}
+	return slot, nil
+}
+
+// start starts the goroutine. mu is held.
+func (l *Loop) start() error {
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err == nil {
+		err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: wakeID})
+	}
+	if err != nil {
+		return errors.Join(os.NewSyscallError("eventfd", err), unix.Close(poll))
+	}
+	l.poll, l.wake, l.running = poll, wake, true
+	go l.run(poll)
+	return nil
+}
+
+// wantWrite watches a connection's writing, too, or no longer.
+func (l *Loop) wantWrite(fd int, slot int32, want bool) error {
+	event := interest(slot, want)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.poll, unix.EPOLL_CTL_MOD, fd, &event))
+}
+
+// detach forgets a connection whose descriptor is closed, which has ended the watch. The
+// loop ends with the last.
+func (l *Loop) detach(slot int32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slots[slot] = nil
+	l.free = append(l.free, slot)
+	if len(l.free) == len(l.slots) {
+		l.rouse()
+	}
+}
+
+// nudge gives a connection a turn soon.
+func (l *Loop) nudge(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.nudged = append(l.nudged, c)
+	l.rouse()
+}
+
+// rouse ends a wait. mu is held.
+func (l *Loop) rouse() {
+	if l.awake || !l.running {
+		return
+	}
+	l.awake = true
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = unix.Write(l.wake, one[:]) // it is not full: nobody writes twice
+}
+
+// turn is one that a connection is to be given.
+type turn struct {
+	c      *Conn
+	events uint32
+}
+
+// maxTurns is how many connections one wait tells of.
+const maxTurns = 256
+
+// run gives turns until no connection is left.
+func (l *Loop) run(poll int) {
+	events := make([]unix.EpollEvent, maxTurns)
+	turns := make([]turn, 0, maxTurns)
+	for {
+		n, err := unix.EpollWait(poll, events, -1)
+		if err != nil {
+			n = 0 // EINTR: nothing else can be
+		}
+		woken := time.Now()
+		var ok bool
+		if turns, ok = l.due(turns[:0], events[:max(n, 0)]); !ok {
+			return
+		}
+		for i, t := range turns {
+			turns[i] = turn{}
+			t.c.turn(l, t.events)
+			if l.shed > 0 && t.c.move(l, l.to) {
+				l.shed--
+			}
+		}
+		l.account(woken)
+	}
+}
+
+// account notes what was done since the loop woke up, and looks at the end of a window
+// whether that was too much.
+func (l *Loop) account(woken time.Time) {
+	now := time.Now()
+	l.worked += now.Sub(woken)
+	length := now.Sub(l.since)
+	if length < window {
+		return
+	}
+	busy := int64(1000 * l.worked / length)
+	l.busy.Store(busy)
+	l.since, l.worked = now, 0
+	l.shed = 0
+	if busy >= fullLoop {
+		if l.to = l.all.relief(busy); l.to != nil {
+			l.mu.Lock()
+			l.shed = (len(l.slots) - len(l.free)) / shedPart
+			l.mu.Unlock()
+		}
+	}
+}
+
+// due returns whose turn it is. It reports false, and has closed everything, when no
+// connection is left.
+func (l *Loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range events {
+		if e.Fd == wakeID {
+			var count [8]byte
+			_, _ = unix.Read(l.wake, count[:])
+			l.awake = false
+			continue
+		}
+		if c := l.slots[e.Fd]; c != nil {
+			turns = append(turns, turn{c, e.Events})
+		}
+	}
+	for i, c := range l.nudged {
+		turns = append(turns, turn{c, unix.EPOLLIN})
+		l.nudged[i] = nil
+	}
+	l.nudged = l.nudged[:0]
+	switch {
+	case len(l.free) < len(l.slots):
+		return turns, true
+	case len(turns) > 0: // of connections that are closed
+		l.rouse()
+		return turns, true
+	}
+	_ = unix.Close(l.wake)
+	_ = unix.Close(l.poll)
+	l.busy.Store(0)
+	l.running, l.awake, l.slots, l.free, l.nudged = false, false, nil, nil, nil
+	return nil, false
+}

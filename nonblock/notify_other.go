@@ -1,0 +1,25 @@
+//go:build !linux
+
+package nonblock
+
+// Loops and Loop are for Linux: elsewhere Notify always reports false.
+type (
+	Loops struct{}
+	Loop  struct{}
+)
+
+// Pick returns nil: there are no loops.
+func (*Loops) Pick() *Loop { return nil }
+
+func (*Loop) nudge(*Conn) {}
+
+// Notify reports false.
+func (*Conn) Notify(*Loop, func()) bool { return false }
+
+// TryReadInto is only for connections that are watched.
+func (*Conn) TryReadInto(Room) (int, error) { return 0, errWatched }
+
+func (*Conn) await()      {}
+func (*Conn) shut() error { return nil }
+
+func (*watched) read([]byte) (int, error) { return 0, errWatched }

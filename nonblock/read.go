@@ -1,0 +1,56 @@
+package nonblock
+
+import (
+	"errors"
+	"io"
+)
+
+// Room is where ReadInto puts what has come.
+type Room interface {
+	// Room returns where to put it; it is called only to read at once, and must not be
+	// empty.
+	Room() []byte
+	// GiveBack is called when there was nothing to put there after all.
+	GiveBack()
+}
+
+// ReadInto waits until there is something to read, and only then asks for the room to put
+// it, so that a connection on which nothing comes holds no buffer. One goroutine may read
+// at a time. On a connection that is no socket of the operating system, the room is taken
+// first.
+func (c *Conn) ReadInto(room Room) (int, error) {
+	if c.wait != nil {
+		return c.wait(room)
+	}
+	if c.watched != nil {
+		return 0, errWatched
+	}
+	return c.Conn.Read(room.Room())
+}
+
+// errDrained is what Read returns while Drained looks for what was read ahead.
+var errDrained = errors.New("nonblock: nothing is read now")
+
+// Drained returns what r, a reader over c, has read ahead and holds back. Nobody may read
+// meanwhile, and r no more afterwards. An error means that r is no such reader; then what
+// came is returned all the same.
+func (c *Conn) Drained(r io.Reader) ([]byte, error) {
+	c.drained.Store(true)
+	defer c.drained.Store(false)
+	early, err := io.ReadAll(r)
+	if errors.Is(err, errDrained) {
+		return early, nil
+	}
+	return early, errors.Join(errors.New("nonblock: the reader is not over this connection"), err)
+}
+
+// Read is that of net.Conn; on a connection that is watched it does not wait.
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.drained.Load() {
+		return 0, errDrained
+	}
+	if w := c.watched; w != nil {
+		return w.read(p)
+	}
+	return c.Conn.Read(p)
+}
