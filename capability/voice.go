@@ -27,6 +27,8 @@ type VoiceRequest struct {
 	Context string
 	// Origin is the only origin whose pages may use the ticket; empty for any client.
 	Origin string
+	// Inspect lets the client look inside its session, if it asks to.
+	Inspect bool
 }
 
 // VoiceOffer is a voice session that waits for its client.

@@ -27,12 +27,6 @@ type call struct {
 	progress time.Time // when the client is told that it still runs; zero for never
 }
 
-// finished is the result of a call that ran.
-type finished struct {
-	call string
-	env  registry.Envelope
-}
-
 // progressEvery is how often the client is told of a tool that is still at work.
 const progressEvery = 5 * time.Second
 
@@ -89,17 +83,17 @@ func (t *turn) decide(a ToolCall) {
 // take takes what the executor reports.
 func (t *turn) take(r any) {
 	switch r := r.(type) {
-	case finished:
-		took := time.Duration(r.env.Meta.DurationMS) * time.Millisecond
-		if r.env.Meta.CacheHit {
+	case execute.Result:
+		took := time.Duration(r.Envelope.Meta.DurationMS) * time.Millisecond
+		if r.Envelope.Meta.CacheHit {
 			took = 0
 		}
 		slow := t.book.Slow()
-		answers := t.book.Finished(r.call, r.env, took)
+		answers := t.book.Finished(r.Call, r.Envelope, took)
 		if t.book.Slow() && !slow {
 			t.a.opts.Logger.Warn("the tools of a turn are slow", "conversation_id", t.conv.ID, "turn", t.number, "tool_time_ms", t.book.Account().ToolTime.Milliseconds())
 		}
-		t.answerAll(r.call, answers)
+		t.answerAll(r.Call, answers)
 	case execute.Question:
 		c := t.find(r.Call)
 		if c == nil {

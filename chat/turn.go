@@ -55,7 +55,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, emit Emit) *t
 	t.calls = a.opts.Executor.Begin(execute.Conversation{
 		Session:      t.session(),
 		Capabilities: t.capabilities(),
-		Finished:     func(call string, env registry.Envelope) { t.results <- finished{call, env} },
+		Finished:     func(r execute.Result) { t.results <- r },
 		Asked:        func(q execute.Question) { t.results <- q },
 		Resolved:     func(execute.Resolution) {}, // answers come with a request of their own
 	})

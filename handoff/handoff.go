@@ -51,6 +51,8 @@ type Invitation struct {
 	ConversationID string
 	// Origin is the only origin whose pages may use the ticket; empty for any client.
 	Origin string
+	// Inspect lets the client look inside its session, if it asks to.
+	Inspect bool
 }
 
 // Invite makes a voice session. The error wraps ErrTaken, capability.ErrVoiceActive,
@@ -71,6 +73,7 @@ func (d *Desk) Invite(ctx context.Context, in Invitation) (capability.VoiceOffer
 	}
 	return d.voice.Offer(ctx, capability.VoiceRequest{
 		UserID: in.User, ConversationID: id, Agent: in.Agent, PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin,
+		Inspect: in.Inspect,
 	})
 }
 
@@ -108,7 +111,7 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticke
 	}
 	out := session.Ticketed{
 		SessionID: t.SessionID, User: t.User, Agent: t.Agent, ConversationID: t.Conversation,
-		PendingRequest: t.PendingRequest, Context: t.Context, Over: over,
+		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect, Over: over,
 	}
 	if out.Context != "" || out.ConversationID == "" {
 		return out, nil

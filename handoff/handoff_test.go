@@ -51,7 +51,7 @@ func invite(t *testing.T, d *Desk, in Invitation) capability.VoiceOffer {
 func TestThereAndBack(t *testing.T) {
 	d, _ := newDesk(t)
 	now := time.Now()
-	o := invite(t, d, Invitation{User: "ada", PendingRequest: "When is it open?", Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
+	o := invite(t, d, Invitation{User: "ada", PendingRequest: "When is it open?", Inspect: true, Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
 	if !strings.HasPrefix(o.ConversationID, "conv-") {
 		t.Errorf("offered %+v", o.ConversationID)
 	}
@@ -59,7 +59,7 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := session.Ticketed{SessionID: o.SessionID, User: "ada", ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello"}
+	want := session.Ticketed{SessionID: o.SessionID, User: "ada", ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
 	over := got.Over
 	got.Over = nil
 	if diff := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Over" }, cmp.Ignore())); diff != "" {
@@ -111,8 +111,8 @@ func TestConversationGoesOn(t *testing.T) {
 			o := invite(t, d, tc.in)
 			add("later")
 			got, err := d.Redeem(t.Context(), o.Ticket, "")
-			if err != nil || got.Context != tc.want {
-				t.Fatalf("told %q, %v", got.Context, err)
+			if err != nil || got.Context != tc.want || got.Inspect {
+				t.Fatalf("told %q, %v, inspect %t", got.Context, err, got.Inspect)
 			}
 			got.Over()
 			if c, err := d.Conversation(t.Context(), "c-1"); err != nil || len(c.Entries) != 2 {

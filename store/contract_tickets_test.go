@@ -133,6 +133,7 @@ func offer(t *testing.T, s *Store, r capability.VoiceRequest) capability.VoiceOf
 func testVoiceSessions(t *testing.T, s *Store) {
 	v, r := s.VoiceSessions(), capability.VoiceRequest{
 		UserID: "ada", ConversationID: talkID(t, "c"), Agent: "default", PendingRequest: "What is new?", Context: "User: hello",
+		Inspect: true,
 	}
 	first, second := offer(t, s, r), offer(t, s, r)
 	if !strings.HasPrefix(first.SessionID, "voice-") || first.SessionID == second.SessionID || first.Ticket == second.Ticket ||
@@ -143,7 +144,7 @@ func testVoiceSessions(t *testing.T, s *Store) {
 		t.Errorf("the replaced ticket: %v", err)
 	}
 	got, over, err := v.Redeem(t.Context(), second.Ticket, "", time.Now())
-	if err != nil || got.SessionID != second.SessionID || got.User != "ada" || got.Context != r.Context || got.PendingRequest != r.PendingRequest {
+	if err != nil || got.SessionID != second.SessionID || got.User != "ada" || got.Context != r.Context || got.PendingRequest != r.PendingRequest || !got.Inspect {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if _, err := v.Offer(t.Context(), r); !errors.Is(err, capability.ErrVoiceActive) {

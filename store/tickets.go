@@ -31,6 +31,8 @@ type Ticket struct {
 	// Origin is the only origin whose pages may use it, such as
 	// "https://example.org"; empty for any client.
 	Origin string `json:"origin,omitempty"`
+	// Inspect lets the client look inside its session, if it asks to.
+	Inspect bool `json:"inspect,omitempty"`
 	// ExpiresAt is when it can no longer be used. Create sets a zero one to
 	// Options.TicketLife from now.
 	ExpiresAt time.Time `json:"expires_at"`

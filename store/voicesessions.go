@@ -50,7 +50,7 @@ func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceReque
 	ticket := Ticket{
 		SessionID: "voice-" + strings.ToLower(rand.Text()), User: request.UserID, Agent: request.Agent,
 		Conversation: request.ConversationID, PendingRequest: request.PendingRequest, Context: request.Context,
-		Origin: request.Origin, ExpiresAt: time.Now().UTC().Add(v.tickets.life),
+		Origin: request.Origin, Inspect: request.Inspect, ExpiresAt: time.Now().UTC().Add(v.tickets.life),
 	}
 	secret, err := v.tickets.Create(ctx, ticket)
 	if err != nil {
