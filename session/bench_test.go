@@ -33,10 +33,12 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	opts := Options{}.withDefaults()
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
-	s, err := newSession(context.Background(), &guest{id: "s", start: &wsclient.Start{InputRate: inRate, OutputRate: outRate}}, opts, client, model, nil)
+	g := &guest{id: "s", start: &wsclient.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}
+	s, err := newSession(context.Background(), g, &opts, client, model, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	s.up.write, s.down.write = nil, nil // by hand
 	return s
 }
 
@@ -50,7 +52,7 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 			panic("the model does not fail")
 		}
 	}
-	s.up.release()
+	s.up.take(nil) // nothing
 	return batch
 }
 
@@ -58,11 +60,10 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 func walkDown(s *session, ev *transport.AudioOut) {
 	s.modelAudio(ev)
 	for {
-		e, ok, _ := s.down.pop()
+		e, ok := s.down.pop()
 		if !ok {
 			return
 		}
-		s.down.release()
 		if e.frame != nil {
 			e.frame.free()
 		}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/json"
-	"time"
 
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
@@ -34,8 +33,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.audit(a)
 	case orchestrator.ToolsSlow:
 		s.logger.Warn("the tools of a turn are slow", "turn", a.Turn, "tool_time_ms", a.Taken.Milliseconds(), "limit_ms", a.Limit.Milliseconds())
-	case orchestrator.IntentRefused:
-		s.logger.Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
+	case orchestrator.IntentDecided:
+		s.intentDecided(a)
 	case orchestrator.MuteUser:
 		s.muted.Store(true)
 	case orchestrator.End:
@@ -46,6 +45,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.tell(&wsclient.ToolProgress{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool), DurationMS: a.Running.Milliseconds()})
 	case orchestrator.ToolEnded:
 		s.tell(toolEnded(a, s.category(a.Tool)))
+		s.showCall(a)
 	default:
 		if m := message(a); m != nil {
 			s.tell(m)
@@ -115,10 +115,12 @@ func usage(t transport.Tokens) wsclient.Usage {
 	}
 }
 
+// latency rounds where one part ends and the next begins, so that the parts in ms are the
+// whole in ms.
 func latency(l *orchestrator.Latency) *wsclient.Latency {
 	if l == nil {
 		return nil
 	}
-	ms := func(d time.Duration) int64 { return d.Milliseconds() }
-	return &wsclient.Latency{SpeechEndToFirstAudioMS: ms(l.Total), ProviderMS: ms(l.Provider), GatewayMS: ms(l.Gateway)}
+	known, answered, all := l.Detection.Milliseconds(), (l.Detection + l.Provider).Milliseconds(), l.Total.Milliseconds()
+	return &wsclient.Latency{SpeechEndToFirstAudioMS: all, DetectionMS: known, ProviderMS: answered - known, GatewayMS: all - answered}
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strings"
 	"testing"
 
 	"voicegw/session/wsclient"
@@ -12,12 +13,12 @@ import (
 // flushed item through, or overtake a message.
 func TestDownlinkClaim(t *testing.T) {
 	open := func() *downlink {
-		d := newDownlink(1 << 20)
+		d := newDownlink(1<<20, nil)
 		if _, err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		d.pop() // audio.start has been written
-		d.release()
+		d.pop()
 		return d
 	}
 	for _, tc := range []struct {
@@ -28,13 +29,14 @@ func TestDownlinkClaim(t *testing.T) {
 	}{
 		{"open, nothing queued", func(*downlink) {}, "a", true},
 		{"another item", func(*downlink) {}, "b", false},
-		{"flushed", func(d *downlink) { d.flushItem(&wsclient.AudioFlush{ItemID: "a"}); d.pop(); d.release() }, "a", false},
-		{"ended", func(d *downlink) { d.endItem(&wsclient.AudioEnd{ItemID: "a"}); d.pop(); d.release() }, "a", false},
+		{"flushed", func(d *downlink) { d.flushItem(&wsclient.AudioFlush{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
+		{"ended", func(d *downlink) { d.endItem(&wsclient.AudioEnd{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
 		{"a message waits", func(d *downlink) { d.pushMessage(&wsclient.Pong{}) }, "a", false},
 		{"a frame waits", func(d *downlink) { d.pushAudio("a", []byte{0, 0}) }, "a", false},
 		{"somebody writes", func(d *downlink) { d.pushMessage(&wsclient.Pong{}); d.pop() }, "a", false},
 		{"claimed", func(d *downlink) { d.claim("a", 2) }, "a", false},
 		{"finished", func(d *downlink) { d.finish() }, "a", false},
+		{"lost", func(d *downlink) { d.lose() }, "a", false},
 	} {
 		d := open()
 		tc.before(d)
@@ -44,59 +46,94 @@ func TestDownlinkClaim(t *testing.T) {
 	}
 }
 
-// TestDownlinkWriterWaitsForAClaim: while the reading goroutine writes, the writer
-// gets nothing; afterwards it is woken for what has been queued meanwhile.
+// TestDownlinkWriterWaitsForAClaim: while the reading goroutine writes, no writer is
+// started; afterwards one is, for what has been queued meanwhile, and wait waits for it.
 func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
-	d := newDownlink(1 << 20)
+	var written []string
+	var d *downlink
+	d = newDownlink(1<<20, func() {
+		for e, ok := d.pop(); ok; e, ok = d.pop() {
+			written = append(written, string(e.text))
+		}
+	})
 	d.openItem(&wsclient.AudioStart{ItemID: "a"})
-	d.pop()
-	d.release()
+	d.writer.Wait()
 	if first, ok := d.claim("a", 2); !ok || !first {
 		t.Fatalf("claimed=%t, first=%t", ok, first)
 	}
 	d.flushItem(&wsclient.AudioFlush{ItemID: "a"})
 	d.finish()
-	if _, ok, done := d.pop(); ok || done {
-		t.Fatal("the writer got the flush while a frame of the item was being written")
+	d.writer.Wait()
+	if len(written) != 1 {
+		t.Fatal("the flush was written while a frame of the item was being written")
 	}
-	<-d.ready // what finish signalled
 	d.release()
-	<-d.ready
-	if e, ok, _ := d.pop(); !ok || e.text == nil {
-		t.Error("the flush is gone")
+	d.wait()
+	if len(written) != 2 || !strings.Contains(written[1], "audio.flush") {
+		t.Errorf("written: %q", written)
+	}
+}
+
+// TestLostClientIsWaitedForNoLonger: a writer that fails drops what is queued and what
+// comes, and whoever waits goes on.
+func TestLostClientIsWaitedForNoLonger(t *testing.T) {
+	var d *downlink
+	writes := 0
+	d = newDownlink(1<<20, func() {
+		for _, ok := d.pop(); ok; _, ok = d.pop() {
+			writes++
+			d.lose()
+		}
+	})
+	d.openItem(&wsclient.AudioStart{ItemID: "a"})
+	d.writer.Wait()
+	d.pushAudio("a", []byte{0, 0})
+	d.pushMessage(&wsclient.Pong{})
+	d.finish(&wsclient.SessionEnded{})
+	d.wait()
+	if writes != 1 {
+		t.Errorf("%d writes to a client that is gone", writes)
 	}
 }
 
 // TestUplinkClaim: audio may pass the queue only while nothing is queued before it
-// and nobody else sends; the writer takes nothing meanwhile, and is woken after.
+// and nobody else sends; no writer is started meanwhile, and one is after.
 func TestUplinkClaim(t *testing.T) {
-	u := newUplink(1 << 20)
+	hold, sent := make(chan struct{}), 0
+	var u *uplink
+	u = newUplink(1<<20, func() {
+		for batch, ok := u.take(nil); ok; batch, ok = u.take(batch) {
+			<-hold
+			sent += len(batch)
+		}
+	})
 	u.pushCommand(transport.Interrupt{})
 	if u.claim() {
-		t.Error("audio would overtake a command")
+		t.Error("audio would overtake a command, or two would send at once")
 	}
-	batch, _ := u.take(nil)
-	if len(batch) != 1 || u.claim() {
-		t.Error("two would send at once")
-	}
-	u.release()
-	<-u.ready
+	hold <- struct{}{}
+	u.writer.Wait()
 	if !u.claim() || u.claim() {
 		t.Fatal("an idle queue is claimed once")
 	}
 	u.pushCommand(transport.Interrupt{})
-	<-u.ready
-	if batch, _ = u.take(batch); len(batch) != 0 {
+	u.writer.Wait()
+	if sent != 1 {
 		t.Error("the writer sends while somebody else does")
 	}
 	u.release()
-	<-u.ready // or this test hangs: nobody would have woken the writer
-	if batch, _ = u.take(batch); len(batch) != 1 {
+	hold <- struct{}{} // or this test hangs: nobody would have started the writer
+	u.writer.Wait()
+	if sent != 2 {
 		t.Error("what was queued meanwhile is gone")
 	}
-	u.release()
 	u.close()
 	if u.claim() {
 		t.Error("a closed queue was claimed")
+	}
+	u.pushCommand(transport.Interrupt{})
+	u.wait()
+	if sent != 2 {
+		t.Error("a closed queue sends")
 	}
 }

@@ -1,7 +1,9 @@
 // Package session carries one voice conversation between a client and a model.
 //
 // A [Manager] admits sessions, counts them and drains them. Each session has four
-// pumps and a clock, and all of them have ended when the session is over:
+// pumps and a clock, and all of them have ended when the session is over (those that write
+// are there only while something is queued, and where a loop can watch the connections, the
+// two that read are calls of it):
 //
 //	client --readClient--> uplink --writeModel--> model
 //	client <--writeClient-- downlink <--readModel-- model

@@ -9,13 +9,17 @@ import (
 // downlink is the queue towards the client: messages and audio in one order.
 // Audio enters it only for the item that is open, so that nothing of a flushed
 // item can follow its flush. Audio is never dropped frame by frame: a client that
-// falls too far behind is disconnected (policy disconnectSlow).
+// falls too far behind is disconnected (policy disconnectSlow). What is queued is written
+// by a writer, a goroutine that there is only meanwhile.
 type downlink struct {
 	// Fixed after newDownlink.
-	maxAudio int           // bytes of audio
-	ready    chan struct{} // to writeClient: there is something; capacity 1, never closed
+	maxAudio int    // bytes of audio
+	write    func() // the writer: it pops until there is nothing; nil: the test pops
+
+	writer sync.WaitGroup // it gets no more once finished is set and nothing is queued
 
 	mu       sync.Mutex // guards the following fields
+	idle     sync.Cond  // nobody is writing, and nothing is queued
 	entries  []downEntry
 	head     int // entries before it are gone
 	audio    int // bytes of audio in entries
@@ -25,8 +29,8 @@ type downlink struct {
 	isFirst  bool   // its next frame is its first
 	sent     int64  // bytes of the open item that were queued
 	flushed  int64  // bytes dropped by flushes, or of items that were not open
-	busy     bool   // somebody is writing
-	finished bool
+	busy     bool   // somebody is writing: the writer, or who has claimed
+	finished bool   // nothing is taken any more
 }
 
 // downEntry is a message or a frame.
@@ -41,10 +45,12 @@ type downEntry struct {
 const maxMessages = 4096
 
 // keepEntries is how much room an empty queue keeps.
-const keepEntries = 256
+const keepEntries = 16
 
-func newDownlink(maxAudio int) *downlink {
-	return &downlink{maxAudio: maxAudio, ready: make(chan struct{}, 1)}
+func newDownlink(maxAudio int, write func()) *downlink {
+	d := &downlink{maxAudio: maxAudio, write: write}
+	d.idle.L = &d.mu
+	return d
 }
 
 // pushMessage queues a message with the next seq. It reports false when the
@@ -67,7 +73,7 @@ func (d *downlink) push(m wsclient.ServerMessage) (bool, error) {
 	d.seq++
 	d.entries = append(d.entries, downEntry{text: text})
 	d.waiting++
-	d.signal()
+	d.start()
 	return d.waiting <= maxMessages, nil
 }
 
@@ -94,14 +100,23 @@ func (d *downlink) claim(item string, n int) (first, ok bool) {
 	return first, true
 }
 
-// release ends a claim, or the writing of what pop returned.
+// release ends a claim.
 func (d *downlink) release() {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.busy = false
-	more := d.head < len(d.entries) || d.finished
-	d.mu.Unlock()
-	if more {
-		d.signal()
+	d.start()
+}
+
+// start starts the writer, if there is something to write and nobody writes. mu is held.
+func (d *downlink) start() {
+	switch {
+	case d.busy:
+	case d.head == len(d.entries):
+		d.idle.Broadcast()
+	case d.write != nil:
+		d.busy = true
+		d.writer.Go(d.write)
 	}
 }
 
@@ -118,7 +133,7 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 	d.isFirst = false
 	d.audio += len(pcm)
 	d.sent += int64(len(pcm))
-	d.signal()
+	d.start()
 	return d.audio <= d.maxAudio
 }
 
@@ -154,8 +169,8 @@ func (d *downlink) flushItem(m *wsclient.AudioFlush) (bool, error) {
 	return d.push(m)
 }
 
-// finish drops all queued audio, queues the last messages and lets the writer end
-// after them. Nothing can be queued afterwards.
+// finish drops all queued audio and queues the last messages. Nothing can be queued
+// afterwards; wait waits until they are written.
 func (d *downlink) finish(last ...wsclient.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,24 +190,45 @@ func (d *downlink) finish(last ...wsclient.ServerMessage) error {
 		}
 	}
 	d.finished = true
-	d.signal()
 	return nil
 }
 
-// pop returns the oldest entry, which the caller writes and must then release. done
-// says that nothing more will come.
-func (d *downlink) pop() (e downEntry, ok, done bool) {
+// wait waits until what is queued is written, or lost. Only after finish or lose.
+func (d *downlink) wait() {
+	d.mu.Lock()
+	for d.busy || d.head < len(d.entries) {
+		d.idle.Wait()
+	}
+	d.mu.Unlock()
+	d.writer.Wait()
+}
+
+// lose drops what is queued, and all that comes: the client is gone.
+func (d *downlink) lose() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.busy {
-		return downEntry{}, false, false
+	for _, e := range d.entries[d.head:] {
+		if e.frame != nil {
+			e.frame.free()
+		}
 	}
+	d.entries, d.head, d.audio = nil, 0, 0
+	d.finished = true
+}
+
+// pop returns the oldest entry, for the writer to write. It reports false, and the writer
+// must end, when there is none.
+func (d *downlink) pop() (e downEntry, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.head == len(d.entries) {
 		d.entries, d.head = d.entries[:0], 0
 		if cap(d.entries) > keepEntries {
 			d.entries = nil // a backlog is over: give its memory back
 		}
-		return downEntry{}, false, d.finished
+		d.busy = false
+		d.idle.Broadcast()
+		return downEntry{}, false
 	}
 	d.busy = true
 	e = d.entries[d.head]
@@ -208,7 +244,7 @@ func (d *downlink) pop() (e downEntry, ok, done bool) {
 		clear(d.entries[n:])
 		d.entries, d.head = d.entries[:n], 0
 	}
-	return e, true, false
+	return e, true
 }
 
 // itemBytes returns how much audio of an item has been queued, if it is open.
@@ -225,11 +261,4 @@ func (d *downlink) flushedBytes() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.flushed
-}
-
-func (d *downlink) signal() {
-	select {
-	case d.ready <- struct{}{}:
-	default:
-	}
 }

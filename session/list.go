@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,10 @@ type Running struct {
 	// Turn is how many turns there have been.
 	Turn  int
 	Phase orchestrator.Phase
+	// ModelAddr is the gateway's own address on the connection to the model, as host:port,
+	// for who looks at it from the other end; empty if there is no connection any more, or
+	// nobody knows.
+	ModelAddr string
 }
 
 // Sessions lists those that run on this node, the oldest first.
@@ -50,14 +55,51 @@ func (m *Manager) Session(id string) (Running, bool) {
 	return s.running(), true
 }
 
+// Provider is what a client may ask for.
+type Provider struct {
+	Name string
+	// Model is the one that it speaks with; empty where nobody knows.
+	Model string
+	// Voices are those that the provider's documentation lists for the model, its default
+	// first; nil where it lists none. Voice is the one that is configured; empty for the
+	// provider's default.
+	Voices []string
+	Voice  string
+}
+
+// offering is what some transports say of what they offer.
+type offering interface {
+	Model() string
+	Voices(model string) []string
+}
+
+// Providers lists the providers that a client may ask for; the first is the default.
+func (m *Manager) Providers() []Provider {
+	names := slices.Sorted(maps.Keys(m.opts.Transports))
+	first := slices.Index(names, m.opts.Provider)
+	var list []Provider
+	for _, name := range slices.Insert(slices.Delete(names, first, first+1), 0, m.opts.Provider) {
+		p := Provider{Name: name, Voice: m.opts.Agent.Voices[name]}
+		if o, ok := m.opts.Transports[name].(offering); ok {
+			p.Model, p.Voices = o.Model(), o.Voices("")
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
 // Agent is the name of the agent that clients speak with.
 func (m *Manager) Agent() string { return m.opts.Agent.Name }
 
 func (s *session) running() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Running{
+	r := Running{
 		ID: s.id, User: s.user, Agent: s.opts.Agent.Name, ConversationID: s.start.ConversationID,
 		Provider: s.info.Provider, Model: s.info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(),
 	}
+	if !s.isOver() {
+		r.ModelAddr = s.modelAddr
+	}
+	return r
 }

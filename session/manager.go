@@ -65,18 +65,6 @@ func NewManager(opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// Providers lists the names of the providers that a client may ask for; the first
-// is the default.
-func (m *Manager) Providers() []string {
-	out := []string{m.opts.Provider}
-	for _, name := range slices.Sorted(maps.Keys(m.opts.Transports)) {
-		if name != m.opts.Provider {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 // Running returns how many sessions run.
 func (m *Manager) Running() int {
 	m.mu.Lock()
@@ -96,6 +84,9 @@ type Admission struct {
 	// Ticket is what the client has offered as a subprotocol, Origin the origin of the
 	// page that it is part of; both empty for none. They may be set until Start.
 	Ticket, Origin string
+	// MayInspect lets the client look inside its session, if it asks to. It may be set
+	// until Start.
+	MayInspect bool
 
 	m    *Manager
 	addr netip.Addr
@@ -166,49 +157,65 @@ func (a *Admission) Release() {
 	})
 }
 
-// Start runs a session over c, on a goroutine of its own, and releases the
+// Start runs a session over c, on goroutines of its own, and releases the
 // admission when it is over. It takes c over.
 func (m *Manager) Start(a *Admission, c Client) {
-	// A goroutine of its own, so that the handler's stack and request are freed.
+	// The handler's stack and request are freed at once; those of the opening when the
+	// session runs, which then is no more than the two goroutines that read.
 	go func() {
-		defer a.Release()
-		m.serve(a, c)
+		g := &guest{came: time.Now(), id: "voice-" + strings.ToLower(rand.Text()), addr: a.addr.String()}
+		leave := func() {
+			g.leave()
+			a.Release()
+		}
+		s := m.begin(a, c, g)
+		if s == nil {
+			leave()
+			return
+		}
+		s.whenDone(func() {
+			defer leave()
+			m.conclude(s, g)
+		})
 	}()
 }
 
-// serve is the life of one session.
-func (m *Manager) serve(a *Admission, c Client) {
-	g := &guest{id: "voice-" + strings.ToLower(rand.Text()), addr: a.addr.String()}
+// begin opens a session and lets it run; nil if that cannot be, and the client knows why.
+func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	g.logger = m.opts.Logger.With("session_id", g.id)
-	began := time.Now()
 	tools := m.snapshot()
 	model, cause := m.open(a, c, g, tools)
-	defer g.leave()
 	logger, start := g.logger, g.start
 	if cause != nil {
 		logger.Info("session refused", "reason", cause.Reason, "addr", a.addr.String())
 		turnAway(c, cause)
-		return
+		return nil
 	}
-	s, err := newSession(m.ctx(), g, m.opts, c, model, tools)
+	s, err := newSession(m.ctx(), g, &m.opts, c, model, tools)
 	if err != nil {
 		logger.Error("session could not begin", "error", err)
 		if err := model.Close(); err != nil {
 			logger.Debug("closing the model's connection", "error", err)
 		}
 		turnAway(c, causeInternal)
-		return
+		return nil
 	}
 	logger.Info("session started", "provider", s.info.Provider, "model", s.info.Model, "addr", a.addr.String(),
-		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(began).Milliseconds(),
+		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	m.note(s)
-	cause = s.run()
+	s.begin()
+	return s
+}
+
+// conclude ends a session that is over, and waits until nothing is left of it.
+func (m *Manager) conclude(s *session, g *guest) {
+	cause := s.finish()
 	m.forget(s)
 	s.settle()
-	stats := model.Stats()
-	logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
-		"duration_ms", time.Since(began).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
+	stats := s.model.Stats()
+	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
+		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
 		"uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net/http/httptrace"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -38,7 +40,23 @@ func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapsho
 	if name == "" {
 		name = m.opts.Provider
 	}
-	return m.connect(m.opts.Transports[name], m.setup(g.start, name, tools), g.logger)
+	setup := m.setup(g.start, name, tools)
+	g.voice = setup.Voice
+	ctx, addr := ownAddr(m.ctx())
+	conn, cause := m.connect(ctx, m.opts.Transports[name], setup, g.logger)
+	g.modelAddr = addr()
+	return conn, cause
+}
+
+// ownAddr returns a context in which a connection is dialled, and a function that returns
+// the gateway's own address on the one dialled last; empty for one that was not dialled
+// over HTTP.
+func ownAddr(ctx context.Context) (context.Context, func() string) {
+	var last atomic.Value // a string
+	last.Store("")
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { last.Store(got.Conn.LocalAddr().String()) },
+	}), func() string { return last.Load().(string) }
 }
 
 // readStart waits for session.start and checks what it asks for.
@@ -139,8 +157,8 @@ func (m *Manager) setup(start *startMessage, provider string, tools *registry.Sn
 const connectTries = 3
 
 // connect opens the model's connection, trying again where that may help.
-func (m *Manager) connect(tr transport.Transport, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
-	ctx, cancel := context.WithTimeout(m.ctx(), m.opts.Limits.ConnectTimeout)
+func (m *Manager) connect(ctx context.Context, tr transport.Transport, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
+	ctx, cancel := context.WithTimeout(ctx, m.opts.Limits.ConnectTimeout)
 	defer cancel()
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval = 250 * time.Millisecond

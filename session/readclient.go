@@ -6,34 +6,66 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/nonblock"
 	"voicegw/orchestrator"
 	"voicegw/session/wsclient"
 )
 
-// readClient is the pump from the client to the uplink.
+// readClient is the pump from the client to the uplink, where it needs a goroutine.
 func (s *session) readClient() {
+	defer s.readers.Done()
 	for {
 		f, err := s.client.Read()
 		if err != nil {
 			s.end(gone(err))
 			return
 		}
-		if f.Audio {
-			s.clientAudio(f.Data)
-			continue
-		}
-		if !s.control.Allow() {
-			s.complain(wsclient.CodeLimit, "", "Too many messages: at most %d a second are taken; this one was dropped.", controlRate)
-			continue
-		}
-		m, err := wsclient.ParseClient(f.Data)
-		var bad *wsclient.MessageError
-		if errors.As(err, &bad) {
-			s.complain(bad.Code, bad.Field, "%s", bad.Message)
-			continue
-		}
-		s.clientMessage(m)
+		s.clientFrame(f)
 	}
+}
+
+// watchedClient is a Client that a loop can watch; *wsclient.Conn is one.
+type watchedClient interface {
+	Client
+	Loops() *nonblock.Loops
+	Notify(loop *nonblock.Loop, f func()) bool
+	TryRead() (f wsclient.Frame, ok bool, err error)
+}
+
+// hearClient is the same pump, where a loop calls it.
+func (s *session) hearClient(c watchedClient) {
+	for !s.clientOver {
+		f, ok, err := c.TryRead()
+		switch {
+		case err != nil:
+			s.clientOver = true
+			s.end(gone(err))
+			s.readers.Done()
+		case !ok:
+			return
+		default:
+			s.clientFrame(f)
+		}
+	}
+}
+
+// clientFrame takes one frame.
+func (s *session) clientFrame(f wsclient.Frame) {
+	if f.Audio {
+		s.clientAudio(f.Data)
+		return
+	}
+	if !s.control.Allow() {
+		s.complain(wsclient.CodeLimit, "", "Too many messages: at most %d a second are taken; this one was dropped.", controlRate)
+		return
+	}
+	m, err := wsclient.ParseClient(f.Data)
+	var bad *wsclient.MessageError
+	if errors.As(err, &bad) {
+		s.complain(bad.Code, bad.Field, "%s", bad.Message)
+		return
+	}
+	s.clientMessage(m)
 }
 
 // gone maps the end of the client's connection to a cause.
@@ -100,13 +132,16 @@ func (s *session) clientAudio(pcm []byte) {
 	if !s.sendDirect(pcm) {
 		s.up.pushAudio(pcm)
 	}
-	if s.ear != nil && !s.modelHears.Load() {
+	if s.listens && !s.modelHears.Load() {
 		s.listen(pcm)
 	}
 }
 
 // listen hears where the user speaks, for a model that does not tell.
 func (s *session) listen(pcm []byte) {
+	if s.ear == nil {
+		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
+	}
 	for _, a := range s.ear.Process(pcm) {
 		now := time.Now()
 		if a.Started {

@@ -13,30 +13,53 @@ import (
 // cost a dozen allocations for each frame. Close ends what waits on it.
 var noDeadline = context.Background()
 
-// readModel is the pump from the model to the downlink.
+// readModel is the pump from the model to the downlink, where it needs a goroutine.
 func (s *session) readModel() {
+	defer s.readers.Done()
 	for {
 		ev, err := s.model.Recv(noDeadline)
 		if err != nil {
 			s.modelLost("recv", err)
 			return
 		}
-		switch ev := ev.(type) {
-		case *transport.AudioOut:
-			s.modelAudio(ev)
-		case transport.AudioDone:
-			s.modelAudioDone(ev.Item)
-		case transport.SpeechStarted:
-			s.modelHears.Store(true)
-			s.dispatch(orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: ev.AudioMS, At: s.clock.when(ev.AudioMS, time.Now())})
-		case transport.SpeechStopped:
-			s.dispatch(orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: ev.AudioMS, EndAt: s.clock.when(ev.EndMS, time.Now())})
+		s.modelEvent(ev)
+	}
+}
+
+// hearModel is the same pump, where a loop calls it.
+func (s *session) hearModel(model transport.Watched) {
+	for !s.modelOver {
+		ev, err := model.TryRecv()
+		switch {
+		case err != nil:
+			s.modelOver = true
+			s.modelLost("recv", err)
+			s.readers.Done()
+		case ev == nil:
+			return
 		default:
-			if p, ok := ev.(transport.Problem); ok {
-				s.logger.Info("the model reported a problem", "kind", p.Err.Kind.String(), "code", p.Err.Code)
-			}
-			s.dispatch(orchestrator.FromModel{Event: ev})
+			s.modelEvent(ev)
 		}
+	}
+}
+
+// modelEvent takes one event.
+func (s *session) modelEvent(ev transport.Event) {
+	switch ev := ev.(type) {
+	case *transport.AudioOut:
+		s.modelAudio(ev)
+	case transport.AudioDone:
+		s.modelAudioDone(ev.Item)
+	case transport.SpeechStarted:
+		s.modelHears.Store(true)
+		s.dispatch(orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: ev.AudioMS, At: s.clock.when(ev.AudioMS, time.Now())})
+	case transport.SpeechStopped:
+		s.dispatch(orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: ev.AudioMS, EndAt: s.clock.when(ev.EndMS, time.Now())})
+	default:
+		if p, ok := ev.(transport.Problem); ok {
+			s.logger.Info("the model reported a problem", "kind", p.Err.Kind.String(), "code", p.Err.Code)
+		}
+		s.dispatch(orchestrator.FromModel{Event: ev})
 	}
 }
 

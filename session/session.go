@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"voicegw/audio"
+	"voicegw/nonblock"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
@@ -38,7 +39,7 @@ type session struct {
 	user      string // who speaks
 	before    string // what was said before the session, for the model
 	startedAt time.Time
-	opts      Options
+	opts      *Options // the Manager's
 	start     *wsclient.Start
 	client    Client
 	model     transport.Conn
@@ -48,29 +49,33 @@ type session struct {
 	clock     *audioClock
 	tools     *registry.Snapshot // nil: there are none
 	calls     *execute.Calls
+	voice     string // that the model was asked for; empty for its own
+	modelAddr string // the gateway's own address towards the model; empty if nobody knows
+	inspect   bool   // the client is shown the inside
 	logger    *slog.Logger
 	end       context.CancelCauseFunc // ends the session; the first cause stands
 	done      <-chan struct{}         // closed by end
 	cause     func() *Cause           // why it ended, once done
-	wake      chan struct{}           // to the clock: the next tick has changed; capacity 1, never closed
+	whenDone  func(f func())          // calls f on a goroutine of its own, once done
 
-	// Owned by readClient.
+	readers sync.WaitGroup // two: who reads the client, and who reads the model
+
+	// Owned by who reads the client.
+	clientOver bool
 	resampleIn *audio.Resampler // nil where the rates agree
-	ear        *audio.Detector  // nil where the model has its own
+	listens    bool             // the model has no ear of its own
+	ear        *audio.Detector  // nil until there is something to hear
 	upBuf      []byte
 	directIn   transport.AudioIn
 	errorsAt   []time.Time // when recent errors were sent
 	control    *rate.Limiter
 	speechFrom int64 // where the ear heard the speech begin, ms
 
-	// Owned by readModel.
+	// Owned by who reads the model.
+	modelOver   bool
 	resampleOut *audio.Resampler // nil where the rates agree
 	downBuf     []byte
 	lastItem    string
-
-	// When the write to the client and the one to the model began, in ns since the
-	// epoch; 0 while none is under way.
-	writing, sending atomic.Int64
 
 	// muted is set when the session ends and the user is not listened to any more.
 	muted atomic.Bool
@@ -89,26 +94,29 @@ type session struct {
 	// handed is closed when the conversation was handed back; set by goodbye, for settle.
 	handed <-chan struct{}
 
-	mu    sync.Mutex // guards the following fields
-	state orchestrator.State
-	story *story // nil where the session goes on with no conversation
+	mu        sync.Mutex  // guards the following fields
+	clockwork *time.Timer // brings the next tick; nil before the first
+	state     orchestrator.State
+	story     *story            // nil where the session goes on with no conversation
+	shown     orchestrator.View // what a client that inspects the session was shown last
 }
 
-func newSession(ctx context.Context, g *guest, opts Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
+func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
 		id: g.id, user: g.user, before: g.before, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
-		up:      newUplink(audio.Bytes(info.InputRate, upBacklog)),
-		down:    newDownlink(audio.Bytes(start.OutputRate, opts.Limits.Backlog)),
+		voice: g.voice, modelAddr: g.modelAddr, inspect: g.inspect,
 		clock:   &audioClock{rate: start.InputRate},
-		logger:  opts.Logger.With("session_id", g.id),
-		wake:    make(chan struct{}, 1),
+		logger:  g.logger,
 		control: rate.NewLimiter(controlRate, controlBurst),
 	}
+	s.up = newUplink(audio.Bytes(info.InputRate, upBacklog), s.writeModel)
+	s.down = newDownlink(audio.Bytes(start.OutputRate, opts.Limits.Backlog), s.writeClient)
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
 	s.tools = tools
 	s.cause = func() *Cause { return causeOf(context.Cause(ctx)) }
+	s.whenDone = func(f func()) { context.AfterFunc(ctx, f) }
 	var err error
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
@@ -116,9 +124,7 @@ func newSession(ctx context.Context, g *guest, opts Options, c Client, model tra
 	if s.resampleOut, err = resampler(info.OutputRate, start.OutputRate); err != nil {
 		return nil, err
 	}
-	if !info.Capabilities.SpeechEvents && !s.manual() {
-		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: info.InputRate, SilenceMS: opts.SilenceMS, PrefixMS: opts.PrefixMS})
-	}
+	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
 	if start.ConversationID != "" && opts.HandBack != nil {
 		s.story = &story{session: s.id}
 	}
@@ -146,26 +152,37 @@ func resampler(from, to int) (*audio.Resampler, error) {
 // manual says whether the client tells when its user speaks.
 func (s *session) manual() bool { return s.start.TurnDetection == wsclient.TurnDetectionClient }
 
-// run carries the conversation and returns its cause when nothing of it is left but its
-// tools; see settle.
-func (s *session) run() *Cause {
-	var pumps, writer sync.WaitGroup
+// begin begins the conversation, which then is what comes from both sides. Where the
+// connections allow it, one loop hears both; else there is a goroutine for each.
+func (s *session) begin() {
 	s.announce()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
-	writer.Go(s.writeClient)
-	pumps.Go(s.readClient)
-	pumps.Go(s.readModel)
-	pumps.Go(s.writeModel)
+	s.readers.Add(2)
+	var loop *nonblock.Loop
+	client, ok := s.client.(watchedClient)
+	if ok {
+		loop = client.Loops().Pick()
+	}
+	if !ok || !client.Notify(loop, func() { s.hearClient(client) }) {
+		go s.readClient()
+	}
+	model, ok := s.model.(transport.Watched)
+	if !ok || !model.Notify(loop, func() { s.hearModel(model) }) {
+		go s.readModel()
+	}
+}
 
-	s.keepTime()
-
+// finish ends the conversation once done, and returns its cause when nothing of it is left
+// but its tools; see settle.
+func (s *session) finish() *Cause {
 	cause := s.cause()
-	s.goodbye(cause, &writer)
+	s.goodbye(cause)
 	if err := s.model.Close(); err != nil {
 		s.logger.Debug("closing the model's connection", "error", err)
 	}
 	s.up.close()
-	pumps.Wait()
+	s.up.wait()
+	s.readers.Wait()
 	return cause
 }
 
@@ -185,14 +202,18 @@ func (s *session) announce() {
 	s.tell(&wsclient.SessionStarted{
 		SessionID: s.id, Provider: s.info.Provider, Model: s.info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
+		Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
 	})
 }
 
 // goodbye tells the client why the session ends and closes its connection.
-func (s *session) goodbye(cause *Cause, writer *sync.WaitGroup) {
+func (s *session) goodbye(cause *Cause) {
 	entries := s.told()
 	// From here on, what still runs is journalled and nothing else happens.
 	s.dispatch(orchestrator.Over{})
+	s.mu.Lock()
+	s.wind() // no more ticks
+	s.mu.Unlock()
 	s.calls.End()
 	handback, handed := s.handBack(entries)
 	s.handed = handed
@@ -216,7 +237,7 @@ func (s *session) goodbye(cause *Cause, writer *sync.WaitGroup) {
 	if cause == causeGone {
 		s.client.Abort()
 	}
-	writer.Wait()
+	s.down.wait()
 	if err := s.client.Close(cause.Close, cause.Reason); err != nil {
 		s.logger.Debug("closing the client's connection", "error", err)
 	}
@@ -226,49 +247,28 @@ func (s *session) goodbye(cause *Cause, writer *sync.WaitGroup) {
 // goodbyeTimeout is how long the last words to a client may take.
 const goodbyeTimeout = 2 * time.Second
 
-// keepTime brings the orchestrator its ticks and watches for a stuck client, until
-// the session is over.
-func (s *session) keepTime() {
-	watch := time.NewTicker(time.Second)
-	defer watch.Stop()
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		s.mu.Lock()
-		at := s.state.WakeAt()
-		s.mu.Unlock()
-		if at.IsZero() {
-			timer.Stop()
-		} else {
-			timer.Reset(max(time.Until(at), 0))
-		}
-		select {
-		case <-s.done:
-			return
-		case <-s.wake:
-		case <-timer.C:
-			s.dispatch(orchestrator.Tick{})
-		case now := <-watch.C:
-			s.watch(now)
-		}
+// tick brings the orchestrator a tick, until the session is over.
+func (s *session) tick() {
+	if s.isOver() {
+		return
 	}
+	s.dispatch(orchestrator.Tick{})
 }
 
-// watch ends a session whose client or model takes nothing in any more.
-func (s *session) watch(now time.Time) {
-	stuck := func(since int64, most time.Duration) bool {
-		return since != 0 && now.UnixNano()-since > int64(most)
-	}
-	if stuck(s.writing.Load(), s.opts.Limits.SlowClient) {
-		s.end(causeSlow)
-	}
-	if stuck(s.sending.Load(), modelStalled) {
-		s.end(causeStalled)
+// wind sets the time of the next tick. mu is held.
+func (s *session) wind() {
+	at := s.state.WakeAt()
+	switch {
+	case at.IsZero() || s.isOver():
+		if s.clockwork != nil {
+			s.clockwork.Stop()
+		}
+	case s.clockwork == nil:
+		s.clockwork = time.AfterFunc(time.Until(at), s.tick)
+	default:
+		s.clockwork.Reset(time.Until(at))
 	}
 }
-
-// modelStalled is how long the model may take nothing in.
-const modelStalled = 15 * time.Second
 
 // dispatch takes one step and carries out what it decides.
 func (s *session) dispatch(in orchestrator.Input) {
@@ -281,11 +281,10 @@ func (s *session) dispatch(in orchestrator.Input) {
 	for _, a := range actions {
 		s.carryOut(a)
 	}
-	if after := s.state.WakeAt(); !after.Equal(before) {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+	s.showState()
+	_, ticked := in.(orchestrator.Tick)
+	if ticked || s.clockwork == nil || !s.state.WakeAt().Equal(before) {
+		s.wind()
 	}
 }
 

@@ -21,19 +21,25 @@ type Ticketed struct {
 	ConversationID string
 	// PendingRequest is answered first; Context is what was said before.
 	PendingRequest, Context string
+	// Inspect lets the client look inside the session, if it asks to.
+	Inspect bool
 	// Over is called once, when the session is over and was handed back. Nil is nothing.
 	Over func()
 }
 
 // guest is a client that is let in, and what its session is to be.
 type guest struct {
-	id     string // of the session
-	addr   string
-	user   string
-	start  *startMessage // without its ticket
-	before string        // what was said before
-	over   func()        // of its ticket
-	logger *slog.Logger
+	came      time.Time
+	id        string // of the session
+	addr      string
+	user      string
+	start     *startMessage // without its ticket
+	before    string        // what was said before
+	inspect   bool          // it is shown the inside
+	voice     string        // that its model is asked for; empty for the model's own
+	modelAddr string        // the gateway's own address towards its model; empty if nobody knows
+	over      func()        // of its ticket
+	logger    *slog.Logger
 }
 
 // ticketTime bounds the question whether a ticket is good, and what a conversation was.
@@ -56,17 +62,18 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	case secret != "" && m.opts.Redeem == nil:
 		return refusal(wsclient.CloseBadProtocol, wsclient.CodeNotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
-		return m.redeem(ctx, secret, a.Origin, g)
+		return m.redeem(ctx, secret, a, g)
 	case m.opts.TicketRequired:
 		return causeTicketMissing
 	}
+	g.inspect = g.mayInspect(a, false)
 	g.user = userOf(g.start, g.addr)
 	return m.enter(ctx, g)
 }
 
 // redeem uses a ticket up.
-func (m *Manager) redeem(ctx context.Context, secret, origin string, g *guest) *Cause {
-	t, err := m.opts.Redeem(ctx, secret, origin)
+func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *guest) *Cause {
+	t, err := m.opts.Redeem(ctx, secret, a.Origin)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrUnknown):
@@ -84,6 +91,7 @@ func (m *Manager) redeem(ctx context.Context, secret, origin string, g *guest) *
 		return causeStore
 	}
 	g.id, g.user, g.over, g.before = t.SessionID, t.User, t.Over, t.Context
+	g.inspect = g.mayInspect(a, t.Inspect)
 	g.logger = m.opts.Logger.With("session_id", g.id)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent
 	return m.checkAgent(g.start)

@@ -22,8 +22,8 @@ func (s *session) beginCalls() {
 			Agent: s.opts.Agent.Name, Mode: registry.ModeVoice,
 		},
 		Capabilities: []any{registry.Messenger(messenger{s})},
-		Finished: func(call string, env registry.Envelope) {
-			s.dispatch(orchestrator.ToolFinished{Call: call, Envelope: env})
+		Finished: func(r execute.Result) {
+			s.dispatch(orchestrator.ToolFinished{Call: r.Call, Envelope: r.Envelope, BegunAt: r.BegunAt})
 		},
 		Asked: func(q execute.Question) {
 			s.dispatch(orchestrator.ConfirmationAsked{Call: q.Call, Token: q.Token, Reference: q.Reference, ExpiresAt: q.ExpiresAt})
@@ -100,15 +100,11 @@ func (s *session) category(tool string) string {
 	return string(t.Category)
 }
 
-// audit adds to a record whose session it is of.
+// audit writes down what was decided.
 func (s *session) audit(a orchestrator.Audit) {
-	if s.opts.Audit == nil {
-		return
+	if s.opts.Audit != nil {
+		s.opts.Audit(s.ours(a.Record))
 	}
-	r := a.Record
-	r.SessionID, r.UserID = s.id, s.user
-	r.ConversationID, r.Agent = s.start.ConversationID, s.opts.Agent.Name
-	s.opts.Audit(r)
 }
 
 // declarations are the tools of a mode, in the form that a model takes.

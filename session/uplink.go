@@ -8,18 +8,21 @@ import (
 
 // uplink is the queue towards the model. Audio in it is bounded and dropped from
 // the old end (policy dropOldest); commands keep their place among the audio and
-// are never dropped.
+// are never dropped. What is queued is sent by a writer, a goroutine that there is only
+// meanwhile.
 type uplink struct {
 	// Fixed after newUplink.
-	maxAudio int           // bytes of audio
-	ready    chan struct{} // to writeModel: there is something; capacity 1, never closed
+	maxAudio int    // bytes of audio
+	write    func() // the writer: it takes until there is nothing; nil: the test takes
+
+	writer sync.WaitGroup // it gets no more once closed is set
 
 	mu      sync.Mutex // guards the following fields
 	entries []upEntry
 	waiting int   // commands in entries
 	audio   int   // bytes of audio in entries
 	dropped int64 // bytes of audio dropped
-	busy    bool  // somebody is sending
+	busy    bool  // somebody is sending: the writer, or who has claimed
 	closed  bool
 }
 
@@ -33,8 +36,8 @@ type upEntry struct {
 // is lost.
 const maxCommands = 512
 
-func newUplink(maxAudio int) *uplink {
-	return &uplink{maxAudio: maxAudio, ready: make(chan struct{}, 1)}
+func newUplink(maxAudio int, write func()) *uplink {
+	return &uplink{maxAudio: maxAudio, write: write}
 }
 
 // claim says that the caller may send to the model itself, because nothing is
@@ -49,33 +52,36 @@ func (u *uplink) claim() bool {
 	return true
 }
 
-// release ends a claim, or the sending of what take returned.
+// release ends a claim.
 func (u *uplink) release() {
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.busy = false
-	more := len(u.entries) > 0
-	u.mu.Unlock()
-	if more {
-		u.signal()
+	u.start()
+}
+
+// start starts the writer, if there is something to send and nobody sends. mu is held.
+func (u *uplink) start() {
+	if u.busy || u.closed || len(u.entries) == 0 || u.write == nil {
+		return
 	}
+	u.busy = true
+	u.writer.Go(u.write)
 }
 
 // pushAudio queues a copy of pcm.
 func (u *uplink) pushAudio(pcm []byte) {
-	f := newFrame(pcm)
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	if u.closed {
-		u.mu.Unlock()
-		f.free()
 		return
 	}
-	u.entries = append(u.entries, upEntry{frame: f})
+	u.entries = append(u.entries, upEntry{frame: newFrame(pcm)})
 	u.audio += len(pcm)
 	for u.audio > u.maxAudio {
 		u.dropOldest()
 	}
-	u.mu.Unlock()
-	u.signal()
+	u.start()
 }
 
 // dropOldest drops the oldest frame of audio. mu is held, and audio is queued.
@@ -96,36 +102,34 @@ func (u *uplink) dropOldest() {
 // for so long that it must be given up.
 func (u *uplink) pushCommand(cmd transport.Command) bool {
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	if u.closed {
-		u.mu.Unlock()
 		return true
 	}
 	u.entries = append(u.entries, upEntry{cmd: cmd})
 	u.waiting++
-	ok := u.waiting <= maxCommands
-	u.mu.Unlock()
-	u.signal()
-	return ok
+	u.start()
+	return u.waiting <= maxCommands
 }
 
-// take moves all that is queued into batch, whose old content is overwritten; if it
-// is anything, the caller sends it and must then release. It reports false once
-// the queue is closed.
+// take moves all that is queued into batch, whose old content is overwritten, for the
+// writer to send. It reports false, and the writer must end, when that is nothing.
 func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.busy {
-		return batch[:0], !u.closed
-	}
 	batch = append(batch[:0], u.entries...)
 	u.busy = len(batch) > 0
 	clear(u.entries)
 	u.entries = u.entries[:0]
+	if cap(u.entries) > keepEntries {
+		u.entries = nil // a backlog is over: give its memory back
+	}
 	u.audio, u.waiting = 0, 0
-	return batch, !u.closed
+	return batch, u.busy
 }
 
-// close drops what is queued and wakes the writer.
+// close drops what is queued. There will be no new writer; wait waits for one that is
+// sending.
 func (u *uplink) close() {
 	u.mu.Lock()
 	u.closed = true
@@ -136,18 +140,12 @@ func (u *uplink) close() {
 	}
 	u.entries, u.audio = nil, 0
 	u.mu.Unlock()
-	u.signal()
 }
+
+func (u *uplink) wait() { u.writer.Wait() }
 
 func (u *uplink) droppedBytes() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.dropped
-}
-
-func (u *uplink) signal() {
-	select {
-	case u.ready <- struct{}{}:
-	default:
-	}
 }

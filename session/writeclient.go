@@ -6,30 +6,24 @@ import (
 	"voicegw/orchestrator"
 )
 
-// writeClient is the pump from the downlink to the client. It ends when the
-// downlink is finished or the client is gone.
+// writeClient is the pump from the downlink to the client, as long as something is in it.
 func (s *session) writeClient() {
+	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { s.end(causeSlow) })
+	defer stuck.Stop()
 	for {
-		e, ok, done := s.down.pop()
-		if done {
-			return
-		}
+		e, ok := s.down.pop()
 		if !ok {
-			<-s.down.ready // finish signals, so that this ends
-			continue
-		}
-		err := s.writeEntry(e)
-		s.down.release()
-		if err != nil {
-			s.end(gone(err))
 			return
+		}
+		stuck.Reset(s.opts.Limits.SlowClient)
+		if err := s.writeEntry(e); err != nil {
+			s.down.lose()
+			s.end(gone(err)) // the next pop is the last
 		}
 	}
 }
 
 func (s *session) writeEntry(e downEntry) error {
-	s.writing.Store(time.Now().UnixNano())
-	defer s.writing.Store(0)
 	if e.frame == nil {
 		return s.client.WriteText(e.text)
 	}
@@ -52,9 +46,10 @@ func (s *session) writeDirect(item string, pcm []byte) bool {
 	if !ok {
 		return false
 	}
-	s.writing.Store(time.Now().UnixNano())
-	err := s.client.WriteAudio(pcm)
-	s.writing.Store(0)
+	err := s.client.WriteAudio(pcm) // the connection keeps what the network does not take
+	if err != nil {
+		s.down.lose()
+	}
 	s.down.release()
 	if err != nil {
 		s.end(gone(err))

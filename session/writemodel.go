@@ -6,30 +6,27 @@ import (
 	"voicegw/transport"
 )
 
-// writeModel is the pump from the uplink to the model.
+// modelStalled is how long the model may take nothing in.
+const modelStalled = 15 * time.Second
+
+// writeModel is the pump from the uplink to the model, as long as something is in it.
 func (s *session) writeModel() {
+	stuck := time.AfterFunc(modelStalled, func() { s.end(causeStalled) })
+	defer stuck.Stop()
 	var batch []upEntry
 	var in transport.AudioIn
 	for {
-		var open bool
-		if batch, open = s.up.take(batch); !open {
+		var ok bool
+		if batch, ok = s.up.take(batch); !ok {
 			return
 		}
 		for i, e := range batch {
 			batch[i] = upEntry{}
+			stuck.Reset(modelStalled)
 			if err := s.sendEntry(e, &in); err != nil {
 				s.modelLost("send", err)
-				return
+				return // nobody sends after that
 			}
-		}
-		if len(batch) > 0 {
-			s.up.release()
-			continue
-		}
-		select {
-		case <-s.up.ready:
-		case <-s.done:
-			return
 		}
 	}
 }
@@ -37,8 +34,6 @@ func (s *session) writeModel() {
 // sendEntry sends one entry; in is the command that carries audio, used again and
 // again.
 func (s *session) sendEntry(e upEntry, in *transport.AudioIn) error {
-	s.sending.Store(time.Now().UnixNano())
-	defer s.sending.Store(0)
 	if e.frame == nil {
 		return s.model.Send(noDeadline, e.cmd)
 	}
@@ -56,9 +51,8 @@ func (s *session) sendDirect(pcm []byte) bool {
 		return false
 	}
 	defer s.up.release()
-	s.sending.Store(time.Now().UnixNano())
-	defer s.sending.Store(0)
 	s.directIn.PCM = pcm
+	// The connection keeps what the network does not take.
 	if err := s.model.Send(noDeadline, &s.directIn); err != nil {
 		s.modelLost("send", err)
 	}

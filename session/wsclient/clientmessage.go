@@ -18,6 +18,8 @@ type Start struct {
 	TurnDetection  string `json:"turn_detection,omitempty"`
 	PendingRequest string `json:"pending_request,omitempty"`
 	ConversationID string `json:"conversation_id,omitempty"`
+	// Inspect asks for the messages that show what happens inside: see InspectCall.
+	Inspect bool `json:"inspect,omitempty"`
 	// Resume takes up an earlier session.
 	Resume *Resume     `json:"resume,omitempty"`
 	Client *ClientInfo `json:"client,omitempty"`

@@ -39,7 +39,7 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 		&SessionStarted{SessionID: "s", Provider: "gemini", Model: "m", InputRate: 16000, OutputRate: 24000, ExpiresAt: at},
 		&AudioStart{Header: Header{Turn: 2}, ItemID: "a"}, &AudioEnd{ItemID: "a", AudioMS: 5}, &AudioFlush{ItemID: "a", Reason: "user_speech"},
 		&SpeechStarted{AudioMS: 1}, &SpeechStopped{AudioMS: 2}, &Transcript{ID: "t", Role: "user", Text: "hi", Final: true, StartedAt: at},
-		&TurnStarted{Header{Turn: 1}}, &TurnEnded{Status: "completed", Latency: &Latency{1, 2, 3}}, &ToolStarted{CallID: "c", Tool: "t"},
+		&TurnStarted{Header{Turn: 1}}, &TurnEnded{Status: "completed", Latency: &Latency{1, 2, 3, 4}}, &ToolStarted{CallID: "c", Tool: "t"},
 		&ToolProgress{Header: Header{Turn: 3}, CallID: "c", Tool: "t", Category: "retrieval", DurationMS: 1500},
 		&ConfirmationRequest{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Args: json.RawMessage(`{"a":1}`), Preview: "Do it", ExpiresAt: at},
 		&ConfirmationEnded{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Outcome: "approved"},
@@ -136,6 +136,9 @@ func FuzzParseClient(f *testing.F) {
 	f.Add([]byte(`{"type":"playback","item_id":"a","played_ms":1e3}`))
 	f.Add([]byte(`{"type":"confirmation.resolve","token":"cf_1","approved":true}`))
 	f.Add([]byte(`[{"type":null}]`))
+	for _, text := range goldenSeeds(f, ">!") {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := ParseClient(data)
 		var bad *MessageError
@@ -160,6 +163,9 @@ func FuzzParseServer(f *testing.F) {
 	f.Add([]byte(`{"type":"turn.ended","seq":1,"usage":{"input":{"text":1}}}`))
 	f.Add([]byte(`{"type":"confirmation.request","token":"cf_1","args":{"to":"Ada"},"expires_at":null}`))
 	f.Add([]byte(`{"type":"transcript","started_at":"2026-01-02T03:04:05Z"}`))
+	for _, text := range goldenSeeds(f, "<~") {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := ParseServer(data)
 		if (m == nil) == (err == nil) {

@@ -10,18 +10,17 @@ import (
 	"slices"
 
 	"github.com/coder/websocket"
+
+	"voicegw/nonblock"
+	"voicegw/ws"
 )
 
 // Conn is one WebSocket connection of the protocol, seen from either side. One
 // goroutine may read and one may write; Close and Abort may be called by any, at
 // any time.
 type Conn struct {
-	// Fixed after Accept or Dial.
-	ws     *websocket.Conn
-	ready  func() bool
+	ws     *ws.Conn
 	ticket string
-	// Owned by the reader.
-	buf []byte
 }
 
 // Frame is one message as it came. Data is valid until the next Read.
@@ -39,9 +38,6 @@ type AcceptOptions struct {
 	// MaxMessageBytes is the largest message that is read; a larger one closes the
 	// connection with 1009. Zero means the constant of that name.
 	MaxMessageBytes int
-	// Ready says whether a write to the connection under the request will most likely
-	// not wait; see Conn.Ready. Nil means that it is not known.
-	Ready func() bool
 }
 
 // Accept upgrades a request. On failure it has answered the request, and the
@@ -60,17 +56,15 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		http.Error(w, "Offer one ticket, as it was made.", http.StatusBadRequest)
 		return nil, errors.New("the client offers several tickets, or one that is too long")
 	}
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+	conn, err := ws.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{Subprotocol},
 		OriginPatterns:  opts.Origins,
 		CompressionMode: websocket.CompressionDisabled,
-	})
+	}, ws.Options{Limit: int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes))})
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
-	c := newConn(ws, int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes)))
-	c.ready, c.ticket = opts.Ready, ticket
-	return c, nil
+	return &Conn{ws: conn, ticket: ticket}, nil
 }
 
 // DialOptions is how a client connects.
@@ -89,16 +83,16 @@ func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	if opts.Ticket != "" {
 		offered = append(offered, TicketSubprotocol(opts.Ticket))
 	}
-	ws, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{
+	conn, resp, err := ws.Dial(ctx, url, &websocket.DialOptions{
 		Subprotocols:    offered,
 		HTTPHeader:      opts.Header,
 		HTTPClient:      opts.Client,
 		CompressionMode: websocket.CompressionDisabled,
-	})
+	}, ws.Options{Limit: 16 * MaxMessageBytes})
 	if err != nil {
 		return nil, dialError(resp, err)
 	}
-	return newConn(ws, 16*MaxMessageBytes), nil
+	return &Conn{ws: conn}, nil
 }
 
 func dialError(resp *http.Response, err error) error {
@@ -112,50 +106,48 @@ func dialError(resp *http.Response, err error) error {
 	return fmt.Errorf("connect: the server answered %s: %s", resp.Status, body)
 }
 
-func newConn(ws *websocket.Conn, limit int64) *Conn {
-	ws.SetReadLimit(limit)
-	return &Conn{ws: ws}
-}
-
 // Ticket is what the client has offered as a subprotocol; empty for none. It is a
 // secret.
 func (c *Conn) Ticket() string { return c.ticket }
 
-// Read returns the next frame. It takes a buffer only once a frame is there, so
-// that a silent connection holds none. An error is final; CloseStatus tells what
-// the other side said.
+// Read returns the next frame. It holds a buffer only while a frame is there. An error is
+// final; CloseStatus tells what the other side said.
 func (c *Conn) Read() (Frame, error) {
-	// A context that can be cancelled costs a dozen allocations for each frame;
-	// Close and Abort end the read instead.
-	typ, r, err := c.ws.Reader(context.Background())
+	typ, data, err := c.ws.Read()
 	if err != nil {
 		return Frame{}, fmt.Errorf("read frame: %w", err)
 	}
-	c.buf = c.buf[:0]
-	for {
-		if len(c.buf) == cap(c.buf) {
-			c.buf = append(c.buf, 0)[:len(c.buf)]
-		}
-		n, err := r.Read(c.buf[len(c.buf):cap(c.buf)])
-		c.buf = c.buf[:len(c.buf)+n]
-		if errors.Is(err, io.EOF) {
-			return Frame{Audio: typ == websocket.MessageBinary, Data: c.buf}, nil
-		}
-		if err != nil {
-			return Frame{}, fmt.Errorf("read frame: %w", err)
-		}
+	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, nil
+}
+
+// Loops returns the loops that may watch the connection; nil if there are none.
+func (c *Conn) Loops() *nonblock.Loops { return c.ws.Loops() }
+
+// Notify has loop call f when there may be a frame to read, and one last time when the
+// connection is closed. From then on TryRead takes the place of Read. f must not wait for
+// anything, and has to call TryRead until that has none. It reports false, and nothing has
+// changed, where that is not possible.
+func (c *Conn) Notify(loop *nonblock.Loop, f func()) bool { return c.ws.Notify(loop, f) }
+
+// TryRead is Read that does not wait; ok is false where there is no frame yet. Only within
+// the function of Notify.
+func (c *Conn) TryRead() (f Frame, ok bool, err error) {
+	typ, data, ok, err := c.ws.TryRead()
+	if err != nil {
+		return Frame{}, false, fmt.Errorf("read frame: %w", err)
 	}
+	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, ok, nil
 }
 
 // Ready says that a write of audio will most likely not wait for the other side:
 // what was written before has left. False where that is not known. It may be
 // called by any goroutine.
-func (c *Conn) Ready() bool { return c.ready != nil && c.ready() }
+func (c *Conn) Ready() bool { return c.ws.Ready() }
 
 // WriteAudio sends PCM16 as one binary frame. The slice is the caller's again
 // when it returns.
 func (c *Conn) WriteAudio(pcm []byte) error {
-	if err := c.ws.Write(context.Background(), websocket.MessageBinary, pcm); err != nil {
+	if err := c.ws.Write(websocket.MessageBinary, pcm); err != nil {
 		return fmt.Errorf("write audio: %w", err)
 	}
 	return nil
@@ -163,7 +155,7 @@ func (c *Conn) WriteAudio(pcm []byte) error {
 
 // WriteText sends an encoded message as one text frame.
 func (c *Conn) WriteText(message []byte) error {
-	if err := c.ws.Write(context.Background(), websocket.MessageText, message); err != nil {
+	if err := c.ws.Write(websocket.MessageText, message); err != nil {
 		return fmt.Errorf("write message: %w", err)
 	}
 	return nil

@@ -64,6 +64,13 @@ type SessionStarted struct {
 	// ExpiresAt is when the session's length limit is reached.
 	ExpiresAt Time `json:"expires_at"`
 	Resumed   bool `json:"resumed"`
+	// Voice is what the model speaks with, where the client has asked for one or the
+	// operator has; empty: the provider's own.
+	Voice string `json:"voice,omitempty"`
+	// ConversationID is what the session goes on with; empty for none.
+	ConversationID string `json:"conversation_id,omitempty"`
+	// Inspect says that Start.Inspect was granted.
+	Inspect bool `json:"inspect,omitempty"`
 }
 
 // AudioStart says that the binary frames which follow belong to ItemID.
@@ -144,11 +151,16 @@ type UsageOutput struct {
 }
 
 // Latency is how long the user waited for a turn's first audio, in ms, and whose
-// part it was.
+// part it was: the first is the sum of the others.
 type Latency struct {
+	// SpeechEndToFirstAudioMS counts from the user's last voiced sample, or the typed
+	// text.
 	SpeechEndToFirstAudioMS int64 `json:"speech_end_to_first_audio_ms"`
-	ProviderMS              int64 `json:"provider_ms"`
-	GatewayMS               int64 `json:"gateway_ms"`
+	// DetectionMS is how long it took until the gateway knew that the speech was over;
+	// zero for a typed turn.
+	DetectionMS int64 `json:"detection_ms"`
+	ProviderMS  int64 `json:"provider_ms"`
+	GatewayMS   int64 `json:"gateway_ms"`
 }
 
 // ToolStarted and ToolEnded frame one tool call. CallID is the gateway's own,
