@@ -217,9 +217,12 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, stri
 		}
 	}
 	var tooBig *http.MaxBytesError
+	var otherType *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		return true
+	case errors.As(err, &otherType) && otherType.Field != "":
+		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
 	case errors.As(err, &tooBig):
 		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", "The body is larger than 1 MiB.")
 	default:

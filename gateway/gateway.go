@@ -53,6 +53,9 @@ type Options struct {
 	VoiceURL string
 	// Images are served at /v1/images/{id}; nil means that there is no such endpoint.
 	Images Images
+	// Simulator stands in for providers and can be told what is to go wrong; nil means
+	// that there is none in this process, and no such endpoints.
+	Simulator Simulator
 	// Blocked says until when a user is shut out; nil means that nobody is.
 	Blocked func(user string) (until time.Time, ok bool)
 	// MaxTurns is how many messages are answered at once. Zero means 200.
@@ -105,6 +108,10 @@ func New(opts Options) *Server {
 		s.mux.HandleFunc("POST /v1/sessions", s.forOperators(s.makeSession))
 		s.mux.HandleFunc("GET /v1/conversations/{id}", s.forOperators(s.showConversation))
 	}
+	if opts.Simulator != nil {
+		s.mux.HandleFunc("GET /v1/simulator", s.forOperators(s.listFaults))
+		s.mux.HandleFunc("POST /v1/simulator/faults", s.forOperators(s.commitFault))
+	}
 	s.mux.HandleFunc("GET /v1/sessions", s.forOperators(s.listSessions))
 	s.mux.HandleFunc("GET /v1/sessions/{id}", s.forOperators(s.showSession))
 	s.mux.HandleFunc("POST /v1/confirmations/{token}", s.forOperators(s.confirm))
@@ -134,7 +141,6 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	opts := wsclient.AcceptOptions{Origins: s.opts.Origins, MaxMessageBytes: s.opts.MaxMessageBytes}
 	if under != nil {
 		limitSendBuffer(under)
-		opts.Ready = under.Ready
 	}
 	conn, err := wsclient.Accept(w, r, opts)
 	if err != nil {
@@ -143,6 +149,9 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	admission.Ticket, admission.Origin = conn.Ticket(), r.Header.Get("Origin")
+	// What a session does inside is an operator's to see, and its ticket's owner's where
+	// the operator has said so.
+	admission.MayInspect = s.guard.local(r)
 	s.opts.Sessions.Start(admission, conn)
 }
 
@@ -164,18 +173,6 @@ func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 
 func retryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(d.Seconds())))
-}
-
-// providers lists what a client may ask for.
-func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
-	type provider struct {
-		Name string `json:"name"`
-	}
-	var list []provider
-	for _, name := range s.opts.Sessions.Providers() {
-		list = append(list, provider{name})
-	}
-	answer(w, http.StatusOK, map[string]any{"default": list[0].Name, "providers": list})
 }
 
 // health says that the process is alive.
@@ -260,7 +257,9 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 }
 
 // Listen returns a listener whose connections do not make a writer wait.
-func Listen(ln net.Listener) net.Listener { return nonblock.Listener{Listener: ln} }
+func Listen(ln net.Listener) net.Listener {
+	return nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}}
+}
 
 // connOf returns the connection under a request, or nil.
 func connOf(ctx context.Context) *nonblock.Conn {

@@ -177,7 +177,21 @@ func TestErrorsAreJSON(t *testing.T) {
 	}
 }
 
-func say(t *testing.T, c *wsclient.Conn, m wsclient.ClientMessage) {
+// dialStarted begins a session and returns its client's connection.
+func dialStarted(t testing.TB, url string) *wsclient.Conn {
+	t.Helper()
+	c, err := wsclient.Dial(context.Background(), url+"/v1/voice", wsclient.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, c, &wsclient.Start{InputRate: 16000, OutputRate: 24000})
+	if m, ok := hear(t, c).(*wsclient.SessionStarted); !ok {
+		t.Fatalf("the gateway answered %+v", m)
+	}
+	return c
+}
+
+func say(t testing.TB, c *wsclient.Conn, m wsclient.ClientMessage) {
 	t.Helper()
 	text, err := wsclient.EncodeClient(m)
 	if err != nil {
@@ -188,7 +202,7 @@ func say(t *testing.T, c *wsclient.Conn, m wsclient.ClientMessage) {
 	}
 }
 
-func hear(t *testing.T, c *wsclient.Conn) wsclient.ServerMessage {
+func hear(t testing.TB, c *wsclient.Conn) wsclient.ServerMessage {
 	t.Helper()
 	f, err := c.Read()
 	if err != nil {

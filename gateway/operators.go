@@ -48,6 +48,15 @@ func (g guard) check(r *http.Request) *refusal {
 	if g.hasKey {
 		return g.checkKey(r)
 	}
+	return checkLocal(r)
+}
+
+// local says whether a request may pass without a key.
+func (g guard) local(r *http.Request) bool { return !g.hasKey && checkLocal(r) == nil }
+
+// checkLocal returns nil for a request of a program on this machine, or of the gateway's
+// own page in a browser on it.
+func checkLocal(r *http.Request) *refusal {
 	deny := func(message string) *refusal {
 		return &refusal{http.StatusForbidden, "operators_only", message + setKey}
 	}

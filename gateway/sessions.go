@@ -37,6 +37,7 @@ type sessionBody struct {
 	Messages       []chatMessage `json:"messages"`
 	ConversationID string        `json:"conversation_id"`
 	Origin         string        `json:"origin"`
+	Inspect        bool          `json:"inspect"`
 }
 
 // sessionOffer is what it answers with.
@@ -115,6 +116,7 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	return handoff.Invitation{
 		User: body.User, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
 		Said: said, ConversationID: body.ConversationID, Origin: origin,
+		Inspect: body.Inspect,
 	}, wrong
 }
 

@@ -78,7 +78,7 @@ func operate(s *Server, method, path, body string, change func(*http.Request)) *
 func TestSessionIsOffered(t *testing.T) {
 	d := &desk{}
 	s := deskServer(t, d, nil)
-	w := operate(s, "POST", "/v1/sessions", `{"user":"ada","agent":"default","pending_request":" When? ","conversation_id":"c-7","origin":"HTTPS://App.example:443",
+	w := operate(s, "POST", "/v1/sessions", `{"user":"ada","agent":"default","pending_request":" When? ","conversation_id":"c-7","origin":"HTTPS://App.example:443","inspect":true,
 		"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`, nil)
 	want := `{"session_id":"voice-1","conversation_id":"conv-1","ticket":"s3cret","url":"ws://gw.example:8080/v1/voice","expires_at":"2026-11-20T10:01:00.005Z","subprotocols":["voicegw.v1","voicegw.ticket.s3cret"]}`
 	if w.Code != http.StatusCreated || strings.TrimSpace(w.Body.String()) != want || w.Header().Get("Cache-Control") != "no-store" {
@@ -93,7 +93,7 @@ func TestSessionIsOffered(t *testing.T) {
 		t.Error(diff)
 	}
 	in.Said = nil
-	if diff := cmp.Diff(handoff.Invitation{User: "ada", Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example"}, in); diff != "" {
+	if diff := cmp.Diff(handoff.Invitation{User: "ada", Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true}, in); diff != "" {
 		t.Error(diff)
 	}
 	for want, change := range map[string]func(*http.Request){
@@ -134,6 +134,7 @@ func TestSessionIsNotOffered(t *testing.T) {
 		"a tool's":      {body: `{"user":"ada","messages":[{"role":"user","content":"a"},{"role":"tool","content":"a"}]}`, status: 400, code: "invalid_message", word: "messages[1]"},
 		"many messages": {body: `{"user":"ada","messages":[` + many + `]}`, status: 400, code: "invalid_message", word: "501"},
 		"conversation":  {body: `{"user":"ada","conversation_id":"a/b"}`, status: 400, code: "invalid_message", word: "conversation_id"},
+		"inspect":       {body: `{"user":"ada","inspect":"yes"}`, status: 400, code: "invalid_message", word: "inspect"},
 		"origin":        {body: `{"user":"ada","origin":"app.example"}`, status: 400, code: "invalid_message", word: "origin"},
 		"agent":         {body: `{"user":"ada","agent":"bob"}`, status: 404, code: "unknown_agent", word: "bob"},
 		"too large":     {body: `{"user":"` + strings.Repeat("x", 2<<20) + `"}`, status: 413, code: "invalid_message"},

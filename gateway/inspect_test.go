@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"voicegw/session"
+	"voicegw/session/wsclient"
+)
+
+// TestWhoMayInspect: a client that asks to look inside its session is let where an
+// operator would be without a key, or where its ticket says so. Everybody else may talk
+// all the same.
+func TestWhoMayInspect(t *testing.T) {
+	const foreign = "https://app.example"
+	one := func(name, value string) http.Header { return http.Header{name: {value}} }
+	for name, tc := range map[string]struct {
+		key    string
+		ticket string // "granted" or "plain"; empty for none
+		header func(host string) http.Header
+		host   string
+		want   bool
+	}{
+		"a program on this machine":               {want: true},
+		"the gateway's own page":                  {header: func(host string) http.Header { return one("Origin", "http://"+host) }, want: true},
+		"its page, says the browser":              {header: func(string) http.Header { return one("Sec-Fetch-Site", "same-origin") }, want: true},
+		"a page of another origin":                {header: func(string) http.Header { return one("Origin", foreign) }},
+		"another page, says the browser":          {header: func(string) http.Header { return one("Sec-Fetch-Site", "cross-site") }},
+		"through a proxy":                         {header: func(string) http.Header { return one("X-Forwarded-For", "203.0.113.7") }},
+		"through another proxy":                   {header: func(string) http.Header { return one("Via", "1.1 proxy") }},
+		"under a name of its own":                 {host: "gateway.example"},
+		"a rebound name's own page":               {host: "evil.example", header: func(string) http.Header { return one("Origin", "http://evil.example") }},
+		"where there is a key":                    {key: "key"},
+		"with the key":                            {key: "key", header: func(string) http.Header { return one("Authorization", "Bearer key") }},
+		"a ticket that says so":                   {key: "key", ticket: "granted", want: true},
+		"a ticket that says so, to a page":        {key: "key", ticket: "granted", header: func(string) http.Header { return one("Origin", foreign) }, want: true},
+		"a ticket that does not":                  {key: "key", ticket: "plain"},
+		"a ticket that does not, to a page":       {ticket: "plain", header: func(string) http.Header { return one("Origin", foreign) }},
+		"a ticket that does not, on this machine": {ticket: "plain", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := sessionOptions()
+			opts.Redeem = func(_ context.Context, secret, _ string) (session.Ticketed, error) {
+				return session.Ticketed{SessionID: "voice-1", User: "ada", Inspect: secret == "granted"}, nil
+			}
+			m, err := session.NewManager(opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := httptest.NewServer(New(Options{Sessions: m, APIKey: tc.key, Origins: []string{"app.example"}}))
+			defer srv.Close()
+			defer m.Close()
+			client := &http.Client{Transport: renamed(tc.host)}
+			defer client.CloseIdleConnections()
+			dial := wsclient.DialOptions{Ticket: tc.ticket, Client: client}
+			if tc.header != nil {
+				dial.Header = tc.header(srv.Listener.Addr().String())
+			}
+			for _, asks := range []bool{false, true} {
+				c, err := wsclient.Dial(t.Context(), srv.URL+"/v1/voice", dial)
+				if err != nil {
+					t.Fatal(err)
+				}
+				say(t, c, &wsclient.Start{InputRate: 16000, OutputRate: 24000, Inspect: asks})
+				started, ok := hear(t, c).(*wsclient.SessionStarted)
+				if !ok || started.Inspect != (asks && tc.want) {
+					t.Errorf("asks %t, and is granted %+v", asks, started)
+				}
+				say(t, c, &wsclient.End{})
+				_, shown := hear(t, c).(*wsclient.InspectState)
+				if shown != (asks && tc.want) {
+					t.Errorf("asks %t, and is shown the inside: %t", asks, shown)
+				}
+				c.Abort()
+			}
+		})
+	}
+}
+
+// renamed asks for a host under another name, as a browser does whose DNS was rebound.
+func renamed(host string) http.RoundTripper {
+	inner := &http.Transport{DisableKeepAlives: true}
+	if host == "" {
+		return inner
+	}
+	return asHost{inner, host}
+}
+
+type asHost struct {
+	*http.Transport
+	host string
+}
+
+func (a asHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.Host = a.host
+	return a.Transport.RoundTrip(r)
+}

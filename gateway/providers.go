@@ -1,0 +1,38 @@
+package gateway
+
+import "net/http"
+
+// providerLine is a provider in the answer of GET /v1/providers.
+type providerLine struct {
+	Name  string `json:"name"`
+	Model string `json:"model"`
+	// Voices are those that its documentation lists, its default first; Voice is the one
+	// that is configured.
+	Voices    []string `json:"voices"`
+	Voice     string   `json:"voice"`
+	Simulated bool     `json:"simulated"`
+}
+
+// offered is all that a client may ask for.
+type offered struct {
+	Default   string         `json:"default"`
+	Agents    []string       `json:"agents"`
+	Providers []providerLine `json:"providers"`
+	TextAgent bool           `json:"text_agent"`
+	Simulator bool           `json:"simulator"`
+}
+
+// providers lists what a client may ask for.
+func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
+	list := offered{Agents: []string{s.opts.Sessions.Agent()}, TextAgent: s.opts.Chat != nil, Simulator: s.opts.Simulator != nil}
+	for _, p := range s.opts.Sessions.Providers() {
+		line := providerLine{Name: p.Name, Model: p.Model, Voices: p.Voices, Voice: p.Voice}
+		if line.Voices == nil {
+			line.Voices = []string{}
+		}
+		line.Simulated = s.opts.Simulator != nil && s.opts.Simulator.Simulates(p.Name)
+		list.Providers = append(list.Providers, line)
+	}
+	list.Default = list.Providers[0].Name
+	answer(w, http.StatusOK, list)
+}

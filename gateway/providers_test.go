@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"voicegw/session"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// telling is a transport that says what it offers.
+type telling struct{ *transporttest.Fake }
+
+func (telling) Model() string { return "model-1" }
+
+func (telling) Voices(string) []string { return []string{"first", "second"} }
+
+// TestProvidersAreTold: all that a client may ask for, the default first; of a provider
+// that tells nothing its name.
+func TestProvidersAreTold(t *testing.T) {
+	fake := transporttest.New(transport.Capabilities{})
+	m, err := session.NewManager(session.Options{
+		Transports: map[string]transport.Transport{"b": telling{fake}, "a": fake, "c": fake}, Provider: "b",
+		Agent: session.Agent{Name: "anna", Voices: map[string]string{"b": "second"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	for name, tc := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"alone": {func(*Options) {}, `{"default":"b","agents":["anna"],"providers":[` +
+			`{"name":"b","model":"model-1","voices":["first","second"],"voice":"second","simulated":false},` +
+			`{"name":"a","model":"","voices":[],"voice":"","simulated":false},{"name":"c","model":"","voices":[],"voice":"","simulated":false}],` +
+			`"text_agent":false,"simulator":false}`},
+		"with a text agent and a simulator": {func(o *Options) { o.Chat, o.Simulator = &fakeAgent{}, &fakeSimulator{of: "a"} }, `{"default":"b","agents":["anna"],"providers":[` +
+			`{"name":"b","model":"model-1","voices":["first","second"],"voice":"second","simulated":false},` +
+			`{"name":"a","model":"","voices":[],"voice":"","simulated":true},{"name":"c","model":"","voices":[],"voice":"","simulated":false}],` +
+			`"text_agent":true,"simulator":true}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := Options{Sessions: m}
+			tc.change(&opts)
+			w := ask(New(opts), "GET", "/v1/providers", from("203.0.113.7:1"))
+			if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != tc.want {
+				t.Errorf("%d %s\nwant %s", w.Code, got, tc.want)
+			}
+		})
+	}
+}
