@@ -1,0 +1,125 @@
+package measure
+
+import "time"
+
+// Point is how a run stood over one interval of time.
+type Point struct {
+	// AtMS is the end of the interval, in ms since the run began.
+	AtMS int64 `json:"at_ms"`
+	// Sessions are in progress at its end.
+	Sessions int64 `json:"sessions"`
+	// Answers, Problems and Tools came in it.
+	Answers  int64 `json:"answers"`
+	Problems int64 `json:"problems"`
+	Tools    int64 `json:"tools"`
+	// P50, P95 and Max are of first_audio in it, in ms; zero where nothing was answered.
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	Max float64 `json:"max"`
+	// LagP99 and LagMax are of send_lag in it, in ms.
+	LagP99 float64 `json:"lag_p99"`
+	LagMax float64 `json:"lag_max"`
+	// CPU of the target in it, in percent of one core, and RSSMB at its end; zero where
+	// no process was watched.
+	CPU   float64 `json:"cpu,omitempty"`
+	RSSMB float64 `json:"rss_mb,omitempty"`
+}
+
+// point is what Sample has seen the last time.
+type point struct{ answers, problems, tools int64 }
+
+// Sample ends an interval. cpu (in percent) and rss (in MB) are those of the target, or
+// zero.
+func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
+	first, lag := c.firstNow.summary(), c.lagNow.summary()
+	c.firstNow.reset()
+	c.lagNow.reset()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	running := c.segments[len(c.segments)-1]
+	running.sessions = max(running.sessions, c.LiveNow())
+	now := point{answers: c.Count(Answered) + c.Count(Interrupted), tools: c.Count(ToolCalls), problems: c.problemCount()}
+	c.series = append(c.series, Point{
+		AtMS: sinceStart.Milliseconds(), Sessions: c.LiveNow(),
+		Answers: now.answers - c.last.answers, Problems: now.problems - c.last.problems, Tools: now.tools - c.last.tools,
+		P50: first.P50, P95: first.P95, Max: first.Max, LagP99: lag.P99, LagMax: lag.Max,
+		CPU: round(cpu), RSSMB: round(rss),
+	})
+	c.last = now
+}
+
+// Series are the samples in order.
+func (c *Collector) Series() []Point {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]Point(nil), c.series...)
+}
+
+// Segment is what a part of a run has come to: a step.
+type Segment struct {
+	// FromMS and ToMS are where it lies, in ms since the run began.
+	FromMS int64 `json:"from_ms"`
+	ToMS   int64 `json:"to_ms"`
+	// Sessions were in progress at most, by the samples; Problems came in it.
+	Sessions int64 `json:"sessions"`
+	Problems int64 `json:"problems"`
+	// First is first_audio in it.
+	First Summary `json:"first_audio"`
+}
+
+// segment is one that is being measured.
+type segment struct {
+	began    time.Duration
+	problems int64 // before it
+	sessions int64 // at most
+	first    *histogram
+	over     Segment
+}
+
+// segment is the one that is being measured.
+func (c *Collector) segment() *segment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.segments[len(c.segments)-1]
+}
+
+// NextSegment ends the running segment and begins another one.
+func (c *Collector) NextSegment(sinceStart time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endSegment(sinceStart)
+	c.segments = append(c.segments, &segment{began: sinceStart, problems: c.problemCount(), first: newHistogram()})
+}
+
+// endSegment notes how the running segment stands; the mutex is held.
+func (c *Collector) endSegment(sinceStart time.Duration) {
+	s := c.segments[len(c.segments)-1]
+	s.over = Segment{
+		FromMS: s.began.Milliseconds(), ToMS: sinceStart.Milliseconds(), Sessions: s.sessions,
+		Problems: c.problemCount() - s.problems,
+	}
+}
+
+// problemCount is how many problems there are; the mutex is held.
+func (c *Collector) problemCount() int64 {
+	n := int64(0)
+	for _, count := range c.kinds {
+		n += count
+	}
+	return n
+}
+
+// Segments ends the running segment and returns all of them in order.
+func (c *Collector) Segments(sinceStart time.Duration) []Segment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endSegment(sinceStart)
+	var out []Segment
+	for _, s := range c.segments {
+		over := s.over
+		over.First = s.first.summary()
+		over.First.Curve = nil
+		out = append(out, over)
+	}
+	return out
+}

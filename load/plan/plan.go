@@ -1,0 +1,204 @@
+// Package plan decides when each session of a load run begins and ends, before the run
+// begins. It has no clock.
+//
+// The schedule is open loop: it does not wait for the target. A call that is due while
+// the one before it has not ended begins as soon as that one has, and how late it was
+// is measured; so there are never more sessions than were asked for.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Mode is the shape of a run.
+type Mode string
+
+// The modes.
+const (
+	// Steady starts all sessions within Ramp and keeps them.
+	Steady Mode = "steady"
+	// Ramp starts them evenly over the whole run.
+	Ramp Mode = "ramp"
+	// Step starts them in Steps groups, one at the beginning of each part of the run.
+	Step Mode = "step"
+	// Soak starts them within Ramp, and each comes and goes: it calls for Call, rests
+	// for Rest, and calls again.
+	Soak Mode = "soak"
+)
+
+// Modes returns all modes.
+func Modes() []Mode { return []Mode{Steady, Ramp, Step, Soak} }
+
+// Options describe a run.
+type Options struct {
+	// Mode is the shape. Empty means Steady.
+	Mode Mode
+	// Sessions is how many there are at the same time, at most. At least 1.
+	Sessions int
+	// Ramp is how long the sessions take to begin, one after another. Zero means 50 ms
+	// for each, but at most half of Duration.
+	Ramp time.Duration
+	// Duration is how long the run lasts; no turn begins after it. Zero means that each
+	// session goes through its script once, which Steady alone can do.
+	Duration time.Duration
+	// Steps is how many groups Step has. Zero means 5.
+	Steps int
+	// Call and Rest are how long a caller of Soak calls and rests. Zero means 30 s and 2 s.
+	Call, Rest time.Duration
+}
+
+const (
+	defaultSpacing = 50 * time.Millisecond
+	defaultSteps   = 5
+	defaultCall    = 30 * time.Second
+	defaultRest    = 2 * time.Second
+)
+
+// The bounds of a run.
+const (
+	MaxSessions = 20_000
+	MaxDuration = 24 * time.Hour
+)
+
+// ErrOptions is wrapped by what is wrong with Options.
+var ErrOptions = errors.New("the plan of the run has a problem")
+
+// Slot is one caller: when it may call.
+type Slot struct {
+	// N is its number, from 1.
+	N int
+	// Start is when its first call begins, and Stop when it begins no more turns, since
+	// the run began. Stop is zero where it goes once through its script.
+	Start, Stop time.Duration
+	// Call is how long a call lasts before it ends, Period how long from the beginning of
+	// one call to the next. Zero means one call that lasts until Stop.
+	Call, Period time.Duration
+	// Step is which group it belongs to, from 1.
+	Step int
+}
+
+// Plan is the schedule of a run.
+type Plan struct {
+	Slots []Slot
+	// Steps are when each group begins: one for each step of Step, one at 0 otherwise.
+	Steps []time.Duration
+	// Options are those that it was made of, without zero values.
+	Options Options
+}
+
+// Make makes the schedule. The error wraps ErrOptions.
+func Make(o Options) (Plan, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return Plan{}, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	p := Plan{Options: o, Steps: []time.Duration{0}}
+	for n := 1; n <= o.Sessions; n++ {
+		p.Slots = append(p.Slots, Slot{N: n, Start: spread(o.Ramp, n-1, o.Sessions), Stop: o.Duration, Step: 1})
+	}
+	switch o.Mode {
+	case Step:
+		p.step(o)
+	case Soak:
+		for i := range p.Slots {
+			p.Slots[i].Call, p.Slots[i].Period = o.Call, o.Call+o.Rest
+		}
+	case Steady, Ramp:
+	}
+	return p, nil
+}
+
+// spread is when the i-th of n begins if they share d.
+func spread(d time.Duration, i, n int) time.Duration {
+	return time.Duration(int64(d) / int64(n) * int64(i))
+}
+
+// step gives the slots to groups. Within a group they begin one after another.
+func (p *Plan) step(o Options) {
+	p.Steps = nil
+	length := o.Duration / time.Duration(o.Steps)
+	first := 0
+	for s := range o.Steps {
+		at := time.Duration(s) * length
+		p.Steps = append(p.Steps, at)
+		last := o.Sessions * (s + 1) / o.Steps
+		for i := first; i < last; i++ {
+			p.Slots[i].Step = s + 1
+			p.Slots[i].Start = at + spread(min(o.Ramp, length/2), i-first, last-first)
+		}
+		first = last
+	}
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Mode == "" {
+		o.Mode = Steady
+	}
+	switch o.Mode {
+	case Steady, Ramp, Step, Soak:
+	default:
+		return o, fmt.Errorf("there is no mode %q; there are %v", o.Mode, Modes())
+	}
+	switch {
+	case o.Sessions < 1 || o.Sessions > MaxSessions:
+		return o, fmt.Errorf("there must be 1 to %d sessions, not %d", MaxSessions, o.Sessions)
+	case o.Duration < 0 || o.Duration > MaxDuration:
+		return o, fmt.Errorf("the duration must be at most %s, not %s", MaxDuration, o.Duration)
+	case o.Duration == 0 && o.Mode != Steady:
+		return o, fmt.Errorf("the mode %s needs a duration", o.Mode)
+	case o.Ramp < 0 || o.Call < 0 || o.Rest < 0 || o.Steps < 0:
+		return o, errors.New("a time or a number is negative")
+	case o.Duration > 0 && o.Ramp > o.Duration:
+		return o, fmt.Errorf("the sessions cannot take %s to begin in a run of %s", o.Ramp, o.Duration)
+	}
+	o.Steps = orDefault(o.Steps, defaultSteps)
+	o.Call, o.Rest = orDefault(o.Call, defaultCall), orDefault(o.Rest, defaultRest)
+	if o.Mode == Step && o.Steps > o.Sessions {
+		return o, fmt.Errorf("%d sessions cannot begin in %d steps", o.Sessions, o.Steps)
+	}
+	o.Ramp = o.ramp()
+	return o, nil
+}
+
+// ramp is how long the sessions take to begin.
+func (o Options) ramp() time.Duration {
+	if o.Mode == Ramp {
+		return o.Duration
+	}
+	if o.Ramp > 0 {
+		return o.Ramp
+	}
+	ramp := time.Duration(o.Sessions) * defaultSpacing
+	if o.Duration > 0 {
+		ramp = min(ramp, o.Duration/2)
+	}
+	return ramp
+}
+
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// Begins is when call k of the slot, from 1, is due; false if there is none.
+func (s Slot) Begins(k int) (time.Duration, bool) {
+	if s.Period == 0 {
+		return s.Start, k == 1
+	}
+	at := s.Start + time.Duration(k-1)*s.Period
+	return at, at < s.Stop
+}
+
+// Until is when a call that was due at a time begins no more turns; zero where it goes
+// once through its script.
+func (s Slot) Until(due time.Duration) time.Duration {
+	if s.Call == 0 {
+		return s.Stop
+	}
+	return min(due+s.Call, s.Stop)
+}

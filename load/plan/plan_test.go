@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	s  = time.Second
+	ms = time.Millisecond
+)
+
+// starts are when the slots begin, with their groups.
+func starts(p Plan) string {
+	var out []string
+	for _, slot := range p.Slots {
+		out = append(out, fmt.Sprintf("%v/%d", slot.Start, slot.Step))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestSessionsBeginOneAfterAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"steady, without a word about it": {Options{Sessions: 3}, "0s/1 50ms/1 100ms/1"},
+		"steady":                          {Options{Sessions: 4, Ramp: 2 * s, Duration: 10 * s}, "0s/1 500ms/1 1s/1 1.5s/1"},
+		"many in a short run":             {Options{Sessions: 4, Duration: 200 * ms}, "0s/1 25ms/1 50ms/1 75ms/1"},
+		"ramp":                            {Options{Mode: Ramp, Sessions: 4, Duration: 8 * s}, "0s/1 2s/1 4s/1 6s/1"},
+		"step":                            {Options{Mode: Step, Sessions: 5, Steps: 2, Duration: 10 * s, Ramp: s}, "0s/1 500ms/1 5s/2 5.333333333s/2 5.666666666s/2"},
+		"soak":                            {Options{Mode: Soak, Sessions: 2, Duration: time.Minute, Ramp: 10 * s}, "0s/1 5s/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Make(c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := starts(p); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCallersOfASoakComeAndGo(t *testing.T) {
+	p, err := Make(Options{Mode: Soak, Sessions: 2, Duration: 25 * s, Ramp: 4 * s, Call: 8 * s, Rest: 2 * s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for k := 1; ; k++ {
+		due, ok := p.Slots[1].Begins(k)
+		if !ok {
+			break
+		}
+		got = append(got, fmt.Sprintf("%v-%v", due, p.Slots[1].Until(due)))
+	}
+	if want := "2s-10s 12s-20s 22s-25s"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+func TestASteadyCallerCallsOnce(t *testing.T) {
+	p, err := Make(Options{Sessions: 1, Duration: 10 * s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := p.Slots[0]
+	if due, ok := slot.Begins(1); due != 0 || !ok || slot.Until(due) != 10*s {
+		t.Errorf("the first call: %v %v until %v", due, ok, slot.Until(due))
+	}
+	if _, ok := slot.Begins(2); ok {
+		t.Error("there is a second call")
+	}
+}
+
+func TestStepsKnowWhenTheyBegin(t *testing.T) {
+	p, err := Make(Options{Mode: Step, Sessions: 10, Duration: 50 * s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(p.Steps), "[0s 10s 20s 30s 40s]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestWhatCannotBePlanned(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    Options
+		word string
+	}{
+		"nobody":             {Options{}, "1 to 20000 sessions"},
+		"too many":           {Options{Sessions: 20_001}, "1 to 20000 sessions"},
+		"no such mode":       {Options{Mode: "burst", Sessions: 1}, "no mode"},
+		"a ramp for ever":    {Options{Mode: Ramp, Sessions: 1}, "needs a duration"},
+		"a soak for ever":    {Options{Mode: Soak, Sessions: 1}, "needs a duration"},
+		"too long":           {Options{Sessions: 1, Duration: 25 * time.Hour}, "at most 24h"},
+		"before the start":   {Options{Sessions: 1, Duration: -s}, "at most 24h"},
+		"a negative rest":    {Options{Sessions: 1, Rest: -s}, "negative"},
+		"longer than it all": {Options{Sessions: 1, Duration: s, Ramp: 2 * s}, "cannot take 2s"},
+		"empty steps":        {Options{Mode: Step, Sessions: 2, Duration: 10 * s}, "in 5 steps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Make(c.o)
+			if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), c.word) {
+				t.Errorf("got %v, want it to tell of %q", err, c.word)
+			}
+		})
+	}
+}

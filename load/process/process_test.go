@@ -1,0 +1,107 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+const statLine = "4242 (a (odd) name) S 1 4242 4242 0 -1 4194560 1500 0 3 0 250 125 0 0 20 0 17 0 98765 1234567890 2048 18446744073709551615 1 1 0"
+
+func TestStat(t *testing.T) {
+	u, err := parseStat([]byte(statLine), 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Usage{CPU: 3750 * time.Millisecond, RSS: 8 << 20, Threads: 17}); u != want {
+		t.Errorf("got %+v, want %+v", u, want)
+	}
+	for _, line := range []string{"", "1 (x", "1 (x) S 1 2", strings.Replace(statLine, " 250 ", " many ", 1), strings.Replace(statLine, " 17 ", " -17 ", 1)} {
+		if _, err := parseStat([]byte(line), 4096); !errors.Is(err, errStat) {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte(statLine))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if u, err := parseStat(line, 4096); err == nil && u.Threads < 0 {
+			t.Errorf("%+v", u)
+		}
+	})
+}
+
+// TestThisProcess: what is read of this process is what it does.
+func TestThisProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		if _, err := Read(0); err == nil {
+			t.Error("it can be read")
+		}
+		return
+	}
+	before, err := Read(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ballast := make([]byte, 64<<20)
+	for i := range ballast {
+		ballast[i] = byte(i)
+	}
+	for began := time.Now(); time.Since(began) < 200*time.Millisecond; {
+		ballast[0]++
+	}
+	after, err := Read(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()
+	_ = w.Close()
+	if got := after.FDs - before.FDs; got < 1 || got > 4 {
+		t.Errorf("%d descriptors more, of a pipe's two", got)
+	}
+	if after.CPU-before.CPU < 50*time.Millisecond || after.RSS-before.RSS < 50<<20 || after.Threads < 1 {
+		t.Errorf("from %+v to %+v", before, after)
+	}
+	runtime.KeepAlive(ballast)
+	if _, err := Read(1 << 30); err == nil {
+		t.Error("there is a process that there cannot be")
+	}
+}
+
+func TestVars(t *testing.T) {
+	asked := ""
+	status := http.StatusOK
+	body := `{"goroutines": 12, "heap_inuse": 34, "fds": 5, "other": {"x": 1}}`
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	defer srv.Close()
+	v, err := ReadVars(context.Background(), srv.Client(), srv.URL+"/", true)
+	if err != nil || v != (Vars{12, 34, 5}) || asked != "/debug/vars?gc=1" {
+		t.Errorf("got %+v, %v; asked for %s", v, err, asked)
+	}
+	for _, wrong := range []string{`{}`, `[]`, `{"goroutines":"many"}`, ``} {
+		body = wrong
+		if _, err := ReadVars(context.Background(), srv.Client(), srv.URL, false); err == nil || asked != "/debug/vars" {
+			t.Errorf("%q was taken", wrong)
+		}
+	}
+	status = http.StatusNotFound
+	if _, err := ReadVars(context.Background(), srv.Client(), srv.URL, false); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"voicegw/internal/misspelt"
+)
+
+// Threshold is a limit that a run must keep: "fail if first_audio_p95>1200ms".
+type Threshold struct {
+	// Text is the expression as it was given.
+	Text string
+
+	name  string
+	op    string
+	unit  unit
+	limit float64 // in that unit
+}
+
+// ErrThreshold is wrapped by what is wrong with an expression.
+var ErrThreshold = errors.New("it is no threshold")
+
+// expression is name, comparison, number, unit.
+var expression = regexp.MustCompile(`^\s*([A-Za-z0-9_]+)\s*(<=|>=|==|!=|<|>)\s*(-?[0-9]*\.?[0-9]+)\s*(\S*)\s*$`)
+
+// ParseThreshold reads an expression such as first_audio_p95>1200ms, stale_frames>0 or
+// rss_growth>5%. The run fails where it is true, and where there is no such value. The
+// error wraps ErrThreshold.
+func ParseThreshold(text string) (Threshold, error) {
+	parts := expression.FindStringSubmatch(text)
+	if parts == nil {
+		return Threshold{}, fmt.Errorf("%w: %q; write it like first_audio_p95>1200ms or errors>0", ErrThreshold, text)
+	}
+	t := Threshold{Text: strings.TrimSpace(text), name: parts[1], op: parts[2]}
+	var ok bool
+	if t.unit, ok = unitOf(t.name); !ok {
+		return Threshold{}, fmt.Errorf("%w: %q is about %s, which is not measured%s; docs/load.md lists what is", ErrThreshold, text, t.name, near(t.name))
+	}
+	number, err := strconv.ParseFloat(parts[3], 64)
+	if err != nil || math.IsInf(number, 0) {
+		return Threshold{}, fmt.Errorf("%w: %q: %s is no number", ErrThreshold, text, parts[3])
+	}
+	factor, err := t.unit.factor(parts[4])
+	if err != nil {
+		return Threshold{}, fmt.Errorf("%w: %q: %w", ErrThreshold, text, err)
+	}
+	t.limit = number * factor
+	return t, nil
+}
+
+func near(name string) string {
+	if n := misspelt.Nearest(name, names()); n != "" {
+		return fmt.Sprintf(" (did you mean %s?)", n)
+	}
+	return ""
+}
+
+// timeUnits are the units of time, in ms.
+var timeUnits = map[string]float64{"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000}
+
+// factor turns a number with a suffix into the unit.
+func (u unit) factor(suffix string) (float64, error) {
+	switch u {
+	case unitMS:
+		if suffix == "" {
+			return 0, errors.New("a time needs its unit, such as 1200ms or 1.2s")
+		}
+		if ms, ok := timeUnits[suffix]; ok {
+			return ms, nil
+		}
+		return 0, fmt.Errorf("%q is no unit of time; write 1200ms or 1.2s", suffix)
+	case unitPercent:
+		if suffix == "" || suffix == "%" {
+			return 1, nil
+		}
+		return 0, fmt.Errorf("it is in percent, not in %q", suffix)
+	case unitMB:
+		if suffix == "" || strings.EqualFold(suffix, "MB") {
+			return 1, nil
+		}
+		return 0, fmt.Errorf("it is in MB, not in %q", suffix)
+	default:
+		if suffix == "" {
+			return 1, nil
+		}
+		return 0, fmt.Errorf("it is a number without a unit, not in %q", suffix)
+	}
+}
+
+// Check holds a report against the threshold.
+func (t Threshold) Check(r *Report) Check {
+	m := r.value(t.name)
+	if !m.ok {
+		return Check{FailIf: t.Text, Got: "nothing was measured", Failed: true}
+	}
+	return Check{FailIf: t.Text, Got: t.unit.inWords(m.value), Failed: t.holds(m.value)}
+}
+
+// holds says whether the comparison is true.
+func (t Threshold) holds(v float64) bool {
+	switch t.op {
+	case "<":
+		return v < t.limit
+	case "<=":
+		return v <= t.limit
+	case ">":
+		return v > t.limit
+	case ">=":
+		return v >= t.limit
+	case "==":
+		return v == t.limit
+	default:
+		return v != t.limit
+	}
+}
+
+// Judge holds the report against thresholds. Expectations of the script that were not met
+// fail it in any case, and so does what makes it invalid.
+func (r *Report) Judge(thresholds []Threshold) {
+	r.Checks = nil
+	all := thresholds
+	var fixed []Threshold
+	if r.Counters["expectations"] > 0 {
+		fixed = append(fixed, Threshold{Text: "unmet>0", name: "unmet", op: ">"})
+	}
+	if r.Audit != nil {
+		fixed = append(fixed, Threshold{Text: "audit_missing>0", name: "audit_missing", op: ">"},
+			Threshold{Text: "side_effects_twice>0", name: "side_effects_twice", op: ">"})
+	}
+	all = append(fixed, all...)
+	r.Passed = r.Valid()
+	for _, t := range all {
+		c := t.Check(r)
+		r.Checks = append(r.Checks, c)
+		r.Passed = r.Passed && !c.Failed
+	}
+}
+
+// DefaultThresholds are what a run must keep if nobody says otherwise: nothing is lost,
+// nothing fails.
+func DefaultThresholds() []Threshold {
+	var out []Threshold
+	for _, name := range []string{"refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages", "tools_open"} {
+		out = append(out, Threshold{Text: name + ">0", name: name, op: ">"})
+	}
+	return out
+}

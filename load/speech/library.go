@@ -1,0 +1,254 @@
+package speech
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/sim/voice"
+)
+
+// Bounds of what is loaded.
+const (
+	maxFiles     = 2000
+	maxFile      = 256 << 20
+	maxPCM       = 512 << 20 // of all together, at the rate that is sent
+	maxRecording = 10 * time.Minute
+)
+
+// ErrSpeech is wrapped by what is wrong with recordings.
+var ErrSpeech = errors.New("the recordings have problems")
+
+// Options say what is loaded.
+type Options struct {
+	// Rate is what everything is converted to, in Hz.
+	Rate int
+	// Paths are WAV files, and folders of them, that Any goes through. Without any it goes
+	// through the built-in lines.
+	Paths []string
+	// Names are recordings that are asked for by name: one of Paths, or a file in Dir.
+	Names []string
+	Dir   string
+	// Lines are texts for the built-in voice.
+	Lines []string
+	// Any says that Any will be called.
+	Any bool
+}
+
+// Library is all that can be said. It never changes after Load.
+type Library struct {
+	any   []*Recording
+	named map[string]*Recording // by name
+	lines map[string]*Recording // by text
+	bytes int
+}
+
+// Load reads and converts everything. The error wraps ErrSpeech and names every file that
+// is wrong.
+func Load(o Options) (*Library, error) {
+	l := &Library{named: map[string]*Recording{}, lines: map[string]*Recording{}}
+	var problems []error
+	files, err := find(o.Paths)
+	problems = append(problems, err)
+	for _, path := range files {
+		name := filepath.Base(path)
+		if l.named[name] != nil {
+			problems = append(problems, fmt.Errorf("%s: there is another recording of that name", path))
+			continue
+		}
+		r, err := l.read(path, o.Rate)
+		problems = append(problems, err)
+		if err == nil {
+			l.any = append(l.any, r)
+			l.named[name] = r
+		}
+	}
+	for _, name := range o.Names {
+		if l.named[name] != nil {
+			continue
+		}
+		r, err := l.read(filepath.Join(o.Dir, filepath.FromSlash(name)), o.Rate)
+		problems = append(problems, err)
+		l.named[name] = r
+	}
+	for _, text := range o.Lines {
+		problems = append(problems, l.speak(text, "", o.Rate))
+	}
+	if o.Any && len(o.Paths) == 0 {
+		problems = append(problems, l.builtIn(o.Rate))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("%w:\n%w", ErrSpeech, err)
+	}
+	return l, nil
+}
+
+// Any is the n-th recording to say when it does not matter which; they come one after
+// another, for ever.
+func (l *Library) Any(n int) *Recording { return l.any[n%len(l.any)] }
+
+// Named is the recording of a name that Load was given.
+func (l *Library) Named(name string) *Recording { return l.named[name] }
+
+// Line is a text that Load was given, spoken.
+func (l *Library) Line(text string) *Recording { return l.lines[text] }
+
+// All are the recordings and lines, in an order that stays the same.
+func (l *Library) All() []*Recording {
+	all := slices.Clone(l.any)
+	for _, m := range []map[string]*Recording{l.named, l.lines} {
+		for _, r := range m {
+			if !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *Recording) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// find lists the WAV files that paths name.
+func find(paths []string) ([]string, error) {
+	var files []string
+	var problems []error
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		before := len(files)
+		for _, e := range entries {
+			if !e.IsDir() && strings.EqualFold(filepath.Ext(e.Name()), ".wav") {
+				files = append(files, filepath.Join(path, e.Name()))
+			}
+		}
+		if len(files) == before {
+			problems = append(problems, fmt.Errorf("%s: there is no .wav file in it", path))
+		}
+	}
+	if len(files) > maxFiles {
+		problems = append(problems, fmt.Errorf("there are %d recordings; at most %d are read", len(files), maxFiles))
+		files = nil
+	}
+	return files, errors.Join(problems...)
+}
+
+// read reads a file, and its annotation if there is one.
+func (l *Library) read(path string, rate int) (*Recording, error) {
+	clip, err := readClip(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	r := &Recording{Name: filepath.Base(path), Source: Detected}
+	notes := strings.TrimSuffix(path, filepath.Ext(path)) + ".json"
+	data, err := os.ReadFile(notes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.Spans = detect(clip)
+	case err != nil:
+		return nil, err
+	default:
+		r.Source = Annotated
+		if r.Spans, err = ParseAnnotation(data, clip.Duration()); err != nil {
+			return nil, fmt.Errorf("%s: %w", notes, err)
+		}
+	}
+	if len(r.Spans) == 0 {
+		return nil, fmt.Errorf("%s: nobody was heard speaking in it; say where in %s: {\"speech\":[{\"start_ms\":120,\"end_ms\":1840}]}", path, filepath.Base(notes))
+	}
+	if err := l.keep(r, clip, rate); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+func readClip(path string) (audio.Clip, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return audio.Clip{}, err
+	}
+	if info.Size() > maxFile {
+		return audio.Clip{}, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxFile)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return audio.Clip{}, err
+	}
+	clip, err := audio.ReadWAV(bytes.NewReader(data))
+	switch {
+	case err != nil:
+		return clip, err
+	case len(clip.PCM) == 0:
+		return clip, errors.New("it holds no audio")
+	case clip.Duration() > maxRecording:
+		return clip, fmt.Errorf("it lasts %s; at most %s are read", clip.Duration(), maxRecording)
+	}
+	return clip, nil
+}
+
+// keep converts a clip to the rate that is sent.
+func (l *Library) keep(r *Recording, clip audio.Clip, rate int) error {
+	clip, err := clip.Resample(rate)
+	if err != nil {
+		return err
+	}
+	r.Rate, r.PCM = clip.Rate, clip.PCM
+	if l.bytes += len(r.PCM); l.bytes > maxPCM {
+		return fmt.Errorf("all recordings together have more than %d MB at %d Hz", maxPCM>>20, rate)
+	}
+	return nil
+}
+
+// speak makes a line for the built-in voice.
+func (l *Library) speak(text, timbre string, rate int) error {
+	if l.lines[text] != nil {
+		return nil
+	}
+	clip := audio.Clip{Rate: rate, PCM: voice.New(voice.Options{Rate: rate, Voice: timbre}).Speak(text).PCM}
+	r := &Recording{Name: text, Source: Detected, Spans: detect(clip)}
+	if len(r.Spans) == 0 {
+		return fmt.Errorf("the built-in voice cannot pronounce %q; write English, or use a recording", text)
+	}
+	if err := l.keep(r, clip, rate); err != nil {
+		return fmt.Errorf("%q: %w", text, err)
+	}
+	l.lines[text] = r
+	return nil
+}
+
+// builtIns are what is said without any recordings, each in another voice.
+var builtIns = []struct{ timbre, text string }{
+	{"alloy", "Good morning. What are the opening hours today?"},
+	{"Kore", "When does the robotics lab open?"},
+	{"echo", "Could you tell me something about the design critique?"},
+	{"shimmer", "I would like to know who runs the workshop on lighting."},
+	{"Puck", "How long does it take to get an answer from you?"},
+	{"marin", "Thank you. And what can I do there in the afternoon?"},
+}
+
+func (l *Library) builtIn(rate int) error {
+	for _, b := range builtIns {
+		if err := l.speak(b.text, b.timbre, rate); err != nil {
+			return err
+		}
+		l.any = append(l.any, l.lines[b.text])
+	}
+	return nil
+}

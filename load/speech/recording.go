@@ -1,0 +1,43 @@
+package speech
+
+import (
+	"time"
+
+	"voicegw/audio"
+)
+
+// Recording is something to say. It never changes after it was made, so any number of
+// callers may send it at once; nobody may write to its PCM.
+type Recording struct {
+	// Name is the file's name, or the text that is spoken.
+	Name string
+	// Rate is in Hz.
+	Rate int
+	// PCM is 16-bit mono.
+	PCM []byte
+	// Spans are where the user speaks, in order; there is at least one.
+	Spans []Span
+	// Source is how the spans are known.
+	Source Source
+}
+
+// Span is a stretch of speech, from its first voiced sample to its last.
+type Span struct{ Start, End time.Duration }
+
+// Source is how it is known where somebody speaks.
+type Source string
+
+// The sources. The text is what a report calls them.
+const (
+	Annotated Source = "annotation"
+	Detected  Source = "detected"
+)
+
+// Duration is how long the whole recording lasts.
+func (r *Recording) Duration() time.Duration { return audio.Duration(r.Rate, len(r.PCM)) }
+
+// Onset is where the first voiced sample is.
+func (r *Recording) Onset() time.Duration { return r.Spans[0].Start }
+
+// End is where the last voiced sample ends.
+func (r *Recording) End() time.Duration { return r.Spans[len(r.Spans)-1].End }
