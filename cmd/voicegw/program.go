@@ -10,6 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
+
+	"voicegw/load/examples"
 )
 
 // Process is what a program is given by the system.
@@ -39,6 +41,7 @@ type grammar struct {
 	Sim     simFlags    `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
 	Talk    talkFlags   `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
 	Chat    chatFlags   `cmd:"" help:"Hold a conversation in text with a running gateway, and go on in it by voice."`
+	Load    loadFlags   `cmd:"" help:"Call a gateway with many callers at once: a load and a regression test."`
 	Tools   toolsFlags  `cmd:"" help:"Check, build, write and try tools."`
 	Audit   auditFlags  `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags `cmd:"" help:"List the users who are shut out, and let them in again."`
@@ -59,6 +62,7 @@ func Run(ctx context.Context, p Process) int {
 		kong.Description("A gateway between voice clients and realtime models."),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { exited = true }), // --help has been answered
+		kong.Vars{"scripts": strings.Join(examples.Names(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
 	if err != nil {
@@ -83,6 +87,9 @@ func Run(ctx context.Context, p Process) int {
 	}
 	if strings.HasPrefix(parsed.Command(), "blocks ") {
 		return p.blocks(ctx, cli.Blocks, parsed)
+	}
+	if strings.HasPrefix(parsed.Command(), "load ") {
+		return p.loadTest(ctx, cli.Load, parsed)
 	}
 	switch parsed.Command() {
 	case "serve":

@@ -37,6 +37,10 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 		p.complainAll(err)
 		return exitUsage
 	}
+	if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
+		p.complainAll(config.Problems{{Where: "--debug-listen", Message: text}})
+		return exitUsage
+	}
 	logger := newLogger(p.Stderr, cfg.Log.Level, cfg.Log.Format)
 	for _, w := range warnings {
 		logger.Warn("configuration", "warning", w)
@@ -54,8 +58,15 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 		p.complain("%v", err)
 		return exitFailure
 	}
+	var debug *debugServer
+	if flags.DebugListen != "" {
+		if debug, err = openDebug(ctx, flags.DebugListen, s.sessions.Running, logger); err != nil {
+			p.complain("%v", errors.Join(err, s.listener.Close(), s.close()))
+			return exitFailure
+		}
+	}
 	p.greet(s)
-	if err := s.run(ctx, p); err != nil {
+	if err := errors.Join(s.run(ctx, p), debug.close()); err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
@@ -136,7 +147,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 		Handler: gateway.New(gateway.Options{
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
-			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files,
+			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,

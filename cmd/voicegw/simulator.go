@@ -15,7 +15,11 @@ import (
 const simKey = "simulator"
 
 // simulator is the one inside the process; nil where none is needed.
-type simulator struct{ local *sim.Local }
+type simulator struct {
+	// Fixed after simulatorFor.
+	local     *sim.Local
+	simulated map[string]bool // the providers that it stands in for
+}
 
 // simulatorFor starts a simulator if the configuration offers simulated providers.
 func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*simulator, error) {
@@ -33,7 +37,11 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	return &simulator{local: local}, nil
+	s := &simulator{local: local, simulated: map[string]bool{}}
+	for _, service := range cfg.Services() {
+		s.simulated[service.Name] = service.Simulated
+	}
+	return s, nil
 }
 
 // errSimFiles is wrapped by what is wrong with a scenario or a fault script.

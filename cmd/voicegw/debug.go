@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"voicegw/config"
+	"voicegw/load/process"
+)
+
+// debugServer serves what an operator wants to know of the running program: profiles, and
+// a few numbers. It listens on this machine alone.
+type debugServer struct {
+	// Fixed after openDebug.
+	listener net.Listener
+	http     *http.Server
+	serving  sync.WaitGroup
+}
+
+// checkDebugListen says what is wrong with an address to serve on; empty for nothing.
+func checkDebugListen(address string) string {
+	if text := config.CheckListen(address); text != "" {
+		return text
+	}
+	if !config.Loopback(address) {
+		return fmt.Sprintf("%s can be reached by other machines, and what is served there tells all about the program. Listen on 127.0.0.1, and reach it through a tunnel.", address)
+	}
+	return ""
+}
+
+// openDebug serves on an address until close.
+func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*debugServer, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve on %s: %w; choose another address with --debug-listen", address, err)
+	}
+	d := &debugServer{listener: listener}
+	d.http = &http.Server{Handler: debugHandler(sessions), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
+	d.serving.Go(func() {
+		if err := d.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("the debug listener has stopped", "error", err)
+		}
+	})
+	logger.Info("debug listener", "addr", listener.Addr().String())
+	return d, nil
+}
+
+// close ends it, with what is being asked.
+func (d *debugServer) close() error {
+	if d == nil {
+		return nil
+	}
+	err := d.http.Close()
+	d.serving.Wait()
+	return err
+}
+
+// debugHandler routes. pprof's own registration with http.DefaultServeMux is not used:
+// nothing serves that.
+func debugHandler(sessions func() int) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, r *http.Request) { serveVars(w, r, sessions) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A page in a browser on this machine can make a name of its own point here.
+		if !config.Loopback(net.JoinHostPort(hostOf(r.Host), "0")) {
+			http.Error(w, "Ask for localhost or a loopback address.", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// hostOf is a request's host without its port.
+func hostOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// debugVars are the numbers of GET /debug/vars. Sizes are in bytes.
+type debugVars struct {
+	Version    string `json:"version"`
+	Sessions   int    `json:"sessions"`
+	Goroutines int    `json:"goroutines"`
+	HeapInuse  uint64 `json:"heap_inuse"`
+	HeapAlloc  uint64 `json:"heap_alloc"`
+	StackInuse uint64 `json:"stack_inuse"`
+	Sys        uint64 `json:"sys"`
+	GCs        uint32 `json:"gcs"`
+	// RSS, Threads and FDs are the system's; 0 and -1 where it does not tell.
+	RSS     int64 `json:"rss"`
+	Threads int   `json:"threads"`
+	FDs     int   `json:"fds"`
+}
+
+// serveVars answers GET /debug/vars. With gc=1 it collects garbage first and gives memory
+// back to the system, so that what is left is what is held.
+func serveVars(w http.ResponseWriter, r *http.Request, sessions func() int) {
+	if r.URL.Query().Get("gc") == "1" {
+		debug.FreeOSMemory() // which collects first
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	v := debugVars{
+		Version: versionOf(), Sessions: sessions(), Goroutines: runtime.NumGoroutine(),
+		HeapInuse: m.HeapInuse, HeapAlloc: m.HeapAlloc, StackInuse: m.StackInuse, Sys: m.Sys, GCs: m.NumGC, FDs: -1,
+	}
+	if u, err := process.Read(0); err == nil {
+		v.RSS, v.Threads, v.FDs = u.RSS, u.Threads, u.FDs
+	}
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	// A client that is gone does not read its answer.
+	_ = enc.Encode(v)
+}

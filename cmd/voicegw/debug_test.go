@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestWhereTheDebugListenerMayListen(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"127.0.0.1:6060": true, "localhost:0": true, "[::1]:6060": true,
+		"0.0.0.0:6060": false, ":6060": false, "192.0.2.1:6060": false, "6060": false, "127.0.0.1:port": false,
+	} {
+		if text := checkDebugListen(address); (text == "") != ok {
+			t.Errorf("%s: %q", address, text)
+		}
+	}
+}
+
+// TestTheDebugListener answers on this machine's names alone, and tells what is held.
+func TestTheDebugListener(t *testing.T) {
+	d, err := openDebug(t.Context(), "127.0.0.1:0", func() int { return 3 }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + d.listener.Addr().String()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	get := func(path string) string {
+		t.Helper()
+		resp, err := client.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %v, %s", path, err, resp.Status)
+		}
+		return string(body)
+	}
+	ballast := make([]byte, 64<<20)
+	var before, after debugVars
+	for _, v := range []*debugVars{&before, &after} {
+		if err := json.Unmarshal([]byte(get("/debug/vars?gc=1")), v); err != nil {
+			t.Fatal(err)
+		}
+		if len(ballast) > 0 {
+			ballast[0] = 1
+		}
+		ballast = nil
+	}
+	if before.Sessions != 3 || before.Goroutines < 2 || before.HeapInuse < 64<<20 || before.FDs == 0 || after.GCs <= before.GCs {
+		t.Errorf("before: %+v", before)
+	}
+	if after.HeapInuse+32<<20 > before.HeapInuse {
+		t.Errorf("what nobody holds is still there: %d and then %d bytes", before.HeapInuse, after.HeapInuse)
+	}
+	if text := get("/debug/pprof/goroutine?debug=1"); !strings.Contains(text, "goroutine profile") {
+		t.Errorf("the profile is %.100s", text)
+	}
+	if err := d.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Get(base + "/debug/vars"); err == nil {
+		t.Error("it still serves after close")
+	}
+	var none *debugServer
+	if err := none.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheDebugListenerKnowsOnlyThisMachine(t *testing.T) {
+	for host, want := range map[string]int{
+		"localhost:6060": 200, "127.0.0.1": 200, "[::1]:6060": 200, "evil.example:6060": 403, "10.0.0.1": 403, "": 403,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/debug/vars", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		debugHandler(func() int { return 0 }).ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%q: %d, want %d", host, w.Code, want)
+		}
+	}
+}

@@ -1,0 +1,487 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/config"
+	"voicegw/session/wsclient"
+)
+
+// panelScenario answers in words, and calls a tool for who asks for it.
+const panelScenario = `
+rules:
+  - when: {text: search}
+    do:
+      - say: Well.
+      - call: {tool: kb_search, args: {query: robotics lab}}
+      - then: [{say: Found.}]
+      - on_error: [{say: Nothing.}]
+  - when: {text: any}
+    do: [{say: Yes.}]
+otherwise: nothing
+`
+
+// caller is a client that inspects its session, in the same way on every wire.
+type caller struct {
+	t    *testing.T
+	r    *running
+	conn *wsclient.Conn
+	id   string
+	got  chan wsclient.ServerMessage // from the reading goroutine, which closes it
+	code int                         // the close code, once got is closed
+	seen []string                    // types of what came, with what tells them apart
+}
+
+// phone begins a session of a provider.
+func (r *running) phone(t *testing.T, provider string) *caller {
+	t.Helper()
+	conn, err := wsclient.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &caller{t: t, r: r, conn: conn, got: make(chan wsclient.ServerMessage, 4096)}
+	go c.read()
+	t.Cleanup(func() {
+		conn.Abort()
+		for range c.got { // the reading goroutine ends
+		}
+	})
+	c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Provider: provider, Inspect: true})
+	started := hear[*wsclient.SessionStarted](c)
+	if started.Provider != provider || !started.Inspect {
+		t.Fatalf("the session is %+v", started)
+	}
+	c.id = started.SessionID
+	return c
+}
+
+// read hands over what comes, and reports items as played as soon as they are complete.
+func (c *caller) read() {
+	defer close(c.got)
+	for {
+		f, err := c.conn.Read()
+		if err != nil {
+			c.code = int(wsclient.CloseStatus(err))
+			return
+		}
+		if f.Audio {
+			continue
+		}
+		m, err := wsclient.ParseServer(f.Data)
+		if err != nil {
+			c.t.Error(err)
+			return
+		}
+		if end, ok := m.(*wsclient.AudioEnd); ok {
+			c.say(&wsclient.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+		}
+		c.got <- m
+	}
+}
+
+func (c *caller) say(m wsclient.ClientMessage) {
+	text, err := wsclient.EncodeClient(m)
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	// Where the session is over, reading says so.
+	_ = c.conn.WriteText(text)
+}
+
+func (c *caller) ask(text string) { c.say(&wsclient.InputText{Text: text}) }
+
+// hear waits for a message of a type.
+func hear[M wsclient.ServerMessage](c *caller) (m M) {
+	c.t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case got, open := <-c.got:
+			if !open {
+				c.t.Fatalf("closed with %d before there was a %T; there was %s", c.code, m, strings.Join(c.seen, ", "))
+			}
+			c.seen = append(c.seen, shortOf(got))
+			if found, ok := got.(M); ok {
+				return found
+			}
+		case <-late:
+			c.t.Fatalf("no %T came in 20 s; there was %s", m, strings.Join(c.seen, ", "))
+		}
+	}
+}
+
+// shortOf is a message in a word or two.
+func shortOf(m wsclient.ServerMessage) string {
+	h := wsclient.HeaderOf(m)
+	switch m := m.(type) {
+	case *wsclient.TurnEnded:
+		return h.Type + " " + m.Status
+	case *wsclient.Error:
+		return h.Type + " " + m.Code
+	case *wsclient.SessionEnded:
+		return h.Type + " " + m.Reason
+	default:
+		return h.Type
+	}
+}
+
+// over waits for the end of the session, and returns its reason and close code.
+func (c *caller) over() string {
+	c.t.Helper()
+	reason := hear[*wsclient.SessionEnded](c).Reason
+	for m := range c.got {
+		c.t.Errorf("after the end: %+v", m)
+	}
+	return fmt.Sprint(reason, " ", c.code)
+}
+
+// answered waits for the end of the next turn.
+func (c *caller) answered() *wsclient.TurnEnded {
+	c.t.Helper()
+	return hear[*wsclient.TurnEnded](c)
+}
+
+// press commits a fault on the caller's connection, and returns when it comes.
+func (c *caller) press(body string) string {
+	c.t.Helper()
+	status, answer := c.r.post(c.t, "/v1/simulator/faults", `{"session_id":"`+c.id+`",`+body+`}`)
+	var ok struct {
+		Accepted bool
+		When     string
+	}
+	if err := json.Unmarshal(answer, &ok); err != nil || status != http.StatusAccepted || !ok.Accepted {
+		c.t.Fatalf("%s: %d %s", body, status, answer)
+	}
+	return ok.When
+}
+
+func (r *running) post(t *testing.T, path, body string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.addr+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, answer.Bytes()
+}
+
+// get asks for something and reads it into v.
+func (r *running) get(t *testing.T, path string, v any) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.addr+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(v); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %d, %v", path, resp.StatusCode, err)
+	}
+}
+
+// counted is a number in the line that the log has of the caller's end, which it brings
+// about.
+func (c *caller) counted(name string) any {
+	c.t.Helper()
+	c.say(&wsclient.End{})
+	c.over()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(20 * time.Second); ; {
+		for line := range strings.SplitSeq(c.r.err.String(), "\n") {
+			var fields map[string]any
+			if strings.Contains(line, c.id) && json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == "session ended" {
+				return fields[name]
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			c.t.Fatal("the log has no line of the session's end")
+		}
+	}
+}
+
+// record is what the next call's record says of some of its fields.
+func (c *caller) record(fields ...string) string {
+	c.t.Helper()
+	var record map[string]any
+	if err := json.Unmarshal(hear[*wsclient.InspectCall](c).Record, &record); err != nil {
+		c.t.Fatal(err)
+	}
+	var said []string
+	for _, f := range fields {
+		said = append(said, fmt.Sprint(f, "=", record[f]))
+	}
+	return strings.Join(said, " ")
+}
+
+// survives: the fault is no more than a pause, and the next turn has its answer.
+func survives(c *caller, _ string) {
+	c.ask("hello")
+	if end := c.answered(); end.Status != "completed" {
+		c.t.Errorf("the next turn: %+v", end)
+	}
+}
+
+// ends: the session is over, with that reason and close code.
+func ends(over string) func(*caller, string) {
+	return func(c *caller, _ string) {
+		if got := c.over(); got != over {
+			c.t.Errorf("the session ended with %s, want %s", got, over)
+		}
+		if status, answer := c.r.post(c.t, "/v1/simulator/faults", `{"session_id":"`+c.id+`","do":"drop"}`); status != http.StatusNotFound && status != http.StatusConflict {
+			c.t.Errorf("a fault of a session that is over: %d %s", status, answer)
+		}
+	}
+}
+
+// onEach is what a client sees that differs where the wires do.
+func onEach(gemini, openai func(*caller, string)) func(*caller, string) {
+	return func(c *caller, wire string) {
+		if wire == config.ProviderGemini {
+			gemini(c, wire)
+			return
+		}
+		openai(c, wire)
+	}
+}
+
+// panel is each fault, when it comes, and what the client sees of it.
+var panel = []struct {
+	press, when string
+	sees        func(c *caller, wire string)
+}{
+	{`"do":"drop"`, "now", ends("provider_lost 4002")},
+	{`"do":"close","code":1013`, "now", ends("provider_lost 4002")},
+	{`"do":"goaway","for_ms":50`, "now", onEach(func(c *caller, wire string) {
+		if m := hear[*wsclient.SessionEnding](c); m.Reason != "provider_leaving" || m.AfterMS != 50 {
+			c.t.Errorf("%+v", m)
+		}
+		ends("provider_expired 4002")(c, wire)
+	}, ends("provider_expired 4002"))},
+	{`"do":"expire"`, "now", onEach(ends("provider_lost 4002"), ends("provider_expired 4002"))},
+	{`"do":"delay","for_ms":700`, "now", func(c *caller, _ string) {
+		began := time.Now()
+		c.ask("hello")
+		hear[*wsclient.AudioStart](c)
+		if took := time.Since(began); took < 500*time.Millisecond {
+			c.t.Errorf("the answer began after %s", took)
+		}
+	}},
+	{`"do":"silence","for_ms":0`, "now", func(c *caller, _ string) {
+		c.ask("hello")
+		pause := time.NewTimer(500 * time.Millisecond)
+		defer pause.Stop()
+		for {
+			select {
+			case m := <-c.got:
+				if _, speaks := m.(*wsclient.AudioStart); speaks {
+					c.t.Error("the model speaks")
+				}
+			case <-pause.C:
+				return
+			}
+		}
+	}},
+	{`"do":"slow_read","for_ms":600`, "now", func(c *caller, _ string) {
+		<-time.After(100 * time.Millisecond) // until it reads slowly
+		began := time.Now()
+		for range 2 { // the first one is being waited for already
+			if err := c.conn.WriteAudio(make([]byte, 640)); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+		c.ask("hello")
+		hear[*wsclient.AudioStart](c)
+		if took := time.Since(began); took < 500*time.Millisecond {
+			c.t.Errorf("the answer began after %s", took)
+		}
+	}},
+	{`"do":"malformed"`, "now", func(c *caller, wire string) {
+		survives(c, wire)
+		if n := c.counted("malformed_events"); n != 1.0 {
+			c.t.Errorf("%v events were malformed", n)
+		}
+	}},
+	{`"do":"unknown_event"`, "now", func(c *caller, wire string) {
+		survives(c, wire)
+		if n := c.counted("unknown_events"); n != 1.0 {
+			c.t.Errorf("%v events were unknown", n)
+		}
+	}},
+	{`"do":"quota"`, "now", onEach(ends("provider_lost 4002"), func(c *caller, _ string) {
+		c.ask("hello")
+		if m := hear[*wsclient.Error](c); m.Code != wsclient.CodeProviderError {
+			c.t.Errorf("%+v", m)
+		}
+		if end := c.answered(); end.Status != "failed" {
+			c.t.Errorf("%+v", end)
+		}
+	})},
+	{`"do":"duplicate_call"`, "next_call", func(c *caller, _ string) {
+		c.ask("search")
+		got := c.record("callId", "cacheHit") + ", " + c.record("callId", "cacheHit")
+		if want := "callId=call_1 cacheHit=false, callId=call_2 cacheHit=true"; got != want {
+			c.t.Errorf("the calls: %s", got)
+		}
+		c.answered()
+	}},
+	{`"do":"missing_id"`, "next_call", func(c *caller, _ string) {
+		c.ask("search")
+		if got := c.record("providerCallId", "ok", "delivered"); got != "providerCallId=<nil> ok=true delivered=true" {
+			c.t.Errorf("the call: %s", got)
+		}
+	}},
+	{`"do":"late_call","for_ms":400`, "next_call", func(c *caller, _ string) {
+		c.ask("search")
+		if end := c.answered(); end.Status != "completed" || end.Turn != 1 {
+			c.t.Errorf("the turn without the call: %+v", end)
+		}
+		if got := c.record("turnId", "ok", "delivered"); got != "turnId=2 ok=true delivered=true" {
+			c.t.Errorf("the call: %s", got)
+		}
+	}},
+	// An answer may cross the cancellation; OpenAI's call is not complete when it comes.
+	{`"do":"cancel_call","for_ms":0`, "next_call", onEach(func(c *caller, wire string) {
+		c.ask("search")
+		c.record("delivered")
+		c.answered()
+		survives(c, wire)
+	}, func(c *caller, wire string) {
+		c.ask("search")
+		if end := c.answered(); end.Status != "interrupted" {
+			c.t.Errorf("the turn: %+v", end)
+		}
+		survives(c, wire)
+	})},
+}
+
+// TestFaultPanel: each fault is pressed for a session over each wire, while many others go
+// on, and its client alone sees what the fault is.
+func TestFaultPanel(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "panel.yaml")
+	if err := os.WriteFile(file, []byte(panelScenario), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--scenario", file, "--set", "sim.speed=20", "--set", "sim.first_audio_ms=20")
+	var list struct {
+		Faults []struct{ Do, Label, When string }
+	}
+	r.get(t, "/v1/simulator", &list)
+	wires := []string{config.ProviderGemini, config.ProviderOpenAI}
+	var others []*caller
+	for n := range 20 {
+		others = append(others, r.phone(t, wires[n%2]))
+	}
+	tried := map[string]string{}
+	t.Run("each", func(t *testing.T) {
+		for _, tc := range panel {
+			var body struct{ Do string }
+			if err := json.Unmarshal([]byte("{"+tc.press+"}"), &body); err != nil {
+				t.Fatal(err)
+			}
+			tried[body.Do] = tc.when
+			for _, wire := range wires {
+				t.Run(body.Do+" over "+wire, func(t *testing.T) {
+					t.Parallel()
+					c := r.phone(t, wire)
+					if when := c.press(tc.press); when != tc.when {
+						t.Errorf("it comes %s, want %s", when, tc.when)
+					}
+					tc.sees(c, wire)
+				})
+			}
+		}
+	})
+	for _, c := range others {
+		c.ask("hello")
+	}
+	for _, c := range others {
+		c.answered()
+		want := "session.started, inspect.state, turn.started"
+		if seen := strings.Join(c.seen, ", "); !strings.HasPrefix(seen, want) || strings.Contains(seen, "error") || !strings.HasSuffix(seen, "turn.ended completed") {
+			t.Errorf("somebody else saw %s", seen)
+		}
+	}
+	for _, f := range list.Faults {
+		if tried[f.Do] != f.When || f.Label == "" {
+			t.Errorf("%+v is not among those that are tried here", f)
+		}
+	}
+	for body, word := range map[string]string{
+		`{"session_id":"voice-x","do":"drop"}`: "session_unknown", `{"do":"drop"}`: "session_id",
+	} {
+		if _, answer := r.post(t, "/v1/simulator/faults", body); !strings.Contains(string(answer), word) {
+			t.Errorf("%s: %s", body, answer)
+		}
+	}
+}
+
+// TestWhatThereIsToChooseFrom: a gateway without keys offers the simulated providers, with
+// their own models and voices.
+func TestWhatThereIsToChooseFrom(t *testing.T) {
+	r := start(t, "--provider", "openai", "--set", "providers.gemini.voice=Kore")
+	var got struct {
+		Default   string
+		Agents    []string
+		Providers []struct {
+			Name, Model, Voice string
+			Voices             []string
+			Simulated          bool
+		}
+		TextAgent bool `json:"text_agent"`
+		Simulator bool
+	}
+	r.get(t, "/v1/providers", &got)
+	if got.Default != "openai" || len(got.Providers) != 2 || got.Providers[1].Name != "gemini" || !got.TextAgent || !got.Simulator || fmt.Sprint(got.Agents) != "[default]" {
+		t.Fatalf("%+v", got)
+	}
+	openai, gemini := got.Providers[0], got.Providers[1]
+	if openai.Model != "gpt-realtime-2.1" || openai.Voices[0] != "marin" || openai.Voice != "" || !openai.Simulated {
+		t.Errorf("%+v", openai)
+	}
+	if gemini.Model != "gemini-3.1-flash-live-preview" || gemini.Voices[0] != "Puck" || gemini.Voice != "Kore" || !gemini.Simulated {
+		t.Errorf("%+v", gemini)
+	}
+}
+
+// TestWithoutASimulator: a gateway of real providers has nothing to press.
+func TestWithoutASimulator(t *testing.T) {
+	r := start(t, "--set", "providers.openai.base_url=http://127.0.0.1:1/v1", "--provider", "openai")
+	var got struct {
+		Providers []struct{ Simulated bool }
+		Simulator bool
+	}
+	r.get(t, "/v1/providers", &got)
+	if len(got.Providers) != 1 || got.Providers[0].Simulated || got.Simulator {
+		t.Errorf("%+v", got)
+	}
+	if status := r.status("/v1/simulator"); status != http.StatusNotFound {
+		t.Errorf("GET /v1/simulator: %d", status)
+	}
+	if status, answer := r.post(t, "/v1/simulator/faults", `{"session_id":"voice-x","do":"drop"}`); status != http.StatusNotFound || !strings.Contains(string(answer), "not_found") {
+		t.Errorf("a fault: %d %s", status, answer)
+	}
+}
