@@ -11,30 +11,27 @@ import (
 	"voicegw/session/wsclient"
 )
 
-// planned are messages that the page knows and this gateway does not send yet.
+// planned are messages that the client library knows and this gateway does not send yet.
 var planned = []string{"provider.reconnecting", "provider.reconnected", "session.moving"}
 
-// unread are messages that the page has no use for.
-var unread = []string{"pong"}
-
-// TestThePageAndTheGatewayKnowTheSameMessages: the table of page/protocol.ts, what the
+// TestTheLibraryAndTheGatewayKnowTheSameMessages: the table of client/src/protocol/codec.ts, what the
 // gateway can say, and what docs/protocol.md lists.
-func TestThePageAndTheGatewayKnowTheSameMessages(t *testing.T) {
-	source := read(t, "page/protocol.ts")
+func TestTheLibraryAndTheGatewayKnowTheSameMessages(t *testing.T) {
+	source := read(t, "client/src/protocol/codec.ts")
 	_, table, found := strings.Cut(source, "const REQUIRED")
 	table, _, ended := strings.Cut(table, "\n};")
 	if !found || !ended {
-		t.Fatal("page/protocol.ts has no table REQUIRED")
+		t.Fatal("client/src/protocol/codec.ts has no table REQUIRED")
 	}
-	var page []string
+	var library []string
 	for _, m := range regexp.MustCompile(`(?m)^  "?([a-z.]+)"?: \{`).FindAllStringSubmatch(table, -1) {
-		page = append(page, m[1])
+		library = append(library, m[1])
 	}
-	for _, name := range page {
+	for _, name := range library {
 		m, err := wsclient.ParseServer(fmt.Appendf(nil, `{"type":%q,"seq":1}`, name))
 		_, unknown := m.(*wsclient.Unknown)
 		if err != nil || unknown != slices.Contains(planned, name) {
-			t.Errorf("the page knows %s; the gateway: %T, %v", name, m, err)
+			t.Errorf("the library knows %s; the gateway: %T, %v", name, m, err)
 		}
 	}
 	_, docs, _ := strings.Cut(read(t, "../docs/protocol.md"), "\n## From the gateway\n")
@@ -45,8 +42,8 @@ func TestThePageAndTheGatewayKnowTheSameMessages(t *testing.T) {
 	}
 	for _, row := range rows {
 		for _, name := range regexp.MustCompile("[a-z.]+").FindAllString(row[1], -1) {
-			if !slices.Contains(page, name) && !slices.Contains(unread, name) {
-				t.Errorf("docs/protocol.md lists %s, which the page does not know", name)
+			if !slices.Contains(library, name) {
+				t.Errorf("docs/protocol.md lists %s, which the library does not know", name)
 			}
 		}
 	}

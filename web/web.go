@@ -1,8 +1,10 @@
-// Package web serves the gateway's own page: press one button, speak, and hear
-// the model.
+// Package web serves the console, the gateway's own page: talk, type, approve, and watch
+// all that happens.
 //
-// The page's sources are in page, the built files in dist (committed, embedded
-// in the binary). `make web` builds them; a test fails when they are stale.
+// Beside the Go code lie the sources of what runs in browsers: client (the library
+// @voicegw/client), react (its hooks), console, and browser (their tests in Chromium).
+// The built console is in dist, committed and embedded in the binary. `make web` builds
+// it; a test fails when it is stale.
 package web
 
 import (
@@ -30,7 +32,7 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 // permissionsPolicy keeps the microphone for this origin.
 const permissionsPolicy = "microphone=(self), camera=(), geolocation=(), display-capture=()"
 
-const notFound = "There is nothing at this address. The page for talking to the model is at /.\n"
+const notFound = "There is nothing at this address. The console is at /.\n"
 
 // file is one file of the page, ready to be served.
 type file struct {
@@ -40,7 +42,7 @@ type file struct {
 	etag        string
 }
 
-// Handler serves the page at /: index.html, and the files it refers to, whose
+// Handler serves the console at /: index.html, and the files it refers to, whose
 // names hold the hash of their content. Everything else is a 404 in plain
 // words, methods other than GET and HEAD a 405. Put it behind more special
 // routes of the same mux, at the pattern "/". It is safe for concurrent use.

@@ -1,0 +1,238 @@
+// The console's buttons and keys, devices and questions, in front of a gateway whose voice
+// sessions the test plays.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import { openChromium, type VisitorOptions } from "../harness/chromium.ts";
+import { ConsolePage } from "../harness/consolepage.ts";
+import { FakeGateway, NO_USAGE, type Sent, type Visit } from "../harness/fakegateway.ts";
+import { recording } from "../harness/folder.ts";
+import { Gateway } from "../harness/gateway.ts";
+import { babble, pcm16, tone } from "../harness/signals.ts";
+
+let browser: Browser;
+let real: Gateway;
+beforeAll(async () => {
+  browser = await openChromium(recording(babble, 120), { flags: ["--host-resolver-rules=MAP gateway.test 127.0.0.1"] });
+  real = await Gateway.open();
+});
+afterAll(async () => {
+  await browser.close();
+  await real.close();
+});
+
+async function opened(options: VisitorOptions & { host?: string } = {}) {
+  const gateway = await FakeGateway.open(real);
+  const console = await ConsolePage.open(browser, gateway, options);
+  const close = async () => {
+    await console.leave();
+    await gateway.close();
+  };
+  return { gateway, console, close };
+}
+
+/** A call that is open. */
+async function calling(options: VisitorOptions = {}) {
+  const all = await opened(options);
+  await all.console.press("Start talking");
+  const visit = await all.gateway.welcome();
+  await all.console.says("Listening");
+  return { ...all, visit };
+}
+
+function answer(visit: Visit, item: string, seconds: number): void {
+  visit.send({ type: "audio.start", turn: 1, item_id: item });
+  visit.sendAudio(pcm16(tone(440), 24000, seconds));
+}
+
+function asks(token: string, preview: string, lifeMs = 300_000): Sent {
+  return { type: "confirmation.request", turn: 1, token, tool: "calendar_create_event", args: { title: "Lunch" }, args_source: "", preview, expires_at: new Date(Date.now() + lifeMs).toISOString() };
+}
+
+function ended(token: string, outcome: string): Sent {
+  return { type: "confirmation.ended", turn: 1, token, tool: "calendar_create_event", outcome };
+}
+
+describe.concurrent("in a call", () => {
+  test("the keyboard is never lost, and Escape stops what sounds", async () => {
+    const { gateway, console, close } = await opened();
+    await console.page.getByRole("button", { name: "Start talking" }).focus();
+    await console.page.keyboard.press("Enter");
+    const visit = await gateway.welcome();
+    await console.says("Listening");
+    // The button that was pressed has gone. A second press must do no harm.
+    await console.focusOn("Mute");
+    answer(visit, "item_1", 20);
+    await console.says("Speaking");
+    await console.page.keyboard.press("Escape");
+    await visit.next("interrupt");
+    await console.says("Listening");
+    expect((await visit.report("item_1", true)).played_ms).toBeLessThan(20_000);
+    await console.press("Hang up");
+    await visit.next("session.end");
+    visit.close(1000);
+    await console.says("Ended");
+    await console.focusOn("Start again");
+    await console.visitor.released();
+    await close();
+  });
+
+  test("Stop is silence at once, whatever is still on its way", async () => {
+    const { console, visit, close } = await calling();
+    answer(visit, "item_1", 20);
+    await console.says("Speaking");
+    await visit.report("item_1", false);
+    await console.press("Stop");
+    await visit.next("interrupt");
+    visit.sendAudio(pcm16(tone(440), 24000, 0.5));
+    visit.send({ type: "audio.flush", turn: 1, item_id: "item_1", reason: "user_stop" });
+    await visit.report("item_1", true);
+    const { rate, blocks } = await console.visitor.sound();
+    const flushed = await console.visitor.arrived("audio.flush", "item_1");
+    expect(blocks.filter(({ frame }) => frame > flushed)).toEqual([]);
+    expect(blocks.length * 128).toBeGreaterThan(0.2 * rate);
+    await close();
+  });
+
+  test("Mute sends silence on", async () => {
+    const { console, visit, close } = await calling();
+    await console.press("Mute");
+    await console.says("Muted");
+    await visit.frames.until("half a second of silence", () => visit.heard().subarray(-8000).every((x) => x === 0));
+    await console.press("Mute");
+    await console.says("Listening");
+    await visit.frames.until("a voice", () => visit.heard().subarray(-1600).some((x) => Math.abs(x) > 1000));
+    await close();
+  });
+
+  test("a microphone that goes away is missed, and used again when it is back", async () => {
+    const { console, visit, close } = await calling();
+    await visit.hears(3200);
+    await console.page.evaluate(() => window.spy.plug?.(false));
+    await console.call.getByText("The microphone went away.").waitFor();
+    await console.says("Ready");
+    await console.page.evaluate(() => window.spy.plug?.(true));
+    await console.says("Listening");
+    const before = visit.heard().length;
+    await visit.frames.until("a voice", () => visit.heard().subarray(before).some((x) => Math.abs(x) > 1000));
+    await close();
+  });
+
+  test("another microphone is used at once", async () => {
+    const { console, visit, close } = await calling();
+    await console.press("Settings");
+    const picker = console.page.getByRole("combobox", { name: "Microphone" });
+    await picker.selectOption({ label: "Fake Audio Input 2" });
+    await console.page.getByText("In use: Fake Audio Input 2").waitFor();
+    const before = visit.heard().length;
+    await visit.frames.until("a voice", () => visit.heard().subarray(before).some((x) => Math.abs(x) > 1000));
+    await close();
+  });
+});
+
+describe.concurrent("without a voice", () => {
+  test("a call without a microphone asks for none, until it is wanted", async () => {
+    const { gateway, console, close } = await opened({ plain: false });
+    // Something was said: the call has its place beside the text.
+    await console.write("Hello there");
+    await console.line("What can I do for you?");
+    await console.press("Start without a microphone");
+    const visit = await gateway.welcome();
+    await console.says("Ready");
+    expect(await console.page.evaluate(() => window.spy.wishes)).toEqual([]);
+    await console.type("First");
+    expect((await visit.next("input.text")).text).toBe("First");
+    visit.send({ type: "turn.started", turn: 1 });
+    visit.send({ type: "turn.ended", turn: 1, status: "completed", usage: NO_USAGE });
+    await console.now("Ready");
+    await console.press("Use mic");
+    await console.says("Listening");
+    await visit.hears(3200);
+    expect(await console.page.evaluate(() => window.spy.wishes[0]?.audio)).toMatchObject({ echoCancellation: true, noiseSuppression: true, autoGainControl: true });
+    await console.page.evaluate(() => void window.dispatchEvent(new PageTransitionEvent("pagehide")));
+    await visit.next("session.end");
+    await console.visitor.released();
+    await close();
+  });
+
+  test("an address that is not secure leaves reading and typing", async () => {
+    // Faults are for operators, and a page by another name is none.
+    const { gateway, console, close } = await opened({ host: "gateway.test", complaints: [/403 \(Forbidden\) .*v1\/simulator/] });
+    await console.write("Hello there");
+    await console.line("What can I do for you?");
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    await console.call.getByText("The voice cannot be played here.").waitFor();
+    await console.type("Hello");
+    await visit.next("input.text");
+    visit.send({ type: "transcript", turn: 1, id: "a1", role: "assistant", text: "Good day.", final: true, started_at: new Date().toISOString() });
+    await console.line("Good day.");
+    await close();
+  });
+});
+
+describe.concurrent("a question of the voice agent", () => {
+  test("is answered by a click, while the agent goes on speaking", async () => {
+    const { console, visit, close } = await calling();
+    answer(visit, "item_1", 60);
+    await console.says("Speaking");
+    // A press in the moment in which it comes was meant for what was there before.
+    await console.page.evaluate(() => {
+      new MutationObserver(() => {
+        for (const button of document.querySelectorAll("[role=alertdialog] button")) {
+          button.dispatchEvent(new MouseEvent("click", { detail: 1, bubbles: true }));
+        }
+      }).observe(document.body, { subtree: true, childList: true });
+    });
+    await console.page.getByRole("textbox", { name: "Type to the voice agent" }).focus();
+    visit.send(asks("t1", "Book lunch with Ada on Friday at noon?"));
+    const question = await console.question("Book lunch");
+    await console.focusOn("Type to the voice agent");
+    await console.page.getByRole("alert").filter({ hasText: "Book lunch with Ada" }).waitFor();
+    await question.getByText(/^4:\d\d left$/).waitFor();
+    expect(await question.getByRole("button").allInnerTexts()).toEqual(["Decline", "Approve"]);
+    await console.press("Approve", question);
+    expect(await visit.next("confirmation.resolve")).toMatchObject({ token: "t1", approved: true });
+    await question.getByText("approving").waitFor();
+    expect(await question.getByRole("button", { disabled: true }).count()).toBe(2);
+    await console.now("Speaking");
+
+    // The gateway could not record it: the same buttons ask again.
+    visit.send({ type: "error", code: "store_unavailable", message: "no", retryable: true, ref: "t1" });
+    await console.press("Approve", question);
+    await visit.next("confirmation.resolve");
+    visit.send(ended("t1", "approved"));
+    await console.line(/Book lunch with Ada.*approved$/);
+    expect(visit.texts.all.filter(({ type }) => type === "confirmation.resolve").length).toBe(2);
+    await close();
+  });
+
+  test("gives the keyboard on to the next question, not to an answer of it", async () => {
+    const { console, visit, close } = await calling();
+    visit.send(asks("t1", "Book lunch?"));
+    visit.send(asks("t2", "Cancel dinner?"));
+    await console.questions.getByText("2 actions wait for your answer").waitFor();
+    const first = await console.question("Book lunch?");
+    await first.getByRole("button", { name: "Decline" }).focus();
+    await console.page.keyboard.press("Enter");
+    expect(await visit.next("confirmation.resolve")).toMatchObject({ token: "t1", approved: false });
+    visit.send(ended("t1", "denied"));
+    await console.line(/Book lunch\?.*declined$/);
+    await console.focusOn("Cancel dinner?");
+    await console.press("Hang up");
+    visit.close(1000);
+    await console.line(/Cancel dinner\?.*not answered$/);
+    await close();
+  });
+
+  test("cannot be answered when its time is up, and ends when the gateway says so", async () => {
+    const { console, visit, close } = await calling();
+    visit.send(asks("t1", "Book lunch?", 1500));
+    const question = console.questions.getByRole("group", { name: "Book lunch?" });
+    await question.getByText("the time is up").waitFor();
+    expect(await question.getByRole("button", { disabled: true }).count()).toBe(2);
+    visit.send(ended("t1", "expired"));
+    await console.line(/Book lunch\?.*not answered in time$/);
+    expect(visit.texts.all.filter(({ type }) => type === "confirmation.resolve")).toEqual([]);
+    await close();
+  });
+});

@@ -1,0 +1,185 @@
+// The console in every state of a call: how it looks in light and dark, wide and narrow, that
+// all of it fits and nothing jumps, and that axe finds nothing serious. The pictures are in out/.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import { openChromium } from "../harness/chromium.ts";
+import type { VisitorOptions } from "../harness/chromium.ts";
+import { ConsolePage } from "../harness/consolepage.ts";
+import { FakeGateway, NO_USAGE, type Sent, type Visit } from "../harness/fakegateway.ts";
+import { recording } from "../harness/folder.ts";
+import { Gateway } from "../harness/gateway.ts";
+import { Looks } from "../harness/looks.ts";
+import { babble, pcm16 } from "../harness/signals.ts";
+
+let browser: Browser;
+let real: Gateway;
+beforeAll(async () => {
+  browser = await openChromium(recording(babble, 120));
+  real = await Gateway.open();
+});
+afterAll(async () => {
+  await browser.close();
+  await real.close();
+});
+
+const at = (second: number) => new Date(Date.UTC(2026, 10, 20, 10, 0, second)).toISOString();
+
+function said(id: string, role: "user" | "assistant", second: number, text: string, turn = 1): Sent {
+  return { type: "transcript", turn, id, role, text, final: true, started_at: at(second) };
+}
+
+function asks(token: string, preview: string, args: Record<string, unknown>): Sent {
+  return { type: "confirmation.request", turn: 2, token, tool: "calendar_create_event", args, args_source: "", preview, expires_at: new Date(Date.now() + 290_000).toISOString() };
+}
+
+/** A console in front of a gateway whose voice sessions the test plays. */
+async function opened(options: VisitorOptions = {}) {
+  const gateway = await FakeGateway.open(real);
+  const console = await ConsolePage.open(browser, gateway, options);
+  console.visitor.expect(/WebSocket connection to .* failed/);
+  const close = async () => {
+    await console.leave();
+    await gateway.close();
+  };
+  return { gateway, console, looks: new Looks(console.page), close };
+}
+
+function answer(visit: Visit, item: string, turn: number, seconds: number): void {
+  visit.send({ type: "audio.start", turn, item_id: item });
+  visit.sendAudio(pcm16(babble, 24000, seconds));
+}
+
+describe.concurrent("a call", () => {
+  test("from its beginning to its end", async () => {
+    const { gateway, console, looks, close } = await opened();
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    await console.says("Listening");
+    looks.steady();
+    await looks.take("listening");
+    visit.send({ type: "speech.started", turn: 1, audio_ms: 300 });
+    await console.says("You are speaking");
+    await looks.take("hearing");
+    visit.send({ type: "speech.stopped", turn: 1, audio_ms: 2100 });
+    visit.send({ type: "turn.started", turn: 1 });
+    visit.send(said("u1", "user", 1, "Who wrote the first programme?"));
+    await console.says("Thinking");
+    await looks.take("thinking");
+    visit.send({ type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search", category: "retrieval" });
+    visit.send({ type: "tool.progress", turn: 1, call_id: "call_1", tool: "kb_search", category: "retrieval", duration_ms: 1400 });
+    await console.line("still at work");
+    await looks.take("tool-running");
+    visit.send({ type: "tool.ended", turn: 1, call_id: "call_1", tool: "kb_search", category: "retrieval", ok: true, duration_ms: 1618, clamped: { top_k: { requested: 10, applied: 3 } } });
+    answer(visit, "item_1", 1, 60);
+    visit.send(said("a1", "assistant", 4, "The first programme was written by Ada Lovelace, for a machine that was never built: Charles Babbage's Analytical Engine."));
+    await console.says("Speaking");
+    await looks.take("speaking");
+    visit.send(asks("t1", "Book “Lunch with Ada” on Friday 27 November, 12:00 to 13:00, and invite 2 people?", {
+      title: "Lunch", start: "2026-11-27T12:00:00Z", attendees: ["ada@example.org"],
+      description: "Every word of what is approved is here to be read. https://example.org/a/very/long/address/that/cannot/be/broken/anywhere",
+    }));
+    // What is approved can be read where it is approved.
+    const question = await console.question("Lunch with Ada");
+    await looks.take("question", [question.getByText("Book “Lunch with Ada”"), ...(await question.getByRole("button").all())]);
+    visit.send(asks("t2", "Cancel dinner?", {}));
+    await console.question("Cancel dinner?");
+    await looks.take("questions");
+    visit.send({ type: "confirmation.ended", turn: 2, token: "t1", tool: "calendar_create_event", outcome: "approved" });
+    visit.send({ type: "confirmation.ended", turn: 2, token: "t2", tool: "calendar_create_event", outcome: "expired" });
+    await console.line(/not answered in time$/);
+    visit.send({ type: "speech.started", turn: 2, audio_ms: 8000 });
+    visit.send({ type: "audio.flush", turn: 1, item_id: "item_1", reason: "user_speech" });
+    visit.send({ type: "turn.ended", turn: 1, status: "interrupted", usage: NO_USAGE, latency: { speech_end_to_first_audio_ms: 820, detection_ms: 300, provider_ms: 500, gateway_ms: 20 } });
+    visit.send({ type: "speech.stopped", turn: 2, audio_ms: 9000 });
+    visit.send(said("u2", "user", 9, "Just her dates, please.", 2));
+    await console.line("Cut off.");
+    await looks.take("interrupted");
+    visit.send({ type: "error", code: "no_answer", message: "The model gave no answer.", retryable: true });
+    await console.call.getByText("The model gave no answer.").waitFor();
+    await looks.take("no-answer");
+    await console.press("Mute");
+    await console.says("Muted");
+    await looks.take("muted");
+    visit.send({ type: "provider.reconnecting", reason: "provider_lost" });
+    await console.says("Reconnecting");
+    await looks.take("restoring");
+    visit.send({ type: "provider.reconnected", lost_ms: 800 });
+    visit.send({ type: "session.ending", reason: "length_limit", after: 30_000 });
+    await console.call.getByText("The call ends in 30 s.").waitFor();
+    await looks.take("ending");
+    visit.send({ type: "session.ended", reason: "length_limit", handback: { conversation_id: "c-1", summary: "2 turns over 24s. The user's last words: \"Just her dates, please.\"." } });
+    visit.close(4005);
+    await console.says("Ended");
+    await looks.take("ended");
+    await close();
+  });
+
+  test("that has not begun", async () => {
+    const { gateway, console, looks, close } = await opened();
+    await looks.take("empty");
+    await console.press("Start talking");
+    await gateway.visit();
+    await console.says("Connecting");
+    await looks.take("connecting");
+    await close();
+  });
+
+  test("whose connection broke", async () => {
+    const { gateway, console, looks, close } = await opened();
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    await console.says("Listening");
+    looks.steady();
+    await looks.take("before-the-cut");
+    gateway.refusing = 503;
+    visit.cut();
+    await console.says("Reconnecting");
+    await looks.take("reconnecting");
+    gateway.refusing = undefined;
+    await console.press("Try now");
+    await (await gateway.visit()).welcome({ session_id: "voice-2", resumed: false });
+    await console.line("The conversation goes on in a new session.");
+    await looks.take("reconnected");
+    await close();
+  });
+
+  test("whose microphone is blocked, and whose user is shut out", async () => {
+    const { gateway, console, looks, close } = await opened({ microphone: false });
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    await console.call.getByText("The microphone is blocked.").waitFor();
+    await looks.take("microphone-blocked");
+    visit.send({ type: "timeout", turn: 1, timeoutUntil: Date.now() + 300_000, durationSeconds: 300, message: "Let us talk again in five minutes." });
+    visit.send({ type: "error", code: "blocked", message: "You are shut out for a while.", retryable: false, until: new Date(Date.now() + 300_000).toISOString() });
+    visit.send({ type: "session.ended", reason: "blocked" });
+    visit.close(4503);
+    await console.says("Ended");
+    await looks.take("blocked");
+    await close();
+  });
+
+  test("with push-to-talk, chosen in the settings", async () => {
+    const { gateway, console, looks, close } = await opened();
+    await console.press("Keyboard shortcuts");
+    await looks.take("help");
+    await console.page.keyboard.press("Escape");
+    await console.press("Settings");
+    await looks.take("settings");
+    await console.page.getByRole("radio", { name: "Push-to-talk" }).check();
+    await console.page.keyboard.press("Escape");
+    await console.press("Start talking");
+    const visit = await gateway.visit();
+    expect((await visit.started()).turn_detection).toBe("client");
+    await visit.welcome();
+    await console.says("Ready");
+    await looks.take("push-to-talk");
+    await console.log.focus();
+    await console.page.keyboard.down(" ");
+    expect(await visit.next("input.activity")).toMatchObject({ active: true });
+    await console.says("You are speaking");
+    await looks.take("push-to-talk-pressed");
+    await console.page.keyboard.up(" ");
+    expect(await visit.next("input.activity")).toMatchObject({ active: false });
+    await close();
+  });
+});

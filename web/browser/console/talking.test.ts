@@ -1,0 +1,67 @@
+// Talking in the console, through the real gateway and the simulator, on both wires.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import { openChromium } from "../harness/chromium.ts";
+import { ConsolePage } from "../harness/consolepage.ts";
+import { recording } from "../harness/folder.ts";
+import { Gateway } from "../harness/gateway.ts";
+import { babble, likeness, pcm16 } from "../harness/signals.ts";
+import { readWav } from "../harness/wav.ts";
+import { STORY, utterances } from "../harness/scenarios.ts";
+
+/** When they are said, in seconds of the recording. */
+const FIRST = [2.2, 4.1] as const;
+const SECOND = [10, 11.4] as const;
+
+let browser: Browser;
+const gateways: Gateway[] = [];
+beforeAll(async () => {
+  // A sentence, and another one while the story is told.
+  browser = await openChromium(recording(utterances([...FIRST], [...SECOND]), 30));
+});
+afterAll(async () => {
+  await browser.close();
+  await Promise.all(gateways.map((gateway) => gateway.close()));
+});
+
+describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider) => {
+  test("a visitor speaks, hears the answer, and interrupts it by speaking", async () => {
+    const gateway = await Gateway.open({ scenario: STORY, settings: { provider } });
+    gateways.push(gateway);
+    const console = await ConsolePage.open(browser, gateway);
+    await console.press("Start talking");
+    for (const title of ["Listening", "You are speaking", "Thinking", "Speaking", "You are speaking", "Thinking", "Speaking", "Listening"]) {
+      await console.says(title);
+    }
+    await console.line("Tell me a story.");
+    expect(await (await console.line("Once there was a lighthouse")).innerText()).toContain("Cut off.");
+    await console.line("Stop, please.");
+    await console.line("I have stopped.");
+
+    // Of the story nothing sounds after its flush.
+    const { rate, blocks } = await console.visitor.sound();
+    const arrivals = await console.page.evaluate(() => window.spy.arrivals);
+    const flush = arrivals.findIndex(({ type }) => type === "audio.flush");
+    const flushed = arrivals[flush]!.frame;
+    const next = arrivals.slice(flush).find(({ type }) => type === "audio.start")!.frame;
+    expect(blocks.filter(({ frame }) => frame > flushed + 0.05 * rate && frame < next)).toEqual([]);
+    expect(blocks.some(({ frame }) => frame < flushed)).toBe(true);
+    expect(blocks.some(({ frame }) => frame > next)).toBe(true);
+
+    await console.press("Hang up");
+    await console.says("Ended");
+    await console.line("Back in text");
+    await console.visitor.released();
+
+    // What is kept of the first turn is what was said, and what was heard of the story.
+    const latency = await console.tab("Latency");
+    await latency.getByRole("button", { name: /^Turn 1\b/ }).click();
+    const { rate: kept, channels } = readWav(await console.save("Both", latency.getByRole("group", { name: "Audio of turn 1" })));
+    expect(channels.length).toBe(2);
+    const { correlation } = likeness(channels[0]!, pcm16(babble, kept, 0.7, FIRST[0]), kept);
+    globalThis.console.log(`${provider}: what was kept correlates ${correlation.toFixed(4)} with what was said`);
+    expect(correlation).toBeGreaterThan(0.98);
+    expect(channels[1]!.some((x) => Math.abs(x) > 1000)).toBe(true);
+    await console.leave();
+  });
+});

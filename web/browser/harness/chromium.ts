@@ -1,0 +1,131 @@
+// Debian's Chromium with a file as its microphone, and pages that must be quiet.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { Mailbox, PATIENCE } from "./mailbox.ts";
+
+const PROGRAM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--disable-dev-shm-usage",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--autoplay-policy=no-user-gesture-required",
+  "--use-fake-device-for-media-stream",
+];
+
+/**
+ * Starts it. `microphone` is a WAV file, played from when a page opens the microphone: once,
+ * or in a loop.
+ */
+export async function openChromium(microphone: string, { flags = [], loop = false }: { flags?: string[]; loop?: boolean } = {}): Promise<Browser> {
+  if (!existsSync(PROGRAM)) {
+    throw new Error(`${PROGRAM} is not there; install Debian's package chromium, or set CHROMIUM to one that is`);
+  }
+  return chromium.launch({ executablePath: PROGRAM, args: [...FLAGS, `--use-file-for-fake-audio-capture=${microphone}${loop ? "" : "%noloop"}`, ...flags] });
+}
+
+export interface VisitorOptions {
+  /** Whether the microphone is allowed. Default true. */
+  microphone?: boolean;
+  /** Default true: the browser's own processing is off, so that samples can be compared. */
+  plain?: boolean;
+  /** What the browser will complain about, and rightly; see Visitor.expect. */
+  complaints?: RegExp[];
+}
+
+/** One person with one page: a context of its own, with nothing of another one's in it. */
+export class Visitor {
+  /** What the page complained about: exceptions, console, policy violations, other origins. */
+  private readonly trouble = new Mailbox<string>((text) => text);
+  private readonly expected: RegExp[] = [];
+
+  private constructor(
+    readonly context: BrowserContext,
+    readonly page: Page,
+    private readonly origin: string,
+  ) {}
+
+  /** Comes to an address; its page is not loaded yet. */
+  static async come(browser: Browser, url: string, options: VisitorOptions = {}): Promise<Visitor> {
+    const context = await browser.newContext({
+      permissions: options.microphone === false ? [] : ["microphone"],
+      viewport: { width: 1440, height: 900 },
+      reducedMotion: "reduce",
+    });
+    context.setDefaultTimeout(PATIENCE);
+    const page = await context.newPage();
+    const visitor = new Visitor(context, page, new URL(url).origin);
+    visitor.expected.push(...(options.complaints ?? []));
+    visitor.listen();
+    await page.addInitScript({ path: join(import.meta.dirname, "../page/spy.js") });
+    await page.addInitScript((plain) => void (window.spy.plain = plain), options.plain ?? true);
+    return visitor;
+  }
+
+  /** What the test does on purpose, and the browser complains about. */
+  expect(trouble: RegExp): void {
+    this.expected.push(trouble);
+  }
+
+  /** Waits until the page has complained about something. */
+  async complained(about: RegExp): Promise<void> {
+    await this.trouble.next(`a complaint about ${about}`, (text) => about.test(text));
+  }
+
+  /** Takes the microphone away, as a person does in the address bar, or allows it again. */
+  async allow(microphone: boolean): Promise<void> {
+    await (microphone ? this.context.grantPermissions(["microphone"]) : this.context.clearPermissions());
+  }
+
+  /** What went to the loudspeaker: blocks in order, without silence; and the clock's rate. */
+  async sound(): Promise<{ rate: number; blocks: { frame: number; samples: number[] }[] }> {
+    return this.page.evaluate(() => ({
+      rate: window.spy.contexts.at(-1)!.sampleRate,
+      blocks: window.spy.sound.map(({ frame, samples }) => ({ frame, samples: [...samples] })),
+    }));
+  }
+
+  /** The audio clock's frame at which a message about an item came. */
+  async arrived(type: string, item: string): Promise<number> {
+    const frame = await this.page.evaluate(([type, item]) => window.spy.arrivals.find((a) => a.type === type && a.item === item)?.frame, [type, item] as const);
+    if (frame === undefined) {
+      throw new Error(`${type} of ${item} has not come to the page`);
+    }
+    return frame;
+  }
+
+  /** Waits until everything is given back: closing a context takes the browser a moment. */
+  async released(): Promise<void> {
+    await this.page.waitForFunction(() => window.spy.contexts.every((c) => c.state === "closed") && window.spy.streams.every((s) => s.getTracks().every((t) => t.readyState === "ended")));
+  }
+
+  async leave(): Promise<void> {
+    await this.context.close();
+    if (this.trouble.all.length > 0) {
+      throw new Error(`the page is not quiet:\n${this.trouble.all.join("\n")}`);
+    }
+  }
+
+  private listen(): void {
+    const note = (text: string) => {
+      if (!this.expected.some((pattern) => pattern.test(text))) {
+        this.trouble.put(text);
+      }
+    };
+    const watch = (address: string, what: string) => {
+      const { protocol, host } = new URL(address);
+      if (protocol !== "data:" && protocol !== "blob:" && host !== new URL(this.origin).host) {
+        note(`${what} to another host: ${address}`);
+      }
+    };
+    this.page.on("pageerror", (error) => note(`exception: ${error.stack ?? error.message}`));
+    this.page.on("console", (message) => note(`console.${message.type()}: ${message.text()} (${message.location().url})`));
+    this.page.on("crash", () => note("the page crashed"));
+    this.page.on("request", (request) => watch(request.url(), "request"));
+    this.page.on("websocket", (socket) => watch(socket.url(), "connection"));
+  }
+}

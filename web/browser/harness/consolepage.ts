@@ -1,0 +1,143 @@
+// The console, as a person finds things in it: by their roles and names.
+import type { Browser, Locator } from "playwright-core";
+import { expect } from "vitest";
+import { Mailbox, PATIENCE } from "./mailbox.ts";
+import { Visitor, type VisitorOptions } from "./chromium.ts";
+
+export class ConsolePage {
+  /** What the call is doing and what one can do about it. */
+  readonly call: Locator;
+  /** All that was said, in its lines. */
+  readonly log: Locator;
+  /** The questions that wait for an answer. */
+  readonly questions: Locator;
+
+  /** What the call has said of itself, one after another. */
+  private readonly said = new Mailbox<string>((words) => words);
+
+  private constructor(readonly visitor: Visitor) {
+    this.call = this.page.getByRole("region", { name: "Call with the voice agent" });
+    this.log = this.page.getByRole("group", { name: "Conversation" });
+    this.questions = this.page.getByRole("alertdialog");
+  }
+
+  /** Opens it at a gateway. `host`: another name of the gateway's machine. */
+  static async open(browser: Browser, gateway: { url: string }, { host, ...options }: VisitorOptions & { host?: string } = {}): Promise<ConsolePage> {
+    const url = gateway.url.replace("127.0.0.1", host ?? "127.0.0.1");
+    const console = new ConsolePage(await Visitor.come(browser, url, options));
+    await console.page.exposeFunction("say", (title: string) => console.said.put(title));
+    await console.page.addInitScript(tellTitles);
+    await console.page.goto(url);
+    await console.page.getByText(/^Ready/).first().waitFor();
+    return console;
+  }
+
+  get page() {
+    return this.visitor.page;
+  }
+
+  /** Loads the page again. */
+  async reload(): Promise<void> {
+    await this.page.reload();
+    this.said.skip();
+  }
+
+  /** Presses a button, once it can be pressed. */
+  async press(name: string, within: Locator | this["page"] = this.page): Promise<void> {
+    await within.getByRole("button", { name, exact: true }).click();
+  }
+
+  /** Waits until the call says so of itself ("Listening", "Speaking"), however shortly, after what was waited for before. */
+  async says(title: string): Promise<void> {
+    await this.said.next(`the call saying ${title}`, (said) => said.startsWith(`${title}. `));
+  }
+
+  /** Waits until the call says so now. */
+  async now(title: string): Promise<void> {
+    await this.said.until(`the call saying ${title} now`, () => this.said.all.at(-1)?.startsWith(`${title}. `) === true);
+  }
+
+  /** Waits for a line that holds the text, and returns it. */
+  async line(text: string | RegExp): Promise<Locator> {
+    const line = this.log.getByRole("listitem").filter({ hasText: text }).first();
+    await this.appears(line, `a line with ${text}`);
+    return line;
+  }
+
+  /** Waits for the question whose preview holds the text, and until a press on it counts. */
+  async question(preview: string | RegExp): Promise<Locator> {
+    const question = this.questions.getByRole("group", { name: preview });
+    await this.appears(question, `a question with ${preview}`);
+    // A press in the moment in which it comes was meant for what was there before.
+    await this.page.waitForFunction((at) => performance.now() > at + 550, await this.page.evaluate(() => performance.now()));
+    return question;
+  }
+
+  /** The lines as they read, one after another. */
+  async lines(): Promise<string[]> {
+    const all = await this.log.getByRole("listitem").allInnerTexts();
+    return all.map((text) => text.replace(/\s+/g, " ").trim());
+  }
+
+  /** Writes to the text agent. */
+  async write(text: string): Promise<void> {
+    await this.page.getByRole("textbox", { name: "Write to the text agent" }).fill(text);
+    await this.press("Send to the text agent");
+  }
+
+  /** Types to the voice agent, while a call runs. */
+  async type(text: string): Promise<void> {
+    await this.page.getByRole("textbox", { name: "Type to the voice agent" }).fill(text);
+    await this.press("Send to the voice agent");
+  }
+
+  /** Opens a tab of the instruments. */
+  async tab(name: string): Promise<Locator> {
+    await this.page.getByRole("tab", { name, exact: true }).click();
+    return this.page.getByRole("tabpanel", { name, exact: true });
+  }
+
+  /** Presses a button that saves a file; its path. */
+  async save(name: string | RegExp, within: Locator): Promise<string> {
+    const saving = this.page.waitForEvent("download");
+    await within.getByRole("button", { name }).click();
+    return (await saving).path();
+  }
+
+  /** The name of what has the focus. */
+  async focused(): Promise<string> {
+    return this.page.evaluate(() => {
+      const active = document.activeElement;
+      const field = active instanceof HTMLTextAreaElement || active instanceof HTMLInputElement;
+      return (active?.getAttribute("aria-label") ?? (field ? active.labels?.[0] : active)?.textContent ?? "").trim();
+    });
+  }
+
+  /** Waits until what has this name has the focus: it moves when the page has been drawn. */
+  async focusOn(name: string): Promise<void> {
+    await expect.poll(() => this.focused(), { timeout: PATIENCE }).toBe(name);
+  }
+
+  private async appears(what: Locator, name: string): Promise<void> {
+    await what.waitFor().catch(async (cause: unknown) => {
+      throw new Error(`waited for ${name}; the lines are:\n${(await this.lines()).join("\n")}`, { cause });
+    });
+  }
+
+  async leave(): Promise<void> {
+    await this.visitor.leave();
+  }
+}
+
+/** Runs in the page: tells of each new title of the call, and what is said below it. */
+function tellTitles(): void {
+  let last = "";
+  new MutationObserver(() => {
+    const status = document.querySelector("[aria-label='Call with the voice agent'] .status");
+    const words = `${status?.querySelector("strong")?.textContent ?? ""}. ${status?.lastElementChild?.textContent ?? ""}`;
+    if (words !== last) {
+      last = words;
+      (window as unknown as { say(words: string): void }).say(words);
+    }
+  }).observe(document, { subtree: true, childList: true, characterData: true });
+}

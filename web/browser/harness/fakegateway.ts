@@ -1,0 +1,191 @@
+// A gateway whose part a test plays by hand: it takes sessions of voicegw.v1, records the
+// uplink, and sends what it is told to.
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { WebSocketServer, type WebSocket } from "ws";
+import type { ClientMessage, ServerMessage, SessionStart, Usage } from "@voicegw/client";
+import { serveTestFile } from "./files.ts";
+import { passOn } from "./front.ts";
+import type { Gateway } from "./gateway.ts";
+import { Mailbox } from "./mailbox.ts";
+
+/** The page of an application that uses the library may be this strict. */
+const POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** A message without what the gateway fills in. */
+export type Sent = { [M in ServerMessage as M["type"]]: Omit<M, "seq"> }[ServerMessage["type"]];
+
+/** Of a turn that cost nothing. */
+export const NO_USAGE: Usage = { input_tokens: 0, output_tokens: 0, input: { text: 0, audio: 0, cached_text: 0, cached_audio: 0 }, output: { text: 0, audio: 0 } };
+
+export class FakeGateway {
+  /** Each connection that was opened, in order. */
+  readonly visits = new Mailbox<Visit>((visit) => `a session that said ${visit.texts.all.length} messages`);
+  /** Refuse handshakes with this status while it is set. */
+  refusing: number | undefined;
+
+  private constructor(
+    private readonly server: Server,
+    readonly url: string,
+  ) {}
+
+  /** `behind` is a real one that has the console and everything else but the voice sessions. */
+  static async open(behind?: Gateway): Promise<FakeGateway> {
+    const server = createServer((request, response) => {
+      if (serveTestFile(request, response)) {
+        return;
+      }
+      if (behind !== undefined) {
+        passOn(request, response, behind.front.target);
+        return;
+      }
+      const status = request.url === "/readyz" ? 200 : 404;
+      response.writeHead(status, { "Content-Type": "text/html", "Content-Security-Policy": POLICY }).end();
+    });
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const gateway = new FakeGateway(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => (offered.has("voicegw.v1") ? "voicegw.v1" : false) });
+    server.on("upgrade", (request: IncomingMessage, socket, head) => {
+      if (gateway.refusing !== undefined) {
+        socket.end(`HTTP/1.1 ${gateway.refusing} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+        return;
+      }
+      sockets.handleUpgrade(request, socket, head, (ws) => gateway.visits.put(new Visit(ws, request)));
+    });
+    return gateway;
+  }
+
+  /** The next session of the page. */
+  async visit(): Promise<Visit> {
+    return this.visits.next("a session of the page", () => true);
+  }
+
+  /** The next session, opened. */
+  async welcome(more: Partial<Extract<Sent, { type: "session.started" }>> = {}): Promise<Visit> {
+    const visit = await this.visit();
+    await visit.welcome(more);
+    return visit;
+  }
+
+  async close(): Promise<void> {
+    for (const visit of this.visits.all) {
+      visit.cut();
+    }
+    this.server.closeAllConnections();
+    await new Promise((closed) => this.server.close(closed));
+  }
+}
+
+/** One frame of the uplink. */
+export interface Heard {
+  /** When it came: performance.now(). */
+  at: number;
+  pcm: Int16Array;
+}
+
+/** One connection of the page. */
+export class Visit {
+  readonly texts = new Mailbox<ClientMessage>((message) => JSON.stringify(message));
+  readonly frames = new Mailbox<Heard>((frame) => `${frame.pcm.length} samples`);
+  /** Resolves when the connection has ended, with its close code. */
+  readonly gone: Promise<number>;
+  private seq = 0;
+
+  constructor(
+    private readonly ws: WebSocket,
+    readonly request: IncomingMessage,
+  ) {
+    ws.on("message", (data: Buffer, binary) => {
+      if (binary) {
+        const pcm = new Int16Array(data.length >> 1);
+        pcm.forEach((_, i) => (pcm[i] = data.readInt16LE(2 * i)));
+        this.frames.put({ at: performance.now(), pcm });
+      } else {
+        this.take(JSON.parse(data.toString()) as ClientMessage);
+      }
+    });
+    this.gone = new Promise((gone) => ws.on("close", gone));
+  }
+
+  /** The page's first message. */
+  async started(): Promise<SessionStart> {
+    await this.texts.until("session.start", () => this.texts.all.length > 0);
+    const start = this.texts.all[0]!;
+    if (start.type !== "session.start") {
+      throw new Error(`the first message is ${start.type}, want session.start`);
+    }
+    return start;
+  }
+
+  /** Opens the session as it was asked for; one that is resumed goes on counting. */
+  async welcome(more: Partial<Extract<Sent, { type: "session.started" }>> = {}): Promise<void> {
+    const start = await this.started();
+    this.seq = more.resumed === true ? (start.resume?.last_seq ?? 0) : 0;
+    this.send({
+      type: "session.started", session_id: "voice-1", resume_token: "token-1", provider: start.provider ?? "gemini", model: "a-model",
+      agent: start.agent ?? "default", conversation_id: start.conversation_id ?? "c-1", tools_version: "1.0.0", input_rate: start.input_rate,
+      output_rate: start.output_rate, expires_at: null, resumed: false, ...more,
+    });
+  }
+
+  /** The next message of a type. */
+  async next<T extends ClientMessage["type"]>(type: T): Promise<Extract<ClientMessage, { type: T }>> {
+    return this.texts.next(type, (message): message is Extract<ClientMessage, { type: T }> => message.type === type);
+  }
+
+  /** The next report of an item that is done, or is not. */
+  async report(item: string, done: boolean): Promise<Extract<ClientMessage, { type: "playback" }>> {
+    return this.texts.next(`playback of ${item}, done: ${done}`, (m): m is Extract<ClientMessage, { type: "playback" }> =>
+      m.type === "playback" && m.item_id === item && m.done === done);
+  }
+
+  /** Sends a message, also one of a type that the library does not know. */
+  send(message: Sent | { type: `shiny.${string}`; [field: string]: unknown }): void {
+    this.ws.send(JSON.stringify({ seq: ++this.seq, ...message }));
+  }
+
+  /** Sends audio at once, in frames of so many samples. */
+  sendAudio(pcm: Int16Array, frame = 960): void {
+    for (let at = 0; at < pcm.length; at += frame) {
+      this.sendFrame(pcm.subarray(at, at + frame));
+    }
+  }
+
+  sendFrame(pcm: Int16Array): void {
+    this.ws.send(Buffer.from(pcm.buffer, pcm.byteOffset, pcm.byteLength));
+  }
+
+  /** All of the uplink so far. */
+  heard(): Int16Array {
+    const all = new Int16Array(this.frames.all.reduce((sum, frame) => sum + frame.pcm.length, 0));
+    let at = 0;
+    for (const { pcm } of this.frames.all) {
+      all.set(pcm, at);
+      at += pcm.length;
+    }
+    return all;
+  }
+
+  /** Waits for so many samples of the uplink in all. */
+  async hears(samples: number): Promise<Int16Array> {
+    await this.frames.until(`${samples} samples`, () => this.frames.all.reduce((sum, frame) => sum + frame.pcm.length, 0) >= samples);
+    return this.heard();
+  }
+
+  private take(message: ClientMessage): void {
+    if (message.type === "ping") {
+      this.send({ type: "pong", t: message.t });
+      return;
+    }
+    this.texts.put(message);
+  }
+
+  close(code: number, reason = ""): void {
+    this.ws.close(code, reason);
+  }
+
+  /** Ends the connection without a word, as a broken network does. */
+  cut(): void {
+    this.ws.terminate();
+  }
+}

@@ -1,0 +1,29 @@
+// The scripts of the test page, the spy's worklet and the built library, which a gateway does
+// not have: worklets come from a real server or not at all.
+import { createReadStream, existsSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { join, normalize } from "node:path";
+
+const here = join(import.meta.dirname, "..");
+
+const FOLDERS: Readonly<Record<string, string>> = {
+  "/page/": join(here, "page"),
+  "/client/": join(here, "../client/dist"),
+};
+
+/** Answers a request for one of them; false where it is for something else. */
+export function serveTestFile(request: IncomingMessage, response: ServerResponse): boolean {
+  const path = normalize(new URL(request.url ?? "/", "http://any").pathname);
+  if (path === "/favicon.ico") {
+    response.writeHead(204).end(); // Asked for by documents that name no icon, as the console does.
+    return true;
+  }
+  const found = Object.entries(FOLDERS).find(([beginning]) => path.startsWith(beginning));
+  const file = found === undefined ? "" : join(found[1], path.slice(found[0].length));
+  if (!existsSync(file)) {
+    return false;
+  }
+  response.writeHead(200, { "Content-Type": "text/javascript; charset=utf-8" });
+  createReadStream(file).pipe(response);
+  return true;
+}

@@ -1,0 +1,20 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Sound } from "./signals.ts";
+import { pcm16 } from "./signals.ts";
+import { writeWav } from "./wav.ts";
+
+/** A folder of a test's own. It goes with the process. */
+export function ownFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "voicegw-browser-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A file for the microphone, mono at 16 kHz: seconds of a sound. */
+export function recording(sound: Sound, seconds: number): string {
+  const path = `${ownFolder()}/microphone.wav`;
+  writeWav(path, 16000, [pcm16(sound, 16000, seconds)]);
+  return path;
+}

@@ -1,0 +1,113 @@
+// The real gateway with the simulator as its provider, in a process of its own.
+import { spawn, type ChildProcess } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ownFolder } from "./folder.ts";
+import { Front } from "./front.ts";
+import { PATIENCE } from "./mailbox.ts";
+
+export interface GatewayOptions {
+  /** The simulator's script (docs/simulator.md), as YAML; without one, its own. */
+  scenario?: string;
+  faults?: string;
+  /** Settings of docs/configuration.md, such as "sim.speed". */
+  settings?: Record<string, string | number | boolean>;
+}
+
+/** A line of the audit log. */
+export interface AuditRecord {
+  toolId: string;
+  mode: "text" | "voice";
+  ok: boolean;
+  [field: string]: unknown;
+}
+
+export class Gateway {
+  private said = "";
+  private child: ChildProcess | undefined;
+  private ended: Promise<number | null> = Promise.resolve(null);
+  private readonly folder = ownFolder();
+
+  private constructor(
+    private readonly options: GatewayOptions,
+    /** The network between the browser and the gateway. */
+    readonly front: Front,
+  ) {}
+
+  static async open(options: GatewayOptions = {}): Promise<Gateway> {
+    const gateway = new Gateway(options, await Front.open());
+    await gateway.start();
+    return gateway;
+  }
+
+  /** The console's address; it stays the same when the gateway is started again. */
+  get url(): string {
+    return this.front.url;
+  }
+
+  /** Ends the process and the network in front of it. */
+  async close(): Promise<void> {
+    await this.front.close();
+    await this.stop();
+  }
+
+  /** Starts the process; also again, after stop. */
+  async start(): Promise<void> {
+    const { scenario, faults, settings } = this.options;
+    const line = ["serve", "--listen", "127.0.0.1:0", "--data-dir", join(this.folder, "data"), "--log-format", "json", "--set", "sim.use=always"];
+    for (const [name, text] of Object.entries({ scenario, faults })) {
+      if (text !== undefined) {
+        writeFileSync(join(this.folder, `${name}.yaml`), text);
+        line.push("--set", `sim.${name}=${join(this.folder, `${name}.yaml`)}`);
+      }
+    }
+    line.push(...Object.entries(settings ?? {}).flatMap(([key, value]) => ["--set", `${key}=${value}`]));
+    const child = spawn(program(), line, { stdio: ["ignore", "ignore", "pipe"] });
+    this.child = child;
+    this.ended = new Promise((ended) => child.once("exit", ended).once("error", () => ended(null)));
+    this.front.target = await new Promise<string>((serving, failed) => {
+      const late = setTimeout(() => failed(new Error(`the gateway does not serve: ${this.said}`)), PATIENCE);
+      void this.ended.then((code) => failed(new Error(`the gateway ended with ${code}: ${this.said}`)));
+      child.stderr.setEncoding("utf8").on("data", (text: string) => {
+        this.said += text;
+        const found = /"msg":"serving","addr":"([^"]+)"/.exec(this.said);
+        if (found) {
+          clearTimeout(late);
+          serving(found[1]!);
+        }
+      });
+    });
+  }
+
+  /** SIGTERM; it must end in good order. */
+  async stop(): Promise<void> {
+    this.child?.kill("SIGTERM");
+    const code = await this.ended;
+    if (code !== 0) {
+      throw new Error(`the gateway ended with ${code}: ${this.said}`);
+    }
+    this.said = "";
+  }
+
+  /** The calls of its tools so far. */
+  async audit(): Promise<AuditRecord[]> {
+    const reader = spawn(program(), ["audit", "--json", "--data-dir", join(this.folder, "data")], { stdio: ["ignore", "pipe", "pipe"] });
+    let out = "";
+    let problem = "";
+    reader.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+    reader.stderr.setEncoding("utf8").on("data", (text: string) => (problem += text));
+    const code = await new Promise((done) => reader.once("close", done));
+    if (code !== 0) {
+      throw new Error(`voicegw audit ended with ${code}: ${problem}`);
+    }
+    return out.split("\n").filter(Boolean).map((line) => JSON.parse(line) as AuditRecord);
+  }
+}
+
+function program(): string {
+  const path = process.env["VOICEGW"];
+  if (!path) {
+    throw new Error("VOICEGW does not name the program; run scripts/test-web.sh");
+  }
+  return path;
+}

@@ -1,0 +1,121 @@
+// How the console looks in one state: pictures of it, whether all of it fits, and what axe finds.
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import type { AxeResults, RunOptions } from "axe-core";
+
+/** The pictures of a test run; a folder that git does not keep. */
+const OUT = join(import.meta.dirname, "../out");
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const WINDOWS = [
+  { width: 1440, height: 900 },
+  { width: 390, height: 844 },
+  { width: 320, height: 640 },
+] as const;
+const SCHEMES = ["light", "dark"] as const;
+
+/** Looks that axe sees too: both palettes, and a narrow window. */
+const EXAMINED = new Set(["1440 light", "1440 dark", "390 light"]);
+
+/** What axe finds that keeps somebody out. The rest is printed. */
+const GRAVE = new Set(["serious", "critical"]);
+
+/** Looks at one page in one state after another. */
+export class Looks {
+  private readonly minor = new Set<string>();
+  /** Where the conversation begins, by the width of the window. */
+  private steadyAt: Map<number, number> | null = null;
+
+  constructor(private readonly page: Page) {
+    mkdirSync(OUT, { recursive: true });
+  }
+
+  /**
+   * Takes pictures of the state in all windows and schemes. Throws where something is wider
+   * than the window, where axe finds something grave, where what is steady has moved, and
+   * where anything of `inSight` is not, all of it.
+   */
+  async take(state: string, inSight: Locator[] = []): Promise<void> {
+    const before = this.page.viewportSize()!;
+    for (const window of WINDOWS) {
+      await this.page.setViewportSize(window);
+      for (const scheme of SCHEMES) {
+        await this.page.emulateMedia({ colorScheme: scheme });
+        await this.page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+        await this.page.screenshot({ path: join(OUT, `${state}-${window.width}-${scheme}.png`), animations: "disabled" });
+        if (EXAMINED.has(`${window.width} ${scheme}`)) {
+          await this.examine(`${state}, ${window.width} pixels wide, ${scheme}`);
+        }
+      }
+      await this.fits(state, window.width);
+      await this.stays(state, window.width);
+      for (const thing of inSight) {
+        await this.isInSight(state, window.width, thing);
+      }
+    }
+    await this.page.setViewportSize(before);
+    await this.page.emulateMedia({ colorScheme: "light" });
+  }
+
+  /** From here on the beginning of the conversation stays where it is: nothing above it may come or go. */
+  steady(): void {
+    this.steadyAt = new Map();
+  }
+
+  private async examine(where: string): Promise<void> {
+    await this.page.evaluate(AXE);
+    const { violations } = await this.page.evaluate(async () => {
+      const { axe } = window as unknown as { axe: { run(options: RunOptions): Promise<AxeResults> } };
+      return axe.run({ resultTypes: ["violations"] });
+    });
+    const told = violations.map(({ id, impact, help, nodes }) => ({ impact: impact ?? "minor", text: `${impact}: ${id}: ${help}: ${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(" | ")}` }));
+    for (const { text } of told.filter(({ impact, text }) => !GRAVE.has(impact) && !this.minor.has(text))) {
+      this.minor.add(text);
+      console.log(`axe, ${where}: ${text}`);
+    }
+    const grave = told.filter(({ impact }) => GRAVE.has(impact));
+    if (grave.length > 0) {
+      throw new Error(`axe, ${where}:\n${grave.map(({ text }) => text).join("\n")}`);
+    }
+  }
+
+  private async fits(state: string, width: number): Promise<void> {
+    const wide = await this.page.evaluate((width) => {
+      // What lies in something that scrolls by itself may be wider; what is for screen readers is nowhere.
+      const scrolls = (element: Element | null): boolean => element !== null && (/auto|scroll/.test(getComputedStyle(element).overflowX) || scrolls(element.parentElement));
+      return [...document.querySelectorAll("body *")]
+        .filter((e) => e.checkVisibility() && e.getBoundingClientRect().right > width + 0.5 && e.closest(".unseen") === null && !scrolls(e.parentElement))
+        .map((e) => e.outerHTML.slice(0, 100))
+        .concat(document.documentElement.scrollWidth > width ? ["the page itself"] : []);
+    }, width);
+    if (wide.length > 0) {
+      throw new Error(`${state}: wider than a window of ${width} pixels:\n${wide.join("\n")}`);
+    }
+  }
+
+  private async isInSight(state: string, width: number, thing: Locator): Promise<void> {
+    const hidden = await thing.evaluate((element) => {
+      const { left, right, top, bottom } = element.getBoundingClientRect();
+      const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+      const ends = [[x, top + 2], [x, bottom - 2], [left + 2, y], [right - 2, y]] as const;
+      return ends.some(([x, y]) => !element.contains(document.elementFromPoint(x, y)));
+    });
+    if (hidden) {
+      throw new Error(`${state}: in a window of ${width} pixels not all of this is in sight: ${await thing.innerText()}`);
+    }
+  }
+
+  private async stays(state: string, width: number): Promise<void> {
+    if (this.steadyAt === null) {
+      return;
+    }
+    const top = await this.page.evaluate(() => document.getElementById("log")!.getBoundingClientRect().top);
+    const before = this.steadyAt.get(width) ?? top;
+    this.steadyAt.set(width, before);
+    if (top !== before) {
+      throw new Error(`${state}: in a window of ${width} pixels the conversation begins at ${top}, and before at ${before}`);
+    }
+  }
+}

@@ -1,0 +1,66 @@
+// The page that uses the library (page/talk.js), from a test's side.
+import type { Browser } from "playwright-core";
+import type { ConnectOptions, LocalEvents } from "@voicegw/client";
+import { Visitor, type VisitorOptions } from "./chromium.ts";
+import { Mailbox } from "./mailbox.ts";
+
+/** What the library told the page. */
+export interface Told {
+  type: string;
+  event: unknown;
+}
+
+/** Options of the library that JSON can carry. */
+export type PlainOptions = Omit<ConnectOptions, "ticket" | "worklets" | "audioContext" | "signal"> & { ticket?: string };
+
+export class TalkPage {
+  /** Every event of the library but `level`, in order. */
+  readonly events = new Mailbox<Told>((told) => `${told.type} ${JSON.stringify(told.event)}`);
+
+  private constructor(
+    readonly visitor: Visitor,
+    private readonly url: string,
+  ) {}
+
+  /** Opens it at a gateway, real or not. `host`: another name of the gateway's machine. */
+  static async open(browser: Browser, gateway: { url: string }, { host, ...options }: VisitorOptions & { host?: string } = {}): Promise<TalkPage> {
+    const url = gateway.url.replace("127.0.0.1", host ?? "127.0.0.1");
+    const visitor = await Visitor.come(browser, url, options);
+    const page = new TalkPage(visitor, url);
+    await visitor.page.exposeFunction("tell", (type: string, event: unknown) => page.events.put({ type, event }));
+    await page.load();
+    return page;
+  }
+
+  get page() {
+    return this.visitor.page;
+  }
+
+  /** Loads it, or loads it again. */
+  async load(): Promise<void> {
+    // A document without scripts of its own, under the gateway's policy.
+    await this.page.goto(`${this.url}readyz`);
+    await this.page.addScriptTag({ url: "/page/talk.js", type: "module" });
+    await this.page.waitForFunction(() => "talk" in window);
+  }
+
+  /** Opens a session; resolves with the error where there is none. `context`: rate of an AudioContext of the page's own. */
+  async connect(options: PlainOptions = {}, context?: number): Promise<unknown> {
+    return this.page.evaluate(([options, context]) => window.talk.open(options, context), [options, context] as const);
+  }
+
+  /** The next event of a type that is wanted. */
+  async next<T extends keyof LocalEvents>(type: T, wanted: (event: LocalEvents[T]) => boolean = () => true): Promise<LocalEvents[T]> {
+    const told = await this.events.next(`the event ${type}`, (t) => t.type === type && wanted(t.event as LocalEvents[T]));
+    return told.event as LocalEvents[T];
+  }
+
+  /** All events of a type so far. */
+  all<T extends keyof LocalEvents>(type: T): LocalEvents[T][] {
+    return this.events.all.filter((told) => told.type === type).map((told) => told.event as LocalEvents[T]);
+  }
+
+  async leave(): Promise<void> {
+    await this.visitor.leave();
+  }
+}

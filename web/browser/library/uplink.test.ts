@@ -1,0 +1,77 @@
+// What is said into the microphone is what the gateway gets.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import type { InputRate } from "@voicegw/client";
+import { openChromium } from "../harness/chromium.ts";
+import { FakeGateway, type Visit } from "../harness/fakegateway.ts";
+import { ownFolder } from "../harness/folder.ts";
+import { babble, likeness, pcm16, within, type Sound } from "../harness/signals.ts";
+import { TalkPage } from "../harness/talkpage.ts";
+import { readWav, writeWav } from "../harness/wav.ts";
+
+const SECONDS = 5;
+/** Before and after what is said: opening a session takes a moment, and behind its end a file gives nothing. */
+const LEAD = 1.5;
+const TAIL = 2;
+const recorded = join(import.meta.dirname, "../../../../shared/audio/jfk.wav");
+
+const left = (t: number) => 0.5 * babble(t);
+const right = (t: number) => 0.5 * babble(t + 40);
+const file = (sound: Sound, rate: number) => pcm16(within((t) => sound(t - LEAD), LEAD, LEAD + SECONDS), rate, LEAD + SECONDS + TAIL);
+
+const devices = [
+  { name: "16 kHz mono", rate: 16000, channels: [babble], said: babble, heard: [16000] as const },
+  // Two voices: whoever takes one channel for both hears half of what is said.
+  { name: "44.1 kHz stereo", rate: 44100, channels: [left, right], said: (t: number) => (left(t) + right(t)) / 2, heard: [16000, 24000, 48000] as const },
+];
+
+/** What arrived must be what was said. */
+function expectAlike(visit: Visit, said: Int16Array, rate: number): void {
+  const { correlation, lostMs } = likeness(visit.heard(), said, rate);
+  console.log(`uplink at ${rate} Hz: ${visit.frames.all.length} frames, correlation ${correlation.toFixed(4)}, lost ${lostMs.toFixed(0)} ms`);
+  expect(correlation).toBeGreaterThan(0.98);
+  // A browser that has to share two cores loses a block of its device now and then.
+  expect(lostMs).toBeLessThan(SECONDS * 50);
+}
+
+/** Opens a session at an uplink's rate and listens until all has been said. */
+async function listen(browser: Browser, inputRate: InputRate, said: Int16Array): Promise<void> {
+  const gateway = await FakeGateway.open();
+  const page = await TalkPage.open(browser, gateway);
+  const connected = page.connect({ inputRate });
+  const visit = await gateway.welcome();
+  expect(await connected).toBeNull();
+  await visit.hears(inputRate * (SECONDS + LEAD));
+  expect(new Set(visit.frames.all.map((frame) => frame.pcm.length))).toEqual(new Set([inputRate / 50]));
+  expectAlike(visit, said, inputRate);
+  await page.leave();
+  await gateway.close();
+}
+
+describe.each(devices)("a microphone of $name", ({ rate, channels, said, heard }) => {
+  let browser: Browser;
+  beforeAll(async () => {
+    const microphone = join(ownFolder(), "microphone.wav");
+    writeWav(microphone, rate, channels.map((sound) => file(sound, rate)));
+    browser = await openChromium(microphone);
+  });
+  afterAll(() => browser.close());
+
+  test.concurrent.each(heard)("is heard at %i Hz", async (inputRate) => {
+    await listen(browser, inputRate, pcm16(said, inputRate, SECONDS));
+  });
+});
+
+test.skipIf(!existsSync(recorded))("a recorded voice is heard (skipped where ../shared/audio is not there)", async () => {
+  const { rate, channels: [pcm] } = readWav(recorded);
+  const microphone = join(ownFolder(), "microphone.wav");
+  const said = pcm!.subarray(0, rate * SECONDS);
+  const lead = new Int16Array(rate * LEAD);
+  writeWav(microphone, rate, [Int16Array.from([...lead, ...said, ...lead])]);
+  const browser = await openChromium(microphone);
+  expect(rate).toBe(16000);
+  await listen(browser, 16000, said);
+  await browser.close();
+});

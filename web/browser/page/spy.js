@@ -1,0 +1,95 @@
+// Runs before the page's own scripts. It keeps what the page opens, so that a test can see it
+// released, and listens to what really goes to the loudspeaker, on the audio clock.
+(() => {
+  /** @type {Spy} */
+  const spy = { contexts: [], streams: [], wishes: [], sound: [], arrivals: [], plain: false, unplugged: false };
+  window.spy = spy;
+
+  if (!isSecureContext) {
+    return; // Neither worklets nor microphones are to be had.
+  }
+
+  // The tap is loaded before anything that the page loads, so that it is there in time.
+  const add = AudioWorklet.prototype.addModule;
+  /** @type {WeakMap<AudioWorklet, Promise<void>>} */
+  const taps = new WeakMap();
+  /** @param {AudioWorklet} worklet */
+  const tapped = (worklet) => {
+    const tap = taps.get(worklet) ?? add.call(worklet, "/page/tap.js");
+    taps.set(worklet, tap);
+    return tap;
+  };
+  AudioWorklet.prototype.addModule = async function (...module) {
+    await tapped(this);
+    await add.apply(this, module);
+  };
+
+  const connect = /** @type {(this: AudioNode, to: AudioNode | AudioParam, ...rest: number[]) => AudioNode} */ (AudioNode.prototype.connect);
+  /** @param {AudioNode} from */
+  const listen = async (from) => {
+    await tapped(from.context.audioWorklet);
+    const tap = new AudioWorkletNode(from.context, "tap");
+    tap.port.onmessage = ({ data }) => spy.sound.push(data);
+    connect.call(from, tap);
+    connect.call(tap, from.context.destination);
+  };
+  /** @type {Function} */
+  const listening = function (/** @type {AudioNode} */ to, /** @type {number[]} */ ...rest) {
+    // @ts-expect-error: `this` is the node.
+    const from = /** @type {AudioNode} */ (this);
+    if (to instanceof AudioDestinationNode || to instanceof MediaStreamAudioDestinationNode) {
+      // Where the tap does not load, what the page loads does not either.
+      listen(from).catch(() => undefined);
+    }
+    return connect.call(from, to, ...rest);
+  };
+  AudioNode.prototype.connect = /** @type {typeof AudioNode.prototype.connect} */ (listening);
+
+  window.AudioContext = class extends AudioContext {
+    constructor(/** @type {AudioContextOptions | undefined} */ options) {
+      super(options);
+      spy.contexts.push(this);
+    }
+  };
+
+  window.WebSocket = class extends WebSocket {
+    constructor(/** @type {string | URL} */ url, /** @type {string | string[] | undefined} */ protocols) {
+      super(url, protocols);
+      this.addEventListener("message", ({ data }) => {
+        const context = spy.contexts.at(-1);
+        const frame = context === undefined ? -1 : Math.round(context.currentTime * context.sampleRate);
+        const at = performance.now();
+        if (typeof data !== "string") {
+          spy.arrivals.push({ type: "audio", frame, at });
+          return;
+        }
+        const { type, item_id: item } = JSON.parse(data);
+        spy.arrivals.push({ type, item, frame, at });
+      });
+    }
+  };
+
+  const devices = navigator.mediaDevices;
+  const ask = devices.getUserMedia.bind(devices);
+  devices.getUserMedia = async (wish = {}) => {
+    spy.wishes.push(JSON.parse(JSON.stringify(wish)));
+    if (spy.unplugged) {
+      throw new DOMException("Requested device not found", "NotFoundError");
+    }
+    const audio = /** @type {MediaTrackConstraints} */ (wish.audio);
+    const off = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+    const stream = await ask(spy.plain ? { audio: { ...audio, ...off } } : wish);
+    spy.streams.push(stream);
+    return stream;
+  };
+  const list = devices.enumerateDevices.bind(devices);
+  devices.enumerateDevices = async () => (await list()).filter((device) => !spy.unplugged || device.kind !== "audioinput");
+  spy.plug = (plugged) => {
+    spy.unplugged = !plugged;
+    for (const track of plugged ? [] : spy.streams.flatMap((stream) => stream.getTracks()).filter((track) => track.readyState === "live")) {
+      track.stop();
+      track.dispatchEvent(new Event("ended"));
+    }
+    devices.dispatchEvent(new Event("devicechange"));
+  };
+})();

@@ -1,0 +1,53 @@
+// The page under test of the library: it opens sessions as it is told to, and tells the test
+// of every event.
+import { VoiceSession, listMicrophones } from "/client/index.js";
+
+/** All events of the library but `level`, which comes 25 times a second. */
+const EVENTS = [
+  "state", "message", "sent", "sounding", "played", "silenced", "underrun", "microphone", "devices",
+  "reconnecting", "reconnected", "warning", "ended",
+];
+
+class Talk {
+  /** @type {VoiceSession | null} */
+  session = null;
+  listMicrophones = listMicrophones;
+
+  /**
+   * Opens a session. `context`: the rate in Hz of an AudioContext of the page's own.
+   * @param {import("@voicegw/client").ConnectOptions} options
+   * @param {number} [context]
+   */
+  async open(options, context) {
+    const audioContext = context === undefined ? {} : { audioContext: new AudioContext({ sampleRate: context }) };
+    const session = new VoiceSession({ ...options, ...audioContext });
+    this.session = session;
+    for (const type of EVENTS) {
+      session.on(/** @type {"state"} */ (type), (event) => window.tell(type, plain(event)));
+    }
+    try {
+      await session.open();
+    } catch (error) {
+      return plain(error);
+    }
+    return null;
+  }
+}
+
+/**
+ * An event as JSON can carry it.
+ * @param {unknown} value
+ * @returns {unknown}
+ */
+function plain(value) {
+  if (value instanceof Error) {
+    const { name, message, cause, ...fields } = /** @type {Error & Record<string, unknown>} */ (value);
+    return { ...fields, name: value.name, message: value.message, cause: String(value.cause) };
+  }
+  if (typeof value === "object" && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, plain(field)]));
+  }
+  return value;
+}
+
+window.talk = new Talk();

@@ -1,0 +1,62 @@
+// The microphones and loudspeakers there are.
+
+/** A device to choose from. */
+export interface Device {
+  id: string;
+  label: string;
+}
+
+/** The microphones there are. Ids and labels are empty until the user has allowed one. */
+export function listMicrophones(): Promise<Device[]> {
+  return list("audioinput");
+}
+
+/** The loudspeakers that a page may choose from; empty where the browser has no choice. */
+export async function listSpeakers(): Promise<Device[]> {
+  return canChoose() ? list("audiooutput") : [];
+}
+
+/** Whether the browser lets a page choose a loudspeaker. */
+export function canChoose(): boolean {
+  return "setSinkId" in HTMLMediaElement.prototype;
+}
+
+async function list(kind: MediaDeviceKind): Promise<Device[]> {
+  // Browsers hide mediaDevices from pages that came over plain http.
+  const all = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
+  return all.filter((d) => d.kind === kind).map((d) => ({ id: d.deviceId, label: d.label }));
+}
+
+/** Calls back when devices have come or gone, often more than once; what it returns ends that. */
+export function onDeviceChange(call: () => void): () => void {
+  const devices = navigator.mediaDevices as MediaDevices | undefined;
+  devices?.addEventListener("devicechange", call);
+  return () => devices?.removeEventListener("devicechange", call);
+}
+
+/** Like onDeviceChange, and when the user has allowed the microphone, where the browser tells. */
+export function onMicrophoneChange(call: () => void): () => void {
+  let permission: PermissionStatus | undefined;
+  let over = false;
+  const allowed = (): void => {
+    if (permission?.state === "granted") {
+      call();
+    }
+  };
+  navigator.permissions?.query({ name: "microphone" }).then(
+    (status) => {
+      if (!over) {
+        permission = status;
+        permission.addEventListener("change", allowed);
+      }
+    },
+    // A browser that does not know this permission.
+    () => undefined,
+  );
+  const end = onDeviceChange(call);
+  return () => {
+    over = true;
+    permission?.removeEventListener("change", allowed);
+    end();
+  };
+}

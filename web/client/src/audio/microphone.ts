@@ -1,0 +1,377 @@
+import { VoiceError } from "../errors.js";
+import type { LocalEvents, MicrophoneState } from "../events.js";
+import type { MicrophoneOptions } from "../options.js";
+import { askMicrophone } from "./ask.js";
+import { claimAudioSession } from "./audiosession.js";
+import { Capture } from "./capture.js";
+import { onMicrophoneChange } from "./devices.js";
+import { FRAME_MS } from "./framer.js";
+import { PushToTalk } from "./pushtotalk.js";
+import type { CapturedFrame } from "./worklets/messages.js";
+
+/** A microphone that gives silence for so long is said to. */
+const SILENCED_MS = 1000;
+/** Levels are told of every second frame: 25 times a second. */
+const FRAMES_PER_LEVEL = 40 / FRAME_MS;
+
+/** What the microphone tells of. */
+export interface MicrophoneHandlers {
+  /** One uplink frame of 20 ms, PCM16. */
+  frame(pcm: ArrayBuffer): void;
+  /** RMS of what was said, 25 times a second while frames come. */
+  level(level: number): void;
+  changed(event: LocalEvents["microphone"]): void;
+  /** Something went wrong and it goes on. */
+  failed(error: VoiceError): void;
+  /** Push-to-talk: the user's speech begins or ends between two frames. */
+  activity(active: boolean): void;
+}
+
+/** Where and how it captures. */
+export interface CaptureSetup {
+  /** Has the capture worklet loaded. */
+  context: AudioContext;
+  /** Of the uplink, in Hz. */
+  rate: number;
+  /** Loads the capture worklet into a context. */
+  prepare: (context: AudioContext) => Promise<void>;
+  /** What is said while nothing is pressed is not sent. */
+  pushToTalk: boolean;
+}
+
+/** The microphone of one conversation. */
+export class Microphone {
+  readonly #options: MicrophoneOptions;
+  readonly #handlers: MicrophoneHandlers;
+  #setup: CaptureSetup | null = null;
+  #capture: Capture | null = null;
+  /** The session's. It may have to be another one, see sourceOf. */
+  #shared: AudioContext | null = null;
+  #stream: MediaStream | null = null;
+  #current: MicrophoneState = "off";
+  #muted = false;
+  #wanted: string | undefined;
+  /** How often a device was asked for: what an older question brings is given back. */
+  #asked = 0;
+  /** A lost one is looked for, and whether devices have changed since. */
+  #retaking = false;
+  #changed = false;
+  /** Choices of the user that are under way. */
+  #choosing = 0;
+  #talk: PushToTalk | null = null;
+  #loudest = 0;
+  #frames = 0;
+  #stopWatching: (() => void) | null = null;
+  #releaseSession: (() => void) | null = null;
+
+  /** @internal */
+  constructor(options: MicrophoneOptions, handlers: MicrophoneHandlers) {
+    this.#options = options;
+    this.#handlers = handlers;
+    this.#wanted = options.deviceId;
+  }
+
+  get state(): MicrophoneState {
+    return this.#current;
+  }
+
+  /** @internal */
+  ready(setup: CaptureSetup): void {
+    this.#setup = setup;
+    this.#shared = setup.context;
+    this.#talk = setup.pushToTalk ? new PushToTalk((active) => this.#handlers.activity(active)) : null;
+    this.#stopWatching = onMicrophoneChange(() => void this.#retake());
+  }
+
+  /** Asks for the microphone and turns it on. Throws a VoiceError. */
+  async start(): Promise<void> {
+    if (this.#setup === null) {
+      throw new VoiceError("audio_unavailable");
+    }
+    if (this.#stream !== null) {
+      return;
+    }
+    this.#set("asking");
+    const number = this.#asked + 1;
+    try {
+      await this.#take(this.#wanted);
+    } catch (error) {
+      if (number === this.#asked) {
+        this.stop();
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Gives the device back; the session goes on without. A second of silence is still sent,
+   * so that the model notices the end of what was said.
+   */
+  stop(): void {
+    this.#asked++;
+    this.#talk?.release();
+    this.#drop();
+    this.#capture?.rest();
+    this.#releaseSession?.();
+    this.#releaseSession = null;
+    if (this.#current !== "off") {
+      this.#set("off");
+    }
+  }
+
+  /**
+   * Muted, the frames go on as silence: the gateway counts time in samples, and the model
+   * needs the silence to notice that a sentence has ended.
+   */
+  mute(muted: boolean): void {
+    this.#muted = muted;
+    if (this.#stream !== null) {
+      this.#applyMute(this.#stream);
+      this.#set(muted ? "muted" : "live");
+    }
+  }
+
+  /**
+   * Another device (see listMicrophones), also while running; undefined is the default one.
+   * The one before goes on until the new one is there. Throws a VoiceError where it does not
+   * come; the one before is then used further.
+   */
+  async use(deviceId: string | undefined): Promise<void> {
+    const before = this.#wanted;
+    const number = this.#asked + 1;
+    this.#wanted = deviceId;
+    if (this.#current === "off") {
+      return;
+    }
+    this.#choosing++;
+    try {
+      await this.#exchange(deviceId, before);
+    } catch (error) {
+      this.#wanted = before;
+      if (this.#current === "asking" && number === this.#asked) {
+        this.stop();
+      }
+      throw error;
+    } finally {
+      this.#choosing--;
+      void this.#retake();
+    }
+  }
+
+  /**
+   * Push-to-talk (turnDetection "client"): the user begins or ends speaking. What is said up
+   * to 200 ms after the end is sent too.
+   */
+  press(active: boolean): void {
+    if (this.#setup !== null && this.#talk === null) {
+      throw new Error('Microphone.press is for sessions with turnDetection "client".');
+    }
+    if (!active || this.#stream !== null) {
+      this.#talk?.press(active);
+    }
+  }
+
+  /** @internal Gives everything back. May be called more than once. */
+  close(): void {
+    this.#stopWatching?.();
+    this.#stopWatching = null;
+    this.stop();
+    this.#setup = null;
+    this.#closeCapture();
+  }
+
+  async #exchange(deviceId: string | undefined, before: string | undefined): Promise<void> {
+    const old = this.#stream;
+    if (old !== null) {
+      // Some browsers end the old one when the new one opens: that is no loss.
+      unwatch(old);
+    }
+    try {
+      await this.#take(deviceId);
+    } catch (error) {
+      if (old === null || old !== this.#stream) {
+        throw error;
+      }
+      if ((error as VoiceError).code !== "microphone_busy") {
+        this.#watch(old);
+        throw error;
+      }
+      // Some browsers open one at a time: the old one is given back first.
+      this.#drop();
+      await this.#take(deviceId).catch(async (again: unknown) => {
+        await this.#take(before).catch(() => this.#lost());
+        throw again;
+      });
+    }
+  }
+
+  /** Asks for a device and goes over to it, unless something else was asked for meanwhile. */
+  async #take(deviceId: string | undefined): Promise<void> {
+    const number = ++this.#asked;
+    this.#releaseSession ??= claimAudioSession();
+    const stream = await askMicrophone(this.#options, deviceId);
+    const source = await this.#sourceOf(stream, number).catch((error: unknown) => {
+      end(stream);
+      throw error;
+    });
+    if (source === null || this.#setup === null || number !== this.#asked) {
+      end(stream);
+      this.#giveBack(source?.context);
+      return;
+    }
+    this.#listenTo(source, this.#setup);
+    this.#drop();
+    this.#keep(stream);
+  }
+
+  /** Null where something else was asked for since. */
+  async #sourceOf(stream: MediaStream, number: number): Promise<MediaStreamAudioSourceNode | null> {
+    if (this.#setup === null || number !== this.#asked) {
+      return null;
+    }
+    const { context, prepare } = this.#setup;
+    try {
+      return (this.#capture?.context ?? context).createMediaStreamSource(stream);
+    } catch (cause) {
+      if (!(cause instanceof DOMException) || cause.name !== "NotSupportedError") {
+        throw new VoiceError("microphone_failed", undefined, { cause });
+      }
+    }
+    // Firefox connects no device to a context of another rate (Mozilla bug 1674892), and a
+    // headset may have come with its own since the context was made.
+    const sampleRate = stream.getAudioTracks()[0]?.getSettings().sampleRate;
+    const own = new AudioContext(sampleRate === undefined ? {} : { sampleRate });
+    try {
+      await prepare(own);
+      return own.createMediaStreamSource(stream);
+    } catch (cause) {
+      this.#giveBack(own);
+      throw new VoiceError("microphone_failed", undefined, { cause });
+    }
+  }
+
+  #listenTo(source: MediaStreamAudioSourceNode, { rate }: CaptureSetup): void {
+    if (this.#capture?.context !== source.context) {
+      this.#closeCapture();
+      this.#capture = new Capture(source.context as AudioContext, rate, (frame) => this.#onFrame(frame));
+    }
+    this.#capture.from(source);
+  }
+
+  #closeCapture(): void {
+    const context = this.#capture?.context;
+    this.#capture?.close();
+    this.#capture = null;
+    this.#giveBack(context);
+  }
+
+  /** Closes a context that is the microphone's own and not used any more. */
+  #giveBack(context: BaseAudioContext | undefined): void {
+    if (context !== undefined && context !== this.#shared && context !== this.#capture?.context) {
+      void (context as AudioContext).close();
+    }
+  }
+
+  #keep(stream: MediaStream): void {
+    this.#stream = stream;
+    this.#applyMute(stream);
+    this.#set(this.#muted ? "muted" : "live");
+    this.#watch(stream);
+  }
+
+  #watch(stream: MediaStream): void {
+    for (const track of stream.getAudioTracks()) {
+      const silenced = (): void => void setTimeout(() => this.#saySilenced(stream, track), SILENCED_MS);
+      track.onended = () => this.#lost();
+      track.onmute = silenced;
+      if (track.readyState === "ended") {
+        this.#lost();
+      } else if (track.muted) {
+        silenced();
+      }
+    }
+  }
+
+  /** Gives the device back; frames are made of silence until another is there. */
+  #drop(): void {
+    if (this.#stream !== null) {
+      end(this.#stream);
+      this.#stream = null;
+    }
+  }
+
+  // Unplugged, or the permission was taken back.
+  #lost(): void {
+    this.#drop();
+    this.#set("lost");
+    this.#handlers.failed(new VoiceError("microphone_lost", undefined, { retryable: true }));
+    void this.#retake();
+  }
+
+  // Devices have changed: one that was lost may be back, or another may do. One that was
+  // turned off stays off.
+  async #retake(): Promise<void> {
+    this.#changed = true;
+    if (this.#retaking) {
+      return;
+    }
+    this.#retaking = true;
+    while (this.#changed && this.#missing) {
+      this.#changed = false;
+      await this.#take(this.#wanted).catch(() => undefined);
+      if (this.#missing && this.#wanted !== undefined) {
+        await this.#take(undefined).catch(() => undefined);
+      }
+    }
+    this.#retaking = false;
+  }
+
+  /** Whether one is to be looked for: what the user chooses meanwhile comes before that. */
+  get #missing(): boolean {
+    return this.#current === "lost" && this.#choosing === 0;
+  }
+
+  #saySilenced(stream: MediaStream, track: MediaStreamTrack): void {
+    if (stream === this.#stream && track.muted && !this.#muted) {
+      this.#handlers.failed(new VoiceError("microphone_silenced", undefined, { retryable: true }));
+    }
+  }
+
+  #applyMute(stream: MediaStream): void {
+    for (const track of stream.getAudioTracks()) {
+      track.enabled = !this.#muted;
+    }
+  }
+
+  #onFrame({ pcm, level }: CapturedFrame): void {
+    const heard = this.#talk?.active ?? true;
+    if (!heard) {
+      new Uint8Array(pcm).fill(0);
+    }
+    this.#loudest = Math.max(this.#loudest, heard ? level : 0);
+    this.#handlers.frame(pcm);
+    this.#talk?.frameSent();
+    if (++this.#frames % FRAMES_PER_LEVEL === 0) {
+      this.#handlers.level(this.#loudest);
+      this.#loudest = 0;
+    }
+  }
+
+  #set(state: MicrophoneState): void {
+    const track = this.#stream?.getAudioTracks()[0];
+    this.#current = state;
+    this.#handlers.changed({ state, deviceId: track?.getSettings().deviceId, label: track?.label ?? "" });
+  }
+}
+
+function end(stream: MediaStream): void {
+  unwatch(stream);
+  stream.getTracks().forEach((track) => track.stop());
+}
+
+function unwatch(stream: MediaStream): void {
+  for (const track of stream.getTracks()) {
+    track.onended = null;
+    track.onmute = null;
+  }
+}

@@ -1,0 +1,271 @@
+import { VoiceError } from "../errors.js";
+import type { LocalEvents, SpeakerState } from "../events.js";
+import { heardAt, outputLatency } from "./clock.js";
+import { canChoose, listSpeakers, onDeviceChange } from "./devices.js";
+import { Output } from "./output.js";
+import { onWake } from "./wake.js";
+import { PLAYBACK, type PlaybackOptions, type PlayCommand, type PlayNotice } from "./worklets/messages.js";
+
+/** So long nothing may sound before that is said: starting takes a moment, and some halts pass. */
+const DOUBT_MS = 1000;
+/** Time constant of a change of volume: too quick for an ear to follow, too slow to click. */
+const VOLUME_SECONDS = 0.015;
+
+/** What the speaker tells of. */
+export interface SpeakerHandlers {
+  sounding(event: LocalEvents["sounding"]): void;
+  played(event: LocalEvents["played"]): void;
+  silenced(event: LocalEvents["silenced"]): void;
+  underrun(event: LocalEvents["underrun"]): void;
+  /** RMS of the model's voice before the volume, 25 times a second while it sounds. */
+  level(level: number): void;
+  changed(event: LocalEvents["speaker"]): void;
+  /** Something went wrong and it goes on. */
+  failed(error: VoiceError): void;
+}
+
+/** What is there while it is open. */
+interface Parts {
+  context: AudioContext;
+  /** Null until the worklet is loaded. */
+  node: AudioWorkletNode | null;
+  gain: GainNode;
+  output: Output;
+  /** Ends what was begun with it. */
+  ends: (() => void)[];
+}
+
+/** The loudspeaker of one conversation. */
+export class Speaker {
+  readonly #handlers: SpeakerHandlers;
+  #wanted: string | undefined;
+  #parts: Parts | null = null;
+  #current: SpeakerState = "closed";
+  #loudness = 1;
+  /** The device in use, where one was chosen. */
+  #inUse: string | undefined;
+  #stopWaking: (() => void) | null = null;
+  /** Runs while nothing sounds that should. */
+  #doubt: ReturnType<typeof setTimeout> | undefined;
+
+  /** @internal `wanted` is the device to play on, where the browser lets a page choose. */
+  constructor(handlers: SpeakerHandlers, wanted: string | undefined) {
+    this.#handlers = handlers;
+    this.#wanted = wanted;
+  }
+
+  /** Whether what the model says can be heard. */
+  get state(): SpeakerState {
+    return this.#current;
+  }
+
+  /** From 0 to 1, of what the device is set to. */
+  get volume(): number {
+    return this.#loudness;
+  }
+
+  set volume(volume: number) {
+    this.#loudness = Math.max(0, Math.min(1, volume));
+    this.#parts?.gain.gain.setTargetAtTime(this.#loudness, this.#parts.context.currentTime, VOLUME_SECONDS);
+  }
+
+  /**
+   * Plays on another device (see listSpeakers); undefined is the default one. False where the
+   * browser has no choice. Throws a VoiceError where the device does not play.
+   */
+  async use(deviceId: string | undefined): Promise<boolean> {
+    const before = this.#wanted;
+    this.#wanted = deviceId;
+    try {
+      return this.#parts === null ? canChoose() : await this.#play(deviceId);
+    } catch (error) {
+      this.#wanted = before;
+      throw error;
+    }
+  }
+
+  /**
+   * Tries to sound again. Call it from a click or key press while the state is `suspended`;
+   * any gesture on the page, and the page's being seen again, do it too.
+   */
+  resume(): void {
+    // The promise stays open for as long as the browser does not let it start.
+    this.#parts?.context.resume().catch(() => undefined);
+    this.#parts?.output.play();
+  }
+
+  /**
+   * @internal Opens at once, since a browser may let it only within the user's gesture, and
+   * plays when `loaded` says that the context has the playback worklet. Rejects where that
+   * rejects. Rate of the downlink in Hz.
+   */
+  async open(context: AudioContext, rate: number, loaded: Promise<void>): Promise<void> {
+    const gain = context.createGain();
+    gain.gain.value = this.#loudness;
+    const check = (): void => this.#check();
+    const output = new Output(context, check, (error) => this.#handlers.failed(error));
+    context.addEventListener("statechange", check);
+    const ends = [onDeviceChange(() => void this.#onDevices()), () => context.removeEventListener("statechange", check)];
+    const parts: Parts = { context, node: null, gain, output, ends };
+    this.#parts = parts;
+    this.#check();
+    if (this.#wanted !== undefined) {
+      this.#play(this.#wanted).catch((error: VoiceError) => this.#handlers.failed(error));
+    }
+    try {
+      await loaded;
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    if (this.#parts === parts) {
+      parts.node = this.#player(context, rate);
+      parts.node.connect(gain);
+      output.attach(gain);
+    }
+  }
+
+  /** @internal A new item begins; rate in Hz. */
+  start(item: string, rate: number): void {
+    if (this.#parts !== null) {
+      // It changes with the device.
+      this.#tell({ type: "latency", seconds: outputLatency(this.#parts.context) });
+    }
+    this.#tell({ type: "start", item, rate });
+  }
+
+  /** @internal PCM16 of the item. The buffer is handed over and empty afterwards. */
+  audio(item: string, pcm: ArrayBuffer): void {
+    this.#tell({ type: "audio", item, pcm, at: performance.now() }, [pcm]);
+  }
+
+  /** @internal */
+  end(item: string): void {
+    this.#tell({ type: "end", item });
+    this.#unheard(item);
+  }
+
+  /** @internal Silences the item, or everything, within 10 ms. */
+  flush(item: string | null): void {
+    this.#tell({ type: "flush", item, at: this.#parts?.context.currentTime ?? 0 });
+    this.#unheard(item);
+  }
+
+  /** @internal Frees the device. May be called more than once. */
+  close(): void {
+    if (this.#parts === null) {
+      return;
+    }
+    this.#tell({ type: "close" });
+    const { node, output, ends } = this.#parts;
+    this.#parts = null;
+    if (node !== null) {
+      node.port.onmessage = null;
+      node.disconnect();
+    }
+    output.close();
+    ends.forEach((end) => end());
+    this.#set("closed");
+  }
+
+  #player(context: AudioContext, rate: number): AudioWorkletNode {
+    const processorOptions: PlaybackOptions = { rate };
+    const node = new AudioWorkletNode(context, PLAYBACK, { numberOfInputs: 0, numberOfOutputs: 1, outputChannelCount: [1], processorOptions });
+    node.port.onmessage = (event: MessageEvent<PlayNotice>) => this.#onNotice(context, event.data);
+    return node;
+  }
+
+  #onNotice(context: AudioContext, notice: PlayNotice): void {
+    switch (notice.type) {
+      case "level":
+        return this.#handlers.level(notice.level);
+      case "sounding": {
+        const { item, firstByteAt, cushionMs, frame } = notice;
+        const at = heardAt(context, frame / context.sampleRate, performance.now());
+        return this.#handlers.sounding({ item, at, firstByteAt, cushionMs });
+      }
+      case "report":
+        return this.#handlers.played({ item: notice.item, playedMs: notice.playedMs, done: notice.done, at: performance.now() });
+      case "silenced":
+        return this.#handlers.silenced({ item: notice.item, ms: notice.ms, latencyMs: Math.round(outputLatency(context) * 1000) });
+      case "underrun":
+        return this.#handlers.underrun({ item: notice.item, cushionMs: notice.cushionMs });
+      case "overflow":
+        return this.#handlers.failed(new VoiceError("too_long"));
+    }
+  }
+
+  // Where nothing can sound, an item is over when all of it has come: nothing of it was heard.
+  #unheard(item: string | null): void {
+    if (item !== null && (this.#parts?.node ?? null) === null) {
+      this.#handlers.played({ item, playedMs: 0, done: true, at: performance.now() });
+    }
+  }
+
+  #sounds(): boolean {
+    return this.#parts !== null && this.#parts.context.state === "running" && this.#parts.output.playing;
+  }
+
+  // The context's state or the element's may have changed: a call has come, the page was
+  // hidden, a media key was pressed.
+  #check(): void {
+    if (this.#parts === null) {
+      return;
+    }
+    if (this.#sounds()) {
+      this.#set("playing");
+    } else if (this.#current === "suspended") {
+      if (this.#parts.context.state === "running") {
+        this.#parts.output.play();
+      }
+    } else if (this.#doubt === undefined) {
+      this.#doubt = setTimeout(() => this.#set("suspended"), DOUBT_MS);
+      this.resume();
+    }
+  }
+
+  #set(state: SpeakerState): void {
+    clearTimeout(this.#doubt);
+    this.#doubt = undefined;
+    if (state === this.#current) {
+      return;
+    }
+    this.#current = state;
+    this.#stopWaking?.();
+    this.#stopWaking = state === "suspended" ? onWake(() => this.resume()) : null;
+    this.#tellChange();
+    if (state === "suspended") {
+      this.#handlers.failed(new VoiceError("audio_suspended", undefined, { retryable: true }));
+    }
+  }
+
+  async #play(deviceId: string | undefined): Promise<boolean> {
+    const chosen = (await this.#parts?.output.use(deviceId ?? "")) ?? false;
+    if (chosen && this.#inUse !== deviceId) {
+      this.#inUse = deviceId;
+      this.#tellChange();
+    }
+    return chosen;
+  }
+
+  // A chosen device that goes away leaves silence behind in some browsers.
+  async #onDevices(): Promise<void> {
+    const wanted = this.#wanted;
+    if (wanted === undefined || this.#parts === null) {
+      return;
+    }
+    const there = (await listSpeakers()).some((device) => device.id === wanted);
+    const next = there ? wanted : undefined;
+    if (next !== this.#inUse && wanted === this.#wanted) {
+      await this.#play(next).catch((error: VoiceError) => this.#handlers.failed(error));
+    }
+  }
+
+  #tellChange(): void {
+    this.#handlers.changed({ state: this.#current, deviceId: this.#inUse });
+  }
+
+  #tell(command: PlayCommand, transfer: Transferable[] = []): void {
+    this.#parts?.node?.port.postMessage(command, transfer);
+  }
+}

@@ -1,0 +1,139 @@
+import { parseObject, parseServerMessage } from "../protocol/codec.js";
+import { SUBPROTOCOL, type ClientMessage, type ServerMessage } from "../protocol/messages.js";
+import type { Tally } from "../stats.js";
+
+/** How a connection ended. */
+export interface Closed {
+  /** The WebSocket close code; 1006 when there was no closing handshake. */
+  code: number;
+  /** Whether the handshake had succeeded. */
+  opened: boolean;
+}
+
+export interface SocketHandlers {
+  opened(): void;
+  message(message: ServerMessage): void;
+  /** A message of a type that this version does not know, or cannot use. */
+  unknown(message: { type: string }): void;
+  audio(pcm: ArrayBuffer): void;
+  /** Called once. Nothing else is called after it. */
+  closed(how: Closed): void;
+}
+
+// How much audio may wait for a slow line. One that cannot carry more will not catch up,
+// and the model should hear what is said now, not what was said then.
+const MAX_UNSENT_MS = 2000;
+
+/** "The user is done", to the gateway; other codes leave the session to be taken up again. */
+const DONE = 1000;
+/** The connection is given up, not the session. */
+const ABANDONED = 4000;
+
+const utf8 = new TextEncoder();
+
+/** One connection to the gateway: frames in, messages out. */
+export class Socket {
+  readonly #tally: Tally;
+  readonly #handlers: SocketHandlers;
+  readonly #ws: WebSocket;
+  #opened = false;
+
+  constructor(url: URL, tally: Tally, handlers: SocketHandlers) {
+    this.#tally = tally;
+    this.#handlers = handlers;
+    const ws = new WebSocket(url, [SUBPROTOCOL]);
+    ws.binaryType = "arraybuffer";
+    ws.onopen = () => {
+      this.#opened = true;
+      handlers.opened();
+    };
+    ws.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
+      if (typeof event.data === "string") {
+        this.#text(event.data);
+      } else {
+        tally.audioFramesReceived++;
+        tally.bytesReceived += event.data.byteLength;
+        handlers.audio(event.data);
+      }
+    };
+    // An error event says nothing and is always followed by close.
+    ws.onclose = (event) => {
+      this.#detach();
+      handlers.closed({ code: event.code, opened: this.#opened });
+    };
+    this.#ws = ws;
+  }
+
+  /** Sends a message; false when the connection is not open. */
+  send(message: ClientMessage): boolean {
+    if (this.#ws.readyState !== WebSocket.OPEN) {
+      return false;
+    }
+    const frame = JSON.stringify(message);
+    this.#ws.send(frame);
+    this.#tally.messagesSent++;
+    this.#tally.bytesSent += utf8.encode(frame).length;
+    return true;
+  }
+
+  /** Sends one uplink frame of PCM16 at rate Hz, or drops it. */
+  sendAudio(pcm: ArrayBuffer, rate: number): "sent" | "slow" | "offline" {
+    if (this.#ws.readyState !== WebSocket.OPEN) {
+      this.#tally.droppedOffline++;
+      return "offline";
+    }
+    if (this.#ws.bufferedAmount > (MAX_UNSENT_MS * rate * 2) / 1000) {
+      this.#tally.droppedSlow++;
+      return "slow";
+    }
+    this.#ws.send(pcm);
+    this.#tally.audioFramesSent++;
+    this.#tally.bytesSent += pcm.byteLength;
+    return "sent";
+  }
+
+  /** Says goodbye for good; `closed` is not called any more. May be called more than once. */
+  close(): void {
+    this.#drop(DONE);
+  }
+
+  /** Gives the connection up, as close does, but leaves the session to be taken up again. */
+  abandon(): void {
+    this.#drop(ABANDONED);
+  }
+
+  #drop(code: number): void {
+    this.#detach();
+    this.#ws.close(code);
+  }
+
+  #text(frame: string): void {
+    this.#tally.messagesReceived++;
+    this.#tally.bytesReceived += utf8.encode(frame).length;
+    const message = parseServerMessage(frame);
+    if (message !== null) {
+      this.#handlers.message(message);
+      return;
+    }
+    const other = parseObject(frame);
+    if (typeof other?.["type"] === "string") {
+      this.#tally.unknownMessages++;
+      this.#handlers.unknown(other as { type: string });
+    }
+  }
+
+  #detach(): void {
+    this.#ws.onopen = null;
+    this.#ws.onmessage = null;
+    this.#ws.onclose = null;
+  }
+}
+
+/** The voice endpoint: as given, or `v1/voice` beside the page. */
+export function voiceUrl(given: string | URL | undefined, page: string): URL {
+  const url = new URL(given ?? "v1/voice", page);
+  url.protocol = url.protocol === "https:" || url.protocol === "wss:" ? "wss:" : "ws:";
+  url.search = "";
+  url.hash = "";
+  return url;
+}

@@ -1,0 +1,94 @@
+import { mayHelp } from "./connection/codes.js";
+import type { ErrorMessage } from "./protocol/messages.js";
+import { WORDS, ofClose, ofGateway } from "./words.js";
+
+/** What went wrong, as a word that a program can switch on. */
+export type VoiceErrorCode =
+  // The device.
+  | "microphone_insecure"
+  | "microphone_denied"
+  | "microphone_missing"
+  | "microphone_busy"
+  | "microphone_failed"
+  | "microphone_lost"
+  | "microphone_silenced"
+  | "speaker_failed"
+  | "audio_unavailable"
+  | "audio_suspended"
+  | "echo_possible"
+  /** An answer is longer than what may wait to be played. */
+  | "too_long"
+  // The way to the gateway.
+  | "unreachable"
+  | "refused"
+  | "full"
+  | "lost"
+  | "slow"
+  | "no_start"
+  /** No ticket could be got, or the only one has been used. */
+  | "ticket"
+  /** What was typed may not have arrived, or could not be kept until it can be sent. */
+  | "unsent"
+  | "aborted"
+  | "protocol"
+  // What the gateway said: a code of its `error` message or a close code.
+  | "gateway"
+  | "closed";
+
+/** Every error of this library: a word for programs and sentences for people. */
+export class VoiceError extends Error {
+  override readonly name = "VoiceError";
+  /** What to do about it, in a sentence for the user. */
+  readonly advice: string;
+  /** Whether trying again may help. */
+  readonly retryable: boolean;
+  /** The gateway's own error code (docs/protocol.md), where it said one. */
+  readonly gatewayCode: string | undefined;
+  /** The WebSocket's close code, where it has been closed. */
+  readonly closeCode: number | undefined;
+  /** The gateway's message. */
+  readonly gatewayMessage: ErrorMessage | undefined;
+
+  /** Without a message or an advice it has those of its code. */
+  constructor(
+    readonly code: VoiceErrorCode,
+    message?: string,
+    more: {
+      advice?: string;
+      retryable?: boolean;
+      gatewayCode?: string | undefined;
+      closeCode?: number | undefined;
+      gatewayMessage?: ErrorMessage | undefined;
+      cause?: unknown;
+    } = {},
+  ) {
+    super(message ?? WORDS[code].message, more.cause === undefined ? {} : { cause: more.cause });
+    this.advice = more.advice ?? WORDS[code].advice;
+    this.retryable = more.retryable ?? false;
+    this.gatewayCode = more.gatewayCode;
+    this.closeCode = more.closeCode;
+    this.gatewayMessage = more.gatewayMessage;
+  }
+}
+
+/** An `error` message of the gateway, by voice or by text, in sentences for the user. */
+export function gatewayError(said: ErrorMessage, closeCode?: number): VoiceError {
+  const { message, advice } = ofGateway(said);
+  return new VoiceError("gateway", message, { advice, retryable: said.retryable, gatewayCode: said.code, gatewayMessage: said, closeCode });
+}
+
+/**
+ * What a closed connection means; undefined where it ended as it should. `said` is the
+ * error that the gateway sent right before, if it did.
+ */
+export function closeError(closeCode: number, said: ErrorMessage | null): VoiceError | undefined {
+  if (closeCode === 1000) {
+    return undefined;
+  }
+  if (said !== null) {
+    return gatewayError(said, closeCode);
+  }
+  const { message, advice } = ofClose(closeCode);
+  const code = closeCode === 1006 ? "lost" : "closed";
+  return new VoiceError(code, message, { advice, retryable: mayHelp(closeCode), closeCode });
+}

@@ -1,0 +1,122 @@
+import type { VoiceError } from "./errors.js";
+import type { TurnLatency } from "./latency.js";
+import type { Handback, ServerMessage } from "./protocol/messages.js";
+
+/**
+ * The life of a session. `reconnecting`: the connection broke and is being restored.
+ * `ended`: nothing more is heard or said; the event `ended` follows when the gateway has
+ * had its last word.
+ */
+export type SessionState = "connecting" | "open" | "reconnecting" | "ended";
+
+/** How a session ended. */
+export interface Ended {
+  /** The gateway's reason (docs/protocol.md), or `lost` when nobody said one. */
+  reason: string;
+  /** The WebSocket's close code. */
+  code: number;
+  /** What went wrong; undefined where it ended as it should. */
+  error: VoiceError | undefined;
+  /** The conversation, where it has gone on by voice. */
+  handback: Handback | undefined;
+}
+
+/** What this side tells beside the gateway's messages. Times of `at` are performance.now(). */
+export interface LocalEvents {
+  state: SessionState;
+  /** Any message of the gateway, also of types that this version does not know. */
+  message: ServerMessage | { type: string; [field: string]: unknown };
+  /** Any message sent to the gateway, for logs: tickets and tokens in it are stars. */
+  sent: { type: string; [field: string]: unknown };
+  /** Levels as RMS, 0 to 1, 25 a second, for each side while it is on. */
+  level: { side: "user" | "model"; level: number };
+  /** What was sent: PCM16 at the uplink's rate. Costs nothing while nobody listens. */
+  uplink: { pcm: Int16Array; at: number };
+  /** What came in, before it is played: PCM16 at the downlink's rate. */
+  downlink: { item: string; pcm: Int16Array; at: number };
+  /**
+   * The first sample of an item sounds, `at` the loudspeaker as far as the browser tells.
+   * Of the time since its first byte it waited cushionMs for the cushion.
+   */
+  sounding: { item: string; at: number; firstByteAt: number; cushionMs: number };
+  /** How much of an item was heard; done: nothing more of it will sound. */
+  played: { item: string; playedMs: number; done: boolean; at: number };
+  /**
+   * An item that sounded was flushed: `ms` after the flush arrived nothing of it is given
+   * out any more, latencyMs later the loudspeaker is silent too, as far as the browser tells.
+   */
+  silenced: { item: string; ms: number; latencyMs: number };
+  /** The speaker ran dry in the middle of an item; the cushion has grown to cushionMs. */
+  underrun: { item: string; cushionMs: number };
+  /** The microphone was turned on or off, muted, lost, found or changed. */
+  microphone: { state: MicrophoneState; deviceId: string | undefined; label: string };
+  /** The loudspeaker was opened, stopped by the browser, started again, changed or closed. */
+  speaker: { state: SpeakerState; deviceId: string | undefined };
+  /** Devices have come or gone. */
+  devices: void;
+  /** The connection broke, with error; the try of that number (from 1) is made in delayMs, or sooner. */
+  reconnecting: { attempt: number; delayMs: number; error: VoiceError };
+  /**
+   * The connection is back after lostMs. resumed: the same session; else a new one of the
+   * same conversation, and the turns, tools and items of the old one are over.
+   */
+  reconnected: { resumed: boolean; lostMs: number };
+  /** The way to the gateway and back, measured every few seconds. */
+  network: { rttMs: number };
+  /** Once per turn that answered in speech: how long the user waited, and for whom. */
+  latency: TurnLatency;
+  /** Something went wrong and the session goes on; an `error` of the gateway comes as both. */
+  warning: VoiceError;
+  ended: Ended;
+}
+
+/** `lost`: it went away or was taken away, and is taken up again when there is one. */
+export type MicrophoneState = "off" | "asking" | "live" | "muted" | "lost";
+
+/** `suspended`: the browser lets nothing sound, until a click or for as long as a call lasts. */
+export type SpeakerState = "closed" | "suspended" | "playing";
+
+/** Every message of the gateway by its type, and what this side adds. */
+export type VoiceEvents = LocalEvents & { [M in ServerMessage as M["type"]]: M };
+
+type Listener<T> = (event: T) => void;
+
+/** A set of listeners for each event. A listener that throws stops no other. */
+export class Emitter<Events extends object> {
+  readonly #listeners = new Map<keyof Events, Set<Listener<never>>>();
+
+  /** Calls the listener for every event of the type; the function returned ends that. */
+  on<T extends keyof Events>(type: T, listener: Listener<Events[T]>): () => void {
+    const all = this.#listeners.get(type) ?? new Set();
+    this.#listeners.set(type, all);
+    all.add(listener as Listener<never>);
+    return () => void all.delete(listener as Listener<never>);
+  }
+
+  /** Like on, for the next one only. */
+  once<T extends keyof Events>(type: T, listener: Listener<Events[T]>): () => void {
+    const off = this.on(type, (event) => {
+      off();
+      listener(event);
+    });
+    return off;
+  }
+
+  /** Whether anybody listens: what is costly to tell is not told otherwise. */
+  protected listened(type: keyof Events): boolean {
+    return (this.#listeners.get(type)?.size ?? 0) > 0;
+  }
+
+  protected emit<T extends keyof Events>(type: T, event: Events[T]): void {
+    for (const listener of [...(this.#listeners.get(type) ?? [])]) {
+      try {
+        (listener as Listener<Events[T]>)(event);
+      } catch (error) {
+        // Thrown again where the browser reports it, not into the audio path.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import type { WorkletUrls } from "./audio/worklets/load.js";
+import type { RetryOptions } from "./connection/retry.js";
+import type { InputRate, OutputRate } from "./protocol/messages.js";
+
+/** What connect needs; everything may be left out on a page that the gateway itself serves. */
+export interface ConnectOptions {
+  /** The gateway's /v1/voice. Default: `v1/voice` beside the page. http and https are understood. */
+  url?: string | URL;
+  /**
+   * The ticket from POST /v1/sessions or a `voice_session_start`. It works once, so a
+   * function is asked again for each new connection; with a string there is no reconnecting
+   * but by resume.
+   */
+  ticket?: string | (() => string | Promise<string>);
+  provider?: string;
+  agent?: string;
+  voice?: string;
+  /** The conversation that goes on. Default: a new one of a random name. */
+  conversationId?: string;
+  /** Answered first, without being asked again. */
+  pendingRequest?: string;
+  /** Default 16000 Hz. */
+  inputRate?: InputRate;
+  /** Default 24000 Hz. */
+  outputRate?: OutputRate;
+  /** Default true: asks for the default microphone. false: typing only; it can be turned on later. */
+  microphone?: boolean | MicrophoneOptions;
+  /** Default server. client: push-to-talk, see Microphone.press. */
+  turnDetection?: "server" | "client";
+  /** Asks for inspect.* messages. */
+  inspect?: boolean;
+  /** Who calls, for the gateway's logs. `id` is the user where the gateway has no other name. */
+  client?: { name?: string; version?: string; id?: string };
+  /** Default: up to 10 tries with growing pauses. false: a broken connection ends the session. */
+  reconnect?: boolean | RetryOptions;
+  /** Default: the files of this package. For pages whose bundler does not find them. */
+  worklets?: WorkletUrls;
+  /** Default: one of our own, closed with the session. One that is given stays open. */
+  audioContext?: AudioContext;
+  /** The loudspeaker, where the browser lets a page choose (setSinkId). */
+  speakerId?: string;
+  /** Ends the session, also while it is being opened. */
+  signal?: AbortSignal;
+}
+
+export interface MicrophoneOptions {
+  deviceId?: string;
+  /** Defaults true, all three. */
+  echoCancellation?: boolean;
+  noiseSuppression?: boolean;
+  autoGainControl?: boolean;
+}

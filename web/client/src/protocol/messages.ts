@@ -1,0 +1,448 @@
+// The messages of voicegw.v1, as the gateway's client protocol defines them.
+//
+// Text frames are one JSON object with a `type`; binary frames are audio and
+// nothing else: PCM16 little-endian mono at the negotiated rate, no header.
+// Durations are integers in milliseconds, times RFC 3339 in UTC. The source is
+// docs/protocol.md of the gateway.
+
+/** The WebSocket subprotocol this library speaks. */
+export const SUBPROTOCOL = "voicegw.v1";
+
+/** Sampling rates of the uplink, in Hz. */
+export type InputRate = 8000 | 16000 | 24000 | 44100 | 48000;
+/** Sampling rates of the downlink, in Hz. */
+export type OutputRate = 8000 | 16000 | 24000 | 48000;
+
+/** Opens the session. Must be the first frame, within 10 s of the handshake. */
+export interface SessionStart {
+  type: "session.start";
+  ticket?: string | undefined;
+  provider?: string | undefined;
+  agent?: string | undefined;
+  voice?: string | undefined;
+  input_rate: InputRate;
+  output_rate: OutputRate;
+  /** server: the model hears when the user stops. client: push-to-talk, by input.activity. */
+  turn_detection?: "server" | "client" | undefined;
+  pending_request?: string | undefined;
+  conversation_id?: string | undefined;
+  resume?: { session_id: string; token: string; last_seq: number } | undefined;
+  /** Asks for inspect.* messages; the gateway may decline. */
+  inspect?: boolean | undefined;
+  client?: { name?: string; version?: string; id?: string };
+}
+
+/** A typed user turn. `id` is ours and becomes the id of its transcript. */
+export interface InputText {
+  type: "input.text";
+  text: string;
+  id?: string;
+}
+
+/** Push-to-talk: speech starts, speech ends. */
+export interface InputActivity {
+  type: "input.activity";
+  active: boolean;
+}
+
+/** The user pressed stop: the answer that is on its way is not wanted. */
+export interface Interrupt {
+  type: "interrupt";
+}
+
+/**
+ * What the user has heard of one item: every 200 ms while it sounds, once at
+ * its end and once when it was flushed (`done` in both).
+ */
+export interface PlaybackReport {
+  type: "playback";
+  item_id: string;
+  played_ms: number;
+  done: boolean;
+}
+
+/** The user's answer to a confirmation.request, always from a button. */
+export interface ConfirmationResolve {
+  type: "confirmation.resolve";
+  token: string;
+  approved: boolean;
+}
+
+/** The user hung up. */
+export interface SessionEnd {
+  type: "session.end";
+}
+
+/** Answered by pong with the same t. */
+export interface Ping {
+  type: "ping";
+  t: number;
+}
+
+export type ClientMessage =
+  | SessionStart
+  | InputText
+  | InputActivity
+  | Interrupt
+  | PlaybackReport
+  | ConfirmationResolve
+  | SessionEnd
+  | Ping;
+
+/** What every message of the gateway carries. */
+export interface Numbered {
+  /** Rises by one with every message of a session, from 1; 0 where this library says it itself. */
+  seq: number;
+  /** The turn the message belongs to, from 1; absent where it belongs to none. */
+  turn?: number;
+}
+
+export interface SessionStarted extends Numbered {
+  type: "session.started";
+  session_id: string;
+  resume_token?: string;
+  provider: string;
+  model: string;
+  agent?: string;
+  voice?: string;
+  conversation_id?: string;
+  tools_version?: string;
+  input_rate: number;
+  output_rate: number;
+  expires_at: string | null;
+  resumed: boolean;
+  /** inspect.* messages will come. */
+  inspect?: boolean;
+}
+
+/** The binary frames between start and end belong to this item. */
+export interface AudioStart extends Numbered {
+  type: "audio.start";
+  item_id: string;
+}
+
+/** All audio of the item has been sent. */
+export interface AudioEnd extends Numbered {
+  type: "audio.end";
+  item_id: string;
+  audio_ms: number;
+}
+
+/** Drop what is queued of the item. No audio.end and no byte of it follows. */
+export interface AudioFlush extends Numbered {
+  type: "audio.flush";
+  item_id: string;
+  reason: "user_speech" | "user_text" | "user_stop" | "user_action" | (string & {});
+}
+
+/** audio_ms counts on the client's audio clock: since the first sample it sent. */
+export interface SpeechStarted extends Numbered {
+  type: "speech.started";
+  audio_ms: number;
+}
+
+export interface SpeechStopped extends Numbered {
+  type: "speech.stopped";
+  audio_ms: number;
+}
+
+/** The whole text so far of one utterance: an upsert by `id`, ordered by started_at. */
+export interface TranscriptMessage extends Numbered {
+  type: "transcript";
+  id: string;
+  role: "user" | "assistant";
+  text: string;
+  final: boolean;
+  started_at: string;
+}
+
+export interface TurnStarted extends Numbered {
+  type: "turn.started";
+}
+
+/** Tokens of one turn; cached ones are a subset. */
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  input: { text: number; audio: number; cached_text: number; cached_audio: number };
+  output: { text: number; audio: number };
+}
+
+/** From the last voiced sample (or the typed text) to the first audio sent to the client, in ms. */
+export interface Latency {
+  /** The sum of the three below. */
+  speech_end_to_first_audio_ms: number;
+  /** Until the end of speech was known; 0 for typed turns. */
+  detection_ms: number;
+  provider_ms: number;
+  gateway_ms: number;
+}
+
+export interface TurnEnded extends Numbered {
+  type: "turn.ended";
+  status: "completed" | "interrupted" | "failed";
+  usage: Usage;
+  /** Absent where no audio answered. */
+  latency?: Latency;
+}
+
+export type ToolCategory = "retrieval" | "action" | "utility";
+
+export interface ToolStarted extends Numbered {
+  type: "tool.started";
+  call_id: string;
+  tool: string;
+  category?: ToolCategory;
+}
+
+/** The tool has outlasted its latency budget and still runs. */
+export interface ToolProgress extends Numbered {
+  type: "tool.progress";
+  call_id: string;
+  tool: string;
+  category?: ToolCategory;
+  /** So far. */
+  duration_ms: number;
+}
+
+/** The error of a tool's envelope; `type` is one of a fixed list. Its words are written for the model. */
+export interface ToolError {
+  type: string;
+  message: string;
+  retryable?: boolean;
+  partialSideEffects?: boolean;
+  suggestion?: string;
+  details?: unknown;
+  /** Of CONFIRMATION_REQUIRED: what confirmation.request asks, too. */
+  confirmation_request?: Record<string, unknown>;
+}
+
+/** An argument that was lowered to what is allowed. */
+export interface Clamped {
+  requested: number;
+  applied: number;
+}
+
+export interface ToolEnded extends Numbered {
+  type: "tool.ended";
+  call_id: string;
+  tool: string;
+  category?: ToolCategory;
+  ok: boolean;
+  duration_ms: number;
+  error?: ToolError;
+  /** The answer is that of an earlier call: nothing was run. */
+  deduplicated?: boolean;
+  /** By the argument's name. */
+  clamped?: Record<string, Clamped>;
+}
+
+/** A tool asks whether it may do something; confirmation.resolve answers. */
+export interface ConfirmationRequest extends Numbered {
+  type: "confirmation.request";
+  token: string;
+  tool: string;
+  /** What will be run with. Show people args_source: this has JavaScript's numbers. */
+  args: Record<string, unknown>;
+  /** The arguments exactly as they were sent, as indented JSON: long numbers stay what they are. */
+  args_source: string;
+  preview: string;
+  expires_at: string;
+}
+
+/** The question is answered, or was not in time. */
+export interface ConfirmationEnded extends Numbered {
+  type: "confirmation.ended";
+  token: string;
+  tool: string;
+  /** `lost` is this library's own: the session that asked is over, and its question with it. */
+  outcome: "approved" | "denied" | "expired" | "lost" | (string & {});
+}
+
+/** The user is shut out for a while (the ignore_user contract). */
+export interface Timeout extends Numbered {
+  type: "timeout";
+  /** In ms since the epoch. */
+  timeoutUntil: number;
+  durationSeconds: number;
+  message: string;
+}
+
+/** The text agent invites to go on by voice (its stream only). */
+export interface VoiceSessionStart extends Numbered {
+  type: "voice_session_start";
+  sessionId: string;
+  pendingRequest: string;
+  /** For connect({ticket}); works once, for a minute. */
+  ticket: string;
+  url: string;
+  expires_at: string;
+}
+
+/** A picture that a tool has made. */
+export interface UiImage extends Numbered {
+  type: "ui.image";
+  id: string;
+  /** From the root of the gateway. */
+  url: string;
+  prompt: string;
+  /** In pixels. */
+  width: number;
+  height: number;
+  expires_at: string;
+}
+
+/** A piece of the text agent's answer (its stream only). */
+export interface TextDelta extends Numbered {
+  type: "text.delta";
+  item_id: string;
+  text: string;
+}
+
+/** The whole of one text of the text agent. cut: the model's length limit ended it. */
+export interface TextDone extends Numbered {
+  type: "text.done";
+  item_id: string;
+  text: string;
+  cut?: boolean;
+}
+
+/** The tokens of a turn of the text agent. */
+export interface UsageMessage extends Numbered, Usage {
+  type: "usage";
+}
+
+/** The last message of a turn of the text agent. */
+export interface Done extends Numbered {
+  type: "done";
+  conversation_id: string;
+  status: "completed" | "failed";
+}
+
+export interface ProviderReconnecting extends Numbered {
+  type: "provider.reconnecting";
+  reason?: string;
+}
+
+export interface ProviderReconnected extends Numbered {
+  type: "provider.reconnected";
+  reason?: string;
+  lost_ms?: number;
+}
+
+/** The gateway is about to leave: reconnect with the resume token, anywhere. */
+export interface SessionMoving extends Numbered {
+  type: "session.moving";
+  reason?: string;
+  deadline?: string;
+}
+
+/** The session will end by itself, after ms. */
+export interface SessionEnding extends Numbered {
+  type: "session.ending";
+  reason: string;
+  after?: number;
+}
+
+/** Gives a conversation back that has gone on by voice. */
+export interface Handback {
+  conversation_id: string;
+  summary: string;
+}
+
+/** The last message of a session. */
+export interface SessionEnded extends Numbered {
+  type: "session.ended";
+  reason: string;
+  handback?: Handback;
+}
+
+export interface ErrorMessage extends Numbered {
+  type: "error";
+  code: string;
+  message: string;
+  retryable: boolean;
+  /** What it is about: a field, an id. */
+  ref?: string;
+  /** When it will be over: of "blocked". */
+  until?: string;
+}
+
+export interface Pong extends Numbered {
+  type: "pong";
+  t: number;
+}
+
+/** One finished call with all that is known of it. Only with inspect. */
+export interface InspectCall extends Numbered {
+  type: "inspect.call";
+  call_id: string;
+  tool: string;
+  /** From the model's call until the tool began; 0 where nothing ran. */
+  queued_ms: number;
+  run_ms: number;
+  /** The audit's record (docs/audit.md). */
+  record: Record<string, unknown>;
+  /** As run: after defaults and clamps. */
+  args: unknown;
+  /** The answer that the model was given. */
+  envelope: Record<string, unknown>;
+}
+
+/** What the orchestrator's state looks like after a step. Only with inspect. */
+export interface InspectState extends Numbered {
+  type: "inspect.state";
+  phase: "connecting" | "active" | "ending" | "ended";
+  speaking: boolean;
+  responding: boolean;
+  /** Calls that are owed an answer. */
+  awaiting: number;
+  /** Confirmations that are open. */
+  questions: number;
+  notices: number;
+  muted: boolean;
+  suppressed: { audio: boolean; transcript: boolean };
+  /** The open turn's account; absent between turns. */
+  budget?: Record<string, unknown>;
+}
+
+/** An intent that a tool returned, applied or refused. Only with inspect. */
+export interface InspectIntent extends Numbered {
+  type: "inspect.intent";
+  intent: { type: string; [field: string]: unknown };
+  applied: boolean;
+  why?: string;
+}
+
+export type ServerMessage =
+  | SessionStarted
+  | AudioStart
+  | AudioEnd
+  | AudioFlush
+  | SpeechStarted
+  | SpeechStopped
+  | TranscriptMessage
+  | TurnStarted
+  | TurnEnded
+  | ToolStarted
+  | ToolProgress
+  | ToolEnded
+  | ConfirmationRequest
+  | ConfirmationEnded
+  | Timeout
+  | VoiceSessionStart
+  | UiImage
+  | TextDelta
+  | TextDone
+  | UsageMessage
+  | Done
+  | ProviderReconnecting
+  | ProviderReconnected
+  | SessionMoving
+  | SessionEnding
+  | SessionEnded
+  | ErrorMessage
+  | Pong
+  | InspectCall
+  | InspectState
+  | InspectIntent;

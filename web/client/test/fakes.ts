@@ -1,0 +1,131 @@
+// A gateway without a network, for the tests of what goes over it.
+import { vi } from "vitest";
+import type { ClientMessage } from "../src/protocol/messages.js";
+
+/** A WebSocket whose other end is the test. */
+export class FakeWebSocket {
+  static readonly CONNECTING = 0;
+  static readonly OPEN = 1;
+  static readonly CLOSED = 3;
+  /** All that were made since install, oldest first. */
+  static all: FakeWebSocket[] = [];
+
+  readonly url: string;
+  readyState = FakeWebSocket.CONNECTING;
+  bufferedAmount = 0;
+  binaryType = "blob";
+  onopen: (() => void) | null = null;
+  onmessage: ((event: { data: unknown }) => void) | null = null;
+  onclose: ((event: { code: number }) => void) | null = null;
+  readonly texts: ClientMessage[] = [];
+  audioFrames = 0;
+  /** The code that this side closed with. */
+  closedWith: number | undefined;
+
+  constructor(
+    url: string | URL,
+    readonly protocols: string[],
+  ) {
+    this.url = String(url);
+    FakeWebSocket.all.push(this);
+  }
+
+  static get last(): FakeWebSocket {
+    const last = FakeWebSocket.all.at(-1);
+    if (last === undefined) {
+      throw new Error("nobody has connected");
+    }
+    return last;
+  }
+
+  send(data: string | ArrayBuffer): void {
+    if (typeof data === "string") {
+      this.texts.push(JSON.parse(data) as ClientMessage);
+    } else {
+      this.audioFrames++;
+    }
+  }
+
+  close(code: number): void {
+    this.closedWith ??= code;
+    this.readyState = FakeWebSocket.CLOSED;
+  }
+
+  // What the gateway does.
+
+  open(): void {
+    this.readyState = FakeWebSocket.OPEN;
+    this.onopen?.();
+  }
+
+  say(message: { type: string; [field: string]: unknown }): void {
+    this.onmessage?.({ data: JSON.stringify(message) });
+  }
+
+  audio(bytes = 960): void {
+    this.onmessage?.({ data: new ArrayBuffer(bytes) });
+  }
+
+  /** Closes with a code; 1006 is what a browser makes of a connection that just ends. */
+  drop(code = 1006): void {
+    this.readyState = FakeWebSocket.CLOSED;
+    this.onclose?.({ code });
+  }
+
+  /** Opens and begins a session. */
+  start(fields: Record<string, unknown> = {}): void {
+    this.open();
+    this.say({ ...STARTED, ...fields });
+  }
+
+  of<T extends ClientMessage["type"]>(type: T): Extract<ClientMessage, { type: T }>[] {
+    return this.texts.filter((message) => message.type === type) as Extract<ClientMessage, { type: T }>[];
+  }
+}
+
+const STARTED = {
+  type: "session.started",
+  seq: 1,
+  session_id: "voice-1",
+  provider: "sim",
+  model: "sim",
+  input_rate: 16000,
+  output_rate: 24000,
+  expires_at: null,
+  resumed: false,
+};
+
+/** Puts it in the place of the browser's, and a clock that the test moves. */
+export function installNetwork(): void {
+  FakeWebSocket.all = [];
+  vi.useFakeTimers();
+  vi.stubGlobal("WebSocket", FakeWebSocket);
+  vi.stubGlobal("CLIENT_VERSION", "0.0.0");
+  // Pauses are drawn at random; here they are the longest.
+  vi.spyOn(Math, "random").mockReturnValue(1);
+}
+
+export function removeNetwork(): void {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+  vi.restoreAllMocks();
+}
+
+/** Lets everything that waits for nothing but its turn happen. */
+export async function settle(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(0);
+}
+
+export const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
+
+/** The page is hidden or seen. */
+export function show(visible: boolean): void {
+  vi.spyOn(document, "visibilityState", "get").mockReturnValue(visible ? "visible" : "hidden");
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+
+/** The browser has a network, or none. */
+export function network(on: boolean): void {
+  vi.spyOn(navigator, "onLine", "get").mockReturnValue(on);
+  globalThis.dispatchEvent(new Event(on ? "online" : "offline"));
+}

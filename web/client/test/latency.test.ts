@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { describe, test } from "vitest";
+import { TurnLatencies, UplinkClock, type TurnLatency } from "../src/latency.js";
+import type { ServerMessage } from "../src/protocol/messages.js";
+
+/** A conversation whose every time is written down. */
+class Trace {
+  readonly uplink = new UplinkClock(16000);
+  readonly latencies = new TurnLatencies(this.uplink);
+  readonly told: TurnLatency[] = [];
+  rtt: number | null = null;
+
+  /** The microphone was on from 0 to `to`, in frames of 20 ms, each there when its last sample was captured. */
+  speak(to: number): this {
+    for (let end = 20; end <= to; end += 20) {
+      this.uplink.sent(320, end);
+    }
+    return this;
+  }
+
+  at(ms: number, message: object): this {
+    const latency = this.latencies.message({ seq: 1, ...message } as ServerMessage, ms, this.rtt);
+    if (latency !== undefined) {
+      this.told.push(latency);
+    }
+    return this;
+  }
+
+  /** The answer's first audio comes, sounds, and the turn ends with what the gateway says of it. */
+  answer(turn: number, sounding: number, cushion: number, parts: { detection_ms?: number; provider_ms: number; gateway_ms: number }): this {
+    this.at(sounding - cushion, { type: "audio.start", turn, item_id: `item_${turn}` });
+    this.latencies.sounding(`item_${turn}`, sounding, cushion);
+    return this.at(sounding + 2000, { type: "turn.ended", turn, status: "completed", latency: parts });
+  }
+}
+
+test("a spoken turn counts from the capture of the last voiced sample to the first sound", () => {
+  const { told } = new Trace()
+    .speak(4000)
+    // The last voiced sample was captured at 3500. Way up 30 ms, detection 500, provider 400, gateway 2, way down 30, cushion 80.
+    .at(4060, { type: "speech.stopped", turn: 1, audio_ms: 3500 })
+    .at(4061, { type: "turn.started", turn: 1 })
+    .answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
+  assert.deepEqual(told, [
+    { turn: 1, by: "speech", totalMs: 1042, detectionMs: 500, providerMs: 400, gatewayMs: 2, cushionMs: 80, networkMs: 60 },
+  ]);
+});
+
+test("silence that a provider counts as speech does not make the wait look shorter", () => {
+  const trace = new Trace().speak(4000);
+  trace.rtt = 60;
+  // As above, but the provider says that speech ended when it had waited for its 500 ms.
+  trace.at(4060, { type: "speech.stopped", turn: 1, audio_ms: 4000 }).answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
+  assert.equal(trace.told[0]?.totalMs, 1042);
+  assert.equal(trace.told[0]?.networkMs, 60);
+});
+
+test("a user who pauses and goes on waits from the last word", () => {
+  const { told } = new Trace()
+    .speak(4000)
+    .at(1600, { type: "speech.stopped", turn: 1, audio_ms: 1000 })
+    .at(3600, { type: "speech.stopped", turn: 1, audio_ms: 3000 })
+    .answer(1, 4000, 50, { detection_ms: 500, provider_ms: 300, gateway_ms: 1 });
+  assert.equal(told[0]?.totalMs, 1000);
+});
+
+test("what the user says into an answer belongs to the next turn", () => {
+  const { told } = new Trace()
+    .speak(9000)
+    .at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1000 })
+    .at(2000, { type: "audio.start", turn: 1, item_id: "item_1" })
+    .at(3600, { type: "speech.stopped", turn: 1, audio_ms: 3500 })
+    .answer(1, 2100, 100, { detection_ms: 400, provider_ms: 500, gateway_ms: 1 });
+  assert.equal(told[0]?.totalMs, 1100);
+});
+
+test("a typed turn counts from its sending", () => {
+  const trace = new Trace();
+  trace.latencies.acted("typed-1", 1000);
+  trace
+    .at(1020, { type: "turn.started", turn: 1 })
+    .at(1021, { type: "transcript", turn: 1, id: "typed-1", role: "user", text: "…", final: true, started_at: "" })
+    .answer(1, 1500, 60, { detection_ms: 0, provider_ms: 400, gateway_ms: 1 });
+  assert.deepEqual(trace.told, [
+    { turn: 1, by: "text", totalMs: 500, detectionMs: 0, providerMs: 400, gatewayMs: 1, cushionMs: 60, networkMs: 39 },
+  ]);
+});
+
+test("an approved action counts from the button", () => {
+  const trace = new Trace();
+  trace.latencies.acted("cf_1", 1000);
+  trace
+    .at(1020, { type: "confirmation.ended", token: "cf_1", tool: "t", outcome: "approved" })
+    .at(1021, { type: "turn.started", turn: 2 })
+    .answer(2, 2000, 60, { detection_ms: 0, provider_ms: 700, gateway_ms: 200 })
+    .at(9000, { type: "turn.started", turn: 3 })
+    .answer(3, 9900, 60, { detection_ms: 0, provider_ms: 700, gateway_ms: 1 });
+  assert.deepEqual(trace.told.map(({ turn, by, totalMs }) => [turn, by, totalMs]), [[2, "approval", 1000]]);
+});
+
+test("an approval of somebody else is no button here", () => {
+  const trace = new Trace()
+    .at(1020, { type: "confirmation.ended", token: "cf_1", tool: "t", outcome: "approved" })
+    .at(1021, { type: "turn.started", turn: 2 })
+    .answer(2, 2000, 60, { detection_ms: 0, provider_ms: 700, gateway_ms: 200 });
+  assert.deepEqual(trace.told, []);
+});
+
+describe("there is nothing to tell", () => {
+  const spoken = (): Trace => new Trace().speak(2000).at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1000 });
+  const ended = { type: "turn.ended", turn: 1, status: "interrupted", latency: { detection_ms: 400, provider_ms: 300, gateway_ms: 1 } };
+
+  test("of an answer that did not sound", () => {
+    assert.deepEqual(spoken().at(1800, { type: "audio.start", turn: 1, item_id: "item_1" }).at(1900, ended).told, []);
+  });
+
+  test("of a turn that the gateway has no latency of", () => {
+    const trace = spoken().at(1800, { type: "audio.start", turn: 1, item_id: "item_1" });
+    trace.latencies.sounding("item_1", 1900, 50);
+    assert.deepEqual(trace.at(1950, { ...ended, latency: undefined }).told, []);
+  });
+
+  test("of a turn that nobody here began, such as a greeting", () => {
+    assert.deepEqual(new Trace().answer(1, 500, 60, { detection_ms: 0, provider_ms: 400, gateway_ms: 1 }).told, []);
+  });
+
+  test("twice of the same turn", () => {
+    const trace = spoken().answer(1, 1900, 50, { detection_ms: 400, provider_ms: 300, gateway_ms: 1 });
+    assert.equal(trace.at(5000, ended).told.length, 1);
+  });
+});
+
+test("the second item of a turn, and the sound of another one, do not count", () => {
+  const trace = new Trace()
+    .speak(2000)
+    .at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1000 })
+    .at(1800, { type: "audio.start", turn: 1, item_id: "a" })
+    .at(1810, { type: "audio.start", turn: 1, item_id: "b" });
+  trace.latencies.sounding("old", 1850, 0);
+  trace.latencies.sounding("b", 1890, 10);
+  trace.latencies.sounding("a", 1900, 50);
+  trace.at(4000, { type: "turn.ended", turn: 1, status: "completed", latency: { detection_ms: 400, provider_ms: 300, gateway_ms: 1 } });
+  assert.equal(trace.told[0]?.totalMs, 900);
+});
+
+test("a gateway without a part for detection has it in the provider's", () => {
+  const { told } = new Trace()
+    .speak(2000)
+    .at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1000 })
+    .answer(1, 1900, 50, { provider_ms: 700, gateway_ms: 1 });
+  assert.equal(told[0]?.detectionMs, 0);
+  assert.equal(told[0]?.networkMs, 149);
+});
+
+test("what is told is whole, and its parts are the total", () => {
+  const trace = new Trace();
+  trace.latencies.acted("typed-1", 1000.26);
+  trace
+    .at(1021.9, { type: "transcript", turn: 1, id: "typed-1", role: "user", text: "…", final: true, started_at: "" })
+    .answer(1, 1500.81, 60.44, { detection_ms: 0, provider_ms: 400, gateway_ms: 1 });
+  assert.deepEqual([trace.told[0]?.totalMs, trace.told[0]?.cushionMs, trace.told[0]?.networkMs], [501, 60, 40]);
+});
+
+test("parts that do not fit leave no time below nothing", () => {
+  const { told } = new Trace().speak(2000).at(1100, { type: "speech.stopped", turn: 1, audio_ms: 1000 }).answer(1, 1200, 50, { provider_ms: 700, gateway_ms: 1 });
+  assert.equal(told[0]?.networkMs, 0);
+});
+
+test("turns that are never ended are not kept for ever", () => {
+  const trace = new Trace().speak(2000).at(1500, { type: "speech.stopped", turn: 1, audio_ms: 1000 });
+  trace.latencies.acted("typed-1", 1000);
+  trace.latencies.acted("cf_1", 1000);
+  for (let turn = 2; turn <= 9; turn++) {
+    trace.at(1500, { type: "audio.start", turn, item_id: `i${turn}` });
+    trace.latencies.acted(`typed-${turn}`, 1500);
+  }
+  const parts = { detection_ms: 400, provider_ms: 300, gateway_ms: 1 };
+  trace.answer(1, 1900, 50, parts);
+  trace.at(1900, { type: "transcript", turn: 10, id: "typed-1", role: "user", text: "…", final: true, started_at: "" }).answer(10, 2000, 50, parts);
+  trace.at(1900, { type: "confirmation.ended", token: "cf_1", tool: "t", outcome: "approved" }).at(1900, { type: "turn.started", turn: 11 }).answer(11, 2000, 50, parts);
+  assert.deepEqual(trace.told, []);
+  trace.at(1900, { type: "transcript", turn: 12, id: "typed-9", role: "user", text: "…", final: true, started_at: "" }).answer(12, 2000, 50, parts);
+  assert.equal((trace.told as TurnLatency[]).at(-1)?.turn, 12);
+});
+
+describe("the uplink's clock", () => {
+  test("tells when a sample within a frame was captured", () => {
+    const clock = new UplinkClock(16000);
+    clock.sent(320, 1000);
+    clock.sent(320, 1020);
+    assert.deepEqual([0, 10, 20, 30, 40].map((ms) => clock.at(ms)), [980, 990, 1000, 1010, 1020]);
+  });
+
+  test("does not count what was dropped: the gateway does not either", () => {
+    const clock = new UplinkClock(8000);
+    clock.sent(160, 1000);
+    clock.sent(160, 5020); // four seconds were not sent
+    assert.equal(clock.at(20), 1000);
+    assert.equal(clock.at(21), 5001);
+  });
+
+  test("takes the newest for what is yet to come, and knows nothing before it was begun", () => {
+    const clock = new UplinkClock(16000);
+    assert.equal(clock.at(0), null);
+    clock.sent(320, 1000);
+    assert.equal(clock.at(500), 1000);
+  });
+
+  test("remembers 20 s, and says of what is older that it does not know", () => {
+    const clock = new UplinkClock(16000);
+    for (let end = 20; end <= 3600_000; end += 20) {
+      clock.sent(320, end);
+    }
+    assert.equal(clock.at(3600_000 - 20_000), 3600_000 - 20_000);
+    assert.equal(clock.at(3600_000 - 41_000), null);
+  });
+
+  test("knows nothing any more in a session that was taken up: what was lost on the way is not known", () => {
+    const clock = new UplinkClock(16000);
+    clock.sent(320, 1000);
+    clock.lose();
+    clock.sent(320, 9000);
+    assert.equal(clock.at(20), null);
+  });
+});
+
+test("a turn in a session that was taken up counts from the arrival of speech.stopped", () => {
+  const trace = new Trace().speak(4000);
+  trace.uplink.lose();
+  trace.rtt = 60;
+  trace.at(4060, { type: "speech.stopped", turn: 1, audio_ms: 500 }).answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
+  assert.equal(trace.told[0]?.totalMs, 1042);
+});

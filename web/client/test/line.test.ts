@@ -1,0 +1,659 @@
+// @vitest-environment happy-dom
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test, vi } from "vitest";
+import { Line } from "../src/connection/line.js";
+import { pause } from "../src/connection/retry.js";
+import type { VoiceError } from "../src/errors.js";
+import type { ConnectOptions } from "../src/options.js";
+import { newTally } from "../src/stats.js";
+import { FakeWebSocket, installNetwork, network, pass, removeNetwork, settle, show } from "./fakes.js";
+
+/** A line, and what it has told. */
+class Caller {
+  static all: Caller[] = [];
+  readonly tally = newTally();
+  readonly opened: ({ resumed: boolean; lostMs: number } | undefined)[] = [];
+  readonly messages: string[] = [];
+  readonly tries: { attempt: number; delayMs: number; code: string }[] = [];
+  readonly roundTrips: number[] = [];
+  over: { code: number; error: VoiceError | undefined } | undefined;
+  readonly line: Line;
+
+  constructor(options: ConnectOptions = {}) {
+    this.line = new Line(options, this.tally, {
+      opened: (_, back) => this.opened.push(back),
+      message: (message) => this.messages.push(message.type),
+      unknown: (message) => this.messages.push(message.type),
+      audio: () => this.messages.push("audio"),
+      sent: () => undefined,
+      broke: (attempt, delayMs, error) => this.tries.push({ attempt, delayMs, code: error.code }),
+      roundTrip: (ms) => this.roundTrips.push(ms),
+      over: (code, error) => {
+        assert.equal(this.over, undefined, "it is over once");
+        this.over = { code, error };
+      },
+    });
+    this.line.open();
+    Caller.all.push(this);
+  }
+
+  /** With a session that has begun. */
+  static async started(options: ConnectOptions = {}, fields: Record<string, unknown> = {}): Promise<Caller> {
+    const caller = new Caller(options);
+    await settle();
+    FakeWebSocket.last.start(fields);
+    return caller;
+  }
+
+  /** The error that it ended with. */
+  get failure(): VoiceError {
+    assert.ok(this.over?.error, "it ended with an error");
+    return this.over.error;
+  }
+}
+
+const error = (code: string, more: object = {}): { type: string; [field: string]: unknown } => ({ type: "error", code, message: "…", retryable: false, ...more });
+
+/** Time passes with a gateway that is there. */
+async function alive(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 1000) {
+    await pass(1000);
+    FakeWebSocket.last.audio();
+  }
+}
+
+beforeEach(installNetwork);
+afterEach(() => {
+  Caller.all.splice(0).forEach((caller) => caller.line.leave());
+  removeNetwork();
+});
+
+describe("opening", () => {
+  test("session.start is the first message, with all that was asked for and nothing else", async () => {
+    const caller = new Caller({
+      url: "https://gateway.example.org/v1/voice?key=1#x",
+      ticket: "Zx3",
+      provider: "gemini",
+      voice: "Puck",
+      pendingRequest: "When?",
+      turnDetection: "client",
+      inspect: true,
+      outputRate: 48000,
+      client: { id: "ada" },
+    });
+    await settle();
+    assert.equal(FakeWebSocket.last.url, "wss://gateway.example.org/v1/voice");
+    assert.deepEqual(FakeWebSocket.last.protocols, ["voicegw.v1"]);
+    FakeWebSocket.last.start();
+    assert.deepEqual(FakeWebSocket.last.texts, [
+      {
+        type: "session.start",
+        ticket: "Zx3",
+        provider: "gemini",
+        voice: "Puck",
+        turn_detection: "client",
+        pending_request: "When?",
+        inspect: true,
+        input_rate: 16000,
+        output_rate: 48000,
+        client: { name: "@voicegw/client", version: "0.0.0", id: "ada" },
+      },
+    ]);
+    assert.deepEqual(caller.opened, [undefined]);
+  });
+
+  test("without a ticket the conversation has a random name of its own", async () => {
+    await Caller.started();
+    await Caller.started();
+    const names = FakeWebSocket.all.map((ws) => ws.of("session.start")[0]?.conversation_id);
+    assert.match(names[0] ?? "", /^conv-[0-9a-f]{32}$/);
+    assert.notEqual(names[0], names[1]);
+  });
+
+  test("a first connection that fails is not tried again", async () => {
+    for (const code of [1001, 1011, 4001, 4502]) {
+      const caller = new Caller();
+      await settle();
+      FakeWebSocket.last.open();
+      FakeWebSocket.last.drop(code);
+      await pass(60_000);
+      assert.equal(caller.over?.code, code);
+      assert.equal(caller.failure.closeCode, code);
+      assert.deepEqual(caller.tries, []);
+    }
+  });
+
+  test("what the gateway says of a refusal is the reason", async () => {
+    const caller = new Caller({ conversationId: "c-7" });
+    await settle();
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.say(error("voice_active", { seq: 1, message: "Another voice session runs." }));
+    FakeWebSocket.last.drop(4502);
+    assert.deepEqual(caller.messages, ["error"]);
+    assert.equal(caller.failure.code, "gateway");
+    assert.equal(caller.failure.gatewayCode, "voice_active");
+    assert.equal(caller.failure.message, "Another voice session runs.");
+  });
+
+  for (const [answer, code] of [
+    [{ status: 503 }, "full"],
+    [{ status: 200 }, "refused"],
+    [{ status: 404 }, "refused"],
+    [undefined, "unreachable"],
+  ] as const) {
+    test(`a handshake that fails is explained by /readyz: ${answer?.status ?? "no answer"} means ${code}`, async () => {
+      const asked: [string, RequestInit][] = [];
+      vi.stubGlobal("fetch", async (url: URL, init: RequestInit) => {
+        asked.push([String(url), init]);
+        return answer ?? Promise.reject(new TypeError("no network"));
+      });
+      const caller = new Caller({ url: "/base/v1/voice" });
+      await settle();
+      FakeWebSocket.last.drop();
+      await settle();
+      assert.equal(caller.failure.code, code);
+      assert.equal(caller.failure.closeCode, 1006);
+      assert.ok(caller.failure.message.length > 10 && caller.failure.advice.length > 10);
+      const [url, init] = asked[0]!;
+      assert.equal(new URL(url).pathname, "/base/readyz");
+      assert.equal(init.mode, "same-origin");
+    });
+  }
+
+  test("a gateway of another origin is asked without its answer being read", async () => {
+    let mode: RequestMode | undefined;
+    vi.stubGlobal("fetch", async (_: URL, init: RequestInit) => {
+      mode = init.mode;
+      return { status: 0, type: "opaque" };
+    });
+    const caller = new Caller({ url: "wss://gateway.example.org/v1/voice" });
+    await settle();
+    FakeWebSocket.last.drop();
+    await settle();
+    assert.equal(mode, "no-cors");
+    assert.equal(caller.failure.code, "refused");
+  });
+
+  test("a /readyz that says nothing is not waited for", async () => {
+    const give = new AbortController();
+    const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(give.signal);
+    vi.stubGlobal("fetch", (_: URL, { signal }: RequestInit) => new Promise((_, reject) => signal!.addEventListener("abort", () => reject(signal!.reason))));
+    const caller = new Caller();
+    await settle();
+    FakeWebSocket.last.drop();
+    await settle();
+    assert.equal(caller.over, undefined);
+    assert.deepEqual(timeout.mock.calls, [[3000]]);
+    give.abort();
+    await settle();
+    assert.equal(caller.failure.code, "unreachable");
+  });
+
+  test("a gateway that opens no session in 15 s is given up", async () => {
+    const caller = new Caller();
+    await settle();
+    FakeWebSocket.last.open();
+    await pass(14_999);
+    assert.equal(caller.over, undefined);
+    await pass(1);
+    assert.equal(caller.failure.code, "no_start");
+    assert.equal(FakeWebSocket.last.closedWith, 4000);
+  });
+
+  test("a ticket that cannot be got, or does not come, ends it", async () => {
+    const cause = new Error("401");
+    const refused = new Caller({ ticket: () => Promise.reject(cause) });
+    await settle();
+    assert.equal(refused.failure.code, "ticket");
+    assert.equal(refused.failure.cause, cause);
+    const silent = new Caller({ ticket: () => new Promise<string>(() => undefined) });
+    await pass(15_000);
+    assert.equal(silent.failure.code, "no_start");
+    assert.equal(FakeWebSocket.all.length, 0);
+  });
+
+  test("an address that the browser refuses is an error like any other", async () => {
+    vi.stubGlobal("WebSocket", function () {
+      throw new DOMException("mixed content", "SecurityError");
+    });
+    const caller = new Caller();
+    await settle();
+    assert.equal(caller.failure.code, "unreachable");
+    const wrong = new Caller({ url: "http://:0:0/" });
+    await settle();
+    assert.equal(wrong.failure.code, "unreachable");
+  });
+});
+
+describe("a connection that breaks", () => {
+  test("is restored in a new session of the same conversation, where there is no resume", async () => {
+    const caller = await Caller.started({ provider: "gemini" });
+    const first = FakeWebSocket.last;
+    FakeWebSocket.last.drop();
+    assert.deepEqual(caller.tries, [{ attempt: 1, delayMs: 250, code: "lost" }]);
+    await pass(250);
+    assert.notEqual(FakeWebSocket.last, first);
+    FakeWebSocket.last.start();
+    const [start] = FakeWebSocket.last.of("session.start");
+    assert.equal(start?.conversation_id, first.of("session.start")[0]?.conversation_id);
+    assert.equal(start?.resume, undefined);
+    assert.equal(start?.provider, "gemini");
+    assert.deepEqual(caller.opened, [undefined, { resumed: false, lostMs: 250 }]);
+  });
+
+  test("goes on with the conversation that the gateway named", async () => {
+    await Caller.started({ ticket: () => "Zx3" }, { conversation_id: "c-7" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.ticket, "Zx3");
+    await Caller.started({}, { conversation_id: "c-8" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.conversation_id, "c-8");
+  });
+
+  test("is taken up where it was, with a resume token; what comes again is told once", async () => {
+    const caller = await Caller.started({ ticket: "Zx3" }, { resume_token: "rt_1" });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 2 });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 6, resumed: true, resume_token: "rt_2" });
+    const [start] = FakeWebSocket.last.of("session.start");
+    assert.deepEqual(start?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 3 });
+    assert.equal(start?.ticket, undefined, "a ticket that was used is no use");
+    assert.deepEqual(caller.opened[1], { resumed: true, lostMs: 250 });
+    for (const seq of [3, 4, 5, 7]) {
+      FakeWebSocket.last.say({ type: "turn.started", seq, turn: seq });
+    }
+    assert.equal(caller.messages.length, 2 + 3);
+    assert.deepEqual([caller.tally.gaps, caller.tally.repeats], [0, 1]);
+    FakeWebSocket.last.drop();
+    await pass(500);
+    FakeWebSocket.last.open();
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.token, "rt_2");
+  });
+
+  test("whose resume is refused goes on in a new session at once", async () => {
+    const caller = await Caller.started({ conversationId: "c-7" }, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    const second = FakeWebSocket.last;
+    second.open();
+    second.say(error("not_available", { seq: 1, ref: "resume" }));
+    second.drop(4500);
+    await settle();
+    assert.notEqual(FakeWebSocket.last, second);
+    FakeWebSocket.last.start();
+    const [start] = FakeWebSocket.last.of("session.start");
+    assert.equal(start?.resume, undefined);
+    assert.equal(start?.conversation_id, "c-7");
+    assert.deepEqual(caller.opened[1], { resumed: false, lostMs: 250 });
+    assert.equal(caller.tries.length, 1);
+  });
+
+  test("whose resume is refused, with a ticket that was used, is over and says so", async () => {
+    const caller = await Caller.started({ ticket: "Zx3" }, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(4500);
+    assert.equal(caller.failure.code, "ticket");
+    assert.equal(FakeWebSocket.all.length, 2);
+  });
+
+  test("of a user who is shut out is not restored, with or without resume", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.say(error("blocked", { seq: 1 }));
+    FakeWebSocket.last.drop(4503);
+    assert.equal(caller.failure.gatewayCode, "blocked");
+    await pass(60_000);
+    assert.equal(FakeWebSocket.all.length, 2);
+  });
+
+  test("ends the conversation where there is only a ticket that was used", async () => {
+    const caller = await Caller.started({ ticket: "Zx3" });
+    FakeWebSocket.last.drop();
+    assert.equal(caller.failure.code, "ticket");
+    assert.equal(caller.failure.closeCode, 1006);
+    await pass(60_000);
+    assert.equal(FakeWebSocket.all.length, 1);
+  });
+
+  test("is restored with a new ticket each time, where a function gives them", async () => {
+    let given = 0;
+    await Caller.started({ ticket: async () => `ticket-${++given}` });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start();
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.ticket, "ticket-2");
+  });
+
+  test("has another try when the ticket cannot be got: the network is gone", async () => {
+    let works = true;
+    const caller = await Caller.started({ ticket: async () => (works ? "t" : Promise.reject(new TypeError("no network"))) });
+    works = false;
+    FakeWebSocket.last.drop();
+    await pass(250);
+    assert.deepEqual(caller.tries.map((t) => t.code), ["lost", "ticket"]);
+    works = true;
+    await pass(500);
+    FakeWebSocket.last.start();
+    assert.equal(caller.opened.length, 2);
+  });
+
+  test("is given up after all tries, with growing pauses and the reason", async () => {
+    vi.stubGlobal("fetch", async () => ({ status: 503 }));
+    const caller = await Caller.started();
+    FakeWebSocket.last.drop();
+    for (let i = 0; i < 10; i++) {
+      await pass(8000);
+      FakeWebSocket.last.drop();
+    }
+    await settle();
+    assert.deepEqual(
+      caller.tries.map((t) => t.delayMs),
+      [250, 500, 1000, 2000, 4000, 8000, 8000, 8000, 8000, 8000],
+    );
+    assert.equal(FakeWebSocket.all.length, 11);
+    assert.equal(caller.failure.code, "full");
+  });
+
+  test("has as many tries as it was allowed, or none", async () => {
+    const three = await Caller.started({ reconnect: { tries: 3, firstMs: 10, longestMs: 20 } });
+    FakeWebSocket.last.drop();
+    for (let i = 0; i < 3; i++) {
+      await pass(20);
+      FakeWebSocket.last.open();
+      FakeWebSocket.last.drop(1011);
+    }
+    assert.deepEqual(three.tries.map((t) => t.delayMs), [10, 20, 20]);
+    assert.equal(three.failure.closeCode, 1011);
+    const none = await Caller.started({ reconnect: false });
+    FakeWebSocket.last.drop();
+    await settle();
+    assert.equal(none.failure.code, "lost");
+    assert.deepEqual(none.tries, []);
+  });
+
+  test("that breaks again and again at once is given up; one that lasted has all its tries", async () => {
+    const caller = await Caller.started({ reconnect: { tries: 2 } });
+    for (let i = 0; i < 2; i++) {
+      FakeWebSocket.last.drop(4001);
+      await pass(8000);
+      FakeWebSocket.last.start();
+    }
+    await alive(30_000);
+    FakeWebSocket.last.drop(4001);
+    assert.deepEqual(caller.tries.map((t) => t.attempt), [1, 2, 1]);
+    for (let i = 0; i < 2; i++) {
+      await pass(8000);
+      FakeWebSocket.last.start();
+      FakeWebSocket.last.drop(4001);
+    }
+    assert.equal(caller.failure.closeCode, 4001);
+  });
+
+  test("is tried again while the gateway takes the old session for one that runs", async () => {
+    const caller = await Caller.started({ conversationId: "c-7" });
+    FakeWebSocket.last.drop();
+    for (let i = 0; i < 3; i++) {
+      await pass(8000);
+      FakeWebSocket.last.open();
+      FakeWebSocket.last.say(error("voice_active", { seq: 1 }));
+      FakeWebSocket.last.drop(4502);
+    }
+    await pass(8000);
+    FakeWebSocket.last.start();
+    assert.equal(caller.opened.length, 2);
+    assert.equal(caller.over, undefined);
+  });
+
+  test("has the reason of that connection, and of no earlier one", async () => {
+    const caller = await Caller.started();
+    FakeWebSocket.last.say(error("no_answer", { seq: 2 }));
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 3, turn: 1, status: "failed" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.say(error("voice_active", { seq: 1 }));
+    FakeWebSocket.last.drop(4502);
+    await pass(500);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(1011);
+    assert.deepEqual(caller.tries.map((t) => t.code), ["lost", "gateway", "closed"]);
+  });
+
+  test("by a gateway that opens no session any more has another try", async () => {
+    const caller = await Caller.started();
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    await pass(15_000);
+    assert.deepEqual(caller.tries.map((t) => t.code), ["lost", "no_start"]);
+  });
+
+  const verdicts: Record<string, number[]> = {
+    restored: [1001, 1005, 1006, 1011, 1012, 1013, 1014, 4001, 4002, 4003, 4400],
+    over: [1000, 1002, 1008, 1009, 4004, 4005, 4029, 4500, 4501, 4502, 4503, 4504, 4505, 4999],
+  };
+  for (const [verdict, codes] of Object.entries(verdicts)) {
+    test(`after ${codes.join(", ")} is ${verdict}`, async () => {
+      for (const code of codes) {
+        const caller = await Caller.started();
+        FakeWebSocket.last.drop(code);
+        await settle();
+        assert.equal(caller.over === undefined, verdict === "restored", `${code}`);
+        assert.equal(caller.over?.error === undefined, code === 1000 || verdict === "restored", `${code}`);
+      }
+    });
+  }
+
+  test("comes back sooner when there is a network again, or the page is seen again", async () => {
+    const caller = await Caller.started({ reconnect: { firstMs: 8000 } });
+    network(false);
+    FakeWebSocket.last.drop();
+    await pass(100);
+    network(true);
+    await settle();
+    assert.equal(FakeWebSocket.all.length, 2);
+    FakeWebSocket.last.start();
+    show(false);
+    FakeWebSocket.last.drop();
+    await pass(100);
+    assert.equal(FakeWebSocket.all.length, 2);
+    show(true);
+    await settle();
+    assert.equal(FakeWebSocket.all.length, 3);
+    assert.deepEqual(caller.opened[1], { resumed: false, lostMs: 100 });
+  });
+
+  test("without a network waits its longest, and tries all the same: the gateway may be on this machine", async () => {
+    const caller = await Caller.started();
+    network(false);
+    FakeWebSocket.last.drop();
+    assert.equal(caller.tries[0]?.delayMs, 8000);
+    await pass(8000);
+    FakeWebSocket.last.start();
+    assert.equal(caller.opened.length, 2);
+  });
+});
+
+test("half of a pause is chance", () => {
+  assert.deepEqual([0, 0.5, 1].map((random) => pause(1, {}, random)), [125, 188, 250]);
+  assert.deepEqual([4, 5, 6, 7, 1000].map((attempt) => pause(attempt, {}, 1)), [2000, 4000, 8000, 8000, 8000]);
+  assert.equal(pause(3, { firstMs: 100, longestMs: 300 }, 1), 300);
+});
+
+describe("a pending request", () => {
+  async function lostAfter(...messages: { type: string; [field: string]: unknown }[]): Promise<string | undefined> {
+    await Caller.started({ pendingRequest: "When?" });
+    messages.forEach((message) => FakeWebSocket.last.say(message));
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    return FakeWebSocket.last.of("session.start")[0]?.pending_request;
+  }
+
+  test("that was not answered when the connection broke is asked again", async () => {
+    assert.equal(await lostAfter({ type: "turn.started", seq: 2, turn: 1 }), "When?");
+  });
+
+  for (const type of ["audio.start", "tool.started", "turn.ended"]) {
+    test(`is not asked again after ${type}`, async () => {
+      assert.equal(await lostAfter({ type, seq: 2, turn: 1, item_id: "i", call_id: "c", tool: "t", status: "completed" }), undefined);
+    });
+  }
+});
+
+describe("a connection that is dead", () => {
+  test("is noticed after 10 s of silence and restored", async () => {
+    const caller = await Caller.started();
+    await pass(4000);
+    FakeWebSocket.last.audio();
+    const dead = FakeWebSocket.last;
+    await pass(10_000);
+    assert.equal(dead.of("ping").length, 2);
+    assert.equal(dead.closedWith, 4000, "no code that says goodbye: it may be taken up again");
+    assert.equal(caller.tries[0]?.code, "lost");
+    await pass(250);
+    FakeWebSocket.last.start();
+    assert.deepEqual(caller.opened[1], { resumed: false, lostMs: 10_250 }, "lost since the last sign of the gateway");
+    dead.say({ type: "turn.started", seq: 9, turn: 9 });
+    assert.deepEqual(caller.messages, ["audio"], "what still comes of it is nobody's");
+  });
+
+  test("is one thing, a gateway that answers another: the round trip is measured", async () => {
+    const caller = await Caller.started();
+    await pass(5000);
+    const [ping] = FakeWebSocket.last.of("ping");
+    await pass(42);
+    FakeWebSocket.last.say({ type: "pong", seq: 2, t: ping!.t });
+    assert.deepEqual(caller.roundTrips.map(Math.round), [42]);
+    await pass(9000);
+    assert.equal(caller.over, undefined);
+  });
+});
+
+describe("the end", () => {
+  test("waits for the gateway's last word", async () => {
+    const caller = await Caller.started();
+    caller.line.end();
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1);
+    FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "client_ended" });
+    assert.equal(caller.over, undefined);
+    FakeWebSocket.last.drop(1000);
+    assert.deepEqual(caller.over, { code: 1000, error: undefined });
+    assert.deepEqual(caller.messages, ["session.ended"]);
+  });
+
+  test("does not wait for long, and a connection that breaks then is none to restore", async () => {
+    const slow = await Caller.started();
+    slow.line.end();
+    await pass(4999);
+    assert.equal(slow.over, undefined);
+    await pass(1);
+    assert.deepEqual(slow.over, { code: 1000, error: undefined });
+    assert.equal(FakeWebSocket.last.closedWith, 1000);
+    const broken = await Caller.started();
+    broken.line.end();
+    FakeWebSocket.last.drop();
+    assert.deepEqual(broken.over, { code: 1006, error: undefined });
+    await pass(60_000);
+    assert.deepEqual(broken.tries, []);
+  });
+
+  test("of a page that goes away waits for nothing", async () => {
+    const caller = await Caller.started();
+    caller.line.leave();
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1);
+    assert.equal(FakeWebSocket.last.closedWith, 1000);
+    assert.deepEqual(caller.over, { code: 1000, error: undefined });
+  });
+
+  test("comes at any time, and nothing comes after it", async () => {
+    const stages: Record<string, () => Promise<Caller>> = {
+      "while the ticket is got": async () => new Caller({ ticket: () => new Promise((resolve) => setTimeout(() => resolve("t"), 100)) }),
+      "during the handshake": async () => {
+        const caller = new Caller();
+        await settle();
+        return caller;
+      },
+      "before the session": async () => {
+        const caller = new Caller();
+        await settle();
+        FakeWebSocket.last.open();
+        return caller;
+      },
+      "between two tries": async () => {
+        const caller = await Caller.started();
+        FakeWebSocket.last.drop();
+        return caller;
+      },
+      "while /readyz is asked": async () => {
+        vi.stubGlobal("fetch", () => new Promise((resolve) => setTimeout(() => resolve({ status: 200 }), 100)));
+        const caller = new Caller();
+        await settle();
+        FakeWebSocket.last.drop();
+        return caller;
+      },
+    };
+    for (const [stage, reach] of Object.entries(stages)) {
+      const caller = await reach();
+      const sockets = FakeWebSocket.all.length;
+      caller.line.end();
+      assert.deepEqual(caller.over, { code: 1000, error: undefined }, stage);
+      caller.line.end();
+      network(true);
+      show(true);
+      await pass(60_000);
+      assert.equal(FakeWebSocket.all.length, sockets, stage);
+      assert.equal(caller.line.send({ type: "interrupt" }), false);
+    }
+    assert.equal(vi.getTimerCount(), 0, "no timer is left");
+  });
+});
+
+describe("traffic", () => {
+  test("is counted both ways, and a slow line drops audio", async () => {
+    const caller = await Caller.started({ inputRate: 8000 });
+    FakeWebSocket.last.audio(960);
+    FakeWebSocket.last.say({ type: "weather.report", seq: 2, rain: true });
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "sent");
+    FakeWebSocket.last.bufferedAmount = 2 * 8000 * 2;
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "sent", "two seconds may wait");
+    FakeWebSocket.last.bufferedAmount++;
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "slow");
+    FakeWebSocket.last.drop();
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "offline");
+    const stats = caller.tally;
+    const { messagesSent, messagesReceived, audioFramesSent, audioFramesReceived, droppedSlow, droppedOffline, unknownMessages } = stats;
+    assert.deepEqual(
+      { messagesSent, messagesReceived, audioFramesSent, audioFramesReceived, droppedSlow, droppedOffline, unknownMessages },
+      { messagesSent: 1, messagesReceived: 2, audioFramesSent: 2, audioFramesReceived: 1, droppedSlow: 1, droppedOffline: 1, unknownMessages: 1 },
+    );
+    assert.ok(stats.bytesSent > 640 && stats.bytesReceived > 960);
+    assert.deepEqual(caller.messages, ["audio", "weather.report"]);
+  });
+
+  test("bytes are those of UTF-8", async () => {
+    const caller = await Caller.started();
+    const before = caller.tally.bytesReceived;
+    FakeWebSocket.last.say({ type: "x", seq: 2, t: "€" });
+    assert.equal(caller.tally.bytesReceived - before, '{"type":"x","seq":2,"t":"€"}'.length + 2);
+  });
+
+  test("an unknown message keeps its place in the order", async () => {
+    const caller = await Caller.started();
+    FakeWebSocket.last.say({ type: "weather.report", seq: 2 });
+    FakeWebSocket.last.say({ type: "weather.report", seq: 2 });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 1 });
+    assert.deepEqual(caller.messages, ["weather.report", "turn.started"]);
+    assert.equal(caller.tally.gaps, 0);
+  });
+});

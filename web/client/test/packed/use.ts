@@ -1,0 +1,102 @@
+// What a program does with the packages, compiled against what was packed: scripts/test-pack.sh.
+import { VoiceError, VoiceSession, connect, gatewayError, listMicrophones, type ConnectOptions, type Ended, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
+import { chat, parseServerSentEvents, type ChatTurn } from "@voicegw/client/chat";
+import { useConfirmations, useLevel, useTranscript, useVoiceSession, type Confirmation, type TranscriptLine } from "@voicegw/react";
+
+const options: ConnectOptions = {
+  url: new URL("wss://gateway.example.org/v1/voice"),
+  ticket: async () => (await fetch("/ticket")).text(),
+  inputRate: 16000,
+  microphone: { echoCancellation: true },
+  reconnect: { tries: 3 },
+  signal: AbortSignal.timeout(60_000),
+};
+
+export async function talk(): Promise<Ended> {
+  const session = await connect(options);
+  const off: () => void = session.on("transcript", ({ role, text, final }) => console.log(role, text, final));
+  session.once("confirmation.request", ({ token, args_source }) => session.resolve(token, confirm(args_source)));
+  session.on("latency", ({ totalMs, networkMs }: TurnLatency) => console.log(totalMs - networkMs));
+  session.on("ended", ({ error, handback }) => console.log(error?.message, error?.advice, handback?.summary));
+  const id: string = session.say("Hello");
+  const stats: Stats = session.stats();
+  console.log(id, stats.rttMs ?? "no round trip yet", session.info?.session_id, (await listMicrophones())[0]?.label);
+  off();
+  return session.end();
+}
+
+// @ts-expect-error: there is no such event.
+new VoiceSession().on("transcripts", () => undefined);
+// @ts-expect-error: there is no such rate.
+new VoiceSession({ inputRate: 11025 });
+
+/** Knows every message: one that is added is an error here. */
+export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
+  switch (message.type) {
+    case "session.started":
+    case "session.moving":
+    case "session.ending":
+    case "session.ended":
+    case "audio.start":
+    case "audio.end":
+    case "audio.flush":
+    case "speech.started":
+    case "speech.stopped":
+    case "transcript":
+    case "turn.started":
+    case "turn.ended":
+    case "provider.reconnecting":
+    case "provider.reconnected":
+    case "inspect.call":
+    case "inspect.state":
+    case "inspect.intent":
+    case "pong":
+      return "voice";
+    case "text.delta":
+    case "text.done":
+    case "voice_session_start":
+    case "usage":
+    case "done":
+      return "text";
+    case "tool.started":
+    case "tool.progress":
+    case "tool.ended":
+    case "confirmation.request":
+    case "confirmation.ended":
+    case "timeout":
+    case "ui.image":
+    case "error":
+      return "both";
+    default: {
+      const forgotten: never = message;
+      return forgotten;
+    }
+  }
+}
+
+export async function ask(turn: ChatTurn): Promise<string> {
+  let answer = "";
+  try {
+    for await (const message of chat("/v1/chat", turn, AbortSignal.timeout(30_000))) {
+      answer += message.type === "text.delta" ? message.text : "";
+    }
+  } catch (error) {
+    return error instanceof VoiceError ? `${error.message} ${error.advice}` : String(error);
+  }
+  return answer;
+}
+
+export async function count(body: ReadableStream<Uint8Array>): Promise<number> {
+  let events = 0;
+  for await (const { data } of parseServerSentEvents(body)) {
+    events += data.length > 0 ? 1 : 0;
+  }
+  return events;
+}
+
+export function useConversation(): { lines: readonly TranscriptLine[]; questions: readonly Confirmation[]; level: number; start: () => Promise<void> } {
+  const call = useVoiceSession(options);
+  return { lines: useTranscript(call.session), questions: useConfirmations(call.session), level: useLevel(call.session, "model"), start: call.start };
+}
+
+export const shown: string = gatewayError({ type: "error", seq: 0, code: "blocked", message: "…", retryable: false }).advice;

@@ -1,0 +1,745 @@
+// @vitest-environment happy-dom
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test, vi } from "vitest";
+import type { MicrophoneHandlers } from "../src/audio/microphone.js";
+import type { SpeakerHandlers } from "../src/audio/speaker.js";
+import { VoiceError } from "../src/errors.js";
+import type { Ended, VoiceEvents } from "../src/events.js";
+import type { ConnectOptions } from "../src/options.js";
+import { VoiceSession, connect } from "../src/session.js";
+import { FakeWebSocket, installNetwork, pass, removeNetwork, settle } from "./fakes.js";
+
+/** The devices of the newest session: what they were told to do, and what they tell. */
+const devices = vi.hoisted(() => ({
+  speaker: undefined as unknown as SpeakerHandlers,
+  microphone: undefined as unknown as MicrophoneHandlers,
+  calls: [] as string[],
+  start: (): Promise<void> => Promise.resolve(),
+}));
+
+vi.mock("../src/audio/speaker.js", () => ({
+  Speaker: class {
+    constructor(handlers: SpeakerHandlers) {
+      devices.speaker = handlers;
+    }
+    open = async (): Promise<void> => void devices.calls.push("speaker open");
+    resume = (): void => undefined;
+    start = (item: string): void => void devices.calls.push(`start ${item}`);
+    audio = (item: string): void => void devices.calls.push(`audio ${item}`);
+    end = (item: string): void => void devices.calls.push(`end ${item}`);
+    flush = (item: string | null): void => void devices.calls.push(`flush ${item}`);
+    close = (): void => void devices.calls.push("speaker close");
+  },
+}));
+vi.mock("../src/audio/microphone.js", () => ({
+  Microphone: class {
+    constructor(_: unknown, handlers: MicrophoneHandlers) {
+      devices.microphone = handlers;
+    }
+    ready = (): void => undefined;
+    start = (): Promise<void> => devices.start();
+    close = (): void => void devices.calls.push("microphone close");
+  },
+}));
+vi.mock("../src/audio/worklets/load.js", () => ({ loadWorklets: async () => undefined, packagedWorklets: () => ({}) }));
+
+class FakeAudioContext {
+  close = async (): Promise<void> => void devices.calls.push("context close");
+}
+
+/** What a session tells, in the order in which it does. */
+class Listener {
+  readonly events: { type: keyof VoiceEvents; event: unknown }[] = [];
+
+  constructor(session: VoiceSession, ...types: (keyof VoiceEvents)[]) {
+    for (const type of types) {
+      session.on(type, (event) => this.events.push({ type, event }));
+    }
+  }
+
+  of<T extends keyof VoiceEvents>(type: T): VoiceEvents[T][] {
+    return this.events.filter((e) => e.type === type).map((e) => e.event as VoiceEvents[T]);
+  }
+
+  get types(): string[] {
+    return this.events.map((e) => e.type);
+  }
+}
+
+const all: VoiceSession[] = [];
+
+function make(options: ConnectOptions = {}): VoiceSession {
+  const session = new VoiceSession(options);
+  all.push(session);
+  return session;
+}
+
+/** A session that is open. */
+async function open(options: ConnectOptions = {}, fields: Record<string, unknown> = {}): Promise<VoiceSession> {
+  const session = make(options);
+  const opened = session.open();
+  await settle();
+  FakeWebSocket.last.start(fields);
+  await opened;
+  devices.calls.length = 0;
+  return session;
+}
+
+/** The connection breaks and is back. */
+async function reconnect(fields: Record<string, unknown> = {}): Promise<void> {
+  const sockets = FakeWebSocket.all.length;
+  FakeWebSocket.last.drop();
+  while (FakeWebSocket.all.length === sockets) {
+    await pass(250);
+  }
+  FakeWebSocket.last.start(fields);
+}
+
+const frame = (): void => devices.microphone.frame(new ArrayBuffer(640));
+const question = (token: string): { type: string; [field: string]: unknown } => ({ type: "confirmation.request", seq: 2, turn: 1, token, tool: "send", args: {}, preview: "Send?", expires_at: "" });
+
+beforeEach(() => {
+  installNetwork();
+  vi.stubGlobal("AudioContext", FakeAudioContext);
+  devices.calls.length = 0;
+  devices.start = () => Promise.resolve();
+});
+
+afterEach(async () => {
+  all.splice(0).forEach((session) => void session.end());
+  await pass(5000);
+  removeNetwork();
+});
+
+describe("a session that opens", () => {
+  test("tells in order what happens, and what the gateway said", async () => {
+    const session = make();
+    const told = new Listener(session, "state", "message", "session.started", "sent", "ended");
+    assert.equal(session.state, "connecting");
+    assert.equal(session.info, null);
+    const opened = session.open();
+    await settle();
+    FakeWebSocket.last.start({ conversation_id: "c-7" });
+    await opened;
+    assert.deepEqual(told.types, ["sent", "message", "session.started", "state"]);
+    assert.equal(session.state, "open");
+    assert.equal((session.info as { conversation_id?: string } | null)?.conversation_id, "c-7");
+  });
+
+  test("is opened once", async () => {
+    const session = make();
+    const opened = session.open();
+    assert.equal(session.open(), opened);
+    await settle();
+    FakeWebSocket.last.start();
+    await opened;
+    assert.equal(session.open(), opened);
+    assert.equal(FakeWebSocket.all.length, 1);
+  });
+
+  test("goes on without a voice where there is none, and without a microphone that is refused", async () => {
+    vi.stubGlobal("AudioContext", undefined);
+    const mute = make();
+    const told = new Listener(mute, "warning");
+    void mute.open();
+    await settle();
+    FakeWebSocket.last.start();
+    assert.deepEqual(told.of("warning").map((e) => e.code), ["audio_unavailable"]);
+    assert.equal(mute.state, "open");
+
+    vi.stubGlobal("AudioContext", FakeAudioContext);
+    devices.start = () => Promise.reject(new VoiceError("microphone_denied"));
+    const typing = make();
+    const refused = new Listener(typing, "warning");
+    void typing.open();
+    await settle();
+    FakeWebSocket.last.start();
+    assert.deepEqual(refused.of("warning").map((e) => e.code), ["microphone_denied"]);
+    assert.equal(typing.state, "open");
+  });
+
+  test("fails with the gateway's reason, gives the devices back and ends", async () => {
+    const session = make();
+    const told = new Listener(session, "state", "error", "warning", "ended");
+    const opened = session.open();
+    await settle();
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.say({ type: "error", seq: 1, code: "ticket_missing", message: "…", retryable: false });
+    FakeWebSocket.last.drop(4501);
+    const error = await opened.catch((e: unknown) => e);
+    assert.ok(error instanceof VoiceError);
+    assert.equal(error.gatewayCode, "ticket_missing");
+    assert.deepEqual(told.types, ["error", "state", "ended"]);
+    assert.equal(told.of("ended")[0]?.error, error);
+    assert.deepEqual(devices.calls, ["speaker open", "microphone close", "speaker close", "context close"]);
+  });
+
+  test("connect is new and open", async () => {
+    const connected = connect();
+    await settle();
+    FakeWebSocket.last.start();
+    const session = await connected;
+    assert.equal(session.state, "open");
+    all.push(session);
+  });
+
+  test("tells of devices that come and go, until it ends", async () => {
+    const mediaDevices = new EventTarget();
+    Object.defineProperty(navigator, "mediaDevices", { value: mediaDevices, configurable: true });
+    const session = await open();
+    const told = new Listener(session, "devices");
+    mediaDevices.dispatchEvent(new Event("devicechange"));
+    void session.end();
+    mediaDevices.dispatchEvent(new Event("devicechange"));
+    assert.deepEqual(told.types, ["devices"]);
+    Reflect.deleteProperty(navigator, "mediaDevices");
+  });
+
+  test("an audio context of the page's own stays open", async () => {
+    const session = await open({ audioContext: new FakeAudioContext() as unknown as AudioContext });
+    void session.end();
+    assert.deepEqual(devices.calls, ["microphone close", "speaker close"]);
+  });
+});
+
+describe("the end", () => {
+  test("gives the devices back at once, and comes with what the gateway has to say", async () => {
+    const session = await open();
+    const told = new Listener(session, "state", "session.ended", "ended");
+    const ended = session.end();
+    assert.deepEqual(devices.calls, ["microphone close", "speaker close", "context close"]);
+    assert.deepEqual(told.types, ["state"]);
+    FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "client_ended", handback: { conversation_id: "c-7", summary: "…" } });
+    FakeWebSocket.last.drop(1000);
+    const expected: Ended = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c-7", summary: "…" } };
+    assert.deepEqual(await ended, expected);
+    assert.deepEqual(told.types, ["state", "session.ended", "ended"]);
+  });
+
+  test("twice is once", async () => {
+    const session = await open();
+    const told = new Listener(session, "ended");
+    const [first, second] = [session.end(), session.end()];
+    FakeWebSocket.last.drop(1000);
+    assert.equal(await first, await second);
+    assert.equal(told.types.length, 1);
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1);
+    assert.equal((await session.end()).reason, "client_ended");
+  });
+
+  test("before and while it is opened is an abort", async () => {
+    const before = make();
+    void before.end();
+    await assert.rejects(before.open(), { code: "aborted" });
+
+    let allow = (): void => undefined;
+    devices.start = () => new Promise((resolve) => (allow = resolve));
+    const asking = make();
+    const opened = asking.open();
+    await settle();
+    void asking.end();
+    devices.calls.length = 0;
+    allow();
+    await assert.rejects(opened, { code: "aborted" });
+    assert.ok(devices.calls.includes("microphone close"), "a microphone that comes after the end is given back");
+
+    const connecting = make();
+    const later = connecting.open();
+    devices.start = () => Promise.resolve();
+    allow();
+    await settle();
+    FakeWebSocket.last.open();
+    void connecting.end();
+    await assert.rejects(later, { code: "aborted" });
+  });
+
+  test("can be a signal's", async () => {
+    const gone = new AbortController();
+    gone.abort();
+    await assert.rejects(connect({ signal: gone.signal }), { code: "aborted" });
+    assert.equal(FakeWebSocket.all.length, 0);
+
+    const give = new AbortController();
+    const session = await open({ signal: give.signal });
+    give.abort();
+    assert.equal(session.state, "ended");
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1);
+
+    const unused = new AbortController();
+    const ended = await open({ signal: unused.signal });
+    void ended.end();
+    FakeWebSocket.last.drop(1000);
+    unused.abort();
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1);
+  });
+
+  test("of the page is told to the gateway, and is the end also for a page that comes back", async () => {
+    const session = await open();
+    const told = new Listener(session, "ended");
+    globalThis.dispatchEvent(new Event("pagehide"));
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1);
+    assert.equal(FakeWebSocket.last.closedWith, 1000);
+    assert.equal(told.of("ended")[0]?.reason, "client_ended");
+    globalThis.dispatchEvent(new Event("pagehide"));
+    assert.equal(told.types.length, 1);
+  });
+
+  test("leaves no listener behind, on the page or on a signal", async () => {
+    const live = new Map<unknown, string>();
+    const signal = new AbortController().signal;
+    for (const target of [globalThis, document, signal] as EventTarget[]) {
+      const { addEventListener, removeEventListener } = target;
+      vi.spyOn(target, "addEventListener").mockImplementation((...args) => {
+        live.set(args[1], args[0]);
+        addEventListener.apply(target, args);
+      });
+      vi.spyOn(target, "removeEventListener").mockImplementation((...args) => {
+        live.delete(args[1]);
+        removeEventListener.apply(target, args);
+      });
+    }
+    const session = await open({ signal });
+    assert.deepEqual([...live.values()].sort(), ["abort", "online", "pagehide", "visibilitychange"]);
+    await reconnect();
+    assert.equal(live.size, 4);
+    void session.end();
+    FakeWebSocket.last.drop(1000);
+    assert.equal(live.size, 0);
+  });
+
+  test("by the gateway has its reason, and an error only where it is one", async () => {
+    const done = await open();
+    const goodbye = new Listener(done, "ended");
+    FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "tool_ended" });
+    FakeWebSocket.last.drop(1000);
+    assert.deepEqual([goodbye.of("ended")[0]?.reason, goodbye.of("ended")[0]?.error], ["tool_ended", undefined]);
+
+    const idle = await open();
+    const silence = new Listener(idle, "ended");
+    FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "idle" });
+    FakeWebSocket.last.drop(4004);
+    assert.equal(silence.of("ended")[0]?.error?.message, "Nobody spoke for a while.");
+  });
+
+  test("is the end: nothing more is sent, kept or told", async () => {
+    const session = await open();
+    void session.end();
+    FakeWebSocket.last.drop(1000);
+    const told = new Listener(session, "sent", "warning", "uplink", "state");
+    session.say("hello");
+    session.interrupt();
+    session.resolve("cf_1", true);
+    frame();
+    await pass(60_000);
+    assert.deepEqual(told.types, []);
+    assert.equal(session.stats().droppedOffline, 0);
+  });
+});
+
+describe("what is sent", () => {
+  test("a typed text has an id, and silences what sounds", async () => {
+    const session = await open();
+    assert.equal(session.say("Hello"), "typed-1");
+    assert.equal(session.say("Hello again"), "typed-2");
+    assert.deepEqual(FakeWebSocket.last.of("input.text")[0], { type: "input.text", text: "Hello", id: "typed-1" });
+    assert.deepEqual(devices.calls, ["flush null", "flush null"]);
+  });
+
+  test("is told without what would be a secret in a log", async () => {
+    const session = make({ ticket: "Zx3" });
+    const told = new Listener(session, "sent");
+    void session.open();
+    await settle();
+    FakeWebSocket.last.start({ resume_token: "rt_1" });
+    session.resolve("cf_1", true);
+    await reconnect({ resumed: true, seq: 5 });
+    assert.equal(FakeWebSocket.all[0]?.of("session.start")[0]?.ticket, "Zx3");
+    assert.equal(FakeWebSocket.all[0]?.of("confirmation.resolve")[0]?.token, "cf_1");
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.token, "rt_1");
+    assert.doesNotMatch(JSON.stringify(told.events), /Zx3|cf_1|rt_1/);
+    assert.match(JSON.stringify(told.events), /"ticket":"\*\*\*".*"token":"\*\*\*"/);
+  });
+
+  test("of the microphone is told with its bytes; a slow line drops it and is complained of now and then", async () => {
+    const session = await open();
+    const told = new Listener(session, "uplink", "warning");
+    frame();
+    assert.equal(FakeWebSocket.last.audioFrames, 1);
+    assert.equal(told.of("uplink")[0]?.pcm.length, 320);
+    FakeWebSocket.last.bufferedAmount = 1e6;
+    frame();
+    frame();
+    await pass(9000);
+    FakeWebSocket.last.audio();
+    frame();
+    assert.deepEqual(told.types, ["uplink", "warning"]);
+    assert.equal(told.of("warning")[0]?.code, "slow");
+    await pass(1000);
+    frame();
+    assert.deepEqual(told.types, ["uplink", "warning", "warning"]);
+    assert.equal(session.stats().droppedSlow, 4);
+  });
+
+  test("what was heard is reported, under the gateway's name", async () => {
+    const session = await open();
+    const told = new Listener(session, "played", "silenced", "underrun");
+    FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    const item = devices.calls[0]!.slice("start ".length);
+    devices.speaker.played({ item, playedMs: 200, done: false, at: 1 });
+    devices.speaker.silenced({ item, ms: 8, latencyMs: 20 });
+    devices.speaker.underrun({ item, cushionMs: 90 });
+    assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 200, done: false }]);
+    assert.deepEqual(told.events.map(({ event }) => (event as { item: string }).item), ["item_1", "item_1", "item_1"]);
+    assert.deepEqual([session.stats().underruns, session.stats().cushionMs], [1, 90]);
+  });
+
+  test("push-to-talk that was pressed when the connection broke is pressed in the new one", async () => {
+    await open({ turnDetection: "client" });
+    devices.microphone.activity(true);
+    await reconnect();
+    assert.deepEqual(FakeWebSocket.last.of("input.activity"), [{ type: "input.activity", active: true }]);
+    devices.microphone.activity(false);
+    await reconnect();
+    assert.deepEqual(FakeWebSocket.last.of("input.activity"), []);
+  });
+
+  test("push-to-talk in a session that is taken up is told where it has changed meanwhile", async () => {
+    await open({ turnDetection: "client" }, { resume_token: "rt_1" });
+    devices.microphone.activity(true);
+    await reconnect({ resumed: true, seq: 2 });
+    assert.deepEqual(FakeWebSocket.last.of("input.activity"), []);
+    FakeWebSocket.last.drop();
+    devices.microphone.activity(false);
+    await pass(500);
+    FakeWebSocket.last.start({ resumed: true, seq: 3 });
+    assert.deepEqual(FakeWebSocket.last.of("input.activity"), [{ type: "input.activity", active: false }]);
+  });
+
+  test("a session that is taken up has lost its audio clock", async () => {
+    const session = await open({}, { resume_token: "rt_1" });
+    frame();
+    await reconnect({ resumed: true, seq: 2, resume_token: "rt_2" });
+    await pass(5000);
+    const told = new Listener(session, "latency");
+    FakeWebSocket.last.say({ type: "speech.stopped", seq: 3, turn: 1, audio_ms: 10 });
+    FakeWebSocket.last.say({ type: "audio.start", seq: 4, turn: 1, item_id: "item_1" });
+    const at = performance.now() + 500;
+    devices.speaker.sounding({ item: "0 item_1", at, firstByteAt: at, cushionMs: 0 });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 5, turn: 1, status: "completed", latency: { detection_ms: 400, provider_ms: 300, gateway_ms: 1 } });
+    assert.equal(told.of("latency")[0]?.totalMs, 900, "of the capture nothing is known, 5 s ago");
+  });
+});
+
+describe("what comes", () => {
+  test("audio goes to the item that was begun last, and is told before it is played", async () => {
+    const session = await open();
+    FakeWebSocket.last.audio();
+    const told = new Listener(session, "downlink");
+    FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio(960);
+    FakeWebSocket.last.audio(961);
+    FakeWebSocket.last.say({ type: "audio.end", seq: 3, turn: 1, item_id: "item_1", audio_ms: 20 });
+    FakeWebSocket.last.audio(960);
+    assert.deepEqual(told.of("downlink").map((e) => [e.item, e.pcm.length]), [["item_1", 480]]);
+    assert.deepEqual(devices.calls.map((call) => call.replace(/\d /, "")), ["start item_1", "audio item_1", "end item_1"]);
+  });
+
+  test("an unknown message is told as a message", async () => {
+    const session = await open();
+    const told = new Listener(session, "message");
+    FakeWebSocket.last.say({ type: "weather.report", seq: 2, rain: true });
+    assert.deepEqual(told.of("message"), [{ type: "weather.report", seq: 2, rain: true }]);
+  });
+
+  test("an error of the gateway is a message and a warning in words", async () => {
+    const session = await open();
+    const told = new Listener(session, "error", "warning");
+    FakeWebSocket.last.say({ type: "error", seq: 2, code: "no_answer", message: "The voice model gave no answer; say it again, please.", retryable: true });
+    assert.deepEqual(told.types, ["error", "warning"]);
+    assert.equal(told.of("warning")[0]?.gatewayCode, "no_answer");
+  });
+
+  test("a listener that throws stops neither the others nor the audio, and is heard of", async () => {
+    const session = await open();
+    const reported: unknown[] = [];
+    vi.stubGlobal("queueMicrotask", (report: () => void) => {
+      try {
+        report();
+      } catch (error) {
+        reported.push(error);
+      }
+    });
+    const mistake = new Error("a mistake");
+    session.on("audio.start", () => {
+      throw mistake;
+    });
+    const told = new Listener(session, "audio.start");
+    FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio();
+    assert.equal(told.types.length, 1);
+    assert.equal(devices.calls.length, 2);
+    assert.deepEqual(reported, [mistake]);
+  });
+
+  test("listeners go when they are told to, also while they are called", async () => {
+    const session = await open();
+    const calls: string[] = [];
+    const off = session.on("turn.started", () => calls.push("always"));
+    session.once("turn.started", () => calls.push("once"));
+    session.on("turn.started", () => off());
+    FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 2 });
+    assert.deepEqual(calls, ["always", "once"]);
+    off();
+  });
+
+  test("the round trip and the wait of a turn are told and counted", async () => {
+    const session = await open();
+    const told = new Listener(session, "network", "latency", "turn.ended");
+    await pass(5000);
+    const [ping] = FakeWebSocket.last.of("ping");
+    await pass(30);
+    FakeWebSocket.last.say({ type: "pong", seq: 2, t: ping!.t });
+    session.say("Hello");
+    const sent = performance.now();
+    FakeWebSocket.last.say({ type: "transcript", seq: 3, turn: 1, id: "typed-1", role: "user", text: "Hello", final: true, started_at: "" });
+    FakeWebSocket.last.say({ type: "audio.start", seq: 4, turn: 1, item_id: "item_1" });
+    const item = devices.calls.at(-1)!.slice("start ".length);
+    devices.speaker.sounding({ item, at: sent + 500, firstByteAt: sent + 440, cushionMs: 55 });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 5, turn: 1, status: "completed", latency: { detection_ms: 0, provider_ms: 400, gateway_ms: 5 } });
+    assert.deepEqual(told.types, ["network", "turn.ended", "latency"]);
+    assert.equal(Math.round(told.of("network")[0]?.rttMs ?? 0), 30);
+    const latency = told.of("latency")[0]!;
+    assert.deepEqual([latency.totalMs, latency.cushionMs, latency.networkMs], [500, 60, 35]);
+    const stats = session.stats();
+    assert.deepEqual(stats.turns, [latency]);
+    assert.equal(Math.round(stats.rttMs ?? 0), 30);
+  });
+
+  test("the statistics are of the moment, and hold the newest 100 turns", async () => {
+    const session = await open();
+    const before = session.stats();
+    for (let turn = 1; turn <= 120; turn++) {
+      const id = session.say("x");
+      FakeWebSocket.last.say({ type: "transcript", seq: turn * 3, turn, id, role: "user", text: "x", final: true, started_at: "" });
+      FakeWebSocket.last.say({ type: "audio.start", seq: turn * 3 + 1, turn, item_id: `i${turn}` });
+      devices.speaker.sounding({ item: devices.calls.at(-1)!.slice("start ".length), at: 1, firstByteAt: 1, cushionMs: 0 });
+      FakeWebSocket.last.say({ type: "turn.ended", seq: turn * 3 + 2, turn, status: "completed", latency: { detection_ms: 0, provider_ms: 1, gateway_ms: 1 } });
+    }
+    assert.deepEqual(before.turns, []);
+    assert.deepEqual(session.stats().turns.map((t) => t.turn), Array.from({ length: 100 }, (_, i) => i + 21));
+  });
+});
+
+describe("a connection that breaks", () => {
+  test("is told, and told again when it is back", async () => {
+    const session = await open();
+    const told = new Listener(session, "state", "reconnecting", "reconnected", "session.started", "ended");
+    await reconnect({ session_id: "voice-2" });
+    assert.deepEqual(told.types, ["state", "reconnecting", "session.started", "state", "reconnected"]);
+    assert.equal(told.of("reconnecting")[0]?.error.code, "lost");
+    assert.deepEqual(told.of("reconnected"), [{ resumed: false, lostMs: 250 }]);
+    assert.equal(session.info?.session_id, "voice-2");
+    const { reconnects, resumes, lostMs } = session.stats();
+    assert.deepEqual({ reconnects, resumes, lostMs }, { reconnects: 1, resumes: 0, lostMs: 250 });
+    assert.deepEqual(devices.calls, [], "the devices stay as they are");
+  });
+
+  test("drops what is said meanwhile, and counts it", async () => {
+    const session = await open();
+    FakeWebSocket.last.drop();
+    const told = new Listener(session, "uplink", "warning");
+    frame();
+    frame();
+    await pass(250);
+    FakeWebSocket.last.start();
+    frame();
+    assert.equal(FakeWebSocket.last.audioFrames, 1);
+    assert.equal(session.stats().droppedOffline, 2);
+    assert.deepEqual(told.types, ["uplink"]);
+  });
+
+  test("keeps what is typed meanwhile, in order, and says when it cannot", async () => {
+    const session = await open();
+    FakeWebSocket.last.drop();
+    const told = new Listener(session, "warning");
+    for (let i = 1; i <= 33; i++) {
+      session.say(`text ${i}`);
+    }
+    assert.deepEqual(told.of("warning").map((e) => e.code), ["unsent"]);
+    await pass(250);
+    FakeWebSocket.last.start();
+    assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), Array.from({ length: 32 }, (_, i) => `text ${i + 1}`));
+  });
+
+  test("before a session opens keeps what is typed too", async () => {
+    const session = make();
+    void session.open();
+    session.say("Hello");
+    await settle();
+    FakeWebSocket.last.start();
+    assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), ["Hello"]);
+  });
+
+  test("keeps an answer to a question for the same session alone", async () => {
+    const resumed = await open({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.say(question("cf_1"));
+    FakeWebSocket.last.drop();
+    resumed.resolve("cf_1", true);
+    resumed.interrupt();
+    await pass(250);
+    FakeWebSocket.last.start({ resumed: true, seq: 3 });
+    assert.deepEqual(FakeWebSocket.last.texts.slice(1), [{ type: "confirmation.resolve", token: "cf_1", approved: true }]);
+
+    const renewed = await open();
+    FakeWebSocket.last.drop();
+    renewed.resolve("cf_2", true);
+    await pass(250);
+    FakeWebSocket.last.start();
+    assert.equal(FakeWebSocket.last.of("confirmation.resolve").length, 0);
+  });
+
+  test("sends the last report of each item in the session that is taken up", async () => {
+    await open({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    const item = devices.calls[0]!.slice("start ".length);
+    FakeWebSocket.last.drop();
+    for (const playedMs of [200, 400, 600]) {
+      devices.speaker.played({ item, playedMs, done: playedMs === 600, at: 1 });
+    }
+    await pass(250);
+    FakeWebSocket.last.start({ resumed: true, seq: 3 });
+    assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 600, done: true }]);
+  });
+
+  test("ends each open question once, with the session that asked it", async () => {
+    const session = await open();
+    FakeWebSocket.last.say(question("cf_1"));
+    FakeWebSocket.last.say({ ...question("cf_2"), seq: 3 });
+    FakeWebSocket.last.say({ type: "confirmation.ended", seq: 4, token: "cf_1", tool: "send", outcome: "denied" });
+    const told = new Listener(session, "confirmation.ended", "message");
+    await reconnect();
+    assert.deepEqual(told.of("confirmation.ended"), [{ type: "confirmation.ended", seq: 0, turn: 1, token: "cf_2", tool: "send", outcome: "lost" }]);
+    assert.deepEqual(told.of("message")[0], told.of("confirmation.ended")[0]);
+    FakeWebSocket.last.say({ ...question("cf_3"), seq: 2 });
+    FakeWebSocket.last.drop(4004);
+    assert.deepEqual(told.of("confirmation.ended").map((e) => e.token), ["cf_2", "cf_3"]);
+  });
+
+  test("leaves the questions open where the session is taken up", async () => {
+    const session = await open({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.say(question("cf_1"));
+    const told = new Listener(session, "confirmation.ended");
+    await reconnect({ resumed: true, seq: 3 });
+    assert.deepEqual(told.types, []);
+  });
+
+  test("warns of a typed text that nobody has told back", async () => {
+    const session = await open();
+    const told = new Listener(session, "warning");
+    session.say("arrived");
+    FakeWebSocket.last.say({ type: "transcript", seq: 2, turn: 1, id: "typed-1", role: "user", text: "arrived", final: true, started_at: "" });
+    await reconnect();
+    assert.deepEqual(told.types, []);
+    session.say("lost");
+    await reconnect();
+    assert.deepEqual(told.of("warning").map((e) => e.code), ["unsent"]);
+    await reconnect();
+    assert.equal(told.types.length, 1);
+  });
+
+  test("does not warn of a text whose turn has ended, though its transcript was withheld", async () => {
+    const session = await open();
+    const told = new Listener(session, "warning");
+    session.say("Hello");
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 2, turn: 1, status: "completed" });
+    await reconnect();
+    assert.deepEqual(told.types, []);
+  });
+
+  test("lets the old answer sound to its end, until the new session has something to say or hear", async () => {
+    const session = await open();
+    FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio();
+    await reconnect();
+    assert.deepEqual(devices.calls, ["start 0 item_1", "audio 0 item_1", "end 0 item_1"], "its end is where it broke off");
+    const told = new Listener(session, "played");
+    devices.speaker.played({ item: "0 item_1", playedMs: 200, done: false, at: 1 });
+    assert.equal(told.of("played")[0]?.item, "item_1");
+    assert.deepEqual(FakeWebSocket.last.of("playback"), [], "of no use to a session that does not know it");
+    FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    assert.deepEqual(devices.calls.slice(3), ["flush null", "start 1 item_1"], "another item, whatever its name");
+    FakeWebSocket.last.say({ type: "audio.start", seq: 3, turn: 1, item_id: "item_2" });
+    assert.deepEqual(devices.calls.slice(5), ["start 1 item_2"]);
+  });
+
+  test("does not take the sound of the old session for an answer of the new one", async () => {
+    const session = await open();
+    FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    await reconnect();
+    const told = new Listener(session, "latency");
+    session.say("Hello");
+    FakeWebSocket.last.say({ type: "transcript", seq: 2, turn: 1, id: "typed-1", role: "user", text: "Hello", final: true, started_at: "" });
+    FakeWebSocket.last.say({ type: "audio.start", seq: 3, turn: 1, item_id: "item_1" });
+    devices.speaker.sounding({ item: "0 item_1", at: performance.now(), firstByteAt: performance.now(), cushionMs: 0 });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 4, turn: 1, status: "interrupted", latency: { detection_ms: 0, provider_ms: 1, gateway_ms: 1 } });
+    assert.deepEqual(told.types, []);
+  });
+
+  for (const type of ["speech.started", "turn.started"]) {
+    test(`is silent of the old session at ${type}`, async () => {
+      await open();
+      await reconnect();
+      FakeWebSocket.last.say({ type, seq: 2, turn: 1, audio_ms: 0 });
+      assert.deepEqual(devices.calls, ["flush null"]);
+    });
+  }
+
+  test("warns of nothing that is said of a try: the next one may do", async () => {
+    const session = await open();
+    const told = new Listener(session, "error", "warning");
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.say({ type: "error", seq: 1, code: "voice_active", message: "…", retryable: false });
+    assert.deepEqual(told.types, ["error"]);
+  });
+
+  test("forgets what an earlier session said of its end", async () => {
+    const session = await open();
+    const told = new Listener(session, "ended");
+    FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "server_shutdown", handback: { conversation_id: "c-7", summary: "…" } });
+    FakeWebSocket.last.drop(1001);
+    await pass(250);
+    FakeWebSocket.last.start();
+    FakeWebSocket.last.drop(4005);
+    assert.deepEqual([told.of("ended")[0]?.reason, told.of("ended")[0]?.handback], ["lost", undefined]);
+  });
+
+  test("ends with the reason when it cannot be restored", async () => {
+    const session = await open({ reconnect: { tries: 1 } });
+    const told = new Listener(session, "ended");
+    FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "server_shutdown" });
+    FakeWebSocket.last.drop(1001);
+    assert.deepEqual(told.types, [], "the gateway may be another one in a moment");
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(1001);
+    assert.equal(told.of("ended")[0]?.error?.message, "The gateway is going away.");
+    assert.equal(session.state, "ended");
+  });
+});
+
+test("two sessions on one page know nothing of each other", async () => {
+  const first = await open();
+  const one = FakeWebSocket.last;
+  const told = new Listener(first, "turn.started", "ended");
+  const second = await open();
+  FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
+  void second.end();
+  FakeWebSocket.last.drop(1000);
+  assert.deepEqual(told.types, []);
+  assert.equal(first.state, "open");
+  one.say({ type: "turn.started", seq: 2, turn: 1 });
+  assert.deepEqual(told.types, ["turn.started"]);
+});

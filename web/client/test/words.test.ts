@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { afterEach, test, vi } from "vitest";
+import { VoiceError, closeError, gatewayError } from "../src/errors.js";
+import type { ErrorMessage } from "../src/protocol/messages.js";
+import { WORDS, ofClose, ofGateway } from "../src/words.js";
+
+const said = (code: string, more: Partial<ErrorMessage> = {}): ErrorMessage => ({ type: "error", seq: 1, code, message: "What the gateway says.", retryable: false, ...more });
+
+const CLOSE_CODES = [1001, 1005, 1006, 1008, 1009, 1011, 4000, 4001, 4002, 4003, 4004, 4005, 4029, 4500, 4501, 4502, 4503, 4504, 4505];
+const GATEWAY_CODES = ["ticket_missing", "ticket_wrong", "ticket_origin", "ticket_used", "ticket_expired", "confirmation_unknown", "conversation_busy", "internal", "blocked"];
+
+afterEach(() => vi.useRealTimers());
+
+test("every error is sentences that fit", () => {
+  const all = [...Object.values(WORDS), ...CLOSE_CODES.map((code) => ofClose(code)), ...GATEWAY_CODES.map((code) => ofGateway(said(code)))];
+  for (const { message, advice } of all) {
+    assert.match(message, /^[A-Z].*\.$/);
+    assert.match(advice, /^[A-Z].*\.$/);
+    assert.ok(message.length + advice.length <= 120, `${message} ${advice}`);
+  }
+});
+
+test("a VoiceError has the words of its code, or those that are given", () => {
+  const plain = new VoiceError("unreachable");
+  assert.equal(plain.message, "The gateway cannot be reached.");
+  assert.match(plain.advice, /network/);
+  assert.equal(plain.retryable, false);
+  assert.equal("cause" in plain, false);
+  const cause = new Error("why");
+  const own = new VoiceError("lost", "Gone.", { advice: "Come back.", cause });
+  assert.deepEqual([own.message, own.advice, own.cause, own.name], ["Gone.", "Come back.", cause, "VoiceError"]);
+});
+
+test("a connection that ended as it should is no error", () => {
+  assert.equal(closeError(1000, null), undefined);
+});
+
+test("a close code says whether trying again may help", () => {
+  const helps = CLOSE_CODES.filter((code) => closeError(code, null)?.retryable);
+  assert.deepEqual(helps, [1001, 1005, 1006, 1011, 4000, 4001, 4002, 4003, 4004, 4005, 4029]);
+  assert.match(closeError(4999, null)?.advice ?? "", /not help \(code 4999\)/);
+  assert.match(closeError(4499, null)?.advice ?? "", /in a moment \(code 4499\)/);
+  assert.equal(closeError(1006, null)?.code, "lost");
+  assert.equal(closeError(4004, null)?.code, "closed");
+});
+
+test("what the gateway said right before is the reason", () => {
+  const error = closeError(4001, said("provider_unavailable", { message: "The voice model cannot be reached.", retryable: true }));
+  assert.deepEqual([error?.code, error?.gatewayCode, error?.closeCode, error?.message], ["gateway", "provider_unavailable", 4001, "The voice model cannot be reached."]);
+  assert.equal(error?.advice, "Trying again may help.");
+  assert.equal(gatewayError(said("odd_thing")).advice, "Code: odd_thing.");
+});
+
+test("whatever is wrong with a ticket, a new one is needed; a gateway that wants one says so", () => {
+  for (const code of ["ticket_wrong", "ticket_origin", "ticket_used", "ticket_expired"]) {
+    assert.equal(gatewayError(said(code)).message, WORDS.ticket.message);
+  }
+  assert.equal(gatewayError(said("ticket_missing")).message, "This gateway asks for a ticket.");
+});
+
+test("a block says until when, with the day where it is not today", () => {
+  vi.useFakeTimers({ now: Date.parse("2026-11-20T10:00:00Z") });
+  const soon = gatewayError(said("blocked", { until: "2026-11-20T10:20:00.000Z" })).message;
+  const far = gatewayError(said("blocked", { until: "2026-12-24T10:20:00.000Z" })).message;
+  assert.match(soon, /^You are blocked until .*20/);
+  assert.doesNotMatch(soon, /2026/);
+  assert.match(far, /2026/);
+  assert.equal(gatewayError(said("blocked", { until: "soon" })).message, "What the gateway says.");
+});
+
+test("a code that is a word of JavaScript is no word of ours", () => {
+  assert.equal(gatewayError(said("constructor")).message, "What the gateway says.");
+});

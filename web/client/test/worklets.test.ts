@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { beforeAll, test, vi } from "vitest";
+import type { CaptureCommand, CapturedFrame, PlayCommand, PlayNotice } from "../src/audio/worklets/messages.js";
+import { sine, tone } from "./signal.js";
+
+const RATE = 48_000;
+const QUANTUM = 128;
+
+interface Processor {
+  port: { onmessage: (event: { data: unknown }) => void; posted: unknown[] };
+  process(inputs: Float32Array[][], outputs: Float32Array[][]): boolean;
+}
+
+const registered = new Map<string, new (options: unknown) => Processor>();
+
+beforeAll(async () => {
+  vi.stubGlobal("sampleRate", RATE);
+  vi.stubGlobal("currentFrame", 0);
+  vi.stubGlobal("AudioWorkletProcessor", class {
+    port = { posted: [] as unknown[], postMessage: (message: unknown) => void this.port.posted.push(message) };
+  });
+  vi.stubGlobal("registerProcessor", (name: string, processor: new (options: unknown) => Processor) => registered.set(name, processor));
+  await import("../src/audio/worklets/capture.js");
+  await import("../src/audio/worklets/playback.js");
+  return () => vi.unstubAllGlobals();
+});
+
+/** The audio thread with one node. */
+class Thread<Command, Told> {
+  private readonly processor: Processor;
+  private frame = 0;
+  running = true;
+
+  constructor(name: string, rate: number) {
+    this.processor = new (registered.get(name)!)({ processorOptions: { rate } });
+  }
+
+  send(command: Command): void {
+    this.processor.port.onmessage({ data: command });
+  }
+
+  /** What was told since the last time. */
+  told(): Told[] {
+    return this.processor.port.posted.splice(0) as Told[];
+  }
+
+  /** Runs so long, and returns what came out. */
+  run(ms: number, input: (frame: number) => Float32Array[] = () => []): Float32Array {
+    const blocks = Math.round((ms * RATE) / 1000 / QUANTUM);
+    const out = new Float32Array(blocks * QUANTUM);
+    for (let i = 0; i < blocks && this.running; i++) {
+      vi.stubGlobal("currentFrame", this.frame);
+      this.running = this.processor.process([input(this.frame)], [[out.subarray(i * QUANTUM, (i + 1) * QUANTUM)]]);
+      this.frame += QUANTUM;
+    }
+    return out;
+  }
+}
+
+const recording = sine(500, RATE, 4 * RATE);
+const voice = (frame: number): Float32Array[] => [recording.subarray(frame, frame + QUANTUM)];
+
+test("capture makes frames of 20 ms of what comes in, and of silence where nothing does", () => {
+  const capture = new Thread<CaptureCommand, CapturedFrame>("voicegw-capture", 16000);
+  capture.run(200, voice);
+  const spoken = capture.told();
+  assert.ok(spoken.length >= 9);
+  assert.ok(spoken.slice(1).every(({ pcm, level }) => pcm.byteLength === 640 && level > 0.3));
+  const out = capture.run(200);
+  const silent = capture.told();
+  assert.equal(spoken.length + silent.length, 19, "one frame waits for the filter's look-ahead");
+  assert.ok(silent.slice(2).every(({ level }) => level < 1e-6));
+  assert.ok(out.every((x) => x === 0), "what it gives out is not heard");
+});
+
+test("off, capture gives a second of silence more, whatever comes in, and goes on when it is on again", () => {
+  const capture = new Thread<CaptureCommand, CapturedFrame>("voicegw-capture", 16000);
+  capture.run(200, voice);
+  capture.told();
+  capture.send("off");
+  capture.run(3000, voice);
+  const tail = capture.told();
+  assert.ok(Math.abs(tail.length - 50) <= 1, `${tail.length} frames`);
+  assert.ok(tail.slice(2).every(({ level }) => level < 1e-6));
+  capture.send("on");
+  capture.run(200, voice);
+  assert.ok(capture.told().length >= 9);
+});
+
+test("capture is over when it is closed", () => {
+  const capture = new Thread<CaptureCommand, CapturedFrame>("voicegw-capture", 16000);
+  capture.send("close");
+  capture.run(20, voice);
+  assert.equal(capture.running, false);
+});
+
+test("playback plays what it is given, tells of it, and of its level until it is silent", () => {
+  const playback = new Thread<PlayCommand, PlayNotice>("voicegw-playback", 24000);
+  playback.send({ type: "latency", seconds: 0.1 });
+  playback.send({ type: "start", item: "a", rate: 24000 });
+  playback.send({ type: "audio", item: "a", pcm: tone(24000, 300).buffer as ArrayBuffer, at: 5 });
+  playback.send({ type: "end", item: "a" });
+  assert.ok(playback.run(320).some((x) => x > 0.4));
+  const told = playback.told();
+  assert.ok(!told.some((notice) => notice.type === "report" && notice.done), "its end is still inside the device");
+  playback.run(400);
+  told.push(...playback.told());
+  assert.deepEqual(told.find(({ type }) => type === "sounding"), { type: "sounding", item: "a", frame: 0, firstByteAt: 5, cushionMs: 0 });
+  assert.deepEqual(told.findLast(({ type }) => type === "report"), { type: "report", item: "a", playedMs: 300, done: true });
+  const levels = told.flatMap((notice) => (notice.type === "level" ? [notice.level] : []));
+  assert.ok(Math.abs(levels[2]! - 0.5 / Math.SQRT2) < 0.02, `${levels[2]}`);
+  assert.ok(levels.length >= 8 && levels.length <= 9, "25 a second, and one zero after the sound");
+  assert.equal(levels.at(-1), 0);
+  assert.equal(levels.filter((level) => level === 0).length, 1);
+});
+
+test("playback falls silent at a flush, and is over when it is closed", () => {
+  const playback = new Thread<PlayCommand, PlayNotice>("voicegw-playback", 24000);
+  playback.send({ type: "start", item: "a", rate: 24000 });
+  playback.send({ type: "audio", item: "a", pcm: tone(24000, 3000).buffer as ArrayBuffer, at: 5 });
+  playback.run(200);
+  playback.send({ type: "flush", item: "a", at: 0.2 });
+  assert.ok(playback.run(100).findLastIndex((x) => x !== 0) <= 0.01 * RATE);
+  assert.ok(playback.told().some((notice) => notice.type === "silenced" && notice.ms >= 9 && notice.ms <= 13));
+  playback.send({ type: "close" });
+  playback.run(20);
+  assert.equal(playback.running, false);
+});

@@ -1,0 +1,74 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Console } from "./control/console.js";
+import { listenToKeys } from "./control/keys.js";
+import type { Instruments } from "./instruments.js";
+import { Announcer } from "./panels/announcer.js";
+import { CallBar } from "./panels/call.js";
+import { Composer } from "./panels/composer.js";
+import { ConversationView, untouched } from "./panels/conversation.js";
+import { Help } from "./panels/help.js";
+import { InstrumentsPanel } from "./panels/instruments.js";
+import { Questions } from "./panels/questions.js";
+import { Setup } from "./panels/setup.js";
+import { TopBar } from "./panels/topbar.js";
+import { Views, type View } from "./panels/views.js";
+import { Waveform } from "./panels/waveform.js";
+import { running } from "./model/voice.js";
+
+/** What lies over the page. */
+type Over = "setup" | "help" | null;
+
+export function App({ console, instruments }: { console: Console; instruments: Instruments }) {
+  const [over, setOver] = useState<Over>(null);
+  const [view, setView] = useState<View>("text");
+  useEffect(() => {
+    const question = (): void => document.querySelector<HTMLElement>("#questions .question")?.focus();
+    return listenToKeys(console, { help: () => setOver("help"), question });
+  }, [console]);
+  const { theme } = console.settings.value;
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = theme;
+  }, [theme]);
+  const { phase } = console.voice.value;
+  const on = running(console.voice.value);
+  useEffect(() => {
+    // Where there is room for one lane: the one that the user has just called.
+    if (on) {
+      setView((before) => (before === "text" ? "voice" : before));
+    }
+  }, [on]);
+  const close = (): void => setOver(null);
+  return (
+    <>
+      <div class="page" data-view={view}>
+        <TopBar
+          console={console}
+          inside={view === "instruments"}
+          onInside={() => setView(view === "instruments" ? "text" : "instruments")}
+          onSetup={() => setOver("setup")}
+          onHelp={() => setOver("help")}
+        />
+        <Views view={view} questions={console.questions.value.length} onView={setView} />
+        <main class="conversation">
+          {phase !== "none" && (
+            <div class="strip">
+              <Waveform instruments={instruments} />
+            </div>
+          )}
+          <ConversationView console={console} />
+          <Questions console={console} />
+          <div class="docks">
+            <Composer console={console} />
+            {!untouched(console) && <CallBar console={console} onSetup={() => setOver("setup")} />}
+          </div>
+        </main>
+        <div id="inside" class="inside">
+          <InstrumentsPanel instruments={instruments} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} />
+        </div>
+      </div>
+      <Announcer console={console} />
+      <Setup console={console} open={over === "setup"} onClose={close} />
+      <Help open={over === "help"} onClose={close} />
+    </>
+  );
+}

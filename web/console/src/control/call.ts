@@ -1,0 +1,167 @@
+import { VoiceSession, type ConnectOptions, type MicrophoneOptions, type VoiceError } from "@voicegw/client";
+import { NOTICED, type Noticed, type Told, type UnknownMessage } from "../model/feed.js";
+import type { Settings } from "../model/settings.js";
+import type { Levels } from "./levels.js";
+
+/** What a call needs of the console. */
+export interface CallHandlers {
+  happened(what: Told): void;
+  /** The user's devices have come, gone, or got names. */
+  devices(): void;
+}
+
+/** How a call is begun. */
+export interface Start {
+  conversation: string;
+  microphone: boolean;
+  /** Of an invitation; it says by itself what is answered first. */
+  ticket?: string;
+}
+
+/** The session of a call, and what the user does in it. One at a time. */
+export class Call {
+  private current: VoiceSession | null = null;
+  private microphone: MicrophoneOptions = {};
+
+  constructor(
+    private readonly levels: Levels,
+    private readonly handlers: CallHandlers,
+  ) {}
+
+  /** The running one, or null. */
+  get session(): VoiceSession | null {
+    return this.current;
+  }
+
+  /** Begins a call, while none runs. From a click or key press: browsers start audio only then. */
+  start(start: Start, settings: Settings): void {
+    this.microphone = {
+      ...(settings.microphone === "" ? {} : { deviceId: settings.microphone }),
+      echoCancellation: settings.echoCancellation,
+      noiseSuppression: settings.noiseSuppression,
+    };
+    const session = new VoiceSession(connectOptions(start, settings, this.microphone));
+    this.current = session;
+    this.listen(session, settings);
+    // What went wrong comes as the event "ended", too.
+    session.open().catch(() => undefined);
+  }
+
+  /** A typed turn. Returns the id of its transcript; undefined without a call. */
+  say(text: string): string | undefined {
+    return this.current?.say(text);
+  }
+
+  stop(): void {
+    this.current?.interrupt();
+  }
+
+  resolve(token: string, approved: boolean): void {
+    this.current?.resolve(token, approved);
+  }
+
+  /** Push-to-talk. */
+  press(active: boolean): void {
+    this.current?.microphone.press(active);
+  }
+
+  /** Turns the microphone on, or mutes and unmutes it. */
+  async toggleMicrophone(): Promise<void> {
+    const microphone = this.current?.microphone;
+    switch (microphone?.state) {
+      case "live":
+        microphone.mute(true);
+        return;
+      case "muted":
+        microphone.mute(false);
+        return;
+      case "off":
+      case "lost":
+        return this.attempt(() => microphone.start());
+      default:
+    }
+  }
+
+  /** Another microphone, or other processing of what it hears, at once. */
+  async useMicrophone(settings: Settings): Promise<void> {
+    this.microphone.echoCancellation = settings.echoCancellation;
+    this.microphone.noiseSuppression = settings.noiseSuppression;
+    const microphone = this.current?.microphone;
+    if (microphone !== undefined) {
+      await this.attempt(() => microphone.use(settings.microphone === "" ? undefined : settings.microphone));
+    }
+  }
+
+  async useSpeaker(id: string): Promise<void> {
+    const speaker = this.current?.speaker;
+    if (speaker !== undefined) {
+      await this.attempt(() => speaker.use(id === "" ? undefined : id));
+    }
+  }
+
+  /** The next try to reconnect is made now. */
+  retryNow(): void {
+    // What the library takes for the network's being back.
+    globalThis.dispatchEvent(new Event("online"));
+  }
+
+  hangUp(): void {
+    void this.current?.end();
+  }
+
+  private async attempt(deed: () => Promise<unknown>): Promise<void> {
+    try {
+      await deed();
+    } catch (error) {
+      this.handlers.happened({ kind: "noticed", side: "voice", name: "warning", event: error as VoiceError });
+    }
+  }
+
+  private listen(session: VoiceSession, settings: Settings): void {
+    const { happened, devices } = this.handlers;
+    session.on("message", (message) => {
+      happened({ kind: "received", side: "voice", message });
+      // A session that was taken up again goes on.
+      if (message.type === "session.started" && message.resumed !== true) {
+        const outputRate = session.info?.output_rate ?? settings.outputRate;
+        happened({ kind: "opened", side: "voice", inputRate: session.info?.input_rate ?? settings.inputRate, outputRate });
+      }
+    });
+    session.on("sent", (message) => happened({ kind: "sent", side: "voice", message: message as UnknownMessage }));
+    for (const name of NOTICED) {
+      session.on(name, (event) => {
+        if (name === "ended") {
+          this.current = null;
+          this.levels.silence();
+        }
+        happened({ kind: "noticed", side: "voice", ...({ name, event } as Noticed) });
+      });
+    }
+    session.on("uplink", ({ pcm }) => happened({ kind: "uplink", side: "voice", pcm, rate: settings.inputRate }));
+    session.on("downlink", ({ item, pcm }) => {
+      happened({ kind: "downlink", side: "voice", item, pcm, rate: session.info?.output_rate ?? settings.outputRate });
+    });
+    session.on("level", (level) => this.levels.tell(level));
+    session.on("microphone", () => devices());
+    session.on("devices", () => devices());
+  }
+}
+
+function connectOptions(start: Start, settings: Settings, microphone: MicrophoneOptions): ConnectOptions {
+  const { provider, agent, voice, pendingRequest, speaker } = settings;
+  return {
+    conversationId: start.conversation,
+    microphone: start.microphone ? microphone : false,
+    inputRate: settings.inputRate,
+    outputRate: settings.outputRate,
+    turnDetection: settings.turns === "pushToTalk" ? "client" : "server",
+    inspect: true,
+    client: { name: "voicegw-console", version: CONSOLE_VERSION },
+    ...(start.ticket === undefined ? {} : { ticket: start.ticket }),
+    ...(provider === "" ? {} : { provider }),
+    ...(agent === "" ? {} : { agent }),
+    ...(voice === "" ? {} : { voice }),
+    ...(pendingRequest === "" || start.ticket !== undefined ? {} : { pendingRequest }),
+    ...(speaker === "" ? {} : { speakerId: speaker }),
+  };
+}

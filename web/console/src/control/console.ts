@@ -1,0 +1,310 @@
+import { listMicrophones, listSpeakers, type Device, type ServerMessage, type Stats, type VoiceError, type VoiceSession } from "@voicegw/client";
+import { batch, signal } from "@preact/signals";
+import { Conversation } from "../model/conversation.js";
+import type { Happening, Told, Watcher } from "../model/feed.js";
+import type { Line } from "../model/lines.js";
+import type { Offer } from "../model/providers.js";
+import type { Question } from "../model/questions.js";
+import type { Settings } from "../model/settings.js";
+import { READY, type TextState } from "../model/text.js";
+import { running, SILENT, stoppable, type VoiceState } from "../model/voice.js";
+import * as words from "../words.js";
+import { Call } from "./call.js";
+import { askHistory, askOffer, askReady } from "./gateway.js";
+import { Invitations } from "./invitations.js";
+import { forgetConversation, keepConversation, keepSettings, keptConversation, keptSettings, newConversation } from "./keeping.js";
+import { Levels } from "./levels.js";
+import { TextAgent } from "./textagent.js";
+
+/** How often the gateway is asked how it is, while the page is looked at. */
+const READY_EVERY_MS = 20_000;
+
+/** So long after its end a question of the text agent's is taken for over: clocks differ. */
+const LAST_WORD_MS = 5000;
+
+/** What became of a question, by the error that the answer to it met; after others it is still open. */
+const OUTCOME_OF: Readonly<Record<string, string>> = {
+  confirmation_used: "answered",
+  confirmation_expired: "expired",
+  confirmation_unknown: "unanswered",
+};
+
+/** How the gateway is, as far as is known. */
+export type GatewayState = keyof typeof words.GATEWAY;
+
+export interface Devices {
+  readonly microphones: readonly Device[];
+  readonly speakers: readonly Device[];
+}
+
+/**
+ * All that the page shows and all that it can do. What happens goes through `happened`, to
+ * the conversation and to the instruments; panels read the signals, which only this class
+ * writes, and call the methods.
+ */
+export class Console {
+  readonly lines = signal<readonly Line[]>([]);
+  readonly questions = signal<readonly Question[]>([]);
+  readonly voice = signal<VoiceState>(SILENT);
+  readonly text = signal<TextState>(READY);
+  readonly settings = signal<Settings>(keptSettings());
+  readonly offer = signal<Offer | null>(null);
+  readonly gateway = signal<GatewayState>("unknown");
+  readonly devices = signal<Devices>({ microphones: [], speakers: [] });
+  /** The voice session that runs, for the instruments; null between calls. */
+  readonly session = signal<VoiceSession | null>(null);
+  readonly levels = new Levels();
+  private readonly conversation = new Conversation();
+  private readonly call = new Call(this.levels, { happened: (what) => this.happened(what), devices: () => void this.lookForDevices() });
+  private readonly agent = new TextAgent({
+    happened: (what) => this.happened(what),
+    asking: (message) => this.change(() => this.conversation.asking(message)),
+    answered: (error, token) => this.change(() => this.answered(error, token)),
+  });
+  private readonly invitations = new Invitations((name) => this.change(() => this.conversation.missed(name)));
+  /** The conversation's name, once there is something in it. */
+  private id = keptConversation();
+
+  /** instruments is told of everything that happens. */
+  constructor(private readonly instruments: Watcher) {}
+
+  /** Looks for the gateway, for the devices, and for what was said before a reload. */
+  async open(): Promise<void> {
+    navigator.mediaDevices?.addEventListener("devicechange", () => void this.lookForDevices());
+    document.addEventListener("visibilitychange", () => void this.lookForGateway());
+    setInterval(() => void this.lookForGateway(), READY_EVERY_MS);
+    await Promise.all([this.lookForGateway(), this.lookForDevices(), this.recall()]);
+  }
+
+  /** Writes to the text agent; false while it answers another message. */
+  write(message: string): boolean {
+    return this.agent.say(this.conversationId(), message);
+  }
+
+  /** Begins a call. From a click or key press: browsers start audio only then. */
+  talk(microphone = true): void {
+    this.begin(microphone, null);
+  }
+
+  /** Takes an invitation of the text agent, by the key of its line; nothing where it is over. */
+  accept(invitation: string): void {
+    this.begin(true, invitation);
+  }
+
+  /** Types to the voice agent. Without a call it begins one, without the microphone. */
+  type(message: string): void {
+    if (!running(this.voice.value)) {
+      this.talk(false);
+    }
+    const id = this.call.say(message);
+    if (id !== undefined) {
+      this.change(() => this.conversation.typedToVoice(id, message));
+    }
+  }
+
+  /** The user wants silence now: the voice agent's, and the text agent's. */
+  stop(): void {
+    if (stoppable(this.voice.value)) {
+      this.call.stop();
+    }
+    if (this.text.value.phase === "answering") {
+      this.change(() => this.conversation.stopping());
+      this.agent.stop();
+    }
+  }
+
+  hangUp(): void {
+    this.call.hangUp();
+  }
+
+  /** Turns the microphone on, or mutes and unmutes it. */
+  toggleMicrophone(): void {
+    void this.call.toggleMicrophone();
+  }
+
+  /** Push-to-talk: the button goes down or up. Nothing where the model listens by itself. */
+  press(active: boolean): void {
+    const { phase, pushToTalk, pressed } = this.voice.value;
+    if (pushToTalk && phase === "open" && pressed !== active) {
+      this.call.press(active);
+    }
+  }
+
+  /** The user's answer to a question, from a button. */
+  resolve(token: string, approved: boolean): void {
+    const question = this.conversation.questions.answer(token, approved, Date.now());
+    if (question === undefined) {
+      return;
+    }
+    this.change(() => undefined);
+    if (question.side === "voice") {
+      this.call.resolve(token, approved);
+    } else {
+      this.agent.resolve(this.conversationId(), token, approved);
+    }
+  }
+
+  /** Counters of the running session; null between calls. */
+  stats(): Stats | null {
+    return this.call.session?.stats() ?? null;
+  }
+
+  /** A broken connection is tried again now. */
+  retryNow(): void {
+    this.call.retryNow();
+  }
+
+  /** Another conversation, of which nothing is known yet. Not during a call. */
+  startAnew(): void {
+    if (running(this.voice.value)) {
+      return;
+    }
+    this.agent.leave();
+    this.invitations.clear();
+    this.id = null;
+    forgetConversation();
+    this.change(() => this.conversation.begin());
+    this.happened({ kind: "anew", side: "text", conversationId: "" });
+  }
+
+  /** Changes what the user has chosen. Devices change at once, the rest counts from the next call. */
+  choose(changes: Partial<Settings>): void {
+    const settings = { ...this.settings.value, ...changes };
+    this.settings.value = settings;
+    keepSettings(settings);
+    if ("microphone" in changes || "echoCancellation" in changes || "noiseSuppression" in changes) {
+      void this.call.useMicrophone(settings);
+    }
+    if ("speaker" in changes) {
+      void this.call.useSpeaker(settings.speaker);
+    }
+  }
+
+  private begin(microphone: boolean, invitation: string | null): void {
+    const ticket = invitation === null ? undefined : this.invitations.take(invitation);
+    if (running(this.voice.value) || (invitation !== null && ticket === undefined)) {
+      return;
+    }
+    const settings = this.settings.value;
+    this.change(() => this.conversation.calling(settings.turns === "pushToTalk", invitation));
+    this.call.start({ conversation: this.conversationId(), microphone, ...(ticket === undefined ? {} : { ticket }) }, settings);
+    this.session.value = this.call.session;
+  }
+
+  private happened(what: Told): void {
+    const happening = { ...what, at: performance.now(), wall: Date.now() } as Happening;
+    if (happening.kind === "uplink" || happening.kind === "downlink") {
+      // Nothing that is shown depends on it alone.
+      this.conversation.take(happening);
+    } else {
+      this.change(() => this.conversation.take(happening));
+      this.notice(happening);
+    }
+    this.instruments.take(happening);
+  }
+
+  /** What something that happened means to the rest of the page. */
+  private notice(happening: Happening): void {
+    if (happening.kind === "noticed" && happening.name === "ended") {
+      this.session.value = null;
+      void this.lookForGateway();
+    }
+    if (happening.kind !== "received") {
+      return;
+    }
+    const message = happening.message as ServerMessage;
+    switch (message.type) {
+      case "session.started":
+        if (this.settings.value.pendingRequest !== "") {
+          this.choose({ pendingRequest: "" });
+        }
+        return;
+      case "voice_session_start":
+        return this.invitations.came(message, happening.wall);
+      case "confirmation.request":
+        return happening.side === "text" ? this.watch(message.token) : undefined;
+      default:
+    }
+  }
+
+  /** Nobody tells that a question of the text agent's has ended without an answer. */
+  private watch(token: string): void {
+    const question = this.questions.value.find((other) => other.token === token);
+    if (question?.expires != null) {
+      const late = (): void => {
+        if (this.questions.value.some((other) => other.token === token && other.approved === null)) {
+          this.happened({ kind: "lapsed", side: "text", token });
+        }
+      };
+      setTimeout(late, question.expires - Date.now() + LAST_WORD_MS);
+    }
+  }
+
+  private answered(error: VoiceError | null, token: string | undefined): void {
+    this.conversation.answered(error);
+    if (error !== null) {
+      void this.lookForGateway();
+    }
+    if (token === undefined) {
+      return;
+    }
+    const outcome = OUTCOME_OF[error?.gatewayCode ?? ""];
+    if (outcome === undefined) {
+      this.conversation.questions.reopen("text", token);
+    } else {
+      this.conversation.question(token, outcome);
+    }
+  }
+
+  /** The conversation's name; it gets one with the first thing that is said in it. */
+  private conversationId(): string {
+    if (this.id === null) {
+      this.id = newConversation();
+      keepConversation(this.id);
+    }
+    return this.id;
+  }
+
+  private async recall(): Promise<void> {
+    if (this.id === null) {
+      return;
+    }
+    const lines = await askHistory(this.id);
+    if (lines?.length !== 0) {
+      this.change(() => this.conversation.transcript.recall(lines ?? [], lines === null ? words.NOT_RECALLED : words.RECALLED));
+    }
+  }
+
+  private async lookForGateway(): Promise<void> {
+    if (document.visibilityState === "hidden") {
+      return;
+    }
+    const state = await askReady();
+    if (state !== "unreachable" && this.offer.value === null) {
+      this.offer.value = await askOffer();
+    }
+    this.gateway.value = state === "ready" && this.offer.value?.simulator === true ? "simulator" : state;
+  }
+
+  private async lookForDevices(): Promise<void> {
+    const [microphones, speakers] = await Promise.all([listMicrophones(), listSpeakers()]).catch((): Device[][] => [[], []]);
+    this.devices.value = { microphones: named(microphones), speakers: named(speakers) };
+  }
+
+  /** Changes the conversation, and shows what has changed of it. */
+  private change(deed: () => void): void {
+    deed();
+    const { transcript, questions, voice, text } = this.conversation;
+    batch(() => {
+      this.lines.value = transcript.lines;
+      this.questions.value = questions.list;
+      this.voice.value = voice;
+      this.text.value = text;
+    });
+  }
+}
+
+/** Devices that can be chosen: before the user has allowed one they have no names. */
+function named(devices: readonly Device[] = []): readonly Device[] {
+  return devices.filter(({ id, label }) => !["", "default", "communications"].includes(id) && label !== "");
+}

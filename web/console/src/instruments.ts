@@ -1,0 +1,63 @@
+// What the instruments show: made of what happens, and nothing else.
+import { signal } from "@preact/signals";
+import { Agent } from "./model/agent.js";
+import { Faults } from "./model/faults.js";
+import type { Happening, Watcher } from "./model/feed.js";
+import { Log } from "./model/log.js";
+import { Recording } from "./model/recording.js";
+import { Secrets } from "./model/secrets.js";
+import { Sound } from "./model/sound.js";
+import { Tools } from "./model/tools.js";
+import { Turns } from "./model/turns.js";
+import { Wave } from "./model/wave.js";
+
+/** All of them; the controller feeds it. */
+export class Instruments implements Watcher {
+  readonly secrets = new Secrets();
+  readonly sound = new Sound();
+  readonly wave = new Wave(this.sound);
+  readonly recording = new Recording(this.sound);
+  readonly tools = new Tools();
+  readonly turns = new Turns();
+  readonly agent = new Agent();
+  readonly log = new Log(this.secrets);
+  readonly faults = new Faults();
+
+  /** Rise when something is to be shown, at most once a frame. `logged` with all that is in the log. */
+  readonly changed = signal(0);
+  readonly logged = signal(0);
+
+  /** Sound comes first: others ask it when something sounded. */
+  private readonly watchers: readonly Watcher[] = [this.sound, this.wave, this.recording, this.tools, this.turns, this.agent, this.log];
+  private waiting: "nothing" | "logged" | "changed" = "nothing";
+
+  /** `soon` calls its argument before the next frame is painted. */
+  constructor(private readonly soon: (show: () => void) => void = (show) => requestAnimationFrame(show)) {}
+
+  take(happening: Happening): void {
+    for (const watcher of this.watchers) {
+      watcher.take(happening);
+    }
+    if (happening.kind !== "uplink" && happening.kind !== "downlink") {
+      this.show(isReport(happening) ? "logged" : "changed");
+    }
+  }
+
+  private show(what: "logged" | "changed"): void {
+    if (this.waiting === "nothing") {
+      this.soon(() => {
+        this.logged.value++;
+        if (this.waiting === "changed") {
+          this.changed.value++;
+        }
+        this.waiting = "nothing";
+      });
+    }
+    this.waiting = this.waiting === "changed" ? "changed" : what;
+  }
+}
+
+/** Only the log shows it, some times a second. */
+function isReport(happening: Happening): boolean {
+  return (happening.kind === "noticed" && happening.name === "played") || (happening.kind === "sent" && happening.message.type === "playback");
+}

@@ -1,0 +1,68 @@
+// Where the session stands: what the gateway tells of its inside, and what this side counts.
+import type { InspectState, SessionStarted } from "@voicegw/client";
+import { budgetOf, type Budget } from "./budget.js";
+import type { Happening, Watcher } from "./feed.js";
+
+const MAX_INTENTS = 100;
+
+/** What a tool wanted of the session, and what became of it. */
+export interface Intent {
+  readonly number: number;
+  readonly wall: number;
+  readonly turn: number | undefined;
+  readonly type: string;
+  /** What belongs to the intent's type. */
+  readonly payload: Record<string, unknown>;
+  readonly applied: boolean;
+  readonly why: string | undefined;
+}
+
+/** The voice session that runs, or has run last. */
+export class Agent implements Watcher {
+  session: SessionStarted | undefined;
+  running = false;
+  state: InspectState | undefined;
+  /** Of the open turn; of the last one between turns. */
+  budget: Budget | undefined;
+  /** Newest first. */
+  intents: Intent[] = [];
+  private numbers = 0;
+
+  take(happening: Happening): void {
+    if (happening.kind === "noticed" && happening.name === "ended") {
+      this.running = false;
+    } else if (happening.kind === "received" && happening.side === "voice") {
+      this.received(happening.message as Inside, happening.wall);
+    }
+  }
+
+  private received(message: Inside, wall: number): void {
+    switch (message.type) {
+      case "session.started":
+        if (message.session_id !== this.session?.session_id) {
+          this.state = undefined;
+          this.budget = undefined;
+          this.intents = [];
+        }
+        this.session = message;
+        this.running = true;
+        break;
+      case "inspect.state":
+        this.state = message;
+        this.budget = budgetOf(message.budget) ?? this.budget;
+        break;
+      case "inspect.intent": {
+        const { type, ...payload } = message.intent;
+        this.intents = [{ number: ++this.numbers, wall, turn: message.turn, type, payload, applied: message.applied, why: message.why }, ...this.intents].slice(0, MAX_INTENTS);
+        break;
+      }
+      default:
+    }
+  }
+}
+
+/** The messages that are looked at here. */
+type Inside =
+  | SessionStarted
+  | InspectState
+  | { type: "inspect.intent"; turn?: number; intent: { type: string; [field: string]: unknown }; applied: boolean; why?: string };

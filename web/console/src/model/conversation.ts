@@ -1,0 +1,241 @@
+import { gatewayError, type ErrorMessage, type ServerMessage, type VoiceError } from "@voicegw/client";
+import type { Happening, Side, Watcher } from "./feed.js";
+import { HeardCount } from "./heard.js";
+import { noticeOf, type Notice } from "./notice.js";
+import { Questions } from "./questions.js";
+import { READY, type TextState } from "./text.js";
+import { Transcript, type Source } from "./transcript.js";
+import { afterVoice, SILENT, type VoiceState } from "./voice.js";
+import * as words from "../words.js";
+
+/** Errors after which an answer to a question may be given again. */
+const NOT_RECORDED = new Set(["store_unavailable", "limit"]);
+
+/** One conversation with both agents, made of what happens and of what the user does here. */
+export class Conversation implements Watcher {
+  readonly transcript = new Transcript();
+  readonly questions = new Questions();
+  voice: VoiceState = SILENT;
+  text: TextState = READY;
+  private readonly heard = new HeardCount();
+  private readonly source: { [S in Side]: Source } = { voice: { side: "voice", id: "voice-0" }, text: { side: "text", id: "text-0" } };
+  private counted = 0;
+  /** The invitation to go on by voice that was taken for the call. */
+  private taken: string | null = null;
+  /** The call has had a session: the next one is another. */
+  private inCall = false;
+  /** What was sent to the text agent last. */
+  private asked = "";
+
+  take(happening: Happening): void {
+    if (happening.kind === "downlink") {
+      this.heard.came(happening.item, (happening.pcm.length * 1000) / happening.rate);
+      return;
+    }
+    if (happening.kind === "uplink") {
+      return;
+    }
+    if (happening.side === "voice") {
+      this.voice = afterVoice(this.voice, happening);
+    }
+    if (happening.kind === "received") {
+      this.received(happening.side, happening.message as ServerMessage, happening.wall);
+    } else if (happening.kind === "noticed") {
+      this.noticed(happening);
+    } else if (happening.kind === "lapsed") {
+      this.question(happening.token, "expired");
+    }
+  }
+
+  /** Another conversation, between calls. */
+  begin(): void {
+    this.transcript.clear();
+    this.questions.clear();
+    this.text = READY;
+    this.voice = SILENT;
+  }
+
+  /** A call begins. invitation is the key of its line, where the text agent has invited. */
+  calling(pushToTalk: boolean, invitation: string | null): void {
+    this.taken = invitation;
+    this.inCall = false;
+    this.voice = { ...SILENT, phase: "connecting", pushToTalk };
+    if (invitation !== null) {
+      this.transcript.settleHandoff(invitation, "taken");
+    }
+  }
+
+  /** An invitation was not taken. */
+  missed(invitation: string): void {
+    this.transcript.settleHandoff(invitation, "over");
+  }
+
+  /** The user typed something to the voice agent: by its id there. */
+  typedToVoice(id: string, text: string): void {
+    this.transcript.typed(this.source.voice, id, text);
+  }
+
+  /** A request to the text agent begins: with a message, or with the answer to a question. */
+  asking(message: string | undefined): void {
+    this.source.text = { side: "text", id: `text-${++this.counted}` };
+    this.text = { phase: "answering", writing: false, notice: null };
+    this.asked = message ?? "";
+    if (message !== undefined) {
+      this.transcript.typed(this.source.text, "user", message);
+    }
+  }
+
+  /** The user has given the answer up. */
+  stopping(): void {
+    if (this.text.phase === "answering") {
+      this.text = { ...this.text, phase: "stopping" };
+    }
+  }
+
+  /** The request is over; why it failed, if it did. */
+  answered(error: VoiceError | null): void {
+    const source = this.source.text;
+    if (this.text.phase === "stopping") {
+      if (!this.transcript.cutOff(source, undefined)) {
+        this.transcript.remark("text", { text: words.STOPPED });
+      }
+    } else if (error !== null) {
+      this.transcript.trouble("text", { ...noticeOf(error), again: error.retryable ? this.asked : "" });
+    }
+    this.transcript.settle(source);
+    this.text = { ...this.text, phase: "ready", writing: false };
+  }
+
+  /** The text agent takes nothing: why, or null where it does. */
+  closed(notice: Notice | null): void {
+    this.text = { ...this.text, notice };
+  }
+
+  /** A question is over. */
+  question(token: string, outcome: string): void {
+    const question = this.questions.ended(token);
+    if (question !== undefined) {
+      const elsewhere = question.approved === null && (outcome === "approved" || outcome === "denied");
+      this.transcript.outcome(question.side, { preview: question.preview, outcome, elsewhere });
+    }
+  }
+
+  private received(side: Side, message: ServerMessage, wall: number): void {
+    const source = this.source[side];
+    switch (message.type) {
+      case "transcript":
+        return this.transcript.upsert(source, message);
+      case "text.delta":
+        this.text = { ...this.text, writing: true };
+        return this.transcript.delta(source, message);
+      case "text.done":
+        return this.transcript.done(source, message);
+      case "tool.started":
+        return this.transcript.toolStarted(source, message);
+      case "tool.progress":
+        return this.transcript.toolProgress(source, message);
+      case "tool.ended":
+        return this.transcript.toolEnded(source, message);
+      case "ui.image":
+        return this.transcript.picture(source, message);
+      case "confirmation.request":
+        return this.questions.asked(side, message, wall);
+      case "confirmation.ended":
+        return this.question(message.token, message.outcome);
+      case "error":
+        return this.failed(side, message);
+      default:
+        return side === "voice" ? this.spoken(message) : this.written(message, wall);
+    }
+  }
+
+  /** What only the voice agent's side says. */
+  private spoken(message: ServerMessage): void {
+    const source = this.source.voice;
+    switch (message.type) {
+      case "session.started":
+        return message.resumed === true ? undefined : this.opened();
+      case "speech.started":
+        return this.transcript.hearing(source, message.turn);
+      case "audio.end":
+        return this.heard.all(message.item_id, message.audio_ms);
+      case "audio.flush":
+        this.transcript.cutOff(source, message.turn);
+        return this.heard.flushed(message.item_id, this.transcript.length(source, message.item_id));
+      case "turn.ended":
+        this.transcript.unheard(source, message.turn);
+        if (message.status !== "completed") {
+          this.transcript.cutOff(source, message.turn);
+        }
+        return;
+      default:
+    }
+  }
+
+  /** What only the text agent's side says. */
+  private written(message: ServerMessage, wall: number): void {
+    switch (message.type) {
+      case "voice_session_start": {
+        const end = Date.parse(message.expires_at ?? "");
+        const invitation = { state: "offered", request: message.pendingRequest ?? "", expires: end > wall ? end : null } as const;
+        return this.transcript.handoff("voice", invitation, message.sessionId);
+      }
+      case "timeout":
+        return this.closed({ title: message.message, advice: words.shutOut(message.timeoutUntil) });
+      default:
+    }
+  }
+
+  private noticed(happening: Happening & { kind: "noticed" }): void {
+    switch (happening.name) {
+      case "played": {
+        const heard = this.heard.played(happening.event.item, happening.event.playedMs);
+        return heard === null ? undefined : this.transcript.heard(this.source.voice, happening.event.item, heard.share, heard.length);
+      }
+      case "ended":
+        return this.hungUp(happening.event.handback?.summary, happening.wall);
+      default:
+    }
+  }
+
+  /** A session begins: another one, also where the connection broke in between. */
+  private opened(): void {
+    this.overByVoice();
+    this.source.voice = { side: "voice", id: `voice-${++this.counted}` };
+    const again = this.inCall;
+    this.inCall = true;
+    if (again) {
+      this.transcript.remark("voice", { text: words.NEW_SESSION });
+    } else if (this.taken === null) {
+      this.transcript.handoff("voice", { state: "taken" });
+    }
+  }
+
+  private hungUp(summary: string | undefined, wall: number): void {
+    this.overByVoice();
+    const { session, turns } = this.voice;
+    if (session === null) {
+      return;
+    }
+    this.transcript.handoff("text", { state: "taken", summary: summary ?? "", turns, ms: wall - session.began });
+  }
+
+  /** Nothing of the session that is open will be finished. */
+  private overByVoice(): void {
+    this.transcript.settle(this.source.voice);
+    this.heard.clear();
+    for (const { preview } of this.questions.endedAll("voice")) {
+      this.transcript.outcome("voice", { preview, outcome: "unanswered", elsewhere: false });
+    }
+  }
+
+  private failed(side: Side, message: ErrorMessage): void {
+    if (NOT_RECORDED.has(message.code)) {
+      this.questions.reopen(side);
+    }
+    if (side === "text") {
+      // By voice it comes as a warning too, and is shown beside the controls.
+      this.transcript.trouble("text", { ...noticeOf(gatewayError(message)), again: message.retryable ? this.asked : "" });
+    }
+  }
+}

@@ -1,0 +1,194 @@
+// The audio of both sides, so that a turn can be heard again.
+import type { Happening, Watcher } from "./feed.js";
+import { resampled } from "./resampled.js";
+import type { Item, Sound, Span } from "./sound.js";
+import { BLOCK_MS, Stretch } from "./stretch.js";
+import { turnKey } from "./turns.js";
+import { wavFile } from "./wav.js";
+
+/** So much of each side is kept, the newest: some 20 MB of the user and 30 MB of the model. */
+export const RECORDED_MS = 600_000;
+/** The user's side of a turn begins before the speech that was heard, and ends after it. */
+const MARGIN_MS = 300;
+/** Frames that are further from where they belong are a new stretch. */
+const GAP_MS = 40;
+
+/** user and model: one side alone, all of it. both: in two channels, as it sounded. */
+export type Which = "user" | "model" | "both";
+
+/** What there is of a turn, in ms. */
+export interface Recorded {
+  userMs: number;
+  modelMs: number;
+}
+
+/** The newest ten minutes of each side. */
+export class Recording implements Watcher {
+  private user: Stretch[] = [];
+  private readonly model = new Map<Item, Stretch>();
+
+  /** `sound` has to take each happening before this does. */
+  constructor(
+    private readonly sound: Sound,
+    private readonly limitMs = RECORDED_MS,
+  ) {}
+
+  take(happening: Happening): void {
+    if (happening.kind === "uplink") {
+      this.spoken(happening.pcm, happening.rate, this.sound.newestFrame);
+    } else if (happening.kind === "downlink") {
+      this.answered(happening.item, happening.pcm, happening.rate);
+    } else if (happening.kind === "anew") {
+      this.user = [];
+      this.model.clear();
+    }
+  }
+
+  /** What there is of a turn; null for nothing. */
+  of(session: number, turn: number): Recorded | null {
+    const [from, to] = this.userRange(session, turn);
+    const userMs = this.user.reduce((sum, s) => sum + Math.max(0, Math.min(to, s.at + (s.end * 1000) / s.rate) - Math.max(from, s.at + (s.begin * 1000) / s.rate)), 0);
+    const modelMs = this.answers(session, turn).reduce((sum, [, stretch]) => sum + stretch.ms, 0);
+    return userMs > 0 || modelMs > 0 ? { userMs, modelMs } : null;
+  }
+
+  /** A turn as a WAV file; null where there is nothing of it. `now` is performance.now(). */
+  wav(session: number, turn: number, which: Which, now: number): ArrayBuffer | null {
+    switch (which) {
+      case "user": {
+        const [from, to] = this.userRange(session, turn);
+        const rate = this.user.at(-1)?.rate ?? 0;
+        return to > from && rate > 0 ? wavFile([this.userBetween(from, to, rate)], rate) : null;
+      }
+      case "model": {
+        const answers = this.answers(session, turn).map(([, stretch]) => stretch);
+        const rate = answers[0]?.rate;
+        return rate === undefined ? null : wavFile([joined(answers)], rate);
+      }
+      case "both":
+        return this.stereo(session, turn, now);
+    }
+  }
+
+  private stereo(session: number, turn: number, now: number): ArrayBuffer | null {
+    const answers = new Map(this.answers(session, turn));
+    const spans = this.sound.spans(session, now).filter(({ item, kind }) => kind === "heard" && answers.has(item));
+    let [from, to] = this.userRange(session, turn);
+    for (const span of spans) {
+      from = Math.min(from, span.at);
+      to = Math.max(to, span.at + (span.to - span.from));
+    }
+    const userRate = this.user.at(-1)?.rate;
+    const rate = Math.max(userRate ?? 0, ...[...answers.values()].map((stretch) => stretch.rate));
+    if (to <= from || rate <= 0) {
+      return null;
+    }
+    const frames = Math.round(((to - from) * rate) / 1000);
+    const left = userRate === undefined ? new Int16Array(frames) : fitted(resampled(this.userBetween(from, to, userRate), userRate, rate), frames);
+    const right = new Int16Array(frames);
+    for (const span of spans) {
+      put(span, answers.get(span.item)!, from, rate, right);
+    }
+    return wavFile([left, right], rate);
+  }
+
+  private spoken(pcm: Int16Array, rate: number, at: number): void {
+    let last = this.user.at(-1);
+    if (last === undefined || last.rate !== rate || Math.abs(at - (last.at + (last.end * 1000) / rate)) > GAP_MS) {
+      last = new Stretch(rate, at);
+      this.user.push(last);
+    }
+    last.push(pcm);
+    while (this.user.reduce((sum, { ms }) => sum + ms, 0) > this.limitMs) {
+      if (!this.user[0]!.drop()) {
+        this.user.shift();
+      }
+    }
+  }
+
+  private answered(id: string, pcm: Int16Array, rate: number): void {
+    const item = this.sound.item(id);
+    if (item === undefined) {
+      return;
+    }
+    let stretch = this.model.get(item);
+    if (stretch === undefined) {
+      stretch = new Stretch(rate, 0);
+      this.model.set(item, stretch);
+    }
+    stretch.push(pcm);
+    let kept = 0;
+    for (const { ms } of this.model.values()) {
+      kept += ms;
+    }
+    for (const [oldest, { ms }] of this.model) {
+      if (kept <= this.limitMs || oldest === item) {
+        break;
+      }
+      kept -= ms;
+      this.model.delete(oldest);
+    }
+    while (kept > this.limitMs && stretch.drop()) {
+      kept -= BLOCK_MS;
+    }
+  }
+
+  private answers(session: number, turn: number): [Item, Stretch][] {
+    return [...this.model].filter(([item]) => item.session === session && item.turn === turn);
+  }
+
+  /** From before the first speech of a turn until after the last, on the page's clock; empty for a typed one. */
+  private userRange(session: number, turn: number): [number, number] {
+    let from = Infinity;
+    let to = -Infinity;
+    for (const speech of this.sound.speeches) {
+      if (speech.session === session && speech.turn === turn && speech.to !== undefined) {
+        from = Math.min(from, speech.from - MARGIN_MS);
+        to = Math.max(to, speech.to + MARGIN_MS);
+      }
+    }
+    return [from, to];
+  }
+
+  private userBetween(from: number, to: number, rate: number): Int16Array {
+    const out = new Int16Array(Math.round(((to - from) * rate) / 1000));
+    for (const stretch of this.user.filter((s) => s.rate === rate)) {
+      const begin = Math.round(((from - stretch.at) * rate) / 1000);
+      stretch.read(begin, begin + out.length, out, 0);
+    }
+    return out;
+  }
+}
+
+/** The file's name for a turn. */
+export function fileName(session: number, turn: number, which: Which): string {
+  return `voicegw-${turnKey(session, turn).replace(".", "-turn-")}-${which}.wav`;
+}
+
+/** Puts what was heard of an item where it was heard. */
+function put(span: Span, stretch: Stretch, from: number, rate: number, out: Int16Array): void {
+  const first = Math.round((span.from * stretch.rate) / 1000);
+  const pcm = new Int16Array(Math.round((span.to * stretch.rate) / 1000) - first);
+  stretch.read(first, first + pcm.length, pcm, 0);
+  const at = Math.round(((span.at - from) * rate) / 1000);
+  out.set(resampled(pcm, stretch.rate, rate).subarray(0, Math.max(0, out.length - at)), at);
+}
+
+function joined(stretches: readonly Stretch[]): Int16Array {
+  const out = new Int16Array(stretches.reduce((sum, { begin, end }) => sum + end - begin, 0));
+  let at = 0;
+  for (const stretch of stretches) {
+    stretch.read(stretch.begin, stretch.end, out, at);
+    at += stretch.end - stretch.begin;
+  }
+  return out;
+}
+
+function fitted(pcm: Int16Array, frames: number): Int16Array {
+  if (pcm.length >= frames) {
+    return pcm.subarray(0, frames);
+  }
+  const out = new Int16Array(frames);
+  out.set(pcm);
+  return out;
+}

@@ -1,0 +1,276 @@
+// What the voice agent's side is doing: a state, and what each happening makes of it.
+import type { Ended, MicrophoneState, ServerMessage, SessionStarted, SessionState, VoiceErrorCode } from "@voicegw/client";
+import type { Happening, Noticed } from "./feed.js";
+import { noticeOf, type Notice } from "./notice.js";
+import * as words from "../words.js";
+
+/** A session that is open, or was the last one. */
+export interface SessionFacts {
+  readonly id: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly voice: string;
+  readonly agent: string;
+  readonly inspect: boolean;
+  /** When the call began, ms since the epoch on this machine's clock. */
+  readonly began: number;
+}
+
+/** turn: the model going on makes it untrue. microphone, sound: these working again. call: nothing does. */
+type Subject = "turn" | "microphone" | "sound" | "call";
+
+/** Everything that is shown of a call apart from its lines and its levels. */
+export interface VoiceState {
+  /** ending: nothing is said or heard any more, and the gateway has the last word. failed: it ended before it was open. */
+  readonly phase: "none" | "connecting" | "open" | "reconnecting" | "ending" | "ended" | "failed";
+  readonly microphone: MicrophoneState;
+  /** The device in use, as the browser calls it. */
+  readonly microphoneLabel: string;
+  readonly microphoneId: string;
+  readonly session: SessionFacts | null;
+  /** Push-to-talk, and whether it is pressed. */
+  readonly pushToTalk: boolean;
+  readonly pressed: boolean;
+  readonly userSpeaking: boolean;
+  /** The item that sounds. */
+  readonly sounding: string | null;
+  /** An answer is owed: the user has said or typed something. */
+  readonly owed: boolean;
+  /** The gateway restores its connection to the model. */
+  readonly restoring: boolean;
+  /** The connection to the gateway broke; the next try is made at `at`, ms since the epoch. */
+  readonly retry: { readonly attempt: number; readonly at: number } | null;
+  readonly turns: number;
+  /** From the end of speech to the first audio, of the last turn. */
+  readonly answeredInMs: number | null;
+  /** What went wrong. It stands until something makes it untrue: what that is, its subject tells. */
+  readonly notice: Notice | null;
+  readonly about: Subject;
+  /** Why the session ended, in the gateway's word. */
+  readonly reason: string;
+}
+
+export const SILENT: VoiceState = {
+  phase: "none",
+  microphone: "off",
+  microphoneLabel: "",
+  microphoneId: "",
+  session: null,
+  pushToTalk: false,
+  pressed: false,
+  userSpeaking: false,
+  sounding: null,
+  owed: false,
+  restoring: false,
+  retry: null,
+  turns: 0,
+  answeredInMs: null,
+  notice: null,
+  about: "call",
+  reason: "",
+};
+
+/** There is a call, and another one cannot begin. */
+export function running({ phase }: VoiceState): boolean {
+  return phase !== "none" && phase !== "ended" && phase !== "failed";
+}
+
+/** There is something that Stop would end. */
+export function stoppable(state: VoiceState): boolean {
+  return state.phase === "open" && (state.sounding !== null || state.owed);
+}
+
+/** What the call is doing, in one word. */
+export type Activity =
+  | "none"
+  | "asking"
+  | "connecting"
+  | "reconnecting"
+  | "hearing"
+  | "speaking"
+  | "restoring"
+  | "thinking"
+  | "waiting"
+  | "listening"
+  | "muted"
+  | "typing"
+  | "ending"
+  | "ended"
+  | "failed";
+
+/** Only one thing is said at a time; this is the order of what matters. */
+export function activity(state: VoiceState): Activity {
+  if (state.phase === "connecting") {
+    return state.microphone === "asking" ? "asking" : "connecting";
+  }
+  if (state.phase !== "open") {
+    return state.phase;
+  }
+  if (state.userSpeaking || state.pressed) {
+    return "hearing";
+  }
+  if (state.sounding !== null) {
+    return "speaking";
+  }
+  if (state.restoring) {
+    return "restoring";
+  }
+  if (state.owed) {
+    return "thinking";
+  }
+  switch (state.microphone) {
+    case "live":
+      return state.pushToTalk ? "waiting" : "listening";
+    case "muted":
+      return "muted";
+    default:
+      return "typing";
+  }
+}
+
+/** The state after something that happened by voice. */
+export function afterVoice(state: VoiceState, happening: Happening): VoiceState {
+  switch (happening.kind) {
+    case "received":
+      return afterMessage(state, happening.message as ServerMessage, happening.wall);
+    case "sent":
+      return afterSent(state, happening.message.type, happening.message["active"] === true);
+    case "noticed":
+      return afterNoticed(state, happening, happening.wall);
+    default:
+      return state;
+  }
+}
+
+function afterMessage(state: VoiceState, message: ServerMessage, wall: number): VoiceState {
+  switch (message.type) {
+    case "session.started":
+      return { ...state, session: factsOf(message, state, wall) };
+    case "speech.started":
+      return { ...state, userSpeaking: true };
+    case "speech.stopped":
+      return { ...state, userSpeaking: false, owed: true };
+    case "turn.started":
+      // The model goes on: what went wrong before is past.
+      return { ...over(state, "turn"), turns: state.turns + 1 };
+    case "turn.ended":
+      return { ...state, owed: false, answeredInMs: message.latency?.speech_end_to_first_audio_ms ?? state.answeredInMs };
+    case "audio.flush":
+      return { ...state, sounding: state.sounding === message.item_id ? null : state.sounding };
+    case "error":
+      return { ...state, owed: false };
+    case "provider.reconnecting":
+      return { ...state, restoring: true };
+    case "provider.reconnected":
+      return { ...state, restoring: false };
+    case "session.ending":
+      return { ...state, notice: words.endingNotice(message.reason, message.after), about: "call" };
+    case "session.moving":
+      return { ...state, notice: words.MOVING, about: "call" };
+    case "timeout":
+      return { ...state, notice: { title: message.message, advice: words.shutOut(message.timeoutUntil) }, about: "call" };
+    default:
+      return state;
+  }
+}
+
+function afterSent(state: VoiceState, type: string, active: boolean): VoiceState {
+  switch (type) {
+    case "input.text":
+      return { ...state, owed: true };
+    case "input.activity":
+      return { ...state, pressed: active, owed: !active };
+    case "interrupt":
+      return { ...state, owed: false };
+    default:
+      return state;
+  }
+}
+
+function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceState {
+  switch (noticed.name) {
+    case "state":
+      return afterState(state, noticed.event);
+    case "sounding":
+      return { ...state, sounding: noticed.event.item, owed: false };
+    case "played":
+      return noticed.event.done && noticed.event.item === state.sounding ? { ...state, sounding: null } : state;
+    case "microphone":
+      return afterMicrophone(state, noticed.event);
+    case "speaker":
+      return noticed.event.state === "playing" ? over(state, "sound") : state;
+    case "reconnecting":
+      return { ...interrupted(state), phase: "reconnecting", retry: { attempt: noticed.event.attempt, at: wall + noticed.event.delayMs } };
+    case "reconnected":
+      return { ...state, phase: "open", retry: null };
+    case "warning":
+      return { ...state, notice: noticeOf(noticed.event), about: subjectOf(noticed.event.code) };
+    case "ended":
+      return afterEnd(state, noticed.event);
+    default:
+      return state;
+  }
+}
+
+function afterState(state: VoiceState, event: SessionState): VoiceState {
+  if (event !== "ended") {
+    return { ...state, phase: event, retry: event === "open" ? null : state.retry };
+  }
+  // How it ended comes with the event of that name.
+  return { ...interrupted(state), phase: "ending", retry: null };
+}
+
+function afterMicrophone(state: VoiceState, event: { state: MicrophoneState; deviceId: string | undefined; label: string }): VoiceState {
+  const on = event.state === "live" || event.state === "muted";
+  return {
+    ...(on ? over(state, "microphone") : state),
+    microphone: event.state,
+    microphoneLabel: on ? event.label : "",
+    microphoneId: on ? (event.deviceId ?? "") : "",
+    userSpeaking: on && state.userSpeaking,
+  };
+}
+
+function subjectOf(code: VoiceErrorCode): Subject {
+  if (code.startsWith("microphone_")) {
+    return "microphone";
+  }
+  return code.startsWith("audio_") || code === "speaker_failed" ? "sound" : "turn";
+}
+
+/** The state without a notice that is not true any more. */
+function over(state: VoiceState, subject: Subject): VoiceState {
+  return state.about === subject ? { ...state, notice: null, about: "call" } : state;
+}
+
+/** What was going on has no end of its own. */
+function interrupted(state: VoiceState): VoiceState {
+  return { ...state, userSpeaking: false, pressed: false, sounding: null, owed: false, restoring: false };
+}
+
+function afterEnd(state: VoiceState, event: Ended): VoiceState {
+  return {
+    ...interrupted(state),
+    phase: state.session === null ? "failed" : "ended",
+    microphone: "off",
+    microphoneLabel: "",
+    microphoneId: "",
+      retry: null,
+    notice: event.error === undefined || event.error.code === "aborted" ? null : noticeOf(event.error),
+    about: "call",
+    reason: event.reason,
+  };
+}
+
+function factsOf(message: SessionStarted, { session }: VoiceState, wall: number): SessionFacts {
+  return {
+    id: message.session_id,
+    provider: message.provider ?? "",
+    model: message.model ?? "",
+    voice: message.voice ?? "",
+    agent: message.agent ?? "",
+    inspect: message.inspect === true,
+    // A call goes on through sessions, where the connection broke in between.
+    began: session?.began ?? wall,
+  };
+}

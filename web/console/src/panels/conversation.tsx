@@ -1,0 +1,100 @@
+import type { Console } from "../control/console.js";
+import type { Side } from "../model/feed.js";
+import { useFollow } from "../ui/follow.js";
+import { Down, Mark, Microphone } from "../ui/icons.js";
+import * as words from "../words.js";
+import { Dots, LineView } from "./lines.js";
+import "./conversation.css";
+
+/** Both lanes in one line of time. */
+export function ConversationView({ console }: { console: Console }) {
+  const lines = console.lines.value;
+  const { phase, writing } = console.text.value;
+  const fresh = untouched(console);
+  const { ref, atEnd, toEnd } = useFollow<HTMLDivElement>(!fresh, [lines, phase, writing]);
+  return (
+    <div class="talk">
+      <LaneHead console={console} side="text" />
+      <LaneHead console={console} side="voice" />
+      <div ref={ref} id="log" class="log" role="group" aria-label={words.LOG} tabIndex={0}>
+        {fresh ? (
+          <Empty console={console} />
+        ) : (
+          <ol class="lines">
+            {lines.map((line) => (
+              <LineView key={line.key} line={line} console={console} />
+            ))}
+            {phase === "answering" && !writing && (
+              <li key="waiting" class="line" data-side="text">
+                <Dots label={words.TEXT_ACTIVITY.answering} />
+              </li>
+            )}
+          </ol>
+        )}
+      </div>
+      {!atEnd && (
+        <button type="button" class="to-end" onClick={toEnd}>
+          <Down />
+          {words.NEWEST}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Nothing was said yet, and nobody has begun to. */
+export function untouched(console: Console): boolean {
+  return console.lines.value.length === 0 && console.voice.value.phase === "none";
+}
+
+function LaneHead({ console, side }: { console: Console; side: Side }) {
+  const status = side === "text" ? textStatus(console) : voiceStatus(console);
+  return (
+    <header class="lane-head" data-side={side}>
+      <h2>{words.LANES[side]}</h2>
+      <p class="faint" title={status}>
+        {status}
+      </p>
+    </header>
+  );
+}
+
+function textStatus(console: Console): string {
+  const { phase, writing } = console.text.value;
+  return phase === "answering" && writing ? words.TEXT_ACTIVITY.writing : words.TEXT_ACTIVITY[phase];
+}
+
+/** Who speaks: of the running call or the last one. */
+function voiceStatus(console: Console): string {
+  const { session } = console.voice.value;
+  return session === null ? "" : [session.provider, session.model, session.voice].filter((part) => part !== "").join(" · ");
+}
+
+/** What a newcomer sees: what this is, and the one thing to do. */
+function Empty({ console }: { console: Console }) {
+  const simulated = console.offer.value?.simulator === true;
+  return (
+    <div class="empty">
+      <span class="empty-mark">
+        <Mark />
+      </span>
+      <p class="empty-title">{words.EMPTY.title}</p>
+      <p class="empty-text">{words.EMPTY.text}</p>
+      <button id="start" type="button" class="primary big" onClick={() => console.talk()}>
+        <Microphone />
+        {words.EMPTY.start}
+      </button>
+      <p class="faint">{words.EMPTY.hint}</p>
+      {simulated && (
+        <div class="examples">
+          <p class="faint">{words.EMPTY.examples}</p>
+          {words.EXAMPLES.map((example) => (
+            <button key={example} type="button" onClick={() => console.write(example)}>
+              {example}
+            </button>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}

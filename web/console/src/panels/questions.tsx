@@ -1,0 +1,117 @@
+import type { RefObject } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Console } from "../control/console.js";
+import { answerable, type Question } from "../model/questions.js";
+import { useNow } from "../ui/now.js";
+import * as words from "../words.js";
+import "./questions.css";
+
+/** Longer arguments are folded: so many characters and lines are shown at once. */
+const SHORT_ARGS = { characters: 320, lines: 9 };
+
+/**
+ * After a card has come or gone the others have moved: a press that was meant for what was
+ * there before (a double click) does nothing for so long.
+ */
+const SETTLE_MS = 500;
+
+/**
+ * The open questions, between what was said and the text fields. Nothing waits for them:
+ * the conversation goes on, the focus stays where it is, and nothing but a card's own
+ * buttons answers.
+ */
+export function Questions({ console }: { console: Console }) {
+  const questions = console.questions.value;
+  const now = useNow(250, questions.length > 0);
+  const panel = useRef<HTMLElement>(null);
+  const movedAt = useRef(-Infinity);
+  const orphaned = useRef(false);
+  const tokens = questions.map(({ token }) => token).join(" ");
+  useLayoutEffect(() => {
+    movedAt.current = performance.now();
+    if (orphaned.current) {
+      orphaned.current = false;
+      // The keyboard must not be lost, and must not land on another answer.
+      (panel.current?.querySelector<HTMLElement>(".question") ?? document.getElementById("log"))?.focus();
+    }
+  }, [tokens]);
+  const answer = (event: MouseEvent, token: string, approved: boolean): void => {
+    // A key's click has no detail: it means the button that has the focus.
+    const hasty = event.detail > 0 && performance.now() - movedAt.current < SETTLE_MS;
+    if (!hasty) {
+      console.resolve(token, approved);
+    }
+  };
+  return (
+    <section id="questions" ref={panel} class="questions" role="alertdialog" aria-modal="false" aria-labelledby="questions-title" hidden={questions.length === 0}>
+      <h2 id="questions-title">{words.askedHeading(questions.length)}</h2>
+      {questions.map((question, i) => (
+        <Card key={question.token} question={question} first={i === 0} now={now} answer={answer} orphaned={orphaned} />
+      ))}
+    </section>
+  );
+}
+
+interface CardProps {
+  question: Question;
+  first: boolean;
+  now: number;
+  answer: (event: MouseEvent, token: string, approved: boolean) => void;
+  /** Is set when the card goes away with the focus in it. */
+  orphaned: RefObject<boolean>;
+}
+
+function Card({ question, first, now, answer, orphaned }: CardProps) {
+  const card = useRef<HTMLDivElement>(null);
+  const off = !answerable(question, now);
+  useLayoutEffect(() => {
+    const element = card.current;
+    return () => {
+      if (element?.contains(document.activeElement) === true) {
+        orphaned.current = true;
+      }
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (off && card.current?.contains(document.activeElement) === true && document.activeElement instanceof HTMLButtonElement) {
+      card.current.focus(); // A button that is off would lose the keyboard.
+    }
+  }, [off]);
+  const button = (approved: boolean) => (
+    <button type="button" class={approved ? "primary" : ""} disabled={off} onClick={(event) => answer(event, question.token, approved)}>
+      {approved ? words.APPROVE : words.DECLINE}
+    </button>
+  );
+  return (
+    <div ref={card} class="question" data-side={question.side} tabIndex={-1} role="group" aria-label={question.preview}>
+      <p class="asks">
+        {words.ASKS[question.side]} · <code>{question.tool}</code>
+      </p>
+      <p class="preview">{question.preview}</p>
+      <Arguments question={question} room={first} />
+      <div class="answers">
+        <span class="left">{words.timeLeft(question, now)}</span>
+        {/* Decline comes first: it is what a hasty key press should meet. */}
+        {button(false)}
+        {button(true)}
+      </div>
+    </div>
+  );
+}
+
+/** The arguments: shown at once if there is room and they are short. */
+function Arguments({ question: { args }, room }: { question: Question; room: boolean }) {
+  const [open] = useState(room && args.length <= SHORT_ARGS.characters && args.split("\n").length <= SHORT_ARGS.lines);
+  if (args === "") {
+    return <p class="none">{words.NO_ARGUMENTS}</p>;
+  }
+  return (
+    <details open={open}>
+      <summary>{words.EXACT_ARGUMENTS}</summary>
+      {/* It may scroll. */}
+      <pre tabIndex={0} aria-label={words.EXACT_ARGUMENTS}>
+        {args}
+      </pre>
+    </details>
+  );
+}

@@ -1,0 +1,59 @@
+import type { Console } from "../control/console.js";
+import { running } from "../model/voice.js";
+import { Gauge, Mark, Plus, Sliders } from "../ui/icons.js";
+import * as words from "../words.js";
+import "./topbar.css";
+
+interface TopBarProps {
+  console: Console;
+  /** Whether the instruments are shown, where there is not always room for them. */
+  inside: boolean;
+  onInside: () => void;
+  onSetup: () => void;
+  onHelp: () => void;
+}
+
+/** What stands above everything: the name, how the gateway is, and what concerns the whole page. */
+export function TopBar({ console, inside, onInside, onSetup, onHelp }: TopBarProps) {
+  const gateway = console.gateway.value;
+  const on = running(console.voice.value);
+  const anew = (): void => {
+    console.startAnew();
+    // The button is off now, and would lose the keyboard.
+    document.getElementById("text")?.focus();
+  };
+  return (
+    <header class="top">
+      <h1>
+        <Mark />
+        voicegw
+      </h1>
+      <p class="gateway" data-state={gateway} role="status">
+        <span class="lamp" aria-hidden="true" />
+        <span>
+          {words.GATEWAY[gateway]}
+          {gateway === "simulator" && <span class="wide-only">{words.WITH_SIMULATOR}</span>}
+        </span>
+      </p>
+      <div class="top-buttons">
+        <button type="button" class="quiet" disabled={on || console.lines.value.length === 0} title={on ? words.HANG_UP_FIRST : undefined} onClick={anew}>
+          <Plus />
+          <span class="wide-only">{words.NEW_CONVERSATION}</span>
+          <span class="narrow-only unseen">{words.NEW_CONVERSATION}</span>
+        </button>
+        <button type="button" class="quiet middle-only" aria-expanded={inside} aria-controls="inside" onClick={onInside}>
+          <Gauge />
+          {words.VIEWS.instruments}
+        </button>
+        <button type="button" class="quiet icon-only" aria-label={words.KEYS} title={words.KEYS} onClick={onHelp}>
+          <span aria-hidden="true">?</span>
+        </button>
+        <button id="settings" type="button" class="quiet" aria-haspopup="dialog" onClick={onSetup}>
+          <Sliders />
+          <span class="wide-only">{words.SETTINGS}</span>
+          <span class="narrow-only unseen">{words.SETTINGS}</span>
+        </button>
+      </div>
+    </header>
+  );
+}

@@ -1,0 +1,83 @@
+// Fields of a form, each with its label, and a hint where one is needed.
+
+interface PickProps<V extends string | number> {
+  id: string;
+  label: string;
+  value: V;
+  choices: readonly (readonly [value: V, label: string])[];
+  hint?: string | undefined;
+  onPick: (value: V) => void;
+}
+
+/** One of a list. */
+export function Pick<V extends string | number>({ id, label, value, choices, hint, onPick }: PickProps<V>) {
+  const pick = (index: number): void => {
+    const choice = choices[index];
+    if (choice !== undefined) {
+      onPick(choice[0]);
+    }
+  };
+  return (
+    <label class="setting" for={id}>
+      <span>{label}</span>
+      <select id={id} aria-describedby={`${id}-hint`} onChange={(event) => pick(event.currentTarget.selectedIndex)}>
+        {choices.map(([option, text]) => (
+          <option key={String(option)} selected={option === value}>
+            {text}
+          </option>
+        ))}
+      </select>
+      <span id={`${id}-hint`} class="hint">
+        {hint}
+      </span>
+    </label>
+  );
+}
+
+interface RadiosProps<V extends string> {
+  name: string;
+  label: string;
+  value: V;
+  choices: readonly (readonly [value: V, label: string])[];
+  onPick: (value: V) => void;
+}
+
+/** One of a few, all in sight. */
+export function Radios<V extends string>({ name, label, value, choices, onPick }: RadiosProps<V>) {
+  return (
+    <div class="setting" role="radiogroup" aria-labelledby={`${name}-label`}>
+      <span id={`${name}-label`}>{label}</span>
+      <div class="radios">
+        {choices.map(([option, text]) => (
+          <label key={option}>
+            <input type="radio" name={name} checked={option === value} onChange={() => onPick(option)} />
+            {text}
+          </label>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface CheckProps {
+  id: string;
+  label: string;
+  hint: string;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+}
+
+/** On or off. */
+export function Check({ id, label, hint, checked, onChange }: CheckProps) {
+  return (
+    <div class="setting check">
+      <label>
+        <input type="checkbox" id={id} checked={checked} aria-describedby={`${id}-hint`} onChange={(event) => onChange(event.currentTarget.checked)} />
+        {label}
+      </label>
+      <span id={`${id}-hint`} class="hint">
+        {hint}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,64 @@
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { RefObject } from "preact";
+
+/** So close to the end (in pixels) a list follows what is new. */
+const NEAR_END = 48;
+
+/**
+ * Keeps the end of a scroller in sight while the user is there, whatever comes or changes
+ * its size; one of `changed` is another whenever something may have come. Elsewhere, and
+ * while it is not `on`, nothing moves. Returns whether the end is in sight, and a way to go
+ * there.
+ */
+export function useFollow<E extends HTMLElement>(on: boolean, changed: readonly unknown[]): { ref: RefObject<E | null>; atEnd: boolean; toEnd: () => void } {
+  const ref = useRef<E>(null);
+  const following = useRef(true);
+  const size = useRef("");
+  const [atEnd, setAtEnd] = useState(true);
+
+  const toEnd = (): void => {
+    following.current = true;
+    setAtEnd(true);
+    ref.current?.scrollTo({ top: ref.current.scrollHeight });
+  };
+
+  useEffect(() => {
+    const scroller = ref.current;
+    if (scroller === null || !on) {
+      return undefined;
+    }
+    const measure = (): string => `${scroller.clientWidth}x${scroller.clientHeight}`;
+    const scrolled = (): void => {
+      // Another size scrolls too, and says nothing about what the user wants.
+      if (measure() === size.current) {
+        following.current = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
+        setAtEnd(following.current);
+      }
+    };
+    const follow = (): void => {
+      size.current = measure();
+      if (following.current) {
+        scroller.scrollTop = scroller.scrollHeight;
+      }
+    };
+    scroller.addEventListener("scroll", scrolled, { passive: true });
+    // A keyboard that comes up on a phone, a question, a picture must not hide the newest line.
+    const watch = new ResizeObserver(follow);
+    watch.observe(scroller);
+    for (const child of scroller.children) {
+      watch.observe(child);
+    }
+    return () => {
+      scroller.removeEventListener("scroll", scrolled);
+      watch.disconnect();
+    };
+  }, [on]);
+
+  useLayoutEffect(() => {
+    if (on && following.current && ref.current !== null) {
+      ref.current.scrollTop = ref.current.scrollHeight;
+    }
+  }, [on, ...changed]);
+
+  return { ref, atEnd, toEnd };
+}

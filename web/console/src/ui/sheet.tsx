@@ -1,0 +1,45 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Close } from "./icons.js";
+import "./sheet.css";
+
+interface SheetProps {
+  id: string;
+  title: string;
+  open: boolean;
+  onClose: () => void;
+  /** side: over the right of the page. middle: a small one in the middle. */
+  place: "side" | "middle";
+  children: ComponentChildren;
+}
+
+/** A dialog over the page. The browser keeps the focus in it and gives it back; Escape closes it. */
+export function Sheet({ id, title, open, onClose, place, children }: SheetProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open && dialog.current?.open === false) {
+      dialog.current.showModal();
+    } else if (!open) {
+      dialog.current?.close();
+    }
+  }, [open]);
+  // A click beside it closes it; one in it must not.
+  const outside = (event: MouseEvent): void => {
+    if (event.target === dialog.current) {
+      onClose();
+    }
+  };
+  return (
+    <dialog ref={dialog} id={id} class={`sheet sheet-${place}`} aria-labelledby={`${id}-title`} onClose={onClose} onClick={outside}>
+      <div class="sheet-inside">
+        <header class="sheet-head">
+          <h2 id={`${id}-title`}>{title}</h2>
+          <button type="button" class="quiet icon-only" aria-label="Close" onClick={onClose}>
+            <Close />
+          </button>
+        </header>
+        {open && children}
+      </div>
+    </dialog>
+  );
+}

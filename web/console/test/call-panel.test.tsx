@@ -1,0 +1,111 @@
+// @vitest-environment happy-dom
+import assert from "node:assert/strict";
+import { signal } from "@preact/signals";
+import { render } from "preact";
+import { act } from "preact/test-utils";
+import { afterEach, beforeEach, test } from "vitest";
+import type { Console } from "../src/control/console.js";
+import { Levels } from "../src/control/levels.js";
+import { DEFAULTS } from "../src/model/settings.js";
+import { SILENT, type VoiceState } from "../src/model/voice.js";
+import { CallBar } from "../src/panels/call.js";
+
+const voice = signal<VoiceState>(SILENT);
+const OPEN: VoiceState = { ...SILENT, phase: "open", microphone: "live" };
+let deeds: string[];
+
+beforeEach(() => {
+  deeds = [];
+  voice.value = SILENT;
+  document.body.innerHTML = `<div id="root"></div>`;
+  const console = {
+    voice,
+    settings: signal(DEFAULTS),
+    offer: signal(null),
+    levels: new Levels(),
+    talk: () => deeds.push("talk"),
+    type: (text: string) => deeds.push(`type ${text}`),
+    press: (active: boolean) => deeds.push(active ? "press" : "release"),
+  } as unknown as Console;
+  act(() => render(<CallBar console={console} onSetup={() => undefined} />, document.getElementById("root")!));
+});
+
+afterEach(() => render(null, document.getElementById("root")!));
+
+function show(state: VoiceState): void {
+  act(() => void (voice.value = state));
+}
+
+function find<E extends HTMLElement>(selector: string): E {
+  const found = document.querySelector<E>(selector);
+  assert.ok(found !== null, `there is no ${selector}`);
+  return found;
+}
+
+function fire(on: string, type: string, more: object = {}): void {
+  const event = Object.assign(new Event(type, { bubbles: true, cancelable: true }), more);
+  act(() => void find(on).dispatchEvent(event));
+}
+
+test("the keyboard stays where a button was taken by another, and lands on what does no harm", () => {
+  find("#again").focus();
+  show({ ...SILENT, phase: "connecting", microphone: "asking" });
+  assert.equal(document.activeElement?.id, "mute");
+  show(OPEN);
+  assert.equal(document.activeElement?.id, "mute");
+  show({ ...SILENT, phase: "ended" });
+  assert.equal(document.activeElement?.id, "again");
+});
+
+test("a call takes the focus from nobody who is elsewhere", () => {
+  document.body.append(Object.assign(document.createElement("input"), { id: "elsewhere" }));
+  find("#elsewhere").focus();
+  show(OPEN);
+  show({ ...SILENT, phase: "ended" });
+  assert.equal(document.activeElement?.id, "elsewhere");
+});
+
+test("Stop can be pressed while something would end", () => {
+  show(OPEN);
+  assert.ok(find<HTMLButtonElement>("#stop").disabled);
+  show({ ...OPEN, sounding: "i" });
+  assert.ok(!find<HTMLButtonElement>("#stop").disabled);
+  show({ ...OPEN, owed: true });
+  assert.ok(!find<HTMLButtonElement>("#stop").disabled);
+});
+
+test("the button to talk is held by pointer or key, and let go when the focus leaves", () => {
+  show({ ...OPEN, pushToTalk: true });
+  find("#talk").setPointerCapture = () => undefined;
+  fire("#talk", "pointerdown", { pointerId: 1 });
+  fire("#talk", "pointerup", { pointerId: 1 });
+  fire("#talk", "keydown", { key: " ", repeat: false });
+  fire("#talk", "keydown", { key: " ", repeat: true });
+  fire("#talk", "keyup", { key: " " });
+  fire("#talk", "keydown", { key: "a" });
+  fire("#talk", "pointerdown", { pointerId: 1 });
+  fire("#talk", "pointercancel", { pointerId: 1 });
+  fire("#talk", "blur");
+  assert.deepEqual(deeds, ["press", "release", "press", "release", "press", "release", "release"]);
+});
+
+test("while the connection is restored there is a countdown and a way to try at once", () => {
+  show({ ...OPEN, phase: "reconnecting", retry: { attempt: 3, at: Date.now() + 1900 } });
+  assert.match(find(".status-hint").textContent!, /Try 3 in 2 s\./);
+  assert.ok([...document.querySelectorAll("button")].some((button) => button.textContent === "Try now"));
+});
+
+test("what went wrong stands in place of the advice, with what to do", () => {
+  show({ ...OPEN, notice: { title: "The microphone went away.", advice: "Connect it again." } });
+  assert.equal(find(".status-hint").textContent, "The microphone went away. Connect it again.");
+});
+
+test("typed words go to the voice agent, and empty ones nowhere", () => {
+  show(OPEN);
+  find<HTMLInputElement>("#say").value = "  ";
+  fire(".say", "submit");
+  find<HTMLInputElement>("#say").value = " Hello ";
+  fire(".say", "submit");
+  assert.deepEqual(deeds, ["type Hello"]);
+  assert.equal(find<HTMLInputElement>("#say").value, "");
+});

@@ -1,0 +1,441 @@
+// @vitest-environment happy-dom
+// The controller, with a voice session and a gateway of the test's own.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test, vi } from "vitest";
+import { Emitter, VoiceError, type ConnectOptions, type VoiceEvents } from "@voicegw/client";
+import { Console } from "../src/control/console.js";
+import type { Happening } from "../src/model/feed.js";
+import { DEFAULTS } from "../src/model/settings.js";
+import { activity } from "../src/model/voice.js";
+import { message, NOW } from "./happenings.js";
+
+const { sessions } = vi.hoisted(() => ({ sessions: [] as unknown[] }));
+
+/** What the page does with a session is written down; the gateway's side is the test's. */
+class FakeSession extends Emitter<VoiceEvents> {
+  readonly deeds: string[] = [];
+  info: { input_rate: number; output_rate: number } | null = null;
+  readonly microphone = {
+    state: "live",
+    mute: (muted: boolean) => this.did(`mute ${String(muted)}`),
+    press: (active: boolean) => this.did(`press ${String(active)}`),
+    start: () => Promise.resolve(this.did("microphone")),
+    use: (id?: string) => Promise.resolve(this.did(`microphone ${id ?? "default"}`)),
+  };
+  readonly speaker = { use: (id?: string) => Promise.resolve(this.did(`speaker ${id ?? "default"}`)) };
+
+  constructor(readonly options: ConnectOptions) {
+    super();
+    sessions.push(this);
+  }
+
+  open(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  say(text: string): string {
+    this.did(`say ${text}`);
+    return "typed-1";
+  }
+
+  interrupt(): void {
+    this.did("interrupt");
+  }
+
+  resolve(token: string, approved: boolean): void {
+    this.did(`resolve ${token} ${String(approved)}`);
+  }
+
+  end(): void {
+    this.emit("state", "ended");
+    this.emit("ended", { reason: "client_ended", code: 1000, error: undefined, handback: undefined });
+  }
+
+  stats(): object {
+    return {};
+  }
+
+  /** The gateway says something. */
+  told(fields: Parameters<typeof message>[0]): void {
+    const said = message(fields);
+    this.emit("message", said);
+    this.emit(said.type, said as never);
+  }
+
+  opened(): void {
+    this.told({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: false });
+    this.emit("state", "open");
+    this.emit("microphone", { state: "live", deviceId: "m", label: "Desk" });
+  }
+
+  noticed<N extends keyof VoiceEvents>(name: N, event: VoiceEvents[N]): void {
+    this.emit(name, event);
+  }
+
+  private did(deed: string): void {
+    this.deeds.push(deed);
+  }
+}
+
+vi.mock("@voicegw/client", async (original) => ({
+  ...(await original<typeof import("@voicegw/client")>()),
+  VoiceSession: class {
+    constructor(options: ConnectOptions) {
+      return new FakeSession(options);
+    }
+  },
+  listMicrophones: () => Promise.resolve([
+    { id: "default", label: "Default" },
+    { id: "m1", label: "Desk" },
+    { id: "m2", label: "" },
+  ]),
+  listSpeakers: () => Promise.resolve([]),
+}));
+
+let happened: Happening[];
+let answers: Record<string, () => Response>;
+let posted: { confirmation?: { token: string } }[];
+
+function stream(...messages: object[]): Response {
+  const text = messages.map((fields) => `data: ${JSON.stringify({ seq: 1, ...fields })}\n\n`).join("");
+  return new Response(text, { headers: { "content-type": "text/event-stream" } });
+}
+
+const DONE = { type: "done", conversation_id: "c", status: "completed" };
+
+beforeEach(() => {
+  sessions.length = 0;
+  happened = [];
+  posted = [];
+  localStorage.clear();
+  sessionStorage.clear();
+  vi.stubGlobal("CONSOLE_VERSION", "0");
+  answers = {
+    "v1/providers": () => Response.json({ default: "p", providers: [{ name: "p" }], simulator: true }),
+    readyz: () => Response.json({}),
+    "v1/chat": () => stream(DONE),
+  };
+  vi.stubGlobal("fetch", (url: string | URL, init?: RequestInit) => {
+    const path = String(url).replace(/^.*\/(?=v1\/|readyz)/, "");
+    if (init?.method === "POST") {
+      posted.push(JSON.parse(init.body as string) as (typeof posted)[number]);
+    }
+    const answer = answers[path];
+    return answer === undefined ? Promise.reject(new TypeError("no network")) : Promise.resolve(answer());
+  });
+});
+
+afterEach(() => void vi.unstubAllGlobals());
+
+function newConsole(): Console {
+  return new Console({ take: (happening) => void happened.push(happening) });
+}
+
+function session(n = 0): FakeSession {
+  const found = sessions[n] as FakeSession | undefined;
+  assert.ok(found !== undefined, `there is no session ${n}`);
+  return found;
+}
+
+function asked(token: string): Parameters<typeof message>[0] {
+  const expires_at = new Date(Date.now() + 60_000).toISOString();
+  return { type: "confirmation.request", token, tool: "book", args: {}, args_source: "{}", preview: `Book ${token}?`, expires_at };
+}
+
+test("both agents are in one conversation, whose name outlives a reload", async () => {
+  const console = newConsole();
+  console.talk();
+  const { conversationId } = session().options;
+  assert.ok(conversationId !== undefined && conversationId.length > 20);
+  session().end();
+  console.write("Hello");
+  await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
+  assert.deepEqual(posted, [{ conversation_id: conversationId, message: "Hello" }]);
+
+  answers[`v1/conversations/${conversationId}`] = () => Response.json({ entries: [{ at: new Date(NOW).toISOString(), side: "text", role: "user", text: "Hello" }] });
+  const again = newConsole();
+  await again.open();
+  assert.deepEqual(
+    again.lines.value.map((line) => line.kind),
+    ["utterance", "remark"],
+  );
+  again.talk();
+  assert.equal(session(1).options.conversationId, conversationId);
+  session(1).end();
+  again.startAnew();
+  again.talk();
+  assert.notEqual(session(2).options.conversationId, conversationId);
+  assert.ok(happened.some((happening) => happening.kind === "anew"));
+});
+
+test("a new conversation begins with nothing of the old one", async () => {
+  let signal: AbortSignal | undefined;
+  const console = newConsole();
+  const fetched = fetch;
+  vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
+    signal = init.signal ?? undefined;
+    return fetched(url, init);
+  });
+  answers["v1/chat"] = () => new Response(new ReadableStream(), { headers: { "content-type": "text/event-stream" } });
+  console.write("Hello");
+  console.startAnew();
+  assert.ok(signal?.aborted, "the old answer is still on its way");
+  assert.deepEqual(console.lines.value, []);
+  assert.equal(sessionStorage.length, 0, "a reload would bring it back");
+});
+
+test("a conversation that only operators may see goes on without what was said", async () => {
+  sessionStorage.setItem("voicegw.conversation", "c-7");
+  answers["v1/conversations/c-7"] = () => Response.json({ error: {} }, { status: 403 });
+  const console = newConsole();
+  await console.open();
+  assert.deepEqual(
+    console.lines.value.map((line) => line.kind),
+    ["remark"],
+  );
+  answers["v1/conversations/c-7"] = () => Response.json({ error: {} }, { status: 404 });
+  const other = newConsole();
+  await other.open();
+  assert.deepEqual(other.lines.value, []);
+});
+
+test("an invitation connects with its ticket, once", async () => {
+  const expires_at = new Date(Date.now() + 60_000).toISOString();
+  answers["v1/chat"] = () => stream({ type: "voice_session_start", sessionId: "voice-a", pendingRequest: "the lab", ticket: "secret", url: "ws://elsewhere/v1/voice", expires_at }, DONE);
+  const console = newConsole();
+  console.choose({ pendingRequest: "something else" });
+  console.write("Tell me by voice");
+  await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
+  console.accept("voice-b");
+  assert.equal(sessions.length, 0, "no such invitation");
+  console.accept("voice-a");
+  assert.equal(session().options.ticket, "secret");
+  assert.equal(session().options.pendingRequest, undefined);
+  assert.equal(session().options.url, undefined, "the page talks to its own gateway");
+  session().end();
+  console.accept("voice-a");
+  assert.equal(sessions.length, 1, "it was taken twice");
+});
+
+test("a kept name that no conversation can have is forgotten", () => {
+  sessionStorage.setItem("voicegw.conversation", "../providers?x");
+  newConsole().talk();
+  assert.match(session().options.conversationId ?? "", /^console-[0-9a-f]{32}$/);
+});
+
+test("there is one call at a time, and none begins by itself", async () => {
+  const console = newConsole();
+  await console.open();
+  assert.equal(sessions.length, 0);
+  console.talk();
+  console.talk();
+  assert.equal(sessions.length, 1);
+  assert.equal(activity(console.voice.value), "connecting");
+  assert.equal(console.session.value, session());
+  session().opened();
+  console.talk();
+  assert.equal(activity(console.voice.value), "listening", "the running call is not begun again");
+  console.startAnew();
+  assert.equal(console.lines.value.length, 1, "what is said in a call stays");
+  console.hangUp();
+  assert.equal(activity(console.voice.value), "ended");
+  assert.equal(console.session.value, null);
+  console.startAnew();
+  assert.equal(activity(console.voice.value), "none");
+});
+
+test("typing to the voice agent begins a call without the microphone", () => {
+  const console = newConsole();
+  console.type("Hello");
+  assert.equal(session().options.microphone, false);
+  assert.deepEqual(session().deeds, ["say Hello"]);
+  assert.equal(console.lines.value.at(-1)?.kind, "utterance");
+});
+
+test("a call begins as the user has chosen, and always asks to look inside", () => {
+  const console = newConsole();
+  console.choose({ provider: "openai", voice: "marin", agent: "guide", turns: "pushToTalk", inputRate: 8000, outputRate: 8000, microphone: "m1", noiseSuppression: false, pendingRequest: "the lab", speaker: "s1" });
+  console.talk();
+  const { client, conversationId, ...options } = session().options;
+  assert.deepEqual(options, {
+    microphone: { deviceId: "m1", echoCancellation: true, noiseSuppression: false },
+    inputRate: 8000,
+    outputRate: 8000,
+    turnDetection: "client",
+    inspect: true,
+    provider: "openai",
+    agent: "guide",
+    voice: "marin",
+    pendingRequest: "the lab",
+    speakerId: "s1",
+  });
+  assert.equal(client?.name, "voicegw-console");
+  session().opened();
+  assert.equal(console.settings.value.pendingRequest, "", "it would be asked in every call");
+  assert.equal(newConsole().settings.value.voice, "marin", "settings are kept");
+});
+
+test("nothing chosen asks for nothing", () => {
+  const console = newConsole();
+  assert.deepEqual(console.settings.value, DEFAULTS);
+  console.talk();
+  const { provider, agent, voice, pendingRequest, speakerId, ticket } = session().options;
+  assert.deepEqual([provider, agent, voice, pendingRequest, speakerId, ticket], [undefined, undefined, undefined, undefined, undefined, undefined]);
+});
+
+test("devices change in the running call", async () => {
+  const console = newConsole();
+  console.talk();
+  console.choose({ microphone: "m1" });
+  console.choose({ echoCancellation: false });
+  console.choose({ speaker: "s1" });
+  console.choose({ microphone: "" });
+  console.choose({ provider: "openai" });
+  await vi.waitFor(() => assert.deepEqual(session().deeds, ["microphone m1", "microphone m1", "speaker s1", "microphone default"]));
+  assert.equal((session().options.microphone as { echoCancellation: boolean }).echoCancellation, false);
+});
+
+test("a device that cannot be used is said to", async () => {
+  const console = newConsole();
+  console.talk();
+  session().microphone.use = () => Promise.reject(new VoiceError("microphone_busy"));
+  console.choose({ microphone: "m1" });
+  await vi.waitFor(() => assert.match(console.voice.value.notice?.title ?? "", /cannot be used/));
+});
+
+test("devices have names to choose from, and no pseudo-devices", async () => {
+  const console = newConsole();
+  await console.open();
+  assert.deepEqual(console.devices.value.microphones, [{ id: "m1", label: "Desk" }]);
+});
+
+test("an answer goes to the agent that has asked", async () => {
+  const console = newConsole();
+  console.talk();
+  session().opened();
+  session().told(asked("cf_voice"));
+  console.resolve("cf_voice", true);
+  console.resolve("cf_voice", false);
+  assert.deepEqual(session().deeds, ["resolve cf_voice true"]);
+
+  answers["v1/chat"] = () => stream(asked("cf_text"), DONE);
+  console.write("Book it");
+  await vi.waitFor(() => assert.equal(console.questions.value.length, 2));
+  await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
+  answers["v1/chat"] = () => stream({ type: "confirmation.ended", token: "cf_text", tool: "book", outcome: "denied" }, DONE);
+  console.resolve("cf_text", false);
+  await vi.waitFor(() => assert.equal(console.questions.value.length, 1));
+  assert.deepEqual(posted.at(-1)?.confirmation, { token: "cf_text", approved: false });
+});
+
+test("an answer to the text agent that was refused is over or open again, by the gateway's word", async () => {
+  for (const [status, code, open, outcome] of [
+    [410, "confirmation_expired", false, "expired"],
+    [409, "confirmation_used", false, "answered"],
+    [404, "confirmation_unknown", false, "unanswered"],
+    [503, "store_unavailable", true, undefined],
+    [409, "conversation_busy", true, undefined],
+  ] as const) {
+    const console = newConsole();
+    answers["v1/chat"] = () => stream(asked("cf_1"), DONE);
+    console.write("Book it");
+    await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
+    answers["v1/chat"] = () => Response.json({ error: { code, message: "no" } }, { status });
+    console.resolve("cf_1", true);
+    await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
+    assert.deepEqual(
+      console.questions.value.map(({ approved }) => approved),
+      open ? [null] : [],
+      code,
+    );
+    const line = console.lines.value.findLast((other) => other.kind === "outcome");
+    assert.equal(line?.kind === "outcome" ? line.outcome : undefined, outcome, code);
+  }
+});
+
+test("a question of the text agent's lapses, as nobody tells of its end", async () => {
+  vi.useFakeTimers({ now: NOW });
+  try {
+    const console = newConsole();
+    answers["v1/chat"] = () => stream(asked("cf_1"), DONE);
+    console.write("Book it");
+    await vi.waitFor(() => assert.equal(console.questions.value.length, 1));
+    await vi.advanceTimersByTimeAsync(60_000);
+    assert.equal(console.questions.value.length, 1, "the gateway may have the last word");
+    await vi.advanceTimersByTimeAsync(6_000);
+    assert.equal(console.questions.value.length, 0);
+    assert.ok(happened.some((happening) => happening.kind === "lapsed"));
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("Stop ends what is going on, and only that", () => {
+  const console = newConsole();
+  console.talk();
+  session().opened();
+  console.stop();
+  assert.deepEqual(session().deeds, []);
+  session().noticed("sounding", { item: "i", at: 0, firstByteAt: 0, cushionMs: 0 });
+  console.stop();
+  assert.deepEqual(session().deeds, ["interrupt"]);
+});
+
+test("the button talks only where a button says who speaks", () => {
+  const console = newConsole();
+  console.talk();
+  session().opened();
+  console.press(true);
+  assert.deepEqual(session().deeds, []);
+  console.hangUp();
+  console.choose({ turns: "pushToTalk" });
+  console.talk();
+  session(1).opened();
+  console.press(true);
+  session(1).noticed("sent", { type: "input.activity", active: true });
+  console.press(true);
+  console.press(false);
+  assert.deepEqual(session(1).deeds, ["press true", "press false"]);
+});
+
+test("Mute mutes, unmutes, and takes the microphone up again", async () => {
+  const console = newConsole();
+  console.talk();
+  for (const state of ["live", "muted", "off", "lost", "asking"]) {
+    session().microphone.state = state;
+    console.toggleMicrophone();
+  }
+  await vi.waitFor(() => assert.deepEqual(session().deeds, ["mute true", "mute false", "microphone", "microphone"]));
+});
+
+test("the gateway is ready, leaving, or not there", async () => {
+  const console = newConsole();
+  await console.open();
+  assert.equal(console.gateway.value, "simulator");
+  answers["readyz"] = () => new Response("", { status: 503 });
+  document.dispatchEvent(new Event("visibilitychange"));
+  await vi.waitFor(() => assert.equal(console.gateway.value, "leaving"));
+  delete answers["readyz"];
+  document.dispatchEvent(new Event("visibilitychange"));
+  await vi.waitFor(() => assert.equal(console.gateway.value, "unreachable"));
+});
+
+test("a page that nobody looks at asks for nothing", async () => {
+  const console = newConsole();
+  vi.spyOn(document, "visibilityState", "get").mockReturnValue("hidden");
+  await console.open();
+  assert.equal(console.gateway.value, "unknown");
+  vi.restoreAllMocks();
+});
+
+test("everything that happens is told to the instruments, sound with its rate", () => {
+  const console = newConsole();
+  console.talk();
+  session().info = { input_rate: 16000, output_rate: 24000 };
+  session().opened();
+  session().noticed("uplink", { pcm: new Int16Array(320), at: 0 });
+  session().noticed("downlink", { item: "i", pcm: new Int16Array(480), at: 0 });
+  const kinds = happened.map((happening) => (happening.kind === "received" ? happening.message.type : happening.kind === "noticed" ? happening.name : happening.kind));
+  assert.deepEqual(kinds, ["session.started", "opened", "state", "microphone", "uplink", "downlink"]);
+  assert.ok(happened.every(({ at, wall }) => at > 0 && wall > 0));
+});

@@ -1,0 +1,301 @@
+import assert from "node:assert/strict";
+import { test } from "vitest";
+import { VoiceError, type Ended } from "@voicegw/client";
+import { Conversation } from "../src/model/conversation.js";
+import type { Line } from "../src/model/lines.js";
+import { activity, running, stoppable } from "../src/model/voice.js";
+import { callLength } from "../src/words.js";
+import { noticed, NOW, received, said, sent, started } from "./happenings.js";
+
+const BYE: Ended = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c", summary: "2 turns over 41s." } };
+const LATER = NOW + 60_000;
+const expires_at = new Date(LATER).toISOString();
+
+function kinds(conversation: Conversation): string[] {
+  return conversation.transcript.lines.map((line) => (line.kind === "handoff" ? `to ${line.to}: ${line.state}` : line.kind));
+}
+
+function last<K extends Line["kind"]>(conversation: Conversation, kind: K): Extract<Line, { kind: K }> {
+  const line = conversation.transcript.lines.findLast((other): other is Extract<Line, { kind: K }> => other.kind === kind);
+  assert.ok(line !== undefined, `there is no ${kind}`);
+  return line;
+}
+
+function trouble(conversation: Conversation): string {
+  return conversation.voice.notice?.title ?? "";
+}
+
+/** A conversation in a call that is open. */
+function inCall(): Conversation {
+  const conversation = new Conversation();
+  conversation.calling(false, null);
+  conversation.take(started());
+  conversation.take(noticed({ name: "state", event: "open" }));
+  conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
+  return conversation;
+}
+
+test("a conversation goes from text to voice and back, in one line of time", () => {
+  const conversation = new Conversation();
+  conversation.asking("Tell me by voice");
+  conversation.take(
+    received("text", { type: "voice_session_start", sessionId: "voice-a", pendingRequest: "the lab", ticket: "secret", url: "ws://x/v1/voice", expires_at }),
+  );
+  conversation.take(received("text", { type: "text.done", item_id: "t1", text: "I will answer there." }));
+  conversation.take(received("text", { type: "done", conversation_id: "c", status: "completed" }));
+  conversation.answered(null);
+  assert.deepEqual(kinds(conversation), ["utterance", "to voice: offered", "utterance"]);
+  assert.equal(last(conversation, "handoff").expires, LATER);
+  assert.ok(!JSON.stringify(conversation.transcript.lines).includes("secret"), "the ticket stands in a line");
+
+  conversation.calling(false, "voice-a");
+  conversation.take(started());
+  conversation.take(noticed({ name: "state", event: "open" }));
+  conversation.take(received("voice", { type: "turn.started", turn: 1 }));
+  conversation.take(received("voice", said("u1", "user", "the lab", 1, { turn: 1 })));
+  conversation.take(received("voice", { type: "turn.started", turn: 2 }));
+  conversation.take(noticed({ name: "ended", event: BYE }, NOW + 41_000));
+  assert.deepEqual(kinds(conversation), ["utterance", "to voice: taken", "utterance", "utterance", "to text: taken"]);
+  assert.equal(callLength(last(conversation, "handoff")), "2 turns, 41 s");
+  assert.equal(last(conversation, "handoff").summary, "2 turns over 41s.");
+  assert.equal(activity(conversation.voice), "ended");
+});
+
+test("an invitation that nobody took is said to be over", () => {
+  const conversation = new Conversation();
+  conversation.take(received("text", { type: "voice_session_start", sessionId: "voice-a", pendingRequest: "", ticket: "t", url: "", expires_at }));
+  conversation.missed("voice-a");
+  assert.deepEqual(kinds(conversation), ["to voice: over"]);
+  conversation.calling(false, "voice-a");
+  assert.deepEqual(kinds(conversation), ["to voice: over"], "it is taken after its end");
+});
+
+test("what the call is doing, in the order of what matters", () => {
+  const conversation = new Conversation();
+  const now = (): string => activity(conversation.voice);
+  assert.equal(now(), "none");
+  conversation.calling(false, null);
+  conversation.take(noticed({ name: "microphone", event: { state: "asking", deviceId: undefined, label: "" } }));
+  assert.equal(now(), "asking");
+  conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
+  assert.equal(now(), "connecting");
+  conversation.take(started());
+  conversation.take(noticed({ name: "state", event: "open" }));
+  assert.equal(now(), "listening");
+  assert.ok(!stoppable(conversation.voice));
+  conversation.take(received("voice", { type: "speech.started", turn: 1, audio_ms: 0 }));
+  assert.equal(now(), "hearing");
+  conversation.take(received("voice", { type: "speech.stopped", turn: 1, audio_ms: 900 }));
+  assert.equal(now(), "thinking");
+  assert.ok(stoppable(conversation.voice));
+  conversation.take(noticed({ name: "sounding", event: { item: "i1", at: 0, firstByteAt: 0, cushionMs: 0 } }));
+  assert.equal(now(), "speaking");
+  conversation.take(received("voice", { type: "provider.reconnecting" }));
+  assert.equal(now(), "speaking", "what sounds matters more");
+  conversation.take(noticed({ name: "played", event: { item: "i1", playedMs: 900, done: true, at: 0 } }));
+  assert.equal(now(), "restoring");
+  conversation.take(received("voice", { type: "provider.reconnected" }));
+  conversation.take(noticed({ name: "microphone", event: { state: "muted", deviceId: "m1", label: "Desk" } }));
+  assert.equal(now(), "muted");
+  conversation.take(noticed({ name: "microphone", event: { state: "lost", deviceId: undefined, label: "" } }));
+  assert.equal(now(), "typing");
+  conversation.take(noticed({ name: "state", event: "ended" }));
+  assert.equal(now(), "ending");
+  assert.ok(running(conversation.voice), "the gateway has not had its last word");
+  conversation.take(noticed({ name: "ended", event: BYE }));
+  assert.equal(now(), "ended");
+  assert.ok(!running(conversation.voice));
+});
+
+test("with push-to-talk the button says who speaks", () => {
+  const conversation = new Conversation();
+  conversation.calling(true, null);
+  conversation.take(started());
+  conversation.take(noticed({ name: "state", event: "open" }));
+  conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
+  assert.equal(activity(conversation.voice), "waiting");
+  conversation.take(sent("voice", { type: "input.activity", active: true }));
+  assert.equal(activity(conversation.voice), "hearing");
+  conversation.take(sent("voice", { type: "input.activity", active: false }));
+  assert.equal(activity(conversation.voice), "thinking");
+});
+
+test("an answer that is interrupted is marked to where it was heard", () => {
+  const conversation = inCall();
+  const pcm = new Int16Array(24_000);
+  conversation.take(received("voice", { type: "audio.start", turn: 1, item_id: "i1" }));
+  conversation.take(received("voice", said("i1", "assistant", "one two three four", 1, { turn: 1, final: false })));
+  conversation.take({ at: 0, wall: NOW, kind: "downlink", side: "voice", item: "i1", pcm, rate: 24_000 });
+  conversation.take({ at: 0, wall: NOW, kind: "downlink", side: "voice", item: "i1", pcm, rate: 24_000 });
+  conversation.take(noticed({ name: "played", event: { item: "i1", playedMs: 600, done: false, at: 0 } }));
+  assert.ok(!last(conversation, "utterance").cut);
+  conversation.take(received("voice", { type: "audio.flush", turn: 1, item_id: "i1", reason: "user_speech" }));
+  conversation.take(noticed({ name: "played", event: { item: "i1", playedMs: 1000, done: true, at: 0 } }));
+  const line = last(conversation, "utterance");
+  assert.ok(line.cut);
+  assert.equal(line.text.slice(0, line.heard), "one two");
+});
+
+test("a connection that was restored in a new session goes on below the old one", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", said("i1", "assistant", "before", 1, { turn: 1 })));
+  conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
+  conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 2000, error: new VoiceError("lost") } }));
+  assert.equal(activity(conversation.voice), "reconnecting");
+  assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000 });
+  assert.ok(running(conversation.voice));
+  conversation.take(started({ session_id: "voice-b" }, NOW + 3000));
+  conversation.take(noticed({ name: "reconnected", event: { resumed: false, lostMs: 3000 } }));
+  conversation.take(received("voice", said("i1", "assistant", "after", 9, { turn: 1 })));
+  assert.deepEqual(kinds(conversation), ["to voice: taken", "utterance", "tool", "outcome", "remark", "utterance"]);
+  assert.equal(last(conversation, "tool").state, "unfinished");
+  assert.equal(last(conversation, "outcome").outcome, "unanswered");
+  assert.equal(conversation.questions.list.length, 0);
+  assert.equal(conversation.voice.retry, null);
+  conversation.take(noticed({ name: "ended", event: BYE }, NOW + 10_000));
+  assert.equal(last(conversation, "handoff").ms, 10_000, "the call began before the connection broke");
+});
+
+test("a session that is taken up again goes on as it was", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, error: new VoiceError("lost") } }));
+  conversation.take(started({ resumed: true }));
+  conversation.take(noticed({ name: "reconnected", event: { resumed: true, lostMs: 300 } }));
+  assert.equal(conversation.questions.list.length, 1);
+  assert.deepEqual(kinds(conversation), ["to voice: taken"]);
+});
+
+test("what went wrong stands until something makes it untrue", () => {
+  const conversation = inCall();
+  conversation.take(noticed({ name: "warning", event: new VoiceError("gateway", "The model gave no answer.", { gatewayCode: "no_answer" }) }));
+  assert.equal(trouble(conversation), "The model gave no answer.");
+  conversation.take(received("voice", { type: "turn.started", turn: 2 }));
+  assert.equal(trouble(conversation), "");
+  conversation.take(noticed({ name: "microphone", event: { state: "lost", deviceId: undefined, label: "" } }));
+  conversation.take(noticed({ name: "warning", event: new VoiceError("microphone_lost") }));
+  conversation.take(received("voice", { type: "turn.started", turn: 3 }));
+  assert.match(trouble(conversation), /microphone/);
+  conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
+  assert.equal(trouble(conversation), "");
+  conversation.take(noticed({ name: "warning", event: new VoiceError("audio_suspended") }));
+  conversation.take(received("voice", { type: "turn.started", turn: 4 }));
+  assert.match(trouble(conversation), /sound/);
+  conversation.take(noticed({ name: "speaker", event: { state: "playing", deviceId: undefined } }));
+  assert.equal(trouble(conversation), "");
+  conversation.take(received("voice", { type: "session.ending", reason: "length_limit", after: 30_000 }));
+  conversation.take(received("voice", { type: "turn.started", turn: 5 }));
+  assert.equal(trouble(conversation), "The call ends in 30 s.");
+  const lost = new VoiceError("lost", undefined, { retryable: true });
+  conversation.take(noticed({ name: "ended", event: { ...BYE, code: 1006, error: lost, handback: undefined } }));
+  assert.equal(trouble(conversation), lost.message);
+});
+
+test("each call begins and ends in the line of time", () => {
+  const conversation = inCall();
+  conversation.take(noticed({ name: "ended", event: BYE }));
+  conversation.calling(false, null);
+  conversation.take(started());
+  conversation.take(noticed({ name: "ended", event: BYE }));
+  assert.deepEqual(kinds(conversation), ["to voice: taken", "to text: taken", "to voice: taken", "to text: taken"]);
+});
+
+test("a microphone that goes away ends what was being said", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", { type: "speech.started", turn: 1, audio_ms: 0 }));
+  conversation.take(noticed({ name: "microphone", event: { state: "lost", deviceId: undefined, label: "" } }));
+  assert.equal(activity(conversation.voice), "typing");
+});
+
+test("a call that the user gave up is no failure", () => {
+  const conversation = new Conversation();
+  conversation.calling(false, null);
+  conversation.take(noticed({ name: "ended", event: { ...BYE, error: new VoiceError("aborted"), handback: undefined } }));
+  assert.equal(trouble(conversation), "");
+});
+
+test("a call that never began leaves no trace but its reason", () => {
+  const conversation = new Conversation();
+  conversation.calling(false, null);
+  conversation.take(noticed({ name: "ended", event: { reason: "lost", code: 1006, error: new VoiceError("unreachable"), handback: undefined } }));
+  assert.equal(activity(conversation.voice), "failed");
+  assert.deepEqual(kinds(conversation), []);
+});
+
+test("a question ends in the talk, and tells when it was answered elsewhere", () => {
+  const conversation = inCall();
+  for (const token of ["a", "b", "c"]) {
+    conversation.take(received("voice", { type: "confirmation.request", turn: 1, token, tool: "book", args: {}, args_source: "{}", preview: `Book ${token}?`, expires_at }));
+  }
+  conversation.questions.answer("a", true, NOW);
+  for (const [token, outcome] of [
+    ["a", "approved"],
+    ["b", "denied"],
+    ["c", "expired"],
+  ] as const) {
+    conversation.take(received("voice", { type: "confirmation.ended", turn: 1, token, tool: "book", outcome }));
+  }
+  const outcomes = conversation.transcript.lines.flatMap((line) => (line.kind === "outcome" ? [[line.preview, line.outcome, line.elsewhere]] : []));
+  assert.deepEqual(outcomes, [
+    ["Book a?", "approved", false],
+    ["Book b?", "denied", true],
+    ["Book c?", "expired", false],
+  ]);
+});
+
+test("an answer that the gateway could not record may be given again", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "a", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
+  assert.ok(conversation.questions.answer("a", true, NOW));
+  conversation.take(received("voice", { type: "error", code: "no_answer", message: "x", retryable: true }));
+  assert.equal(conversation.questions.answer("a", true, NOW), undefined);
+  conversation.take(received("voice", { type: "error", code: "store_unavailable", message: "x", retryable: true }));
+  assert.ok(conversation.questions.answer("a", true, NOW));
+});
+
+test("a request that failed can be sent again where that may help", () => {
+  const conversation = new Conversation();
+  conversation.asking("Hello");
+  conversation.answered(new VoiceError("gateway", "Busy.", { retryable: true }));
+  assert.equal(last(conversation, "trouble").again, "Hello");
+  conversation.asking("Hello");
+  conversation.answered(new VoiceError("gateway", "Blocked.", { retryable: false }));
+  assert.equal(last(conversation, "trouble").again, "");
+  assert.equal(conversation.text.phase, "ready");
+});
+
+test("an error in the stream is a line of its own, once", () => {
+  const conversation = new Conversation();
+  conversation.asking("Hello");
+  conversation.take(received("text", { type: "error", code: "provider_unavailable", message: "The model cannot be reached.", retryable: true }));
+  conversation.take(received("text", { type: "done", conversation_id: "c", status: "failed" }));
+  conversation.answered(null);
+  assert.deepEqual(kinds(conversation), ["utterance", "trouble"]);
+  assert.equal(last(conversation, "trouble").title, "The model cannot be reached.");
+  assert.equal(last(conversation, "trouble").again, "Hello");
+});
+
+test("an answer that the user stops is cut off, or said to be stopped before it began", () => {
+  const conversation = new Conversation();
+  conversation.asking("Hello");
+  conversation.take(received("text", { type: "text.delta", item_id: "t1", text: "Good mor" }));
+  assert.ok(conversation.text.writing);
+  conversation.stopping();
+  conversation.answered(new VoiceError("aborted"));
+  assert.ok(last(conversation, "utterance").cut && last(conversation, "utterance").text === "Good mor");
+  conversation.asking("Hello again");
+  conversation.stopping();
+  conversation.answered(null);
+  assert.deepEqual(kinds(conversation), ["utterance", "utterance", "utterance", "remark"]);
+});
+
+test("both sides use the same ids for different things", () => {
+  const conversation = inCall();
+  conversation.asking("Find Ada");
+  conversation.take(received("text", { type: "tool.started", call_id: "call_1", tool: "kb_get" }));
+  conversation.take(received("voice", { type: "tool.started", call_id: "call_1", tool: "kb_search" }));
+  conversation.take(received("voice", { type: "tool.ended", call_id: "call_1", tool: "kb_search", ok: true, duration_ms: 5 }));
+  const states = conversation.transcript.lines.flatMap((line) => (line.kind === "tool" ? [`${line.tool} ${line.state}`] : []));
+  assert.deepEqual(states, ["kb_get running", "kb_search done"]);
+});

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "vitest";
+import { HeardCount } from "../src/model/heard.js";
+
+test("what was heard of a flushed answer is a share of what had come of it", () => {
+  const count = new HeardCount();
+  count.came("i", 1000);
+  count.came("i", 1000);
+  assert.equal(count.played("i", 500), null, "it is not flushed");
+  count.flushed("i", 80);
+  assert.deepEqual(count.played("i", 1000), { share: 0.5, length: 80 });
+  assert.deepEqual(count.played("i", 900), { share: 0.5, length: 80 }, "an older report");
+  assert.deepEqual(count.played("i", 9000), { share: 1, length: 80 });
+});
+
+test("the gateway's own length of an answer counts, whatever comes after it", () => {
+  const count = new HeardCount();
+  count.came("i", 900);
+  count.all("i", 1000);
+  count.came("i", 5000);
+  count.flushed("i", 10);
+  assert.deepEqual(count.played("i", 500), { share: 0.5, length: 10 });
+});
+
+test("of an answer without sound nothing can be told", () => {
+  const count = new HeardCount();
+  assert.equal(count.played("i", 10), null);
+  count.flushed("i", 10);
+  assert.equal(count.played("i", 10), null);
+});
+
+test("only the newest answers are remembered", () => {
+  const count = new HeardCount();
+  for (let i = 0; i < 17; i++) {
+    count.came(`i${i}`, 1000);
+    count.flushed(`i${i}`, 10);
+  }
+  assert.equal(count.played("i0", 500), null);
+  assert.deepEqual(count.played("i1", 500), { share: 0.5, length: 10 });
+});

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "vitest";
+import { Instruments } from "../src/instruments.js";
+import { axisOf, segmentsOf } from "../src/model/calls.js";
+import { GROUPS, Search } from "../src/model/log.js";
+import { percentiles } from "../src/model/turns.js";
+import { chipsOf, duration, outcomeOf, tookOf, turnRemark } from "../src/panels/words-instruments.js";
+import { recorded } from "./recorded.js";
+
+const happenings = recorded();
+const END = happenings.at(-1)!.at;
+const instruments = new Instruments(() => {});
+for (const happening of happenings) {
+  instruments.take(happening);
+}
+
+test("the calls of a conversation, as they are shown", () => {
+  const rows = instruments.tools.turns.map(({ side, turn, calls, budget }) => [
+    `${side} turn ${turn}, ${budget === undefined ? "no budget told" : `${budget.total.used} of ${budget.total.limit}`}, ${axisOf(calls, END).ms} ms`,
+    ...calls.map((call) => [call.tool, outcomeOf(call), tookOf(call, END), ...chipsOf(call).map(({ text }) => text)].join(" | ")),
+  ]);
+  assert.deepEqual(rows, [
+    ["voice turn 3, 3 of 3, 20 ms", "kb_search | done | < 1 ms | top_k 10 → 3", "kb_search | done | < 1 ms", "kb_search | failed | – | over budget"],
+    ["voice turn 4, 1 of 3, 20 ms", "kb_search | done | 2 ms", "kb_search | done | – | repeat: joined | not told to the model"],
+    ["voice turn 6, 1 of 3, 50 ms", "kb_get | answered | 3.10 s | you approved"],
+    ["voice turn 7, 1 of 3, 20 ms", "kb_get | done | < 1 ms | approved by button"],
+    ["text turn 1, no budget told, 20 ms", "extract_contacts | done | 2 ms"],
+    ["voice turn 8, 1 of 3, 20 ms", "end_voice_session | done | < 1 ms"],
+  ]);
+  const [clamped] = instruments.tools.turns[0]!.calls;
+  assert.deepEqual((clamped!.args as { top_k: number }).top_k, 3);
+  assert.deepEqual(segmentsOf(instruments.tools.turns[2]!.calls[0]!, END).map(({ kind }) => kind), ["asked"]);
+});
+
+test("the waits of a conversation, and whom they were for", () => {
+  const rows = instruments.turns.list.map((turn) => `${turn.turn} ${turnRemark(turn)}, ${turn.whole ? duration(turn.totalMs!) : "?"}, ${Math.round(turn.parts.detection!)}`);
+  assert.deepEqual(rows, [
+    "1 spoken, interrupted, 758 ms, 519",
+    "2 spoken, interrupted, 779 ms, 511",
+    "3 typed, interrupted, 249 ms, 0",
+    "4 typed, completed, 316 ms, 0",
+    "5 typed, interrupted, 253 ms, 0",
+    "6 typed, completed, 330 ms, 0",
+    "7 approved, completed, 249 ms, 0",
+    "8 typed, completed, 257 ms, 0",
+  ]);
+  assert.deepEqual(percentiles(instruments.turns.answered.map(({ totalMs }) => Math.round(totalMs!))), { n: 8, p50: 257, p90: 779, p95: 779, max: 779 });
+});
+
+test("what was heard and what was not, where it was", () => {
+  const { sound, wave } = instruments;
+  assert.deepEqual([sound.running, sound.speeches.map(({ turn, from, to }) => [turn, Math.round((to! - from) / 100)])], [false, [[1, 22], [2, 16]]]);
+  // The machine was busy: in the fourth and the sixth answer the sound stopped for a moment.
+  const kinds = sound.items.map((item) => sound.spans(1, END).filter((span) => span.item === item).map(({ kind }) => kind).join(" "));
+  assert.deepEqual(kinds, ["heard lost", "heard lost", "heard", "heard heard lost", "heard", "heard heard lost", "heard", "heard", "heard"]);
+  // The user is seen where the gateway heard speech, and nearly nowhere else.
+  const loud = (from: number, to: number): number => Math.max(...Array.from({ length: Math.round((to - from) / 10) }, (_, i) => wave.user.high(Math.round(from / 10) + i)));
+  for (const { from, to } of sound.speeches) {
+    assert.ok(loud(from, to!) > 3000 && loud(from - 600, from - 400) < 300, `${from}`);
+  }
+});
+
+test("a turn can be heard again", () => {
+  const { recording } = instruments;
+  assert.deepEqual([1, 3].map((turn) => Object.values(recording.of(1, turn)!).map((ms) => Math.round(ms / 100))), [[28, 96], [0, 107]]);
+  const seconds = (which: "user" | "both", turn: number): number => {
+    const file = recording.wav(1, turn, which, END)!;
+    return Math.round((file.byteLength - 44) / new DataView(file).getUint32(28, true) * 10) / 10;
+  };
+  assert.equal(seconds("user", 1), 2.8);
+  // From before the user spoke until the answer was interrupted.
+  assert.equal(seconds("both", 1), 6.4);
+});
+
+test("the state that it ended in, and what a tool wanted", () => {
+  const { agent } = instruments;
+  assert.deepEqual([agent.running, agent.session?.provider, agent.state?.phase, agent.budget?.total.used], [false, "openai", "ended", 1]);
+  assert.deepEqual(agent.intents.map(({ type, applied }) => [type, applied]), [["END_VOICE_SESSION", true]]);
+});
+
+test("the log has all of it but the audio, and nothing that opens a door", () => {
+  const entries = new Search(instruments.log, { text: "", side: "", direction: "", groups: new Set(GROUPS) }).now();
+  assert.equal(entries.length, happenings.filter(({ kind }) => kind !== "uplink" && kind !== "downlink").length);
+  const all = entries.map(({ json }) => json).join("\n");
+  assert.doesNotMatch(all, /cf_[A-Z2-7]{16}/);
+  const asked = entries.filter(({ type }) => type.startsWith("confirmation.") && type !== "confirmation.resolve").map(({ json }) => /hidden \d+/.exec(json)?.[0]);
+  assert.deepEqual(asked, ["hidden 1", "hidden 1"]);
+});

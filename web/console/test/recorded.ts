@@ -1,0 +1,26 @@
+// A conversation that was recorded, as happenings.
+import type { Happening } from "../src/model/feed.js";
+import { downlink, moment, uplink } from "./feed.js";
+import conversation from "./testdata/conversation.jsonl?raw";
+
+type Audio = [side: "u" | "d", at: number, samples: number, peak: number, item?: string];
+
+/** Samples that are as loud as those that were recorded. */
+function samples(count: number, peak: number): Int16Array {
+  return Int16Array.from({ length: count }, (_, i) => (i % 2 === 0 ? peak : -peak));
+}
+
+function happening(line: string): Happening {
+  const told = JSON.parse(line) as Audio | Happening;
+  if (!Array.isArray(told)) {
+    return { ...told, ...moment(told.at) };
+  }
+  const [side, at, count, peak, item] = told;
+  return side === "u" ? uplink(at, samples(count, peak)) : downlink(at, item!, samples(count, peak));
+}
+
+/** testdata/conversation.jsonl; its first line says what it is. */
+export function recorded(): Happening[] {
+  const [, ...lines] = conversation.trimEnd().split("\n");
+  return lines.map(happening);
+}

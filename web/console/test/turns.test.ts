@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "vitest";
+import type { Happening } from "../src/model/feed.js";
+import { history, percentile, percentiles, Turns } from "../src/model/turns.js";
+import { anew, ended, moment, opened, received } from "./feed.js";
+
+const TOLD = { speech_end_to_first_audio_ms: 905, detection_ms: 512, provider_ms: 391, gateway_ms: 2 };
+
+function latency(at: number, turn: number, totalMs: number): Happening {
+  const event = { turn, by: "speech" as const, totalMs, detectionMs: 512, providerMs: 391, gatewayMs: 2, cushionMs: 60, networkMs: 35 };
+  return { ...moment(at), kind: "noticed", side: "voice", name: "latency", event };
+}
+
+function watched(...happenings: Happening[]): Turns {
+  const turns = new Turns();
+  for (const happening of happenings) {
+    turns.take(happening);
+  }
+  return turns;
+}
+
+test("the whole wait counts from mouth to ear, whichever is told first", () => {
+  const end = received(2000, "turn.ended", { turn: 1, status: "completed", latency: TOLD });
+  for (const order of [[latency(1500, 1, 1000), end], [end, latency(2100, 1, 1000)]]) {
+    const [turn] = watched(opened(0), received(1000, "turn.started", { turn: 1 }), ...order).list;
+    assert.deepEqual([turn!.status, turn!.by, turn!.totalMs, turn!.whole, turn!.startedAt], ["completed", "speech", 1000, true, 1000]);
+    assert.deepEqual(turn!.parts, { detection: 512, provider: 391, gateway: 2, network: 35, cushion: 60 });
+  }
+});
+
+test("until the loudspeaker tells, the gateway's part stands alone", () => {
+  const [turn] = watched(opened(0), received(2000, "turn.ended", { turn: 1, status: "interrupted", latency: TOLD })).list;
+  assert.deepEqual([turn!.totalMs, turn!.whole, turn!.parts], [905, false, { detection: 512, provider: 391, gateway: 2 }]);
+});
+
+test("a turn that was not answered in speech has no wait", () => {
+  const turns = watched(opened(0), received(1000, "turn.started", { turn: 1 }), received(2000, "turn.ended", { turn: 1, status: "failed" }), latency(3000, 2, 700));
+  assert.deepEqual([turns.list.length, turns.answered.map(({ turn }) => turn)], [2, [2]]);
+});
+
+test("sessions count their turns anew, and an old turn does not go on", () => {
+  const turns = watched(opened(0), received(1000, "turn.started", { turn: 1 }), ended(1100), opened(2000), received(2100, "turn.started", { turn: 1 }));
+  assert.deepEqual(turns.list.map(({ key, status }) => [key, status]), [["1.1", "unfinished"], ["2.1", "running"]]);
+  turns.take(anew(3000));
+  assert.equal(turns.list.length, 0);
+});
+
+test("the newest 500 turns are kept", () => {
+  const turns = watched(opened(0));
+  for (let i = 1; i <= 800; i++) {
+    turns.take(received(i, "turn.started", { turn: i }));
+  }
+  assert.deepEqual([turns.list.length, turns.list[0]!.turn], [500, 301]);
+});
+
+test("percentiles are waits that have been", () => {
+  assert.equal(percentiles([]), null);
+  assert.deepEqual(percentiles([7]), { n: 1, p50: 7, p90: 7, p95: 7, max: 7 });
+  assert.deepEqual(percentiles([30, 10, 20, 40]), { n: 4, p50: 20, p90: 40, p95: 40, max: 40 });
+  const hundred = Array.from({ length: 100 }, (_, i) => i + 1);
+  assert.deepEqual(percentiles(hundred), { n: 100, p50: 50, p90: 90, p95: 95, max: 100 });
+  assert.equal(percentile(hundred, 0), 1);
+});
+
+test("the lines of the history are over the waits so far, the old ones forgotten", () => {
+  assert.deepEqual(history([100, 300, 200, 1000], 3), { p50: [100, 100, 200, 300], p95: [100, 300, 300, 1000] });
+  assert.deepEqual(history([], 3), { p50: [], p95: [] });
+});

@@ -1,0 +1,14 @@
+// The unit tests of all packages here. The client is tested from its sources; the tests
+// in real Chromium are in browser/ and run by themselves.
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  resolve: {
+    alias: [
+      { find: /^@voicegw\/client\/chat$/, replacement: new URL("./client/src/chat.ts", import.meta.url).pathname },
+      { find: /^@voicegw\/client$/, replacement: new URL("./client/src/index.ts", import.meta.url).pathname },
+    ],
+  },
+  test: { include: ["{client,react,console}/test/**/*.test.{ts,tsx}"] },
+});
