@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit chaos fuzz bench web test-clients clean
+.PHONY: help run build tools test lint fmt unit chaos load soak fuzz bench bench-compare bench-baseline bench-web web test-clients clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,11 +30,26 @@ unit: ## The Go tests alone, with the race detector
 chaos: ## 200 sessions for 3 minutes while everything goes wrong (CHAOS_SEED=7)
 	./scripts/chaos
 
+load: build ## 500 sessions of speech and tools against a gateway started here (LOAD_SESSIONS=50)
+	./scripts/load-500
+
+soak: build ## 100 callers who come and go for 30 minutes, and nothing may be left (SOAK_FOR=2m)
+	./scripts/soak
+
 fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
 	./scripts/fuzz $${FUZZTIME:-60s}
 
 bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
-	./scripts/bench
+	./scripts/bench/run
+
+bench-compare: ## CPU and memory against the last release's (other relays: scripts/bench/compare.sh)
+	./scripts/bench/compare.sh check
+
+bench-baseline: ## Keep the figures of this release for bench-compare
+	./scripts/bench/compare.sh baseline
+
+bench-web: ## Figures of the page in real Chromium (BENCH_MINUTES=2)
+	./scripts/bench-web.sh
 
 web: ## Build the page from its TypeScript into what is embedded
 	./scripts/build-web

@@ -1,21 +1,30 @@
 #!/bin/sh
-# Checks the page: types, and the unit tests of its pure parts under node.
-# Needs node and npm; building and serving the page needs neither.
+# Checks what runs in browsers: types, unit tests, that the committed build is that of
+# the sources, and all of it in real Chromium, where that is installed. Arguments go to the
+# tests in Chromium: scripts/test-web.sh library/devices -t muted.
 set -eu
-cd "$(dirname "$0")/../web"
+cd "$(dirname "$0")/.."
+. ./scripts/npm-install.sh
+cd web
+npm_install
+npm run --silent build -w client
+npm run --silent build -w react
+npm run --silent check
+npm run --silent test
 
-# npm ci only when the lock file has changed since the last time.
-stamp=node_modules/.lock-sum
-sum=$(cat package.json package-lock.json .npmrc | sha256sum)
-if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$sum" ]; then
-	npm ci --ignore-scripts --no-audit --no-fund
-	printf '%s\n' "$sum" >"$stamp"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+npm run --silent build -w console -- --outDir "$work/dist" --logLevel warn
+if ! diff -r "$work/dist" dist >/dev/null; then
+	echo "test-web: web/dist is not what the sources give; run make web and commit web/dist and web/dist.sum" >&2
+	exit 1
 fi
 
-./node_modules/.bin/tsc -p .
-./node_modules/.bin/tsc -p test
-
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-(cd .. && go run ./scripts/web -tests "$out")
-node --test "$out"/*.mjs
+export CHROMIUM="${CHROMIUM:-/usr/bin/chromium}"
+if [ ! -x "$CHROMIUM" ]; then
+	echo "test-web: SKIPPED the tests in Chromium: $CHROMIUM is not there (Debian's package chromium, or set CHROMIUM)."
+	exit 0
+fi
+(cd .. && ./scripts/tools && go build -o "$work/voicegw" ./cmd/voicegw)
+export VOICEGW="$work/voicegw"
+npm run --silent test:browser -- "$@"

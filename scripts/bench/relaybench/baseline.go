@@ -1,0 +1,133 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+)
+
+// baseline is what a release took. Times are multiples of what the calibration (splice)
+// took in the same run, so that they can be held against those of another machine, or of
+// this one on another day.
+type baseline struct {
+	Version string             `json:"version"`
+	Figures map[string]float64 `json:"figures"`
+}
+
+// figure is one that is held against the baseline.
+type figure struct {
+	name   string
+	about  string
+	margin float64 // how much worse it may be, as a part of the baseline
+	least  float64 // a difference that is never a finding
+}
+
+// figures are what is compared. The margins are what the same program differs by from run
+// to run on a busy machine with two cores.
+var figures = []figure{
+	{"cpu_20ms", "CPU per frame, 200 sessions, 20 ms, in multiples of the calibration", 0.15, 0.05},
+	{"cpu_100ms", "CPU per frame, 500 sessions, 100 ms, in multiples of the calibration", 0.15, 0.05},
+	{"p50_20ms", "round trip p50, 200 sessions, 20 ms, in multiples of the calibration", 0.20, 0.10},
+	{"mallocs_20ms", "allocations per frame", 0, 0.02},
+	{"idle_kb", "memory per idle session, KB, settled", 0.10, 0.5},
+}
+
+// baselinePlan is what gives the figures.
+func baselinePlan() []step {
+	kinds := []kind{splice, gatewayKind}
+	return []step{
+		{scenario{name: "200 sessions, 20 ms", sessions: 200, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 6 * time.Second}, kinds, 5},
+		{scenario{name: "500 sessions, 100 ms", sessions: 500, frame: 100 * time.Millisecond, warm: 2 * time.Second, measure: 6 * time.Second}, kinds, 5},
+		{scenario{name: "2000 idle sessions", sessions: 2000, settle: 5 * time.Second}, []kind{gatewayKind}, 1},
+	}
+}
+
+var (
+	errNoCleanRun = errors.New("no run was clean: the machine is too busy, try again when it is not")
+	errWorse      = errors.New("worse than the baseline")
+)
+
+// measureFigures carries the plan out.
+func (b *bench) measureFigures() (map[string]float64, error) {
+	var results []result
+	for _, s := range baselinePlan() {
+		res, err := b.carryOut(s)
+		if err != nil {
+			return nil, err
+		}
+		res.print(b.out)
+		results = append(results, res)
+	}
+	short, long, idle := results[0], results[1], results[2].runs[0][0]
+	over := func(res result, value func(run) float64) float64 {
+		if res.of(splice, value) == 0 {
+			return 0
+		}
+		return res.of(gatewayKind, value) / res.of(splice, value)
+	}
+	found := map[string]float64{
+		"cpu_20ms": over(short, microsPF), "cpu_100ms": over(long, microsPF), "p50_20ms": over(short, p50),
+		"mallocs_20ms": short.of(gatewayKind, func(r run) float64 { return r.Mallocs }),
+		"idle_kb":      idle.SettledKB,
+	}
+	if found["cpu_20ms"] == 0 || found["cpu_100ms"] == 0 {
+		return nil, errNoCleanRun
+	}
+	return found, nil
+}
+
+// writeBaseline measures and keeps the figures in file.
+func (b *bench) writeBaseline(file, version string) error {
+	found, err := b.measureFigures()
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(baseline{version, found}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o600)
+}
+
+// compareBaseline measures and fails where a figure is worse than that of file.
+func (b *bench) compareBaseline(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("there is no baseline: %w; make one with make bench-baseline", err)
+	}
+	var old baseline
+	if err := json.Unmarshal(text, &old); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	found, err := b.measureFigures()
+	if err != nil {
+		return err
+	}
+	return judge(b.out, old, found)
+}
+
+// judge prints each figure beside the baseline's, and fails where one is worse.
+func judge(out io.Writer, old baseline, found map[string]float64) error {
+	var worse []error
+	say(out, "\nagainst %s\n", old.Version)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, f := range figures {
+		was, known := old.Figures[f.name]
+		verdict := "ok"
+		switch most := was + max(was*f.margin, f.least); {
+		case !known:
+			verdict = "new"
+		case found[f.name] > most:
+			verdict = fmt.Sprintf("WORSE, at most %.3f", most)
+			worse = append(worse, fmt.Errorf("%w: %s", errWorse, f.about))
+		}
+		say(w, "%s\t%.3f\twas %.3f\t%s\n", f.about, found[f.name], was, verdict)
+	}
+	return errors.Join(w.Flush(), errors.Join(worse...))
+}

@@ -1,0 +1,253 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+)
+
+// bench knows where everything is that a run needs.
+type bench struct {
+	self      string // this program
+	dir       string // for what is left behind; removed at the end
+	gateway   string // voicegw, with the probe
+	nginx     string
+	nodeRelay string
+	out       io.Writer
+}
+
+// scenario is work that every relay is given alike.
+type scenario struct {
+	name     string
+	sessions int
+	frame    time.Duration // 0: the sessions are idle
+	warm     time.Duration
+	measure  time.Duration
+	settle   time.Duration // how long idle sessions stay before they are weighed
+}
+
+// run is what was measured of one relay, once.
+type run struct {
+	Load     loadResult
+	MicrosPF float64 // CPU for a relayed frame, one direction, in microseconds
+	KB       float64 // memory for a session, over the empty process
+	EmptyMB  float64
+	// Of a gateway alone.
+	Mallocs    float64 // for a frame
+	SettledKB  float64 // as KB, when the garbage is collected and free memory given back
+	Goroutines float64 // for a session
+	// Others is what of all cores others than this bench took, from 0 to 1.
+	Others float64
+}
+
+// one measures one relay once, all processes fresh.
+func (b *bench) one(k kind, s scenario) (r run, err error) {
+	provider, err := start(nil, b.self, "provider", "-frame", s.frameOr().String())
+	if err != nil {
+		return r, err
+	}
+	defer provider.stop()
+	providerAddr, err := provider.line()
+	if err != nil {
+		return r, err
+	}
+	rel, err := k.start(b, providerAddr)
+	if err != nil {
+		return r, err
+	}
+	defer rel.stop()
+	w := &weigher{relay: rel, sessions: s.sessions}
+	if err := w.empty(); err != nil {
+		return r, err
+	}
+	load, err := start(nil, b.self, "load", "-addr", rel.addr, "-speak", k.speak, "-provider", k.wire,
+		"-sessions", strconv.Itoa(s.sessions), "-frame", s.frameOr().String(), "-warm", s.warm.String(), "-measure", s.measure.String())
+	if err != nil {
+		return r, err
+	}
+	defer load.stop()
+	if err := expect(load, "connected"); err != nil {
+		return r, err
+	}
+	if s.frame == 0 {
+		<-time.After(s.settle)
+		return r, w.idle(&r)
+	}
+	return r, b.measure(&r, w, provider, load)
+}
+
+// frameOr is the length of a frame, that of a load which sends none too.
+func (s scenario) frameOr() time.Duration {
+	if s.frame == 0 {
+		return 20 * time.Millisecond
+	}
+	return s.frame
+}
+
+func expect(p *process, want string) error {
+	got, err := p.line()
+	if err == nil && got != want {
+		err = fmt.Errorf("the load says %q where %q was expected", got, want)
+	}
+	return err
+}
+
+// measure lets the load send, and reads what the relay takes between its "begin" and "end".
+func (b *bench) measure(r *run, w *weigher, provider, load *process) error {
+	if err := load.say("go"); err != nil {
+		return err
+	}
+	if err := expect(load, "begin"); err != nil {
+		return err
+	}
+	before, err := b.clock(w.relay, provider, load)
+	if err != nil {
+		return err
+	}
+	if err := expect(load, "end"); err != nil {
+		return err
+	}
+	after, err := b.clock(w.relay, provider, load)
+	if err != nil {
+		return err
+	}
+	if err := w.weigh(r); err != nil {
+		return err
+	}
+	answer, err := load.line()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(answer), &r.Load); err != nil {
+		return fmt.Errorf("the load's result: %w", err)
+	}
+	frames := float64(r.Load.Sent + r.Load.Got)
+	if frames > 0 {
+		r.MicrosPF = float64((after.relay - before.relay).Microseconds()) / frames
+		r.Mallocs = float64(after.inside.Mallocs-before.inside.Mallocs) / frames
+	}
+	busy := after.all - before.all
+	r.Others = max(0, (busy-(after.ours-before.ours)).Seconds()/(after.at.Sub(before.at).Seconds()*cores()))
+	return nil
+}
+
+// clocks are what has been used up to a moment.
+type clocks struct {
+	at               time.Time
+	relay, ours, all time.Duration
+	inside           inside
+}
+
+func (b *bench) clock(rel *relay, others ...*process) (c clocks, err error) {
+	if c.inside, err = rel.look("now"); err != nil {
+		return c, err
+	}
+	c.at = time.Now()
+	if rel.proc != nil {
+		if c.relay, err = cpuOf(rel.proc.pid()); err != nil {
+			return c, err
+		}
+	}
+	c.ours = c.relay
+	for _, p := range others {
+		cpu, err := cpuOf(p.pid())
+		if err != nil {
+			return c, err
+		}
+		c.ours += cpu
+	}
+	own, err := cpuOf(os.Getpid())
+	if err != nil {
+		return c, err
+	}
+	c.ours += own
+	c.all, err = cpuOfAll()
+	return c, err
+}
+
+// weigher weighs a relay's process, empty and with sessions.
+type weigher struct {
+	relay    *relay
+	sessions int
+
+	rss     int64
+	inside  inside
+	settled int64
+}
+
+// empty weighs the process without sessions.
+func (w *weigher) empty() (err error) {
+	if w.relay.proc == nil {
+		return nil
+	}
+	<-time.After(300 * time.Millisecond) // a program that has just started is still at it
+	if w.rss, err = rssOf(w.relay.proc.pid()); err != nil {
+		return err
+	}
+	if w.inside, err = w.relay.look("settled"); err != nil {
+		return err
+	}
+	w.settled, err = rssOf(w.relay.proc.pid())
+	return err
+}
+
+// weigh weighs it as it is.
+func (w *weigher) weigh(r *run) error {
+	if w.relay.proc == nil {
+		return nil
+	}
+	rss, err := rssOf(w.relay.proc.pid())
+	r.KB = float64(rss-w.rss) / 1024 / float64(w.sessions)
+	r.EmptyMB = float64(w.rss) / (1 << 20)
+	return err
+}
+
+// idle weighs it as it is, and when it is settled.
+func (w *weigher) idle(r *run) error {
+	if err := w.weigh(r); err != nil || w.relay.probe == nil {
+		return err
+	}
+	in, err := w.relay.look("settled")
+	if err != nil {
+		return err
+	}
+	rss, err := rssOf(w.relay.proc.pid())
+	r.SettledKB = float64(rss-w.settled) / 1024 / float64(w.sessions)
+	r.Goroutines = float64(in.Goroutines-w.inside.Goroutines) / float64(w.sessions)
+	return err
+}
+
+// The bounds of a run that counts; the first is the rule by which the anchors of this
+// bench were measured.
+const (
+	maxTripP95 = 15000 // of a round trip, in microseconds
+	maxMissing = 0.02  // of the frames
+	maxLateP95 = 5000  // of the load's sending, in microseconds
+)
+
+var errNothingSent = errors.New("nothing was sent")
+
+// dirty says why a run does not count; empty where it does. A saturated relay is dirty,
+// too: what it took says nothing of what it takes.
+func (r run) dirty() string {
+	l := r.Load
+	switch missing := 1 - float64(l.Got)/float64(max(l.Sent, 1)); {
+	case l.Failure != "":
+		return l.Failure
+	case l.Sent == 0:
+		return errNothingSent.Error()
+	case missing > maxMissing || missing < -maxMissing:
+		return fmt.Sprintf("%.1f %% of the frames came back", 100*(1-missing))
+	case l.LateP95 > maxLateP95:
+		return fmt.Sprintf("the load lags %.1f ms behind (p95)", l.LateP95/1000)
+	case l.P95 > maxTripP95:
+		return fmt.Sprintf("round trips of %.1f ms (p95)", l.P95/1000)
+	}
+	return ""
+}

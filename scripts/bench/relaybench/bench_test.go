@@ -1,0 +1,112 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be the processes that a bench starts of itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		if err := command(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func testBench(t *testing.T) *bench {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{self: self, dir: t.TempDir(), out: t.Output()}
+}
+
+// TestFramesGoAround: every frame that is sent comes back, on both wires, and the relay's
+// CPU and memory are seen.
+func TestFramesGoAround(t *testing.T) {
+	b := testBench(t)
+	openai := splice
+	openai.speak = speakOpenAI
+	for _, k := range []kind{splice, openai} {
+		r, err := b.one(k, scenario{sessions: 20, frame: 20 * time.Millisecond, warm: 100 * time.Millisecond, measure: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := r.Load; l.Failure != "" || l.Sent < 900 || l.Got != l.Sent || l.P50 == 0 || l.P99 < l.P50 {
+			t.Errorf("%s: %+v", k.speak, l)
+		}
+		if r.MicrosPF == 0 || r.EmptyMB == 0 {
+			t.Errorf("%s: the relay was not measured: %+v", k.speak, r)
+		}
+	}
+}
+
+// TestDirty: a run counts only if what was sent came back in time, and was sent in time.
+func TestDirty(t *testing.T) {
+	good := loadResult{Sent: 1000, Got: 990, P95: 2000, LateP95: 100}
+	for _, tc := range []struct {
+		why    string
+		change func(*loadResult)
+	}{
+		{"", func(*loadResult) {}},
+		{"nothing was sent", func(l *loadResult) { l.Sent, l.Got = 0, 0 }},
+		{"97.0 % of the frames came back", func(l *loadResult) { l.Got = 970 }},
+		{"103.0 % of the frames came back", func(l *loadResult) { l.Got = 1030 }},
+		{"the load lags 6.0 ms behind (p95)", func(l *loadResult) { l.LateP95 = 6000 }},
+		{"round trips of 16.0 ms (p95)", func(l *loadResult) { l.P95 = 16000 }},
+		{"session 3: gone", func(l *loadResult) { l.Failure = "session 3: gone" }},
+	} {
+		l := good
+		tc.change(&l)
+		if why := (run{Load: l}).dirty(); why != tc.why {
+			t.Errorf("dirty because %q, want %q", why, tc.why)
+		}
+	}
+}
+
+// TestMediansAreOfCleanRuns alone.
+func TestMediansAreOfCleanRuns(t *testing.T) {
+	ok := loadResult{Sent: 10, Got: 10}
+	res := result{step: step{kinds: []kind{splice}}, runs: [][]run{{
+		{Load: ok, MicrosPF: 3}, {Load: loadResult{Sent: 10, Got: 5}, MicrosPF: 100}, {Load: ok, MicrosPF: 1}, {Load: ok, MicrosPF: 2}, {Load: ok, MicrosPF: 9},
+	}}}
+	if m := res.of(splice, microsPF); m != 2.5 {
+		t.Errorf("the median is %v, want 2.5", m)
+	}
+	if m := res.of(nginx, microsPF); m != 0 {
+		t.Errorf("a relay that was not measured has %v", m)
+	}
+}
+
+// TestJudge: a figure may differ by its margin, and a small one by its least difference; a
+// worse one fails, and one that the baseline does not know does not.
+func TestJudge(t *testing.T) {
+	old := baseline{Version: "v1", Figures: map[string]float64{"cpu_20ms": 2, "mallocs_20ms": 0.001, "idle_kb": 10, "p50_20ms": 1}}
+	for _, tc := range []struct {
+		name  string
+		found map[string]float64
+		worse bool
+	}{
+		{"the same", map[string]float64{"cpu_20ms": 2, "idle_kb": 10}, false},
+		{"within the margins", map[string]float64{"cpu_20ms": 2.29, "mallocs_20ms": 0.02, "idle_kb": 10.9, "p50_20ms": 1.19}, false},
+		{"new", map[string]float64{"cpu_100ms": 99}, false},
+		{"more CPU", map[string]float64{"cpu_20ms": 2.31}, true},
+		{"more memory", map[string]float64{"idle_kb": 11.1}, true},
+		{"an allocation in fifty frames", map[string]float64{"mallocs_20ms": 0.022}, true},
+	} {
+		err := judge(t.Output(), old, tc.found)
+		if errors.Is(err, errWorse) != tc.worse {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+}

@@ -1,0 +1,341 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The protocols that a load speaks to a relay.
+const (
+	speakVoicegw = "voicegw" // voicegw.v1: audio as it is, in binary frames
+	speakGemini  = "gemini"  // the provider's own, which the relay passes on
+	speakOpenAI  = "openai"
+)
+
+// loadOptions is what a load does.
+type loadOptions struct {
+	Addr     string
+	Speak    string
+	Provider string // that the relay is asked for, with speakVoicegw
+	Sessions int
+	Frame    time.Duration // how much audio a frame holds, and how often one is sent
+	Warm     time.Duration // before what counts
+	Measure  time.Duration // what counts
+}
+
+// inputRate is the load's audio in Hz, the same on every wire.
+const inputRate = 16000
+
+// frameBytes returns how long a frame is.
+func frameBytes(d time.Duration) int {
+	return int(d.Milliseconds()) * inputRate / 1000 * 2
+}
+
+// loadResult is what a load has seen. Times are in microseconds.
+type loadResult struct {
+	Sent, Got     int64 // frames in the time that counts
+	P50, P95, P99 float64
+	LateP95       float64 // how late frames were sent
+	Failure       string  // why the run cannot count; empty if it can
+}
+
+// load is many clients of one relay.
+type load struct {
+	opts   loadOptions
+	poll   *poll
+	conns  []*loadConn
+	audio  []byte // one frame of audio, ready to be sent
+	failed atomic.Pointer[error]
+
+	from, to atomic.Int64 // the time that counts, in ns since the epoch
+
+	// Owned by receive.
+	trips []uint32 // round trips in microseconds
+	got   int64
+	// Owned by send.
+	late []uint32
+	sent int64
+}
+
+// flying is how many frames of a session may be under way.
+const flying = 256
+
+type loadConn struct {
+	fd     int
+	frames frameReader
+	sent   int64                // owned by send
+	got    int64                // owned by receive
+	at     [flying]atomic.Int64 // when the last frames were sent
+}
+
+// runLoad connects the sessions and says so on out with a line; then, after the line "go",
+// sends, saying "begin" and "end" when what counts does, and its result. It ends with in.
+func runLoad(in io.Reader, out io.Writer, opts loadOptions) error {
+	l := &load{opts: opts, audio: audioFrame(opts)}
+	var err error
+	if l.poll, err = newPoll(); err != nil {
+		return err
+	}
+	if err := l.connect(); err != nil {
+		return err
+	}
+	say(out, "connected\n")
+	var command string
+	if _, err := fmt.Fscanln(in, &command); err != nil {
+		return nil // an idle load: its sessions were all that was wanted
+	}
+	if err := json.NewEncoder(out).Encode(l.run(out)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
+}
+
+// audioFrame is what a session sends again and again.
+func audioFrame(opts loadOptions) []byte {
+	pcm := hum(frameBytes(opts.Frame))
+	switch opts.Speak {
+	case speakGemini:
+		return appendFrame(nil, opText, []byte(`{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"`+base64.StdEncoding.EncodeToString(pcm)+`"}}}`), true)
+	case speakOpenAI:
+		return appendFrame(nil, opText, []byte(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(pcm)+`"}`), true)
+	}
+	return appendFrame(nil, opBinary, pcm, true)
+}
+
+// connecting is how many sessions are opened at once.
+const connecting = 32
+
+// connect opens all sessions.
+func (l *load) connect() error {
+	l.conns = make([]*loadConn, l.opts.Sessions)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range connecting {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(l.conns) && l.failed.Load() == nil; i = int(next.Add(1)) - 1 {
+				if err := l.open(i); err != nil {
+					l.fail(fmt.Errorf("session %d: %w", i+1, err))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return l.failure()
+}
+
+func (l *load) fail(err error) { l.failed.CompareAndSwap(nil, &err) }
+
+func (l *load) failure() error {
+	if err := l.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// open opens one session and hands it to receive.
+func (l *load) open(i int) error {
+	path, subprotocol := "/v1/voice", "voicegw.v1"
+	switch l.opts.Speak {
+	case speakGemini:
+		path, subprotocol = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", ""
+	case speakOpenAI:
+		path, subprotocol = "/v1/realtime", ""
+	}
+	conn, err := dialWS(l.opts.Addr, path, subprotocol)
+	if err != nil {
+		return err
+	}
+	if err := l.begin(conn); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	c := &loadConn{}
+	if c.fd, err = detach(conn); err != nil {
+		return err
+	}
+	l.conns[i] = c
+	return l.poll.add(c.fd, int32(i))
+}
+
+// begin exchanges the first messages of a session.
+func (l *load) begin(conn net.Conn) error {
+	if err := conn.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
+		return err
+	}
+	first, answer := `{"setup":{"model":"models/bench"}}`, "setupComplete"
+	switch l.opts.Speak {
+	case speakVoicegw:
+		first = fmt.Sprintf(`{"type":"session.start","provider":%q,"input_rate":%d,"output_rate":24000}`, l.opts.Provider, l.startRate())
+		answer = "session.started"
+	case speakOpenAI:
+		first, answer = `{"type":"session.update","session":{"type":"realtime"}}`, "session.updated"
+	}
+	if _, err := conn.Write(appendFrame(nil, opText, []byte(first), true)); err != nil {
+		return err
+	}
+	var frames frameReader
+	for buf := make([]byte, 1); ; {
+		if _, err := io.ReadFull(conn, buf); err != nil {
+			return err
+		}
+		var seen string
+		frames.feed(buf, func(f frame) { seen = string(f.head) })
+		switch {
+		case strings.Contains(seen, answer):
+			return conn.SetDeadline(time.Time{})
+		case strings.Contains(seen, `"error"`):
+			return fmt.Errorf("the relay answered %s", seen)
+		}
+	}
+}
+
+// startRate is the rate that a session is started with: that of the provider's wire, so
+// that nothing is resampled, which no other relay does.
+func (l *load) startRate() int {
+	if l.opts.Provider == wireOpenAI {
+		return 24000
+	}
+	return inputRate
+}
+
+// run sends and receives for the time of the options.
+func (l *load) run(out io.Writer) loadResult {
+	start := time.Now().Add(50 * time.Millisecond)
+	from := start.Add(l.opts.Warm)
+	to := from.Add(l.opts.Measure)
+	l.from.Store(from.UnixNano())
+	l.to.Store(to.UnixNano())
+	stop := make(chan struct{}) // closed when nothing more will come
+	var sending, receiving sync.WaitGroup
+	receiving.Go(func() { l.receive(stop) })
+	sending.Go(func() { l.send(start, to) })
+	sending.Go(func() {
+		<-time.After(time.Until(from))
+		say(out, "begin\n")
+		<-time.After(time.Until(to))
+		say(out, "end\n")
+	})
+	sending.Wait()
+	<-time.After(lastFrames)
+	close(stop)
+	receiving.Wait()
+	return l.result()
+}
+
+// lastFrames is how long the last frames may be under way.
+const lastFrames = 300 * time.Millisecond
+
+// send sends the frames of all sessions, evenly over the time of one frame.
+func (l *load) send(start, to time.Time) {
+	runtime.LockOSThread() // its own thread sleeps more precisely than a timer fires
+	defer runtime.UnlockOSThread()
+	n := len(l.conns)
+	for k := 0; ; k++ {
+		due := start.Add(time.Duration(k) * l.opts.Frame / time.Duration(n))
+		if !due.Before(to) || l.failure() != nil {
+			return
+		}
+		if wait := time.Until(due); wait > 0 {
+			pause := unix.NsecToTimespec(int64(wait))
+			_ = unix.Nanosleep(&pause, nil) // a signal only wakes it early
+		}
+		c, now := l.conns[k%n], time.Now().UnixNano()
+		c.at[c.sent%flying].Store(now)
+		c.sent++
+		if err := writeAll(c.fd, l.audio); err != nil {
+			l.fail(err)
+			return
+		}
+		if l.counts(now) {
+			l.sent++
+			l.late = append(l.late, micros(now-due.UnixNano()))
+		}
+	}
+}
+
+func (l *load) counts(at int64) bool { return at >= l.from.Load() && at < l.to.Load() }
+
+func micros(ns int64) uint32 { return uint32(max(ns, 0) / 1000) }
+
+// receive counts what comes back.
+func (l *load) receive(stop <-chan struct{}) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if err := l.poll.wait(20, l.readable); err != nil {
+			l.fail(err)
+		}
+		if l.failure() != nil {
+			return
+		}
+	}
+}
+
+func (l *load) readable(id int32) {
+	c := l.conns[id]
+	b, err := l.poll.read(c.fd)
+	if err != nil {
+		l.fail(fmt.Errorf("session %d: %w", id+1, err))
+		return
+	}
+	now := time.Now().UnixNano()
+	c.frames.feed(b, func(f frame) {
+		if !l.isAudio(f) {
+			return
+		}
+		at := c.at[c.got%flying].Load()
+		c.got++
+		if l.counts(at) {
+			l.got++
+			l.trips = append(l.trips, micros(now-at))
+		}
+	})
+}
+
+func (l *load) isAudio(f frame) bool {
+	if l.opts.Speak == speakVoicegw {
+		return f.opcode == opBinary
+	}
+	return f.opcode == opText && f.length >= smallestAudio
+}
+
+func (l *load) result() loadResult {
+	slices.Sort(l.trips)
+	slices.Sort(l.late)
+	r := loadResult{
+		Sent: l.sent, Got: l.got,
+		P50: at(l.trips, 0.50), P95: at(l.trips, 0.95), P99: at(l.trips, 0.99),
+		LateP95: at(l.late, 0.95),
+	}
+	if err := l.failure(); err != nil {
+		r.Failure = err.Error()
+	}
+	return r
+}
+
+// at returns a quantile of what is sorted; 0 where there is nothing.
+func at(sorted []uint32, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return float64(sorted[min(int(q*float64(len(sorted))), len(sorted)-1)])
+}

@@ -1,0 +1,160 @@
+//go:build linux
+
+// The command relaybench holds voice gateways against other relays: it is the clients, the
+// provider and the judge. scripts/bench/compare.sh builds and calls it.
+//
+//	relaybench compare  [-quick|-large] ...   measures all relays and prints what they took
+//	relaybench baseline -file F -version V    keeps what voicegw takes, in multiples of a calibration
+//	relaybench check    -file F               fails where voicegw takes more than that
+//	relaybench one      -relay voicegw ...    measures one relay in one scenario
+//
+// It calls itself as provider, load and splice, each a process of its own, so that a relay's
+// CPU is the relay's alone.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := command(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "relaybench:", err)
+		os.Exit(1)
+	}
+}
+
+// command carries out what the arguments say.
+func command(args []string, in io.Reader, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("say what to do: compare, baseline, check or one")
+	}
+	set := flag.NewFlagSet("relaybench "+args[0], flag.ContinueOnError)
+	switch args[0] {
+	case "provider":
+		frame := set.Duration("frame", 20*time.Millisecond, "length of a frame")
+		return errors.Join(set.Parse(args[1:]), serveProvider(in, out, frameBytes(*frame)))
+	case "splice":
+		to := set.String("to", "", "host:port")
+		if err := set.Parse(args[1:]); err != nil {
+			return err
+		}
+		return runSplice(in, out, *to)
+	case "load":
+		opts := loadFlags(set)
+		if err := set.Parse(args[1:]); err != nil {
+			return err
+		}
+		return runLoad(in, out, *opts)
+	}
+	return judgement(args[0], set, args[1:], out)
+}
+
+func loadFlags(set *flag.FlagSet) *loadOptions {
+	o := &loadOptions{}
+	set.StringVar(&o.Addr, "addr", "", "host:port of the relay")
+	set.StringVar(&o.Speak, "speak", speakVoicegw, "protocol")
+	set.StringVar(&o.Provider, "provider", wireGemini, "provider to ask for")
+	set.IntVar(&o.Sessions, "sessions", 200, "how many")
+	set.DurationVar(&o.Frame, "frame", 20*time.Millisecond, "length of a frame")
+	set.DurationVar(&o.Warm, "warm", time.Second, "time before what counts")
+	set.DurationVar(&o.Measure, "measure", 5*time.Second, "time that counts")
+	return o
+}
+
+// judgement is what measures.
+func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) error {
+	b := &bench{out: out}
+	set.StringVar(&b.gateway, "gateway", "", "voicegw, built with the probe")
+	set.StringVar(&b.nginx, "nginx", "", "nginx; without it there is none")
+	set.StringVar(&b.nodeRelay, "node-relay", "", "noderelay/relay.mjs; without it there is none")
+	file := set.String("file", "", "the baseline")
+	version := set.String("version", "unknown", "version of the gateway, for the baseline")
+	quick := set.Bool("quick", false, "a run of a minute")
+	large := set.Bool("large", false, "more rounds, longer, and 5000 idle sessions")
+	relays := set.String("relay", gatewayKind.name, "relays to measure, with commas, for one")
+	opts := loadFlags(set)
+	rounds := set.Int("rounds", 1, "how often, for one")
+	idle := set.Duration("idle", 0, "for one: the sessions are idle for so long")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if b.dir, err = os.MkdirTemp("", "relaybench"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	switch what {
+	case "compare":
+		return b.compare(*quick, *large)
+	case "baseline":
+		return b.writeBaseline(*file, *version)
+	case "check":
+		return b.compareBaseline(*file)
+	case "one":
+		return b.single(strings.Split(*relays, ","), *opts, *idle, *rounds)
+	}
+	return fmt.Errorf("%q is not known: say compare, baseline, check or one", what)
+}
+
+// compare carries a plan out with all relays that there are.
+func (b *bench) compare(quick, large bool) error {
+	plan := fullPlan()
+	switch {
+	case quick:
+		plan = quickPlan()
+	case large:
+		plan = largePlan()
+	}
+	for _, s := range plan {
+		s.kinds = b.present(s.kinds)
+		res, err := b.carryOut(s)
+		if err != nil {
+			return err
+		}
+		res.print(b.out)
+	}
+	return nil
+}
+
+// present leaves out relays that are not installed.
+func (b *bench) present(kinds []kind) (out []kind) {
+	for _, k := range kinds {
+		if (k.name != nginx.name || b.nginx != "") && (k.name != node.name || b.nodeRelay != "") {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// single measures some relays in a scenario of the caller's.
+func (b *bench) single(names []string, opts loadOptions, idle time.Duration, rounds int) error {
+	s := step{rounds: rounds, scenario: scenario{
+		name: fmt.Sprintf("%d sessions, %s", opts.Sessions, opts.Frame), sessions: opts.Sessions,
+		frame: opts.Frame, warm: opts.Warm, measure: opts.Measure,
+	}}
+	if idle > 0 {
+		s.scenario = scenario{name: fmt.Sprintf("%d idle sessions", opts.Sessions), sessions: opts.Sessions, settle: idle}
+	}
+	for _, name := range names {
+		k, err := kindNamed(name)
+		if err != nil {
+			return err
+		}
+		s.kinds = append(s.kinds, k)
+	}
+	res, err := b.carryOut(s)
+	if err != nil {
+		return err
+	}
+	res.print(b.out)
+	return nil
+}

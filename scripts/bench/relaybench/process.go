@@ -1,0 +1,105 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is one that the bench has started. It ends with its input.
+type process struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr tail
+}
+
+// start starts a program, with env besides the environment. All that take part run at the same priority, a little above
+// others where that is permitted.
+func start(env []string, name string, args ...string) (*process, error) {
+	// nice(1) runs it all the same where that is not permitted, and becomes it.
+	p := &process{cmd: exec.Command("nice", append([]string{"-n", preferred, name}, args...)...)}
+	p.cmd.Env, p.cmd.Stderr = append(p.cmd.Environ(), env...), &p.stderr
+	// Nothing is left behind where the bench itself is killed.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// preferred is the nice value of all that takes part.
+const preferred = "-5"
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// line returns the next line of what it prints.
+func (p *process) line() (string, error) {
+	s, err := p.out.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("%s: %w%s", strings.Join(p.cmd.Args, " "), err, p.stderr.text())
+	}
+	return strings.TrimSpace(s), nil
+}
+
+// say gives it a line.
+func (p *process) say(s string) error {
+	_, err := io.WriteString(p.in, s+"\n")
+	return err
+}
+
+// stop ends it and waits for it.
+func (p *process) stop() {
+	_ = p.in.Close()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer kill.Stop()
+	// How it ended says nothing: it was told to.
+	var exit *exec.ExitError
+	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		_ = p.cmd.Process.Kill()
+	}
+}
+
+// tail keeps the end of what a process complains about.
+type tail struct {
+	mu sync.Mutex // guards b
+	b  []byte
+}
+
+// maxTail is how much is kept, in bytes.
+const maxTail = 2048
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	t.b = t.b[max(len(t.b)-maxTail, 0):]
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.b) == 0 {
+		return ""
+	}
+	return ":\n" + string(t.b)
+}

@@ -1,0 +1,185 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// smallestAudio is what tells a message with audio from others, in bytes: the shortest
+// frame of a bench is 20 ms.
+const smallestAudio = 500
+
+// answers is what the provider says on one of the wires.
+type answers struct {
+	hello []byte // at once
+	setup []byte // to the first message
+	audio []byte // to each message with audio
+}
+
+// The wires that a provider is spoken to on.
+const (
+	wireGemini = "gemini"
+	wireOpenAI = "openai"
+)
+
+// answersOn returns the answers of one wire, with frameBytes of audio in each.
+func answersOn(wire string, frameBytes int) answers {
+	text := func(parts ...string) (frames []byte) {
+		for _, s := range parts {
+			frames = appendFrame(frames, opText, []byte(s), false)
+		}
+		return frames
+	}
+	pcm := base64.StdEncoding.EncodeToString(hum(frameBytes))
+	if wire == wireGemini {
+		return answers{
+			setup: text(`{"setupComplete":{}}`),
+			audio: text(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + pcm + `"}}]}}}`),
+		}
+	}
+	session := `{"type":"session.%s","event_id":"e","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime","audio":{"input":{},"output":{}}}}`
+	return answers{
+		hello: text(fmt.Sprintf(session, "created")),
+		setup: text(fmt.Sprintf(session, "updated"), `{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`),
+		audio: text(`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"` + pcm + `"}`),
+	}
+}
+
+// hum is PCM16 that is no silence and that no detector takes for speech.
+func hum(n int) []byte {
+	pcm := make([]byte, n)
+	seed := uint32(1)
+	for i := 0; i+1 < n; i += 2 {
+		seed = seed*1664525 + 1013904223
+		pcm[i] = byte(seed >> 26) // 0 to 63 of 32768
+	}
+	return pcm
+}
+
+// provider answers each frame of audio with one as long, on either wire. Its own CPU is
+// not measured.
+type provider struct {
+	poll   *poll
+	gemini answers
+	openai answers
+
+	mu    sync.Mutex // guards conns
+	conns []*providerConn
+}
+
+type providerConn struct {
+	fd      int
+	answers *answers
+	frames  frameReader
+	begun   bool // the first message has come
+}
+
+// serveProvider announces its address on out and answers until in ends.
+func serveProvider(in io.Reader, out io.Writer, frameBytes int) error {
+	p := &provider{gemini: answersOn(wireGemini, frameBytes), openai: answersOn(wireOpenAI, frameBytes)}
+	var err error
+	if p.poll, err = newPoll(); err != nil {
+		return err
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	say(out, "%s\n", ln.Addr())
+	failed := make(chan error, 3) // one for each goroutine; never closed
+	go func() { failed <- p.accept(ln) }()
+	go func() { failed <- p.answer() }()
+	go func() {
+		_, err := io.Copy(io.Discard, in)
+		failed <- err
+	}()
+	return <-failed
+}
+
+// accept takes connections and hands them to answer.
+func (p *provider) accept(ln net.Listener) error {
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			if p.open(conn) != nil {
+				_ = conn.Close() // the load tells of what it misses
+			}
+		}()
+	}
+}
+
+func (p *provider) open(conn net.Conn) error {
+	path, err := acceptWS(conn)
+	if err != nil {
+		return err
+	}
+	c := &providerConn{answers: &p.openai}
+	if strings.Contains(path, "BidiGenerateContent") {
+		c.answers = &p.gemini
+	}
+	if c.fd, err = detach(conn); err != nil {
+		return err
+	}
+	if err := writeAll(c.fd, c.answers.hello); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	id := int32(len(p.conns))
+	p.conns = append(p.conns, c)
+	p.mu.Unlock()
+	return p.poll.add(c.fd, id)
+}
+
+// answer answers what comes.
+func (p *provider) answer() error {
+	for {
+		if err := p.poll.wait(-1, p.readable); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *provider) readable(id int32) {
+	p.mu.Lock()
+	c := p.conns[id]
+	p.mu.Unlock()
+	b, err := p.poll.read(c.fd)
+	if err == nil {
+		c.frames.feed(b, func(f frame) {
+			err = errors.Join(err, c.take(f))
+		})
+	}
+	if err != nil {
+		_ = unix.Close(c.fd) // the load tells of what it misses
+	}
+}
+
+// take answers one frame.
+func (c *providerConn) take(f frame) error {
+	switch {
+	case f.opcode == opClose:
+		return errClosed
+	case f.opcode == opPing:
+		return writeAll(c.fd, appendFrame(nil, opPong, f.head, false))
+	case f.opcode == opPong:
+		return nil
+	case !c.begun:
+		c.begun = true
+		return writeAll(c.fd, c.answers.setup)
+	case f.length >= smallestAudio:
+		return writeAll(c.fd, c.answers.audio)
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// kind is a relay that can be measured.
+type kind struct {
+	name  string
+	about string
+	speak string // what its clients speak
+	wire  string // what its provider speaks
+	start func(b *bench, provider string) (*relay, error)
+}
+
+// The relays. Those whose clients speak the provider's protocol pass bytes on; the others
+// have the work of converting, too.
+var (
+	direct       = kind{"direct", "no relay at all", speakGemini, wireGemini, startDirect}
+	splice       = kind{"splice", "one loop that copies bytes: the measure", speakGemini, wireGemini, startSplice}
+	nginx        = kind{"nginx", "proxies WebSockets, converts nothing", speakGemini, wireGemini, startNginx}
+	node         = kind{"node", "ws, JSON and base64: converts", speakVoicegw, wireGemini, startNode}
+	gatewayKind  = kind{"voicegw", "voicegw serve, Gemini's wire", speakVoicegw, wireGemini, startGateway}
+	gatewayOther = kind{"voicegw/openai", "voicegw serve, OpenAI's wire", speakVoicegw, wireOpenAI, startGateway}
+)
+
+// kindNamed returns a kind by its name. A gateway may have the path of a program behind an
+// @, so that two builds take turns in one run.
+func kindNamed(name string) (kind, error) {
+	want, build, _ := strings.Cut(name, "@")
+	var names []string
+	for _, k := range []kind{direct, splice, nginx, node, gatewayKind, gatewayOther} {
+		if k.name == want {
+			if build != "" {
+				k.name, k.start = name, func(b *bench, provider string) (*relay, error) { return startBuild(b, build, provider) }
+			}
+			return k, nil
+		}
+		names = append(names, k.name)
+	}
+	return kind{}, fmt.Errorf("there is no relay %q; there is %s", name, strings.Join(names, ", "))
+}
+
+// relay is one that runs.
+type relay struct {
+	addr  string
+	proc  *process // nil for direct
+	probe *http.Client
+}
+
+func (r *relay) stop() {
+	if r.proc != nil {
+		r.proc.stop()
+	}
+}
+
+func startDirect(_ *bench, provider string) (*relay, error) { return &relay{addr: provider}, nil }
+
+func startSplice(b *bench, provider string) (*relay, error) {
+	p, err := start(nil, b.self, "splice", "-to", provider)
+	if err != nil {
+		return nil, err
+	}
+	return announced(p)
+}
+
+// announced waits for the line with a relay's address.
+func announced(p *process) (*relay, error) {
+	addr, err := p.line()
+	if err != nil {
+		p.stop()
+		return nil, err
+	}
+	return &relay{addr: addr, proc: p}, nil
+}
+
+// nginxConf is a WebSocket proxy in one process, as its documentation has it
+// (nginx.org/en/docs/http/websocket.html), without a log.
+const nginxConf = `daemon off;
+master_process off;
+worker_rlimit_nofile 65536;
+pid %[1]s/nginx.pid;
+error_log stderr crit;
+events { worker_connections 32768; }
+http {
+	access_log off;
+	client_body_temp_path %[1]s/body;
+	proxy_temp_path %[1]s/proxy;
+	fastcgi_temp_path %[1]s/fastcgi;
+	uwsgi_temp_path %[1]s/uwsgi;
+	scgi_temp_path %[1]s/scgi;
+	server {
+		listen %[2]s;
+		location / {
+			proxy_pass http://%[3]s;
+			proxy_http_version 1.1;
+			proxy_set_header Upgrade $http_upgrade;
+			proxy_set_header Connection "Upgrade";
+			proxy_set_header Host $host;
+			proxy_read_timeout 1h;
+		}
+	}
+}
+`
+
+func startNginx(b *bench, provider string) (*relay, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	conf := filepath.Join(b.dir, "nginx.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir, addr, provider), 0o600); err != nil {
+		return nil, err
+	}
+	p, err := start(nil, b.nginx, "-c", conf, "-p", b.dir)
+	if err != nil {
+		return nil, err
+	}
+	return listening(p, addr)
+}
+
+func startNode(b *bench, provider string) (*relay, error) {
+	p, err := start(nil, "node", b.nodeRelay, provider)
+	if err != nil {
+		return nil, err
+	}
+	return announced(p)
+}
+
+func startGateway(b *bench, provider string) (*relay, error) {
+	return startBuild(b, b.gateway, provider)
+}
+
+// startBuild starts the program as it is, but for the file that lets the bench look inside
+// (scripts/bench/probe).
+func startBuild(b *bench, program, provider string) (*relay, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.MkdirTemp(b.dir, "data")
+	if err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(data, "probe")
+	env := []string{"RELAYBENCH_PROBE=" + socket}
+	p, err := start(env, program, "serve",
+		"--listen", addr, "--data-dir", data, "--log-level", "warn",
+		"--set", "limits.sessions=20000",
+		"--set", "providers.gemini.api_key=bench", "--set", "providers.gemini.base_url=http://"+provider,
+		"--set", "providers.openai.api_key=bench", "--set", "providers.openai.base_url=http://"+provider+"/v1")
+	if err != nil {
+		return nil, err
+	}
+	r, err := listening(p, addr)
+	if err != nil {
+		return nil, err
+	}
+	r.probe = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	return r, nil
+}
+
+// freeAddr returns an address of this machine that nobody listens on.
+func freeAddr() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+// startTime bounds how long a relay takes to listen.
+const startTime = 20 * time.Second
+
+// listening waits until a relay takes connections.
+func listening(p *process, addr string) (*relay, error) {
+	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			return &relay{addr: addr, proc: p}, conn.Close()
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	p.stop()
+	return nil, fmt.Errorf("%s does not listen on %s after %s%s", strings.Join(p.cmd.Args, " "), addr, startTime, p.stderr.text())
+}
+
+// inside is what the probe of a gateway tells.
+type inside struct {
+	Mallocs, HeapLive, HeapSys, Stacks, Idle, Released uint64
+	GCs                                                uint32
+	Goroutines                                         int
+}
+
+// look asks the probe; at "settled" the gateway collects its garbage first and gives free
+// memory back.
+func (r *relay) look(path string) (in inside, err error) {
+	if r.probe == nil {
+		return in, nil
+	}
+	resp, err := r.probe.Get("http://probe/" + path)
+	if err != nil {
+		return in, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return in, json.NewDecoder(resp.Body).Decode(&in)
+}

@@ -1,0 +1,16 @@
+# Sourced by scripts that need npm packages: npm_install gets those of the folder it is
+# called in, only when its lock file has changed since the last time.
+for tool in node npm; do
+	if ! command -v "$tool" >/dev/null 2>&1; then
+		echo "$0: $tool is not installed; this needs node 20 or newer with npm." >&2
+		exit 1
+	fi
+done
+npm_install() {
+	npm_stamp=node_modules/.lock-sum
+	npm_sum=$(cat package.json package-lock.json .npmrc | sha256sum)
+	if [ ! -f "$npm_stamp" ] || [ "$(cat "$npm_stamp")" != "$npm_sum" ]; then
+		npm ci --ignore-scripts --no-audit --no-fund
+		printf '%s\n' "$npm_sum" >"$npm_stamp"
+	fi
+}
