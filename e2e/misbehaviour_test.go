@@ -182,7 +182,7 @@ func TestModelSaysNothing(t *testing.T) {
 // TestBadClients: what a client may do wrong over a socket, and that nobody else
 // notices.
 func TestBadClients(t *testing.T) {
-	st := newStack(t, "gemini", setting{limits: session.Limits{SlowClient: time.Second, StartTimeout: 500 * time.Millisecond}, speed: 50, firstAudioMS: 10})
+	st := newStack(t, "gemini", setting{limits: session.Limits{SlowClient: time.Second, StartTimeout: 3 * time.Second}, speed: 50, firstAudioMS: 10})
 	for _, tc := range []struct {
 		name string
 		do   func(t *testing.T, c *client)
