@@ -41,15 +41,20 @@ var foreign = map[string][]string{
 	"session":                 {websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/time"},
 	"gateway":                 {"golang.org/x/sys"},
 	"transport/transporttest": {"github.com/google/go-cmp", "go.uber.org/goleak"},
-	"sim/internal/strict":     {yaml},
+	"internal/strict":         {yaml},
 	"sim/fault":               {yaml},
 	"sim/scenario":            {yaml},
 	"sim/wire":                {websocket},
 	"sim/gemini":              {websocket, "google.golang.org/genai"},
 	"sim/openai":              {websocket, "github.com/openai/openai-go/v3"},
+	"load/script":             {yaml},
+	"load/measure":            {"github.com/HdrHistogram/hdrhistogram-go"},
 	"registry/adapter":        {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"cmd/voicegw":             {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
-	"scripts/web/bundle":      {"github.com/evanw/esbuild"},
+
+	"scripts/bench/relaybench": {"golang.org/x/sys"},
+	"ws":                       {websocket},
+	"nonblock":                 {"golang.org/x/sys"},
 }
 
 const (
