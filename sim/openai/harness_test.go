@@ -21,7 +21,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/sim/fault"
-	"voicegw/sim/internal/pipenet"
+	"voicegw/internal/pipenet"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/internal/pipenet"
+	"voicegw/internal/pipenet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
