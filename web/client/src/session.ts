@@ -142,6 +142,11 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#deliver({ type: "confirmation.resolve", token, approved });
   }
 
+  /** While it is reconnecting: the next try is made now. Otherwise it is nothing. */
+  retry(): void {
+    this.#line.retry();
+  }
+
   /**
    * Ends the conversation and gives every device back, at once. Resolves as the event
    * `ended` comes: when the gateway has had its last word, 5 s later at the latest. May be

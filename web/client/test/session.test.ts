@@ -545,6 +545,21 @@ describe("a connection that breaks", () => {
     assert.deepEqual(devices.calls, [], "the devices stay as they are");
   });
 
+  test("is tried again at once where the user wants it, and only then", async () => {
+    const session = await open();
+    session.retry();
+    assert.equal(FakeWebSocket.all.length, 1, "nothing is broken");
+    FakeWebSocket.last.drop();
+    session.retry();
+    session.retry();
+    await settle();
+    assert.equal(FakeWebSocket.all.length, 2);
+    FakeWebSocket.last.start({ session_id: "voice-2" });
+    await pass(1000);
+    assert.equal(FakeWebSocket.all.length, 2, "the wait was over");
+    assert.equal(session.info?.session_id, "voice-2");
+  });
+
   test("drops what is said meanwhile, and counts it", async () => {
     const session = await open();
     FakeWebSocket.last.drop();

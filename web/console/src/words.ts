@@ -188,6 +188,9 @@ function atLeastASecond(ms: number): string {
 
 /** A short time, with as much of it as says something. */
 export function duration(ms: number): string {
+  if (ms < 1) {
+    return "less than 1 ms";
+  }
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 }
 

@@ -22,6 +22,18 @@ test("the gateway's own length of an answer counts, whatever comes after it", ()
   assert.deepEqual(count.played("i", 500), { share: 0.5, length: 10 });
 });
 
+test("an answer was heard to its end when all of it has come and all but a frame was played", () => {
+  const count = new HeardCount();
+  count.came("i", 1000);
+  count.played("i", 1000);
+  assert.deepEqual(count.whole(), [], "more may come");
+  count.all("i", 1200);
+  count.played("i", 1170);
+  assert.deepEqual(count.whole(), []);
+  count.played("i", 1180);
+  assert.deepEqual(count.whole(), ["i"]);
+});
+
 test("of an answer without sound nothing can be told", () => {
   const count = new HeardCount();
   assert.equal(count.played("i", 10), null);

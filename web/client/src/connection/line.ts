@@ -93,6 +93,13 @@ export class Line {
     return "offline";
   }
 
+  /** The next try at restoring is made now. Nothing where none is waited for. */
+  retry(): void {
+    if (this.#phase === "waiting") {
+      this.#wait.over();
+    }
+  }
+
   /** The user is done: says so, and waits a moment for the gateway's last word. */
   end(): void {
     if (this.send({ type: "session.end" })) {

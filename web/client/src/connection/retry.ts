@@ -46,14 +46,16 @@ export class Wait {
     this.stop();
     const offline = navigator.onLine === false ? { firstMs: options.longestMs ?? LONGEST_MS } : {};
     const ms = pause(attempt, { ...options, ...offline }, Math.random());
-    const over = (): void => {
-      this.stop();
-      this.#done();
-    };
-    this.#timer = setTimeout(over, ms);
-    this.#ignore = whenBack(over);
+    this.#timer = setTimeout(this.over, ms);
+    this.#ignore = whenBack(this.over);
     return ms;
   }
+
+  /** Ends it now, and calls back. Only while it lasts. */
+  readonly over = (): void => {
+    this.stop();
+    this.#done();
+  };
 
   /** Ends it without calling back. May be called more than once. */
   stop(): void {

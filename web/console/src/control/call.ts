@@ -101,8 +101,7 @@ export class Call {
 
   /** The next try to reconnect is made now. */
   retryNow(): void {
-    // What the library takes for the network's being back.
-    globalThis.dispatchEvent(new Event("online"));
+    this.current?.retry();
   }
 
   hangUp(): void {

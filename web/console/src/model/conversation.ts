@@ -165,7 +165,7 @@ export class Conversation implements Watcher {
       case "turn.ended":
         this.transcript.unheard(source, message.turn);
         if (message.status !== "completed") {
-          this.transcript.cutOff(source, message.turn);
+          this.transcript.cutOff(source, message.turn, this.heard.whole());
         }
         return;
       default:

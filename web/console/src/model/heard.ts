@@ -10,6 +10,9 @@ interface Item {
   length: number | null;
 }
 
+/** What a player may round away of an answer, in ms: one frame of it. */
+const ROUNDING_MS = 20;
+
 /** How much of a text was heard, by how much of its audio was. */
 export interface Heard {
   /** 0 to 1, of the text's length when it was flushed. */
@@ -52,6 +55,11 @@ export class HeardCount {
       return null;
     }
     return { share: Math.min(1, known.playedMs / known.ms), length: known.length };
+  }
+
+  /** The items that were heard to their end. */
+  whole(): string[] {
+    return [...this.items].filter(([, item]) => item.ended && item.playedMs >= item.ms - ROUNDING_MS).map(([id]) => id);
   }
 
   clear(): void {

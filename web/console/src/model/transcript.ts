@@ -192,9 +192,13 @@ export class Transcript {
     }
   }
 
-  /** The answers of a turn were cut off (no turn: the newest answer). False where there were none. */
-  cutOff(source: Source, turn: number | undefined): boolean {
-    const answers = this.of("utterance").filter((line) => line.role === "assistant" && within(source, line));
+  /**
+   * The answers of a turn were cut off (no turn: the newest answer), but for the items that
+   * were heard to their end. False where there were none.
+   */
+  cutOff(source: Source, turn: number | undefined, whole: readonly string[] = []): boolean {
+    const kept = new Set(whole.map((item) => this.named(source, item)));
+    const answers = this.of("utterance").filter((line) => line.role === "assistant" && within(source, line) && !kept.has(line));
     const cut = turn === undefined ? answers.slice(-1) : answers.filter((line) => line.turn === turn);
     for (const line of cut) {
       this.replace(line, { ...line, cut: true });

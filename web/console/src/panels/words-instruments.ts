@@ -233,9 +233,9 @@ export const LATENCY = {
 } as const;
 
 export const AUDIO = {
-  both: { name: "Both", title: "Both sides as they sounded: you on the left, the model on the right" },
+  both: { name: "Both", title: "Both sides as they sounded: you on the left, the voice agent on the right" },
   user: { name: "You", title: "Your side alone" },
-  model: { name: "Model", title: "All that the model said, also what was never heard" },
+  model: { name: "Voice agent", title: "All that the voice agent said, also what was never heard" },
 } as const;
 
 // Events.
@@ -349,7 +349,7 @@ export const WAVE = {
   label: "Waveform of both sides",
   empty: "What both sides say is drawn here while a call goes on.",
   user: "You",
-  model: "Model",
+  model: "Voice agent",
   waiting: "waits to sound",
   lost: "never heard",
   speech: "heard as speech",
