@@ -39,7 +39,7 @@ var foreign = map[string][]string{
 	"transport/openai":        {websocket, "github.com/openai/openai-go/v3"},
 	"session/wsclient":        {websocket},
 	"session":                 {websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/time"},
-	"gateway":                 {"golang.org/x/sys"},
+	"gateway":                 {"golang.org/x/sys", "github.com/rs/cors"},
 	"transport/transporttest": {"github.com/google/go-cmp", "go.uber.org/goleak"},
 	"internal/strict":         {yaml},
 	"sim/fault":               {yaml},

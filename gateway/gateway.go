@@ -87,15 +87,15 @@ func New(opts Options) *Server {
 	}
 	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), turns: make(chan struct{}, opts.MaxTurns)}
 	s.mux.HandleFunc("GET /v1/voice", s.voice)
-	s.mux.HandleFunc("GET /v1/providers", s.providers)
+	s.forPages("GET", "/v1/providers", s.providers)
 	if opts.Tools != nil {
 		s.mux.HandleFunc("GET /v1/tools", s.tools)
 		s.mux.HandleFunc("GET /v1/tools/{id}", s.tool)
 	}
 	if opts.Chat != nil {
-		s.mux.HandleFunc("POST /v1/chat", s.chat)
-		s.mux.HandleFunc("POST /v1/chat/completions", s.completions)
-		s.mux.HandleFunc("GET /v1/models", s.models)
+		s.forPages("POST", "/v1/chat", s.chat)
+		s.forPages("POST", "/v1/chat/completions", s.completions)
+		s.forPages("GET", "/v1/models", s.models)
 	}
 	if opts.Images != nil {
 		s.mux.HandleFunc("GET /v1/images/{id}", s.image)
@@ -116,7 +116,7 @@ func New(opts Options) *Server {
 	s.mux.HandleFunc("GET /v1/sessions/{id}", s.forOperators(s.showSession))
 	s.mux.HandleFunc("POST /v1/confirmations/{token}", s.forOperators(s.confirm))
 	s.mux.HandleFunc("GET /healthz", s.health)
-	s.mux.HandleFunc("GET /readyz", s.ready)
+	s.forPages("GET", "/readyz", s.ready)
 	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "not_found", "There is no endpoint "+r.Method+" "+clip(r.URL.Path)+".")
 	})

@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/audio"
-	"voicegw/sim/fault"
 	"voicegw/internal/pipenet"
+	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
-	"voicegw/sim/fault"
 	"voicegw/internal/pipenet"
+	"voicegw/sim/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

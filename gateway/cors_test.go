@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// TestPagesOfAllowedOriginsReadAnswers: what a browser asks before a page of another origin
+// may send, and what it looks for in the answer before the page may read it.
+func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
+	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Origins = []string{"app.example.com"} })
+	ask := func(method, origin string, headers ...string) *http.Response {
+		r := httptest.NewRequest(method, "http://voice.example.org/v1/providers", nil)
+		r.Header.Set("Origin", origin)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Result()
+	}
+	const friend, stranger = "https://app.example.com", "https://evil.example"
+
+	got := ask(http.MethodOptions, friend, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization,content-type")
+	if got.StatusCode != http.StatusNoContent || got.Header.Get("Access-Control-Allow-Origin") != friend ||
+		got.Header.Get("Access-Control-Allow-Methods") != "GET" || got.Header.Get("Access-Control-Allow-Headers") != "authorization,content-type" ||
+		got.Header.Get("Access-Control-Max-Age") != "600" || got.Header.Get("Access-Control-Allow-Credentials") != "" {
+		t.Errorf("a friend's question is answered %s %v", got.Status, got.Header)
+	}
+	if got = ask(http.MethodOptions, stranger, "Access-Control-Request-Method", "GET"); got.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("a stranger's question is answered %s %v", got.Status, got.Header)
+	}
+	if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "DELETE"); got.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("a method that there is not: %s %v", got.Status, got.Header)
+	}
+
+	got = ask(http.MethodGet, friend)
+	if got.StatusCode != http.StatusOK || got.Header.Get("Access-Control-Allow-Origin") != friend || !strings.Contains(strings.Join(got.Header.Values("Vary"), ","), "Origin") ||
+		got.Header.Get("Access-Control-Expose-Headers") != "Retry-After" {
+		t.Errorf("a friend gets %s %v", got.Status, got.Header)
+	}
+	if got = ask(http.MethodGet, stranger); got.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("a stranger gets %s %v", got.Status, got.Header)
+	}
+}
