@@ -5,6 +5,7 @@
 # for the memory.
 set -eu
 cd "$(dirname "$0")/.."
+. ./scripts/goenv.sh
 . ./scripts/npm-install.sh
 export CHROMIUM="${CHROMIUM:-/usr/bin/chromium}"
 if [ ! -x "$CHROMIUM" ]; then

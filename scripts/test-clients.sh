@@ -4,6 +4,7 @@
 # here needs Go alone.
 set -eu
 cd "$(dirname "$0")/.."
+. ./scripts/goenv.sh
 
 for tool in go node npm; do
 	if ! command -v "$tool" >/dev/null 2>&1; then

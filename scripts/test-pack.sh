@@ -4,6 +4,7 @@
 # was packed, against a gateway in Chromium, where that is installed.
 set -eu
 cd "$(dirname "$0")/.."
+. ./scripts/goenv.sh
 . ./scripts/npm-install.sh
 root=$PWD
 most=12000

@@ -4,6 +4,7 @@
 # tests in Chromium: scripts/test-web.sh library/devices -t muted.
 set -eu
 cd "$(dirname "$0")/.."
+. ./scripts/goenv.sh
 . ./scripts/npm-install.sh
 cd web
 npm_install

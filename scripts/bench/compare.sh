@@ -13,6 +13,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
+. ./scripts/goenv.sh
 
 what=compare
 size=
@@ -44,7 +45,7 @@ cat >"$work/overlay.json" <<END
 {"Replace": {"$PWD/cmd/voicegw/probe.go": "$here/probe/probe.go"}}
 END
 version=$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
-CGO_ENABLED=0 go build -tags probe -overlay "$work/overlay.json" -ldflags "-X main.version=$version" -o "$work/voicegw" ./cmd/voicegw
+go build -tags probe -overlay "$work/overlay.json" -ldflags "-X main.version=$version" -o "$work/voicegw" ./cmd/voicegw
 go build -o "$work/relaybench" ./scripts/bench/relaybench
 set -- -gateway "$work/voicegw"
 
