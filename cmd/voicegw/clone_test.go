@@ -15,6 +15,7 @@ import (
 // never built: a registry that is missing, a new tool, make tools, a call; then an
 // argument that the handler uses before it is generated.
 func TestNewToolInAClone(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the program several times")
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +26,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The scripts wait, for speech and for processes, far more than they compute: more of
+	// them at once than there are cores. A flag on the command line still decides.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"voicegw": program})
 }
 
@@ -43,6 +49,7 @@ func program() {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	spoken := question(t)
 	tools := filepath.Join(t.TempDir(), "tool_registry.json")
 	if err := os.WriteFile(tools, registrytest.Project(t), 0o600); err != nil {
