@@ -54,7 +54,7 @@ async function cost(session: CDPSession): Promise<Cost> {
 }
 
 test("main thread and memory while talking", async () => {
-  const console = await ConsolePage.open(browser, gateway);
+  const console = await ConsolePage.open(browser, gateway, { spied: false });
   const session = await console.visitor.context.newCDPSession(console.page);
   await session.send("Performance.enable");
   const rows = [["the console, talking", "tasks per s", "scripts", "styles and layout", "heap after gc", "DOM nodes", "listeners"]];

@@ -33,6 +33,8 @@ export interface VisitorOptions {
   microphone?: boolean;
   /** Default true: the browser's own processing is off, so that samples can be compared. */
   plain?: boolean;
+  /** Default true: what goes to the loudspeaker is kept, in the page's memory. */
+  spied?: boolean;
   /** What the browser will complain about, and rightly; see Visitor.expect. */
   complaints?: RegExp[];
 }
@@ -61,8 +63,10 @@ export class Visitor {
     const visitor = new Visitor(context, page, new URL(url).origin);
     visitor.expected.push(...(options.complaints ?? []));
     visitor.listen();
-    await page.addInitScript({ path: join(import.meta.dirname, "../page/spy.js") });
-    await page.addInitScript((plain) => void (window.spy.plain = plain), options.plain ?? true);
+    if (options.spied ?? true) {
+      await page.addInitScript({ path: join(import.meta.dirname, "../page/spy.js") });
+      await page.addInitScript((plain) => void (window.spy.plain = plain), options.plain ?? true);
+    }
     return visitor;
   }
 
