@@ -14,7 +14,9 @@ import (
 )
 
 // Two loops that are half busy wake up twice as often as one that is busy, so that
-// connections are gathered on few. Times are parts of a thousand of a window.
+// connections are gathered on few. Busy is what the processor has worked for a loop, and not
+// what its work has lasted: where others take the processor away, another loop would only
+// have to share what is left. Times are parts of a thousand of a window.
 const (
 	window    = 100 * time.Millisecond
 	busyLoop  = 500 // so busy, it gets no new connections while others are less
@@ -27,6 +29,8 @@ const (
 // while it has connections. The zero value is ready; it may be used by any number of
 // goroutines.
 type Loops struct {
+	worked func() time.Duration // how long this thread has worked; nil asks the kernel; fixed
+
 	mu    sync.Mutex // guards loops
 	loops []*Loop
 }
@@ -76,7 +80,7 @@ type Loop struct {
 
 	// Owned by the goroutine.
 	since  time.Time     // the window's beginning
-	worked time.Duration // in it
+	worked time.Duration // of the thread, until then
 	shed   int           // connections to give away
 	to     *Loop         // to whom
 
@@ -196,6 +200,10 @@ const maxTurns = 256
 
 // run gives turns until no connection is left.
 func (l *Loop) run(poll int) {
+	// The processor's time is known of a thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l.since, l.worked = time.Now(), l.all.threadTime()
 	events := make([]unix.EpollEvent, maxTurns)
 	turns := make([]turn, 0, maxTurns)
 	for {
@@ -203,7 +211,6 @@ func (l *Loop) run(poll int) {
 		if err != nil {
 			n = 0 // EINTR: nothing else can be
 		}
-		woken := time.Now()
 		var ok bool
 		if turns, ok = l.due(turns[:0], events[:max(n, 0)]); !ok {
 			return
@@ -215,22 +222,21 @@ func (l *Loop) run(poll int) {
 				l.shed--
 			}
 		}
-		l.account(woken)
+		l.account()
 	}
 }
 
-// account notes what was done since the loop woke up, and looks at the end of a window
-// whether that was too much.
-func (l *Loop) account(woken time.Time) {
+// account looks at the end of a window whether it had too much to do.
+func (l *Loop) account() {
 	now := time.Now()
-	l.worked += now.Sub(woken)
 	length := now.Sub(l.since)
 	if length < window {
 		return
 	}
-	busy := int64(1000 * l.worked / length)
+	worked := l.all.threadTime()
+	busy := int64(1000 * (worked - l.worked) / length)
 	l.busy.Store(busy)
-	l.since, l.worked = now, 0
+	l.since, l.worked = now, worked
 	l.shed = 0
 	if busy >= fullLoop {
 		if l.to = l.all.relief(busy); l.to != nil {
@@ -239,6 +245,18 @@ func (l *Loop) account(woken time.Time) {
 			l.mu.Unlock()
 		}
 	}
+}
+
+// threadTime is how long processors have worked for this thread.
+func (l *Loops) threadTime() time.Duration {
+	if l.worked != nil {
+		return l.worked()
+	}
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0 // it is there since Linux 2.6.12
+	}
+	return time.Duration(t.Nano())
 }
 
 // due returns whose turn it is. It reports false, and has closed everything, when no
