@@ -39,6 +39,23 @@ type downEntry struct {
 	frame *frame
 	item  string
 	first bool // the first frame of its item
+	end   *itemEnd
+}
+
+// itemEnd is an audio.end that waits behind audio: if that is dropped, it must not promise it.
+type itemEnd struct {
+	seq     int64
+	m       *wsclient.AudioEnd
+	audioMS int64 // of bytes
+	bytes   int64
+}
+
+// less takes dropped bytes out of what is promised, and returns the message anew.
+func (e *itemEnd) less(dropped int64) ([]byte, error) {
+	if e.bytes > 0 {
+		e.m.AudioMS = e.audioMS * (e.bytes - dropped) / e.bytes
+	}
+	return wsclient.EncodeServer(e.seq, e.m)
 }
 
 // maxMessages is how many messages may wait for a client.
@@ -141,10 +158,16 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 func (d *downlink) endItem(m *wsclient.AudioEnd) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	var end *itemEnd
 	if d.open == m.ItemID {
 		d.open = ""
+		end = &itemEnd{seq: d.seq + 1, m: m, audioMS: m.AudioMS, bytes: d.sent}
 	}
-	return d.push(m)
+	ok, err := d.push(m)
+	if n := len(d.entries); end != nil && n > d.head && d.seq == end.seq {
+		d.entries[n-1].item, d.entries[n-1].end = m.ItemID, end
+	}
+	return ok, err
 }
 
 // flushItem drops what is queued of an item, shuts it, and tells the client.
@@ -154,19 +177,39 @@ func (d *downlink) flushItem(m *wsclient.AudioFlush) (bool, error) {
 	if d.open == m.ItemID {
 		d.open = ""
 	}
+	if err := d.drop(func(item string) bool { return item == m.ItemID }); err != nil {
+		return true, err
+	}
+	return d.push(m)
+}
+
+// drop drops what is queued of some items. mu is held.
+func (d *downlink) drop(which func(item string) bool) error {
 	kept := d.entries[:d.head]
+	dropped := map[string]int64{}
+	var failed error
 	for _, e := range d.entries[d.head:] {
-		if e.frame != nil && e.item == m.ItemID {
-			d.audio -= len(e.frame.pcm)
-			d.flushed += int64(len(e.frame.pcm))
+		switch {
+		case e.frame != nil && which(e.item):
+			n := len(e.frame.pcm)
+			d.audio -= n
+			d.flushed += int64(n)
+			dropped[e.item] += int64(n)
 			e.frame.free()
 			continue
+		case e.end != nil && dropped[e.item] > 0:
+			text, err := e.end.less(dropped[e.item])
+			if err != nil {
+				failed = err
+				break
+			}
+			e.text = text
 		}
 		kept = append(kept, e)
 	}
 	clear(d.entries[len(kept):])
 	d.entries = kept
-	return d.push(m)
+	return failed
 }
 
 // finish drops all queued audio and queues the last messages. Nothing can be queued
@@ -174,16 +217,9 @@ func (d *downlink) flushItem(m *wsclient.AudioFlush) (bool, error) {
 func (d *downlink) finish(last ...wsclient.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	kept := d.entries[:d.head]
-	for _, e := range d.entries[d.head:] {
-		if e.frame == nil {
-			kept = append(kept, e)
-			continue
-		}
-		e.frame.free()
+	if err := d.drop(func(string) bool { return true }); err != nil {
+		return err
 	}
-	clear(d.entries[len(kept):])
-	d.entries, d.audio = kept, 0
 	for _, m := range last {
 		if _, err := d.push(m); err != nil {
 			return err

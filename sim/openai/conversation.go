@@ -5,7 +5,7 @@ import "slices"
 // Bounds of what a conversation keeps.
 const (
 	maxItems = 2000
-	maxAudio = 16 << 20 // bytes of audio in all items
+	maxAudio = 4 << 20  // bytes of audio in all items: a load test has a thousand conversations
 	maxWords = 16 << 20 // bytes of everything else in them
 )
 
@@ -64,7 +64,7 @@ func (c *conversation) insert(it *item, at int) {
 
 // keep stores the audio of an item that grew.
 func (c *conversation) keep(it *item, data []byte) {
-	if len(it.audio)+len(data) > maxAudio/4 {
+	if len(it.audio)+len(data) > maxAudio/2 {
 		return
 	}
 	it.audio = append(it.audio, data...)

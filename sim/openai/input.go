@@ -222,7 +222,7 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},
 		format: c.in.format, length: length, spoken: spoken,
 	}
-	if len(data) <= maxAudio/4 {
+	if len(data) <= maxAudio/2 {
 		it.audio = append([]byte(nil), data...)
 	}
 	previous := c.conv.last()
