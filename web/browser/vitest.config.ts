@@ -1,15 +1,21 @@
 // The tests in real Chromium. scripts/test-web.sh builds what they need and runs them.
 import { defineConfig } from "vitest/config";
 
+/** Those that look: they take every core, and no time of theirs matters. */
+const LOOKING = ["console/looks-*.test.ts", "console/instruments.test.ts", "console/text.test.ts"];
+
 export default defineConfig({
   test: {
-    include: ["**/*.test.ts"],
-    // A browser and a gateway take about a core; more of them would only wait for each other.
-    maxWorkers: 2,
     maxConcurrency: 3,
     pool: "forks",
     testTimeout: 180_000,
     hookTimeout: 60_000,
     reporters: ["verbose"],
+    projects: [
+      // A microphone cannot wait: those that talk have the machine to themselves, a file at a time.
+      { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: 1, sequence: { groupOrder: 0 } } },
+      // A browser and a gateway take about a core; more of them would only wait for each other.
+      { extends: true, test: { name: "looking", include: LOOKING, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+    ],
   },
 });
