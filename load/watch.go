@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"voicegw/load/caller"
+	"voicegw/load/plan"
 	"voicegw/load/process"
 	"voicegw/load/report"
 )
@@ -23,6 +24,9 @@ type watch struct {
 	debug  string
 	health string // the address of /healthz; empty if it is not known
 	client *http.Client
+
+	// soak says that what a gateway closes late is waited for.
+	soak bool
 
 	began  time.Time
 	first  process.Usage // when the run began
@@ -39,7 +43,7 @@ type watch struct {
 const askTime = 10 * time.Second
 
 func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, error) {
-	w := &watch{pid: o.PID, debug: o.Debug, client: client}
+	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == plan.Soak}
 	if base, err := caller.BaseURL(o.URL); err == nil && o.Dial == nil {
 		w.health = base + "/healthz"
 	}
@@ -117,6 +121,19 @@ func (w *watch) rest(ctx context.Context) {
 	sleepUntil(ctx, time.Now().Add(settleTime))
 }
 
+// closeTime is for files of a gateway's store: every two minutes it closes those that it has
+// not written to for half a minute (nats-server 2.15, server/filestore.go, syncBlocks).
+const closeTime = 3 * time.Minute
+
+// awaitClosed waits until there are no more descriptors than there were, or for closeTime.
+func awaitClosed(ctx context.Context, were int, open func() (int, error)) {
+	for until := time.Now().Add(closeTime); time.Now().Before(until); {
+		if n, err := open(); err != nil || n <= were || !sleepUntil(ctx, time.Now().Add(lookEvery)) {
+			return
+		}
+	}
+}
+
 // sessions is how many the gateway believes to have; false if it does not say.
 func (w *watch) sessions(ctx context.Context) (int64, bool) {
 	if w.health == "" {
@@ -160,6 +177,13 @@ func (w *watch) look(now time.Time) (cpu, rss float64) {
 // still has.
 func (w *watch) end(ctx context.Context) int64 {
 	if w.pid != 0 {
+		if w.soak {
+			w.rest(ctx)
+			awaitClosed(ctx, w.start.FDs, func() (int, error) {
+				u, err := process.Read(w.pid)
+				return u.FDs, err
+			})
+		}
 		w.ended = w.state(ctx)
 	}
 	left, _ := w.leftOver(ctx)

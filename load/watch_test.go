@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"voicegw/load/measure"
@@ -44,6 +45,29 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			q.collected.Add(1)
 		}
 		_, _ = fmt.Fprint(w, `{"goroutines": 60, "heap_inuse": 31457280, "fds": 20}`)
+	}
+}
+
+// TestDescriptorsMayBeClosedLate: a store closes its files in minutes, and what is never
+// closed is not waited for longer.
+func TestDescriptorsMayBeClosedLate(t *testing.T) {
+	for name, c := range map[string]struct{ closes, waits time.Duration }{
+		"at once": {0, 0}, "late": {2 * time.Minute, 2 * time.Minute}, "never": {time.Hour, closeTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				awaitClosed(t.Context(), 13, func() (int, error) {
+					if time.Since(begun) < c.closes {
+						return 15, nil
+					}
+					return 13, nil
+				})
+				if waited := time.Since(begun); waited != c.waits {
+					t.Errorf("waited for %s, want %s", waited, c.waits)
+				}
+			})
+		})
 	}
 }
 

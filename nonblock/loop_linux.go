@@ -203,7 +203,7 @@ func (l *Loop) run(poll int) {
 	// The processor's time is known of a thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	l.since, l.worked = time.Now(), l.all.threadTime()
+	l.since, l.worked, l.shed = time.Now(), l.all.threadTime(), 0
 	events := make([]unix.EpollEvent, maxTurns)
 	turns := make([]turn, 0, maxTurns)
 	for {

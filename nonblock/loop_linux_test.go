@@ -296,6 +296,23 @@ func TestBusyLoopGivesAway(t *testing.T) {
 	}
 }
 
+// TestBusyIsTheThreadsTime: what a loop is busy by passes while its thread computes, and
+// does not while it waits.
+func TestBusyIsTheThreadsTime(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var loops Loops
+	begun := loops.threadTime()
+	for loops.threadTime() < begun+10*time.Millisecond {
+		// or the test hangs
+	}
+	worked, waited := loops.threadTime(), 100*time.Millisecond
+	<-time.After(waited)
+	if more := loops.threadTime() - worked; more > waited/2 {
+		t.Errorf("%s of %s that were waited for count as work", more, waited)
+	}
+}
+
 // TestUnwatchable connections stay as they are.
 func TestUnwatchable(t *testing.T) {
 	a, b := net.Pipe()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"sync"
 
 	"voicegw/session/wsclient"
@@ -28,7 +29,7 @@ type downlink struct {
 	open     string // the item whose audio is let through
 	isFirst  bool   // its next frame is its first
 	sent     int64  // bytes of the open item that were queued
-	flushed  int64  // bytes dropped by flushes, or of items that were not open
+	flushed  int64  // bytes dropped by flushes and the end, or of items that were not open
 	busy     bool   // somebody is writing: the writer, or who has claimed
 	finished bool   // nothing is taken any more
 }
@@ -164,8 +165,9 @@ func (d *downlink) endItem(m *wsclient.AudioEnd) (bool, error) {
 		end = &itemEnd{seq: d.seq + 1, m: m, audioMS: m.AudioMS, bytes: d.sent}
 	}
 	ok, err := d.push(m)
-	if n := len(d.entries); end != nil && n > d.head && d.seq == end.seq {
-		d.entries[n-1].item, d.entries[n-1].end = m.ItemID, end
+	if end != nil && d.seq == end.seq { // it has been queued
+		last := &d.entries[len(d.entries)-1]
+		last.item, last.end = m.ItemID, end
 	}
 	return ok, err
 }
@@ -177,17 +179,16 @@ func (d *downlink) flushItem(m *wsclient.AudioFlush) (bool, error) {
 	if d.open == m.ItemID {
 		d.open = ""
 	}
-	if err := d.drop(func(item string) bool { return item == m.ItemID }); err != nil {
-		return true, err
-	}
-	return d.push(m)
+	dropping := d.drop(func(item string) bool { return item == m.ItemID })
+	ok, err := d.push(m)
+	return ok, errors.Join(dropping, err)
 }
 
-// drop drops what is queued of some items. mu is held.
+// drop drops what is queued of some items, whatever it returns. mu is held.
 func (d *downlink) drop(which func(item string) bool) error {
 	kept := d.entries[:d.head]
 	dropped := map[string]int64{}
-	var failed error
+	var failed []error
 	for _, e := range d.entries[d.head:] {
 		switch {
 		case e.frame != nil && which(e.item):
@@ -200,7 +201,7 @@ func (d *downlink) drop(which func(item string) bool) error {
 		case e.end != nil && dropped[e.item] > 0:
 			text, err := e.end.less(dropped[e.item])
 			if err != nil {
-				failed = err
+				failed = append(failed, err)
 				break
 			}
 			e.text = text
@@ -209,7 +210,7 @@ func (d *downlink) drop(which func(item string) bool) error {
 	}
 	clear(d.entries[len(kept):])
 	d.entries = kept
-	return failed
+	return errors.Join(failed...)
 }
 
 // finish drops all queued audio and queues the last messages. Nothing can be queued
@@ -217,16 +218,13 @@ func (d *downlink) drop(which func(item string) bool) error {
 func (d *downlink) finish(last ...wsclient.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.drop(func(string) bool { return true }); err != nil {
-		return err
-	}
+	failed := d.drop(func(string) bool { return true })
 	for _, m := range last {
-		if _, err := d.push(m); err != nil {
-			return err
-		}
+		_, err := d.push(m)
+		failed = errors.Join(failed, err)
 	}
 	d.finished = true
-	return nil
+	return failed
 }
 
 // wait waits until what is queued is written, or lost. Only after finish or lose.

@@ -161,7 +161,7 @@ func (a *Admission) Release() {
 // admission when it is over. It takes c over.
 func (m *Manager) Start(a *Admission, c Client) {
 	// The handler's stack and request are freed at once; those of the opening when the
-	// session runs, which then is no more than the two goroutines that read.
+	// session runs, which then is at most the two goroutines that read.
 	go func() {
 		g := &guest{came: time.Now(), id: "voice-" + strings.ToLower(rand.Text()), addr: a.addr.String()}
 		leave := func() {
