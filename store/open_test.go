@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/capability"
+	"voicegw/internal/freeport"
 )
 
 // TestReopen: everything is there when a folder is opened again.
@@ -90,14 +90,12 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := freeport.Addr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := "nats://secret-token@" + l.Addr().String()
 	plain := startServer(t, &server.Options{Port: -1})
 	locked := startServer(t, &server.Options{Port: -1, Username: "u", Password: "p"})
-	l.Close() // not before: they would be given its port
 	for name, test := range map[string]struct {
 		o    Options
 		want []string
@@ -113,7 +111,7 @@ func TestOpenErrors(t *testing.T) {
 		"negative":        {Options{Dir: "x", MostBlocks: -1}, []string{"negative"}},
 		"folder is file":  {Options{Dir: file}, []string{file, "may write"}},
 		"below a file":    {Options{Dir: filepath.Join(file, "x")}, []string{file, "may write"}},
-		"nobody listens":  {Options{URL: nobody}, []string{l.Addr().String(), "start it"}},
+		"nobody listens":  {Options{URL: "nats://secret-token@" + nobody}, []string{nobody, "start it"}},
 		"not a URL":       {Options{URL: "nats://secret-token:%zz@x"}, []string{"nats://host:4222"}},
 		"no JetStream":    {Options{URL: plain.ClientURL()}, []string{plain.Addr().String(), "-js"}},
 		"who we are":      {Options{URL: locked.ClientURL()}, []string{locked.Addr().String(), "credentials"}},

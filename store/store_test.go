@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"voicegw/internal/freeport"
 )
 
 // openTest opens a store that is closed at the end of the test.
@@ -72,12 +73,11 @@ func startCluster(t testing.TB) (all []*server.Server, urls string) {
 	// JetStream wants the routes before it starts, so the ports are chosen first.
 	var routes []*url.URL
 	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		addr, err := freeport.Addr()
 		if err != nil {
 			t.Fatal(err)
 		}
-		routes = append(routes, &url.URL{Scheme: "nats", Host: l.Addr().String()})
-		l.Close()
+		routes = append(routes, &url.URL{Scheme: "nats", Host: addr})
 	}
 	for i, route := range routes {
 		port, _ := strconv.Atoi(route.Port())

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"voicegw/audio"
+	"voicegw/internal/freeport"
 	"voicegw/registry/registrytest"
 	"voicegw/sim/voice"
 )
@@ -98,12 +98,12 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// freeAddr sets a variable to an address on loopback that nobody listens on.
+// freeAddr sets a variable to an address on loopback that nobody listens on, nor will
+// before the script does, again and again.
 func freeAddr(ts *testscript.TestScript, _ bool, args []string) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeport.Addr()
 	ts.Check(err)
-	ts.Setenv(args[0], ln.Addr().String())
-	ts.Check(ln.Close())
+	ts.Setenv(args[0], addr)
 }
 
 // ready waits until a URL answers 200.
