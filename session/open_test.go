@@ -178,13 +178,14 @@ func TestFloodEnds(t *testing.T) {
 	})
 }
 
-// TestAudioFasterThanRealTime: five seconds may come at once, more is dropped and
-// named; what comes in its time afterwards is taken.
+// TestAudioFasterThanRealTime: five seconds may come at once, as from a page that was held
+// up; more is dropped and named once, however much it is; what comes in its time afterwards
+// is taken.
 func TestAudioFasterThanRealTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		c, model := st.started()
-		for range 260 { // 5.2 s at once
+		for range 1000 { // 20 s at once
 			c.speak(make([]byte, 640))
 		}
 		synctest.Wait()
@@ -198,6 +199,28 @@ func TestAudioFasterThanRealTime(t *testing.T) {
 		if got, want := len(model.Audio()), 251*640; got != want {
 			t.Errorf("after a pause %d bytes were taken, want %d", got, want)
 		}
+		if n := strings.Count(strings.Join(c.log(), "\n"), "error "); n != 1 {
+			t.Errorf("%d errors, want one for the whole burst", n)
+		}
+	})
+}
+
+// TestAudioThatNeverSlowsDown is flooding, after some errors that count what was dropped.
+func TestAudioThatNeverSlowsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, _ := st.started()
+		for range 120 { // ten times real time, for 12 s
+			for range 50 {
+				c.speak(make([]byte, 640))
+			}
+			pass(100 * time.Millisecond)
+			if c.isOver() {
+				break
+			}
+		}
+		c.expect(t, "error audio_too_fast", "error flooding", "session.ended flooding")
+		c.ended(t, wsclient.CloseLimit)
 	})
 }
 

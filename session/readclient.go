@@ -115,8 +115,7 @@ func (s *session) clientAudio(pcm []byte) {
 		return
 	}
 	if ahead, ok := s.clock.add(len(pcm), time.Now(), s.opts.Limits.AudioAhead); !ok {
-		s.complain(wsclient.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. The frame was dropped.",
-			ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds())
+		s.tooFast(ahead)
 		return
 	}
 	if s.muted.Load() {
@@ -135,6 +134,22 @@ func (s *session) clientAudio(pcm []byte) {
 	if s.listens && !s.modelHears.Load() {
 		s.listen(pcm)
 	}
+}
+
+// tooFastEvery is how often a client is told that its audio comes too fast. A page or a
+// network that was held up gives many frames at once, for which no session must end; who
+// does not stop has more than floodErrors within floodWindow all the same.
+const tooFastEvery = floodWindow / (floodErrors + 5)
+
+// tooFast notes that a frame was dropped, because audio would be so far ahead.
+func (s *session) tooFast(ahead time.Duration) {
+	s.dropped++
+	if time.Since(s.tooFastAt) < tooFastEvery {
+		return
+	}
+	s.complain(wsclient.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.dropped)
+	s.tooFastAt, s.dropped = time.Now(), 0
 }
 
 // listen hears where the user speaks, for a model that does not tell.

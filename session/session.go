@@ -68,6 +68,8 @@ type session struct {
 	upBuf      []byte
 	directIn   transport.AudioIn
 	errorsAt   []time.Time // when recent errors were sent
+	tooFastAt  time.Time   // when the client was last told that its audio comes too fast
+	dropped    int         // frames since then
 	control    *rate.Limiter
 	speechFrom int64 // where the ear heard the speech begin, ms
 

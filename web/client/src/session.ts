@@ -76,7 +76,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       options.speakerId,
     );
     this.microphone = new Microphone(typeof options.microphone === "object" ? options.microphone : {}, {
-      frame: (pcm) => this.#onFrame(pcm),
+      frame: (pcm, at) => this.#onFrame(pcm, at),
       level: (level) => this.emit("level", { side: "user", level }),
       changed: (event) => this.#onMicrophone(event),
       failed: (error) => this.emit("warning", error),
@@ -315,12 +315,12 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.emit("microphone", event);
   }
 
-  #onFrame(pcm: ArrayBuffer): void {
+  #onFrame(pcm: ArrayBuffer, madeAt: number): void {
     if (this.#current !== "open" && this.#current !== "reconnecting") {
       return;
     }
     const at = performance.now();
-    const became = this.#line.sendAudio(pcm);
+    const became = this.#line.sendAudio(pcm, madeAt);
     if (became === "sent") {
       this.#uplink.sent(pcm.byteLength / 2, at);
       this.emit("uplink", { pcm: new Int16Array(pcm), at });

@@ -12,7 +12,7 @@ export interface Stats {
   readonly audioFramesReceived: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
-  /** Microphone frames (20 ms) that were not sent: the line was too slow for them, or there was none. */
+  /** Microphone frames (20 ms) that were not sent: the line or the page was too slow for them, or there was no line. */
   readonly droppedSlow: number;
   readonly droppedOffline: number;
   /** Messages of types that this version does not know, that did not come, and that came again. */

@@ -624,13 +624,13 @@ describe("traffic", () => {
     const caller = await Caller.started({ inputRate: 8000 });
     FakeWebSocket.last.audio(960);
     FakeWebSocket.last.say({ type: "weather.report", seq: 2, rain: true });
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "sent");
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "sent");
     FakeWebSocket.last.bufferedAmount = 2 * 8000 * 2;
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "sent", "two seconds may wait");
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "sent", "two seconds may wait");
     FakeWebSocket.last.bufferedAmount++;
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "slow");
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "slow");
     FakeWebSocket.last.drop();
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320)), "offline");
+    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "offline");
     const stats = caller.tally;
     const { messagesSent, messagesReceived, audioFramesSent, audioFramesReceived, droppedSlow, droppedOffline, unknownMessages } = stats;
     assert.deepEqual(

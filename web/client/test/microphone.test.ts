@@ -45,7 +45,7 @@ function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
 }
 
 function frame(node: FakeWorkletNode, sample: number, level = 0.5): void {
-  node.tell({ pcm: Int16Array.of(sample).buffer, level });
+  node.tell({ pcm: Int16Array.of(sample).buffer, level, at: Date.now() });
 }
 
 const track = (i: number) => browser.streams.at(i)!.track;

@@ -95,7 +95,7 @@ async function reconnect(fields: Record<string, unknown> = {}): Promise<void> {
   FakeWebSocket.last.start(fields);
 }
 
-const frame = (): void => devices.microphone.frame(new ArrayBuffer(640));
+const frame = (ageMs = 0): void => devices.microphone.frame(new ArrayBuffer(640), Date.now() - ageMs);
 const question = (token: string): { type: string; [field: string]: unknown } => ({ type: "confirmation.request", seq: 2, turn: 1, token, tool: "send", args: {}, preview: "Send?", expires_at: "" });
 
 beforeEach(() => {
@@ -378,6 +378,17 @@ describe("what is sent", () => {
     frame();
     assert.deepEqual(told.types, ["uplink", "warning", "warning"]);
     assert.equal(session.stats().droppedSlow, 4);
+  });
+
+  test("of a page that was held up, what was said more than two seconds ago is dropped", async () => {
+    const session = await open();
+    const told = new Listener(session, "warning");
+    for (const age of [5000, 2020, 2000, 1000, 0]) {
+      frame(age);
+    }
+    assert.equal(FakeWebSocket.last.audioFrames, 3);
+    assert.equal(session.stats().droppedSlow, 2);
+    assert.equal(told.of("warning")[0]?.code, "slow");
   });
 
   test("what was heard is reported, under the gateway's name", async () => {

@@ -65,6 +65,7 @@ test("capture makes frames of 20 ms of what comes in, and of silence where nothi
   capture.run(200, voice);
   const spoken = capture.told();
   assert.ok(spoken.length >= 9);
+  assert.ok(spoken.every(({ at }) => Math.abs(Date.now() - at) < 60_000), "it says when each was made");
   assert.ok(spoken.slice(1).every(({ pcm, level }) => pcm.byteLength === 640 && level > 0.3));
   const out = capture.run(200);
   const silent = capture.told();

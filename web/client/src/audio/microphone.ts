@@ -16,8 +16,8 @@ const FRAMES_PER_LEVEL = 40 / FRAME_MS;
 
 /** What the microphone tells of. */
 export interface MicrophoneHandlers {
-  /** One uplink frame of 20 ms, PCM16. */
-  frame(pcm: ArrayBuffer): void;
+  /** One uplink frame of 20 ms, PCM16, that was made at Date.now(). */
+  frame(pcm: ArrayBuffer, at: number): void;
   /** RMS of what was said, 25 times a second while frames come. */
   level(level: number): void;
   changed(event: LocalEvents["microphone"]): void;
@@ -343,13 +343,13 @@ export class Microphone {
     }
   }
 
-  #onFrame({ pcm, level }: CapturedFrame): void {
+  #onFrame({ pcm, level, at }: CapturedFrame): void {
     const heard = this.#talk?.active ?? true;
     if (!heard) {
       new Uint8Array(pcm).fill(0);
     }
     this.#loudest = Math.max(this.#loudest, heard ? level : 0);
-    this.#handlers.frame(pcm);
+    this.#handlers.frame(pcm, at);
     this.#talk?.frameSent();
     if (++this.#frames % FRAMES_PER_LEVEL === 0) {
       this.#handlers.level(this.#loudest);

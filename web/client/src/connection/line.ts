@@ -84,10 +84,10 @@ export class Line {
     return true;
   }
 
-  /** One frame of PCM16; what is not sent is dropped, and counted. */
-  sendAudio(pcm: ArrayBuffer): "sent" | "slow" | "offline" {
+  /** One frame of PCM16, made at Date.now(); what is not sent is dropped, and counted. */
+  sendAudio(pcm: ArrayBuffer, at: number): "sent" | "slow" | "offline" {
     if (this.#phase === "open" && this.#socket !== null) {
-      return this.#socket.sendAudio(pcm, this.#options.inputRate ?? 16000);
+      return this.#socket.sendAudio(pcm, at, this.#options.inputRate ?? 16000);
     }
     this.#tally.droppedOffline++;
     return "offline";

@@ -20,8 +20,9 @@ export interface SocketHandlers {
   closed(how: Closed): void;
 }
 
-// How much audio may wait for a slow line. One that cannot carry more will not catch up,
-// and the model should hear what is said now, not what was said then.
+// How much audio may wait for a slow line, and how long for a page that is held up. A line
+// that cannot carry more will not catch up, and the model should hear what is said now, not
+// what was said then.
 const MAX_UNSENT_MS = 2000;
 
 /** "The user is done", to the gateway; other codes leave the session to be taken up again. */
@@ -76,13 +77,13 @@ export class Socket {
     return true;
   }
 
-  /** Sends one uplink frame of PCM16 at rate Hz, or drops it. */
-  sendAudio(pcm: ArrayBuffer, rate: number): "sent" | "slow" | "offline" {
+  /** Sends one uplink frame of PCM16 at rate Hz, made at Date.now(), or drops it. */
+  sendAudio(pcm: ArrayBuffer, at: number, rate: number): "sent" | "slow" | "offline" {
     if (this.#ws.readyState !== WebSocket.OPEN) {
       this.#tally.droppedOffline++;
       return "offline";
     }
-    if (this.#ws.bufferedAmount > (MAX_UNSENT_MS * rate * 2) / 1000) {
+    if (this.#ws.bufferedAmount > (MAX_UNSENT_MS * rate * 2) / 1000 || Date.now() - at > MAX_UNSENT_MS) {
       this.#tally.droppedSlow++;
       return "slow";
     }

@@ -22,6 +22,8 @@ export type CaptureCommand = "on" | "off" | "close";
 export interface CapturedFrame {
   pcm: ArrayBuffer;
   level: number;
+  /** Date.now(), the only clock that both have: a page that was held up gets it late. */
+  at: number;
 }
 
 /** Options of the playback worklet. */
