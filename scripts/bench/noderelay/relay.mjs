@@ -2,12 +2,12 @@
 // on the provider's. It does what any such relay must and nothing else: no limits, no
 // tools, no interruption, no queue of its own.
 //
-//     node relay.mjs HOST:PORT     prints its address, ends with its input
+//     node relay.mjs ws://HOST:PORT     prints its address, ends with its input
 
 import { WebSocket, WebSocketServer } from "ws";
 
 const method = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent";
-const provider = `ws://${process.argv[2]}${method}`;
+const provider = process.argv[2] + method;
 const options = { perMessageDeflate: false };
 
 const server = new WebSocketServer({ ...options, host: "127.0.0.1", port: 0, path: "/v1/voice" });

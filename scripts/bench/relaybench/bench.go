@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -48,16 +49,19 @@ type run struct {
 
 // one measures one relay once, all processes fresh.
 func (b *bench) one(k kind, s scenario) (r run, err error) {
-	provider, err := start(nil, b.self, "provider", "-frame", s.frameOr().String())
+	var to upstream
+	if _, secure := k.plain(); secure {
+		to.cert = filepath.Join(b.dir, "provider.pem")
+	}
+	provider, err := start(nil, b.self, "provider", "-frame", s.frameOr().String(), "-cert", to.cert)
 	if err != nil {
 		return r, err
 	}
 	defer provider.stop()
-	providerAddr, err := provider.line()
-	if err != nil {
+	if to.addr, err = provider.line(); err != nil {
 		return r, err
 	}
-	rel, err := k.start(b, providerAddr)
+	rel, err := k.start(b, to)
 	if err != nil {
 		return r, err
 	}

@@ -3,8 +3,12 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -48,6 +52,78 @@ func TestFramesGoAround(t *testing.T) {
 		if r.MicrosPF == 0 || r.EmptyMB == 0 {
 			t.Errorf("%s: the relay was not measured: %+v", k.speak, r)
 		}
+	}
+}
+
+// TestFramesGoAroundOverTLS: with a provider that speaks TLS, through nothing but what
+// undoes it, so that the provider is tested and no relay.
+func TestFramesGoAroundOverTLS(t *testing.T) {
+	b := testBench(t)
+	k := splice.overTLS()
+	k.start = startUnwrapping(t)
+	r, err := b.one(k, scenario{sessions: 10, frame: 20 * time.Millisecond, warm: 100 * time.Millisecond, measure: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := r.Load; l.Failure != "" || l.Sent < 450 || l.Got != l.Sent {
+		t.Errorf("%+v", l)
+	}
+}
+
+// startUnwrapping starts a relay of this process that takes plain connections to a
+// provider over TLS, and trusts its certificate only.
+func startUnwrapping(t *testing.T) func(*bench, upstream) (*relay, error) {
+	return func(_ *bench, to upstream) (*relay, error) {
+		text, err := os.ReadFile(to.cert)
+		if err != nil {
+			return nil, err
+		}
+		trusted := x509.NewCertPool()
+		if !trusted.AppendCertsFromPEM(text) {
+			return nil, errors.New("no certificate in " + to.cert)
+		}
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(func() { _ = ln.Close() })
+		go func() {
+			for {
+				client, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				provider, err := tls.Dial("tcp", to.addr, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: trusted})
+				if err != nil {
+					_ = client.Close()
+					continue
+				}
+				go func() { _, _ = io.Copy(provider, client); _ = provider.Close() }()
+				go func() { _, _ = io.Copy(client, provider); _ = client.Close() }()
+			}
+		}()
+		return &relay{addr: ln.Addr().String()}, nil
+	}
+}
+
+// TestNamesOfKinds: a name says the relay, whether it speaks TLS, and which build it is.
+func TestNamesOfKinds(t *testing.T) {
+	for _, name := range []string{"nginx", "node+tls", "voicegw@/a/build", "voicegw/openai+tls@/a/build"} {
+		if k, err := kindNamed(name); err != nil || k.name != name {
+			t.Errorf("%s is %q, %v", name, k.name, err)
+		}
+	}
+	for _, name := range []string{"", "apache", "splice+tls", "direct+tls", "+tls"} {
+		if k, err := kindNamed(name); err == nil {
+			t.Errorf("%q is %q", name, k.name)
+		}
+	}
+	secure := gatewayKind.overTLS()
+	if k := secure.beside(nginx); k.name != "nginx+tls" {
+		t.Errorf("one with TLS is held against %s", k.name)
+	}
+	if k := gatewayKind.beside(nginx); k.name != "nginx" {
+		t.Errorf("one without TLS is held against %s", k.name)
 	}
 }
 

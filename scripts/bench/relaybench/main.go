@@ -38,7 +38,11 @@ func command(args []string, in io.Reader, out io.Writer) error {
 	switch args[0] {
 	case "provider":
 		frame := set.Duration("frame", 20*time.Millisecond, "length of a frame")
-		return errors.Join(set.Parse(args[1:]), serveProvider(in, out, frameBytes(*frame)))
+		cert := set.String("cert", "", "speak TLS, and leave the certificate in this file")
+		if err := set.Parse(args[1:]); err != nil {
+			return err
+		}
+		return serveProvider(in, out, frameBytes(*frame), *cert)
 	case "splice":
 		to := set.String("to", "", "host:port")
 		if err := set.Parse(args[1:]); err != nil {
@@ -128,7 +132,8 @@ func (b *bench) compare(quick, large bool) error {
 // present leaves out relays that are not installed.
 func (b *bench) present(kinds []kind) (out []kind) {
 	for _, k := range kinds {
-		if (k.name != nginx.name || b.nginx != "") && (k.name != node.name || b.nodeRelay != "") {
+		name, _ := k.plain()
+		if (name != nginx.name || b.nginx != "") && (name != node.name || b.nodeRelay != "") {
 			out = append(out, k)
 		}
 	}

@@ -22,11 +22,13 @@ type step struct {
 // has the sizes of the anchors.
 func fullPlan() []step {
 	all := []kind{direct, splice, nginx, node, gatewayKind, gatewayOther}
+	secure := []kind{nginx.overTLS(), node.overTLS(), gatewayKind.overTLS(), gatewayKind, gatewayOther.overTLS()}
 	return []step{
 		{scenario{name: "200 sessions, 20 ms", sessions: 200, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, all, 3},
 		{scenario{name: "1000 sessions, 100 ms", sessions: 1000, frame: 100 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, []kind{direct, splice, nginx, node, gatewayKind}, 2},
 		{scenario{name: "500 sessions, 20 ms", sessions: 500, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, []kind{splice, nginx, node, gatewayKind}, 1},
-		{scenario{name: "2000 idle sessions", sessions: 2000, settle: 8 * time.Second}, []kind{nginx, node, gatewayKind, gatewayOther}, 1},
+		{scenario{name: "100 sessions, 20 ms, TLS to the provider", sessions: 100, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, secure, 2},
+		{scenario{name: "2000 idle sessions", sessions: 2000, settle: 8 * time.Second}, append([]kind{nginx, node, gatewayKind, gatewayOther}, secure[:3]...), 1},
 	}
 }
 

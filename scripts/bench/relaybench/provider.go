@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -77,14 +78,16 @@ type provider struct {
 }
 
 type providerConn struct {
-	fd      int
+	fd      int // without TLS
+	write   func([]byte) error
 	answers *answers
 	frames  frameReader
 	begun   bool // the first message has come
 }
 
-// serveProvider announces its address on out and answers until in ends.
-func serveProvider(in io.Reader, out io.Writer, frameBytes int) error {
+// serveProvider announces its address on out and answers until in ends. With the path of
+// a file it speaks TLS, and leaves there the certificate to trust.
+func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string) error {
 	p := &provider{gemini: answersOn(wireGemini, frameBytes), openai: answersOn(wireOpenAI, frameBytes)}
 	var err error
 	if p.poll, err = newPoll(); err != nil {
@@ -93,6 +96,11 @@ func serveProvider(in io.Reader, out io.Writer, frameBytes int) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
+	}
+	if certFile != "" {
+		if ln, err = overTLS(ln, certFile); err != nil {
+			return err
+		}
 	}
 	say(out, "%s\n", ln.Addr())
 	failed := make(chan error, 3) // one for each goroutine; never closed
@@ -129,10 +137,14 @@ func (p *provider) open(conn net.Conn) error {
 	if strings.Contains(path, "BidiGenerateContent") {
 		c.answers = &p.gemini
 	}
+	if _, ok := conn.(*tls.Conn); ok {
+		return c.overTLS(conn)
+	}
 	if c.fd, err = detach(conn); err != nil {
 		return err
 	}
-	if err := writeAll(c.fd, c.answers.hello); err != nil {
+	c.write = func(b []byte) error { return writeAll(c.fd, b) }
+	if err := c.write(c.answers.hello); err != nil {
 		return err
 	}
 	p.mu.Lock()
@@ -157,12 +169,37 @@ func (p *provider) readable(id int32) {
 	p.mu.Unlock()
 	b, err := p.poll.read(c.fd)
 	if err == nil {
-		c.frames.feed(b, func(f frame) {
-			err = errors.Join(err, c.take(f))
-		})
+		err = c.feed(b)
 	}
 	if err != nil {
 		_ = unix.Close(c.fd) // the load tells of what it misses
+	}
+}
+
+// feed answers the frames that are complete with b.
+func (c *providerConn) feed(b []byte) (err error) {
+	c.frames.feed(b, func(f frame) { err = errors.Join(err, c.take(f)) })
+	return err
+}
+
+// overTLS answers what comes until it ends, on the goroutine of the connection: a
+// handshake has state that poll does not know.
+func (c *providerConn) overTLS(conn net.Conn) error {
+	c.write = func(b []byte) error {
+		_, err := conn.Write(b)
+		return err
+	}
+	if err := c.write(c.answers.hello); err != nil {
+		return err
+	}
+	for buf := make([]byte, tlsRoom); ; {
+		n, err := conn.Read(buf)
+		if err == nil {
+			err = c.feed(buf[:n])
+		}
+		if err != nil {
+			return err
+		}
 	}
 }
 
@@ -172,14 +209,14 @@ func (c *providerConn) take(f frame) error {
 	case f.opcode == opClose:
 		return errClosed
 	case f.opcode == opPing:
-		return writeAll(c.fd, appendFrame(nil, opPong, f.head, false))
+		return c.write(appendFrame(nil, opPong, f.head, false))
 	case f.opcode == opPong:
 		return nil
 	case !c.begun:
 		c.begun = true
-		return writeAll(c.fd, c.answers.setup)
+		return c.write(c.answers.setup)
 	case f.length >= smallestAudio:
-		return writeAll(c.fd, c.answers.audio)
+		return c.write(c.answers.audio)
 	}
 	return nil
 }

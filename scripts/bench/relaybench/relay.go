@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"voicegw/internal/freeport"
 )
 
 // kind is a relay that can be measured.
@@ -20,7 +22,44 @@ type kind struct {
 	about string
 	speak string // what its clients speak
 	wire  string // what its provider speaks
-	start func(b *bench, provider string) (*relay, error)
+	start func(b *bench, to upstream) (*relay, error)
+}
+
+// upstream is the provider that a relay is to speak to.
+type upstream struct {
+	addr string // host:port
+	cert string // file with the certificate to trust, PEM; empty where it is not TLS
+}
+
+// url returns the provider's address with a scheme (http or ws), the secure one with TLS.
+func (u upstream) url(scheme string) string {
+	if u.cert != "" {
+		scheme += "s"
+	}
+	return scheme + "://" + u.addr
+}
+
+// overTLS is a kind that speaks TLS to its provider, as it has to with a real one.
+func (k kind) overTLS() kind {
+	k.name += tlsSuffix
+	return k
+}
+
+// tlsSuffix is how a kind's name says so, before the @ of a build.
+const tlsSuffix = "+tls"
+
+// plain returns the name without that, and whether it was there.
+func (k kind) plain() (name string, secure bool) {
+	name, _, _ = strings.Cut(k.name, "@")
+	return strings.CutSuffix(name, tlsSuffix)
+}
+
+// beside is a kind that k can be held against: one that speaks TLS where k does.
+func (k kind) beside(other kind) kind {
+	if _, secure := k.plain(); secure {
+		return other.overTLS()
+	}
+	return other
 }
 
 // The relays. Those whose clients speak the provider's protocol pass bytes on; the others
@@ -34,15 +73,20 @@ var (
 	gatewayOther = kind{"voicegw/openai", "voicegw serve, OpenAI's wire", speakVoicegw, wireOpenAI, startGateway}
 )
 
-// kindNamed returns a kind by its name. A gateway may have the path of a program behind an
-// @, so that two builds take turns in one run.
+// kindNamed returns a kind by its name, with +tls behind it for one that speaks TLS to its
+// provider. A gateway may have the path of a program behind an @, so that two builds take
+// turns in one run.
 func kindNamed(name string) (kind, error) {
-	want, build, _ := strings.Cut(name, "@")
+	_, build, _ := strings.Cut(name, "@")
+	want, secure := kind{name: name}.plain()
 	var names []string
 	for _, k := range []kind{direct, splice, nginx, node, gatewayKind, gatewayOther} {
-		if k.name == want {
+		if k.name == want && !(secure && (want == direct.name || want == splice.name)) {
+			if secure {
+				k = k.overTLS()
+			}
 			if build != "" {
-				k.name, k.start = name, func(b *bench, provider string) (*relay, error) { return startBuild(b, build, provider) }
+				k.name, k.start = name, func(b *bench, to upstream) (*relay, error) { return startBuild(b, build, to) }
 			}
 			return k, nil
 		}
@@ -64,10 +108,10 @@ func (r *relay) stop() {
 	}
 }
 
-func startDirect(_ *bench, provider string) (*relay, error) { return &relay{addr: provider}, nil }
+func startDirect(_ *bench, to upstream) (*relay, error) { return &relay{addr: to.addr}, nil }
 
-func startSplice(b *bench, provider string) (*relay, error) {
-	p, err := start(nil, b.self, "splice", "-to", provider)
+func startSplice(b *bench, to upstream) (*relay, error) {
+	p, err := start(nil, b.self, "splice", "-to", to.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +146,7 @@ http {
 	server {
 		listen %[2]s;
 		location / {
-			proxy_pass http://%[3]s;
+			proxy_pass %[3]s;
 			proxy_http_version 1.1;
 			proxy_set_header Upgrade $http_upgrade;
 			proxy_set_header Connection "Upgrade";
@@ -113,13 +157,13 @@ http {
 }
 `
 
-func startNginx(b *bench, provider string) (*relay, error) {
-	addr, err := freeAddr()
+func startNginx(b *bench, to upstream) (*relay, error) {
+	addr, err := freeport.Addr()
 	if err != nil {
 		return nil, err
 	}
 	conf := filepath.Join(b.dir, "nginx.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir, addr, provider), 0o600); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir, addr, to.url("http")), 0o600); err != nil {
 		return nil, err
 	}
 	p, err := start(nil, b.nginx, "-c", conf, "-p", b.dir)
@@ -129,22 +173,22 @@ func startNginx(b *bench, provider string) (*relay, error) {
 	return listening(p, addr)
 }
 
-func startNode(b *bench, provider string) (*relay, error) {
-	p, err := start(nil, "node", b.nodeRelay, provider)
+func startNode(b *bench, to upstream) (*relay, error) {
+	p, err := start([]string{"NODE_EXTRA_CA_CERTS=" + to.cert}, "node", b.nodeRelay, to.url("ws"))
 	if err != nil {
 		return nil, err
 	}
 	return announced(p)
 }
 
-func startGateway(b *bench, provider string) (*relay, error) {
-	return startBuild(b, b.gateway, provider)
+func startGateway(b *bench, to upstream) (*relay, error) {
+	return startBuild(b, b.gateway, to)
 }
 
 // startBuild starts the program as it is, but for the file that lets the bench look inside
 // (scripts/bench/probe).
-func startBuild(b *bench, program, provider string) (*relay, error) {
-	addr, err := freeAddr()
+func startBuild(b *bench, program string, to upstream) (*relay, error) {
+	addr, err := freeport.Addr()
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +198,14 @@ func startBuild(b *bench, program, provider string) (*relay, error) {
 	}
 	socket := filepath.Join(data, "probe")
 	env := []string{"RELAYBENCH_PROBE=" + socket}
+	if to.cert != "" {
+		env = append(env, "SSL_CERT_FILE="+to.cert)
+	}
 	p, err := start(env, program, "serve",
 		"--listen", addr, "--data-dir", data, "--log-level", "warn",
 		"--set", "limits.sessions=20000",
-		"--set", "providers.gemini.api_key=bench", "--set", "providers.gemini.base_url=http://"+provider,
-		"--set", "providers.openai.api_key=bench", "--set", "providers.openai.base_url=http://"+provider+"/v1")
+		"--set", "providers.gemini.api_key=bench", "--set", "providers.gemini.base_url="+to.url("http"),
+		"--set", "providers.openai.api_key=bench", "--set", "providers.openai.base_url="+to.url("http")+"/v1")
 	if err != nil {
 		return nil, err
 	}
@@ -170,15 +217,6 @@ func startBuild(b *bench, program, provider string) (*relay, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	return r, nil
-}
-
-// freeAddr returns an address of this machine that nobody listens on.
-func freeAddr() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return ln.Addr().String(), ln.Close()
 }
 
 // startTime bounds how long a relay takes to listen.

@@ -66,7 +66,7 @@ func (res result) print(out io.Writer) {
 		}
 		say(w, "%s\t%.1f (%.1f..%.1f)\t%s\t%s\t%s\t%.0f\t%s\t%.0f\t%s\t%.0f\t%s\t%.1f %%\t%.0f %%\t%d of %d\n", k.name,
 			median(cpu), slices.Min(cpu), slices.Max(cpu),
-			ratio(median(cpu), res.of(nginx, microsPF)), ratio(median(cpu), res.of(node, microsPF)), ratio(median(cpu), res.of(splice, microsPF)),
+			ratio(median(cpu), res.of(k.beside(nginx), microsPF)), ratio(median(cpu), res.of(k.beside(node), microsPF)), ratio(median(cpu), res.of(splice, microsPF)),
 			median(clean(runs, p50)), added(median(clean(runs, p50)), res.of(direct, p50)),
 			median(clean(runs, p99)), added(median(clean(runs, p99)), res.of(direct, p99)),
 			median(clean(runs, weight)), mallocs(k, runs),
