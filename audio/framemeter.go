@@ -45,24 +45,34 @@ func (m *frameMeter) reset(rate, frame int) {
 
 // add takes samples of the running frame, at most what is left of it.
 func (m *frameMeter) add(pcm []byte) {
+	// What each sample changes is kept in registers: by way of memory, a sample would wait
+	// for the one before to be written.
+	first, second := &m.highPass[0], &m.highPass[1]
+	a1, a2, b1, b2 := first.z1, first.z2, second.z1, second.z2
+	energy, sum := m.energy, m.slowSum
 	for i := 0; i+1 < len(pcm); i += BytesPerSample {
-		v := m.highPass[1].next(m.highPass[0].next(float64(sampleAt(pcm, i)) / 32768))
-		m.energy += v * v
-		m.slowSum += v
+		v := float64(sampleAt(pcm, i)) * (1.0 / 32768)
+		v, a1, a2 = first.next(v, a1, a2)
+		v, b1, b2 = second.next(v, b1, b2)
+		energy += v * v
+		sum += v
 		if m.slowCount++; m.slowCount == m.decimate {
-			m.pushSlow()
+			m.pushSlow(sum)
+			sum = 0
 		}
 	}
+	first.z1, first.z2, second.z1, second.z2 = a1, a2, b1, b2
+	m.energy, m.slowSum = energy, sum
 	m.count += len(pcm) / BytesPerSample
 }
 
-func (m *frameMeter) pushSlow() {
+func (m *frameMeter) pushSlow(sum float64) {
 	if m.slowLen == len(m.slow) {
 		m.slowLen = copy(m.slow[:], m.slow[len(m.slow)-pitchSpan:])
 	}
-	m.slow[m.slowLen] = m.slowSum / float64(m.decimate)
+	m.slow[m.slowLen] = sum / float64(m.decimate)
 	m.slowLen++
-	m.slowSum, m.slowCount = 0, 0
+	m.slowCount = 0
 }
 
 // close ends the running frame and returns its level in dB.
@@ -128,11 +138,11 @@ func newHighPass(rate int, hz, q float64) biquad {
 	}
 }
 
-func (f *biquad) next(v float64) float64 {
-	out := f.b0*v + f.z1
-	f.z1 = f.b1*v - f.a1*out + f.z2
-	f.z2 = f.b2*v - f.a2*out
-	return out
+// next filters one sample. The state goes in and out; what does not need out is added up
+// first, for out is what the next sample waits for.
+func (f *biquad) next(v, z1, z2 float64) (out, nextZ1, nextZ2 float64) {
+	out = f.b0*v + z1
+	return out, (f.b1*v + z2) - f.a1*out, f.b2*v - f.a2*out
 }
 
 // settle ends what rings on in digital silence, before it gets so small that
