@@ -29,7 +29,9 @@ const (
 // while it has connections. The zero value is ready; it may be used by any number of
 // goroutines.
 type Loops struct {
-	worked func() time.Duration // how long this thread has worked; nil asks the kernel; fixed
+	// Fixed; zero but in tests.
+	worked func() time.Duration // how long this thread has worked; nil asks the kernel
+	most   int                  // how many loops there may be; 0: one for each processor
 
 	mu    sync.Mutex // guards loops
 	loops []*Loop
@@ -52,7 +54,11 @@ func (l *Loops) Pick() *Loop {
 
 // least returns a new loop, while there may be more, or the least busy one. mu is held.
 func (l *Loops) least() *Loop {
-	if len(l.loops) < runtime.GOMAXPROCS(0) {
+	most := l.most
+	if most == 0 {
+		most = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	}
+	if len(l.loops) < most {
 		loop := &Loop{all: l}
 		l.loops = append(l.loops, loop)
 		return loop

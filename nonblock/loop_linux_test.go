@@ -249,10 +249,9 @@ func TestLoopEndsWithItsConnections(t *testing.T) {
 // TestBusyLoopGivesAway: connections that give one loop too much to do are spread over
 // others, and nothing of them is lost or heard twice.
 func TestBusyLoopGivesAway(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	// A loop that works all the time: on a busy machine none gets a processor for so long.
 	begun := time.Now()
-	loops := &Loops{worked: func() time.Duration { return time.Since(begun) }}
+	loops := &Loops{worked: func() time.Duration { return time.Since(begun) }, most: 4}
 	connect := listen(t, loops)
 	var all []*hearing
 	var senders sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,9 @@ const (
 
 // serve runs the gateway until a signal ends it.
 func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Context) int {
+	if n := schedulers(runtime.GOMAXPROCS(0), variable(p.Environ, "GOMAXPROCS")); n > 0 {
+		runtime.GOMAXPROCS(n)
+	}
 	cfg, warnings, err := p.load(flags, parsed)
 	if err != nil {
 		p.complainAll(err)
@@ -71,6 +75,17 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 		return exitFailure
 	}
 	return exitOK
+}
+
+// schedulers is how many of Go's processors to ask for where there are n; 0 for no change.
+// With a single one, each wait of a loop (package nonblock) has it taken away and given
+// back, which on a machine of one core costs a quarter more CPU than two do. What the
+// environment says stands.
+func schedulers(n int, env string) int {
+	if n == 1 && env == "" {
+		return 2
+	}
+	return 0
 }
 
 // server is the running gateway.
