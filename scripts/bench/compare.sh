@@ -2,9 +2,9 @@
 # Holds voicegw against nginx, a relay in Node and a direct connection, on the same work,
 # in turns, each run with fresh processes:
 #
-#     scripts/bench/compare.sh            a few minutes
+#     scripts/bench/compare.sh            a quarter of an hour
 #     scripts/bench/compare.sh --quick    one minute
-#     scripts/bench/compare.sh --large    with 5000 idle sessions; half an hour
+#     scripts/bench/compare.sh --large    with 5000 idle sessions; an hour
 #     scripts/bench/compare.sh check      against baseline.json, the last release's figures
 #     scripts/bench/compare.sh baseline   writes baseline.json
 #

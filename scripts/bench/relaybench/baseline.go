@@ -42,9 +42,9 @@ var figures = []figure{
 func baselinePlan() []step {
 	kinds := []kind{splice, gatewayKind}
 	return []step{
-		{scenario{name: "200 sessions, 20 ms", sessions: 200, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 6 * time.Second}, kinds, 5},
-		{scenario{name: "500 sessions, 100 ms", sessions: 500, frame: 100 * time.Millisecond, warm: 2 * time.Second, measure: 6 * time.Second}, kinds, 5},
-		{scenario{name: "2000 idle sessions", sessions: 2000, settle: 5 * time.Second}, []kind{gatewayKind}, 1},
+		{talking(200, 20*time.Millisecond, 2*time.Second, 6*time.Second), kinds, 5},
+		{talking(500, 100*time.Millisecond, 2*time.Second, 6*time.Second), kinds, 5},
+		{idle(2000, 5*time.Second), []kind{gatewayKind}, 1},
 	}
 }
 

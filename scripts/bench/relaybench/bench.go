@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 )
@@ -21,6 +22,9 @@ type bench struct {
 	nginx     string
 	nodeRelay string
 	out       io.Writer
+
+	// On which cores the relay of this run is, and on which all else; empty: on all.
+	relayOn, othersOn string
 }
 
 // scenario is work that every relay is given alike.
@@ -31,6 +35,9 @@ type scenario struct {
 	warm     time.Duration
 	measure  time.Duration
 	settle   time.Duration // how long idle sessions stay before they are weighed
+	// apart gives the relay the last core and all else the others, so that a round trip has
+	// only its own waits in it.
+	apart bool
 }
 
 // run is what was measured of one relay, once.
@@ -49,11 +56,15 @@ type run struct {
 
 // one measures one relay once, all processes fresh.
 func (b *bench) one(k kind, s scenario) (r run, err error) {
+	b.relayOn, b.othersOn = "", ""
+	if last := runtime.NumCPU() - 1; s.apart && last > 0 {
+		b.relayOn, b.othersOn = strconv.Itoa(last), "0-"+strconv.Itoa(last-1)
+	}
 	var to upstream
 	if _, secure := k.plain(); secure {
 		to.cert = filepath.Join(b.dir, "provider.pem")
 	}
-	provider, err := start(nil, b.self, "provider", "-frame", s.frameOr().String(), "-cert", to.cert)
+	provider, err := start(b.othersOn, nil, b.self, "provider", "-frame", s.frameOr().String(), "-cert", to.cert)
 	if err != nil {
 		return r, err
 	}
@@ -70,7 +81,7 @@ func (b *bench) one(k kind, s scenario) (r run, err error) {
 	if err := w.empty(); err != nil {
 		return r, err
 	}
-	load, err := start(nil, b.self, "load", "-addr", rel.addr, "-speak", k.speak, "-provider", k.wire,
+	load, err := start(b.othersOn, nil, b.self, "load", "-addr", rel.addr, "-speak", k.speak, "-provider", k.wire,
 		"-sessions", strconv.Itoa(s.sessions), "-frame", s.frameOr().String(), "-warm", s.warm.String(), "-measure", s.measure.String())
 	if err != nil {
 		return r, err

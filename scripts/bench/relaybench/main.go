@@ -84,7 +84,8 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	relays := set.String("relay", gatewayKind.name, "relays to measure, with commas, for one")
 	opts := loadFlags(set)
 	rounds := set.Int("rounds", 1, "how often, for one")
-	idle := set.Duration("idle", 0, "for one: the sessions are idle for so long")
+	still := set.Duration("idle", 0, "for one: the sessions are idle for so long")
+	apart := set.Bool("apart", false, "for one: the relay has a core of its own")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	case "check":
 		return b.compareBaseline(*file)
 	case "one":
-		return b.single(strings.Split(*relays, ","), *opts, *idle, *rounds)
+		return b.single(strings.Split(*relays, ","), *opts, *still, *apart, *rounds)
 	}
 	return fmt.Errorf("%q is not known: say compare, baseline, check or one", what)
 }
@@ -141,13 +142,14 @@ func (b *bench) present(kinds []kind) (out []kind) {
 }
 
 // single measures some relays in a scenario of the caller's.
-func (b *bench) single(names []string, opts loadOptions, idle time.Duration, rounds int) error {
-	s := step{rounds: rounds, scenario: scenario{
-		name: fmt.Sprintf("%d sessions, %s", opts.Sessions, opts.Frame), sessions: opts.Sessions,
-		frame: opts.Frame, warm: opts.Warm, measure: opts.Measure,
-	}}
-	if idle > 0 {
-		s.scenario = scenario{name: fmt.Sprintf("%d idle sessions", opts.Sessions), sessions: opts.Sessions, settle: idle}
+func (b *bench) single(names []string, opts loadOptions, still time.Duration, apart bool, rounds int) error {
+	s := step{rounds: rounds, scenario: talking(opts.Sessions, opts.Frame, opts.Warm, opts.Measure)}
+	if still > 0 {
+		s.scenario = idle(opts.Sessions, still)
+	}
+	if apart {
+		s.scenario = s.scenario.also("the relay on a core of its own")
+		s.scenario.apart = true
 	}
 	for _, name := range names {
 		k, err := kindNamed(name)

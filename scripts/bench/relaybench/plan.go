@@ -18,24 +18,48 @@ type step struct {
 	rounds   int
 }
 
+// talking is so many sessions that send a frame each so often, and get one back.
+func talking(sessions int, frame, warm, measure time.Duration) scenario {
+	return scenario{
+		name:     fmt.Sprintf("%d sessions, %d ms each way", sessions, frame.Milliseconds()),
+		sessions: sessions, frame: frame, warm: warm, measure: measure,
+	}
+}
+
+// idle is so many sessions that say nothing.
+func idle(sessions int, settle time.Duration) scenario {
+	return scenario{name: fmt.Sprintf("%d idle sessions", sessions), sessions: sessions, settle: settle}
+}
+
+// also adds to a scenario's name what is special.
+func (s scenario) also(what string) scenario {
+	s.name += ", " + what
+	return s
+}
+
 // fullPlan is what compare does by default, quickPlan what it does in a hurry; largePlan
 // has the sizes of the anchors.
 func fullPlan() []step {
+	const warm, measure = 2 * time.Second, 5 * time.Second
+	const short, long = 20 * time.Millisecond, 100 * time.Millisecond
 	all := []kind{direct, splice, nginx, node, gatewayKind, gatewayOther}
-	secure := []kind{nginx.overTLS(), node.overTLS(), gatewayKind.overTLS(), gatewayKind, gatewayOther.overTLS()}
+	apart := talking(200, short, warm, measure).also("the relay on a core of its own")
+	apart.apart = true
+	secure := []kind{nginx.overTLS(), node.overTLS(), gatewayKind.overTLS(), gatewayOther.overTLS(), gatewayKind}
 	return []step{
-		{scenario{name: "200 sessions, 20 ms", sessions: 200, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, all, 3},
-		{scenario{name: "1000 sessions, 100 ms", sessions: 1000, frame: 100 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, []kind{direct, splice, nginx, node, gatewayKind}, 2},
-		{scenario{name: "500 sessions, 20 ms", sessions: 500, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, []kind{splice, nginx, node, gatewayKind}, 1},
-		{scenario{name: "100 sessions, 20 ms, TLS to the provider", sessions: 100, frame: 20 * time.Millisecond, warm: 2 * time.Second, measure: 5 * time.Second}, secure, 2},
-		{scenario{name: "2000 idle sessions", sessions: 2000, settle: 8 * time.Second}, append([]kind{nginx, node, gatewayKind, gatewayOther}, secure[:3]...), 1},
+		{talking(200, short, warm, measure), all, 3},
+		{apart, []kind{direct, nginx, node, gatewayKind, gatewayOther}, 3},
+		{talking(1000, long, warm, measure), []kind{direct, splice, nginx, node, gatewayKind}, 2},
+		{talking(500, short, warm, measure), []kind{splice, nginx, node, gatewayKind}, 1},
+		{talking(100, short, warm, measure).also("TLS to the provider"), secure, 2},
+		{idle(2000, 8*time.Second), append([]kind{nginx, node, gatewayOther}, secure...), 1},
 	}
 }
 
 func quickPlan() []step {
 	return []step{
-		{scenario{name: "100 sessions, 20 ms", sessions: 100, frame: 20 * time.Millisecond, warm: time.Second, measure: 3 * time.Second}, []kind{direct, splice, nginx, node, gatewayKind}, 1},
-		{scenario{name: "500 idle sessions", sessions: 500, settle: 3 * time.Second}, []kind{nginx, node, gatewayKind}, 1},
+		{talking(100, 20*time.Millisecond, time.Second, 3*time.Second), []kind{direct, splice, nginx, node, gatewayKind}, 1},
+		{idle(500, 3*time.Second), []kind{nginx, node, gatewayKind}, 1},
 	}
 }
 
@@ -45,8 +69,7 @@ func largePlan() []step {
 		plan[i].rounds += 2
 		plan[i].scenario.measure *= 2
 	}
-	last := &plan[len(plan)-1]
-	last.scenario.name, last.scenario.sessions, last.scenario.settle = "5000 idle sessions", 5000, 20*time.Second
+	plan[len(plan)-1].scenario = idle(5000, 20*time.Second)
 	return plan
 }
 

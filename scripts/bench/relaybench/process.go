@@ -22,11 +22,16 @@ type process struct {
 	stderr tail
 }
 
-// start starts a program, with env besides the environment. All that take part run at the same priority, a little above
+// start starts a program on some cores (as taskset has them; empty: on all), with env
+// besides the environment. All that take part run at the same priority, a little above
 // others where that is permitted.
-func start(env []string, name string, args ...string) (*process, error) {
+func start(on string, env []string, name string, args ...string) (*process, error) {
 	// nice(1) runs it all the same where that is not permitted, and becomes it.
-	p := &process{cmd: exec.Command("nice", append([]string{"-n", preferred, name}, args...)...)}
+	line := append([]string{"nice", "-n", preferred, name}, args...)
+	if on != "" {
+		line = append([]string{"taskset", "-c", on}, line...)
+	}
+	p := &process{cmd: exec.Command(line[0], line[1:]...)} //nolint:gosec // the bench's own programs
 	p.cmd.Env, p.cmd.Stderr = append(p.cmd.Environ(), env...), &p.stderr
 	// Nothing is left behind where the bench itself is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

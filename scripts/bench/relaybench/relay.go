@@ -111,7 +111,7 @@ func (r *relay) stop() {
 func startDirect(_ *bench, to upstream) (*relay, error) { return &relay{addr: to.addr}, nil }
 
 func startSplice(b *bench, to upstream) (*relay, error) {
-	p, err := start(nil, b.self, "splice", "-to", to.addr)
+	p, err := start(b.relayOn, nil, b.self, "splice", "-to", to.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +147,7 @@ http {
 		listen %[2]s;
 		location / {
 			proxy_pass %[3]s;
+			proxy_ssl_protocols TLSv1.3;
 			proxy_http_version 1.1;
 			proxy_set_header Upgrade $http_upgrade;
 			proxy_set_header Connection "Upgrade";
@@ -166,7 +167,7 @@ func startNginx(b *bench, to upstream) (*relay, error) {
 	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir, addr, to.url("http")), 0o600); err != nil {
 		return nil, err
 	}
-	p, err := start(nil, b.nginx, "-c", conf, "-p", b.dir)
+	p, err := start(b.relayOn, nil, b.nginx, "-c", conf, "-p", b.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func startNginx(b *bench, to upstream) (*relay, error) {
 }
 
 func startNode(b *bench, to upstream) (*relay, error) {
-	p, err := start([]string{"NODE_EXTRA_CA_CERTS=" + to.cert}, "node", b.nodeRelay, to.url("ws"))
+	p, err := start(b.relayOn, []string{"NODE_EXTRA_CA_CERTS=" + to.cert}, "node", b.nodeRelay, to.url("ws"))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +202,7 @@ func startBuild(b *bench, program string, to upstream) (*relay, error) {
 	if to.cert != "" {
 		env = append(env, "SSL_CERT_FILE="+to.cert)
 	}
-	p, err := start(env, program, "serve",
+	p, err := start(b.relayOn, env, program, "serve",
 		"--listen", addr, "--data-dir", data, "--log-level", "warn",
 		"--set", "limits.sessions=20000",
 		"--set", "providers.gemini.api_key=bench", "--set", "providers.gemini.base_url="+to.url("http"),

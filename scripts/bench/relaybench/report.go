@@ -54,14 +54,15 @@ func (res result) print(out io.Writer) {
 		res.printIdle(out)
 		return
 	}
-	say(out, "\n%s each way\n", res.step.scenario.name)
+	say(out, "\n%s\n", res.step.scenario.name)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	say(w, "relay\tCPU us/frame (min..max)\tx nginx\tx node\tx splice\tp50 us\tadded\tp99 us\tadded\tKB/session\tmallocs/frame\tdelivered\tothers\tclean\n")
+	var invalid []string // behind the table, whose columns they do not have
 	for i, k := range res.step.kinds {
 		runs := res.runs[i]
 		cpu := clean(runs, microsPF)
 		if len(cpu) == 0 {
-			say(w, "%s\tINVALID: %s\n", k.name, runs[len(runs)-1].dirty())
+			invalid = append(invalid, fmt.Sprintf("%s: INVALID, %s", k.name, runs[len(runs)-1].dirty()))
 			continue
 		}
 		say(w, "%s\t%.1f (%.1f..%.1f)\t%s\t%s\t%s\t%.0f\t%s\t%.0f\t%s\t%.0f\t%s\t%.1f %%\t%.0f %%\t%d of %d\n", k.name,
@@ -74,6 +75,9 @@ func (res result) print(out io.Writer) {
 			median(clean(runs, func(r run) float64 { return 100 * r.Others })), len(cpu), len(runs))
 	}
 	_ = w.Flush()
+	for _, line := range invalid {
+		say(out, "%s\n", line)
+	}
 }
 
 // printIdle writes the weights of idle sessions.
