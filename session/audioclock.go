@@ -75,6 +75,16 @@ func (c *audioClock) ms() int64 {
 	return audio.MS(c.rate, int(c.bytes))
 }
 
+// newest returns when the newest audio came; zero before any.
+func (c *audioClock) newest() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count == 0 {
+		return time.Time{}
+	}
+	return c.back(1).at
+}
+
 // when returns the time at which the sample at ms reached the gateway: now for
 // one that is yet to come, the oldest known time for one that is too long ago.
 func (c *audioClock) when(ms int64, now time.Time) time.Time {

@@ -121,6 +121,7 @@ func (s *session) clientAudio(pcm []byte) {
 	if s.muted.Load() {
 		return
 	}
+	s.audioFlows()
 	if s.resampleIn != nil {
 		s.upBuf = s.resampleIn.Process(s.upBuf[:0], pcm)
 		pcm = s.upBuf
@@ -154,17 +155,19 @@ func (s *session) tooFast(ahead time.Duration) {
 
 // listen hears where the user speaks, for a model that does not tell.
 func (s *session) listen(pcm []byte) {
+	s.hearing.Lock()
+	defer s.hearing.Unlock()
 	if s.ear == nil {
 		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
 	}
 	for _, a := range s.ear.Process(pcm) {
-		now := time.Now()
+		now, edge, report := time.Now(), s.earFrom+a.EdgeMS, s.earFrom+a.ReportMS
 		if a.Started {
-			s.speechFrom = a.EdgeMS
-			s.dispatch(orchestrator.UserSpeechStarted{AudioMS: a.ReportMS, At: s.clock.when(a.EdgeMS, now)})
+			s.speechFrom = edge
+			s.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: s.clock.when(edge, now)})
 			continue
 		}
-		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: a.ReportMS, EndAt: s.clock.when(a.EdgeMS, now), SpeechMS: a.EdgeMS - s.speechFrom})
+		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndAt: s.clock.when(edge, now), SpeechMS: edge - s.speechFrom})
 	}
 }
 

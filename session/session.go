@@ -64,14 +64,12 @@ type session struct {
 	clientOver bool
 	resampleIn *audio.Resampler // nil where the rates agree
 	listens    bool             // the model has no ear of its own
-	ear        *audio.Detector  // nil until there is something to hear
 	upBuf      []byte
 	directIn   transport.AudioIn
 	errorsAt   []time.Time // when recent errors were sent
 	tooFastAt  time.Time   // when the client was last told that its audio comes too fast
 	dropped    int         // frames since then
 	control    *rate.Limiter
-	speechFrom int64 // where the ear heard the speech begin, ms
 
 	// Owned by who reads the model.
 	modelOver   bool
@@ -96,11 +94,20 @@ type session struct {
 	// handed is closed when the conversation was handed back; set by goodbye, for settle.
 	handed <-chan struct{}
 
-	mu        sync.Mutex  // guards the following fields
-	clockwork *time.Timer // brings the next tick; nil before the first
-	state     orchestrator.State
-	story     *story            // nil where the session goes on with no conversation
-	shown     orchestrator.View // what a client that inspects the session was shown last
+	// flows is set while the client sends audio, and is not pausing.
+	flows atomic.Bool
+
+	hearing    sync.Mutex      // guards the following fields; taken before mu
+	ear        *audio.Detector // nil until there is something to hear
+	earFrom    int64           // where the ear's clock began, ms
+	speechFrom int64           // where the ear heard the speech begin, ms
+
+	mu         sync.Mutex  // guards the following fields
+	clockwork  *time.Timer // brings the next tick; nil before the first
+	pauseWatch *time.Timer // looks whether audio still comes; nil before the first
+	state      orchestrator.State
+	story      *story            // nil where the session goes on with no conversation
+	shown      orchestrator.View // what a client that inspects the session was shown last
 }
 
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {

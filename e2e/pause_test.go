@@ -1,0 +1,29 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/session/wsclient"
+)
+
+// TestMicrophoneThatStops: a client that sends nothing after the last word, not even
+// silence, is answered all the same.
+func TestMicrophoneThatStops(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			st := newStack(t, provider, setting{scenario: "name: short\nrules:\n  - when: {utterance: any}\n    do:\n      - say: Yes.\n", firstAudioMS: 10})
+			c := st.start(t, 16000)
+			for range 2 {
+				c.speak(16000, audiotest.Silence(16000, 500*time.Millisecond))
+				c.speak(16000, audiotest.SpeechLike(16000, time.Second, 5))
+				waitFor[*wsclient.SpeechStopped](c)
+				if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "completed" {
+					t.Errorf("the turn ended %s", ended.Status)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/orchestrator"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// pauses counts how often the model was told of a pause.
+func pauses(model *transporttest.Conn) (n int) {
+	for _, cmd := range model.Commands() {
+		if _, ok := cmd.(transport.AudioPause); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// stream sends frames of 20 ms in real time.
+func (c *testClient) stream(pcm []byte) {
+	for frame := range slices.Chunk(pcm, 640) {
+		c.speak(frame)
+		pass(20 * time.Millisecond)
+	}
+}
+
+// TestPause: a client that sends no audio any more has paused, once each time; one that
+// was held up for less has not, nor has one that has never sent any.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		for _, tc := range []struct {
+			audio time.Duration
+			hole  time.Duration
+			want  int
+		}{
+			{0, 10 * time.Second, 0},
+			{time.Second, 1900 * time.Millisecond, 0},
+			{5 * time.Second, 2100 * time.Millisecond, 1},
+			{0, time.Minute, 1},
+			{20 * time.Millisecond, 2100 * time.Millisecond, 2},
+		} {
+			c.stream(audiotest.Silence(16000, tc.audio))
+			pass(tc.hole)
+			synctest.Wait()
+			if n := pauses(model); n != tc.want {
+				t.Fatalf("after %s of audio and %s of none: %d pauses, want %d", tc.audio, tc.hole, n, tc.want)
+			}
+		}
+	})
+}
+
+// TestPushToTalkHasNoPauses: there the client says where a phrase ends.
+func TestPushToTalkHasNoPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c := st.connect(strings.Replace(startText, "}", `,"turn_detection":"client"}`, 1))
+		model := st.fake.Accept(t)
+		c.stream(audiotest.Silence(16000, time.Second))
+		pass(time.Minute)
+		synctest.Wait()
+		if n := pauses(model); n != 0 {
+			t.Errorf("%d pauses", n)
+		}
+	})
+}
+
+// TestPauseEndsSpeech: the gateway's own ear waits for no silence that will not come: the
+// turn opens, and the user speaks again later on the same clock.
+func TestPauseEndsSpeech(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, transport.Capabilities{InterruptNotice: true}, nil)
+		c, model := st.started()
+		c.stream(audiotest.Silence(16000, time.Second))
+		c.stream(audiotest.SpeechLike(16000, time.Second, 7))
+		pass(2100 * time.Millisecond)
+		synctest.Wait()
+		c.expect(t, "speech.started", "speech.stopped", "turn.started")
+		if at := c.last(t, "speech.stopped")["audio_ms"].(float64); at != 2000 {
+			t.Errorf("speech that was cut off at 2000 ms was reported to end at %v ms", at)
+		}
+		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		c.stream(audiotest.Silence(16000, time.Second))
+		c.stream(audiotest.SpeechLike(16000, time.Second, 7))
+		synctest.Wait()
+		if at := c.last(t, "speech.started")["audio_ms"].(float64); at < 2500 || at > 3100 {
+			t.Errorf("speech that begins at 3000 ms was reported at %v ms", at)
+		}
+	})
+}
+
+// TestPausedUserIsIdle: whoever stops sending in the middle of a word does not hold the
+// session for ever.
+func TestPausedUserIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, transport.Capabilities{InterruptNotice: true}, func(o *Options) {
+			o.Policy = orchestrator.Policy{MaxIdle: time.Minute}
+		})
+		c, _ := st.started()
+		c.stream(audiotest.SpeechLike(16000, time.Second, 7))
+		pass(3 * time.Minute)
+		synctest.Wait()
+		c.expect(t, "speech.started", "speech.stopped", "session.ended idle")
+	})
+}
