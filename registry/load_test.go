@@ -301,16 +301,21 @@ func FuzzLoad(f *testing.F) {
 }
 
 func FuzzTemplate(f *testing.F) {
-	for _, seed := range []string{"{a}", "{{a}}", "{a.b} {", "}", "{{{a}}}", "{}", "{ä}"} {
-		f.Add(seed)
+	for _, seed := range []string{"{a}", "{{a}}", "{a.b} {", "}", "{{{a}}}", "{}", "{ä}", "[{a}][ {b}]", "[[", "[", "[]"} {
+		f.Add(seed, true)
+		f.Add(seed, false)
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		parsed, err := parseTemplate(s)
+	f.Fuzz(func(t *testing.T, s string, sections bool) {
+		parsed, err := parseTemplate(s, sections)
 		if err != nil {
 			return
 		}
-		if parsed.render(map[string]any{"a": "x"}, false) == "" && s != "" && !strings.Contains(s, "{") {
+		args := map[string]any{"a": "x"}
+		if parsed.text(args) == "" && s != "" && !strings.Contains(s, "{") {
 			t.Errorf("%q renders to nothing", s)
+		}
+		if !strings.ContainsAny(s, "{}[]") && (parsed.text(args) != s || parsed.key(args) != s) {
+			t.Errorf("%q is %q and %q", s, parsed.text(args), parsed.key(args))
 		}
 	})
 }

@@ -262,19 +262,19 @@ func (r *specReader) parameters(s *Spec) *compiledSpec {
 		return nil
 	}
 	c := &compiledSpec{params: params}
-	c.businessKey, c.hasKey = r.template("idempotencyKey", s.IdempotencyKey, params.root)
-	c.preview, c.hasView = r.template("preview", s.Preview, params.root)
+	c.businessKey, c.hasKey = r.template("idempotencyKey", s.IdempotencyKey, false, params.root)
+	c.preview, c.hasView = r.template("preview", s.Preview, true, params.root)
 	if c.hasKey && len(c.businessKey.parts) < 2 {
 		r.problem(pointer{"idempotencyKey"}, "This template names no argument, so that all calls would be one; write {name} for an argument.")
 	}
 	return c
 }
 
-func (r *specReader) template(key, text string, root *node) (template, bool) {
+func (r *specReader) template(key, text string, sections bool, root *node) (template, bool) {
 	if text == "" {
 		return template{}, false
 	}
-	t, err := parseTemplate(text)
+	t, err := parseTemplate(text, sections)
 	if err == nil {
 		err = t.check(root)
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -130,22 +131,41 @@ func TestParseSpecOfWhatIsNone(t *testing.T) {
 }
 
 func TestTemplates(t *testing.T) {
-	args, _, _ := decodeStrict([]byte(`{"a":"x\"y","n":5.0,"o":{"p":[1,"z"]},"b":true}`), MaxArgsBytes, MaxArgsDepth)
+	args, _, _ := decodeStrict([]byte(`{"a":"x\"y","n":5.0,"o":{"p":[1,"z"]},"b":true,"no":false,"none":null,"empty":" ","list":[]}`), MaxArgsBytes, MaxArgsDepth)
 	tests := []struct{ template, text, key string }{
 		{"plain", "plain", "plain"},
 		{"{a}:{n}", `x"y:5`, `"x\"y":5`},
-		{"{o.p} {b}", "1, z true", `[1,"z"] true`},
+		{"{o.p} {b} {no}", "1, z yes no", `[1,"z"] true false`},
 		{"{o}", `{"p":[1,"z"]}`, `{"p":[1,"z"]}`},
 		{"{gone}!", "!", "null!"},
 		{"{{a}} {{{a}}}", `{a} {x"y}`, `{a} {"x\"y"}`},
+		{"[ a {a}][ b {b}].", ` a x"y b yes.`, `[ a "x\"y"][ b true].`},
+		{"[ {gone}][ {none}][ {empty}][ {list}][ {no}].", ".", `[ null][ null][ " "][ []][ false].`},
+		{"[{a}{gone}]{n}", "5", `["x\"y"null]5`},
+		{"[[{n}]]", "[5]", "[[5]]"},
 	}
 	for _, tt := range tests {
-		parsed, err := parseTemplate(tt.template)
+		preview, err := parseTemplate(tt.template, true)
 		if err != nil {
 			t.Fatal(tt.template, err)
 		}
-		if text, key := parsed.render(args, false), parsed.render(args, true); text != tt.text || key != tt.key {
+		key, err := parseTemplate(tt.template, false)
+		if err != nil {
+			t.Fatal(tt.template, err)
+		}
+		if text, key := preview.text(args), key.key(args); text != tt.text || key != tt.key {
 			t.Errorf("%s is %q and %q, want %q and %q", tt.template, text, key, tt.text, tt.key)
+		}
+	}
+}
+
+func TestTemplatesThatAreNone(t *testing.T) {
+	for text, want := range map[string]error{
+		"{a": errBrace, "a}": errBrace, "[{a}": errBracket, "{a}]": errBracket, "[{a}[{b}]]": errBracket,
+		"[a]": errSection, "{a}[]": errSection,
+	} {
+		if _, err := parseTemplate(text, true); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", text, err, want)
 		}
 	}
 }

@@ -253,7 +253,7 @@ func (p *Prepared) BusinessKey() string {
 	if !p.tool.compiled.hasKey {
 		return ""
 	}
-	return p.tool.compiled.businessKey.render(p.value, true)
+	return p.tool.compiled.businessKey.key(p.value)
 }
 
 // Preview is the tool's preview template over the arguments as they are now, or the
@@ -262,7 +262,7 @@ func (p *Prepared) Preview() string {
 	if !p.tool.compiled.hasView {
 		return p.tool.ToolID + " " + string(p.args)
 	}
-	return p.tool.compiled.preview.render(p.value, false)
+	return p.tool.compiled.preview.text(p.value)
 }
 
 // SetIdempotencyKey sets what the handler sees as Call.IdempotencyKey, by default

@@ -8,7 +8,9 @@ import (
 )
 
 // template is the text of Spec.IdempotencyKey or Spec.Preview: {name} stands for an
-// argument, {name.part} for a property of one, {{ and }} for the braces themselves.
+// argument, {name.part} for a property of one, {{ and }} for the braces themselves. In a
+// preview, [what stands in brackets] is left out where an argument in it says nothing, and
+// [[ and ]] stand for the brackets themselves.
 type template struct {
 	parts []templatePart
 }
@@ -16,40 +18,109 @@ type template struct {
 type templatePart struct {
 	literal string
 	path    []string // nil for a literal
+	section int      // the brackets that it stands in, counted from 1; 0: in none
 }
 
-func parseTemplate(s string) (template, error) {
-	var t template
-	var literal strings.Builder
+var (
+	errBrace   = errors.New("a brace stands alone; an argument is written {name}, a brace itself {{ or }}")
+	errBracket = errors.New("a bracket stands alone or within others; what may be left out is written [with {name}], a bracket itself [[ or ]]")
+	errSection = errors.New("brackets without an argument are never left out; write [with {name}], or [[ and ]] for the brackets themselves")
+)
+
+// parseTemplate reads a template; sections says that brackets mean something in it.
+func parseTemplate(s string, sections bool) (template, error) {
+	special := "{}"
+	if sections {
+		special = "{}[]"
+	}
+	p := templateParser{}
 	for s != "" {
-		i := strings.IndexAny(s, "{}")
+		i := strings.IndexAny(s, special)
 		if i < 0 {
 			break
 		}
-		literal.WriteString(s[:i])
-		brace := s[i]
+		p.literal.WriteString(s[:i])
+		sign := s[i]
 		s = s[i+1:]
-		if s != "" && s[0] == brace {
-			literal.WriteByte(brace)
+		if s != "" && s[0] == sign {
+			p.literal.WriteByte(sign)
 			s = s[1:]
 			continue
 		}
-		name, rest, closed := strings.Cut(s, "}")
-		if brace == '}' || !closed {
-			return t, errors.New("a brace stands alone; an argument is written {name}, a brace itself {{ or }}")
+		var err error
+		if sign == '[' || sign == ']' {
+			err = p.bracket(sign)
+		} else {
+			s, err = p.argument(sign, s)
 		}
-		path := strings.Split(name, ".")
-		for _, token := range path {
-			if token == "" || strings.ContainsAny(token, "{ ") {
-				return t, fmt.Errorf("{%s} names no argument; write {name} or {name.part}", name)
-			}
+		if err != nil {
+			return p.template, err
 		}
-		t.parts = append(t.parts, templatePart{literal: literal.String()}, templatePart{path: path})
-		literal.Reset()
-		s = rest
 	}
-	t.parts = append(t.parts, templatePart{literal: literal.String() + s})
-	return t, nil
+	if p.open {
+		return p.template, errBracket
+	}
+	p.literal.WriteString(s)
+	p.flush()
+	return p.template, nil
+}
+
+// templateParser is how far a template has been read.
+type templateParser struct {
+	template
+
+	literal  strings.Builder // not in parts yet
+	sections int             // opened so far
+	open     bool            // the last of them still is
+	named    bool            // and names an argument
+}
+
+// flush adds the literal to the parts.
+func (p *templateParser) flush() {
+	p.add(templatePart{literal: p.literal.String()})
+	p.literal.Reset()
+}
+
+func (p *templateParser) add(part templatePart) {
+	if p.open {
+		part.section = p.sections
+	}
+	p.parts = append(p.parts, part)
+}
+
+// bracket opens or closes a section.
+func (p *templateParser) bracket(sign byte) error {
+	if p.open == (sign == '[') {
+		return errBracket
+	}
+	if p.open && !p.named {
+		return errSection
+	}
+	p.flush()
+	if sign == '[' {
+		p.sections++
+		p.named = false
+	}
+	p.open = sign == '['
+	return nil
+}
+
+// argument reads the name of one, after its brace, and returns what follows.
+func (p *templateParser) argument(brace byte, s string) (rest string, err error) {
+	name, rest, closed := strings.Cut(s, "}")
+	if brace == '}' || !closed {
+		return "", errBrace
+	}
+	path := strings.Split(name, ".")
+	for _, token := range path {
+		if token == "" || strings.ContainsAny(token, "{ ") {
+			return "", fmt.Errorf("{%s} names no argument; write {name} or {name.part}", name)
+		}
+	}
+	p.flush()
+	p.named = true
+	p.add(templatePart{path: path})
+	return rest, nil
 }
 
 // check says what the template names that the parameters do not have.
@@ -65,31 +136,71 @@ func (t template) check(root *node) error {
 	return nil
 }
 
-// render fills in args; missing ones are null in JSON and nothing in text. As JSON,
-// strings stand in quotes, so that different arguments never give one text.
-func (t template) render(args any, asJSON bool) string {
+// key fills in args as JSON, missing ones as null; strings stand in quotes, so that
+// different arguments never give one text.
+func (t template) key(args any) string {
 	var b strings.Builder
 	for _, part := range t.parts {
 		if part.path == nil {
 			b.WriteString(part.literal)
 			continue
 		}
-		v, ok := at(args, part.path)
-		switch {
-		case asJSON:
-			b.Write(appendCanonical(nil, v))
-		case ok:
+		v, _ := at(args, part.path)
+		b.Write(appendCanonical(nil, v))
+	}
+	return b.String()
+}
+
+// text fills in args for a person: missing ones are nothing, and so are sections with one
+// that says nothing.
+func (t template) text(args any) string {
+	left := map[int]bool{} // sections that are left out
+	for _, part := range t.parts {
+		if part.section > 0 && part.path != nil {
+			v, _ := at(args, part.path)
+			left[part.section] = left[part.section] || saysNothing(v)
+		}
+	}
+	var b strings.Builder
+	for _, part := range t.parts {
+		if left[part.section] {
+			continue
+		}
+		b.WriteString(part.literal)
+		if v, ok := at(args, part.path); ok && part.path != nil {
 			b.WriteString(plainText(v))
 		}
 	}
 	return b.String()
 }
 
-// plainText writes a value for a person: strings as they are, lists with commas.
+// saysNothing tells whether a value needs no mention: none, an empty one, or false.
+func saysNothing(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return strings.TrimSpace(v) == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// plainText writes a value for a person: strings as they are, lists with commas, yes or no.
 func plainText(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
 	case json.Number:
 		return string(appendNumber(nil, string(v)))
 	case []any:

@@ -333,3 +333,29 @@ func screaming(s string) string {
 	}
 	return strings.ToUpper(b.String())
 }
+
+// TestPreviews: what a person is asked to approve says all that was said, and nothing of
+// what was not.
+func TestPreviews(t *testing.T) {
+	s := load(t)
+	for _, tc := range []struct{ tool, args, want string }{
+		{
+			"calendar_create_event", `{"title":"Tea","start_time":"2026-11-23T09:00:00+01:00","end_time":"2026-11-23T10:00:00+01:00"}`,
+			`Create the event "Tea" from 2026-11-23T09:00:00+01:00 to 2026-11-23T10:00:00+01:00.`,
+		},
+		{
+			"calendar_create_event",
+			`{"title":"Tea","start_time":"2026-11-23T09:00:00+01:00","end_time":"2026-11-23T10:00:00+01:00","attendees":["a@example.org","b@example.org"],"description":"Earl Grey","include_zoom_link":true}`,
+			`Create the event "Tea" from 2026-11-23T09:00:00+01:00 to 2026-11-23T10:00:00+01:00. Invited: a@example.org, b@example.org. Description: Earl Grey. With a video link: yes.`,
+		},
+		{"image_generate", `{"prompt":"A cat"}`, `Make 1 image(s) of 1024x1024: A cat`},
+	} {
+		p, failure := s.Prepare(tc.tool, registry.ModeText, json.RawMessage(tc.args))
+		if failure != nil {
+			t.Fatalf("%s: %+v", tc.tool, failure.Error)
+		}
+		if got := p.Preview(); got != tc.want {
+			t.Errorf("%s:\n got %s\nwant %s", tc.tool, got, tc.want)
+		}
+	}
+}
