@@ -126,9 +126,9 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 		return nil, err
 	}
 	c := measure.New()
+	r.watch.begin(ctx)
 	began := time.Now()
 	own := startOwn()
-	r.watch.begin(ctx, began)
 	r.call(ctx, r.plan, c, began, true)
 	took := time.Since(began)
 	rep := r.describe(began)

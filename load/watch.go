@@ -27,8 +27,9 @@ type watch struct {
 
 	// soak says that what a gateway closes late is waited for.
 	soak bool
+	// settle is how long a gateway without sessions is left alone before it is looked at.
+	settle time.Duration
 
-	began  time.Time
 	first  process.Usage // when the run began
 	latest process.Usage
 	at     time.Time // of latest
@@ -43,7 +44,10 @@ type watch struct {
 const askTime = 10 * time.Second
 
 func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, error) {
-	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == plan.Soak}
+	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == plan.Soak, settle: settleTime}
+	if w.soak {
+		w.settle = bufferTime
+	}
 	if base, err := caller.BaseURL(o.URL); err == nil && o.Dial == nil {
 		w.health = base + "/healthz"
 	}
@@ -69,10 +73,11 @@ func (w *watch) vars(ctx context.Context, collect bool) (process.Vars, error) {
 	return process.ReadVars(ctx, w.client, w.debug, collect)
 }
 
-// begin notes how the process stands before the first call.
-func (w *watch) begin(ctx context.Context, now time.Time) {
-	w.began, w.at = now, now
+// begin notes how the process stands before the first call, which takes the time that the
+// gateway needs to come to rest.
+func (w *watch) begin(ctx context.Context) {
 	w.start = w.state(ctx)
+	w.at = time.Now()
 	if w.pid == 0 {
 		return
 	}
@@ -105,6 +110,11 @@ const (
 	lookEvery = 250 * time.Millisecond
 	// settleTime is for what is closed after the last session: connections to the provider.
 	settleTime = 2 * time.Second
+	// bufferTime is for what the gateway's store wrote last: it keeps a buffer of up to 4 MiB
+	// for each of its buckets until nothing was written to it for ten seconds (nats-server
+	// 2.15, server/filestore.go, defaultCacheBufferExpiration). A soak, which compares what is
+	// left with what was there, waits for that at both ends.
+	bufferTime = 15 * time.Second
 )
 
 // rest waits until the gateway has no session any more.
@@ -118,7 +128,7 @@ func (w *watch) rest(ctx context.Context) {
 			return
 		}
 	}
-	sleepUntil(ctx, time.Now().Add(settleTime))
+	sleepUntil(ctx, time.Now().Add(w.settle))
 }
 
 // closeTime is for files of a gateway's store: every two minutes it closes those that it has
@@ -178,7 +188,6 @@ func (w *watch) look(now time.Time) (cpu, rss float64) {
 func (w *watch) end(ctx context.Context) int64 {
 	if w.pid != 0 {
 		if w.soak {
-			w.rest(ctx)
 			awaitClosed(ctx, w.start.FDs, func() (int, error) {
 				u, err := process.Read(w.pid)
 				return u.FDs, err

@@ -71,6 +71,25 @@ func TestDescriptorsMayBeClosedLate(t *testing.T) {
 	}
 }
 
+// TestASoakWaitsForBuffers of the gateway's store, at both ends.
+func TestASoakWaitsForBuffers(t *testing.T) {
+	for mode, want := range map[plan.Mode]time.Duration{plan.Steady: settleTime, plan.Soak: bufferTime} {
+		t.Run(string(mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, err := newWatch(t.Context(), Options{Plan: plan.Options{Mode: mode}}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				w.rest(t.Context())
+				if waited := time.Since(begun); waited != want {
+					t.Errorf("waited for %s, want %s", waited, want)
+				}
+			})
+		})
+	}
+}
+
 // watching is a watch over this process, with the HTTP side of a gateway.
 func watching(t *testing.T, q *quiet) (*watch, *httptest.Server) {
 	t.Helper()
@@ -93,7 +112,7 @@ func TestTheGatewayIsLookedAtAtRest(t *testing.T) {
 	q := &quiet{}
 	q.left.Store(3)
 	w, _ := watching(t, q)
-	w.begin(t.Context(), time.Now())
+	w.begin(t.Context())
 	if asked := q.left.Load(); asked >= 0 || q.collected.Load() != 1 {
 		t.Errorf("it looked with sessions (%d), or before a collection (%d)", asked, q.collected.Load())
 	}
