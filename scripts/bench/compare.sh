@@ -39,20 +39,44 @@ ulimit -n "$(ulimit -H -n)"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The program as it is shipped, but for the probe that is laid over it.
-./scripts/tools >/dev/null
-cat >"$work/overlay.json" <<END
-{"Replace": {"$PWD/cmd/voicegw/probe.go": "$here/probe/probe.go"}}
-END
+# build makes the program of a source tree as it is shipped, but for the probe that is laid
+# over it: build TREE VERSION PROGRAM.
+build() (
+	cd "$1"
+	./scripts/tools >/dev/null
+	cat >"$3.overlay.json" <<-END
+		{"Replace": {"$PWD/cmd/voicegw/probe.go": "$PWD/scripts/bench/probe/probe.go"}}
+	END
+	go build -tags probe -overlay "$3.overlay.json" -ldflags "-X main.version=$2" -o "$3" ./cmd/voicegw
+)
 version=$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
-go build -tags probe -overlay "$work/overlay.json" -ldflags "-X main.version=$version" -o "$work/voicegw" ./cmd/voicegw
+build "$PWD" "$version" "$work/voicegw"
 go build -o "$work/relaybench" ./scripts/bench/relaybench
 set -- -gateway "$work/voicegw"
 
-if [ $what != compare ]; then
-	"$work/relaybench" $what "$@" -file "$here/baseline.json" -version "$version"
+case $what in
+baseline)
+	"$work/relaybench" baseline "$@" -file "$here/baseline.json" -version "$version"
 	exit
-fi
+	;;
+check)
+	verdict=0
+	"$work/relaybench" check "$@" -file "$here/baseline.json" || verdict=$?
+	[ $verdict = 3 ] || exit $verdict
+	# The figures may be of another machine: the release itself decides, where it can be had.
+	release=$(sed -n 's/.*"version": "\(.*\)".*/\1/p' "$here/baseline.json")
+	if ! git archive --prefix=release/ -o "$work/release.tar" "$release" 2>"$work/git.log"; then
+		echo "compare.sh: $release is not in this clone, so that it cannot be measured here: $(cat "$work/git.log")" >&2
+		exit $verdict
+	fi
+	echo
+	echo "Worse than the figures that $release left. They may be of another machine: both programs, in turns, on this one."
+	tar -x -C "$work" -f "$work/release.tar"
+	build "$work/release" "$release" "$work/voicegw-release"
+	"$work/relaybench" beside "$@" -release "$work/voicegw-release" -version "$release"
+	exit
+	;;
+esac
 
 find_nginx() { command -v nginx || command -v /usr/sbin/nginx; }
 if ! find_nginx >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -38,13 +38,13 @@ var figures = []figure{
 	{"idle_kb", "memory per idle session, KB, settled", 0.10, 0.5},
 }
 
-// baselinePlan is what gives the figures.
-func baselinePlan() []step {
-	kinds := []kind{splice, gatewayKind}
+// baselinePlan is what gives the figures of some builds of the gateway.
+func baselinePlan(builds []kind) []step {
+	kinds := append([]kind{splice}, builds...)
 	return []step{
 		{talking(200, 20*time.Millisecond, 2*time.Second, 6*time.Second), kinds, 5},
 		{talking(500, 100*time.Millisecond, 2*time.Second, 6*time.Second), kinds, 5},
-		{idle(2000, 5*time.Second), []kind{gatewayKind}, 1},
+		{idle(2000, 5*time.Second), builds, 1},
 	}
 }
 
@@ -53,10 +53,10 @@ var (
 	errWorse      = errors.New("worse than the baseline")
 )
 
-// measureFigures carries the plan out.
-func (b *bench) measureFigures() (map[string]float64, error) {
+// measureFigures carries the plan out and returns the figures of each build.
+func (b *bench) measureFigures(builds ...kind) ([]map[string]float64, error) {
 	var results []result
-	for _, s := range baselinePlan() {
+	for _, s := range baselinePlan(builds) {
 		res, err := b.carryOut(s)
 		if err != nil {
 			return nil, err
@@ -64,31 +64,39 @@ func (b *bench) measureFigures() (map[string]float64, error) {
 		res.print(b.out)
 		results = append(results, res)
 	}
-	short, long, idle := results[0], results[1], results[2].runs[0][0]
-	over := func(res result, value func(run) float64) float64 {
-		if res.of(splice, value) == 0 {
-			return 0
+	found := make([]map[string]float64, len(builds))
+	for i, k := range builds {
+		found[i] = figuresOf(k, results[0], results[1], results[2].runs[i][0])
+		if found[i]["cpu_20ms"] == 0 || found[i]["cpu_100ms"] == 0 {
+			return nil, fmt.Errorf("%s: %w", k.name, errNoCleanRun)
 		}
-		return res.of(gatewayKind, value) / res.of(splice, value)
-	}
-	found := map[string]float64{
-		"cpu_20ms": over(short, microsPF), "cpu_100ms": over(long, microsPF), "p50_20ms": over(short, p50),
-		"mallocs_20ms": short.of(gatewayKind, func(r run) float64 { return r.Mallocs }),
-		"idle_kb":      idle.SettledKB,
-	}
-	if found["cpu_20ms"] == 0 || found["cpu_100ms"] == 0 {
-		return nil, errNoCleanRun
 	}
 	return found, nil
 }
 
+// figuresOf are a build's figures out of the steps of a plan. Those of CPU are 0 where no
+// run was clean.
+func figuresOf(k kind, short, long result, idle run) map[string]float64 {
+	over := func(res result, value func(run) float64) float64 {
+		if res.of(splice, value) == 0 {
+			return 0
+		}
+		return res.of(k, value) / res.of(splice, value)
+	}
+	return map[string]float64{
+		"cpu_20ms": over(short, microsPF), "cpu_100ms": over(long, microsPF), "p50_20ms": over(short, p50),
+		"mallocs_20ms": short.of(k, func(r run) float64 { return r.Mallocs }),
+		"idle_kb":      idle.SettledKB,
+	}
+}
+
 // writeBaseline measures and keeps the figures in file.
 func (b *bench) writeBaseline(file, version string) error {
-	found, err := b.measureFigures()
+	found, err := b.measureFigures(gatewayKind)
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(baseline{version, found}, "", "  ")
+	text, err := json.MarshalIndent(baseline{version, found[0]}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -105,11 +113,27 @@ func (b *bench) compareBaseline(file string) error {
 	if err := json.Unmarshal(text, &old); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	found, err := b.measureFigures()
+	found, err := b.measureFigures(gatewayKind)
 	if err != nil {
 		return err
 	}
-	return judge(b.out, old, found)
+	return judge(b.out, old, found[0])
+}
+
+// compareRelease measures the program of a release beside this one, in turns, and fails
+// where this one is worse. A round trip in multiples of the calibration depends on how dear
+// it is to wake a thread, which differs from machine to machine; two programs on one machine
+// have that in common.
+func (b *bench) compareRelease(program, version string) error {
+	release, err := kindNamed(gatewayKind.name + "@" + program)
+	if err != nil {
+		return err
+	}
+	found, err := b.measureFigures(release, gatewayKind)
+	if err != nil {
+		return err
+	}
+	return judge(b.out, baseline{version + ", measured in the same run", found[0]}, found[1])
 }
 
 // judge prints each figure beside the baseline's, and fails where one is worse.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"strings"
@@ -161,6 +162,31 @@ func TestMediansAreOfCleanRuns(t *testing.T) {
 	}
 	if m := res.of(nginx, microsPF); m != 0 {
 		t.Errorf("a relay that was not measured has %v", m)
+	}
+}
+
+// TestFiguresAreOfEachBuild, in multiples of one calibration.
+func TestFiguresAreOfEachBuild(t *testing.T) {
+	release := kind{name: "voicegw@release"}
+	work := func(micros, trip float64) []run {
+		return []run{{Load: loadResult{Sent: 10, Got: 10, P50: trip}, MicrosPF: micros, Mallocs: micros / 1000}}
+	}
+	s := step{kinds: []kind{splice, release, gatewayKind}}
+	short := result{step: s, runs: [][]run{work(10, 200), work(12, 300), work(14, 250)}}
+	long := result{step: s, runs: [][]run{work(20, 200), work(30, 300), work(40, 250)}}
+	for k, want := range map[string]map[string]float64{
+		release.name:     {"cpu_20ms": 1.2, "cpu_100ms": 1.5, "p50_20ms": 1.5, "mallocs_20ms": 0.012, "idle_kb": 7},
+		gatewayKind.name: {"cpu_20ms": 1.4, "cpu_100ms": 2, "p50_20ms": 1.25, "mallocs_20ms": 0.014, "idle_kb": 7},
+	} {
+		found := figuresOf(kind{name: k}, short, long, run{SettledKB: 7})
+		if !maps.Equal(found, want) {
+			t.Errorf("%s: %v, want %v", k, found, want)
+		}
+		for _, f := range figures {
+			if _, ok := found[f.name]; !ok {
+				t.Errorf("%s is judged and not measured", f.name)
+			}
+		}
 	}
 }
 

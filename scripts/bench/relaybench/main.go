@@ -5,7 +5,8 @@
 //
 //	relaybench compare  [-quick|-large] ...   measures all relays and prints what they took
 //	relaybench baseline -file F -version V    keeps what voicegw takes, in multiples of a calibration
-//	relaybench check    -file F               fails where voicegw takes more than that
+//	relaybench check    -file F               exit code 3 where voicegw takes more than that
+//	relaybench beside   -release P -version V exit code 3 where it takes more than the program P
 //	relaybench one      -relay voicegw ...    measures one relay in one scenario
 //
 // It calls itself as provider, load and splice, each a process of its own, so that a relay's
@@ -25,6 +26,9 @@ import (
 func main() {
 	if err := command(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "relaybench:", err)
+		if errors.Is(err, errWorse) {
+			os.Exit(3) // and nothing else does: compare.sh asks for it
+		}
 		os.Exit(1)
 	}
 }
@@ -32,7 +36,7 @@ func main() {
 // command carries out what the arguments say.
 func command(args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say what to do: compare, baseline, check or one")
+		return errors.New("say what to do: compare, baseline, check, beside or one")
 	}
 	set := flag.NewFlagSet("relaybench "+args[0], flag.ContinueOnError)
 	switch args[0] {
@@ -78,7 +82,8 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	set.StringVar(&b.nginx, "nginx", "", "nginx; without it there is none")
 	set.StringVar(&b.nodeRelay, "node-relay", "", "noderelay/relay.mjs; without it there is none")
 	file := set.String("file", "", "the baseline")
-	version := set.String("version", "unknown", "version of the gateway, for the baseline")
+	version := set.String("version", "unknown", "version of the gateway, for the baseline and for beside")
+	release := set.String("release", "", "the release's program, built with its probe, for beside")
 	quick := set.Bool("quick", false, "a run of a minute")
 	large := set.Bool("large", false, "more rounds, longer, and 5000 idle sessions")
 	relays := set.String("relay", gatewayKind.name, "relays to measure, with commas, for one")
@@ -104,10 +109,12 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 		return b.writeBaseline(*file, *version)
 	case "check":
 		return b.compareBaseline(*file)
+	case "beside":
+		return b.compareRelease(*release, *version)
 	case "one":
 		return b.single(strings.Split(*relays, ","), *opts, *still, *apart, *rounds)
 	}
-	return fmt.Errorf("%q is not known: say compare, baseline, check or one", what)
+	return fmt.Errorf("%q is not known: say compare, baseline, check, beside or one", what)
 }
 
 // compare carries a plan out with all relays that there are.
