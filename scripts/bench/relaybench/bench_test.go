@@ -172,13 +172,14 @@ func TestFiguresAreOfEachBuild(t *testing.T) {
 		return []run{{Load: loadResult{Sent: 10, Got: 10, P50: trip}, MicrosPF: micros, Mallocs: micros / 1000}}
 	}
 	s := step{kinds: []kind{splice, release, gatewayKind}}
-	short := result{step: s, runs: [][]run{work(10, 200), work(12, 300), work(14, 250)}}
-	long := result{step: s, runs: [][]run{work(20, 200), work(30, 300), work(40, 250)}}
+	short := result{step: s, runs: [][]run{work(10, 900), work(12, 900), work(14, 900)}}
+	long := result{step: s, runs: [][]run{work(20, 900), work(30, 900), work(40, 900)}}
+	light := result{step: s, runs: [][]run{work(50, 200), work(60, 300), work(70, 250)}}
 	for k, want := range map[string]map[string]float64{
 		release.name:     {"cpu_20ms": 1.2, "cpu_100ms": 1.5, "p50_20ms": 1.5, "mallocs_20ms": 0.012, "idle_kb": 7},
 		gatewayKind.name: {"cpu_20ms": 1.4, "cpu_100ms": 2, "p50_20ms": 1.25, "mallocs_20ms": 0.014, "idle_kb": 7},
 	} {
-		found := figuresOf(kind{name: k}, short, long, run{SettledKB: 7})
+		found := figuresOf(kind{name: k}, short, long, light, run{SettledKB: 7})
 		if !maps.Equal(found, want) {
 			t.Errorf("%s: %v, want %v", k, found, want)
 		}
