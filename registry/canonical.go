@@ -98,18 +98,7 @@ func appendNumber(dst []byte, s string) []byte {
 	if plainInteger(s) {
 		return append(dst, s...)
 	}
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
-	point := 0 // the decimal point stands after so many of the digits
-	if exponent != "" {
-		point, _ = strconv.Atoi(exponent) // checkNumber has read it before
-	}
-	mantissa, negative := strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	point += len(whole)
-	digits := whole + fraction
-	trimmed := strings.TrimLeft(digits, "0")
-	point -= len(digits) - len(trimmed)
-	digits = strings.TrimRight(trimmed, "0")
+	negative, digits, point := decimal(s)
 	if digits == "" {
 		return append(dst, '0')
 	}
@@ -135,6 +124,22 @@ func appendNumber(dst []byte, s string) []byte {
 		dst = strconv.AppendInt(dst, int64(point-1), 10)
 	}
 	return dst
+}
+
+// decimal takes a JSON number apart: it is 0.digits times ten to the power of point, and
+// digits begins and ends with another digit than 0; it is empty where the number is 0. An
+// exponent that is no int counts as 0: checkNumber refuses it.
+func decimal(s string) (negative bool, digits string, point int) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	if exponent != "" {
+		point, _ = strconv.Atoi(exponent)
+	}
+	mantissa, negative = strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits = whole + fraction
+	trimmed := strings.TrimLeft(digits, "0")
+	point += len(whole) - (len(digits) - len(trimmed))
+	return negative, strings.TrimRight(trimmed, "0"), point
 }
 
 // plainInteger says whether s is already in its canonical form, as nearly every

@@ -26,8 +26,10 @@ const (
 	maxFileDepth = maxSpecDepth + 4
 
 	// A number is kept as it was written. Its size is bounded because everything
-	// that compares it exactly needs as many digits as its exponent says.
-	maxNumberLength   = 100
+	// that compares it exactly needs as many digits as its exponent says. What is
+	// bounded is its value and not its spelling, so that the canonical form of a number
+	// that was taken is taken, too.
+	maxNumberDigits   = 100
 	maxNumberExponent = 400
 
 	maxDecodeProblems = 50
@@ -140,18 +142,25 @@ func (d *decoder) array() (any, error) {
 
 // checkNumber says why a number is refused; empty if it is not.
 func checkNumber(s string) string {
-	if len(s) > maxNumberLength {
-		return fmt.Sprintf("has more than %d characters", maxNumberLength)
-	}
-	i := strings.IndexAny(s, "eE")
-	if i < 0 {
+	if plainInteger(s) {
 		return ""
 	}
-	if e, err := strconv.Atoi(s[i+1:]); err != nil || e > maxNumberExponent || e < -maxNumberExponent {
-		return fmt.Sprintf("has an exponent beyond %d", maxNumberExponent)
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		if e, err := strconv.Atoi(s[i+1:]); err != nil || !exponentOK(e) {
+			return fmt.Sprintf("has an exponent beyond %d", maxNumberExponent)
+		}
+	}
+	_, digits, point := decimal(s)
+	switch {
+	case len(digits) > maxNumberDigits:
+		return fmt.Sprintf("has more than %d digits", maxNumberDigits)
+	case digits != "" && !exponentOK(point-1):
+		return fmt.Sprintf("is beyond ten to the power of %d, or of -%d", maxNumberExponent, maxNumberExponent)
 	}
 	return ""
 }
+
+func exponentOK(e int) bool { return -maxNumberExponent <= e && e <= maxNumberExponent }
 
 // syntaxMessage says what is wrong with data, and where as a person counts.
 func syntaxMessage(data []byte, err error) string {

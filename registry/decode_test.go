@@ -22,7 +22,9 @@ func TestDecodeRefuses(t *testing.T) {
 		{"place", "{\n  \"a\": tru}", "/a", "line 2"},
 		{"too deep", strings.Repeat("[", 40) + strings.Repeat("]", 40), "/0/0/0/0", "nests deeper than 32"},
 		{"too long", `"` + strings.Repeat("x", 70_000) + `"`, "", "at most 65536"},
-		{"long number", `[` + strings.Repeat("9", 101) + `]`, "/0", "more than 100 characters"},
+		{"long number", `[` + strings.Repeat("9", 101) + `]`, "/0", "more than 100 digits"},
+		{"exponent beyond by its digits", `[12e400]`, "/0", "beyond ten to the power of 400"},
+		{"zeros without end", `[1` + strings.Repeat("0", 401) + `]`, "/0", "beyond ten to the power of 400"},
 		{"enormous number", `[1, {"x": 1e999999999}]`, "/1/x", "exponent beyond"},
 		{"tiny number", `1e-999999999`, "", "exponent beyond"},
 		{"bad exponent", `1e99999999999999999999`, "", "exponent beyond"},
@@ -70,12 +72,17 @@ func TestCanonical(t *testing.T) {
 		{`123456789012345678901234567890`, `1.2345678901234567890123456789e+29`},
 		{`10000000000000000001`, `10000000000000000001`}, {`9007199254740993`, `9007199254740993`},
 		{`0.1000000000000000055511151231257827`, `0.1000000000000000055511151231257827`},
+		{"1" + strings.Repeat("0", 94) + "1", "1." + strings.Repeat("0", 94) + "1e+95"},
+		{`1.2e400`, `1.2e+400`}, {`0.1e-399`, `1e-400`}, {"0." + strings.Repeat("0", 500), `0`},
 		{`true`, `true`}, {`[]`, `[]`}, {`{}`, `{}`}, {`""`, `""`},
 	}
 	for _, tt := range tests {
 		got, err := Canonical(json.RawMessage(tt.in))
 		if err != nil || string(got) != tt.want {
 			t.Errorf("Canonical(%s) = %s, %v; want %s", tt.in, got, err, tt.want)
+		}
+		if again, err := Canonical(got); err != nil || string(again) != string(got) {
+			t.Errorf("the canonical form of %s is %s, %v", got, again, err)
 		}
 	}
 	if _, err := Canonical(json.RawMessage(`{"a":1,"a":1}`)); err == nil {
