@@ -23,9 +23,12 @@ import (
 )
 
 // gateway is the other side of a caller's connection: what it does is a function of the
-// test, called with each message and each frame on the caller's own goroutine.
+// test, called with each message and each frame on the caller's own goroutine. Like a real
+// one it does one thing at a time: what falls on the same instant is not mixed.
 type gateway struct {
 	t *testing.T
+	// acting is held by whoever runs on, heard, or what comes after a while.
+	acting sync.Mutex
 	// on is called with each message, heard with each frame's number from 1.
 	on    func(g *gateway, m wsclient.ClientMessage)
 	heard func(g *gateway, n int)
@@ -90,6 +93,8 @@ func (g *gateway) WriteAudio(pcm []byte) error {
 		}
 	}
 	if g.heard != nil {
+		g.acting.Lock()
+		defer g.acting.Unlock()
 		g.heard(g, n)
 	}
 	return nil
@@ -104,6 +109,8 @@ func (g *gateway) WriteText(text []byte) error {
 	g.mu.Lock()
 	g.messages = append(g.messages, said{time.Now(), m})
 	g.mu.Unlock()
+	g.acting.Lock()
+	defer g.acting.Unlock()
 	g.serve(m)
 	if g.on != nil {
 		g.on(g, m)
@@ -159,7 +166,13 @@ func (g *gateway) sound(d time.Duration) {
 }
 
 // after does something later.
-func (g *gateway) after(d time.Duration, do func()) { time.AfterFunc(d, do) }
+func (g *gateway) after(d time.Duration, do func()) {
+	time.AfterFunc(d, func() {
+		g.acting.Lock()
+		defer g.acting.Unlock()
+		do()
+	})
+}
 
 // inTurn is the header of a message about a turn.
 func inTurn(n int) wsclient.Header { return wsclient.Header{Turn: n} }
