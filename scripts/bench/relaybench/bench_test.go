@@ -191,6 +191,22 @@ func TestFiguresAreOfEachBuild(t *testing.T) {
 	}
 }
 
+// TestAFigureWithoutACleanRunIsNone, and not one that is better than all.
+func TestAFigureWithoutACleanRunIsNone(t *testing.T) {
+	s := step{kinds: []kind{splice, gatewayKind}}
+	clean := run{Load: loadResult{Sent: 10, Got: 10, P50: 200}, MicrosPF: 10}
+	good := result{step: s, runs: [][]run{{clean}, {clean}}}
+	bad := result{step: s, runs: [][]run{{clean}, {{Load: loadResult{Sent: 10, Got: 5, P50: 200}, MicrosPF: 10}}}}
+	if err := measured(figuresOf(gatewayKind, good, good, good, run{})); err != nil {
+		t.Error(err)
+	}
+	for dirty, steps := range map[string][3]result{"200 sessions": {bad, good, good}, "500": {good, bad, good}, "100": {good, good, bad}} {
+		if err := measured(figuresOf(gatewayKind, steps[0], steps[1], steps[2], run{})); !errors.Is(err, errNoCleanRun) {
+			t.Errorf("%s without a clean run: %v", dirty, err)
+		}
+	}
+}
+
 // TestJudge: a figure may differ by its margin, and a small one by its least difference; a
 // worse one fails, and one that the baseline does not know does not.
 func TestJudge(t *testing.T) {
