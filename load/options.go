@@ -63,7 +63,8 @@ type Options struct {
 
 	// Program names and versions the program in the report.
 	Program string
-	// Progress, if set, is called every second from the goroutine that called Run.
+	// Progress, if set, is called every second from the goroutine that called Run, also while
+	// the gateway is given time to come to rest.
 	Progress func(Status)
 	// Dial replaces the network, for tests; nil is the network.
 	Dial func(ctx context.Context, url string) (caller.Conn, error)

@@ -11,6 +11,9 @@ import (
 type Status struct {
 	// Elapsed is since it began, Total how long it is to last; zero if that is not known.
 	Elapsed, Total time.Duration
+	// Waiting says what is waited for before or after the calls ("until ..."), and then the
+	// times are of that, Total at most, and the rest is zero.
+	Waiting string
 	// Warmup: it does not count yet.
 	Warmup bool
 	// Sessions are in progress, of Planned at most.

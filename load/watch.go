@@ -29,6 +29,8 @@ type watch struct {
 	soak bool
 	// settle is how long a gateway without sessions is left alone before it is looked at.
 	settle time.Duration
+	// tell, if set, is called every second of a wait.
+	tell func(Status)
 
 	first  process.Usage // when the run began
 	latest process.Usage
@@ -44,7 +46,7 @@ type watch struct {
 const askTime = 10 * time.Second
 
 func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, error) {
-	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == plan.Soak, settle: settleTime}
+	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == plan.Soak, settle: settleTime, tell: o.Progress}
 	if w.soak {
 		w.settle = bufferTime
 	}
@@ -117,18 +119,33 @@ const (
 	bufferTime = 15 * time.Second
 )
 
-// rest waits until the gateway has no session any more.
+// rest waits until the gateway has no session any more, and what it closes and lets go of
+// late has had its time.
 func (w *watch) rest(ctx context.Context) {
-	until := time.Now().Add(restTime)
-	for time.Now().Before(until) {
-		if n, ok := w.sessions(ctx); !ok || n == 0 {
-			break
+	const what = "until the gateway is at rest"
+	w.await(ctx, what, restTime, func() bool {
+		n, ok := w.sessions(ctx)
+		return !ok || n == 0
+	})
+	w.await(ctx, what, w.settle, func() bool { return false })
+}
+
+// await waits until something is done, for a time at most, or until ctx ends, and tells of
+// it.
+func (w *watch) await(ctx context.Context, what string, atMost time.Duration, done func() bool) {
+	began := time.Now()
+	told := began
+	for !done() {
+		now := time.Now()
+		since := now.Sub(began)
+		if w.tell != nil && now.Sub(told) >= tellEvery {
+			told = now
+			w.tell(Status{Waiting: what, Elapsed: since, Total: atMost})
 		}
-		if !sleepUntil(ctx, time.Now().Add(lookEvery)) {
+		if since >= atMost || !sleepUntil(ctx, now.Add(min(lookEvery, atMost-since))) {
 			return
 		}
 	}
-	sleepUntil(ctx, time.Now().Add(w.settle))
 }
 
 // closeTime is for files of a gateway's store: every two minutes it closes those that it has
@@ -136,12 +153,11 @@ func (w *watch) rest(ctx context.Context) {
 const closeTime = 3 * time.Minute
 
 // awaitClosed waits until there are no more descriptors than there were, or for closeTime.
-func awaitClosed(ctx context.Context, were int, open func() (int, error)) {
-	for until := time.Now().Add(closeTime); time.Now().Before(until); {
-		if n, err := open(); err != nil || n <= were || !sleepUntil(ctx, time.Now().Add(lookEvery)) {
-			return
-		}
-	}
+func (w *watch) awaitClosed(ctx context.Context, open func() (int, error)) {
+	w.await(ctx, "until the gateway's store has closed its files", closeTime, func() bool {
+		n, err := open()
+		return err != nil || n <= w.start.FDs
+	})
 }
 
 // sessions is how many the gateway believes to have; false if it does not say.
@@ -188,7 +204,7 @@ func (w *watch) look(now time.Time) (cpu, rss float64) {
 func (w *watch) end(ctx context.Context) int64 {
 	if w.pid != 0 {
 		if w.soak {
-			awaitClosed(ctx, w.start.FDs, func() (int, error) {
+			w.awaitClosed(ctx, func() (int, error) {
 				u, err := process.Read(w.pid)
 				return u.FDs, err
 			})

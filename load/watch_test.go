@@ -57,7 +57,8 @@ func TestDescriptorsMayBeClosedLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				awaitClosed(t.Context(), 13, func() (int, error) {
+				w := &watch{start: report.State{FDs: 13}}
+				w.awaitClosed(t.Context(), func() (int, error) {
 					if time.Since(begun) < c.closes {
 						return 15, nil
 					}
@@ -88,6 +89,30 @@ func TestASoakWaitsForBuffers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAWaitIsTold every second, so that nobody takes it for a run that hangs.
+func TestAWaitIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		w, err := newWatch(t.Context(), Options{Plan: plan.Options{Mode: plan.Soak}, Progress: func(s Status) {
+			told = append(told, fmt.Sprint(s.Elapsed, " of ", s.Total, " ", s.Waiting))
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.rest(t.Context())
+		if len(told) != 15 || told[0] != "1s of 15s until the gateway is at rest" || told[14] != "15s of 15s until the gateway is at rest" {
+			t.Errorf("told %d times: %q", len(told), told)
+		}
+		told = nil
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		w.awaitClosed(ctx, func() (int, error) { return 1, nil })
+		if len(told) != 1 || told[0] != "1s of 3m0s until the gateway's store has closed its files" {
+			t.Errorf("told %q", told)
+		}
+	})
 }
 
 // watching is a watch over this process, with the HTTP side of a gateway.

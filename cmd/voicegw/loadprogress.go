@@ -61,6 +61,9 @@ func loadStatus(s load.Status) string {
 	if s.Total > 0 {
 		b.WriteString("/" + clock(s.Total))
 	}
+	if s.Waiting != "" {
+		return b.String() + " waiting " + s.Waiting
+	}
 	if s.Warmup {
 		b.WriteString(" warming up")
 	}
