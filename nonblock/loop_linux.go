@@ -15,14 +15,20 @@ import (
 
 // Two loops that are half busy wake up twice as often as one that is busy, so that
 // connections are gathered on few. Busy is what the processor has worked for a loop, and not
-// what its work has lasted: where others take the processor away, another loop would only
-// have to share what is left. Times are parts of a thousand of a window.
+// what its work has lasted: where others take the processor away for a moment, a second loop
+// would only have to share what is left. A loop that has not waited for anything for a while
+// is another matter: it is behind, by seconds in the end, whatever keeps it from working, and
+// a second one has a share of the processors of its own. Times are parts of a thousand of a
+// window.
 const (
 	window    = 100 * time.Millisecond
-	busyLoop  = 500 // so busy, it gets no new connections while others are less
-	fullLoop  = 800 // so busy, it gives connections away
-	shedPart  = 4   // of its connections, the fourth part
-	shedLeast = 200 // to one that is so much less busy at least
+	busyLoop  = 500  // so busy, it gets no new connections while others are less
+	fullLoop  = 800  // so busy, it gives connections away
+	allBusy   = 1000 // as a loop counts that is behind
+	waitLeast = 50   // who waits less in a window has had something to do all the time;
+	behind    = 5    // after so many windows of that, it is behind
+	shedPart  = 4    // of its connections, the fourth part
+	shedLeast = 200  // to one that is so much less busy at least
 )
 
 // Loops are as many loops as there are processors, each on a goroutine that there is only
@@ -87,6 +93,8 @@ type Loop struct {
 	// Owned by the goroutine.
 	since  time.Time     // the window's beginning
 	worked time.Duration // of the thread, until then
+	waited time.Duration // for events, since then
+	full   int           // windows in which it has hardly waited, up to now
 	shed   int           // connections to give away
 	to     *Loop         // to whom
 
@@ -209,7 +217,8 @@ func (l *Loop) run(poll int) {
 	// The processor's time is known of a thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	l.since, l.worked, l.shed = time.Now(), l.all.threadTime(), 0
+	now := time.Now()
+	l.since, l.worked, l.waited, l.full, l.shed = now, l.all.threadTime(), 0, 0, 0
 	events := make([]unix.EpollEvent, maxTurns)
 	turns := make([]turn, 0, maxTurns)
 	for {
@@ -217,6 +226,7 @@ func (l *Loop) run(poll int) {
 		if err != nil {
 			n = 0 // EINTR: nothing else can be
 		}
+		l.waited += time.Since(now)
 		var ok bool
 		if turns, ok = l.due(turns[:0], events[:max(n, 0)]); !ok {
 			return
@@ -228,23 +238,30 @@ func (l *Loop) run(poll int) {
 				l.shed--
 			}
 		}
-		l.account()
+		now = time.Now()
+		l.account(now)
 	}
 }
 
 // account looks at the end of a window whether it had too much to do.
-func (l *Loop) account() {
-	now := time.Now()
+func (l *Loop) account(now time.Time) {
 	length := now.Sub(l.since)
 	if length < window {
 		return
 	}
 	worked := l.all.threadTime()
 	busy := int64(1000 * (worked - l.worked) / length)
+	if l.full++; 1000*l.waited/length >= waitLeast {
+		l.full = 0
+	}
+	if l.full >= behind {
+		busy = allBusy
+	}
 	l.busy.Store(busy)
-	l.since, l.worked = now, worked
+	l.since, l.worked, l.waited = now, worked, 0
 	l.shed = 0
-	if busy >= fullLoop {
+	// What it helps one that is behind is seen after a while.
+	if busy >= fullLoop && (l.full < behind || l.full%behind == 0) {
 		if l.to = l.all.relief(busy); l.to != nil {
 			l.mu.Lock()
 			l.shed = (len(l.slots) - len(l.free)) / shedPart

@@ -251,14 +251,26 @@ func TestLoopEndsWithItsConnections(t *testing.T) {
 func TestBusyLoopGivesAway(t *testing.T) {
 	// A loop that works all the time: on a busy machine none gets a processor for so long.
 	begun := time.Now()
-	loops := &Loops{worked: func() time.Duration { return time.Since(begun) }, most: 4}
+	spreads(t, func() time.Duration { return time.Since(begun) }, func() {})
+}
+
+// TestALoopThatIsBehindGivesAway, though no processor has worked for it: others have them.
+func TestALoopThatIsBehindGivesAway(t *testing.T) {
+	spreads(t, func() time.Duration { return 0 }, func() { <-time.After(time.Millisecond) })
+}
+
+// spreads checks that 16 connections do not stay on one loop. Its thread has worked for so
+// long; each is what a connection's turn does.
+func spreads(t *testing.T, worked func() time.Duration, each func()) {
+	t.Helper()
+	loops := &Loops{worked: worked, most: 4}
 	connect := listen(t, loops)
 	var all []*hearing
 	var senders sync.WaitGroup
 	var stop atomic.Bool
 	for range 16 {
 		near, far := connect()
-		all = append(all, hear(t, near, func() {}))
+		all = append(all, hear(t, near, each))
 		senders.Go(func() {
 			for i := 0; !stop.Load(); i++ {
 				far.Write([]byte{byte(i)})
@@ -292,6 +304,44 @@ func TestBusyLoopGivesAway(t *testing.T) {
 				t.Fatalf("byte %d is %d", i, b)
 			}
 		}
+	}
+}
+
+// TestAMomentIsNotBehind: a loop counts as behind when it has not waited for a while, and
+// not for one window, and is less busy again when it waits.
+func TestAMomentIsNotBehind(t *testing.T) {
+	loops := &Loops{worked: func() time.Duration { return 0 }, most: 2}
+	l, other := &Loop{all: loops}, &Loop{all: loops}
+	loops.loops = []*Loop{l, other}
+	l.slots = make([]*Conn, 8)
+	now := time.Now()
+	l.since = now
+	for i, waited := range []time.Duration{0, 0, 0, 0, window / 10, 0, 0, 0, 0, 0, 0, window} {
+		now = now.Add(window)
+		l.waited = waited
+		l.account(now)
+		busy, shed := int64(0), 0
+		switch i {
+		case 9: // the fifth in a row
+			busy, shed = allBusy, 2
+		case 10: // whether that helps is not known yet
+			busy = allBusy
+		}
+		if got := l.busy.Load(); got != busy || l.shed != shed {
+			t.Errorf("window %d: it is busy %d and sheds %d, want %d and %d", i, got, l.shed, busy, shed)
+		}
+	}
+	// Where all are behind, nobody can help.
+	other.busy.Store(allBusy)
+	for range 9 {
+		now = now.Add(window)
+		l.account(now)
+		if l.shed > 0 {
+			t.Error("it sheds to one that is behind as well")
+		}
+	}
+	if l.busy.Load() != allBusy {
+		t.Error("it is behind, and does not say so")
 	}
 }
 
