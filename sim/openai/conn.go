@@ -409,10 +409,7 @@ func (c *conn) truncate(e *clientEvent) *apiError {
 		return alreadyShorter(int(it.length.Milliseconds()), *e.EndMS)
 	}
 	it.length = end
-	if n := *e.EndMS * it.format.bytesPerMS(); n < len(it.audio) {
-		c.conv.audio -= len(it.audio) - n
-		it.audio = it.audio[:n:n]
-	}
+	c.conv.shorten(it, *e.EndMS*it.format.bytesPerMS())
 	for i := range it.content {
 		it.content[i].transcript = nil
 	}

@@ -1,19 +1,28 @@
 package openai
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Bounds of what a conversation keeps.
 const (
 	maxItems = 2000
-	maxAudio = 4 << 20  // bytes of audio in all items: a load test has a thousand conversations
+	maxAudio = 4 << 20  // bytes of audio in all items
 	maxWords = 16 << 20 // bytes of everything else in them
 )
+
+// maxHeld is how many bytes of audio all conversations of a simulator keep: a load test has
+// a thousand of them, and nobody asks for what was said.
+const maxHeld = 64 << 20
 
 // conversation is the list of items. The connection's goroutine owns it.
 type conversation struct {
 	id    string
 	items []*item
 	audio int // bytes of audio kept
+	// held is what all conversations keep of it, maxHeld at most; nil if this is the only one.
+	held  *atomic.Int64
 	words int // bytes of everything else
 	// spoken says that the assistant has spoken.
 	spoken bool
@@ -51,7 +60,7 @@ func (c *conversation) insert(it *item, at int) {
 		at = len(c.items)
 	}
 	c.items = slices.Insert(c.items, at, it)
-	c.audio += len(it.audio)
+	c.hold(len(it.audio))
 	c.words += it.size
 	if it.kind == kindMessage && it.role == "assistant" && !it.answered {
 		// History that a client replays: what came before it is answered.
@@ -62,21 +71,47 @@ func (c *conversation) insert(it *item, at int) {
 	c.trim()
 }
 
-// keep stores the audio of an item that grew.
+// hold counts audio that is kept, or no longer.
+func (c *conversation) hold(bytes int) {
+	c.audio += bytes
+	if c.held != nil {
+		c.held.Add(int64(bytes))
+	}
+}
+
+// full says that there is more audio than may be kept.
+func (c *conversation) full() bool {
+	return c.audio > maxAudio || c.held != nil && c.held.Load() > maxHeld
+}
+
+// keep stores the audio of an item that grew, until a part of it could not be kept.
 func (c *conversation) keep(it *item, data []byte) {
-	if len(it.audio)+len(data) > maxAudio/2 {
+	if it.cut = it.cut || len(it.audio)+len(data) > maxAudio/2; it.cut {
 		return
 	}
 	it.audio = append(it.audio, data...)
-	c.audio += len(data)
+	c.hold(len(data))
 	c.trim()
 }
 
+// shorten forgets an item's audio from a place on.
+func (c *conversation) shorten(it *item, bytes int) {
+	if bytes < len(it.audio) {
+		c.hold(bytes - len(it.audio))
+		it.audio = it.audio[:bytes:bytes]
+	}
+}
+
+// end forgets all audio.
+func (c *conversation) end() { c.hold(-c.audio) }
+
 // trim forgets the oldest audio and the oldest items beyond the bounds.
 func (c *conversation) trim() {
-	for i := 0; c.audio > maxAudio && i < len(c.items); i++ {
-		c.audio -= len(c.items[i].audio)
-		c.items[i].audio = nil
+	for i := 0; c.full() && i < len(c.items); i++ {
+		if it := c.items[i]; len(it.audio) > 0 {
+			c.hold(-len(it.audio))
+			it.audio, it.cut = nil, true
+		}
 	}
 	for len(c.items) > maxItems || c.words > maxWords && len(c.items) > 1 {
 		c.remove(0)
@@ -84,7 +119,7 @@ func (c *conversation) trim() {
 }
 
 func (c *conversation) remove(i int) {
-	c.audio -= len(c.items[i].audio)
+	c.hold(-len(c.items[i].audio))
 	c.words -= c.items[i].size
 	c.items = slices.Delete(c.items, i, i+1)
 }

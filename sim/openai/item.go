@@ -37,9 +37,10 @@ type item struct {
 	size int
 	// answered says that a response has taken the item into account.
 	answered bool
-	// audio is the item's encoded audio, dropped when the conversation holds too
-	// much; format says how, length how long it was.
+	// audio is the item's encoded audio, dropped when too much is held, and cut then;
+	// format says how, length how long it was.
 	audio  []byte
+	cut    bool
 	format format
 	length time.Duration
 	// spoken is how long the speech in a user's audio was; told says that the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -276,6 +277,43 @@ func TestConversationIsBounded(t *testing.T) {
 	}
 	if len(c.items) != 3 || c.words > maxWords {
 		t.Errorf("%d items with %d bytes", len(c.items), c.words)
+	}
+}
+
+// TestAllConversationsTogetherAreBounded: what one has no room for is not kept in pieces,
+// and what one kept that is over is room for others.
+func TestAllConversationsTogetherAreBounded(t *testing.T) {
+	var held atomic.Int64
+	all := make([]*conversation, 100)
+	for i := range all {
+		all[i] = &conversation{held: &held}
+	}
+	for n := range 20 {
+		for _, c := range all {
+			it := &item{id: fmt.Sprint(n), kind: kindMessage, role: "assistant"}
+			c.insert(it, -1)
+			for range 10 {
+				c.keep(it, make([]byte, 10_000))
+			}
+			if kept := len(it.audio); kept%10_000 != 0 || it.cut && kept > 0 {
+				t.Fatalf("%d bytes are kept; cut: %t", kept, it.cut)
+			}
+		}
+	}
+	sum := 0
+	for _, c := range all {
+		for _, it := range c.items {
+			sum += len(it.audio)
+		}
+	}
+	if held.Load() != int64(sum) || sum > maxHeld || sum < maxHeld*9/10 {
+		t.Errorf("%d bytes are held, %d counted", sum, held.Load())
+	}
+	for _, c := range all {
+		c.end()
+	}
+	if held.Load() != 0 {
+		t.Errorf("%d bytes are held of conversations that are over", held.Load())
 	}
 }
 

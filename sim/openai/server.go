@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"voicegw/sim/fault"
@@ -21,6 +22,7 @@ const maxBody = 1 << 20
 type Handler struct {
 	opts   wire.Options
 	speech speech
+	held   atomic.Int64 // bytes of audio that conversations keep
 
 	mu      sync.Mutex // guards the following fields
 	secrets map[string]*secret
@@ -146,7 +148,9 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 		opts: h.opts, stats: h.opts.Stats, log: log, speech: &h.speech, w: ws, ids: wire.NewIDs(begin.Seed),
 		azure: azure, quota: wire.ClassifyKey(key) == wire.KeyQuota, begun: time.Now(),
 		dialogue: h.opts.Scenario.NewDialogue(begin.Seed), inputOf: map[string]inputTokens{},
+		conv: conversation{held: &h.held},
 	}
+	defer c.conv.end()
 	made, no := h.redeem(key)
 	if no == nil {
 		no = c.open(r, made)
