@@ -17,7 +17,7 @@ import (
 // this module are in the table of ARCHITECTURE.md, and so must every package be. The
 // standard library is free. A package that is not in here imports none.
 var foreign = map[string][]string{
-	"audio":                   {"github.com/segmentio/asm"},
+	"audio":                   {"github.com/segmentio/asm", "golang.org/x/sys"},
 	"config":                  {yaml},
 	"registry":                {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"kb":                      {yaml, "github.com/fsnotify/fsnotify"},

@@ -1,5 +1,7 @@
 package audio
 
+import "math"
+
 // dotGo is the sum of the products of c and x, which have the same length, a
 // multiple of tapAlign. Eight partial sums keep the processor's adders busy;
 // the explicit conversions forbid the compiler to fuse multiply and add, so
@@ -20,4 +22,26 @@ func dotGo(c, x []float32) float32 {
 	}
 	s0, s1, s2, s3 = s0+s4, s1+s5, s2+s6, s3+s7
 	return (s0 + s2) + (s1 + s3)
+}
+
+// four are four samples at once: out[i] is the dot product of c[i] and x[i], which all have
+// the same length, a multiple of tapAlign, as round16 makes a sample of it. Vector code adds
+// up four results with few more instructions than one, and has four sums to add to while it
+// waits for an adder.
+type four struct {
+	c, x [4][]float32
+	out  [4]int16
+}
+
+// samplesGo computes them one by one.
+func (f *four) samplesGo() {
+	for i := range f.out {
+		f.out[i] = round16(dot(f.c[i], f.x[i]))
+	}
+}
+
+// round16 rounds to the nearest sample, halves to the even one, and clips at full scale. v
+// is far from what an int32 holds.
+func round16(v float32) int16 {
+	return int16(min(max(int32(math.RoundToEven(float64(v))), math.MinInt16), math.MaxInt16))
 }

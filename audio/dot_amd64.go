@@ -2,8 +2,24 @@
 
 package audio
 
-// dot is dotGo with vector instructions. The resampler spends nearly all its
-// time here, and the compiler does not vectorise.
+import "golang.org/x/sys/cpu"
+
+// hasAVX: nearly every amd64 processor has vectors of eight.
+var hasAVX = cpu.X86.HasAVX
+
+// dot is dotGo with vector instructions: the compiler does not vectorise.
 //
 //go:noescape
 func dot(c, x []float32) float32
+
+// samples computes the four. The resampler spends most of its time here.
+func (f *four) samples() {
+	if !hasAVX {
+		f.samplesGo()
+		return
+	}
+	samplesAVX(f)
+}
+
+//go:noescape
+func samplesAVX(f *four)

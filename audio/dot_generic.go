@@ -3,3 +3,5 @@
 package audio
 
 func dot(c, x []float32) float32 { return dotGo(c, x) }
+
+func (f *four) samples() { f.samplesGo() }

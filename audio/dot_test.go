@@ -24,6 +24,46 @@ func TestDotAgreesWithPortableCode(t *testing.T) {
 	}
 }
 
+// TestFourSamplesAgreeWithPortableCode as one does, with vectors of eight and without, at
+// full scale and beyond.
+func TestFourSamplesAgreeWithPortableCode(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for n := 0; n <= 256; n += tapAlign {
+		for offset := range 9 {
+			var f four
+			for i := range f.out {
+				f.c[i], f.x[i] = make([]float32, n+offset)[offset:], make([]float32, n+offset+i)[offset+i:]
+				for k := range f.c[i] {
+					f.c[i][k], f.x[i][k] = float32(rng.NormFloat64()/8), float32(rng.IntN(65536)-32768)
+				}
+			}
+			f.samples()
+			got := f.out
+			f.samplesGo()
+			for i := range got {
+				if want := round16(dotGo(f.c[i], f.x[i])); got[i] != want || f.out[i] != want {
+					t.Fatalf("%d taps at offset %d, sample %d: %v and %v, portable %v", n, offset, i, got[i], f.out[i], want)
+				}
+			}
+		}
+	}
+	// One by one: what lies between two samples, and what is too much.
+	for v, want := range map[float32]int16{
+		0.4: 0, 0.5: 0, 1.5: 2, -0.4: 0, -0.5: 0, -1.4: -1, -1.5: -2, 2.5: 2,
+		32767.4: 32767, 32768: 32767, 65000: 32767, -32768.4: -32768, -65000: -32768,
+	} {
+		var f four
+		for i := range f.out {
+			f.c[i], f.x[i] = make([]float32, tapAlign), make([]float32, tapAlign)
+			f.c[i][i], f.x[i][i] = 1, v
+		}
+		f.samples()
+		if got := round16(v); got != want || f.out != [4]int16{want, want, want, want} {
+			t.Errorf("%v became %d and %d, want %d", v, got, f.out, want)
+		}
+	}
+}
+
 // A cache that outside input can fill without end would be a leak.
 func TestFilterCacheIsBounded(t *testing.T) {
 	c := filterCache{entries: map[ratio]*filterEntry{}}

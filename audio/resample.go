@@ -147,6 +147,21 @@ func (r *Resampler) filterInto(dst []byte, n int) []byte {
 	f := r.filter
 	whole, part := f.down/f.up, f.down%f.up
 	pos, phase, owed := r.pos, r.phase, r.owed
+	var batch four
+	for last := 3 * f.down; pos+(phase+last)/f.up+f.taps <= n && owed > int64(last); owed -= int64(4 * f.down) {
+		for i := range batch.out {
+			batch.c[i], batch.x[i] = f.phase(phase), r.buf[pos:pos+f.taps]
+			pos += whole
+			if phase += part; phase >= f.up {
+				phase -= f.up
+				pos++
+			}
+		}
+		batch.samples()
+		for _, s := range batch.out {
+			dst = appendSample(dst, s)
+		}
+	}
 	for pos+f.taps <= n && owed > 0 {
 		v := dot(f.phase(phase), r.buf[pos:pos+f.taps])
 		dst = appendSample(dst, round16(v))
@@ -159,19 +174,6 @@ func (r *Resampler) filterInto(dst []byte, n int) []byte {
 	}
 	r.pos, r.phase, r.owed = pos, phase, owed
 	return dst
-}
-
-// round16 rounds to the nearest sample and clips at full scale.
-func round16(v float32) int16 {
-	switch {
-	case v >= 32767:
-		return 32767
-	case v <= -32768:
-		return -32768
-	case v < 0:
-		return int16(v - 0.5)
-	}
-	return int16(v + 0.5)
 }
 
 func gcd(a, b int) int {
