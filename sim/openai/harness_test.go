@@ -103,6 +103,9 @@ func bubble(t *testing.T, o wire.Options, test func(*rig)) {
 			if err := o.Group.Close(ctx); err != nil {
 				t.Errorf("connections are left: %v", err)
 			}
+			if held := r.h.held.Load(); held != 0 {
+				t.Errorf("%d bytes of audio are kept of conversations that are over", held)
+			}
 			_ = srv.Close()
 			tr.CloseIdleConnections()
 			work.Wait()

@@ -284,21 +284,29 @@ func TestConversationIsBounded(t *testing.T) {
 // and what one kept that is over is room for others.
 func TestAllConversationsTogetherAreBounded(t *testing.T) {
 	var held atomic.Int64
-	all := make([]*conversation, 100)
+	all := make([]*conversation, 1000)
 	for i := range all {
 		all[i] = &conversation{held: &held}
 	}
-	for n := range 20 {
+	var cut int
+	for n := range 2 {
 		for _, c := range all {
 			it := &item{id: fmt.Sprint(n), kind: kindMessage, role: "assistant"}
 			c.insert(it, -1)
 			for range 10 {
 				c.keep(it, make([]byte, 10_000))
 			}
-			if kept := len(it.audio); kept%10_000 != 0 || it.cut && kept > 0 {
-				t.Fatalf("%d bytes are kept; cut: %t", kept, it.cut)
+			switch len(it.audio) {
+			case 0:
+				cut++
+			case 100_000:
+			default:
+				t.Fatalf("%d bytes are kept of an item of 100000", len(it.audio))
 			}
 		}
+	}
+	if cut == 0 {
+		t.Error("no item was cut")
 	}
 	sum := 0
 	for _, c := range all {
@@ -309,11 +317,20 @@ func TestAllConversationsTogetherAreBounded(t *testing.T) {
 	if held.Load() != int64(sum) || sum > maxHeld || sum < maxHeld*9/10 {
 		t.Errorf("%d bytes are held, %d counted", sum, held.Load())
 	}
-	for _, c := range all {
-		c.end()
-	}
-	if held.Load() != 0 {
-		t.Errorf("%d bytes are held of conversations that are over", held.Load())
+}
+
+// TestAudioIsKeptFromItsBeginning: what had no room once is not kept from its middle on,
+// when there is room again.
+func TestAudioIsKeptFromItsBeginning(t *testing.T) {
+	var held atomic.Int64
+	c, it := conversation{held: &held}, &item{}
+	c.insert(it, -1)
+	for _, others := range []int64{maxHeld, 0} {
+		held.Store(others)
+		c.keep(it, make([]byte, 10_000))
+		if len(it.audio) > 0 || held.Load() != others {
+			t.Errorf("beside %d bytes of others, %d are kept; %d are counted", others, len(it.audio), held.Load())
+		}
 	}
 }
 

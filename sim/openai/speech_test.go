@@ -248,6 +248,9 @@ func TestTruncationAtWhatWasHeard(t *testing.T) {
 		if len(data) != 1200*48 || e.at("item.content.0.transcript") != nil {
 			t.Errorf("%d bytes of audio, transcript %v", len(data), e.at("item.content.0.transcript"))
 		}
+		if held := r.h.held.Load(); held != 1200*48 {
+			t.Errorf("%d bytes of audio are counted", held)
+		}
 	})
 }
 
