@@ -29,6 +29,8 @@ type outcome struct {
 	intents []Intent
 	err     error
 	told    *Error // err as the model is told; nil if the handler did not name it
+	// cancelled says that err is the caller's doing: nobody wants the result any more.
+	cancelled bool
 }
 
 // Run executes a prepared call and always returns an envelope, at the latest when the
@@ -52,7 +54,7 @@ func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps .
 	}
 	s.stats.ran(p.tool.ToolID, took, env.Meta.LatencyBudgetExceeded)
 	s.stats.done(p.tool.ToolID, &env)
-	s.log(ctx, p, session, &env, o.err, left)
+	s.log(ctx, p, session, &env, o, left)
 	return env
 }
 
@@ -64,7 +66,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		return outcome{err: err}, false
 	}
 	if ctx.Err() != nil {
-		return outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx)), told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it began."}}, false
+		return outcome{cancelled: errors.Is(ctx.Err(), context.Canceled), err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx)), told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it began."}}, false
 	}
 	r := s.stats.begin(p.tool.ToolID)
 	if r == nil {
@@ -117,7 +119,7 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 			Suggestion: "Tell the user that it takes too long at the moment.",
 		}}
 	}
-	return outcome{err: cause, told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it was finished."}}
+	return outcome{cancelled: true, err: cause, told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it was finished."}}
 }
 
 // call runs the handler and puts its result into its final form. It runs on the
@@ -210,9 +212,12 @@ func (o outcome) harmless() bool {
 	return errors.Is(o.err, errStuck) || errors.Is(o.err, errMissingCapability) || errors.Is(o.err, errNotBegun)
 }
 
-func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *Envelope, err error, left bool) {
+func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *Envelope, o outcome, left bool) {
+	err := o.err
 	level, message := slog.LevelWarn, "tool over its latency budget"
 	switch {
+	case o.cancelled: // the user went on speaking, which is no failure of the tool
+		level, message = slog.LevelInfo, "tool cancelled"
 	case err != nil && env.Error.Type == ErrorInternal:
 		level, message = slog.LevelError, "tool failed"
 	case !env.Meta.LatencyBudgetExceeded:

@@ -264,7 +264,7 @@ func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := make(chan struct{})
 		begun := 0
-		e, opts, _ := simple(t, func(ctx context.Context, _ Call[none, none]) (Result, error) {
+		e, opts, logged := simple(t, func(ctx context.Context, _ Call[none, none]) (Result, error) {
 			begun++
 			close(started)
 			<-ctx.Done()
@@ -283,12 +283,15 @@ func TestCancel(t *testing.T) {
 		if begun != 1 || !strings.Contains(env.Error.Message, "before it began") || env.Error.PartialSideEffects {
 			t.Errorf("%d begun, got %s", begun, env.Encode())
 		}
+		if got := logged.String(); strings.Count(got, "tool cancelled") != 2 || strings.Contains(got, "ERROR") {
+			t.Errorf("the log says\n%s", got)
+		}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		started = make(chan struct{})
 		env = r.Snapshot().Execute(short, "probe", ModeText, nil, Session{})
-		if !strings.Contains(env.Error.Message, "in the time that was left") {
-			t.Errorf("got %s", env.Encode())
+		if !strings.Contains(env.Error.Message, "in the time that was left") || !strings.Contains(logged.String(), "tool failed") {
+			t.Errorf("got %s, the log says\n%s", env.Encode(), logged)
 		}
 	})
 }
