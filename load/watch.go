@@ -31,6 +31,10 @@ type watch struct {
 	settle time.Duration
 	// tell, if set, is called every second of a wait.
 	tell func(Status)
+	// descriptors counts those of the process; nil where nobody can look.
+	descriptors func() (int, error)
+	// fewest is the least that it said since it was last set to zero.
+	fewest int
 
 	first  process.Usage // when the run began
 	latest process.Usage
@@ -65,6 +69,10 @@ func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, erro
 		if _, err := process.Read(w.pid); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 		}
+		w.descriptors = func() (int, error) {
+			u, err := process.Read(w.pid)
+			return u.FDs, err
+		}
 	}
 	return w, nil
 }
@@ -78,6 +86,7 @@ func (w *watch) vars(ctx context.Context, collect bool) (process.Vars, error) {
 // begin notes how the process stands before the first call, which takes the time that the
 // gateway needs to come to rest.
 func (w *watch) begin(ctx context.Context) {
+	w.fewest = 0
 	w.start = w.state(ctx)
 	w.at = time.Now()
 	if w.pid == 0 {
@@ -88,7 +97,9 @@ func (w *watch) begin(ctx context.Context) {
 	}
 }
 
-// state is how the process stands at rest; zero where nobody can look.
+// state is how the process stands at rest; zero where nobody can look. Descriptors are the
+// fewest of all looks since the last call: what is open for a moment, as a file that the
+// store opens to sync it or this program's own question, is not held.
 func (w *watch) state(ctx context.Context) report.State {
 	if w.pid == 0 {
 		return report.State{}
@@ -101,7 +112,7 @@ func (w *watch) state(ctx context.Context) report.State {
 		}
 	}
 	if u, err := process.Read(w.pid); err == nil {
-		s.RSSMB, s.Threads, s.FDs = inMB(u.RSS), u.Threads, u.FDs
+		s.RSSMB, s.Threads, s.FDs = inMB(u.RSS), u.Threads, w.fewest
 	}
 	return s
 }
@@ -135,7 +146,11 @@ func (w *watch) rest(ctx context.Context) {
 func (w *watch) await(ctx context.Context, what string, atMost time.Duration, done func() bool) {
 	began := time.Now()
 	told := began
-	for !done() {
+	for {
+		w.count()
+		if done() {
+			return
+		}
 		now := time.Now()
 		since := now.Sub(began)
 		if w.tell != nil && now.Sub(told) >= tellEvery {
@@ -153,11 +168,20 @@ func (w *watch) await(ctx context.Context, what string, atMost time.Duration, do
 const closeTime = 3 * time.Minute
 
 // awaitClosed waits until there are no more descriptors than there were, or for closeTime.
-func (w *watch) awaitClosed(ctx context.Context, open func() (int, error)) {
+func (w *watch) awaitClosed(ctx context.Context) {
 	w.await(ctx, "until the gateway's store has closed its files", closeTime, func() bool {
-		n, err := open()
-		return err != nil || n <= w.start.FDs
+		return w.fewest <= w.start.FDs
 	})
+}
+
+// count looks how many descriptors there are.
+func (w *watch) count() {
+	if w.descriptors == nil {
+		return
+	}
+	if n, err := w.descriptors(); err == nil && (w.fewest == 0 || n < w.fewest) {
+		w.fewest = n
+	}
 }
 
 // sessions is how many the gateway believes to have; false if it does not say.
@@ -203,11 +227,9 @@ func (w *watch) look(now time.Time) (cpu, rss float64) {
 // still has.
 func (w *watch) end(ctx context.Context) int64 {
 	if w.pid != 0 {
+		w.fewest = 0
 		if w.soak {
-			w.awaitClosed(ctx, func() (int, error) {
-				u, err := process.Read(w.pid)
-				return u.FDs, err
-			})
+			w.awaitClosed(ctx)
 		}
 		w.ended = w.state(ctx)
 	}

@@ -58,12 +58,13 @@ func TestDescriptorsMayBeClosedLate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
 				w := &watch{start: report.State{FDs: 13}}
-				w.awaitClosed(t.Context(), func() (int, error) {
+				w.descriptors = func() (int, error) {
 					if time.Since(begun) < c.closes {
 						return 15, nil
 					}
 					return 13, nil
-				})
+				}
+				w.awaitClosed(t.Context())
 				if waited := time.Since(begun); waited != c.waits {
 					t.Errorf("waited for %s, want %s", waited, c.waits)
 				}
@@ -91,6 +92,44 @@ func TestASoakWaitsForBuffers(t *testing.T) {
 	}
 }
 
+// TestWhatIsOpenForAMomentIsNotHeld: the fewest descriptors of all looks count, and those
+// of the beginning not at the end.
+func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process takes can be read on Linux alone")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		w := &watch{pid: os.Getpid(), soak: true, settle: bufferTime}
+		w.descriptors = func() (int, error) {
+			switch at := time.Since(begun); {
+			case at == 5*time.Second:
+				return 12, nil
+			case at < time.Minute:
+				return 13, nil
+			case at == 2*time.Minute: // two were closed, and one is opened again
+				return 12, nil
+			default:
+				return 14, nil
+			}
+		}
+		w.begin(t.Context())
+		if w.start.FDs != 12 {
+			t.Errorf("it began with %d", w.start.FDs)
+		}
+		<-time.After(time.Minute)
+		w.end(t.Context())
+		if w.ended.FDs != 12 {
+			t.Errorf("it ended with %d", w.ended.FDs)
+		}
+		w.descriptors = func() (int, error) { return 20, nil }
+		w.end(t.Context())
+		if w.ended.FDs != 20 {
+			t.Errorf("it holds 20 for good, and %d are told", w.ended.FDs)
+		}
+	})
+}
+
 // TestAWaitIsTold every second, so that nobody takes it for a run that hangs.
 func TestAWaitIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +147,8 @@ func TestAWaitIsTold(t *testing.T) {
 		told = nil
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		w.awaitClosed(ctx, func() (int, error) { return 1, nil })
+		w.descriptors = func() (int, error) { return 1, nil }
+		w.awaitClosed(ctx)
 		if len(told) != 1 || told[0] != "1s of 3m0s until the gateway's store has closed its files" {
 			t.Errorf("told %q", told)
 		}
