@@ -216,7 +216,8 @@ func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *E
 	err := o.err
 	level, message := slog.LevelWarn, "tool over its latency budget"
 	switch {
-	case o.cancelled: // the user went on speaking, which is no failure of the tool
+	// The user went on speaking, which is no failure of the tool, unless it may be half done.
+	case o.cancelled && !env.Error.PartialSideEffects:
 		level, message = slog.LevelInfo, "tool cancelled"
 	case err != nil && env.Error.Type == ErrorInternal:
 		level, message = slog.LevelError, "tool failed"

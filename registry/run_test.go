@@ -283,7 +283,7 @@ func TestCancel(t *testing.T) {
 		if begun != 1 || !strings.Contains(env.Error.Message, "before it began") || env.Error.PartialSideEffects {
 			t.Errorf("%d begun, got %s", begun, env.Encode())
 		}
-		if got := logged.String(); strings.Count(got, "tool cancelled") != 2 || strings.Contains(got, "ERROR") {
+		if got := logged.String(); strings.Count(got, "tool failed") != 1 || strings.Count(got, "tool cancelled") != 1 || strings.Count(got, "ERROR") != 1 {
 			t.Errorf("the log says\n%s", got)
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
