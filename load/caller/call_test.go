@@ -788,37 +788,6 @@ func TestExpectations(t *testing.T) {
 	})
 }
 
-// TestACallThatIsRepeatedHasWorked: somebody who hesitates in a sentence talks over the
-// first call, and a second one follows.
-func TestACallThatIsRepeatedHasWorked(t *testing.T) {
-	for name, works := range map[string]bool{"and works": true, "and fails": false} {
-		t.Run(name, func(t *testing.T) {
-			g := newGateway(t, func(g *gateway, m wsclient.ClientMessage) {
-				if _, ok := m.(*wsclient.InputText); ok {
-					g.say(&wsclient.TurnStarted{Header: inTurn(1)},
-						&wsclient.ToolStarted{Header: inTurn(1), CallID: "call_1", Tool: "kb_search"},
-						&wsclient.ToolEnded{Header: inTurn(1), CallID: "call_1", Tool: "kb_search", Error: []byte(`{"type":"INTERNAL"}`)},
-						&wsclient.ToolStarted{Header: inTurn(1), CallID: "call_2", Tool: "kb_search"},
-						&wsclient.ToolEnded{Header: inTurn(1), CallID: "call_2", Tool: "kb_search", OK: works, Error: []byte(`{"type":"INTERNAL"}`)},
-						&wsclient.AudioStart{Header: inTurn(1), ItemID: "item_1"})
-					g.sound(100 * ms1)
-					g.say(&wsclient.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 100})
-				}
-				g.ends(m, 1)
-			})
-			play(t, "{microphone: false, turns: [{type: x, expect: {tool: kb_search}}]}", g, func(s *scene, _ Outcome) {
-				want := ""
-				if !works {
-					want = "turn 1: unmet: kb_search was expected to be called with success; it failed (line 1 of the script)"
-				}
-				if s.problems() != want {
-					s.Errorf("problems: %s", s.problems())
-				}
-			})
-		})
-	}
-}
-
 // TestWhatATurnWaitsFor: the next turn begins with the first audio, with a tool's end, or
 // at once.
 func TestWhatATurnWaitsFor(t *testing.T) {

@@ -33,8 +33,8 @@ type exchange struct {
 	toolEnded bool // the tool that it waits for
 	cutShort  bool // by the exchange after it
 
-	tools, broken, worked, asks, codes []string
-	answer, said                       transcripts
+	tools, broken, asks, codes []string
+	answer, said               transcripts
 }
 
 // noteOnce remembers a name once.

@@ -368,11 +368,8 @@ func (c *conversation) hearToolEnded(now time.Time, m *wsclient.ToolEnded) {
 	if x == nil {
 		return
 	}
-	switch {
-	case failed:
+	if failed {
 		x.broken = noteOnce(x.broken, m.Tool)
-	case m.OK:
-		x.worked = noteOnce(x.worked, m.Tool)
 	}
 	x.toolEnded = x.toolEnded || x.turn.WaitFor == script.ForTool && x.turn.Tool == m.Tool && !asks
 }

@@ -47,8 +47,7 @@ func (c *conversation) judgeOne(now time.Time, x *exchange) {
 		switch {
 		case !slices.Contains(x.tools, tool):
 			unmet("%s was expected to be called; called were: %s", tool, list(x.tools))
-		case slices.Contains(x.broken, tool) && !slices.Contains(x.worked, tool):
-			// One that the user talked over, and that was called again, has worked.
+		case slices.Contains(x.broken, tool):
 			unmet("%s was expected to be called with success; it failed", tool)
 		}
 	}
