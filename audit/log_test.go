@@ -28,7 +28,7 @@ type place struct {
 	fail     error
 	hang     chan struct{} // every attempt waits until it is closed
 	deaf     bool          // hanging attempts do not hear their context either
-	tear     int           // the next write takes so many bytes and fails; 0 for none
+	tears    []int         // the writes that go beyond so many bytes of data are cut there and fail, each once
 	data     bytes.Buffer  // what was written as lines
 	closed   bool
 }
@@ -80,10 +80,11 @@ func (p *place) Write(b []byte) (int, error) {
 	if p.fail != nil {
 		return 0, p.fail
 	}
-	if n := p.tear; n > 0 {
-		p.tear = 0
-		p.data.Write(b[:n])
-		return n, errors.New("no space left on device")
+	if len(p.tears) > 0 && p.data.Len()+len(b) > p.tears[0] {
+		room := p.tears[0] - p.data.Len()
+		p.tears = p.tears[1:]
+		p.data.Write(b[:room])
+		return room, errors.New("no space left on device")
 	}
 	return p.data.Write(b)
 }
@@ -418,20 +419,42 @@ func TestTornWriteRepeatsNoLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tear := range []int{1, len(line) - 1, len(line), len(line) + 1, 2*len(line) + 10} {
-			lines := &place{tear: tear}
+		n := len(line)
+		for _, c := range []struct {
+			tears   []int // bytes after the first line
+			foreign int   // lines that are torn for good
+		}{
+			{[]int{1}, 1},
+			{[]int{n - 1}, 0}, // a line that lacks its break alone is whole
+			{[]int{n}, 0},
+			{[]int{n + 1}, 1},
+			{[]int{2*n + 10}, 1},
+			{[]int{n + 1, n + 1 + n - 1}, 2}, // again, before the repeated line is whole
+			{[]int{n + 1, n + 1 + n}, 1},     // again, and only its break is missing
+		} {
+			lines := &place{fail: errAway}
 			l := New(Options{Lines: lines})
-			for i := range 5 {
+			l.Write(call(0))
+			synctest.Wait() // it is tried alone, so that the others wait and are one batch
+			for i := 1; i < 6; i++ {
 				l.Write(call(i))
 			}
+			lines.set(func(p *place) {
+				p.fail = nil
+				for _, tear := range c.tears {
+					p.tears = append(p.tears, n+tear)
+				}
+			})
 			<-time.After(time.Second)
-			l.Write(call(5))
+			l.Write(call(6))
 			mustClose(t, l)
-			same(t, fmt.Sprintf("torn after %d bytes, the file", tear), lines.seen(t), calls(0, 6))
+			same(t, fmt.Sprintf("torn after %d bytes, the file", c.tears), lines.seen(t), calls(0, 7))
 			report, err := Read(bytes.NewReader(lines.data.Bytes()), func(Record, []byte) error { return nil })
-			// A line that lacks its break alone is whole.
-			if foreign := (tear+1)%len(line) > 1; err != nil || report.Torn || (report.Foreign == 1) != foreign {
-				t.Errorf("torn after %d bytes: %+v, %v", tear, report, err)
+			if err != nil || report.Torn || report.Foreign != c.foreign {
+				t.Errorf("torn after %d bytes: %+v, %v, want %d foreign lines", c.tears, report, err, c.foreign)
+			}
+			if len(lines.tears) > 0 {
+				t.Errorf("torn after %d bytes: %d were not", c.tears, len(lines.tears))
 			}
 		}
 	})
