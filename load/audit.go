@@ -37,21 +37,17 @@ func (l *ledger) saw(session, id string) {
 	}
 }
 
-// How long the gateway may take to write what it has done.
-const (
-	auditTime  = 5 * time.Second
-	auditEvery = 250 * time.Millisecond
-)
+// auditTime is how long the gateway may take to write what it has done.
+const auditTime = 5 * time.Second
 
 // compare reads the audit until nothing is missing in it, or for some seconds.
-func (l *ledger) compare(ctx context.Context, path string) *report.Audit {
-	until := time.Now().Add(auditTime)
-	for {
-		a := l.read(ctx, path)
-		if a.Problem != "" || a.Found >= a.Expected || time.Now().After(until) || !sleepUntil(ctx, time.Now().Add(auditEvery)) {
-			return a
-		}
-	}
+func (l *ledger) compare(ctx context.Context, path string, tell func(Status)) *report.Audit {
+	var a *report.Audit
+	wait(ctx, tell, "until the audit is complete", auditTime, func() bool {
+		a = l.read(ctx, path)
+		return a.Problem != "" || a.Found >= a.Expected
+	})
+	return a
 }
 
 // read holds the calls against the audit as it stands.

@@ -73,15 +73,14 @@ func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	until := time.Now().Add(o.Wait)
-	for {
-		if err = ready(ctx, base+"/readyz", client); err == nil {
-			return nil
-		}
-		if time.Now().After(until) || !sleepUntil(ctx, time.Now().Add(lookEvery)) {
-			return fmt.Errorf("the gateway did not become ready within %s: %w", o.Wait, err)
-		}
+	isReady := func() bool {
+		err = ready(ctx, base+"/readyz", client)
+		return err == nil
 	}
+	if !wait(ctx, o.Progress, "until the gateway is ready", o.Wait, isReady) {
+		return fmt.Errorf("the gateway did not become ready within %s: %w", o.Wait, err)
+	}
+	return nil
 }
 
 // ready asks whether a gateway takes sessions.
@@ -136,7 +135,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	rep.Generator = own.end(took)
 	c.Add(measure.Left, r.watch.end(context.WithoutCancel(ctx)))
 	if r.ledger != nil {
-		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit)
+		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit, r.o.Progress)
 	}
 	rep.Measured(c, took)
 	rep.Resources = r.watch.resources(rep, took)
@@ -238,22 +237,6 @@ func deadline(began time.Time, offset time.Duration) time.Time {
 		return time.Time{}
 	}
 	return began.Add(offset)
-}
-
-// sleepUntil waits for a time; false when ctx ends before it.
-func sleepUntil(ctx context.Context, at time.Time) bool {
-	wait := time.Until(at)
-	if wait <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // beat is how often the generator looks at how late it is itself.

@@ -119,8 +119,7 @@ func (w *watch) state(ctx context.Context) report.State {
 
 // How long a gateway may take to come to rest after the last session.
 const (
-	restTime  = 30 * time.Second
-	lookEvery = 250 * time.Millisecond
+	restTime = 30 * time.Second
 	// settleTime is for what is closed after the last session: connections to the provider.
 	settleTime = 2 * time.Second
 	// bufferTime is for what the gateway's store wrote last: it keeps a buffer of up to 4 MiB
@@ -141,26 +140,12 @@ func (w *watch) rest(ctx context.Context) {
 	w.await(ctx, what, w.settle, func() bool { return false })
 }
 
-// await waits until something is done, for a time at most, or until ctx ends, and tells of
-// it.
+// await waits as wait does, and counts descriptors meanwhile.
 func (w *watch) await(ctx context.Context, what string, atMost time.Duration, done func() bool) {
-	began := time.Now()
-	told := began
-	for {
+	wait(ctx, w.tell, what, atMost, func() bool {
 		w.count()
-		if done() {
-			return
-		}
-		now := time.Now()
-		since := now.Sub(began)
-		if w.tell != nil && now.Sub(told) >= tellEvery {
-			told = now
-			w.tell(Status{Waiting: what, Elapsed: since, Total: atMost})
-		}
-		if since >= atMost || !sleepUntil(ctx, now.Add(min(lookEvery, atMost-since))) {
-			return
-		}
-	}
+		return done()
+	})
 }
 
 // closeTime is for files of a gateway's store: every two minutes it closes those that it has
@@ -237,20 +222,20 @@ func (w *watch) end(ctx context.Context) int64 {
 	return left
 }
 
-// leftOver is how many sessions are there though all callers have hung up: the gateway
-// may take a moment.
-func (w *watch) leftOver(ctx context.Context) (int64, bool) {
-	const tries = 20
-	for range tries {
-		n, ok := w.sessions(ctx)
-		if !ok || n == 0 {
-			return 0, ok
-		}
-		if !sleepUntil(ctx, time.Now().Add(lookEvery)) {
-			return n, true
-		}
+// leaveTime is how long a gateway may take to end sessions whose callers have hung up.
+const leaveTime = 5 * time.Second
+
+// leftOver is how many sessions are there though all callers have hung up; false if nobody
+// can tell.
+func (w *watch) leftOver(ctx context.Context) (n int64, ok bool) {
+	wait(ctx, w.tell, "until the gateway has no session", leaveTime, func() bool {
+		n, ok = w.sessions(ctx)
+		return !ok || n == 0
+	})
+	if !ok {
+		return 0, false
 	}
-	return w.sessions(ctx)
+	return n, true
 }
 
 // resources is what the process took in a run that has been measured.

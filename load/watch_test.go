@@ -152,6 +152,19 @@ func TestAWaitIsTold(t *testing.T) {
 		if len(told) != 1 || told[0] != "1s of 3m0s until the gateway's store has closed its files" {
 			t.Errorf("told %q", told)
 		}
+		told = nil
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := newLedger()
+		l.saw("mine", "1")
+		if a := l.compare(t.Context(), path, w.tell); a.Expected != 1 || a.Found != 0 || a.Problem != "" {
+			t.Errorf("%+v", a)
+		}
+		if len(told) != 5 || told[4] != "5s of 5s until the audit is complete" {
+			t.Errorf("told %q", told)
+		}
 	})
 }
 
@@ -257,9 +270,13 @@ func TestWaitingForAGateway(t *testing.T) {
 		t.Errorf("%v, %d", err, q.ready.Load())
 	}
 	q.ready.Store(1 << 40)
-	o.Wait = 100 * time.Millisecond
-	if err := awaitReady(t.Context(), o, srv.Client()); err == nil || !strings.Contains(err.Error(), "within 100ms: it answers 503") {
+	var told []string
+	o.Wait, o.Progress = 1100*time.Millisecond, func(s Status) { told = append(told, s.Waiting) }
+	if err := awaitReady(t.Context(), o, srv.Client()); err == nil || !strings.Contains(err.Error(), "within 1.1s: it answers 503") {
 		t.Errorf("got %v", err)
+	}
+	if len(told) == 0 || told[0] != "until the gateway is ready" {
+		t.Errorf("told %q", told)
 	}
 }
 
@@ -280,7 +297,7 @@ func TestTheAudit(t *testing.T) {
 	for _, id := range []string{"1", "2", "3", "4"} {
 		l.saw("mine", id)
 	}
-	if got, want := *l.compare(t.Context(), path), (report.Audit{File: path, Expected: 4, Found: 4}); got != want {
+	if got, want := *l.compare(t.Context(), path, nil), (report.Audit{File: path, Expected: 4, Found: 4}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	// One that comes late is waited for, one that never comes is missing.
@@ -289,7 +306,7 @@ func TestTheAudit(t *testing.T) {
 	time.AfterFunc(600*time.Millisecond, func() {
 		wrote <- os.WriteFile(path, []byte(lines+record("mine", "5", "a", done)), 0o600)
 	})
-	if got := l.compare(t.Context(), path); got.Found != 5 || got.Twice != 1 || got.Problem != "" {
+	if got := l.compare(t.Context(), path, nil); got.Found != 5 || got.Twice != 1 || got.Problem != "" {
 		t.Errorf("got %+v", got)
 	}
 	if err := <-wrote; err != nil {
