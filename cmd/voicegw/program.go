@@ -132,7 +132,7 @@ func terminal(w any) (width int, ok bool) {
 		return 0, false
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
+	if err != nil || width == 0 { // nobody told it, as in many containers
 		width = 80
 	}
 	return width, true
