@@ -21,6 +21,9 @@ type Config struct {
 	// Origins are the hosts of foreign web pages that may connect, as patterns
 	// ("app.example.com", "*.example.com").
 	Origins []string `key:"origins"`
+	// TrustedProxies are addresses and networks (CIDR) of proxies in front of the gateway,
+	// whose X-Forwarded-For and X-Forwarded-Proto count. See Config.Proxies.
+	TrustedProxies []string `key:"trusted_proxies"`
 	// Dev reads the tools' registry from the project and again when it changes.
 	Dev bool `key:"dev"`
 	// APIKey is what servers show that use the endpoints for operators; without one

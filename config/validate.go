@@ -27,6 +27,7 @@ func (l *loader) validate() {
 	l.validatePaths()
 	l.validateAPIKey()
 	l.validateOrigins()
+	l.validateProxies()
 	l.validateNumbers()
 	l.oneOf("sim.use", l.config.Sim.Use, UseAuto, UseAlways, UseNever)
 	l.oneOf("log.level", l.config.Log.Level, "debug", "info", "warn", "error")

@@ -49,7 +49,7 @@ func (s *Server) unblock(w http.ResponseWriter, r *http.Request) {
 	case !was:
 		problem(w, http.StatusNotFound, "not_blocked", "The user "+clip(user)+" is not blocked; GET /v1/blocks lists who is.")
 	default:
-		s.opts.Logger.Info("block ended by an operator", "addr", remote(r).String())
+		s.opts.Logger.Info("block ended by an operator", "addr", s.clientAddr(r).String())
 		w.WriteHeader(http.StatusNoContent)
 	}
 }

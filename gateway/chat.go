@@ -86,7 +86,7 @@ func (s *Server) reachable(r *http.Request, m wsclient.ServerMessage) {
 
 // chatRequest makes a turn of a body, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
-	req = chat.Request{ConversationID: body.ConversationID, User: chatUser(r, body.User), Message: body.Message, Origin: pageOf(r)}
+	req = chat.Request{ConversationID: body.ConversationID, User: s.chatUser(r, body.User), Message: body.Message, Origin: pageOf(r)}
 	if c := body.Confirmation; c != nil {
 		if c.Token == "" || c.Approved == nil {
 			return req, `confirmation must be {"token": "…", "approved": true} or false.`
@@ -132,11 +132,11 @@ func withHistory(req chat.Request, messages []chatMessage) (chat.Request, string
 }
 
 // chatUser is who speaks: whom the client names, else its address.
-func chatUser(r *http.Request, named string) string {
+func (s *Server) chatUser(r *http.Request, named string) string {
 	if named != "" && len(named) <= 256 {
 		return named
 	}
-	return remote(r).Unmap().String()
+	return s.clientAddr(r).String()
 }
 
 // errorShape makes the error of an answer.

@@ -50,7 +50,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	if !s.readBody(w, r, &body, false, openaiError) {
 		return
 	}
-	req, wrong := completionsRequest(r, body)
+	req, wrong := s.completionsRequest(r, body)
 	if wrong != "" {
 		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", wrong)
 		return
@@ -87,7 +87,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 const maxModel = 128
 
 // completionsRequest makes a turn of a body, or says what is wrong with it.
-func completionsRequest(r *http.Request, body completionsBody) (chat.Request, string) {
+func (s *Server) completionsRequest(r *http.Request, body completionsBody) (chat.Request, string) {
 	switch {
 	case len(body.Messages) == 0:
 		return chat.Request{}, "messages is missing or empty."
@@ -106,7 +106,7 @@ func completionsRequest(r *http.Request, body completionsBody) (chat.Request, st
 		}
 		messages[i] = chatMessage{Role: m.Role, Content: text}
 	}
-	return withHistory(chat.Request{User: chatUser(r, body.User), Origin: pageOf(r)}, messages)
+	return withHistory(chat.Request{User: s.chatUser(r, body.User), Origin: pageOf(r)}, messages)
 }
 
 // contentText is the text of a message's content.

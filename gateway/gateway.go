@@ -29,6 +29,9 @@ type Options struct {
 	Page http.Handler
 	// Origins are the foreign origins whose pages may connect, as host patterns.
 	Origins []string
+	// TrustedProxies are the addresses of proxies in front of the gateway: what they say in
+	// X-Forwarded-For and X-Forwarded-Proto counts, and nobody else's word does.
+	TrustedProxies []netip.Prefix
 	// Blocks are listed and ended at /v1/blocks; nil means that there is no such
 	// endpoint.
 	Blocks Blocks
@@ -131,7 +134,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 
 // voice upgrades a client to a session.
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
-	addr := remote(r)
+	addr := s.clientAddr(r)
 	admission, err := s.opts.Sessions.Admit(addr)
 	if err != nil {
 		s.refuse(w, addr, err)
@@ -225,15 +228,6 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.WriteHeader(status)
 	// The client may be gone, which is no concern of ours.
 	_ = json.NewEncoder(w).Encode(body)
-}
-
-// remote is the address that a request comes from.
-func remote(r *http.Request) netip.Addr {
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ap.Addr()
 }
 
 func clip(s string) string {

@@ -60,7 +60,7 @@ func checkLocal(r *http.Request) *refusal {
 	deny := func(message string) *refusal {
 		return &refusal{http.StatusForbidden, "operators_only", message + setKey}
 	}
-	if addr := remote(r); !addr.Unmap().IsLoopback() {
+	if !directAddr(r).IsLoopback() {
 		return deny("This endpoint answers to programs on the gateway's own machine.")
 	}
 	for _, name := range forwarded {
@@ -125,7 +125,7 @@ func (s *Server) forOperators(next http.HandlerFunc) http.HandlerFunc {
 			next(w, r)
 			return
 		}
-		s.opts.Logger.Info("operator's request refused", "addr", remote(r).String(), "path", clip(r.URL.Path), "reason", no.code)
+		s.opts.Logger.Info("operator's request refused", "addr", s.clientAddr(r).String(), "path", clip(r.URL.Path), "reason", no.code)
 		if no.status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="voicegw"`)
 		}

@@ -85,7 +85,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		s.notInvited(w, err)
 		return
 	}
-	s.opts.Logger.Info("voice session offered", "session_id", offer.SessionID, "conversation_id", offer.ConversationID, "addr", remote(r).String())
+	s.opts.Logger.Info("voice session offered", "session_id", offer.SessionID, "conversation_id", offer.ConversationID, "addr", s.clientAddr(r).String())
 	answer(w, http.StatusCreated, sessionOffer{
 		SessionID: offer.SessionID, ConversationID: offer.ConversationID, Ticket: offer.Ticket,
 		URL: cmp.Or(offer.URL, s.voiceURL(r)), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
@@ -177,7 +177,7 @@ func (s *Server) voiceURL(r *http.Request) string {
 		return s.opts.VoiceURL
 	}
 	scheme := "ws"
-	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+	if s.scheme(r) == "https" {
 		scheme = "wss"
 	}
 	return scheme + "://" + r.Host + "/v1/voice"

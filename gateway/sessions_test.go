@@ -55,7 +55,7 @@ func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	opts := Options{Sessions: m, Voice: d, APIKey: "key"}
+	opts := Options{Sessions: m, Voice: d, APIKey: "key", TrustedProxies: proxies()}
 	if change != nil {
 		change(&opts)
 	}
@@ -97,8 +97,11 @@ func TestSessionIsOffered(t *testing.T) {
 		t.Error(diff)
 	}
 	for want, change := range map[string]func(*http.Request){
-		"wss://gw.example:8080/v1/voice": func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") },
-		"ws://other/v1/voice":            func(r *http.Request) { r.Host = "other" },
+		"wss://gw.example:8080/v1/voice": func(r *http.Request) {
+			r.RemoteAddr = "10.0.0.1:40000"
+			r.Header.Set("X-Forwarded-Proto", "https")
+		},
+		"ws://other/v1/voice": func(r *http.Request) { r.Host = "other" },
 	} {
 		var o sessionOffer
 		if err := json.Unmarshal(operate(s, "POST", "/v1/sessions", `{"user":"ada"}`, change).Body.Bytes(), &o); err != nil || o.URL != want {

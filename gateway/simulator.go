@@ -121,7 +121,7 @@ func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 		s.faultRefused(w, err)
 		return
 	}
-	s.opts.Logger.Info("a fault was asked for", "session_id", body.SessionID, "do", clip(body.Do), "when", string(when), "addr", remote(r).String())
+	s.opts.Logger.Info("a fault was asked for", "session_id", body.SessionID, "do", clip(body.Do), "when", string(when), "addr", s.clientAddr(r).String())
 	answer(w, http.StatusAccepted, map[string]any{"accepted": true, "when": when})
 }
 

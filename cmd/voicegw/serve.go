@@ -163,7 +163,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), Ready: s.caps.store.Ready,
+			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), TrustedProxies: s.cfg.Proxies(), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,
 		ReadHeaderTimeout: headerTime,
