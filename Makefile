@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit chaos load soak fuzz bench bench-compare bench-baseline bench-web web test-clients clean
+.PHONY: help run build tools test lint fmt unit model chaos load soak fuzz bench bench-compare bench-baseline bench-web web test-clients clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ fmt: ## Format the Go code
 
 unit: ## The Go tests alone, with the race detector
 	./scripts/unit
+
+model: ## Explore every state of the protocols' models (MODEL=Deeds for one of them)
+	./scripts/model $(MODEL)
 
 chaos: ## 200 sessions for 3 minutes while everything goes wrong (CHAOS_SEED=7)
 	./scripts/chaos

@@ -1,0 +1,189 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxProcesses is how many processes a protocol may have: a set of them is a word.
+const maxProcesses = 64
+
+// graph is what was explored. States are known by their index, in the order in which they
+// were found: breadth first, so a lower index is not farther from the start.
+type graph[S comparable] struct {
+	p      Protocol[S]
+	index  map[S]int32
+	states []S
+	from   []int32 // the state that each was first reached from; -1 of the start
+	depth  []int32
+
+	// first is where the steps of each state begin in steps; one more at the end.
+	first []int32
+	steps []step
+	names []string // of the processes; the world is not among them
+}
+
+// step is an edge. by is the number of its process, or world.
+type step struct {
+	to int32
+	by int8
+}
+
+// world stands in a step for no process.
+const world = -1
+
+// Explore visits the states of p, breadth first, and ends at the first promise that breaks.
+// The error says that there are more states than most: then nothing is known of the rest. It
+// panics if p has more than 64 processes.
+func Explore[S comparable](p Protocol[S], most int) (Report, error) {
+	g := &graph[S]{p: p, index: map[S]int32{}}
+	g.add(p.Start, -1)
+	for i := 0; i < len(g.states); i++ {
+		if v := g.judge(int32(i)); v != nil {
+			return g.report(v), nil
+		}
+		g.expand(int32(i))
+		if len(g.states) > most {
+			return g.report(nil), fmt.Errorf("model: there are more than %d states", most)
+		}
+	}
+	g.first = append(g.first, int32(len(g.steps)))
+	if v := g.deadEnd(); v != nil {
+		return g.report(v), nil
+	}
+	return g.report(g.endless()), nil
+}
+
+// add returns the index of a state, which from leads to.
+func (g *graph[S]) add(s S, from int32) int32 {
+	if i, known := g.index[s]; known {
+		return i
+	}
+	i := int32(len(g.states))
+	g.index[s] = i
+	g.states = append(g.states, s)
+	g.from = append(g.from, from)
+	depth := int32(0)
+	if from >= 0 {
+		depth = g.depth[from] + 1
+	}
+	g.depth = append(g.depth, depth)
+	return i
+}
+
+// expand notes the steps of a state.
+func (g *graph[S]) expand(i int32) {
+	g.first = append(g.first, int32(len(g.steps)))
+	g.p.Steps(g.states[i], func(by, _ string, to S) {
+		g.steps = append(g.steps, step{to: g.add(to, i), by: g.process(by)})
+	})
+}
+
+func (g *graph[S]) process(name string) int8 {
+	if name == "" {
+		return world
+	}
+	i := slices.Index(g.names, name)
+	if i < 0 {
+		i = len(g.names)
+		if g.names = append(g.names, name); len(g.names) > maxProcesses {
+			panic(fmt.Sprintf("model: more than %d processes, the last is %q", maxProcesses, name))
+		}
+	}
+	return int8(i)
+}
+
+func (g *graph[S]) report(v *Violation) Report {
+	return Report{States: len(g.states), Steps: len(g.steps), Depth: int(g.depth[len(g.depth)-1]), Violation: v}
+}
+
+// judge asks the promises of a state.
+func (g *graph[S]) judge(i int32) *Violation {
+	for _, promise := range g.p.Promises {
+		if how := promise.Broken(g.states[i]); how != "" {
+			return g.violation(promise.Name, how, i)
+		}
+	}
+	return nil
+}
+
+func (g *graph[S]) violation(promise, how string, at int32) *Violation {
+	v := &Violation{Promise: promise, How: how, Trace: g.trace(at)}
+	if g.p.Show != nil {
+		v.Last = g.p.Show(g.states[at])
+	}
+	return v
+}
+
+// trace tells the shortest way to a state.
+func (g *graph[S]) trace(at int32) []string {
+	var lines []string
+	for ; g.from[at] >= 0; at = g.from[at] {
+		lines = append(lines, g.tell(g.from[at], at))
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// tell says what happens from one state to another.
+func (g *graph[S]) tell(from, to int32) (line string) {
+	target := g.states[to]
+	g.p.Steps(g.states[from], func(by, does string, s S) {
+		if s != target || line != "" {
+			return
+		}
+		if by == "" {
+			by = "the world"
+		}
+		line = by + ": " + does
+	})
+	return line
+}
+
+// edges are the steps of a state.
+func (g *graph[S]) edges(i int32) []step { return g.steps[g.first[i]:g.first[i+1]] }
+
+// deadEnd finds the first state from which no end can be reached.
+func (g *graph[S]) deadEnd() *Violation {
+	// The states that lead to each, in one slice as the steps are.
+	first := make([]int32, len(g.states)+1)
+	for _, s := range g.steps {
+		first[s.to+1]++
+	}
+	for i := range g.states {
+		first[i+1] += first[i]
+	}
+	leads, next := make([]int32, len(g.steps)), slices.Clone(first)
+	for i := range g.states {
+		for _, s := range g.edges(int32(i)) {
+			leads[next[s.to]] = int32(i)
+			next[s.to]++
+		}
+	}
+	ends, todo := make([]bool, len(g.states)), []int32{}
+	for i, s := range g.states {
+		if g.p.End(s) {
+			ends[i] = true
+			todo = append(todo, int32(i))
+		}
+	}
+	for len(todo) > 0 {
+		i := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, before := range leads[first[i]:first[i+1]] {
+			if !ends[before] {
+				ends[before] = true
+				todo = append(todo, before)
+			}
+		}
+	}
+	i := slices.Index(ends, false)
+	if i < 0 {
+		return nil
+	}
+	how := "whatever happens from here on, it does not end"
+	if len(g.edges(int32(i))) == 0 {
+		how = "nothing can happen any more, and it has not ended"
+	}
+	return g.violation(Reachable, how, int32(i))
+}

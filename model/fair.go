@@ -1,0 +1,147 @@
+package model
+
+import "slices"
+
+// endless finds a way to go on for ever without an end although every process that can go on
+// always goes on some time (weak fairness). Such a way stays, from some step on, within one
+// strongly connected set of states without an end, and visits all of them again and again; it
+// is fair if each process either takes a step within the set or cannot go on in one of its
+// states.
+func (g *graph[S]) endless() *Violation {
+	parts := g.components()
+	all := uint64(1)<<len(g.names) - 1
+	var worst *component
+	for i := range parts {
+		c := &parts[i]
+		if (c.moves|c.rests)&all != all {
+			continue
+		}
+		if worst == nil || c.first < worst.first {
+			worst = c
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	v := g.violation(Reached, "nobody goes on, and it has not ended", worst.first)
+	if worst.inner > 0 {
+		v.How = "it goes round for ever, although every process goes on"
+		v.Loop = g.loop(*worst)
+	}
+	return v
+}
+
+// component is a strongly connected set of states without an end.
+type component struct {
+	states []int32
+	first  int32 // the one nearest to the start
+	inner  int   // steps within the set
+	// moves are the processes with a step within the set, rests those that cannot go on in
+	// one of its states.
+	moves, rests uint64
+}
+
+// components are those of the states without an end, by Tarjan's algorithm ("Depth-first
+// search and linear graph algorithms", 1972) with a stack of its own instead of the
+// program's.
+func (g *graph[S]) components() []component {
+	n := len(g.states)
+	order, low, part := make([]int32, n), make([]int32, n), make([]int32, n)
+	for i := range n {
+		order[i], part[i] = -1, -1
+	}
+	var parts []component
+	var open, path []int32
+	next := make([]int32, n) // the step of each state that is looked at next
+	counted := int32(0)
+	for root := range int32(n) {
+		if order[root] >= 0 || g.p.End(g.states[root]) {
+			continue
+		}
+		path = append(path, root)
+		for len(path) > 0 {
+			i := path[len(path)-1]
+			if order[i] < 0 {
+				order[i], low[i] = counted, counted
+				counted++
+				open = append(open, i)
+			}
+			if edges := g.edges(i); int(next[i]) < len(edges) {
+				to := edges[next[i]].to
+				next[i]++
+				switch {
+				case g.p.End(g.states[to]):
+				case order[to] < 0:
+					path = append(path, to)
+				case part[to] < 0: // it is open
+					low[i] = min(low[i], order[to])
+				}
+				continue
+			}
+			path = path[:len(path)-1]
+			if len(path) > 0 {
+				parent := path[len(path)-1]
+				low[parent] = min(low[parent], low[i])
+			}
+			if low[i] == order[i] {
+				from := slices.Index(open, i)
+				states := slices.Clone(open[from:])
+				open = open[:from]
+				for _, s := range states {
+					part[s] = int32(len(parts))
+				}
+				parts = append(parts, component{states: states, first: slices.Min(states)})
+			}
+		}
+	}
+	for i := range parts {
+		g.measure(&parts[i], part)
+	}
+	return parts
+}
+
+// measure fills in what a component's processes can do.
+func (g *graph[S]) measure(c *component, part []int32) {
+	for _, i := range c.states {
+		var can uint64
+		for _, s := range g.edges(i) {
+			var who uint64
+			if s.by != world {
+				who = 1 << s.by
+			}
+			can |= who
+			if part[s.to] == part[i] {
+				c.inner++
+				c.moves |= who
+			}
+		}
+		c.rests |= ^can
+	}
+}
+
+// loop tells a shortest way from the first state of a component back to it.
+func (g *graph[S]) loop(c component) []string {
+	from := map[int32]int32{}
+	within := map[int32]bool{}
+	for _, i := range c.states {
+		within[i] = true
+	}
+	for todo := []int32{c.first}; len(todo) > 0; todo = todo[1:] {
+		i := todo[0]
+		for _, s := range g.edges(i) {
+			if s.to == c.first {
+				lines := []string{g.tell(i, c.first)}
+				for at := i; at != c.first; at = from[at] {
+					lines = append(lines, g.tell(from[at], at))
+				}
+				slices.Reverse(lines)
+				return lines
+			}
+			if _, seen := from[s.to]; !seen && within[s.to] {
+				from[s.to] = i
+				todo = append(todo, s.to)
+			}
+		}
+	}
+	return nil
+}
