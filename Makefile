@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos load soak fuzz bench bench-compare bench-baseline bench-web web test-clients clean
+.PHONY: help run build tools test lint fmt unit model chaos load soak fuzz bench bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,15 @@ web: ## Build the page from its TypeScript into what is embedded
 
 test-clients: ## Official npm clients against the simulator and a gateway
 	./scripts/test-clients.sh
+
+vulncheck: ## The program against the known vulnerabilities that scripts/vulndb holds
+	./scripts/vulncheck
+
+vulndb: ## Fetch the newest known vulnerabilities into scripts/vulndb, to commit
+	./scripts/update-vulndb
+
+third-party: ## Write THIRD_PARTY.md: what the program is linked from, with licenses
+	go run ./scripts/supply licenses
 
 clean: ## Remove what was built
 	rm -rf bin dist

@@ -53,6 +53,7 @@ var foreign = map[string][]string{
 	"cmd/voicegw":             {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
 
 	"scripts/bench/relaybench": {"golang.org/x/sys"},
+	"scripts/supply":           {"github.com/CycloneDX/cyclonedx-go"},
 	"ws":                       {websocket},
 	"nonblock":                 {"golang.org/x/sys"},
 }

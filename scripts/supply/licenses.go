@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const (
+	thirdParty = "THIRD_PARTY.md"
+	pageLock   = "web/package-lock.json"
+)
+
+// licenseFile is what a module's license stands in.
+var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
+
+// signs tell licenses apart: the first whose words are all in the text is the license.
+// A license that is not among them stops the build: a person has to read it.
+var signs = []struct {
+	spdx  string
+	words []string
+}{
+	{"Apache-2.0", []string{"apache license", "version 2.0, january 2004"}},
+	{"MPL-2.0", []string{"mozilla public license", "version 2.0"}},
+	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "neither the name"}},
+	{"BSD-3-Clause", []string{"redistribution and use in source and binary forms", "may not be used to endorse or promote products"}},
+	{"BSD-2-Clause", []string{"redistribution and use in source and binary forms", "this list of conditions and the following disclaimer in the documentation"}},
+	{"MIT", []string{"permission is hereby granted, free of charge", "the above copyright notice and this permission notice"}},
+	{"MIT-0", []string{"mit no attribution"}},
+	{"ISC", []string{"permission to use, copy, modify, and/or distribute this software for any purpose"}},
+	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose"}},
+}
+
+// spdxOf names the license of a text; empty for one that is not known here.
+func spdxOf(text string) string {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	for _, s := range signs {
+		all := true
+		for _, words := range s.words {
+			all = all && strings.Contains(text, words)
+		}
+		if all {
+			return s.spdx
+		}
+	}
+	return ""
+}
+
+// licenseOf finds the license of the module in a folder.
+func licenseOf(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if e.IsDir() || !licenseFile.MatchString(e.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return "", err
+		}
+		if spdx := spdxOf(string(text)); spdx != "" {
+			return spdx, nil
+		}
+	}
+	return "", errors.New("its license is not one of those that scripts/supply/licenses.go knows: read it, and add its signs or drop the module")
+}
+
+// licensed returns the modules of the program and the packages of the page, each with its
+// license.
+func licensed() (modules, packages []module, err error) {
+	if modules, err = programModules(); err != nil {
+		return nil, nil, err
+	}
+	var unknown []error
+	for i, m := range modules {
+		if modules[i].license, err = licenseOf(m.Dir); err != nil {
+			unknown = append(unknown, fmt.Errorf("%s %s: %w", m.Path, m.Version, err))
+		}
+	}
+	if packages, err = pagePackages(pageLock); err != nil {
+		return nil, nil, err
+	}
+	for _, p := range packages {
+		if p.license == "" {
+			unknown = append(unknown, fmt.Errorf("%s %s: %s names no license of it", p.Path, p.Version, pageLock))
+		}
+	}
+	return modules, packages, errors.Join(unknown...)
+}
+
+// licenseTable is the text of THIRD_PARTY.md.
+func licenseTable(modules, packages []module) []byte {
+	var b bytes.Buffer
+	b.WriteString("# Third parties\n\n" +
+		"What `bin/voicegw` is linked from besides this repository, with the license of each. The file is written by\n" +
+		"`make third-party` and compared by `make lint`; [docs/dependencies.md](docs/dependencies.md) tells of the old ones among\n" +
+		"them. `make build` writes the same with versions for machines, `bin/voicegw.cdx.json`.\n\n" +
+		"## Go modules\n\n| module | version | license |\n|---|---|---|\n")
+	for _, m := range modules {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Path, m.Version, m.license)
+	}
+	b.WriteString("\nGo's standard library and runtime: BSD-3-Clause.\n\n" +
+		"## In the console's page\n\n| package of npm | version | license |\n|---|---|---|\n")
+	for _, p := range packages {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Path, p.Version, p.license)
+	}
+	return b.Bytes()
+}
+
+func writeLicenses(file string) error {
+	modules, packages, err := licensed()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, licenseTable(modules, packages), 0o644)
+}
+
+func checkLicenses(file string) error {
+	modules, packages, err := licensed()
+	if err != nil {
+		return err
+	}
+	has, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return compareLicenses(file, has, licenseTable(modules, packages))
+}
+
+// compareLicenses names the lines that the file lacks and those that it should not have.
+func compareLicenses(file string, has, wants []byte) error {
+	if bytes.Equal(has, wants) {
+		return nil
+	}
+	var problems []error
+	lines := func(text []byte) map[string]bool {
+		set := make(map[string]bool)
+		for line := range strings.Lines(string(text)) {
+			set[line] = true
+		}
+		return set
+	}
+	hasLines, wantsLines := lines(has), lines(wants)
+	for line := range strings.Lines(string(wants)) {
+		if !hasLines[line] {
+			problems = append(problems, errors.New("missing: "+strings.TrimSpace(line)))
+		}
+	}
+	for line := range strings.Lines(string(has)) {
+		if !wantsLines[line] {
+			problems = append(problems, errors.New("out of date: "+strings.TrimSpace(line)))
+		}
+	}
+	return fmt.Errorf("%s does not fit the program; make third-party mends it:\n%w", file, errors.Join(problems...))
+}

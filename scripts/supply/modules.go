@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// program is the package whose modules count: tests and scripts are not handed out.
+const program = "./cmd/voicegw"
+
+// module is a module of others, or a package of npm's that the page is built with.
+type module struct {
+	Path    string
+	Version string
+	Dir     string
+	Main    bool
+	Replace *module
+
+	license string // SPDX
+}
+
+// programModules returns the modules that the program is linked from, by path.
+func programModules() ([]module, error) {
+	text, err := goList("-deps", "-json=Module", program)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]module)
+	for dec := json.NewDecoder(bytes.NewReader(text)); ; {
+		var p struct{ Module *module }
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		// A module that is replaced by a folder is our own code.
+		if m := p.Module; m != nil && !m.Main && m.Replace == nil {
+			known[m.Path] = *m
+		}
+	}
+	modules := make([]module, 0, len(known))
+	for _, m := range known {
+		modules = append(modules, m)
+	}
+	slices.SortFunc(modules, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
+	return modules, nil
+}
+
+// goList returns what "go list" prints; the error holds its complaints.
+func goList(args ...string) ([]byte, error) {
+	text, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return nil, fmt.Errorf("go list: %w: %s", err, failed.Stderr)
+	}
+	return text, err
+}
+
+// pagePackages returns the packages of npm's that the console's page is built with.
+func pagePackages(lock string) ([]module, error) {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Packages map[string]struct {
+			Version, License string
+			Dev, Link, Peer  bool
+		}
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", lock, err)
+	}
+	var packages []module
+	for place, p := range file.Packages {
+		name, installed := strings.CutPrefix(place, "node_modules/")
+		if !installed || p.Dev || p.Link || p.Peer || strings.HasPrefix(name, "@voicegw/") {
+			continue
+		}
+		packages = append(packages, module{Path: name, Version: p.Version, license: p.License})
+	}
+	slices.SortFunc(packages, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
+	return packages, nil
+}
