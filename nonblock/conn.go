@@ -3,7 +3,6 @@ package nonblock
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -21,8 +20,6 @@ type Conn struct {
 
 	loops   *Loops   // of the Listener; fixed
 	watched *watched // nil where no loop watches it; set once, by Notify
-
-	drained atomic.Bool // see Drained
 
 	wg sync.WaitGroup // the drainer
 

@@ -1,12 +1,11 @@
 package nonblock
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -162,24 +161,16 @@ func TestWriteAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestWatchFindsTheConnection of a request.
-func TestWatchFindsTheConnection(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer srv.Close()
-	tr := NewTransport(nil)
-	defer tr.CloseIdleConnections()
-	ctx, conn := Watch(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if c := conn(); c == nil || !c.Ready() {
-		t.Errorf("the connection is %v", c)
+// TestNewTransportKeepsTheDialer of the transport that it copies, and wraps what that gives.
+func TestNewTransportKeepsTheDialer(t *testing.T) {
+	for name, base := range map[string]*http.Transport{
+		"DialContext": {DialContext: func(context.Context, string, string) (net.Conn, error) { return addrs{}, nil }},
+		"Dial":        {Dial: func(string, string) (net.Conn, error) { return addrs{}, nil }},
+	} {
+		c, err := NewTransport(base).DialContext(t.Context(), "tcp", "nowhere.invalid:1")
+		if n, ok := c.(*Conn); err != nil || !ok || n.Conn != (addrs{}) {
+			t.Errorf("%s: dialled %T, %v", name, c, err)
+		}
 	}
 }
 
@@ -249,27 +240,5 @@ func TestReadIntoAllocatesNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations for each read", n)
-	}
-}
-
-// TestDrained finds what a reader over the connection holds back, and nothing else.
-func TestDrained(t *testing.T) {
-	near, far := pair(t)
-	far.Write([]byte("first line\nread ahead"))
-	r := bufio.NewReader(near)
-	if line, err := r.ReadString('\n'); line != "first line\n" {
-		t.Fatal(line, err)
-	}
-	early, err := near.Drained(r)
-	if err != nil || string(early) != "read ahead" {
-		t.Errorf("drained %q, %v", early, err)
-	}
-	far.Write([]byte("more"))
-	p := make([]byte, 10)
-	if n, err := near.Read(p); string(p[:n]) != "more" {
-		t.Errorf("then read %q, %v", p[:n], err)
-	}
-	if early, err := near.Drained(bytes.NewReader([]byte("elsewhere"))); err == nil || string(early) != "elsewhere" {
-		t.Errorf("of another reader: %q, %v", early, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"sync"
 )
 
 // NewTransport returns a copy of base (of http.DefaultTransport if nil) whose
@@ -17,22 +16,28 @@ func NewTransport(base *http.Transport) *http.Transport {
 		base = &http.Transport{Proxy: http.ProxyFromEnvironment}
 	}
 	t := base.Clone()
-	dial := t.DialContext
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
+	dial := DialOf(t)
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		n := Wrap(c)
-		if w, ok := ctx.Value(watchKey{}).(*watch); ok {
-			w.set(n)
-		}
-		return n, nil
+		return Wrap(c), nil
 	}
 	return t
+}
+
+// DialOf returns the function that t dials with.
+func DialOf(t *http.Transport) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	old := t.Dial //nolint:staticcheck // a caller may still set it
+	switch {
+	case t.DialContext != nil:
+		return t.DialContext
+	case old != nil:
+		return func(_ context.Context, network, addr string) (net.Conn, error) { return old(network, addr) }
+	default:
+		return new(net.Dialer).DialContext
+	}
 }
 
 // Client returns a copy of c (of http.DefaultClient if nil) whose connections are
@@ -50,33 +55,6 @@ func Client(c *http.Client) *http.Client {
 		own.Transport = NewTransport(t)
 	}
 	return &own
-}
-
-// watchKey is the key of a watch in a context.
-type watchKey struct{}
-
-// watch holds the connection that was dialled for a request.
-type watch struct {
-	mu   sync.Mutex // guards conn
-	conn *Conn
-}
-
-func (w *watch) set(c *Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.conn = c
-}
-
-// Watch returns a context for one request through a NewTransport, and a function
-// that returns the connection which was dialled for it, or nil where it went over
-// one that was open already or through another kind of transport.
-func Watch(ctx context.Context) (context.Context, func() *Conn) {
-	w := &watch{}
-	return context.WithValue(ctx, watchKey{}, w), func() *Conn {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.conn
-	}
 }
 
 // Listener wraps every connection that it accepts.

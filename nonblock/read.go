@@ -1,10 +1,5 @@
 package nonblock
 
-import (
-	"errors"
-	"io"
-)
-
 // Room is where ReadInto puts what has come.
 type Room interface {
 	// Room returns where to put it; it is called only to read at once, and must not be
@@ -28,27 +23,8 @@ func (c *Conn) ReadInto(room Room) (int, error) {
 	return c.Conn.Read(room.Room())
 }
 
-// errDrained is what Read returns while Drained looks for what was read ahead.
-var errDrained = errors.New("nonblock: nothing is read now")
-
-// Drained returns what r, a reader over c, has read ahead and holds back. Nobody may read
-// meanwhile, and r no more afterwards. An error means that r is no such reader; then what
-// came is returned all the same.
-func (c *Conn) Drained(r io.Reader) ([]byte, error) {
-	c.drained.Store(true)
-	defer c.drained.Store(false)
-	early, err := io.ReadAll(r)
-	if errors.Is(err, errDrained) {
-		return early, nil
-	}
-	return early, errors.Join(errors.New("nonblock: the reader is not over this connection"), err)
-}
-
 // Read is that of net.Conn; on a connection that is watched it does not wait.
 func (c *Conn) Read(p []byte) (int, error) {
-	if c.drained.Load() {
-		return 0, errDrained
-	}
 	if w := c.watched; w != nil {
 		return w.read(p)
 	}

@@ -99,7 +99,7 @@ func (s *session) running() Running {
 		Provider: s.info.Provider, Model: s.info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(),
 	}
 	if !s.isOver() {
-		r.ModelAddr = s.modelAddr
+		r.ModelAddr = s.info.LocalAddr
 	}
 	return r
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"net/http/httptrace"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -42,21 +40,7 @@ func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapsho
 	}
 	setup := m.setup(g.start, name, tools)
 	g.voice = setup.Voice
-	ctx, addr := ownAddr(m.ctx())
-	conn, cause := m.connect(ctx, m.opts.Transports[name], setup, g.logger)
-	g.modelAddr = addr()
-	return conn, cause
-}
-
-// ownAddr returns a context in which a connection is dialled, and a function that returns
-// the gateway's own address on the one dialled last; empty for one that was not dialled
-// over HTTP.
-func ownAddr(ctx context.Context) (context.Context, func() string) {
-	var last atomic.Value // a string
-	last.Store("")
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) { last.Store(got.Conn.LocalAddr().String()) },
-	}), func() string { return last.Load().(string) }
+	return m.connect(m.ctx(), m.opts.Transports[name], setup, g.logger)
 }
 
 // readStart waits for session.start and checks what it asks for.

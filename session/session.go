@@ -50,7 +50,6 @@ type session struct {
 	tools     *registry.Snapshot // nil: there are none
 	calls     *execute.Calls
 	voice     string // that the model was asked for; empty for its own
-	modelAddr string // the gateway's own address towards the model; empty if nobody knows
 	inspect   bool   // the client is shown the inside
 	logger    *slog.Logger
 	end       context.CancelCauseFunc // ends the session; the first cause stands
@@ -114,7 +113,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	info, start := model.Info(), g.start
 	s := &session{
 		id: g.id, user: g.user, before: g.before, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
-		voice: g.voice, modelAddr: g.modelAddr, inspect: g.inspect,
+		voice: g.voice, inspect: g.inspect,
 		clock:   &audioClock{rate: start.InputRate},
 		logger:  g.logger,
 		control: rate.NewLimiter(controlRate, controlBurst),

@@ -29,17 +29,16 @@ type Ticketed struct {
 
 // guest is a client that is let in, and what its session is to be.
 type guest struct {
-	came      time.Time
-	id        string // of the session
-	addr      string
-	user      string
-	start     *startMessage // without its ticket
-	before    string        // what was said before
-	inspect   bool          // it is shown the inside
-	voice     string        // that its model is asked for; empty for the model's own
-	modelAddr string        // the gateway's own address towards its model; empty if nobody knows
-	over      func()        // of its ticket
-	logger    *slog.Logger
+	came    time.Time
+	id      string // of the session
+	addr    string
+	user    string
+	start   *startMessage // without its ticket
+	before  string        // what was said before
+	inspect bool          // it is shown the inside
+	voice   string        // that its model is asked for; empty for the model's own
+	over    func()        // of its ticket
+	logger  *slog.Logger
 }
 
 // ticketTime bounds the question whether a ticket is good, and what a conversation was.

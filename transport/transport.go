@@ -112,6 +112,8 @@ type Info struct {
 	Model    string
 	// SessionID is the provider's, for logs; it may be empty.
 	SessionID string
+	// LocalAddr is this side's address on the connection, as host:port; it may be empty.
+	LocalAddr string
 	// InputRate is the rate in Hz that AudioIn must have, OutputRate that of
 	// AudioOut.
 	InputRate  int

@@ -21,6 +21,7 @@ type Conn struct {
 	stream io.ReadWriteCloser
 	socket *nonblock.Conn // what stream is, where it is nothing else; it is read without a buffer in wait
 	under  *nonblock.Conn // at the bottom of stream; nil where that is not ours
+	local  net.Addr       // this side's address; nil where that is not known
 	client bool
 	limit  int64
 	onPong func()
@@ -68,6 +69,14 @@ func newConn(stream io.ReadWriteCloser, client bool, opts Options) *Conn {
 // Ready says that a write of a few KB will most likely not wait for the other side: what
 // was written before has left. False where that is not known.
 func (c *Conn) Ready() bool { return c.under != nil && c.under.Ready() }
+
+// LocalAddr is this side's address, as host:port for TCP; empty where that is not known.
+func (c *Conn) LocalAddr() string {
+	if c.local == nil {
+		return ""
+	}
+	return c.local.String()
+}
 
 // Read returns the next message, valid until the next Read. It holds a buffer only
 // once a part of the message is there. An error is final: websocket.CloseStatus tells what

@@ -117,6 +117,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		return nil, dialError(ctx, key, resp, err)
 	}
 	c := t.newConn(socket, r, key, model, setup)
+	c.info.LocalAddr = socket.LocalAddr()
 	if err := c.open(ctx, first); err != nil {
 		_ = c.Close()
 		return nil, err

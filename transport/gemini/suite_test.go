@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -144,3 +145,18 @@ func (p suitePeer) NextResult() (string, json.RawMessage) {
 func (p suitePeer) Unknown()                      { p.send(`{"newThing":{"serverContent":{"turnComplete":true}}}`) }
 func (p suitePeer) Garbage()                      { p.send(`{"serverContent":{"turnComplete":tr`) }
 func (p suitePeer) Close(code int, reason string) { p.close(code, reason) }
+
+// TestProviderFallsSilentInConnect: the context of Connect bounds all that a provider can keep silent in.
+func TestProviderFallsSilentInConnect(t *testing.T) {
+	transporttest.Silences(t, func(t *testing.T, addr string, tls bool, client *http.Client) transport.Transport {
+		base := "http://"
+		if tls {
+			base = "https://"
+		}
+		tr, err := New(Options{APIKey: secret, BaseURL: base + addr, HTTPClient: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}, `{"usageMetadata":{"totalTokenCount":1}}`)
+}

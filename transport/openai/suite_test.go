@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"net/http"
 	"testing"
 
 	"voicegw/transport"
@@ -23,4 +24,19 @@ func TestConformance(t *testing.T) {
 			500: transport.KindRetry, 503: transport.KindRetry, 301: transport.KindInvalid, 200: transport.KindInvalid,
 		},
 	})
+}
+
+// TestProviderFallsSilentInConnect: the context of Connect bounds all that a provider can keep silent in.
+func TestProviderFallsSilentInConnect(t *testing.T) {
+	transporttest.Silences(t, func(t *testing.T, addr string, tls bool, client *http.Client) transport.Transport {
+		base := "http://"
+		if tls {
+			base = "https://"
+		}
+		tr, err := New(Options{APIKey: secret, BaseURL: base + addr + "/v1", HTTPClient: client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}, `{"type":"session.created","event_id":"event_1","session":{"id":"sess_1"}}`)
 }

@@ -106,7 +106,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		CompressionMode: websocket.CompressionDisabled,
 	}, ws.Options{Limit: readLimit, OnPong: func() { c.signs.Add(pongSign) }})
 	if err == nil {
-		c.ws = socket
+		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 		return nil
 	}
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"bytes"
 	"encoding/json"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -20,6 +21,9 @@ func testInfo(t *testing.T, h Harness) {
 	}
 	if info.InputRate <= 0 || info.OutputRate <= 0 || info.Model == "" {
 		t.Errorf("Info is incomplete: %+v", info)
+	}
+	if _, err := netip.ParseAddrPort(info.LocalAddr); err != nil {
+		t.Errorf("Info.LocalAddr is %q: %v", info.LocalAddr, err)
 	}
 	if diff := cmp.Diff(tr.Capabilities(""), info.Capabilities); diff != "" {
 		t.Errorf("Info.Capabilities are not the default model's (-Capabilities +Info):\n%s", diff)

@@ -1,0 +1,57 @@
+package ws
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/coder/websocket"
+)
+
+// Accept upgrades a request. On failure it has answered the request. A connection of a
+// nonblock.Listener is read without a buffer, and known to be [Conn.Ready] or not.
+func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptions, opts Options) (*Conn, error) {
+	h := &hijacker{ResponseWriter: w}
+	library, err := websocket.Accept(h, r, shake)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(h.conn, false, opts)
+	c.local = h.conn.LocalAddr()
+	c.in.put(h.early)
+	_ = library.CloseNow() // it closes nothing, and gives up what it holds
+	return c, nil
+}
+
+// hijacker keeps the connection that the library takes over.
+type hijacker struct {
+	http.ResponseWriter
+	conn  net.Conn
+	early []byte // what came before the upgrade was answered
+}
+
+// Unwrap is for http.ResponseController.
+func (h *hijacker) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+// Hijack gives the library a connection that it cannot close, and keeps the real one.
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	if n := rw.Reader.Buffered(); n > 0 {
+		h.early = make([]byte, n)
+		if _, err := io.ReadFull(rw, h.early); err != nil {
+			return nil, nil, errors.Join(err, conn.Close())
+		}
+	}
+	h.conn = conn
+	return uncloseable{conn}, rw, nil
+}
+
+// uncloseable is a connection whose Close does nothing.
+type uncloseable struct{ net.Conn }
+
+func (uncloseable) Close() error { return nil }
