@@ -97,6 +97,7 @@ type Loop struct {
 	full   int           // windows in which it has hardly waited, up to now
 	shed   int           // connections to give away
 	to     *Loop         // to whom
+	round  uint64        // counts waits; from 1
 
 	mu      sync.Mutex // guards the following fields
 	running bool       // the goroutine runs; then poll and wake are open
@@ -111,17 +112,20 @@ type Loop struct {
 // wakeID is the id of wake's events; those of connections are their slots.
 const wakeID = -1
 
-// interest is what the kernel is to tell of.
-func interest(slot int32, write bool) unix.EpollEvent {
-	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: slot}
+// interest is what the kernel is to tell of. That a connection is broken it tells always.
+func interest(slot int32, read, write bool) unix.EpollEvent {
+	event := unix.EpollEvent{Fd: slot}
+	if read {
+		event.Events = unix.EPOLLIN | unix.EPOLLRDHUP
+	}
 	if write {
 		event.Events |= unix.EPOLLOUT
 	}
 	return event
 }
 
-// attach watches fd for c, which gets the slot; its writing, too, if that is wanted.
-func (l *Loop) attach(c *Conn, fd int, write bool) (slot int32, err error) {
+// attach watches fd for c, which gets the slot: its reading and its writing, as wanted.
+func (l *Loop) attach(c *Conn, fd int, read, write bool) (slot int32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.running {
@@ -137,7 +141,7 @@ func (l *Loop) attach(c *Conn, fd int, write bool) (slot int32, err error) {
 		l.slots = append(l.slots, nil)
 	}
 	l.slots[slot] = c
-	event := interest(slot, write)
+	event := interest(slot, read, write)
 	if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
 		l.slots[slot] = nil
 		l.free = append(l.free, slot)
@@ -164,9 +168,9 @@ func (l *Loop) start() error {
 	return nil
 }
 
-// wantWrite watches a connection's writing, too, or no longer.
-func (l *Loop) wantWrite(fd int, slot int32, want bool) error {
-	event := interest(slot, want)
+// want changes what of a connection is watched.
+func (l *Loop) want(fd int, slot int32, read, write bool) error {
+	event := interest(slot, read, write)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.poll, unix.EPOLL_CTL_MOD, fd, &event))
@@ -184,7 +188,7 @@ func (l *Loop) detach(slot int32) {
 	}
 }
 
-// nudge gives a connection a turn soon.
+// nudge gives a connection a turn soon: after those that the kernel tells of first.
 func (l *Loop) nudge(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,6 +211,7 @@ func (l *Loop) rouse() {
 type turn struct {
 	c      *Conn
 	events uint32
+	nudged bool
 }
 
 // maxTurns is how many connections one wait tells of.
@@ -227,13 +232,14 @@ func (l *Loop) run(poll int) {
 			n = 0 // EINTR: nothing else can be
 		}
 		l.waited += time.Since(now)
+		l.round++
 		var ok bool
 		if turns, ok = l.due(turns[:0], events[:max(n, 0)]); !ok {
 			return
 		}
 		for i, t := range turns {
 			turns[i] = turn{}
-			t.c.turn(l, t.events)
+			t.c.turn(l, t)
 			if l.shed > 0 && t.c.move(l, l.to) {
 				l.shed--
 			}
@@ -295,11 +301,11 @@ func (l *Loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
 			continue
 		}
 		if c := l.slots[e.Fd]; c != nil {
-			turns = append(turns, turn{c, e.Events})
+			turns = append(turns, turn{c: c, events: e.Events})
 		}
 	}
 	for i, c := range l.nudged {
-		turns = append(turns, turn{c, unix.EPOLLIN})
+		turns = append(turns, turn{c: c, events: unix.EPOLLIN, nudged: true})
 		l.nudged[i] = nil
 	}
 	l.nudged = l.nudged[:0]

@@ -407,3 +407,73 @@ func TestWatchedAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for each turn", n)
 	}
 }
+
+// TestNobodyHasTwoTurnsInARound: one that asks for another turn in each of its own, and has
+// something to read besides, has no more than the others.
+func TestNobodyHasTwoTurnsInARound(t *testing.T) {
+	loop := (&Loops{}).Pick()
+	connect := listen(t, &Loops{})
+	var turns [2]int // the loop's
+	greedy := make(chan int, 1)
+	ready := make(chan struct{})
+	for i := range turns {
+		near, far := connect()
+		if _, err := far.Write([]byte("it is never read")); err != nil {
+			t.Fatal(err)
+		}
+		near.Notify(loop, func() {
+			<-ready
+			if turns[i]++; i == 0 {
+				near.Nudge()
+			} else if turns[i] == 100 {
+				greedy <- turns[0]
+			}
+		})
+	}
+	close(ready)
+	if n := <-greedy; n > 102 {
+		t.Errorf("it had %d turns, and the other one 100", n)
+	}
+}
+
+// TestPausedIsNotRead: what comes after Pause gives no turn and is not read, and that the
+// connection breaks is told.
+func TestPausedIsNotRead(t *testing.T) {
+	connect := listen(t, &Loops{})
+	near, far := connect()
+	turns := make(chan error, 10)
+	paused := false
+	near.Notify(near.Loops().Pick(), func() {
+		if !paused {
+			paused = true
+			near.Pause()
+		}
+		var p [16]byte
+		_, err := near.Read(p[:])
+		turns <- err
+		if err != nil && !errors.Is(err, ErrWouldBlock) {
+			near.Close()
+		}
+	})
+	far.Write([]byte("x"))
+	if err := <-turns; !errors.Is(err, ErrWouldBlock) {
+		t.Fatal("the turn that pauses has read", err)
+	}
+	far.Write([]byte("y"))
+	other, otherFar := connect()
+	h := hear(t, other, nil) // on the same loop
+	otherFar.Close()
+	<-h.ended
+	near.Nudge()
+	if err := <-turns; !errors.Is(err, ErrWouldBlock) {
+		t.Error("the next turn has read", err)
+	}
+	if n := len(turns); n > 0 {
+		t.Errorf("there were %d turns for nothing", n)
+	}
+	far.(*net.TCPConn).SetLinger(0)
+	far.Close()
+	if err := <-turns; errors.Is(err, ErrWouldBlock) {
+		t.Error("that the connection is broken was not told")
+	}
+}

@@ -27,10 +27,14 @@ type watched struct {
 	// Owned by the turn.
 	dry  bool // the kernel had no more
 	told bool // it began after Close
+	// Written by the turn too, with Conn.mu.
+	paused bool // nothing is read any more
+	broken bool // the kernel has said so
 
 	// Guarded by Conn.mu.
 	loop    *Loop
 	slot    int32
+	round   uint64 // of loop, in which the last turn was
 	fd      int
 	inTurn  bool // notify runs
 	closing bool // Close was called

@@ -12,8 +12,11 @@ import (
 
 // Notify has loop watch the connection from now on: f is called by the loop's goroutine
 // when there may be something to read, for which Read and TryReadInto then do not wait, and
-// one last time after Close. It must not wait for anything. f has to read until ErrWouldBlock
-// is returned, or is called again. The watch costs no goroutine. It reports false, and
+// one last time after Close. It must not wait for anything. Where f leaves something unread
+// it is called again, after the other connections of the loop have had their turns; where it
+// leaves something that it has read and not dealt with, it has to ask for that with Nudge. So
+// f should end its turn after a bounded amount of work. The watch costs no goroutine. It
+// reports false, and
 // nothing has changed, where that is not possible.
 //
 // Nobody may read or change deadlines meanwhile. Writes may be made at any time, as ever.
@@ -29,7 +32,7 @@ func (c *Conn) Notify(loop *Loop, f func()) bool {
 	}
 	w := &watched{loop: loop, notify: f, fd: fd}
 	c.watched = w
-	if w.slot, err = loop.attach(c, fd, false); err != nil {
+	if w.slot, err = loop.attach(c, fd, true, false); err != nil {
 		c.watched = nil
 		_ = unix.Close(fd)
 		return false
@@ -58,19 +61,21 @@ func own(conn net.Conn) (int, error) {
 
 // turn writes what is pending and calls who waits for something to read, if the
 // connection is still l's.
-func (c *Conn) turn(l *Loop, events uint32) {
+func (c *Conn) turn(l *Loop, t turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.watched
 	if w.over || w.loop != l {
 		return
 	}
-	if events&unix.EPOLLOUT != 0 {
+	if t.events&unix.EPOLLOUT != 0 {
 		c.flush()
 	}
-	if events&^unix.EPOLLOUT == 0 {
-		return
+	if t.events&^unix.EPOLLOUT == 0 || t.nudged && w.round == l.round {
+		return // nobody has two turns in a round: what was asked for came before this one
 	}
+	w.round = l.round
+	w.broken = w.broken || t.events&(unix.EPOLLHUP|unix.EPOLLERR) != 0
 	for again := true; again; again = w.closing && !w.told {
 		w.told = w.closing
 		w.inTurn, w.dry = true, false
@@ -94,14 +99,14 @@ func (c *Conn) move(from, to *Loop) bool {
 	if w.over || w.closing || w.loop != from {
 		return false
 	}
-	slot, err := to.attach(c, w.fd, c.draining)
+	slot, err := to.attach(c, w.fd, !w.paused, c.draining)
 	if err != nil {
 		return false
 	}
 	// What it may still have for from is no turn any more.
 	_ = unix.EpollCtl(from.poll, unix.EPOLL_CTL_DEL, w.fd, nil)
 	from.detach(w.slot)
-	w.loop, w.slot = to, slot
+	w.loop, w.slot, w.round = to, slot, 0
 	to.nudge(c) // what was to be told is told again
 	return true
 }
@@ -139,7 +144,7 @@ func (c *Conn) flush() {
 	if len(c.pending) == 0 || c.err != nil {
 		c.pending, c.draining = nil, false
 		c.room.Broadcast()
-		_ = w.loop.wantWrite(w.fd, w.slot, false) // else it is told once more, for nothing
+		_ = w.loop.want(w.fd, w.slot, !w.paused, false) // else it is told once more, for nothing
 		return
 	}
 	if n > 0 {
@@ -151,7 +156,7 @@ func (c *Conn) flush() {
 func (c *Conn) await() {
 	w := c.watched
 	c.draining = true
-	if err := w.loop.wantWrite(w.fd, w.slot, true); err != nil {
+	if err := w.loop.want(w.fd, w.slot, !w.paused, true); err != nil {
 		c.err, c.draining = err, false
 	}
 }
@@ -170,6 +175,20 @@ func (c *Conn) shut() error {
 	return nil
 }
 
+// Pause ends the reading of a watched connection for good: what the other side still sends
+// stays with the kernel, which lets it send no more. Read says that there is nothing, until
+// the connection is broken or closed. Writes go on.
+func (c *Conn) Pause() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watched
+	if w == nil || w.over || w.paused {
+		return
+	}
+	w.paused = true
+	_ = w.loop.want(w.fd, w.slot, false, c.draining) // else there are turns in which nothing is read
+}
+
 // TryReadInto reads what is there; ErrWouldBlock says that this is nothing. Only within the
 // function of Notify.
 func (c *Conn) TryReadInto(room Room) (int, error) {
@@ -186,7 +205,9 @@ func (w *watched) read(p []byte) (int, error) {
 		switch {
 		case w.told:
 			return 0, net.ErrClosed
-		case w.dry:
+		case w.paused && w.broken:
+			return 0, io.ErrUnexpectedEOF
+		case w.dry || w.paused:
 			return 0, ErrWouldBlock
 		}
 		n, err := unix.Read(w.fd, p)

@@ -19,6 +19,9 @@ func (*Conn) Notify(*Loop, func()) bool { return false }
 // TryReadInto is only for connections that are watched.
 func (*Conn) TryReadInto(Room) (int, error) { return 0, errWatched }
 
+// Pause is only for connections that are watched.
+func (*Conn) Pause() {}
+
 func (*Conn) await()      {}
 func (*Conn) shut() error { return nil }
 

@@ -54,7 +54,7 @@ var (
 	causeTooBig = &Cause{Reason: "message_too_big", Close: wsclient.CloseTooBig,
 		Code: wsclient.CodeInvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
 	causeFlood = &Cause{Reason: "flooding", Close: wsclient.CloseLimit,
-		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds; the session ends."}
+		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or more frames than a client may send; the session ends."}
 
 	// causeBlocked is that of a user who is shut out; blocked adds until when.
 	causeBlocked = &Cause{Reason: "blocked", Close: wsclient.CloseBlocked,

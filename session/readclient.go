@@ -51,6 +51,9 @@ func (s *session) hearClient(c watchedClient) {
 
 // clientFrame takes one frame.
 func (s *session) clientFrame(f wsclient.Frame) {
+	if s.isOver() {
+		return // also the rest of a flood, which gets no answers
+	}
 	if f.Audio {
 		s.clientAudio(f.Data)
 		return
@@ -74,8 +77,11 @@ func gone(err error) *Cause {
 	case wsclient.CloseDone, wsclient.CloseServerLeaving:
 		return causeHungUp
 	}
-	if wsclient.TooBig(err) {
+	switch {
+	case wsclient.TooBig(err):
 		return causeTooBig
+	case wsclient.Flooded(err):
+		return causeFlood
 	}
 	return causeGone
 }

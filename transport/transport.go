@@ -65,14 +65,24 @@ type Watched interface {
 
 	// Notify has loop call f when there may be an event, and one last time when the
 	// connection is closed. From then on TryRecv takes the place of Recv. f must not
-	// wait for anything, and has to call TryRecv until that has none. It reports false,
-	// and nothing has changed, where that is not possible.
+	// wait for anything, and has to call TryRecv until that has none, which it says after
+	// a bounded number of frames and bytes at the latest: then f is called again, after
+	// the other connections of the loop have had their turns. It reports false, and
+	// nothing has changed, where that is not possible.
 	Notify(loop *nonblock.Loop, f func()) bool
 
-	// TryRecv is Recv that does not wait; the event is nil where there is none yet. Only
-	// within the function of Notify.
+	// TryRecv is Recv that does not wait; the event is nil where there is none yet, or the
+	// turn is over. Only within the function of Notify.
 	TryRecv() (Event, error)
 }
+
+// What a provider may send over a WebSocket, of frames of any kind: each costs 1, and 1 more
+// for each full 2 KiB of it. Real ones send some hundred a second while they speak, faster than
+// they are heard. More is a flood, and ends the connection with KindRetry and the code "flood".
+const (
+	FramesPerSecond = 2000
+	FrameBurst      = 20000
+)
 
 // Setup is what a conversation starts with.
 type Setup struct {

@@ -26,9 +26,12 @@ type Conn struct {
 	limit  int64
 	onPong func()
 
+	share share // owned by who reads
+
 	reading sync.Mutex // guards the following fields: held while a message is read
 	in      input
 	at      progress
+	purse   purse
 	long    *Message // what the last message was put together in; nil for one within a block
 	failed  error    // what ended the reading; final
 
@@ -40,6 +43,7 @@ type Conn struct {
 	owed atomic.Pointer[Message]
 
 	watched atomic.Bool // by a loop
+	flooded atomic.Bool // nothing is read any more; see ErrFlood
 	closed  atomic.Bool
 	gone    atomic.Pointer[chan struct{}] // closed when the connection is, for a Close that waits; nil: nobody waits
 }
@@ -51,12 +55,14 @@ type Options struct {
 	Limit int64
 	// OnPong is called when a pong has come, by the goroutine that reads. Nil: nobody asks.
 	OnPong func()
+	// Budget is what the other side may send; the zero value bounds nothing.
+	Budget Budget
 }
 
 const defaultLimit = 32 << 10
 
 func newConn(stream io.ReadWriteCloser, client bool, opts Options) *Conn {
-	c := &Conn{stream: stream, client: client, limit: opts.Limit, onPong: opts.OnPong}
+	c := &Conn{stream: stream, client: client, limit: opts.Limit, onPong: opts.OnPong, purse: newPurse(opts.Budget)}
 	if c.limit == 0 {
 		c.limit = defaultLimit
 	}
@@ -81,7 +87,8 @@ func (c *Conn) LocalAddr() string {
 // Read returns the next message, valid until the next Read. It holds a buffer only
 // once a part of the message is there. An error is final: websocket.CloseStatus tells what
 // the other side said, and it wraps websocket.ErrMessageTooBig for a message over the limit
-// and net.ErrClosed after Close and CloseNow.
+// and net.ErrClosed after Close and CloseNow. After ErrFlood, and only then, the connection is
+// open still, for Close to say why it ends; nothing more is read from it.
 func (c *Conn) Read() (websocket.MessageType, []byte, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -124,13 +131,18 @@ func (c *Conn) Loops() *nonblock.Loops {
 
 // Notify has loop call f when there may be a message to read, and one last time when the
 // connection is closed. From then on TryRead takes the place of Read. f must not wait for
-// anything; it has to call TryRead until that has none. It reports false, and nothing has
-// changed, where that is not possible.
+// anything; it has to call TryRead until that has none, which it says after 64 frames or
+// 64 KiB at the latest: f is called again, after the other connections of the loop have had
+// their turns. It reports false, and nothing has changed, where that is not possible.
 func (c *Conn) Notify(loop *nonblock.Loop, f func()) bool {
-	if c.under == nil || !c.under.Notify(loop, f) {
+	if c.under == nil {
 		return false
 	}
-	c.watched.Store(true)
+	c.watched.Store(true) // before the first turn
+	if !c.under.Notify(loop, func() { c.giveTurn(f) }) {
+		c.watched.Store(false)
+		return false
+	}
 	c.under.Nudge() // something may have been read already
 	return true
 }
@@ -142,8 +154,8 @@ func (c *Conn) Nudge() {
 	}
 }
 
-// TryRead is Read that does not wait; ok is false where there is no message yet. Only
-// within the function of Notify.
+// TryRead is Read that does not wait; ok is false where there is no message yet, or the turn
+// is over. Only within the function of Notify.
 func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -161,6 +173,9 @@ func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err erro
 		switch {
 		case errors.Is(err, nonblock.ErrWouldBlock):
 			return 0, nil, false, nil
+		case errors.Is(err, errTurnOver):
+			c.share.over = true
+			return 0, nil, false, nil
 		case err != nil:
 			c.fail(err)
 			return 0, nil, false, c.failed
@@ -170,7 +185,8 @@ func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err erro
 	}
 }
 
-// fail ends the reading, and with it the connection. c.reading is held.
+// fail ends the reading, and with it the connection, except after a flood: then the other
+// side is to be told why. c.reading is held.
 func (c *Conn) fail(err error) {
 	if c.closed.Load() && !errors.As(err, new(websocket.CloseError)) {
 		err = net.ErrClosed
@@ -178,6 +194,13 @@ func (c *Conn) fail(err error) {
 	c.failed = fmt.Errorf("read message: %w", err)
 	c.in.free()
 	c.freeLong()
+	if errors.Is(err, ErrFlood) {
+		c.flooded.Store(true)
+		if c.watched.Load() {
+			c.under.Pause()
+		}
+		return
+	}
 	_ = c.CloseNow() // it says only whether somebody was faster
 }
 
@@ -212,23 +235,32 @@ func (c *Conn) Ping() error {
 	return nil
 }
 
-// closeTime is how long Close waits for the other side.
-const closeTime = 5 * time.Second
+// closeTime is how long Close waits for the other side, and floodTime how long for one whose
+// goodbye will not be read.
+const (
+	closeTime = 5 * time.Second
+	floodTime = time.Second
+)
 
 // Close says goodbye with a code and a reason of at most 123 bytes, waits a few seconds
 // for the other side's, and closes the connection. Messages that come in between are
-// dropped where nobody reads them. A Read or Write that waits returns an error then.
+// dropped where nobody reads them; after ErrFlood it waits for a second at most, and reads
+// nothing. A Read or Write that waits returns an error then.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	if c.closed.Load() {
 		return fmt.Errorf("close: %w", net.ErrClosed)
 	}
-	late := time.AfterFunc(closeTime, func() { _ = c.CloseNow() })
+	wait := closeTime
+	if c.flooded.Load() {
+		wait = floodTime
+	}
+	late := time.AfterFunc(wait, func() { _ = c.CloseNow() })
 	defer late.Stop()
 	payload, err := closePayload(code, reason)
 	if err == nil {
 		err = c.control(opClose, payload)
 	}
-	if c.watched.Load() {
+	if c.watched.Load() || c.flooded.Load() {
 		c.awaitGone()
 	} else {
 		c.hearOut()

@@ -88,19 +88,24 @@ func (c *Conn) fill() error {
 }
 
 // tryFill is fill for a connection that is watched: it does not wait, but returns
-// nonblock.ErrWouldBlock.
-func (c *Conn) tryFill() error {
+// nonblock.ErrWouldBlock, and errTurnOver when it has read enough.
+func (c *Conn) tryFill() (err error) {
 	in := &c.in
+	if c.share.bytes >= turnBytes {
+		return errTurnOver
+	}
+	var n int
 	if c.socket != nil {
-		n, err := c.socket.TryReadInto(in)
+		n, err = c.socket.TryReadInto(in)
 		in.w += n
-		return ended(n, err)
+	} else {
+		n, err = c.stream.Read(in.take())
+		in.w += n
+		if n == 0 {
+			in.GiveBack()
+		}
 	}
-	n, err := c.stream.Read(in.take())
-	in.w += n
-	if n == 0 {
-		in.GiveBack()
-	}
+	c.share.bytes += n
 	return ended(n, err)
 }
 
@@ -127,14 +132,19 @@ type progress struct {
 
 // advance takes a message out of what has been read, and answers what is none. It reports
 // false where there is too little; then need bytes must be unread before it can go on, at
-// most a block's. c.reading is held.
+// most a block's. On a connection that is watched, errTurnOver says that enough has been
+// taken for now. c.reading is held.
 func (c *Conn) advance() (typ websocket.MessageType, p []byte, need int, err error) {
 	at := &c.at
 	for {
 		if !at.framed {
+			if c.share.frames >= turnFrames && c.watched.Load() {
+				return 0, nil, 0, errTurnOver
+			}
 			if need, err = c.header(); need > 0 || err != nil {
 				return 0, nil, need, err
 			}
+			c.share.frames++
 		}
 		switch h := at.h; {
 		case h.opcode&controls != 0:
@@ -174,6 +184,9 @@ func (c *Conn) header() (need int, err error) {
 	if err := c.check(h, p[0], c.at.inside); err != nil {
 		c.refuse(websocket.StatusProtocolError, err)
 		return 0, err
+	}
+	if !c.purse.pay(min(h.length, uint64(c.limit))) {
+		return 0, ErrFlood // the session says so, in its last words
 	}
 	c.in.r += h.size
 	c.at.h, c.at.framed, c.at.left, c.at.key = h, true, h.length, h.key

@@ -23,6 +23,14 @@ type Conn struct {
 	ticket string
 }
 
+// What a client may send, of frames of any kind: each costs 1, and 1 more for each full 2 KiB
+// of it. A client that sends 20 ms of audio a frame needs 50 a second, and what it has kept for
+// two minutes may come at once. More is a flood, and ends the connection.
+const (
+	FramesPerSecond = 400
+	FrameBurst      = 8000
+)
+
 // Frame is one message as it came. Data is valid until the next Read.
 type Frame struct {
 	// Audio: Data is PCM16; otherwise it is a JSON text.
@@ -60,7 +68,10 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		Subprotocols:    []string{Subprotocol},
 		OriginPatterns:  opts.Origins,
 		CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes))})
+	}, ws.Options{
+		Limit:  int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes)),
+		Budget: ws.Budget{PerSecond: FramesPerSecond, Burst: FrameBurst},
+	})
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
@@ -110,7 +121,8 @@ func dialError(resp *http.Response, err error) error {
 // secret.
 func (c *Conn) Ticket() string { return c.ticket }
 
-// Read returns the next frame. It holds a buffer only while a frame is there. An error is
+// Read returns the next frame. On the server's side, [Flooded] says of an error that there
+// were too many. It holds a buffer only while a frame is there. An error is
 // final; CloseStatus tells what the other side said.
 func (c *Conn) Read() (Frame, error) {
 	typ, data, err := c.ws.Read()
@@ -125,12 +137,12 @@ func (c *Conn) Loops() *nonblock.Loops { return c.ws.Loops() }
 
 // Notify has loop call f when there may be a frame to read, and one last time when the
 // connection is closed. From then on TryRead takes the place of Read. f must not wait for
-// anything, and has to call TryRead until that has none. It reports false, and nothing has
-// changed, where that is not possible.
+// anything, and has to call TryRead until that has none, as ws.Conn.Notify says. It reports
+// false, and nothing has changed, where that is not possible.
 func (c *Conn) Notify(loop *nonblock.Loop, f func()) bool { return c.ws.Notify(loop, f) }
 
-// TryRead is Read that does not wait; ok is false where there is no frame yet. Only within
-// the function of Notify.
+// TryRead is Read that does not wait; ok is false where there is no frame yet, or the turn is
+// over. Only within the function of Notify.
 func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	typ, data, ok, err := c.ws.TryRead()
 	if err != nil {
@@ -178,6 +190,10 @@ func (c *Conn) Abort() {
 
 // CloseStatus returns the close code in err's tree, or -1 where there was none.
 func CloseStatus(err error) websocket.StatusCode { return websocket.CloseStatus(err) }
+
+// Flooded says whether err is the end of reading because the other side sent more frames than
+// it may. The connection is open still, for Close to say so.
+func Flooded(err error) bool { return errors.Is(err, ws.ErrFlood) }
 
 // TooBig says whether err is the end of a connection whose other side sent a
 // message larger than MaxMessageBytes.

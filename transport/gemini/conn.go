@@ -112,7 +112,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 			return nil, fail(key, "dial", transport.KindAuth, "token", fmt.Errorf("Options.Token: %w", err))
 		}
 	}
-	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)}, ws.Options{Limit: readLimit})
+	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
 	if err != nil {
 		return nil, dialError(ctx, key, resp, err)
 	}
@@ -388,6 +388,8 @@ func (c *conn) readError(ctx context.Context, op string, err error) *transport.E
 		return c.fail(op, closeKind(code, c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return c.fail(op, transport.KindRetry, "message_too_big", err)
+	case errors.Is(err, ws.ErrFlood):
+		return c.fail(op, transport.KindRetry, "flood", err)
 	default:
 		code := websocket.StatusAbnormalClosure
 		return c.fail(op, closeKind(code, c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)

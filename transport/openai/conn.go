@@ -215,6 +215,8 @@ func (c *conn) readError(op string, err error) *transport.Error {
 		kind, code = closeKind(closed.Code, closed.Reason)
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		kind, code, err = transport.KindRetry, "frame_too_big", errTooBig
+	case errors.Is(err, ws.ErrFlood):
+		kind, code = transport.KindRetry, "flood"
 	default:
 		code = strconv.Itoa(int(websocket.StatusAbnormalClosure))
 		kind = closeKinds[websocket.StatusAbnormalClosure]

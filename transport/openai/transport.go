@@ -104,7 +104,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		HTTPClient:      t.client,
 		HTTPHeader:      t.ep.header(t.opts),
 		CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: readLimit, OnPong: func() { c.signs.Add(pongSign) }})
+	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}, OnPong: func() { c.signs.Add(pongSign) }})
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 		return nil
