@@ -36,14 +36,14 @@ type Generator interface {
 // Limits of what a provider may send.
 const (
 	// MaxBytes is the largest image.
-	MaxBytes = 20 << 20
+	MaxBytes = 10 << 20
 	// MaxSide is the longest side, in pixels.
 	MaxSide = 8192
 	// MaxCount is the most images of one request.
 	MaxCount = 4
-	// MaxAnswer is the largest answer of a provider, in bytes: MaxCount images in
-	// base64, and what stands around them.
-	MaxAnswer = MaxCount*MaxBytes/3*4 + 1<<20
+	// MaxAnswer is the largest answer of a provider, in bytes: the images in base64, and
+	// what stands around them.
+	MaxAnswer = 14 << 20
 )
 
 // Error is a failure of an image model. It names no key.

@@ -8,9 +8,6 @@ import (
 	stdimage "image"
 	"image/jpeg"
 	"image/png"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -248,25 +245,4 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%q is %s, want %s", header, got, want)
 		}
 	}
-}
-
-// TestLimitAnswers: an answer of just the limit is read, a longer one is not.
-func TestLimitAnswers(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, strings.Repeat("x", 1000))
-	}))
-	defer srv.Close()
-	for most, tooLong := range map[int64]bool{1000: false, 999: true} {
-		c := LimitAnswers(srv.Client(), most)
-		resp, err := c.Get(srv.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if errors.Is(err, ErrSize) != tooLong || !tooLong && len(data) != 1000 {
-			t.Errorf("%d: %d bytes, %v", most, len(data), err)
-		}
-	}
-	srv.CloseClientConnections()
 }

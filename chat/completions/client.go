@@ -17,6 +17,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"voicegw/chat"
+	"voicegw/internal/bounded"
 )
 
 // Options are what a Client may be told.
@@ -33,7 +34,8 @@ type Options struct {
 	// connection, before the first byte of an answer, with growing pauses or as
 	// Retry-After says. Zero means 3; below zero, never.
 	Retries int
-	// HTTPClient sends the requests. Nil means http.DefaultClient.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
@@ -53,6 +55,13 @@ const (
 	maxArgs  = 256 << 10 // bytes of arguments, of all calls
 )
 
+// limits bound what is read of an answer. An event is a few words, or the arguments of a
+// call; what it is made of is small, for the library makes a kilobyte of each element.
+var limits = bounded.Limits{
+	Service: "the chat model", Format: bounded.Events, Bytes: 32 << 20, Piece: 1 << 20, Elements: 4000,
+	Idle: 2 * time.Minute, Whole: 15 * time.Minute,
+}
+
 // New makes a Client. It does not connect.
 func New(o Options) (*Client, error) {
 	if o.Model == "" {
@@ -67,13 +76,10 @@ func New(o Options) (*Client, error) {
 	if o.Retries == 0 {
 		o.Retries = 3
 	}
-	if o.HTTPClient == nil {
-		o.HTTPClient = http.DefaultClient
-	}
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		option.WithMaxRetries(max(o.Retries, 0)),
-		option.WithHTTPClient(o.HTTPClient),
+		option.WithHTTPClient(bounded.Client(o.HTTPClient, limits)),
 	}
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
@@ -178,6 +184,16 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 		return context.Cause(ctx)
 	}
 	out := &chat.ModelError{Kind: chat.KindUnavailable, Begun: begun}
+	if over, ok := bounded.As(err); ok {
+		out.Err, out.Status = over, over.Status
+		if out.Kind = chat.KindProtocol; over.Passing() {
+			out.Kind = chat.KindUnavailable
+		}
+		if over.Bound == bounded.BoundFailure {
+			out.Kind = kindOfStatus(over.Status)
+		}
+		return out
+	}
 	var api *openai.Error
 	if !errors.As(err, &api) {
 		out.Err = c.cause(err)
@@ -189,18 +205,25 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	out.Status = api.StatusCode
 	// Its words alone, not the request, which the error holds.
 	out.Err = c.words(api.Message, http.StatusText(api.StatusCode))
-	switch {
-	case api.StatusCode == http.StatusUnauthorized || api.StatusCode == http.StatusForbidden:
-		out.Kind = chat.KindAuth
-	case api.StatusCode == http.StatusTooManyRequests:
-		out.Kind = chat.KindRateLimit
-	case api.StatusCode >= 400 && api.StatusCode < 500 && api.StatusCode != http.StatusRequestTimeout && api.StatusCode != http.StatusConflict:
-		out.Kind = chat.KindRequest
-	}
+	out.Kind = kindOfStatus(api.StatusCode)
 	if api.Response != nil {
 		out.RetryAfter = retryAfter(api.Response.Header.Get("Retry-After"))
 	}
 	return out
+}
+
+// kindOfStatus classes an answer that is no success.
+func kindOfStatus(status int) chat.ErrorKind {
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return chat.KindAuth
+	case status == http.StatusTooManyRequests:
+		return chat.KindRateLimit
+	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict:
+		return chat.KindRequest
+	default:
+		return chat.KindUnavailable
+	}
 }
 
 // garbled says that what came over the wire is no JSON, or none of the shape.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/genai"
 
 	"voicegw/image"
+	"voicegw/internal/bounded"
 )
 
 // DefaultModel is the model where none is named.
@@ -32,7 +33,8 @@ type Options struct {
 	// Model is the image model; one whose name begins with "imagen" is asked over
 	// :predict. Empty means DefaultModel.
 	Model string
-	// HTTPClient sends the requests. Nil means http.DefaultClient.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
@@ -41,7 +43,16 @@ type Generator struct {
 	// Fixed after New.
 	opts   Options
 	client *genai.Client
+	// reading is held while an answer is read and decoded; nobody closes it.
+	reading chan struct{}
 }
+
+// Bounds of an answer, in bytes: the SDK makes several times as much of one before an
+// image is left. A Gemini model's answer holds one image, Imagen's up to four.
+const (
+	maxAnswer     = 4 << 20
+	maxPrediction = 8 << 20
+)
 
 var _ image.Generator = (*Generator)(nil)
 
@@ -53,9 +64,9 @@ func New(ctx context.Context, o Options) (*Generator, error) {
 	if o.Model == "" {
 		o.Model = DefaultModel
 	}
-	backend := genai.BackendGeminiAPI
+	backend, most := genai.BackendGeminiAPI, int64(maxAnswer)
 	if imagen(o.Model) {
-		backend = genai.BackendVertexAI
+		backend, most = genai.BackendVertexAI, maxPrediction
 	}
 	if o.BaseURL == "" {
 		// Said, or the SDK would look into the environment.
@@ -64,10 +75,11 @@ func New(ctx context.Context, o Options) (*Generator, error) {
 			o.BaseURL = "https://aiplatform.googleapis.com/"
 		}
 	}
+	reading := make(chan struct{}, 1)
 	// An image costs: whether it is asked for again is not for a library to decide.
 	once := int32(1)
 	client, err := genai.NewClient(ctx, &genai.ClientConfig{
-		APIKey: o.APIKey, Backend: backend, HTTPClient: image.LimitAnswers(o.HTTPClient, image.MaxAnswer),
+		APIKey: o.APIKey, Backend: backend, HTTPClient: inTurn(bounded.Client(o.HTTPClient, image.Limits(most)), reading),
 		HTTPOptions: genai.HTTPOptions{
 			BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/", RetryOptions: &genai.HTTPRetryOptions{Attempts: &once},
 		},
@@ -75,7 +87,7 @@ func New(ctx context.Context, o Options) (*Generator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image/genai: %s", image.Reason(err.Error(), o.APIKey)) // it prints the whole configuration
 	}
-	return &Generator{opts: o, client: client}, nil
+	return &Generator{opts: o, client: client, reading: reading}, nil
 }
 
 func imagen(model string) bool {
@@ -92,6 +104,8 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 
 // predict asks Imagen, which makes several images in one go.
 func (g *Generator) predict(ctx context.Context, r image.Request) ([]image.Generated, error) {
+	ctx, done := g.turn(ctx)
+	defer done()
 	answer, err := g.client.Models.GenerateImages(ctx, g.opts.Model, r.Prompt, &genai.GenerateImagesConfig{
 		NumberOfImages: int32(r.Count), AspectRatio: nearest(r.Width, r.Height, imagenShapes),
 		OutputMIMEType: image.TypePNG, IncludeRAIReason: true,
@@ -148,6 +162,8 @@ func (g *Generator) generateAll(ctx context.Context, r image.Request) ([]image.G
 }
 
 func (g *Generator) generate(ctx context.Context, r image.Request) (image.Generated, error) {
+	ctx, done := g.turn(ctx)
+	defer done()
 	answer, err := g.client.Models.GenerateContent(ctx, g.opts.Model, genai.Text(r.Prompt), &genai.GenerateContentConfig{
 		ResponseModalities: []string{string(genai.ModalityText), string(genai.ModalityImage)},
 		ImageConfig:        &genai.ImageConfig{AspectRatio: nearest(r.Width, r.Height, geminiShapes)},
@@ -207,13 +223,12 @@ func (g *Generator) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if over := image.OverBound(err); over != nil {
+		return over
+	}
 	var refused genai.APIError
 	if !errors.As(err, &refused) {
-		kind := image.KindTransient
-		if errors.Is(err, image.ErrSize) {
-			kind = image.KindAnswer
-		}
-		return &image.Error{Kind: kind, Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+		return &image.Error{Kind: image.KindTransient, Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
 	kind := image.KindOfStatus(refused.Code)
 	if strings.Contains(refused.Message, "API key not valid") { // it comes with status 400

@@ -6,6 +6,7 @@ package openai
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"voicegw/image"
+	"voicegw/internal/bounded"
 )
 
 // DefaultModel is the model where none is named.
@@ -30,7 +32,8 @@ type Options struct {
 	APIKey string
 	// Model is the image model. Empty means DefaultModel.
 	Model string
-	// HTTPClient sends the requests. Nil means http.DefaultClient.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
@@ -55,7 +58,7 @@ func New(o Options) *Generator {
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		// An image costs: whether it is asked for again is not for a library to decide.
 		option.WithMaxRetries(0),
-		option.WithHTTPClient(image.LimitAnswers(o.HTTPClient, image.MaxAnswer)),
+		option.WithHTTPClient(bounded.Client(o.HTTPClient, image.Limits(image.MaxAnswer))),
 	}
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
@@ -78,21 +81,34 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 	} else {
 		params.ResponseFormat = openai.ImageGenerateParamsResponseFormatB64JSON
 	}
-	answer, err := g.service.Generate(ctx, params)
-	if err != nil {
+	// The library would make several times as much of the answer.
+	var data []byte
+	if _, err := g.service.Generate(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
 		return nil, g.failure(ctx, err)
+	}
+	var answer struct {
+		Data []struct {
+			Image         []byte `json:"b64_json"`
+			RevisedPrompt string `json:"revised_prompt"`
+		}
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		kind := image.KindTransient // it may have been cut off
+		if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
+			kind = image.KindAnswer
+		}
+		return nil, &image.Error{Kind: kind, Err: fmt.Errorf("the answer cannot be read: %w", err)}
 	}
 	var images []image.Generated
 	for i, one := range answer.Data {
 		if i == r.Count {
 			break
 		}
-		data, err := base64.StdEncoding.DecodeString(one.B64JSON)
-		if err != nil || len(data) == 0 {
+		if len(one.Image) == 0 {
 			// An address instead of an image is not fetched: it could lead anywhere.
 			return nil, &image.Error{Kind: image.KindAnswer, Err: fmt.Errorf("image %d comes without b64_json", i)}
 		}
-		images = append(images, image.Generated{Data: data, Prompt: one.RevisedPrompt})
+		images = append(images, image.Generated{Data: one.Image, Prompt: one.RevisedPrompt})
 	}
 	if len(images) == 0 {
 		return nil, &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer holds no image")}
@@ -112,13 +128,12 @@ func (g *Generator) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if over := image.OverBound(err); over != nil {
+		return over
+	}
 	var refused *openai.Error
 	if !errors.As(err, &refused) {
-		kind := image.KindTransient
-		if errors.Is(err, image.ErrSize) {
-			kind = image.KindAnswer
-		}
-		return &image.Error{Kind: kind, Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+		return &image.Error{Kind: image.KindTransient, Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
 	e := &image.Error{
 		Kind: image.KindOfStatus(refused.StatusCode), Status: refused.StatusCode,

@@ -1,7 +1,9 @@
 package embed
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
+	"voicegw/internal/bounded"
 	"voicegw/kb"
 )
 
@@ -37,7 +40,8 @@ type Options struct {
 	// QueryPrefix and RecordPrefix are put before texts, as some models want
 	// ("query: ", "passage: ").
 	QueryPrefix, RecordPrefix string
-	// HTTPClient sends the requests. Nil means http.DefaultClient.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
@@ -66,19 +70,28 @@ func New(o Options) (*Client, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 30 * time.Second
 	}
-	if o.HTTPClient == nil {
-		o.HTTPClient = http.DefaultClient
-	}
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		option.WithMaxRetries(max(o.Retries, 0)),
 		option.WithRequestTimeout(o.Timeout),
-		option.WithHTTPClient(o.HTTPClient),
+		option.WithHTTPClient(bounded.Client(o.HTTPClient, limits(&o))),
 	}
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
 	}
 	return &Client{options: o, service: openai.NewEmbeddingService(options...)}, nil
+}
+
+// maxDimensions bounds the vectors of a model that is not told how long to make them.
+const maxDimensions = 4096
+
+// limits bound what is read of an answer: a batch of vectors, written out.
+func limits(o *Options) bounded.Limits {
+	numbers := o.BatchSize * cmp.Or(o.Dimensions, maxDimensions)
+	return bounded.Limits{
+		Service: "the embeddings endpoint", Format: bounded.JSON, Depth: 16, Idle: o.Timeout, Whole: o.Timeout,
+		Bytes: int64(32*numbers) + 1<<20, Elements: int64(numbers+16*o.BatchSize) + 1000,
+	}
 }
 
 // Identity names what decides the vectors: two clients with one identity give the
@@ -129,20 +142,26 @@ func (c *Client) request(ctx context.Context, prefix string, texts []string) ([]
 	if c.options.Dimensions > 0 {
 		params.Dimensions = openai.Int(int64(c.options.Dimensions))
 	}
-	answer, err := c.service.New(ctx, params)
-	if err != nil {
+	// The library would make several times as much of the answer.
+	var data []byte
+	if _, err := c.service.New(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
 		return nil, c.failure(err)
+	}
+	var answer struct {
+		Data []struct {
+			Index     int64
+			Embedding []float32
+		}
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return nil, fmt.Errorf("embed: the answer of %s cannot be read: %w", c.options.BaseURL, err)
 	}
 	vectors := make([][]float32, len(texts))
 	for _, one := range answer.Data {
 		if one.Index < 0 || one.Index >= int64(len(texts)) || vectors[one.Index] != nil {
 			return nil, fmt.Errorf("embed: %w: index %d for %d texts", kb.ErrVectors, one.Index, len(texts))
 		}
-		v := make([]float32, len(one.Embedding))
-		for i, f := range one.Embedding {
-			v[i] = float32(f)
-		}
-		vectors[one.Index] = v
+		vectors[one.Index] = one.Embedding
 	}
 	return vectors, kb.CheckVectors(vectors, len(texts))
 }

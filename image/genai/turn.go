@@ -1,0 +1,51 @@
+package genai
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+)
+
+// Images are made at the same time, but their answers are read one after the other: the
+// SDK takes several times an answer's size for it. The turn begins when the head of an
+// answer has come, and ends when the SDK has decoded it.
+
+type turnKey struct{}
+
+// turn returns a context for one request, and what ends its turn.
+func (g *Generator) turn(ctx context.Context) (context.Context, func()) {
+	held := &atomic.Bool{}
+	return context.WithValue(ctx, turnKey{}, held), func() {
+		if held.Load() {
+			<-g.reading
+		}
+	}
+}
+
+// inTurn returns c, whose answers wait for their turn to be read.
+func inTurn(c *http.Client, reading chan struct{}) *http.Client {
+	c.Transport = &queue{c.Transport, reading}
+	return c
+}
+
+type queue struct {
+	http.RoundTripper
+	reading chan struct{}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (q *queue) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := q.RoundTripper.RoundTrip(r)
+	held, ok := r.Context().Value(turnKey{}).(*atomic.Bool)
+	if err != nil || !ok {
+		return resp, err
+	}
+	select {
+	case q.reading <- struct{}{}:
+		held.Store(true)
+		return resp, nil
+	case <-r.Context().Done():
+		_ = resp.Body.Close() // nobody reads it
+		return nil, context.Cause(r.Context())
+	}
+}

@@ -1,0 +1,34 @@
+package image
+
+import (
+	"fmt"
+	"time"
+
+	"voicegw/internal/bounded"
+)
+
+// Limits bound what is read of an image model's answer: at most most bytes.
+func Limits(most int64) bounded.Limits {
+	return bounded.Limits{
+		Service: "the image model", Format: bounded.JSON, Bytes: most, Elements: 10_000,
+		Idle: 3 * time.Minute, Whole: 5 * time.Minute, // it says nothing while it draws
+	}
+}
+
+// OverBound is the failure that an answer over a bound is; nil where err is none. Where
+// the answer is too large it wraps ErrSize.
+func OverBound(err error) *Error {
+	over, ok := bounded.As(err)
+	switch {
+	case !ok:
+		return nil
+	case over.Bound == bounded.BoundFailure:
+		return &Error{Kind: KindOfStatus(over.Status), Status: over.Status, Err: over}
+	case over.Passing():
+		return &Error{Kind: KindTransient, Status: over.Status, Err: over}
+	case over.Most == 0: // a redirect, or a form that is not read
+		return &Error{Kind: KindRequest, Status: over.Status, Err: over}
+	default:
+		return &Error{Kind: KindAnswer, Status: over.Status, Err: fmt.Errorf("%w: %w", ErrSize, over)}
+	}
+}

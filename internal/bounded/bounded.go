@@ -1,0 +1,219 @@
+package bounded
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Format says what a body is, and so what its elements and pieces are.
+type Format int
+
+// The formats.
+const (
+	// Bytes have no elements.
+	Bytes Format = iota
+	// JSON has its values for elements.
+	JSON
+	// Events are server-sent events whose data are JSON. A piece is one event, and
+	// Limits.Elements is for one event.
+	Events
+	// XML has elements and attributes for elements. A piece is what stands between two
+	// tags, or one tag.
+	XML
+)
+
+// Bounds where Limits says nothing.
+const (
+	// DefaultBytes bounds a body.
+	DefaultBytes = 8 << 20
+	// DefaultElements bounds the elements of JSON and XML.
+	DefaultElements = 100_000
+	// DefaultDepth bounds how deep JSON and XML are nested.
+	DefaultDepth = 64
+	// DefaultPiece bounds an event, and a text in XML, in bytes.
+	DefaultPiece = 1 << 20
+	// DefaultIdle bounds how long nothing may come.
+	DefaultIdle = time.Minute
+	// DefaultWhole bounds how long an answer may take altogether.
+	DefaultWhole = 5 * time.Minute
+
+	// MaxFailure bounds the body of an answer whose status is 300 or more, in bytes.
+	MaxFailure = 64 << 10
+	// MaxHeader bounds the head of an answer and the interim answers (1xx) before it, in
+	// bytes.
+	MaxHeader = 64 << 10
+)
+
+// Limits are those of one service's answers. A bound that is zero means its default.
+type Limits struct {
+	// Service is who answers, as errors name it: "the chat model".
+	Service string
+	Format  Format
+	// Bytes bounds the body of an answer.
+	Bytes int64
+	// Elements and Depth bound JSON and XML.
+	Elements, Depth int64
+	// Piece bounds an event of Events and a text of XML, in bytes.
+	Piece int64
+	// Idle bounds how long nothing may come, before the head and within the body.
+	Idle time.Duration
+	// Whole bounds the time from the request to the end of the body.
+	Whole time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Service = cmp.Or(l.Service, "the server")
+	l.Bytes = cmp.Or(l.Bytes, DefaultBytes)
+	l.Elements = cmp.Or(l.Elements, DefaultElements)
+	l.Depth = cmp.Or(l.Depth, DefaultDepth)
+	l.Piece = cmp.Or(l.Piece, DefaultPiece)
+	l.Idle = cmp.Or(l.Idle, DefaultIdle)
+	l.Whole = cmp.Or(l.Whole, DefaultWhole)
+	return l
+}
+
+// shared is what connects where nobody says otherwise.
+var shared = sync.OnceValue(NewTransport)
+
+// Shared returns the one transport of clients that have none of their own. Whoever must
+// leave nothing behind calls its CloseIdleConnections.
+func Shared() *http.Transport { return shared() }
+
+// NewTransport makes a transport that bounds the head of an answer. What it returns
+// bounds no body: [Wrap] does.
+func NewTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		MaxIdleConns: 100, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second,
+		MaxResponseHeaderBytes: MaxHeader,
+	}
+}
+
+// Client returns a client whose answers are bounded: a copy of c, or one over Shared where
+// c is nil. It follows no redirect; one is an *Error. Any number of goroutines may use it.
+// The head is bounded where c's transport comes from NewTransport.
+func Client(c *http.Client, l Limits) *http.Client {
+	own := http.Client{}
+	if c != nil {
+		own = *c
+	}
+	own.Transport = Wrap(own.Transport, l)
+	service := l.withDefaults().Service
+	own.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		return &Error{Service: service, Bound: BoundRedirect, Status: r.Response.StatusCode}
+	}
+	return &own
+}
+
+// Wrap returns a transport whose answers are bounded; nil stands for Shared. An error of
+// it, and of the bodies that it returns, wraps an *Error where a bound is why. The body of
+// an answer with status 101 is left as it is. Bodies have to be closed.
+func Wrap(next http.RoundTripper, l Limits) http.RoundTripper {
+	if next == nil {
+		next = Shared()
+	}
+	return &transport{next: next, limits: l.withDefaults()}
+}
+
+// transport never changes after Wrap.
+type transport struct {
+	next   http.RoundTripper
+	limits Limits
+}
+
+// CloseIdleConnections is called by http.Client's.
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	w := &watch{limits: &t.limits, cancel: cancel, cause: func() error { return context.Cause(ctx) }}
+	w.start()
+	own := r.Clone(ctx)
+	if own.Header.Get("Accept-Encoding") == "" {
+		// Said, or net/http asks for gzip and unpacks whatever comes.
+		own.Header.Set("Accept-Encoding", "identity")
+	}
+	resp, err := t.next.RoundTrip(own)
+	w.pause()
+	if err != nil {
+		err = w.why(err)
+		w.end()
+		return nil, err
+	}
+	resp.Request = r
+	w.status.Store(int32(resp.StatusCode))
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		w.end() // the connection is the caller's
+		return resp, nil
+	}
+	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		_ = resp.Body.Close() // nobody reads it
+		w.end()
+		return nil, w.over(BoundCompressed, 0)
+	}
+	b := &body{from: resp.Body, watch: w, bound: BoundBytes, most: t.limits.Bytes}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		b.bound, b.most = BoundFailure, MaxFailure
+	} else {
+		b.guard = newGuard(&t.limits)
+	}
+	b.left = b.most
+	resp.Body = b
+	return resp, nil
+}
+
+// watch ends a request whose answer takes too long.
+type watch struct {
+	limits *Limits
+	cancel context.CancelCauseFunc
+	cause  func() error
+	status atomic.Int32 // 0 until the head has come
+
+	whole, idle *time.Timer
+}
+
+func (w *watch) start() {
+	w.whole = time.AfterFunc(w.limits.Whole, func() { w.cancel(w.over(BoundWhole, int64(w.limits.Whole))) })
+	w.idle = time.AfterFunc(w.limits.Idle, func() { w.cancel(w.over(BoundIdle, int64(w.limits.Idle))) })
+}
+
+// wait and pause stand around a wait for the server.
+func (w *watch) wait()  { w.idle.Reset(w.limits.Idle) }
+func (w *watch) pause() { w.idle.Stop() }
+
+func (w *watch) end() {
+	w.whole.Stop()
+	w.idle.Stop()
+	w.cancel(nil)
+}
+
+func (w *watch) over(bound Bound, most int64) *Error {
+	return &Error{Service: w.limits.Service, Bound: bound, Most: most, Status: int(w.status.Load())}
+}
+
+// why is the bound that has led to err, or err itself.
+func (w *watch) why(err error) error {
+	if own, ok := As(w.cause()); ok {
+		return own
+	}
+	// net/http has no type for it (transport.go, h2_bundle.go; Go 1.26).
+	for _, text := range []string{"server response headers exceeded", "response header list larger than", "too many 1xx informational"} {
+		if strings.Contains(err.Error(), text) {
+			return w.over(BoundHeader, MaxHeader)
+		}
+	}
+	return err
+}

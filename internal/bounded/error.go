@@ -1,0 +1,84 @@
+package bounded
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Bound names what an answer has gone over.
+type Bound string
+
+// The bounds.
+const (
+	BoundBytes      Bound = "bytes"      // the body is too long
+	BoundFailure    Bound = "failure"    // the body of an answer that is no success is too long
+	BoundHeader     Bound = "header"     // the head is too long, or there are too many 1xx answers
+	BoundElements   Bound = "elements"   // JSON or XML of too many elements
+	BoundDepth      Bound = "depth"      // JSON or XML that is nested too deeply
+	BoundPiece      Bound = "piece"      // one event of a stream, or one text in XML, is too long
+	BoundDoctype    Bound = "doctype"    // XML with a document type
+	BoundWhole      Bound = "whole"      // the answer takes too long altogether
+	BoundIdle       Bound = "idle"       // nothing has come for too long
+	BoundRedirect   Bound = "redirect"   // the server sends its caller elsewhere
+	BoundCompressed Bound = "compressed" // the server compresses, although it was told not to
+)
+
+// Error says that an answer has gone over a bound. It holds nothing of the answer.
+type Error struct {
+	// Service is who has answered, as [Limits] names it.
+	Service string
+	Bound   Bound
+	// Most is the bound: bytes, elements, a depth, or a time in nanoseconds. Zero for
+	// BoundDoctype, BoundRedirect and BoundCompressed.
+	Most int64
+	// Status is that of the answer; 0 where no head of one has come.
+	Status int
+}
+
+// Error names the service and the bound.
+func (e *Error) Error() string {
+	said := ""
+	switch e.Bound {
+	case BoundBytes:
+		said = fmt.Sprintf("the answer has more than %d bytes, the most that is read", e.Most)
+	case BoundFailure:
+		said = fmt.Sprintf("the answer with status %d has more than %d bytes, the most that is read of a failure", e.Status, e.Most)
+	case BoundHeader:
+		said = fmt.Sprintf("the head of the answer, with the interim answers before it, has more than %d bytes, the most that is read", e.Most)
+	case BoundElements:
+		said = fmt.Sprintf("the answer has more than %d elements, the most that are read", e.Most)
+	case BoundDepth:
+		said = fmt.Sprintf("the answer is nested more than %d levels deep, the most that are read", e.Most)
+	case BoundPiece:
+		said = fmt.Sprintf("one piece of the answer has more than %d bytes, the most that is read", e.Most)
+	case BoundDoctype:
+		said = "the answer has a document type (<!DOCTYPE), which is not read"
+	case BoundWhole:
+		said = fmt.Sprintf("the answer was not whole after %v, the longest that is waited", time.Duration(e.Most))
+	case BoundIdle:
+		said = fmt.Sprintf("nothing came for %v, the longest that is waited", time.Duration(e.Most))
+	case BoundRedirect:
+		said = fmt.Sprintf("it answers %d and names another address; redirects are not followed: put the final address into the configuration", e.Status)
+	case BoundCompressed:
+		said = "it compresses its answer, although it was asked not to"
+	}
+	return e.Service + ": " + said
+}
+
+// Timeout says whether the answer took too long; net.Error has it too.
+func (e *Error) Timeout() bool { return e.Bound == BoundWhole || e.Bound == BoundIdle }
+
+// Temporary is here for net.Error.
+func (e *Error) Temporary() bool { return e.Passing() }
+
+// Passing says that the same request may get another answer a moment later: the service
+// was slow, or it failed (a status of 429 or of 500 and more). What is too large today is
+// too large tomorrow.
+func (e *Error) Passing() bool {
+	return e.Timeout() || e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
+}
+
+// As returns the *Error that err wraps.
+func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
