@@ -19,6 +19,9 @@ import (
 type Agent struct {
 	// Fixed after New.
 	opts Options
+	// markKey makes the marks of conversations: each keeps its own while the process runs, so
+	// that a provider can cache what begins with it.
+	markKey [32]byte
 }
 
 // New returns an Agent.
@@ -26,7 +29,9 @@ func New(opts Options) (*Agent, error) {
 	if opts.Model == nil || opts.Executor == nil || opts.Conversations == nil {
 		return nil, errors.New("chat: Options need Model, Executor and Conversations")
 	}
-	return &Agent{opts: opts.withDefaults()}, nil
+	a := &Agent{opts: opts.withDefaults()}
+	rand.Read(a.markKey[:]) // it never fails: crypto/rand ends the program instead
+	return a, nil
 }
 
 // Name is what requests ask for.

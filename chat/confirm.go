@@ -8,7 +8,6 @@ import (
 
 	"voicegw/audit"
 	"voicegw/capability"
-	"voicegw/conversation"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
@@ -35,11 +34,11 @@ func (t *turn) confirm(ctx context.Context) error {
 		r := audit.Call{At: time.Now(), Tools: t.tools, Tool: c.Tool, Mode: registry.ModeText, Turn: t.number, Args: c.Args}.Record()
 		r.Event, r.Confirmation, r.ConfirmedBy, r.Reference, r.Delivered = audit.EventConfirmation, outcome, "client", c.Reference, false
 		t.audit(r)
-		t.said(conversation.RoleNotice, policy.DeclinedNotice(c.Tool, c.Reference))
+		t.noted(policy.DeclinedNotice(c.Tool, c.Reference))
 		return nil
 	}
 	env := t.runApproved(ctx, c)
-	t.said(conversation.RoleNotice, policy.ApprovedNotice(c.Tool, c.Reference, env))
+	t.noted(policy.ApprovedNotice(c.Tool, c.Reference, t.mark.JSON(env.Encode())))
 	return nil
 }
 

@@ -54,7 +54,7 @@ func TestApproved(t *testing.T) {
 			t.Error(diff)
 		}
 		got := transcript(f.last())
-		if !strings.Contains(got, "user: [voicegw] The user approved pay") || !strings.Contains(got, `"ok":true`) {
+		if !strings.Contains(got, "user: [own] The user approved pay") || !strings.Contains(got, `"ok":true`) {
 			t.Error(got)
 		}
 		r := f.audited()[1]

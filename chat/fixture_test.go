@@ -18,6 +18,7 @@ import (
 	"voicegw/audit"
 	"voicegw/capability"
 	"voicegw/conversation"
+	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
@@ -256,7 +257,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 	o := set.options
 	o.Model, o.Executor, o.Conversations = f.model, f.executor, f.kept
 	o.Tools = r.Snapshot
-	o.Instructions = func(*registry.Snapshot) string { return "You are a test." }
+	o.Instructions = func(_ *registry.Snapshot, own mark.Mark) string { return "You are a test. " + own.Text() }
 	o.Audit = f.record
 	o.Logger = slog.New(slog.NewTextHandler(f.log, nil))
 	if f.agent, err = New(o); err != nil {
@@ -435,9 +436,17 @@ func answers(t testing.TB, p Prompt) []registry.Envelope {
 	return out
 }
 
-// transcript is a prompt in lines, without the system text.
+// markOf is the mark that the system text of a prompt names.
+func markOf(p Prompt) string {
+	_, own, _ := strings.Cut(p.Messages[0].Text, "You are a test. ")
+	return own
+}
+
+// transcript is a prompt in lines, without the system text. The mark of the conversation is
+// written [own].
 func transcript(p Prompt) string {
 	var lines []string
+	own := markOf(p)
 	for _, m := range p.Messages {
 		switch m.Role {
 		case RoleSystem:
@@ -452,7 +461,7 @@ func transcript(p Prompt) string {
 		}
 		lines = append(lines, line)
 	}
-	return strings.Join(lines, "\n")
+	return strings.ReplaceAll(strings.Join(lines, "\n"), own, "[own]")
 }
 
 // conversation is what is kept under an id.

@@ -91,7 +91,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		if size > most+most/8+100 || size < most/2 {
 			t.Errorf("the model was given %d characters", size)
 		}
-		if first := p.Messages[1]; !strings.HasPrefix(first.Text, "[voicegw] What was said before, in short:\n") || !strings.Contains(first.Text, "Answer ") {
+		if first := p.Messages[1]; !strings.HasPrefix(first.Text, markOf(p)+" What was said before, in short:\n") || !strings.Contains(first.Text, "Answer ") {
 			t.Errorf("it begins with %q", first.Text)
 		}
 		if strings.Contains(transcript(p), "user: Question 0 ") || !strings.Contains(transcript(p), "user: Question 11 ") {

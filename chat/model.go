@@ -26,6 +26,9 @@ type Message struct {
 	Calls []ToolCall
 	// CallID is the call that a message of RoleTool answers.
 	CallID string
+	// notice says that a message of RoleUser is the gateway's own: it goes to the model
+	// under the mark of the conversation.
+	notice bool
 }
 
 // ToolCall is a tool call as a model made it.

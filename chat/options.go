@@ -7,6 +7,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/conversation"
+	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -29,8 +30,9 @@ type Options struct {
 	Name string
 	// Tools returns the snapshot that a turn is to hold. Nil: there are no tools.
 	Tools func() *registry.Snapshot
-	// Instructions makes the system text from the tools; nil means none.
-	Instructions func(*registry.Snapshot) string
+	// Instructions makes the system text from the tools and from the mark that the gateway's
+	// own messages to the model begin with, which the text must name. Nil means none.
+	Instructions func(tools *registry.Snapshot, own mark.Mark) string
 	// Rules are the rules for tool calls; their mode is text, whatever they say.
 	Rules policy.Rules
 	// Audit takes the records of what tools did, and must not block. Nil discards.

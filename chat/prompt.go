@@ -3,6 +3,8 @@ package chat
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,20 +17,39 @@ import (
 func (t *turn) prompt() Prompt {
 	p := Prompt{User: userName(t.req.User)}
 	if t.a.opts.Instructions != nil {
-		p.Messages = append(p.Messages, Message{Role: RoleSystem, Text: t.a.opts.Instructions(t.tools)})
+		p.Messages = append(p.Messages, Message{Role: RoleSystem, Text: t.a.opts.Instructions(t.tools, t.mark)})
 	}
-	if t.req.History != nil {
-		p.Messages = append(p.Messages, t.req.History...)
-	} else {
-		p.Messages = append(p.Messages, t.history()...)
+	before := t.req.History
+	if before == nil {
+		before = t.history()
 	}
-	p.Messages = append(p.Messages, t.messages...)
+	for _, m := range slices.Concat(before, t.messages) {
+		p.Messages = append(p.Messages, t.marked(m))
+	}
 	if t.tools != nil {
 		for _, tool := range t.tools.Tools(registry.ModeText) {
 			p.Tools = append(p.Tools, Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
 		}
 	}
 	return p
+}
+
+// marked is a message as the model is given it: the gateway's own words under the mark,
+// everybody else's without it.
+func (t *turn) marked(m Message) Message {
+	switch {
+	case m.notice:
+		m.Text = t.mark.Notice(m.Text)
+	case m.Role == RoleTool:
+		m.Text = string(t.mark.JSON(json.RawMessage(m.Text)))
+	default:
+		m.Text = t.mark.Foreign(m.Text)
+	}
+	m.Calls = slices.Clone(m.Calls)
+	for i := range m.Calls {
+		m.Calls[i].Args = t.mark.JSON(m.Calls[i].Args)
+	}
+	return m
 }
 
 // userName names a user to the provider without telling who it is.
@@ -56,7 +77,7 @@ func (t *turn) history() []Message {
 	}
 	var out []Message
 	if before := t.before(first); before != "" {
-		out = append(out, Message{Role: RoleUser, Text: before})
+		out = append(out, Message{Role: RoleUser, Text: before, notice: true})
 	}
 	for _, group := range all[first:] {
 		out = append(out, group...)
@@ -74,7 +95,7 @@ func (t *turn) before(first int) string {
 	if brief == "" {
 		return ""
 	}
-	return "[voicegw] What was said before, in short:\n" + brief
+	return "What was said before, in short:\n" + brief
 }
 
 func size(group []Message) int {
@@ -99,7 +120,7 @@ func entryMessages(e conversation.Entry, whole bool) []Message {
 	}
 	switch {
 	case e.Role != conversation.RoleAssistant:
-		return []Message{{Role: RoleUser, Text: text}}
+		return []Message{{Role: RoleUser, Text: text, notice: e.System && e.Role == conversation.RoleNotice}}
 	case len(e.Calls) == 0:
 		return []Message{{Role: RoleAssistant, Text: text}}
 	case whole && e.Side == conversation.SideText && allKept(e.Calls):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -22,6 +23,7 @@ type turn struct {
 	conv   *conversation.Conversation
 	number int
 	tools  *registry.Snapshot // nil: there are none
+	mark   mark.Mark          // of the gateway's own words to the model
 	emit   Emit               // from any goroutine
 	calls  *execute.Calls
 	// results come from the executor's goroutines to this one, at most one for each call
@@ -46,7 +48,7 @@ type turn struct {
 const maxResults = 256
 
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, emit Emit) *turn {
-	t := &turn{a: a, req: req, conv: c, number: c.Turns + 1, results: make(chan any, maxResults)}
+	t := &turn{a: a, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan any, maxResults)}
 	t.emit = safeEmit(emit, t.number)
 	if a.opts.Tools != nil {
 		t.tools = a.opts.Tools()
@@ -79,7 +81,7 @@ func (t *turn) answer(ctx context.Context) error {
 			return err
 		}
 	} else {
-		t.said(conversation.RoleUser, t.req.Message)
+		t.said(t.req.Message)
 	}
 	t.recall(ctx)
 	began := time.Now()
@@ -107,10 +109,16 @@ func (t *turn) answer(ctx context.Context) error {
 	return nil
 }
 
-// said notes what the user's side says in this turn.
-func (t *turn) said(role conversation.Role, text string) {
+// said notes what the user says in this turn.
+func (t *turn) said(text string) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text})
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: role, Text: text, Turn: t.number})
+	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleUser, Text: text, Turn: t.number})
+}
+
+// noted notes what the gateway itself tells the model in this turn.
+func (t *turn) noted(text string) {
+	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, notice: true})
+	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
 }
 
 // keep writes the turn into the conversation.
@@ -180,7 +188,7 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient
 		return true, noAnswer()
 	default:
 		t.nudged = true
-		t.messages = append(t.messages, Message{Role: RoleUser, Text: policy.NudgeNotice})
+		t.messages = append(t.messages, Message{Role: RoleUser, Text: policy.NudgeNotice, notice: true})
 		return false, nil
 	}
 }

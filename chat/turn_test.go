@@ -53,7 +53,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		first := f.model.prompts[0]
-		if first.Messages[0].Role != RoleSystem || first.Messages[0].Text != "You are a test." || len(first.Tools) != 8 || first.Tools[0].Description == "" || first.ToolsOff {
+		if first.Messages[0].Role != RoleSystem || !strings.HasPrefix(first.Messages[0].Text, "You are a test. [voicegw:") || len(first.Tools) != 8 || first.Tools[0].Description == "" || first.ToolsOff {
 			t.Errorf("%+v, %d tools, tools off %v", first.Messages[0], len(first.Tools), first.ToolsOff)
 		}
 		if strings.Contains(first.User, "ada") || len(first.User) != 24 {
@@ -71,7 +71,7 @@ func TestTurn(t *testing.T) {
 func TestEmptyAnswer(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Hello?", says(""), says("Hello."))
-		if told.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[voicegw] The user is waiting") {
+		if told.types() != "text.done usage done" || !strings.Contains(transcript(f.last()), "[own] The user is waiting") {
 			t.Errorf("%s after %s", told.types(), transcript(f.last()))
 		}
 		told = f.say("And?", says(" "), says(""))

@@ -39,7 +39,10 @@ func (e Entry) line() string {
 	case RoleAssistant:
 		who = "Assistant"
 	case RoleNotice:
-		who = "Gateway"
+		who = "Tool"
+		if e.System {
+			who = "Gateway"
+		}
 	}
 	said := shorten(oneLine(e.Text), maxLine)
 	if e.Interrupted {

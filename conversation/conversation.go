@@ -33,6 +33,8 @@ type Entry struct {
 	Side Side      `json:"side"`
 	Role Role      `json:"role"`
 	Text string    `json:"text,omitempty"`
+	// System says of a RoleNotice that its words are the gateway's own, and not a tool's.
+	System bool `json:"system,omitempty"`
 	// Turn counts the user's turns of the conversation from 1, over both sides.
 	Turn int `json:"turn,omitempty"`
 	// SessionID is the voice session that it was said in; empty for text.

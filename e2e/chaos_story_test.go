@@ -34,7 +34,7 @@ func chaosScenario() string {
 	line(`  - {when: {utterance: 2}, heard: talk}`)
 	line(`  - {when: {utterance: 3}, heard: batch ok spoken s1}`)
 	line(`  - {when: {utterance: any}, do: [{say: [Yes., I hear you.]}]}`)
-	line(`  - {when: {text: '^\[voicegw\]'}, do: [{say: [All right., So be it.]}]}`)
+	line(`  - {when: {text: '^\[voicegw:\w+\]'}, do: [{say: [All right., So be it.]}]}`)
 	line(`  - {when: {text: '^short'}, do: [{say: [Yes., No., Perhaps.]}]}`)
 	line(`  - {when: {text: '^talk'}, do: [{say: I will talk for a while now so that there is something to interrupt.}]}`)
 	line(`  - {when: {text: '^nothing'}, do: nothing}`)

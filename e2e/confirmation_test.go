@@ -24,7 +24,7 @@ rules:
       - then:
           - remember: {token: "${result.error.confirmation_request.token}", reference: "${result.error.details.reference}"}
           - say: Please approve it.
-  - when: {text: '^\[voicegw\]'}
+  - when: {text: '^\[voicegw:\w+\]'}
     do: [say: I see what came of it.]
 `
 
@@ -117,7 +117,7 @@ func TestApproval(t *testing.T) {
 		if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
 			t.Errorf("pay ran with %v", saw)
 		}
-		told := st.tap.told("[voicegw]")
+		told := st.tap.told("[voicegw:")
 		if len(told) != 1 || !strings.Contains(told[0], `"ok":true`) || strings.Contains(told[0], asked.Token) {
 			t.Errorf("the model was told %v", told)
 		}
@@ -168,7 +168,7 @@ func TestNoApproval(t *testing.T) {
 					t.Errorf("the question ended with %+v", ended)
 				}
 				c.turn()
-				if told := st.tap.told("[voicegw]"); len(told) != 1 || !strings.Contains(told[0], tc.told) {
+				if told := st.tap.told("[voicegw:"); len(told) != 1 || !strings.Contains(told[0], tc.told) {
 					t.Errorf("the model was told %v", told)
 				}
 				c.resolve(asked.Token, true)
@@ -342,7 +342,7 @@ func TestSpokenApproval(t *testing.T) {
 		if env := answers[1].envelope; !env.OK || env.Meta.Tool != "pay" {
 			t.Errorf("confirm_action was answered %s", env.Encode())
 		}
-		if told := st.tap.told("[voicegw]"); len(told) != 0 {
+		if told := st.tap.told("[voicegw:"); len(told) != 0 {
 			t.Errorf("the model was also told %v", told)
 		}
 		if r := st.audit.wait(t, "pay", 2)[1]; !r.OK || r.Confirmation != "approved" || r.ConfirmedBy != "spoken" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,6 +59,10 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
 		return
 	}
+	if wrong := s.instructs(r, req); wrong != "" {
+		problem(w, http.StatusForbidden, "system_message", wrong)
+		return
+	}
 	if body.Agent != "" && body.Agent != s.opts.Chat.Name() {
 		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
 		return
@@ -100,6 +105,17 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 		return req, "messages stand alone: with them the conversation is yours to keep, and neither message, conversation_id nor confirmation can be given."
 	}
 	return withHistory(req, body.Messages)
+}
+
+// instructs says why a request may not give its messages; empty if it may. Only who may use
+// the operators' endpoints may speak to the model with the weight of its system text.
+func (s *Server) instructs(r *http.Request, req chat.Request) (wrong string) {
+	i := slices.IndexFunc(req.History, func(m chat.Message) bool { return m.Role == chat.RoleSystem })
+	if i < 0 || s.guard.check(r) == nil {
+		return ""
+	}
+	return "messages[" + strconv.Itoa(i) + "].role is system or developer, and only operators instruct the model. " +
+		"Leave the message out, or show the gateway's api_key as \"Authorization: Bearer …\"."
 }
 
 // withHistory makes the last message the turn and those before it its history.

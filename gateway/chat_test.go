@@ -136,7 +136,7 @@ data: {"type":"done","seq":4,"conversation_id":"conv-1","status":"completed"}
 	if !w.Flushed || w.Code != http.StatusOK {
 		t.Errorf("status %d, flushed %v", w.Code, w.Flushed)
 	}
-	if diff := cmp.Diff([]chat.Request{{ConversationID: "conv-1", User: "ada", Message: "Hello"}}, a.requests()); diff != "" {
+	if diff := cmp.Diff([]chat.Request{{ConversationID: "conv-1", User: "ada", Message: "Hello"}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -171,8 +171,8 @@ func TestChatRequests(t *testing.T) {
 		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":false}}`: {User: "192.0.2.7", ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1"}},
 		`{"message":"Hi","user":"` + strings.Repeat("x", 257) + `"}`:               {User: "192.0.2.7", Message: "Hi"},
 		`{"messages":[{"role":"user","content":"Hi"}]}`:                            {User: "192.0.2.7", Message: "Hi", History: []chat.Message{}},
-		`{"user":"ada","messages":[{"role":"system","content":"Rhyme."},{"role":"user","content":"One"},{"role":"assistant","content":"Two"},{"role":"user","content":"Three"}]}`: {
-			User: "ada", Message: "Three", History: []chat.Message{{Role: chat.RoleSystem, Text: "Rhyme."}, {Role: chat.RoleUser, Text: "One"}, {Role: chat.RoleAssistant, Text: "Two"}}},
+		`{"user":"ada","messages":[{"role":"user","content":"One"},{"role":"assistant","content":"Two"},{"role":"user","content":"Three"}]}`: {
+			User: "ada", Message: "Three", History: []chat.Message{{Role: chat.RoleUser, Text: "One"}, {Role: chat.RoleAssistant, Text: "Two"}}},
 	} {
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, nil)
@@ -180,7 +180,7 @@ func TestChatRequests(t *testing.T) {
 			t.Errorf("%s: %d %s", body, w.Code, w.Body)
 			continue
 		}
-		if diff := cmp.Diff([]chat.Request{want}, a.requests()); diff != "" {
+		if diff := cmp.Diff([]chat.Request{want}, a.requests(), messages); diff != "" {
 			t.Errorf("%s: %s", body, diff)
 		}
 	}

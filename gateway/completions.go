@@ -55,6 +55,10 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", wrong)
 		return
 	}
+	if wrong := s.instructs(r, req); wrong != "" {
+		refuse(w, openaiError, http.StatusForbidden, "system_message", wrong)
+		return
+	}
 	leave, ok := s.enterChat(w, req.User, openaiError)
 	if !ok {
 		return

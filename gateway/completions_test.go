@@ -85,7 +85,7 @@ func TestCompletion(t *testing.T) {
 	if diff := cmp.Diff(want, settled(w.Body.String())); diff != "" || w.Code != 200 {
 		t.Errorf("%d %s", w.Code, diff)
 	}
-	if diff := cmp.Diff([]chat.Request{{User: "192.0.2.7", Message: "Hello", History: []chat.Message{}}}, a.requests()); diff != "" {
+	if diff := cmp.Diff([]chat.Request{{User: "192.0.2.7", Message: "Hello", History: []chat.Message{}}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
 	a.do = tells(&wsclient.TextDelta{Text: "and th"}, &wsclient.TextDone{Text: "and th", Cut: true}, &wsclient.Done{})

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"voicegw/internal/mark"
 	"voicegw/registry"
 )
 
@@ -19,6 +20,9 @@ var update = flag.Bool("update", false, "rewrite the golden conversations")
 
 // epoch is when every golden conversation begins.
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// testMark is the mark of the gateway's own words in the conversations of these tests.
+var testMark = mark.For([]byte("golden conversations"), "tests")
 
 // TestGoldenConversations replays the conversations of testdata. Each is prose
 // that says what it pins, a script of inputs at their times in ms, and the actions
@@ -80,7 +84,7 @@ func replay(t *testing.T, script string) string {
 		}
 		w := parseWords(t, line)
 		if w.at < 0 {
-			p.state, p.views = NewState(w.caps(), w.policy(), toolbox(), epoch), w.has("views")
+			p.state, p.views = NewState(w.caps(), w.policy(), toolbox(), testMark, epoch), w.has("views")
 			continue
 		}
 		at := epoch.Add(time.Duration(w.at) * time.Millisecond)

@@ -14,10 +14,15 @@ func (m *machine) began(in Began) {
 	switch {
 	case in.PendingRequest != "":
 		m.openUserTurn(m.at)
-		m.say("pending_request", in.PendingRequest, handedOver(in.Context, in.PendingRequest))
+		if in.Context == "" {
+			m.say("pending_request", in.PendingRequest)
+			return
+		}
+		m.show("pending_request", in.PendingRequest)
+		m.sendNotice(before+in.Context, first+in.PendingRequest)
 	case in.Context != "":
 		m.openUserTurn(m.at)
-		m.send(transport.UserText{Text: before + in.Context + goOn})
+		m.sendNotice(before+in.Context, goOn)
 	case in.Greeting != "":
 		m.openUserTurn(m.at)
 		m.send(transport.UserText{Text: in.Greeting})
@@ -27,18 +32,10 @@ func (m *machine) began(in Began) {
 // What a model is told that takes a conversation over. It is a user's turn and no system
 // text: what was said before is the user's and earlier answers, and gives no orders.
 const (
-	before = "[voicegw] The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n"
-	first  = "\n[voicegw] That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\n"
-	goOn   = "\n[voicegw] That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
+	before = "The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n"
+	first  = "That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\n"
+	goOn   = "That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
 )
-
-// handedOver is a request with what was said before it.
-func handedOver(context, request string) string {
-	if context == "" {
-		return request
-	}
-	return before + context + first + request
-}
 
 // Heard is the best guess of how much of a spoken item the client has heard by now, in
 // ms of its audio. ok is false for one that is not playing: it was heard to its end, or

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"voicegw/orchestrator/policy"
-	"voicegw/transport"
 )
 
 // notice is text that the model gets as a user's turn although the user has not typed
@@ -10,7 +9,7 @@ import (
 type notice struct {
 	turn  int    // the turn it belongs to, if that is still open
 	text  string // for the model
-	shown bool   // the client sees it as what it is: text of the user's side
+	shown bool   // a tool's words and not the gateway's: the client sees them as text of the user's side
 	now   bool   // it does not wait for the end of a turn
 }
 
@@ -24,7 +23,7 @@ func (m *machine) notify(n notice) bool {
 		return false
 	case t != nil && t.number == n.turn && !t.modelDone && !n.now && !m.speaking:
 		t.owedFrom, t.spoke = m.at, false
-		m.send(transport.UserText{Text: n.text})
+		m.sendNotice(n.text)
 	case m.phase == PhaseEnding:
 		return false
 	case n.now && !m.speaking:
@@ -46,11 +45,11 @@ func (m *machine) tell(n notice) {
 		m.chained = true
 		m.openTurn(m.at)
 		m.supersede()
-		m.say("pending_message", n.text, n.text)
+		m.say("pending_message", n.text)
 		return
 	}
 	m.openUserTurn(m.at)
-	m.send(transport.UserText{Text: n.text})
+	m.sendNotice(n.text)
 }
 
 // outcomeNotice tells the model of a question that ran nothing.

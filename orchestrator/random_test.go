@@ -42,7 +42,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 		p.Tools.Confirm = []string{"write", "book"}
 	}
 	p.Tools.Budget.Total = []int{0, 9, 1}[sort/12%3]
-	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), epoch), at: epoch, watch: newWatcher(t, caps, p)}
+	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p)}
 	tk.take(Began{})
 	return tk
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/internal/mark"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -62,6 +63,7 @@ type State struct {
 	// Fixed after NewState.
 	caps      transport.Capabilities
 	policy    Policy
+	mark      mark.Mark // of the gateway's own words to this model
 	startedAt time.Time
 
 	turn      *turn // the open turn; nil between turns
@@ -170,11 +172,13 @@ const (
 )
 
 // NewState returns the state of a session that starts now with a model that can do
-// caps, and holds tools; nil if there are none.
-func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapshot, now time.Time) State {
+// caps, and holds tools; nil if there are none. own is the mark that the model's prompt
+// calls the gateway's: it stands before what Step tells the model itself, and nothing else
+// that goes to the model holds it.
+func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapshot, own mark.Mark, now time.Time) State {
 	rules = rules.withDefaults()
 	return State{
-		caps: caps, policy: rules, startedAt: now, lastActive: now, phase: PhaseConnecting,
+		caps: caps, policy: rules, mark: own, startedAt: now, lastActive: now, phase: PhaseConnecting,
 		book: policy.NewBook(tools, rules.Tools),
 	}
 }

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"voicegw/transport"
@@ -51,7 +52,27 @@ type machine struct {
 
 func (m *machine) do(actions ...Action) { m.actions = append(m.actions, actions...) }
 
-func (m *machine) send(cmd transport.Command) { m.do(Command{cmd}) }
+// send gives the model a command. What it carries is somebody else's text: the user's, a
+// tool's, that of a page. So it cannot hold the mark of the gateway's own words.
+func (m *machine) send(cmd transport.Command) {
+	switch c := cmd.(type) {
+	case transport.UserText:
+		c.Text = m.mark.Foreign(c.Text)
+		cmd = c
+	case transport.ToolResult:
+		c.Output = m.mark.JSON(c.Output)
+		cmd = c
+	}
+	m.do(Command{cmd})
+}
+
+// sendNotice gives the model the gateway's own words, each under the mark.
+func (m *machine) sendNotice(words ...string) {
+	for i := range words {
+		words[i] = m.mark.Notice(words[i])
+	}
+	m.do(Command{transport.UserText{Text: strings.Join(words, "\n")}})
+}
 
 func (m *machine) take(in Input) {
 	switch in := in.(type) {

@@ -131,7 +131,7 @@ func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
 	}
 	delivered := c.open() && m.phase != PhaseEnded
 	if delivered && c.model == "" {
-		delivered = m.notify(notice{turn: c.turn, text: policy.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, env)})
+		delivered = m.notify(notice{turn: c.turn, text: policy.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, m.mark.JSON(env.Encode()))})
 	}
 	record := m.record(c, env, applied, refused, why, delivered)
 	m.do(Audit{record})

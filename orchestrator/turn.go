@@ -207,7 +207,7 @@ func (m *machine) nudge(t *turn) {
 	t.nudged = true
 	switch {
 	case !m.caps.RespondNeeded:
-		m.send(transport.UserText{Text: policy.NudgeNotice})
+		m.sendNotice(policy.NudgeNotice)
 	case !m.responding:
 		m.respond(t)
 	}
@@ -234,11 +234,16 @@ func (m *machine) userText(in UserText) {
 // typed opens a turn with text.
 func (m *machine) typed(id, text string) {
 	m.openUserTurn(m.at)
-	m.say(id, text, text)
+	m.say(id, text)
 }
 
-// say gives the model text of the user's side, and shows what is to be shown of it.
-func (m *machine) say(id, shown, text string) {
-	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: shown, Final: true, StartedAt: m.at})
+// say gives the model text of the user's side, and shows it.
+func (m *machine) say(id, text string) {
+	m.show(id, text)
 	m.send(transport.UserText{Text: text})
+}
+
+// show lets the client see text of the user's side.
+func (m *machine) show(id, text string) {
+	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"voicegw/internal/mark"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
@@ -38,7 +39,8 @@ func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapsho
 	if name == "" {
 		name = m.opts.Provider
 	}
-	setup := m.setup(g.start, name, tools)
+	g.mark = mark.New()
+	setup := m.setup(g, name, tools)
 	g.voice = setup.Voice
 	return m.connect(m.ctx(), m.opts.Transports[name], setup, g.logger)
 }
@@ -117,21 +119,21 @@ func (m *Manager) checkAgent(start *startMessage) *Cause {
 	return nil
 }
 
-func (m *Manager) setup(start *startMessage, provider string, tools *registry.Snapshot) transport.Setup {
-	voice := start.Voice
+func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) transport.Setup {
+	voice := g.start.Voice
 	if voice == "" {
 		voice = m.opts.Agent.Voices[provider]
 	}
 	instructions := m.opts.Agent.Instructions
 	if m.opts.Instructions != nil {
-		instructions = m.opts.Instructions(tools)
+		instructions = m.opts.Instructions(tools, g.mark)
 	}
 	return transport.Setup{
 		Voice:          voice,
 		Language:       m.opts.Agent.Language,
 		Instructions:   instructions,
 		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas, m.opts.Policy.SpokenConfirmation),
-		ManualActivity: start.TurnDetection == wsclient.TurnDetectionClient,
+		ManualActivity: g.start.TurnDetection == wsclient.TurnDetectionClient,
 		SilenceMS:      m.opts.SilenceMS,
 		PrefixMS:       m.opts.PrefixMS,
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/mark"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
@@ -24,9 +25,10 @@ type Options struct {
 	// Tools returns the registry's snapshot that a new session is to hold. Nil means
 	// that there are no tools.
 	Tools func() *registry.Snapshot
-	// Instructions makes a session's system text from the tools it has; nil means
-	// Agent.Instructions.
-	Instructions func(*registry.Snapshot) string
+	// Instructions makes a session's system text from the tools it has and from the mark
+	// that the gateway's own messages to its model begin with, which the text must name.
+	// Nil means Agent.Instructions.
+	Instructions func(tools *registry.Snapshot, own mark.Mark) string
 	// Blocked says until when a user is shut out; ok is false for one who is not. It
 	// is asked once, at session.start, and may be called by several goroutines. Nil
 	// means that nobody is.

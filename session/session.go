@@ -136,7 +136,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	if start.ConversationID != "" && opts.HandBack != nil {
 		s.story = &story{session: s.id}
 	}
-	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, time.Now())
+	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, g.mark, time.Now())
 	s.beginCalls()
 	return s, nil
 }

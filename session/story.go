@@ -64,6 +64,7 @@ func (y *story) note(a orchestrator.Action, at time.Time, heard, queued func(ite
 		y.answered(a)
 	case orchestrator.ConfirmationEnded:
 		e := y.entry(at, conversation.RoleNotice, a.Turn)
+		e.System = true
 		e.Text = "The user was asked to approve " + clip(a.Tool) + ": " + string(a.Outcome) + "."
 		y.add(&saying{entry: e})
 	}

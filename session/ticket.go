@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/internal/mark"
 	"voicegw/session/wsclient"
 	"voicegw/store"
 )
@@ -38,6 +39,7 @@ type guest struct {
 	inspect bool          // it is shown the inside
 	voice   string        // that its model is asked for; empty for the model's own
 	over    func()        // of its ticket
+	mark    mark.Mark     // of the gateway's own words to the model
 	logger  *slog.Logger
 }
 

@@ -6,6 +6,7 @@ import (
 	"voicegw/chat"
 	"voicegw/chat/completions"
 	"voicegw/config"
+	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
@@ -51,7 +52,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	return chat.New(chat.Options{
 		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Name: cfg.Agent.Name,
 		Tools:        s.tools.Snapshot,
-		Instructions: func(tools *registry.Snapshot) string { return textInstructions(cfg, tools) },
+		Instructions: func(tools *registry.Snapshot, own mark.Mark) string { return textInstructions(cfg, tools, own) },
 		Rules:        policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require},
 		Audit:        s.audit.Write,
 		Logger:       s.logger,
@@ -60,11 +61,11 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 
 // textInstructions composes the system text of a text conversation with the tools of a
 // snapshot. It may be called by several goroutines.
-func textInstructions(cfg *config.Config, tools *registry.Snapshot) string {
+func textInstructions(cfg *config.Config, tools *registry.Snapshot, own mark.Mark) string {
 	b := cfg.AgentBudget().Text
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
-		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(), Retrievals: b.Retrieval, TopK: b.TopK,
+		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(), Retrievals: b.Retrieval, TopK: b.TopK, Mark: own.Text(),
 	}
 	for _, t := range tools.Tools(registry.ModeText) {
 		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"voicegw/config"
+	"voicegw/internal/mark"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/store"
@@ -47,9 +48,9 @@ func TestVoiceInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := voiceInstructions(cfg, tools.Snapshot())
+	text := voiceInstructions(cfg, tools.Snapshot(), mark.New())
 	for _, want := range []string{
-		"bicycle shop", tools.Snapshot().Version(), "**kb_search** (retrieval): Searches", "**describe_tool** (utility)", "**end_voice_session**",
+		"bicycle shop", tools.Snapshot().Version(), "**kb_search** (retrieval): Searches", "**describe_tool** (utility)", "begins with [voicegw:", "**end_voice_session**",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the instructions:\n%s", want, text)

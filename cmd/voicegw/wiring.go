@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"voicegw/config"
+	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -59,12 +60,12 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, lo
 
 // voiceInstructions composes the system text of a voice session with the tools of a
 // snapshot. It may be called by several goroutines.
-func voiceInstructions(cfg *config.Config, tools *registry.Snapshot) string {
+func voiceInstructions(cfg *config.Config, tools *registry.Snapshot, own mark.Mark) string {
 	o := prompts.Options{
 		Mode: prompts.Voice, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Voice.Data),
 		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(),
 		Retrievals: cfg.AgentBudget().Voice.Retrieval, TopK: cfg.AgentBudget().Voice.TopK,
-		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
+		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken, Mark: own.Text(),
 	}
 	for _, t := range tools.Tools(registry.ModeVoice) {
 		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
@@ -87,7 +88,7 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 			Language: cfg.Agent.Language,
 		},
 		Tools:        s.tools.Snapshot,
-		Instructions: func(tools *registry.Snapshot) string { return voiceInstructions(cfg, tools) },
+		Instructions: func(tools *registry.Snapshot, own mark.Mark) string { return voiceInstructions(cfg, tools, own) },
 		Blocked:      s.caps.blocked,
 		Redeem:       s.desk.Redeem,
 		Enter:        s.desk.Enter,

@@ -42,26 +42,29 @@ func (b *Book) NotAsked(p *registry.Prepared) registry.Envelope {
 	})
 }
 
-// NudgeNotice asks a model once more that has ended its answer without a word.
-const NudgeNotice = "[voicegw] The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
+// What follows are the gateway's own words to a model, as turns of the user's. Whoever sends
+// them puts the mark of the conversation before them (mark.Mark.Notice).
 
-// ApprovedNotice tells a model, as a turn of the user's, what came of an approved action.
-func ApprovedNotice(tool, reference string, env registry.Envelope) string {
-	return fmt.Sprintf("[voicegw] The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",
-		tool, reference, env.Encode())
+// NudgeNotice asks a model once more that has ended its answer without a word.
+const NudgeNotice = "The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
+
+// ApprovedNotice tells a model what came of an approved action; result is the envelope.
+func ApprovedNotice(tool, reference string, result json.RawMessage) string {
+	return fmt.Sprintf("The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",
+		tool, reference, result)
 }
 
 // DeclinedNotice tells a model that the user has said no.
 func DeclinedNotice(tool, reference string) string {
-	return fmt.Sprintf("[voicegw] The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", tool, reference)
+	return fmt.Sprintf("The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", tool, reference)
 }
 
 // ExpiredNotice tells a model that the user has not answered in time.
 func ExpiredNotice(tool, reference string) string {
-	return fmt.Sprintf("[voicegw] The user did not answer in time whether to run %s (reference %s). Nothing was done, and it cannot be approved any more. Say so briefly.", tool, reference)
+	return fmt.Sprintf("The user did not answer in time whether to run %s (reference %s). Nothing was done, and it cannot be approved any more. Say so briefly.", tool, reference)
 }
 
 // AnsweredNotice tells a model that somebody else has answered a question.
 func AnsweredNotice(tool, reference string) string {
-	return fmt.Sprintf("[voicegw] Whether to run %s (reference %s) was answered somewhere else. It was not run here, and cannot be approved any more. Say so briefly.", tool, reference)
+	return fmt.Sprintf("Whether to run %s (reference %s) was answered somewhere else. It was not run here, and cannot be approved any more. Say so briefly.", tool, reference)
 }

@@ -41,9 +41,9 @@ func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 // A conversation that is handed over is answered as if its request had just been said.
 func TestDefaultTakesAConversationOver(t *testing.T) {
 	d := Default().NewDialogue(1)
-	text := "[voicegw] The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" +
+	text := "[voicegw:br5ln9h4grz7] The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" +
 		"User: Start voice and tell me about the robotics lab\nAssistant: The voice session is ready.\n" +
-		"[voicegw] That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\ntell me about the robotics lab"
+		"[voicegw:br5ln9h4grz7] That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\ntell me about the robotics lab"
 	want(t, d.Hear(Heard{Text: text}, tools("kb_search")), "heard "+text, `call kb_search {"query":"the robotics lab","top_k":3}`)
 	want(t, d.Results([]Result{{"kb_search", `{"ok":true,"data":{"results":[{"title":"Robotics","snippet":"It is on the second floor."}]}}`}}, tools("kb_search")),
 		"say About the robotics lab, I found this. Robotics. It is on the second floor.")

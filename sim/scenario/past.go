@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,10 +22,13 @@ const (
 	maxPastLine = 160
 )
 
+// ownWords begin what a gateway tells the model itself.
+var ownWords = regexp.MustCompile(`^\[voicegw:[a-z0-9]+\]`)
+
 // note keeps a line for ${history}. What a gateway tells the model is no line of the user's.
 func (d *Dialogue) note(user bool, text string) {
 	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "(by voice) ")
-	if text == "" || user && strings.HasPrefix(text, "[voicegw]") {
+	if text == "" || user && ownWords.MatchString(text) {
 		return
 	}
 	d.past = append(d.past, past{user, shorten(text, maxPastLine)})

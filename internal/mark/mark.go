@@ -1,0 +1,237 @@
+// Package mark makes the mark that only the gateway's own words carry on their way to a
+// model, and keeps it out of everybody else's.
+//
+// A prompt says which messages come from the gateway: those that begin with the mark. A
+// fixed mark could be typed by anybody. So each conversation has one that is drawn at
+// random, and text from elsewhere (users, histories, pages, tools' results) loses the
+// mark's code wherever it holds it, however it is spelled.
+package mark
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Mark is the mark of one conversation. The zero Mark marks nothing and takes nothing out
+// of any text. A Mark does not change and may be used by several goroutines.
+type Mark struct{ code string }
+
+// alphabet has no vowels, so that a code is never a word, and codeLength characters of it
+// are 55 bits.
+const (
+	alphabet   = "bdfghklmnqrtvwz23456789y"
+	codeLength = 12
+)
+
+// New draws a mark.
+func New() Mark {
+	var random [codeLength]byte
+	rand.Read(random[:]) // it never fails: crypto/rand ends the program instead
+	return fromBytes(random[:])
+}
+
+// For is the mark of the conversation that is called name: the same for the same key and
+// name, and unknown to everybody without the key. The key must be at least 16 random bytes.
+func For(key []byte, name string) Mark {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(name))
+	return fromBytes(h.Sum(nil)[:codeLength])
+}
+
+func fromBytes(random []byte) Mark {
+	code := make([]byte, len(random))
+	for i, b := range random {
+		code[i] = alphabet[int(b)%len(alphabet)]
+	}
+	return Mark{string(code)}
+}
+
+// Text is the mark as a message begins with it, for the prompt; empty for the zero Mark.
+func (m Mark) Text() string {
+	if m.code == "" {
+		return ""
+	}
+	return "[voicegw:" + m.code + "]"
+}
+
+// Notice makes the gateway's own message of a text: the mark, a space and the text. What
+// the text quotes cannot hold the mark again.
+func (m Mark) Notice(text string) string {
+	if m.code == "" {
+		return text
+	}
+	return m.Text() + " " + m.Foreign(text)
+}
+
+// taken stands where the code was. Its vowels keep what is left on both sides from being
+// the code again.
+const taken = "removed"
+
+// Foreign is a text of anybody's without the mark's code. The code is found in upper and
+// lower case, in other forms of its letters (NFKC), and with spaces, marks, punctuation or
+// invisible characters within. All other text is returned as it is.
+func (m Mark) Foreign(text string) string {
+	from, to := m.find(text, false)
+	if from < 0 {
+		return text
+	}
+	var out strings.Builder
+	for from >= 0 {
+		out.WriteString(text[:from])
+		out.WriteString(taken)
+		text = text[to:]
+		from, to = m.find(text, false)
+	}
+	out.WriteString(text)
+	return out.String()
+}
+
+// JSON is Foreign for every string of a JSON text, names of members too. A text that is no
+// JSON is treated as text. Where nothing has to be taken out, it is returned as it is.
+func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
+	if from, _ := m.find(string(raw), true); from < 0 {
+		return raw
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if d.Decode(&v) != nil || d.More() {
+		return json.RawMessage(m.Foreign(string(raw)))
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(m.clean(v)) != nil {
+		return json.RawMessage(`null`) // what was decoded can be encoded: it does not come to this
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+// clean takes the code out of the strings of a decoded JSON value.
+func (m Mark) clean(v any) any {
+	switch v := v.(type) {
+	case string:
+		return m.Foreign(v)
+	case []any:
+		for i := range v {
+			v[i] = m.clean(v[i])
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, value := range v {
+			out[m.Foreign(name)] = m.clean(value)
+		}
+		return out
+	}
+	return v
+}
+
+// find returns where the code first stands in a text; from is -1 where it does not. In JSON
+// text, escaped characters count as what they stand for.
+func (m Mark) find(text string, escaped bool) (from, to int) {
+	if m.code == "" {
+		return -1, -1
+	}
+	var window [codeLength]byte
+	var starts [codeLength]int
+	n := 0 // letters and digits in a row that may be of the code
+	for i := 0; i < len(text); {
+		r, size := next(text[i:], escaped)
+		if r < utf8.RuneSelf {
+			if c := folded(r); c != 0 {
+				window[n%codeLength], starts[n%codeLength] = c, i
+				n++
+				if m.ends(&window, n) {
+					return starts[n%codeLength], i + size
+				}
+			}
+			i += size
+			continue
+		}
+		for _, part := range norm.NFKC.String(string(r)) {
+			c := folded(part)
+			switch {
+			case c != 0:
+				window[n%codeLength], starts[n%codeLength] = c, i
+				n++
+				if m.ends(&window, n) {
+					return starts[n%codeLength], i + size
+				}
+			case unicode.IsLetter(part) || unicode.IsNumber(part):
+				n = 0
+			}
+		}
+		i += size
+	}
+	return -1, -1
+}
+
+// ends says whether the latest characters are the code. The window is a ring.
+func (m Mark) ends(window *[codeLength]byte, n int) bool {
+	if n < codeLength || window[(n-1)%codeLength] != m.code[codeLength-1] {
+		return false
+	}
+	for i := range codeLength {
+		if window[(n+i)%codeLength] != m.code[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// folded is an ASCII letter in lower case, or a digit; 0 for everything else.
+func folded(r rune) byte {
+	switch {
+	case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+		return byte(r)
+	case r >= 'A' && r <= 'Z':
+		return byte(r) + 'a' - 'A'
+	}
+	return 0
+}
+
+// next reads one character of a text, and what it takes there in bytes. An escape of JSON
+// that stands for no letter is read as a space.
+func next(text string, escaped bool) (rune, int) {
+	if !escaped || text[0] != '\\' || len(text) < 2 {
+		return utf8.DecodeRuneInString(text)
+	}
+	if text[1] != 'u' {
+		return ' ', 2
+	}
+	r := hex4(text[2:])
+	if r < 0 {
+		return ' ', 2
+	}
+	if utf16.IsSurrogate(r) && len(text) >= 12 && text[6] == '\\' && text[7] == 'u' {
+		if pair := utf16.DecodeRune(r, hex4(text[8:])); pair != unicode.ReplacementChar {
+			return pair, 12
+		}
+	}
+	return r, 6
+}
+
+// hex4 reads four hexadecimal digits; -1 where there are none.
+func hex4(text string) rune {
+	if len(text) < 4 {
+		return -1
+	}
+	var r rune
+	for _, c := range []byte(text[:4]) {
+		d := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
+		if d < 0 || c < '0' {
+			return -1
+		}
+		r = r<<4 | rune(d)
+	}
+	return r
+}

@@ -1,0 +1,42 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/internal/mark"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// TestTheMarkThatThePromptNames: each session draws a mark of its own; its prompt names it,
+// and the gateway's own words begin with it.
+func TestTheMarkThatThePromptNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &counter{before: "User: hello"}
+		st := newStage(t, hearing, func(o *Options) {
+			desk.give(o)
+			o.Instructions = func(_ *registry.Snapshot, own mark.Mark) string { return own.Text() }
+		})
+		var marks []string
+		for range 2 {
+			st.connect(startWith(`,"conversation_id":"c-7"`))
+			model := st.fake.Accept(t)
+			synctest.Wait()
+			own := model.Setup().Instructions
+			i := slices.IndexFunc(model.Commands(), func(c transport.Command) bool {
+				text, ok := c.(transport.UserText)
+				return ok && strings.HasPrefix(text.Text, own+" The user has been in this conversation in writing")
+			})
+			if !strings.HasPrefix(own, "[voicegw:") || i < 0 {
+				t.Errorf("the prompt names %q, the model was told %+v", own, model.Commands())
+			}
+			marks = append(marks, own)
+		}
+		if marks[0] == marks[1] {
+			t.Errorf("two sessions have the mark %s", marks[0])
+		}
+	})
+}
