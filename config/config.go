@@ -18,8 +18,11 @@ type Config struct {
 	Listen string `key:"listen"`
 	// Insecure allows an address that others can reach.
 	Insecure bool `key:"insecure"`
-	// Origins are the hosts of foreign web pages that may connect, as patterns
-	// ("app.example.com", "*.example.com").
+	// Hosts are the names that requests may ask for, as patterns ("voice.example.com",
+	// "*.example.com:8443"), besides those of loopback and the address of Listen.
+	Hosts []string `key:"hosts"`
+	// Origins are the origins of foreign web pages that may connect, as patterns
+	// ("https://app.example.com", "http://localhost:*").
 	Origins []string `key:"origins"`
 	// TrustedProxies are addresses and networks (CIDR) of proxies in front of the gateway,
 	// whose X-Forwarded-For and X-Forwarded-Proto count. See Config.Proxies.

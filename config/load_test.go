@@ -200,9 +200,13 @@ func TestProblems(t *testing.T) {
 			`dir/voicegw.yaml:2: providers.gemini.base_url must be a whole URL`,
 			`dir/voicegw.yaml:3: providers.openai.base_url holds a user or a password`,
 		}},
-		{"origins", "origins: ['https://a.example', '*']\n", nil, nil, []string{
-			`dir/voicegw.yaml:1: origins holds "https://a.example"; name hosts alone`,
+		{"origins", "origins: ['https://a.example/x', '*', 'https://*']\nhosts: ['*', 'https://a', 'a b']\n", nil, nil, []string{
+			`dir/voicegw.yaml:1: origins holds "https://a.example/x", which has a name with a character`,
 			`dir/voicegw.yaml:1: origins holds "*"`,
+			`dir/voicegw.yaml:1: origins holds "https://*"`,
+			`dir/voicegw.yaml:2: hosts holds "*"`,
+			`dir/voicegw.yaml:2: hosts holds "https://a"; name hosts alone`,
+			`dir/voicegw.yaml:2: hosts holds "a b", which has a name with a character`,
 		}},
 	}
 	for _, tt := range slices.Concat(tests, stateProblems) {

@@ -1,15 +1,17 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"net"
 	"net/url"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"voicegw/internal/origin"
 )
 
 // validate checks the settled configuration. What could not be parsed has been
@@ -27,6 +29,7 @@ func (l *loader) validate() {
 	l.validatePaths()
 	l.validateAPIKey()
 	l.validateOrigins()
+	l.validateHosts()
 	l.validateProxies()
 	l.validateNumbers()
 	l.oneOf("sim.use", l.config.Sim.Use, UseAuto, UseAlways, UseNever)
@@ -242,16 +245,30 @@ func (l *loader) validateAPIKey() {
 	}
 }
 
-func (l *loader) validateOrigins() {
-	for _, origin := range l.config.Origins {
-		_, err := path.Match(origin, "")
+func (l *loader) validateHosts() {
+	for _, text := range l.config.Hosts {
+		p, err := origin.ParseHostPattern(text)
 		switch {
-		case strings.Contains(origin, "/"):
-			l.problems.add(l.at("origins"), "origins holds %s; name hosts alone, such as app.example.com or *.example.com.", quote(origin))
-		case err != nil || origin == "":
-			l.problems.add(l.at("origins"), "origins holds %s, which is no host and no pattern.", quote(origin))
-		case origin == "*" && !l.config.Insecure:
-			l.problems.add(l.at("origins"), "origins holds \"*\": every web page that a user visits could speak through this gateway. Name the hosts, or give --insecure as well.")
+		case strings.Contains(text, "/"):
+			l.problems.add(l.at("hosts"), "hosts holds %s; name hosts alone, without a scheme and a path, such as voice.example.com.", quote(text))
+		case err != nil:
+			l.problems.add(l.at("hosts"), "hosts holds %s, which %v.", quote(text), err)
+		case p.Every() && !l.config.Insecure:
+			l.problems.add(l.at("hosts"), "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the hosts, or give --insecure as well.", quote(text))
+		}
+	}
+}
+
+func (l *loader) validateOrigins() {
+	for _, text := range l.config.Origins {
+		p, bare, err := origin.ParsePattern(text)
+		switch {
+		case err != nil:
+			l.problems.add(l.at("origins"), "origins holds %s, which %v; write a scheme and a host, such as https://app.example.com.", quote(text), err)
+		case p.Every() && !l.config.Insecure:
+			l.problems.add(l.at("origins"), "origins holds %s: every web page that a user visits could speak through this gateway. Name the pages' origins, or give --insecure as well.", quote(text))
+		case bare:
+			l.warnings = append(l.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it so, or with http:// where the page comes by that.", quote(text), text))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -211,13 +212,15 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 	}
 }
 
-// readBody reads a JSON body; strict refuses fields that there are not. A page of another
-// origin may not send one.
+// isJSON says whether a Content-Type is JSON's. Asking for it makes browsers ask first
+// before a page of another origin may send a body.
+func isJSON(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == "application/json"
+}
+
+// readBody reads a JSON body; strict refuses fields that there are not.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) bool {
-	if !s.originAllowed(r) {
-		refuse(w, shape, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; its operator can allow it (origins).")
-		return false
-	}
 	if !isJSON(r.Header.Get("Content-Type")) {
 		refuse(w, shape, http.StatusUnsupportedMediaType, "invalid_message", "The body must be JSON, with Content-Type: application/json.")
 		return false

@@ -247,7 +247,7 @@ func TestChatRefusals(t *testing.T) {
 
 // TestChatAllowedOrigins: pages of this host, and those that the operator names.
 func TestChatAllowedOrigins(t *testing.T) {
-	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Origins = []string{"*.example.org", "https://app.example.net"} })
+	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Origins = allow(t, "https://*.example.org", "https://app.example.net") })
 	for origin, ok := range map[string]bool{
 		"http://localhost:8080": true, "https://chat.example.org": true, "https://app.example.net": true,
 		"http://app.example.net": false, "https://example.org.evil.net": false, "null": false, "://": false,

@@ -43,20 +43,21 @@ func (s *Server) clientOf(r *http.Request) Client {
 func (s *Server) clientAddr(r *http.Request) netip.Addr { return s.clientOf(r).Addr }
 
 // scheme is "https" or "http": what the client speaks to the gateway, or to the trusted
-// proxy in front of it. X-Forwarded-Proto counts only from a trusted proxy, and only its
+// proxy in front of it; told is false where a plain connection is all that is known.
+// X-Forwarded-Proto counts only from a trusted proxy, and only its
 // last value, which the nearest proxy has written.
-func (s *Server) scheme(r *http.Request) string {
+func (s *Server) scheme(r *http.Request) (scheme string, told bool) {
 	if values := r.Header.Values("X-Forwarded-Proto"); len(values) > 0 && s.trusted(directAddr(r)) {
 		last := values[len(values)-1]
 		switch last = strings.ToLower(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); last {
 		case "http", "https":
-			return last
+			return last, true
 		}
 	}
 	if r.TLS != nil {
-		return "https"
+		return "https", true
 	}
-	return "http"
+	return "http", false
 }
 
 // directAddr is the address at the other end of the connection: a client's or a proxy's.

@@ -85,7 +85,7 @@ func TestForwardedIsNotRead(t *testing.T) {
 	if got := s.clientOf(r); got.Addr.String() != "10.1.2.3" || got.Own {
 		t.Errorf("%s, its own: %v", got.Addr, got.Own)
 	}
-	if got := s.scheme(r); got != "http" {
+	if got, _ := s.scheme(r); got != "http" {
 		t.Errorf("the scheme is %s", got)
 	}
 }
@@ -112,11 +112,11 @@ func TestWhoseSchemeCounts(t *testing.T) {
 		if tc.proto != nil {
 			r.Header["X-Forwarded-Proto"] = tc.proto
 		}
-		if got := s.scheme(r); got != tc.want {
+		if got, _ := s.scheme(r); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := s.scheme(httptest.NewRequest("GET", "https://gw.example/", nil)); got != "https" {
+	if got, _ := s.scheme(httptest.NewRequest("GET", "https://gw.example/", nil)); got != "https" {
 		t.Errorf("the gateway's own TLS is %s", got)
 	}
 }

@@ -36,6 +36,9 @@ type completionMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
+// completionsPath is where clients of Chat Completions ask, and get errors of its shape.
+const completionsPath = "/v1/chat/completions"
+
 // completions answers as a Chat Completions endpoint, so that any client of one has this
 // agent with its tools. The conversation is the client's to keep.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {

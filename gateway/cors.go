@@ -23,9 +23,9 @@ func (s *Server) forPages(method, path string, h http.HandlerFunc) {
 		ExposedHeaders:             []string{"Retry-After"},
 		MaxAge:                     preflightSeconds,
 	})
-	s.mux.Handle(method+" "+path, c.Handler(h))
-	s.mux.Handle("OPTIONS "+path, c.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s.handle(method+" "+path, c.Handler(h).ServeHTTP)
+	s.handle("OPTIONS "+path, c.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", method+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
-	})))
+	})).ServeHTTP)
 }

@@ -10,7 +10,9 @@ import (
 // TestPagesOfAllowedOriginsReadAnswers: what a browser asks before a page of another origin
 // may send, and what it looks for in the answer before the page may read it.
 func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
-	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Origins = []string{"app.example.com"} })
+	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
+		o.Hosts, o.Origins = named(t, "voice.example.org"), allow(t, "https://app.example.com")
+	})
 	ask := func(method, origin string, headers ...string) *http.Response {
 		r := httptest.NewRequest(method, "http://voice.example.org/v1/providers", nil)
 		r.Header.Set("Origin", origin)

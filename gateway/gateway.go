@@ -8,10 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"voicegw/internal/origin"
 	"voicegw/nonblock"
 	"voicegw/registry"
 	"voicegw/session"
@@ -27,8 +30,11 @@ type Options struct {
 	Tools func() *registry.Snapshot
 	// Page serves everything that is no endpoint; nil means 404.
 	Page http.Handler
-	// Origins are the foreign origins whose pages may connect, as host patterns.
-	Origins []string
+	// Hosts are the names and addresses that requests may ask for; zero: those of loopback.
+	// The host of VoiceURL is always one of them.
+	Hosts origin.Hosts
+	// Origins are the foreign origins whose pages may connect.
+	Origins []origin.Pattern
 	// TrustedProxies are the addresses of proxies in front of the gateway: what they say in
 	// X-Forwarded-For and X-Forwarded-Proto counts, and nobody else's word does.
 	TrustedProxies []netip.Prefix
@@ -70,10 +76,11 @@ type Options struct {
 // Server answers HTTP. It may be used by any number of goroutines.
 type Server struct {
 	// Fixed after New.
-	opts  Options
-	mux   *http.ServeMux
-	guard guard
-	turns chan struct{} // a place for each message that is being answered
+	opts   Options
+	mux    *http.ServeMux
+	routes []string // of mux, as patterns
+	guard  guard
+	turns  chan struct{} // a place for each message that is being answered
 
 	// unready says what /readyz has answered last, so that the log tells of a change
 	// and not of every question.
@@ -89,48 +96,62 @@ func New(opts Options) *Server {
 		opts.MaxTurns = 200
 	}
 	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), turns: make(chan struct{}, opts.MaxTurns)}
-	s.mux.HandleFunc("GET /v1/voice", s.voice)
+	s.opts.Hosts = withHostOf(opts.Hosts, opts.VoiceURL)
+	s.handle("GET /v1/voice", s.voice)
 	s.forPages("GET", "/v1/providers", s.providers)
 	if opts.Tools != nil {
-		s.mux.HandleFunc("GET /v1/tools", s.tools)
-		s.mux.HandleFunc("GET /v1/tools/{id}", s.tool)
+		s.handle("GET /v1/tools", s.tools)
+		s.handle("GET /v1/tools/{id}", s.tool)
 	}
 	if opts.Chat != nil {
 		s.forPages("POST", "/v1/chat", s.chat)
-		s.forPages("POST", "/v1/chat/completions", s.completions)
+		s.forPages("POST", completionsPath, s.completions)
 		s.forPages("GET", "/v1/models", s.models)
 	}
 	if opts.Images != nil {
-		s.mux.HandleFunc("GET /v1/images/{id}", s.image)
+		s.handle("GET /v1/images/{id}", s.image)
 	}
 	if opts.Blocks != nil {
-		s.mux.HandleFunc("GET /v1/blocks", s.forOperators(s.blocks))
-		s.mux.HandleFunc("DELETE /v1/blocks/{user}", s.forOperators(s.unblock))
+		s.handle("GET /v1/blocks", s.forOperators(s.blocks))
+		s.handle("DELETE /v1/blocks/{user}", s.forOperators(s.unblock))
 	}
 	if opts.Voice != nil {
-		s.mux.HandleFunc("POST /v1/sessions", s.forOperators(s.makeSession))
-		s.mux.HandleFunc("GET /v1/conversations/{id}", s.forOperators(s.showConversation))
+		s.handle("POST /v1/sessions", s.forOperators(s.makeSession))
+		s.handle("GET /v1/conversations/{id}", s.forOperators(s.showConversation))
 	}
 	if opts.Simulator != nil {
-		s.mux.HandleFunc("GET /v1/simulator", s.forOperators(s.listFaults))
-		s.mux.HandleFunc("POST /v1/simulator/faults", s.forOperators(s.commitFault))
+		s.handle("GET /v1/simulator", s.forOperators(s.listFaults))
+		s.handle("POST /v1/simulator/faults", s.forOperators(s.commitFault))
 	}
-	s.mux.HandleFunc("GET /v1/sessions", s.forOperators(s.listSessions))
-	s.mux.HandleFunc("GET /v1/sessions/{id}", s.forOperators(s.showSession))
-	s.mux.HandleFunc("POST /v1/confirmations/{token}", s.forOperators(s.confirm))
-	s.mux.HandleFunc("GET /healthz", s.health)
+	s.handle("GET /v1/sessions", s.forOperators(s.listSessions))
+	s.handle("GET /v1/sessions/{id}", s.forOperators(s.showSession))
+	s.handle("POST /v1/confirmations/{token}", s.forOperators(s.confirm))
+	s.handle("GET /healthz", s.health)
 	s.forPages("GET", "/readyz", s.ready)
-	s.mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+	s.handle("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "not_found", "There is no endpoint "+r.Method+" "+clip(r.URL.Path)+".")
 	})
 	if opts.Page != nil {
-		s.mux.Handle("/", opts.Page)
+		s.handle("/", opts.Page.ServeHTTP)
 	}
 	return s
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+// handle adds a route. Its pattern is that of http.ServeMux.
+func (s *Server) handle(pattern string, h http.HandlerFunc) {
+	s.routes = append(s.routes, pattern)
+	s.mux.HandleFunc(pattern, h)
+}
+
+// withHostOf returns hosts with that of a URL, if it has one.
+func withHostOf(hosts origin.Hosts, address string) origin.Hosts {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		if p, err := origin.ParseHostPattern(u.Host); err == nil {
+			hosts.Patterns = append(slices.Clone(hosts.Patterns), p)
+		}
+	}
+	return hosts
+}
 
 // voice upgrades a client to a session.
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
@@ -141,7 +162,8 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	under := connOf(r.Context())
-	opts := wsclient.AcceptOptions{Origins: s.opts.Origins, MaxMessageBytes: s.opts.MaxMessageBytes}
+	// The door has decided about the page, by the one rule that there is.
+	opts := wsclient.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
 	if under != nil {
 		limitSendBuffer(under)
 	}
@@ -151,7 +173,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.opts.Logger.Info("connection refused", "addr", addr.String(), "error", err)
 		return
 	}
-	admission.Ticket, admission.Origin = conn.Ticket(), r.Header.Get("Origin")
+	admission.Ticket, admission.Origin = conn.Ticket(), pageOf(r)
 	// What a session does inside is an operator's to see, and its ticket's owner's where
 	// the operator has said so.
 	admission.MayInspect = s.guard.local(r)

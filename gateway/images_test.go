@@ -37,7 +37,7 @@ func TestImages(t *testing.T) {
 		}
 		s := New(Options{Images: files})
 		ask := func(method, id string, header ...string) *httptest.ResponseRecorder {
-			r := httptest.NewRequest(method, "/v1/images/"+id, nil)
+			r := httptest.NewRequest(method, "http://localhost/v1/images/"+id, nil)
 			if len(header) == 2 {
 				r.Header.Set(header[0], header[1])
 			}
@@ -97,7 +97,7 @@ func TestImagesUnavailable(t *testing.T) {
 	var log bytes.Buffer
 	s := New(Options{Images: broken{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/images/secret-name", nil))
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/v1/images/secret-name", nil))
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "hums") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -110,7 +110,7 @@ func TestImagesUnavailable(t *testing.T) {
 // has tampered with is not served.
 func TestNoImages(t *testing.T) {
 	w := httptest.NewRecorder()
-	New(Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/images/x", nil))
+	New(Options{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/v1/images/x", nil))
 	if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "endpoint") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -136,7 +136,7 @@ func TestNoImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	w = httptest.NewRecorder()
-	New(Options{Images: files}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/images/"+id, nil))
+	New(Options{Images: files}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/v1/images/"+id, nil))
 	if w.Code == http.StatusOK || strings.Contains(w.Body.String(), "<script>") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -177,7 +177,7 @@ func (s *Server) voiceURL(r *http.Request) string {
 		return s.opts.VoiceURL
 	}
 	scheme := "ws"
-	if s.scheme(r) == "https" {
+	if from, _ := s.scheme(r); from == "https" {
 		scheme = "wss"
 	}
 	return scheme + "://" + r.Host + "/v1/voice"

@@ -55,7 +55,7 @@ func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	opts := Options{Sessions: m, Voice: d, APIKey: "key", TrustedProxies: proxies()}
+	opts := Options{Sessions: m, Voice: d, APIKey: "key", Hosts: named(t, "gw.example", "other"), TrustedProxies: proxies()}
 	if change != nil {
 		change(&opts)
 	}

@@ -116,7 +116,7 @@ func TestFaultsThatAreRefused(t *testing.T) {
 		"no JSON":                    {body: `drop`, status: 400, code: "invalid_message"},
 		"two of them":                {body: `{"session_id":"ID","do":"drop"} {}`, status: 400, code: "invalid_message"},
 		"a form":                     {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
-		"a foreign page":             {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "operators_only"},
+		"a foreign page":             {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
 		"another machine":            {body: `{"session_id":"ID","do":"drop"}`, change: from("192.168.1.7:1"), status: 403, code: "operators_only"},
 		"the simulator knows better": {body: `{"session_id":"ID","do":"dorp"}`, err: &FaultError{Field: "do", Message: "do must be one of drop."}, status: 400, code: "invalid_message", word: "do must"},
 		"not connected any more":     {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrNotConnected), status: 409, code: "not_connected"},

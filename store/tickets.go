@@ -6,11 +6,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
 	"voicegw/capability"
+	"voicegw/internal/origin"
 )
 
 // secretBytes is how much chance is in the secret of a ticket: 256 bits.
@@ -149,24 +149,17 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 	}
 }
 
-// CleanOrigin is the one form of an origin (RFC 6454, section 6.2: scheme, host and a
-// port that is not the scheme's own); ok is false for what is none. Empty stays empty.
-func CleanOrigin(origin string) (clean string, ok bool) {
-	if origin == "" {
+// CleanOrigin is the one form of an origin, as browsers write it: a scheme, a host and a port
+// that is not the scheme's own. ok is false for what is none. Empty stays empty.
+func CleanOrigin(text string) (clean string, ok bool) {
+	if text == "" {
 		return "", true
 	}
-	u, err := url.Parse(strings.ToLower(origin))
-	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
+	o, err := origin.Parse(strings.TrimSuffix(text, "/"))
+	if err != nil {
 		return "", false
 	}
-	host := u.Host
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", false
-	case u.Scheme == "http" && u.Port() == "80", u.Scheme == "https" && u.Port() == "443":
-		host = strings.TrimSuffix(host, ":"+u.Port())
-	}
-	return u.Scheme + "://" + host, true
+	return o.String(), true
 }
 
 func sameOrigin(of, from string) bool {

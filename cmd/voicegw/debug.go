@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"voicegw/config"
+	"voicegw/internal/origin"
 	"voicegw/load/process"
 )
 
@@ -77,20 +78,12 @@ func debugHandler(sessions func() int) http.Handler {
 	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, r *http.Request) { serveVars(w, r, sessions) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A page in a browser on this machine can make a name of its own point here.
-		if !config.Loopback(net.JoinHostPort(hostOf(r.Host), "0")) {
+		if host, err := origin.ParseHost(r.Host); err != nil || !host.Loopback() {
 			http.Error(w, "Ask for localhost or a loopback address.", http.StatusForbidden)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
-}
-
-// hostOf is a request's host without its port.
-func hostOf(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
 }
 
 // debugVars are the numbers of GET /debug/vars. Sizes are in bytes.

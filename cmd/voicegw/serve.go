@@ -158,9 +158,13 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", s.cfg.Listen, err)
 	}
+	hosts, origins, err := doors(s.cfg, s.listener.Addr())
+	if err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
 	s.http = &http.Server{
 		Handler: gateway.New(gateway.Options{
-			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Origins: s.cfg.Origins,
+			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), TrustedProxies: s.cfg.Proxies(), Ready: s.caps.store.Ready,

@@ -16,7 +16,8 @@ type serveFlags struct {
 	Config       string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG)." placeholder:"FILE"`
 	Listen       string   `key:"listen" help:"Address to serve on (127.0.0.1:8080)." placeholder:"HOST:PORT"`
 	Insecure     bool     `key:"insecure" help:"Allow an address that other machines can reach, without authentication."`
-	Origin       []string `key:"origins" help:"Host of a foreign web page that may connect, as a pattern." placeholder:"HOST"`
+	Origin       []string `key:"origins" help:"Origin of a foreign web page that may connect, as a pattern, such as https://app.example.com." placeholder:"ORIGIN"`
+	Host         []string `key:"hosts" help:"Name that requests may ask for besides localhost, as a pattern." placeholder:"HOST"`
 	DataDir      string   `key:"data_dir" help:"Folder of what outlives the process (~/.local/state/voicegw)." placeholder:"DIR"`
 	Provider     string   `key:"provider" help:"Provider for clients that ask for none: gemini or openai." placeholder:"NAME"`
 	Dev          bool     `key:"dev" help:"For authors of tools: read registry/tool_registry.json, and again when it changes."`

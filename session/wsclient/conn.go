@@ -40,9 +40,9 @@ type Frame struct {
 
 // AcceptOptions is how a server accepts.
 type AcceptOptions struct {
-	// Origins are the patterns of foreign origins that may connect, as hosts
-	// ("app.example.com", "*.example.com"); the server's own host always may.
-	Origins []string
+	// AnyOrigin says that the caller has decided which pages may connect. Otherwise none
+	// may: a request with an Origin is refused.
+	AnyOrigin bool
 	// MaxMessageBytes is the largest message that is read; a larger one closes the
 	// connection with 1009. Zero means the constant of that name.
 	MaxMessageBytes int
@@ -50,7 +50,7 @@ type AcceptOptions struct {
 
 // Accept upgrades a request. On failure it has answered the request, and the
 // error says why: 400 where the client offers only other subprotocols, or several
-// tickets, 403 for a foreign origin, 426 where it is no WebSocket request. Only
+// tickets, 403 for a page (see AcceptOptions), 426 where it is no WebSocket request. Only
 // [Subprotocol] is ever chosen, and no error tells of a ticket.
 func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, error) {
 	offered := subprotocols(r.Header)
@@ -64,10 +64,15 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		http.Error(w, "Offer one ticket, as it was made.", http.StatusBadRequest)
 		return nil, errors.New("the client offers several tickets, or one that is too long")
 	}
+	if !opts.AnyOrigin && len(r.Header.Values("Origin")) > 0 {
+		http.Error(w, "Web pages may not connect to this endpoint.", http.StatusForbidden)
+		return nil, errors.New("the client is a web page")
+	}
 	conn, err := ws.Accept(w, r, &websocket.AcceptOptions{
-		Subprotocols:    []string{Subprotocol},
-		OriginPatterns:  opts.Origins,
-		CompressionMode: websocket.CompressionDisabled,
+		Subprotocols: []string{Subprotocol},
+		// The library's own rule compares names and no schemes: what is decided above stands.
+		InsecureSkipVerify: true,
+		CompressionMode:    websocket.CompressionDisabled,
 	}, ws.Options{
 		Limit:  int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes)),
 		Budget: ws.Budget{PerSecond: FramesPerSecond, Burst: FrameBurst},

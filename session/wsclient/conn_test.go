@@ -184,24 +184,23 @@ func TestTicketAsSubprotocol(t *testing.T) {
 	}
 }
 
-// TestForeignOriginIsRefused: another site's page may not connect unless listed.
-func TestForeignOriginIsRefused(t *testing.T) {
-	for origins, status := range map[string]int{"": 403, "evil.example": 101} {
+// TestPagesAreRefused: no page may connect, not even one of the server's own name, unless the
+// caller has decided about it.
+func TestPagesAreRefused(t *testing.T) {
+	for anyOrigin, status := range map[bool]int{false: 403, true: 101} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			opts := AcceptOptions{}
-			if origins != "" {
-				opts.Origins = []string{origins}
-			}
-			if c, err := Accept(w, r, opts); err == nil {
+			if c, err := Accept(w, r, AcceptOptions{AnyOrigin: anyOrigin}); err == nil {
 				c.Abort()
 			}
 		}))
-		ws, resp, err := websocket.Dial(context.Background(), srv.URL, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
-		if resp == nil || resp.StatusCode != status {
-			t.Errorf("origins %q: %v, %v", origins, resp, err)
-		}
-		if ws != nil {
-			ws.CloseNow()
+		for _, origin := range []string{"https://evil.example", srv.URL} {
+			ws, resp, err := websocket.Dial(context.Background(), srv.URL, &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}})
+			if resp == nil || resp.StatusCode != status {
+				t.Errorf("any origin %t, %s: %v, %v", anyOrigin, origin, resp, err)
+			}
+			if ws != nil {
+				ws.CloseNow()
+			}
 		}
 		srv.Close()
 	}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"net"
+
+	"voicegw/config"
+	"voicegw/internal/origin"
+)
+
+// doors says by which names the gateway may be asked, and which foreign pages may ask it.
+func doors(cfg *config.Config, listen net.Addr) (origin.Hosts, []origin.Pattern, error) {
+	var hosts origin.Hosts
+	if tcp, ok := listen.(*net.TCPAddr); ok {
+		hosts.Listen = tcp.AddrPort().Addr()
+	}
+	for _, text := range cfg.Hosts {
+		p, err := origin.ParseHostPattern(text)
+		if err != nil {
+			return hosts, nil, fmt.Errorf("hosts: %q %w", text, err)
+		}
+		hosts.Patterns = append(hosts.Patterns, p)
+	}
+	var origins []origin.Pattern
+	for _, text := range cfg.Origins {
+		p, _, err := origin.ParsePattern(text)
+		if err != nil {
+			return hosts, nil, fmt.Errorf("origins: %q %w", text, err)
+		}
+		origins = append(origins, p)
+	}
+	return hosts, origins, nil
+}

@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"voicegw/internal/origin"
+)
+
+// visitor says which page has sent a request, if one has.
+type visitor int
+
+// The visitors.
+const (
+	// aProgram is no page: it has no Origin, and no browser says that a page is behind it.
+	aProgram visitor = iota
+	// ownPage is a page that this server has served.
+	ownPage
+	// namedPage is a page of an origin that Options.Origins names.
+	namedPage
+	// embedder is a page of any other origin that shows or follows an address without
+	// reading the answer: an image, a link. Browsers send no Origin then.
+	embedder
+	// stranger is a page that nobody has allowed, or one that cannot be told.
+	stranger
+)
+
+// ServeHTTP answers one request. Every request, of every route, goes through the door first.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.enter(w, r) {
+		s.mux.ServeHTTP(w, r)
+	}
+}
+
+// enter lets a request in, or answers it.
+//
+// The Host must be one that this server answers to. Otherwise a page of evil.test, whose DNS
+// suddenly says 127.0.0.1, would be of the same origin as the gateway (DNS rebinding). There
+// is no exception for the page or for health: a probe comes by an IP address or by localhost.
+//
+// Then the page must be the server's own or a named one, wherever a page is behind it.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
+	host, err := origin.ParseHost(r.Host)
+	if err != nil {
+		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The Host of this request "+err.Error()+".")
+		return false
+	}
+	if !s.opts.Hosts.Allow(host) {
+		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "This gateway does not answer to the name "+clip(host.String())+"; its operator can allow it (hosts).")
+		return false
+	}
+	if who := s.visitor(r, host); who == stranger || who == embedder && !embeddable(r.URL.Path) {
+		s.turnAway(w, r, http.StatusForbidden, "origin", "Pages of this origin may not use the gateway; its operator can allow it (origins).")
+		return false
+	}
+	return true
+}
+
+// turnAway answers a request that does not come in.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) {
+	s.opts.Logger.Info("request refused at the door", "addr", s.clientAddr(r).String(), "reason", code, "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
+	shape := errorShape(plainError)
+	if r.URL.Path == completionsPath {
+		shape = openaiError
+	}
+	refuse(w, shape, status, code, message)
+}
+
+// embeddable says whether any page may link to a path or show what is there: the page itself
+// and images. The answers cannot be read by that page, and nothing is changed by asking.
+func embeddable(path string) bool {
+	return !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1/images/")
+}
+
+// visitor decides which page is behind a request that asks for host. It is the one rule, for
+// WebSockets as for everything else. Pages can forge neither Origin nor Sec-Fetch-Site; a
+// program can, and gains nothing by it.
+func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
+	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
+	if len(origins) > 1 || len(sites) > 1 {
+		return stranger
+	}
+	if len(origins) == 0 {
+		if len(sites) == 0 || sites[0] == "none" {
+			return aProgram
+		}
+		if sites[0] == "same-origin" {
+			return ownPage
+		}
+		return embedder
+	}
+	from, err := origin.Parse(origins[0])
+	switch {
+	case err != nil:
+		return stranger
+	case s.isOwn(from, r, host):
+		return ownPage
+	case slices.ContainsFunc(s.opts.Origins, func(p origin.Pattern) bool { return p.Match(from) }):
+		return namedPage
+	default:
+		return stranger
+	}
+}
+
+// isOwn says whether an origin is that of this server, as the request has reached it: of the
+// same scheme, host and port.
+//
+// Where TLS or a trusted proxy tells the scheme, a page of the other one is foreign: whoever
+// sits in its network may have written it. Where nobody tells it and the operator has named
+// the host, a proxy that ends TLS may be in front: then https counts as well as http.
+func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bool {
+	scheme, told := s.scheme(r)
+	schemes := []string{scheme}
+	if !told && s.opts.Hosts.Named(host) {
+		schemes = []string{"http", "https"}
+	}
+	for _, scheme := range schemes {
+		at := host
+		if at.Port == 0 {
+			at.Port = origin.DefaultPort(scheme)
+		}
+		if from == (origin.Origin{Scheme: scheme, Host: at}) {
+			return true
+		}
+	}
+	return false
+}
+
+// originAllowed says whether a page that names its origin may read the answer.
+func (s *Server) originAllowed(r *http.Request) bool {
+	host, err := origin.ParseHost(r.Host)
+	if err != nil {
+		return false
+	}
+	who := s.visitor(r, host)
+	return who == ownPage || who == namedPage
+}
+
+// pageOf is the origin of the page that a request comes from, in its one form; empty for
+// what is no page. The door has read it before.
+func pageOf(r *http.Request) string {
+	from, err := origin.Parse(r.Header.Get("Origin"))
+	if err != nil {
+		return ""
+	}
+	return from.String()
+}

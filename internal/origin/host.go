@@ -1,0 +1,207 @@
+// Package origin reads and compares the two names that decide who may ask a server over
+// HTTP: the Host that a request asks for (RFC 9110, section 7.2), and the Origin of the page
+// that has sent it (RFC 6454, section 7; the Fetch Standard's serialization, read
+// 2026-11-22). Both come from strangers, so what cannot be read is an error and never a
+// guess. All values may be used by any number of goroutines.
+package origin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Host is a name or an IP address, and a port. Two Hosts that mean the same are equal.
+type Host struct {
+	// Name is in lower case, without a dot at its end; empty where IP is valid.
+	Name string
+	// IP has no zone, and IPv4 has its own form.
+	IP netip.Addr
+	// Port is 0 where none was given.
+	Port uint16
+}
+
+// The longest name that DNS has, and the longest part of it (RFC 1035, section 2.3.4).
+const (
+	maxName  = 253
+	maxLabel = 63
+)
+
+// ParseHost reads the Host of a request, such as "example.com:8080" or "[::1]". The error
+// is the end of a sentence that begins with what was read, and does not repeat it.
+func ParseHost(text string) (Host, error) {
+	if inner, ok := strings.CutPrefix(text, "["); ok {
+		address, rest, closed := strings.Cut(inner, "]")
+		ip, err := netip.ParseAddr(address)
+		if !closed || err != nil || !ip.Is6() || ip.Zone() != "" {
+			return Host{}, errors.New("has brackets without an IPv6 address in them")
+		}
+		port, err := parsePort(rest)
+		return Host{IP: ip.Unmap(), Port: port}, err
+	}
+	name, rest := text, ""
+	if colon := strings.IndexByte(text, ':'); colon >= 0 {
+		name, rest = text[:colon], text[colon:]
+	}
+	port, err := parsePort(rest)
+	if err != nil {
+		return Host{}, err
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return Host{IP: ip, Port: port}, nil
+	}
+	name, err = cleanName(name)
+	return Host{Name: name, Port: port}, err
+}
+
+// parsePort reads a colon and the digits after it; an empty text and a colon alone are 0.
+func parsePort(text string) (uint16, error) {
+	if text == "" || text == ":" {
+		return 0, nil
+	}
+	digits, ok := strings.CutPrefix(text, ":")
+	if !ok || strings.Trim(digits, "0123456789") != "" {
+		return 0, errors.New("has something after the host that is no port; write an IPv6 address in brackets")
+	}
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || n == 0 {
+		return 0, errors.New("has a port that is not from 1 to 65535")
+	}
+	return uint16(n), nil
+}
+
+// cleanName returns a name in lower case and without the dot that ends a full name.
+func cleanName(name string) (string, error) {
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	if name == "" {
+		return "", errors.New("has no host")
+	}
+	if len(name) > maxName {
+		return "", fmt.Errorf("has a name of more than %d characters", maxName)
+	}
+	last := ""
+	for last = range strings.SplitSeq(name, ".") {
+		switch {
+		case last == "" || len(last) > maxLabel:
+			return "", fmt.Errorf("has a name with a part that is empty or longer than %d characters", maxLabel)
+		case strings.Trim(last, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
+			return "", errors.New("has a name with a character other than a to z, 0 to 9, - and _; write a name in another alphabet in its xn-- form")
+		}
+	}
+	// Browsers read such a name as an IPv4 address in a form of its own ("127.1",
+	// "0x7f000001"), and send it in the usual one.
+	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		return "", errors.New("has a name that ends in a number and is no IPv4 address")
+	}
+	return name, nil
+}
+
+// Loopback says whether the host is this machine under every circumstance: localhost, a
+// name below it (RFC 6761, section 6.3), or a loopback address.
+func (h Host) Loopback() bool {
+	return h.IP.IsLoopback() || h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost")
+}
+
+// String returns the host as a request would ask for it.
+func (h Host) String() string {
+	name := h.Name
+	if h.IP.IsValid() {
+		name = h.IP.String()
+	}
+	switch {
+	case h.Port != 0:
+		return net.JoinHostPort(name, strconv.Itoa(int(h.Port)))
+	case h.IP.Is6():
+		return "[" + name + "]"
+	default:
+		return name
+	}
+}
+
+// HostPattern is which hosts are meant: one, those below a name, or all.
+type HostPattern struct {
+	host  Host
+	below bool // those below host, and not host itself
+	every bool
+}
+
+// ParseHostPattern reads "voice.example.com", "voice.example.com:8443", "*.example.com" or
+// "*"; without a port every port is meant. The error is the end of a sentence that begins
+// with what was read.
+func ParseHostPattern(text string) (HostPattern, error) {
+	if name, rest, _ := strings.Cut(text, ":"); name == "*" {
+		if len(text) > 1 {
+			rest = ":" + rest
+		}
+		port, err := parsePort(rest)
+		return HostPattern{host: Host{Port: port}, every: true}, err
+	}
+	text, below := strings.CutPrefix(text, "*.")
+	if strings.Contains(text, "*") {
+		return HostPattern{}, errors.New("has a * that is neither all of it nor its first part, as in *.example.com")
+	}
+	host, err := ParseHost(text)
+	if err == nil && below && host.IP.IsValid() {
+		err = errors.New("has a * before an address")
+	}
+	return HostPattern{host: host, below: below}, err
+}
+
+// Every says whether all names are meant.
+func (p HostPattern) Every() bool { return p.every }
+
+func (p HostPattern) matchName(h Host) bool {
+	switch {
+	case p.every:
+		return true
+	case p.below:
+		return strings.HasSuffix(h.Name, "."+p.host.Name)
+	default:
+		return h.Name == p.host.Name && h.IP == p.host.IP
+	}
+}
+
+// Match says whether h is meant. One without a port has the port of HTTP or HTTPS: which of
+// them a Host does not say.
+func (p HostPattern) Match(h Host) bool {
+	if !p.matchName(h) {
+		return false
+	}
+	return p.host.Port == 0 || h.Port == p.host.Port || h.Port == 0 && (p.host.Port == 80 || p.host.Port == 443)
+}
+
+// Hosts are those that a server answers to. The zero value are the names and addresses of
+// loopback alone.
+type Hosts struct {
+	// Patterns are those that the operator names.
+	Patterns []HostPattern
+	// Listen is the address that the server listens on. An unspecified one lets every IP
+	// address be asked for: a page can make its own name point here, but not an address.
+	Listen netip.Addr
+}
+
+// Allow says whether a server answers to h.
+func (hs Hosts) Allow(h Host) bool {
+	listen := hs.Listen.Unmap().WithZone("")
+	switch {
+	case h.Loopback() || hs.Named(h):
+		return true
+	case !h.IP.IsValid() || !listen.IsValid():
+		return false
+	default:
+		return listen.IsUnspecified() || h.IP == listen
+	}
+}
+
+// Named says whether the operator has named h.
+func (hs Hosts) Named(h Host) bool {
+	for _, p := range hs.Patterns {
+		if p.Match(h) {
+			return true
+		}
+	}
+	return false
+}

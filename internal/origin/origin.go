@@ -1,0 +1,104 @@
+package origin
+
+import (
+	"errors"
+	"strings"
+)
+
+// Origin is where a page comes from. Two Origins that are the same are equal.
+type Origin struct {
+	// Scheme is in lower case.
+	Scheme string
+	// Host has the scheme's own port where none was given, and 0 where the scheme has none.
+	Host Host
+}
+
+// DefaultPort returns the port of an http or https scheme where none is named, and 0 for
+// every other scheme.
+func DefaultPort(scheme string) uint16 {
+	switch scheme {
+	case "http", "ws":
+		return 80
+	case "https", "wss":
+		return 443
+	default:
+		return 0
+	}
+}
+
+// Parse reads an Origin, such as "https://app.example.com:8443". "null" is an error: such a
+// page says that it comes from nowhere. The error is the end of a sentence that begins with
+// what was read.
+func Parse(text string) (Origin, error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	scheme = strings.ToLower(scheme)
+	if !ok || !isScheme(scheme) {
+		return Origin{}, errors.New("has no scheme and host, such as https://app.example.com")
+	}
+	host, err := ParseHost(rest)
+	if err != nil {
+		return Origin{}, err
+	}
+	if host.Port == 0 {
+		host.Port = DefaultPort(scheme)
+	}
+	return Origin{Scheme: scheme, Host: host}, nil
+}
+
+// isScheme says whether text is a scheme in lower case (RFC 3986, section 3.1).
+func isScheme(text string) bool {
+	return text != "" && text[0] >= 'a' && text[0] <= 'z' && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
+}
+
+// String returns the origin as browsers write it: without the scheme's own port.
+func (o Origin) String() string {
+	h := o.Host
+	if h.Port == DefaultPort(o.Scheme) {
+		h.Port = 0
+	}
+	return o.Scheme + "://" + h.String()
+}
+
+// Pattern is which origins are meant.
+type Pattern struct {
+	scheme  string // empty for every scheme
+	host    HostPattern
+	anyPort bool
+}
+
+// ParsePattern reads "https://app.example.com", "https://*.example.com",
+// "http://localhost:*" or "*", which is every origin. Without a scheme https is meant, and
+// bare is true. The error is the end of a sentence that begins with what was read.
+func ParsePattern(text string) (p Pattern, bare bool, err error) {
+	if text == "*" {
+		return Pattern{host: HostPattern{every: true}, anyPort: true}, false, nil
+	}
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		scheme, rest, bare = "https", text, true
+	}
+	scheme = strings.ToLower(scheme)
+	if !isScheme(scheme) {
+		return Pattern{}, false, errors.New("has a scheme that is none")
+	}
+	p.scheme = scheme
+	rest, p.anyPort = strings.CutSuffix(rest, ":*")
+	if p.host, err = ParseHostPattern(rest); err != nil {
+		return Pattern{}, false, err
+	}
+	if p.anyPort && p.host.host.Port != 0 {
+		return Pattern{}, false, errors.New("has two ports")
+	}
+	if p.host.host.Port == 0 {
+		p.host.host.Port = DefaultPort(scheme)
+	}
+	return p, bare, nil
+}
+
+// Every says whether the pattern lets every host in.
+func (p Pattern) Every() bool { return p.host.every }
+
+// Match says whether o is meant.
+func (p Pattern) Match(o Origin) bool {
+	return (p.scheme == "" || p.scheme == o.Scheme) && p.host.matchName(o.Host) && (p.anyPort || p.host.host.Port == o.Host.Port)
+}
