@@ -43,6 +43,7 @@ var foreign = map[string][]string{
 	"gateway":                 {"golang.org/x/sys", "github.com/rs/cors"},
 	"transport/transporttest": {"github.com/google/go-cmp", "go.uber.org/goleak"},
 	"internal/strict":         {yaml},
+	"internal/quota":          {"golang.org/x/time"},
 	"sim/fault":               {yaml},
 	"sim/scenario":            {yaml},
 	"sim/wire":                {websocket},

@@ -300,11 +300,15 @@ type Limits struct {
 	Sessions int `key:"sessions"`
 	// SessionsPerAddress is how many of them one client address may have.
 	SessionsPerAddress int `key:"sessions_per_address"`
-	// NewPerSecond is how many sessions one client address may begin in a second.
+	// NewPerSecond is how often one client address may connect for a session in a
+	// second.
 	NewPerSecond int `key:"new_per_second"`
-	// CountLoopback holds this machine's own addresses to the two limits above,
-	// from which they are exempt otherwise.
-	CountLoopback bool `key:"count_loopback"`
+	// Waiting is how many connections may wait for their session.start,
+	// WaitingPerAddress how many of them from one client address.
+	Waiting           int `key:"waiting"`
+	WaitingPerAddress int `key:"waiting_per_address"`
+	// ExemptLoopback exempts this machine's own addresses from what limits one address.
+	ExemptLoopback bool `key:"exempt_loopback"`
 	// SessionLength ends a session, Idle one in which nothing happens.
 	SessionLength time.Duration `key:"session_length"`
 	Idle          time.Duration `key:"idle"`
@@ -370,6 +374,8 @@ func Default() *Config {
 			Sessions:           1000,
 			SessionsPerAddress: 100,
 			NewPerSecond:       20,
+			Waiting:            500,
+			WaitingPerAddress:  50,
 			SessionLength:      time.Hour,
 			Idle:               5 * time.Minute,
 			AudioAhead:         5 * time.Second,

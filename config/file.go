@@ -111,6 +111,10 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 		w.problem(key, "A name must be a word, not %s.", kindName(key))
 		return
 	}
+	if text := removed[prefix+key.Value]; text != "" {
+		w.problem(key, "%s %s", prefix+key.Value, text)
+		return
+	}
 	meant := misspelt.Nearest(key.Value, names)
 	if meant != "" {
 		meant = prefix + meant

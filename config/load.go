@@ -173,12 +173,23 @@ func (l *loader) readEnv() {
 			l.set(env(key), key, value)
 		}
 	}
+	for key, text := range removed {
+		if _, ok := vars[env(key)]; ok {
+			l.problems.add(env(key), "%s %s", key, text)
+			delete(vars, env(key))
+		}
+	}
 	for name := range vars {
 		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink(name) {
 			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is none of ours and was ignored.%s", name, didYouMean(misspelt.Nearest(name, known))))
 		}
 	}
 	slices.Sort(l.warnings)
+}
+
+// removed are settings that there were, with what to do instead.
+var removed = map[string]string{
+	"limits.count_loopback": "is gone: loopback addresses are limited like all others now. Remove it; to exempt them as before, for a load test on this machine, write limits.exempt_loopback: true.",
 }
 
 // envConfig names the configuration file.
@@ -193,6 +204,10 @@ func serviceLink(name string) bool {
 
 func (l *loader) readFlags() {
 	for _, f := range l.source.Flags {
+		if text := removed[f.Key]; text != "" {
+			l.problems.add(f.Name, "%s %s", f.Key, text)
+			continue
+		}
 		if _, ok := l.fields[f.Key]; !ok {
 			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(misspelt.Nearest(f.Key, l.keys)))
 			continue

@@ -284,6 +284,8 @@ func (l *loader) validateNumbers() {
 	l.number("limits.sessions", c.Limits.Sessions, 1, 1_000_000)
 	l.number("limits.sessions_per_address", c.Limits.SessionsPerAddress, 1, 1_000_000)
 	l.number("limits.new_per_second", c.Limits.NewPerSecond, 1, 1_000_000)
+	l.number("limits.waiting", c.Limits.Waiting, 1, 1_000_000)
+	l.number("limits.waiting_per_address", c.Limits.WaitingPerAddress, 1, 1_000_000)
 	l.number("vad.silence_ms", c.VAD.SilenceMS, 0, 60_000)
 	l.number("vad.prefix_ms", c.VAD.PrefixMS, 0, 60_000)
 	l.number("sim.seed", c.Sim.Seed, 0, math.MaxInt32)

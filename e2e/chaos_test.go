@@ -115,6 +115,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}
 	var err error
 	ch.manage, err = session.NewManager(session.Options{
+		Limits:     session.Limits{ExemptLoopback: true},
 		Transports: transports, Provider: providers[0], Tools: ch.tools.Snapshot, Executor: executor, Audit: ch.audit.Write, Logger: logger,
 		Policy: orchestrator.Policy{
 			NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second, FarewellWait: 3 * time.Second, ProgressEvery: 500 * time.Millisecond,

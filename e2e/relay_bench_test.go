@@ -50,7 +50,7 @@ func runRelay(target string) error {
 	if err != nil {
 		return err
 	}
-	m, err := session.NewManager(session.Options{Transports: transports, Provider: name})
+	m, err := session.NewManager(session.Options{Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true}})
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	}
 	tr := newModel(t, provider, set.model, key, set.base)
 	log := st.log
+	set.limits.ExemptLoopback = true
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
 		Limits: set.limits, Policy: set.policy,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"voicegw/internal/origin"
+	"voicegw/internal/seldom"
 	"voicegw/nonblock"
 	"voicegw/registry"
 	"voicegw/session"
@@ -80,6 +81,7 @@ type Server struct {
 	mux    *http.ServeMux
 	routes []string // of mux, as patterns
 	guard  guard
+	seldom *seldom.Log
 	turns  chan struct{} // a place for each message that is being answered
 
 	// unready says what /readyz has answered last, so that the log tells of a change
@@ -95,7 +97,7 @@ func New(opts Options) *Server {
 	if opts.MaxTurns == 0 {
 		opts.MaxTurns = 200
 	}
-	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), turns: make(chan struct{}, opts.MaxTurns)}
+	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: make(chan struct{}, opts.MaxTurns)}
 	s.opts.Hosts = withHostOf(opts.Hosts, opts.VoiceURL)
 	s.handle("GET /v1/voice", s.voice)
 	s.forPages("GET", "/v1/providers", s.providers)
@@ -170,7 +172,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	conn, err := wsclient.Accept(w, r, opts)
 	if err != nil {
 		admission.Release()
-		s.opts.Logger.Info("connection refused", "addr", addr.String(), "error", err)
+		s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)
 		return
 	}
 	admission.Ticket, admission.Origin = conn.Ticket(), pageOf(r)
@@ -182,7 +184,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 
 // refuse answers a request that was not admitted.
 func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
-	s.opts.Logger.Info("session refused", "addr", addr.String(), "reason", err.Error())
+	s.seldom.Info("session refused", err.Error(), "addr", addr.String())
 	switch {
 	case errors.Is(err, session.ErrAddressLimit):
 		retryAfter(w, time.Second)

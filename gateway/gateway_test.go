@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -32,6 +34,12 @@ func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, ni
 // start runs a gateway with a fake model on a real socket.
 func start(t *testing.T, limits session.Limits) (*httptest.Server, *session.Manager) {
 	t.Helper()
+	return startWith(t, limits, nil)
+}
+
+// startWith does so with other options.
+func startWith(t *testing.T, limits session.Limits, change func(*Options)) (*httptest.Server, *session.Manager) {
+	t.Helper()
 	opts := sessionOptions()
 	opts.Limits = limits
 	m, err := session.NewManager(opts)
@@ -39,7 +47,11 @@ func start(t *testing.T, limits session.Limits) (*httptest.Server, *session.Mana
 		t.Fatal(err)
 	}
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the page") })
-	srv := httptest.NewUnstartedServer(New(Options{Sessions: m, Page: page, Version: "v1"}))
+	serve := Options{Sessions: m, Page: page, Version: "v1"}
+	if change != nil {
+		change(&serve)
+	}
+	srv := httptest.NewUnstartedServer(New(serve))
 	srv.Config.ConnContext = ConnContext
 	srv.Listener = Listen(srv.Listener)
 	srv.Start()
@@ -127,10 +139,10 @@ func TestDrainingIsTold(t *testing.T) {
 	}
 }
 
-// TestHundredConnectionsFromOneAddress: those over the limit get 429 with words,
-// and the others work.
+// TestHundredConnectionsFromOneAddress: as many as may begin sessions do, those over the limit
+// get 429 with words, or 4029 where they connected before, and the others work.
 func TestHundredConnectionsFromOneAddress(t *testing.T) {
-	srv, m := start(t, session.Limits{PerAddress: 10, NewPerSecond: 1000, CountLoopback: true})
+	srv, m := start(t, session.Limits{PerAddress: 10, NewPerSecond: 1000, WaitingPerAddress: 200})
 	var mu sync.Mutex
 	var open []*wsclient.Conn
 	var refused []string
@@ -138,30 +150,105 @@ func TestHundredConnectionsFromOneAddress(t *testing.T) {
 	for range 100 {
 		wg.Go(func() {
 			c, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{})
-			mu.Lock()
-			defer mu.Unlock()
 			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
 				refused = append(refused, err.Error())
 				return
 			}
-			open = append(open, c)
+			say(t, c, &wsclient.Start{InputRate: 16000, OutputRate: 24000})
+			switch told := hear(t, c).(type) {
+			case *wsclient.SessionStarted:
+				mu.Lock()
+				defer mu.Unlock()
+				open = append(open, c)
+			case *wsclient.Error:
+				if _, err := c.Read(); told.Code != "limit" || wsclient.CloseStatus(err) != wsclient.CloseLimit {
+					t.Errorf("refused with %+v, %v", told, err)
+				}
+				c.Abort()
+			default:
+				t.Errorf("the gateway answered %+v", told)
+			}
 		})
 	}
 	wg.Wait()
 	if len(open) != 10 || m.Running() != 10 {
-		t.Errorf("%d connections were let in, %d run, want 10", len(open), m.Running())
+		t.Errorf("%d sessions began, %d run, want 10", len(open), m.Running())
+	}
+	if _, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{}); err == nil {
+		t.Error("an address with all its sessions may connect")
+	} else {
+		refused = append(refused, err.Error())
 	}
 	for _, text := range refused {
 		if !strings.Contains(text, "429") || !strings.Contains(text, "Too many sessions") {
 			t.Fatalf("refused with %s", text)
 		}
 	}
-	say(t, open[0], &wsclient.Start{InputRate: 16000, OutputRate: 24000})
-	if _, ok := hear(t, open[0]).(*wsclient.SessionStarted); !ok {
-		t.Error("one that was let in does not work")
-	}
 	for _, c := range open {
 		c.Abort()
+	}
+}
+
+// TestSilentHandshakesOverSockets: a thousand connections that say nothing keep nobody out,
+// whether all are of the caller's address or each has its own.
+func TestSilentHandshakesOverSockets(t *testing.T) {
+	for name, from := range map[string]func(i int) string{
+		"one address":     func(int) string { return "203.0.113.7" },
+		"an address each": func(i int) string { return netip.AddrFrom4([4]byte{10, 0, byte(i / 256), byte(i % 256)}).String() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv, m := startWith(t, session.Limits{Sessions: 5, PerAddress: 5, NewPerSecond: 2000, Waiting: 40, WaitingPerAddress: 20},
+				func(o *Options) { o.TrustedProxies = proxies() })
+			dial := func(addr string) *wsclient.Conn {
+				c, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{Header: http.Header{"X-Forwarded-For": {addr}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			// Each that has to leave is told why, and read to its end.
+			var left sync.WaitGroup
+			var told atomic.Int32
+			connect := func(n, first int) {
+				for i := range n {
+					c := dial(from(first + i))
+					left.Go(func() {
+						for {
+							if _, err := c.Read(); err != nil {
+								if wsclient.CloseStatus(err) == wsclient.CloseTryLater {
+									told.Add(1)
+								}
+								c.Abort()
+								return
+							}
+						}
+					})
+				}
+			}
+			connect(500, 0)
+			honest := dial("203.0.113.7")
+			connect(10, 500)
+			say(t, honest, &wsclient.Start{InputRate: 16000, OutputRate: 24000})
+			if m, ok := hear(t, honest).(*wsclient.SessionStarted); !ok {
+				t.Fatalf("the honest caller was answered %+v", m)
+			}
+			connect(490, 510)
+			say(t, honest, &wsclient.Ping{T: 1})
+			if m, ok := hear(t, honest).(*wsclient.Pong); !ok {
+				t.Fatalf("the honest caller's ping was answered with %+v", m)
+			}
+			if m.Running() != 1 {
+				t.Errorf("%d sessions run", m.Running())
+			}
+			honest.Abort()
+			m.Close()
+			left.Wait()
+			if n := int(told.Load()); n < 1000-40 {
+				t.Errorf("%d were told that they had to leave", n)
+			}
+		})
 	}
 }
 

@@ -125,7 +125,7 @@ func (s *Server) forOperators(next http.HandlerFunc) http.HandlerFunc {
 			next(w, r)
 			return
 		}
-		s.opts.Logger.Info("operator's request refused", "addr", s.clientAddr(r).String(), "path", clip(r.URL.Path), "reason", no.code)
+		s.seldom.Info("operator's request refused", no.code, "addr", s.clientAddr(r).String(), "path", clip(r.URL.Path))
 		if no.status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="voicegw"`)
 		}

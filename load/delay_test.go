@@ -59,7 +59,7 @@ func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faul
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := session.NewManager(session.Options{Transports: map[string]transport.Transport{provider: tr}, Provider: provider})
+	m, err := session.NewManager(session.Options{Limits: session.Limits{ExemptLoopback: true}, Transports: map[string]transport.Transport{provider: tr}, Provider: provider})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (c *Cause) Error() string { return c.Reason }
 
 // retryable says whether connecting again may help, which the close code says too.
 func (c *Cause) retryable() bool {
-	return c.Close == wsclient.CloseServerLeaving || c.Close == wsclient.CloseInternal ||
+	return c.Close == wsclient.CloseServerLeaving || c.Close == wsclient.CloseInternal || c.Close == wsclient.CloseTryLater ||
 		(c.Close >= 4000 && c.Close < 4500)
 }
 
@@ -55,6 +55,14 @@ var (
 		Code: wsclient.CodeInvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
 	causeFlood = &Cause{Reason: "flooding", Close: wsclient.CloseLimit,
 		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or more frames than a client may send; the session ends."}
+
+	// The causes of a client that finds no place.
+	causeFull = &Cause{Reason: "full", Close: wsclient.CloseTryLater,
+		Code: wsclient.CodeLimit, Message: "The gateway has as many sessions as it takes; try again in a moment."}
+	causeTooMany = &Cause{Reason: "too_many_sessions", Close: wsclient.CloseLimit,
+		Code: wsclient.CodeLimit, Message: "Too many sessions from your address; end one, or try again in a moment."}
+	causeCrowded = &Cause{Reason: "crowded_out", Close: wsclient.CloseTryLater,
+		Code: wsclient.CodeLimit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
 
 	// causeBlocked is that of a user who is shut out; blocked adds until when.
 	causeBlocked = &Cause{Reason: "blocked", Close: wsclient.CloseBlocked,
@@ -102,7 +110,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeBlocked,
+		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeTooMany, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,

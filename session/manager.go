@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -12,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"voicegw/internal/quota"
+	"voicegw/internal/seldom"
 	"voicegw/registry"
 )
 
@@ -24,32 +23,17 @@ type Manager struct {
 	opts   Options
 	ctx    func() context.Context // the parent of all sessions
 	endAll context.CancelCauseFunc
-	wg     sync.WaitGroup // all sessions
+	wg     sync.WaitGroup // all sessions, and all that wait to be one
+	places *quota.Quota[netip.Addr]
+	seldom *seldom.Log
 
 	mu       sync.Mutex // guards the following fields
 	draining bool
-	running  int
-	byAddr   map[netip.Addr]*addrCount
+	running  int                 // those that have sent session.start
+	waiting  waitingRoom         // those that have not
 	sessions map[string]*session // that run, by id
 	idle     chan struct{}       // closed by release when the last session ends while draining
 }
-
-// addrCount is what one address has running, and how fast it begins new ones.
-type addrCount struct {
-	running int
-	newOnes *rate.Limiter
-}
-
-// The refusals of Admit.
-var (
-	// ErrDraining: the gateway is shutting down.
-	ErrDraining = errors.New("the gateway is shutting down")
-	// ErrFull: as many sessions run as may.
-	ErrFull = errors.New("the gateway is full")
-	// ErrAddressLimit: the client's address has too many sessions, or begins them
-	// too fast.
-	ErrAddressLimit = errors.New("too many sessions from this address")
-)
 
 // NewManager returns a Manager. It refuses options with which no session could
 // run.
@@ -58,14 +42,19 @@ func NewManager(opts Options) (*Manager, error) {
 	if _, ok := opts.Transports[opts.Provider]; !ok {
 		return nil, fmt.Errorf("session: the provider %q is none of %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
-	m := &Manager{opts: opts, byAddr: make(map[netip.Addr]*addrCount), sessions: make(map[string]*session), idle: make(chan struct{})}
+	m := &Manager{opts: opts,
+		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
+		waiting: waitingRoom{most: opts.Limits.Waiting, perAddress: opts.Limits.WaitingPerAddress, byAddr: make(map[netip.Addr]int)},
+		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), idle: make(chan struct{}),
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.ctx = func() context.Context { return ctx }
 	m.endAll = cancel
 	return m, nil
 }
 
-// Running returns how many sessions run.
+// Running returns how many sessions run. Who is connected and has not sent session.start is
+// none.
 func (m *Manager) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,84 +66,6 @@ func (m *Manager) Draining() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.draining
-}
-
-// Admission is a place for one session. Use it with Manager.Start, or Release it.
-type Admission struct {
-	// Ticket is what the client has offered as a subprotocol, Origin the origin of the
-	// page that it is part of; both empty for none. They may be set until Start.
-	Ticket, Origin string
-	// MayInspect lets the client look inside its session, if it asks to. It may be set
-	// until Start.
-	MayInspect bool
-
-	m    *Manager
-	addr netip.Addr
-	once sync.Once
-}
-
-// Admit takes a place for a session from addr, before its connection is upgraded.
-// The error is ErrDraining, ErrFull or ErrAddressLimit.
-func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
-	addr = addr.Unmap()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.draining {
-		return nil, ErrDraining
-	}
-	if m.running >= m.opts.Limits.Sessions {
-		return nil, ErrFull
-	}
-	c := m.byAddr[addr]
-	if c == nil {
-		n := m.opts.Limits.NewPerSecond
-		c = &addrCount{newOnes: rate.NewLimiter(rate.Limit(n), n)}
-		m.byAddr[addr] = c
-		m.forgetIdle()
-	}
-	if m.opts.Limits.CountLoopback || !addr.IsLoopback() {
-		if c.running >= m.opts.Limits.PerAddress || !c.newOnes.Allow() {
-			return nil, ErrAddressLimit
-		}
-	}
-	c.running++
-	m.running++
-	m.wg.Add(1)
-	return &Admission{m: m, addr: addr}, nil
-}
-
-// maxAddresses is how many addresses are remembered before idle ones are
-// forgotten.
-const maxAddresses = 4096
-
-// forgetIdle forgets addresses with nothing running and a full allowance. mu is
-// held.
-func (m *Manager) forgetIdle() {
-	if len(m.byAddr) < maxAddresses {
-		return
-	}
-	for addr, c := range m.byAddr {
-		if c.running == 0 && c.newOnes.Tokens() >= float64(c.newOnes.Burst()) {
-			delete(m.byAddr, addr)
-		}
-	}
-}
-
-// Release gives the place back. It may be called more than once.
-func (a *Admission) Release() {
-	a.once.Do(func() {
-		m := a.m
-		m.mu.Lock()
-		m.running--
-		if c := m.byAddr[a.addr]; c != nil {
-			c.running--
-		}
-		if m.draining && m.running == 0 {
-			close(m.idle)
-		}
-		m.mu.Unlock()
-		m.wg.Done()
-	})
 }
 
 // Start runs a session over c, on goroutines of its own, and releases the
@@ -187,7 +98,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	model, cause := m.open(a, c, g, tools)
 	logger, start := g.logger, g.start
 	if cause != nil {
-		logger.Info("session refused", "reason", cause.Reason, "addr", a.addr.String())
+		m.seldom.Info("session refused", cause.Reason, "session_id", g.id, "addr", a.addr.String())
 		turnAway(c, cause)
 		return nil
 	}

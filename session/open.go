@@ -24,7 +24,10 @@ type startMessage = wsclient.Start
 // that it asks for. Either the cause is nil, or nothing is open but what g.leave ends.
 func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapshot) (transport.Conn, *Cause) {
 	var cause *Cause
-	if g.start, cause = m.readStart(c); cause != nil {
+	if g.start, cause = m.readStart(a, c); cause != nil {
+		return nil, cause
+	}
+	if cause = a.seat(); cause != nil {
 		return nil, cause
 	}
 	if cause = m.identify(a, g); cause != nil {
@@ -46,8 +49,8 @@ func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapsho
 }
 
 // readStart waits for session.start and checks what it asks for.
-func (m *Manager) readStart(c Client) (*startMessage, *Cause) {
-	ctx, cancel := context.WithTimeout(m.ctx(), m.opts.Limits.StartTimeout)
+func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
+	ctx, cancel := context.WithTimeout(a.ctx(), m.opts.Limits.StartTimeout)
 	defer cancel()
 	// Closing is what ends a read.
 	closed := make(chan struct{}) // by the function below, when it has closed c

@@ -224,59 +224,6 @@ func TestAudioThatNeverSlowsDown(t *testing.T) {
 	})
 }
 
-// TestAdmission: the limits on sessions, in all and for one address.
-func TestAdmission(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, hearing, func(o *Options) {
-			o.Limits.Sessions, o.Limits.PerAddress, o.Limits.NewPerSecond = 5, 3, 4
-		})
-		other := someone.Next()
-		var held []*Admission
-		for range 3 {
-			a, err := st.m.Admit(someone)
-			if err != nil {
-				t.Fatal(err)
-			}
-			held = append(held, a)
-		}
-		if _, err := st.m.Admit(someone); err != ErrAddressLimit {
-			t.Errorf("a fourth session of one address: %v", err)
-		}
-		for range 2 {
-			a, err := st.m.Admit(other)
-			if err != nil {
-				t.Fatal(err)
-			}
-			held = append(held, a)
-		}
-		if _, err := st.m.Admit(other.Next()); err != ErrFull {
-			t.Errorf("a sixth session: %v", err)
-		}
-		for _, a := range held {
-			a.Release()
-			a.Release()
-		}
-		if st.m.Running() != 0 {
-			t.Errorf("%d places are still taken", st.m.Running())
-		}
-		// One address may not begin sessions faster than that, even one at a time.
-		for range 10 {
-			if a, err := st.m.Admit(other); err == nil {
-				a.Release()
-				continue
-			} else if err != ErrAddressLimit {
-				t.Fatal(err)
-			}
-			st.m.Close()
-			if _, err := st.m.Admit(someone); err != ErrDraining {
-				t.Errorf("while draining: %v", err)
-			}
-			return
-		}
-		t.Error("ten sessions within an instant were admitted from one address")
-	})
-}
-
 // TestDrain: no new sessions, running ones go on until the deadline and are then
 // told; a session that ends by itself ends the wait.
 func TestDrain(t *testing.T) {

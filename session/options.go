@@ -85,12 +85,15 @@ type Limits struct {
 	Sessions int
 	// PerAddress is how many of them may come from one address. Default 100.
 	PerAddress int
-	// NewPerSecond is how many may begin within a second from one address.
+	// NewPerSecond is how many may connect within a second from one address.
 	// Default 20.
 	NewPerSecond int
-	// CountLoopback applies PerAddress and NewPerSecond to this machine's own
-	// addresses too, which are exempt otherwise.
-	CountLoopback bool
+	// Waiting is how many connections may wait for their session.start, WaitingPerAddress
+	// how many of them from one address. They take none of the places of Sessions and
+	// PerAddress. Defaults 500 and 50.
+	Waiting, WaitingPerAddress int
+	// ExemptLoopback exempts this machine's own addresses from what limits one address.
+	ExemptLoopback bool
 	// AudioAhead is how far a client's audio may run ahead of real time.
 	// Default 5 s.
 	AudioAhead time.Duration
@@ -110,7 +113,7 @@ func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&l.Sessions, 1000}, {&l.PerAddress, 100}, {&l.NewPerSecond, 20}} {
+	}{{&l.Sessions, 1000}, {&l.PerAddress, 100}, {&l.NewPerSecond, 20}, {&l.Waiting, 500}, {&l.WaitingPerAddress, 50}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}

@@ -98,7 +98,8 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		Policy:       voicePolicy(cfg),
 		Limits: session.Limits{
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
-			NewPerSecond: cfg.Limits.NewPerSecond, CountLoopback: cfg.Limits.CountLoopback,
+			NewPerSecond: cfg.Limits.NewPerSecond, ExemptLoopback: cfg.Limits.ExemptLoopback,
+			Waiting: cfg.Limits.Waiting, WaitingPerAddress: cfg.Limits.WaitingPerAddress,
 			AudioAhead: cfg.Limits.AudioAhead, SlowClient: cfg.Limits.SlowClient,
 		},
 		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS,

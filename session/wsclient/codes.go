@@ -44,6 +44,7 @@ const (
 	ClosePolicy              = websocket.StatusPolicyViolation // 1008
 	CloseTooBig              = websocket.StatusMessageTooBig   // 1009
 	CloseInternal            = websocket.StatusInternalError   // 1011
+	CloseTryLater            = websocket.StatusTryAgainLater   // 1013
 	CloseProviderUnavailable = websocket.StatusCode(4001)
 	CloseProviderLost        = websocket.StatusCode(4002)
 	CloseSlowClient          = websocket.StatusCode(4003)

@@ -204,7 +204,7 @@ func startBuild(b *bench, program string, to upstream) (*relay, error) {
 	}
 	p, err := start(b.relayOn, env, program, "serve",
 		"--listen", addr, "--data-dir", data, "--log-level", "warn",
-		"--set", "limits.sessions=20000",
+		"--set", "limits.sessions=20000", "--set", "limits.waiting=20000", "--set", "limits.exempt_loopback=true",
 		"--set", "providers.gemini.api_key=bench", "--set", "providers.gemini.base_url="+to.url("http"),
 		"--set", "providers.openai.api_key=bench", "--set", "providers.openai.base_url="+to.url("http")+"/v1")
 	if err != nil {

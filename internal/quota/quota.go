@@ -1,0 +1,140 @@
+// Package quota bounds what each of many has at once and begins in a time: sessions,
+// messages, connections of an address or a user. What it remembers is bounded too.
+package quota
+
+import (
+	"container/list"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Options say what each key may. A zero field does not limit.
+type Options struct {
+	// AtOnce is how many one key may have taken at once.
+	AtOnce int
+	// PerSecond is how many one key may begin in a second on average, and at most
+	// together.
+	PerSecond int
+}
+
+// remembered is how many keys with nothing taken are remembered for their rate. Those that
+// were used longest ago are forgotten first, which gives them their whole allowance back.
+const remembered = 8192
+
+// Quota counts for each key. Any number of goroutines may use it.
+//
+// The keys that have something taken are always remembered: who calls Take bounds their
+// number by a limit for all keys together.
+type Quota[K comparable] struct {
+	opts Options // fixed
+
+	mu   sync.Mutex // guards the following fields
+	keys map[K]*entry[K]
+	idle list.List // of *entry[K]: those with nothing taken, the one used longest ago first
+}
+
+type entry[K comparable] struct {
+	key   K
+	taken int
+	begun *rate.Limiter
+	idle  *list.Element // nil while something is taken
+}
+
+// New returns a Quota.
+func New[K comparable](opts Options) *Quota[K] {
+	return &Quota[K]{opts: opts, keys: make(map[K]*entry[K])}
+}
+
+// Begin counts one beginning of the key. It returns 0 where the key may begin now, and
+// otherwise how long until it may; then nothing was counted.
+func (q *Quota[K]) Begin(key K) time.Duration {
+	if q.opts.PerSecond == 0 {
+		return 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entry(key)
+	if e.idle != nil {
+		q.idle.MoveToBack(e.idle)
+	}
+	now := time.Now()
+	r := e.begun.ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if wait > 0 {
+		r.CancelAt(now)
+	}
+	return wait
+}
+
+// Room says whether Take would succeed now.
+func (q *Quota[K]) Room(key K) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.keys[key]
+	return e == nil || q.opts.AtOnce == 0 || e.taken < q.opts.AtOnce
+}
+
+// Take takes one for the key, unless it has as many as it may. Whoever took it calls Give
+// once.
+func (q *Quota[K]) Take(key K) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entry(key)
+	if q.opts.AtOnce > 0 && e.taken >= q.opts.AtOnce {
+		return false
+	}
+	if e.taken++; e.idle != nil {
+		q.idle.Remove(e.idle)
+		e.idle = nil
+	}
+	return true
+}
+
+// Give gives back what Take has taken for the key.
+func (q *Quota[K]) Give(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.keys[key]
+	if e.taken--; e.taken == 0 {
+		e.idle = q.idle.PushBack(e)
+		q.forget()
+	}
+}
+
+// entry returns the key's, and makes it where there is none. mu is held.
+func (q *Quota[K]) entry(key K) *entry[K] {
+	e := q.keys[key]
+	if e == nil {
+		e = &entry[K]{key: key, begun: rate.NewLimiter(rate.Limit(q.opts.PerSecond), q.opts.PerSecond)}
+		q.keys[key] = e
+		e.idle = q.idle.PushBack(e)
+		q.forget()
+	}
+	return e
+}
+
+// forget keeps the number of keys within its bound. mu is held.
+func (q *Quota[K]) forget() {
+	for q.idle.Len() > remembered {
+		e := q.idle.Remove(q.idle.Front()).(*entry[K])
+		delete(q.keys, e.key)
+	}
+}
+
+// AddressKey is what an address is counted by: an IPv4 address by itself, an IPv6 one by
+// its first 64 bits, because one customer has at least so many addresses (RFC 6177,
+// section 2).
+func AddressKey(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	if !addr.Is6() || addr.IsLoopback() {
+		return addr
+	}
+	p, err := addr.Prefix(64)
+	if err != nil {
+		return addr // it has 128 bits, so there is no error
+	}
+	return p.Addr()
+}

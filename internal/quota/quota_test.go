@@ -1,0 +1,102 @@
+package quota
+
+import (
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEachHasItsOwn: a key that has as much as it may is refused, and another is not.
+func TestEachHasItsOwn(t *testing.T) {
+	q := New[string](Options{AtOnce: 2})
+	for i, tc := range []struct {
+		key  string
+		want bool
+	}{{"a", true}, {"a", true}, {"a", false}, {"b", true}} {
+		if room := q.Room(tc.key); room != tc.want {
+			t.Errorf("%d: there is room for %s: %v", i, tc.key, room)
+		}
+		if got := q.Take(tc.key); got != tc.want {
+			t.Errorf("%d: %s: %v", i, tc.key, got)
+		}
+	}
+	q.Give("a")
+	if !q.Take("a") {
+		t.Error("what was given back cannot be taken")
+	}
+}
+
+// TestRate: so many begin in a second, then one must wait for as long as it is told.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New[string](Options{PerSecond: 4})
+		for range 4 {
+			if wait := q.Begin("a"); wait != 0 {
+				t.Fatalf("it must wait for %s", wait)
+			}
+		}
+		for range 3 { // what is refused costs nothing
+			if wait := q.Begin("a"); wait != 250*time.Millisecond {
+				t.Errorf("it is told %s", wait)
+			}
+		}
+		if wait := q.Begin("b"); wait != 0 {
+			t.Errorf("another waits for %s", wait)
+		}
+		<-time.After(250 * time.Millisecond)
+		if wait := q.Begin("a"); wait != 0 {
+			t.Errorf("after its wait it must wait for %s", wait)
+		}
+	})
+}
+
+// TestUnlimited: zero does not limit.
+func TestUnlimited(t *testing.T) {
+	q := New[int](Options{})
+	for range 1000 {
+		if q.Begin(1) != 0 || !q.Room(1) || !q.Take(1) {
+			t.Fatal("it is limited")
+		}
+	}
+}
+
+// TestWhatIsRememberedIsBounded: with any number of keys those that were used longest ago
+// are forgotten, and never one that has something taken.
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	q := New[int](Options{AtOnce: 1, PerSecond: 1})
+	q.Begin(-1)
+	q.Take(-1)
+	for i := range 3 * remembered {
+		q.Begin(i)
+		if i%3 == 0 {
+			q.Take(i)
+			q.Give(i)
+		}
+	}
+	if n := len(q.keys); n != remembered+1 || q.idle.Len() != remembered {
+		t.Errorf("%d keys are remembered, of them %d idle", n, q.idle.Len())
+	}
+	if q.Take(-1) {
+		t.Error("what was taken is forgotten")
+	}
+	if q.Begin(3*remembered-1) == 0 {
+		t.Error("the key that was used last is forgotten")
+	}
+	q.Give(-1)
+}
+
+// TestAddressKey: an IPv6 customer has one allowance, not one for each of its addresses.
+func TestAddressKey(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.7": "192.0.2.7", "::ffff:192.0.2.7": "192.0.2.7", "::1": "::1",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "2001:db8:1:2::": "2001:db8:1:2::", "fe80::1%eth0": "fe80::",
+	} {
+		if got := AddressKey(netip.MustParseAddr(text)); got.String() != want {
+			t.Errorf("%s is counted by %s, want %s", text, got, want)
+		}
+	}
+	if got := AddressKey(netip.Addr{}); got.IsValid() {
+		t.Errorf("no address is counted by %s", got)
+	}
+}

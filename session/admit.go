@@ -1,0 +1,114 @@
+package session
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"voicegw/internal/quota"
+)
+
+// The refusals of Admit.
+var (
+	// ErrDraining: the gateway is shutting down.
+	ErrDraining = errors.New("the gateway is shutting down")
+	// ErrFull: as many sessions run as may.
+	ErrFull = errors.New("the gateway is full")
+	// ErrAddressLimit: the client's address has too many sessions, or begins them
+	// too fast.
+	ErrAddressLimit = errors.New("too many sessions from this address")
+)
+
+// Admission lets one connection in: first into the waiting room, and to a session's place
+// when its session.start has come. Use it with Manager.Start, or Release it.
+type Admission struct {
+	// Ticket is what the client has offered as a subprotocol, Origin the origin of the
+	// page that it is part of; both empty for none. They may be set until Start.
+	Ticket, Origin string
+	// MayInspect lets the client look inside its session, if it asks to. It may be set
+	// until Start.
+	MayInspect bool
+
+	// Fixed after Admit.
+	m      *Manager
+	addr   netip.Addr
+	key    netip.Addr // what the address is counted by
+	exempt bool       // from the limits of an address
+	// ctx is done when it has to leave the waiting room, with the *Cause.
+	ctx   func() context.Context
+	evict context.CancelCauseFunc
+
+	once sync.Once
+
+	// Guarded by Manager.mu.
+	waits  *list.Element // in the waiting room; nil where it is not there
+	seated bool          // it has a session's place
+}
+
+// Admit lets a connection from addr into the waiting room, before it is upgraded. Where that
+// is full, another one has to leave it. The error is ErrDraining, ErrFull or
+// ErrAddressLimit.
+func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
+	addr = addr.Unmap()
+	a := &Admission{m: m, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.draining:
+		return nil, ErrDraining
+	case m.running >= m.opts.Limits.Sessions:
+		return nil, ErrFull
+	case !a.exempt && (!m.places.Room(a.key) || m.places.Begin(a.key) > 0):
+		return nil, ErrAddressLimit
+	}
+	ctx, evict := context.WithCancelCause(m.ctx())
+	a.ctx, a.evict = func() context.Context { return ctx }, evict
+	if out := m.waiting.enter(a); out != nil {
+		out.evict(causeCrowded)
+	}
+	m.wg.Add(1)
+	return a, nil
+}
+
+// seat takes a session's place, for a client that has sent session.start. The cause is nil,
+// or why there is no place.
+func (a *Admission) seat() *Cause {
+	m := a.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting.leave(a)
+	switch {
+	case m.draining:
+		return causeShutdown
+	case m.running >= m.opts.Limits.Sessions:
+		return causeFull
+	case !a.exempt && !m.places.Take(a.key):
+		return causeTooMany
+	}
+	a.seated = true
+	m.running++
+	return nil
+}
+
+// Release gives the place back. It may be called more than once.
+func (a *Admission) Release() {
+	a.once.Do(func() {
+		m := a.m
+		a.evict(nil) // the parent forgets it
+		m.mu.Lock()
+		m.waiting.leave(a)
+		if a.seated {
+			m.running--
+			if !a.exempt {
+				m.places.Give(a.key)
+			}
+			if m.draining && m.running == 0 {
+				close(m.idle)
+			}
+		}
+		m.mu.Unlock()
+		m.wg.Done()
+	})
+}
