@@ -260,9 +260,12 @@ rules:
 // or where that is over at once.
 func TestApprovalByTheAPI(t *testing.T) {
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
-		post := func(token, body string, want int) map[string]any {
+		post := func(token, says string, want int) map[string]any {
 			t.Helper()
-			status, text := st.http(t, http.MethodPost, "/v1/confirmations/"+token, body)
+			status, text := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`"`+says+`}`)
+			if strings.Contains(text, token) {
+				t.Errorf("the answer repeats the token: %s", text)
+			}
 			var answer map[string]any
 			if err := json.Unmarshal([]byte(text), &answer); err != nil || status != want {
 				t.Fatalf("the API answers %d %s, want %d", status, text, want)
@@ -271,11 +274,14 @@ func TestApprovalByTheAPI(t *testing.T) {
 		}
 		c := st.startAs(t, "ada")
 		asked := c.proposed(t)
-		post("cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", `{"approved":true}`, http.StatusNotFound)
-		post(asked.Token, `{"approved":"yes"}`, http.StatusBadRequest)
-		post(asked.Token, `{}`, http.StatusBadRequest)
+		if status, text := st.http(t, http.MethodPost, "/v1/confirmations/"+asked.Token, `{"approved":true}`); status != http.StatusGone || strings.Contains(text, asked.Token) {
+			t.Errorf("the old address answers %d %s", status, text)
+		}
+		post("cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", `,"approved":true`, http.StatusNotFound)
+		post(asked.Token, `,"approved":"yes"`, http.StatusBadRequest)
+		post(asked.Token, ``, http.StatusBadRequest)
 		tools.ran(t, "pay", 0)
-		if a := post(asked.Token, `{"approved":true}`, http.StatusOK); a["outcome"] != "approved" || a["told"] != true || a["envelope"] != nil {
+		if a := post(asked.Token, `,"approved":true`, http.StatusOK); a["outcome"] != "approved" || a["told"] != true || a["envelope"] != nil {
 			t.Errorf("the API answers %v", a)
 		}
 		if ended := waitFor[*wsclient.ConfirmationEnded](c); ended.Outcome != "approved" {
@@ -284,7 +290,7 @@ func TestApprovalByTheAPI(t *testing.T) {
 		if m := c.turn().call(t); !m.OK {
 			t.Errorf("what was approved ended with %s", m.Error)
 		}
-		post(asked.Token, `{"approved":true}`, http.StatusConflict)
+		post(asked.Token, `,"approved":true`, http.StatusConflict)
 		c.resolve(asked.Token, true)
 		c.refused(wsclient.CodeConfirmationUsed)
 		tools.ran(t, "pay", 1)
@@ -293,12 +299,12 @@ func TestApprovalByTheAPI(t *testing.T) {
 		c.say(&wsclient.End{})
 		c.ended()
 		waitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
-		a := post(later.Token, `{"approved":true}`, http.StatusOK)
+		a := post(later.Token, `,"approved":true`, http.StatusOK)
 		env, _ := a["envelope"].(map[string]any)
 		if a["told"] != false || env["ok"] != true {
 			t.Errorf("after the session the API answers %v", a)
 		}
-		post(later.Token, `{"approved":true}`, http.StatusConflict)
+		post(later.Token, `,"approved":true`, http.StatusConflict)
 		if saw := tools.runs("pay"); len(saw) != 2 || saw[1] != paid {
 			t.Errorf("pay ran with %v", saw)
 		}

@@ -125,7 +125,7 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	c := second.startAs(t, "ada")
 	c.resolve(asked.Token, true)
 	c.refused(wsclient.CodeConfirmationUnknown) // it is another session's
-	status, body := second.http(t, http.MethodPost, "/v1/confirmations/"+asked.Token, `{"approved":true}`)
+	status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`)
 	var answer struct {
 		Outcome  string
 		Told     bool
@@ -137,8 +137,8 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	if answer.Outcome != "approved" || answer.Told || !answer.Envelope.OK || answer.Envelope.Meta.Tool != "pay" {
 		t.Errorf("the API answers %s", body)
 	}
-	for _, again := range []string{`{"approved":true}`, `{"approved":false}`} {
-		if status, body := second.http(t, http.MethodPost, "/v1/confirmations/"+asked.Token, again); status != http.StatusConflict {
+	for _, again := range []string{`true`, `false`} {
+		if status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":`+again+`}`); status != http.StatusConflict {
 			t.Errorf("a second answer is answered %d %s", status, body)
 		}
 	}
@@ -165,7 +165,7 @@ func killedBeforeTheAnswer(t *testing.T, tp *tap, set processSetting) {
 	first.kill(t)
 
 	second := startProcess(t, tp, set)
-	if status, body := second.http(t, http.MethodPost, "/v1/confirmations/"+asked.Token, `{"approved":true}`); status != http.StatusConflict {
+	if status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`); status != http.StatusConflict {
 		t.Errorf("the API answers %d %s", status, body)
 	}
 	second.leave(t)

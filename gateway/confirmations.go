@@ -10,9 +10,11 @@ import (
 	"voicegw/store"
 )
 
-// confirmationBody is what POST /v1/confirmations/{token} takes.
+// confirmationBody is what POST /v1/confirmations takes. The token stands in the body because
+// whoever has it may answer, and addresses are logged by proxies and kept by programs.
 type confirmationBody struct {
-	Approved *bool `json:"approved"`
+	Token    string `json:"token"`
+	Approved *bool  `json:"approved"`
 }
 
 // confirmationAnswer is what it answers with.
@@ -32,12 +34,13 @@ const maxConfirmationBody = 4 << 10
 
 // confirm records the answer to a confirmation, for the backend of a client.
 func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
-	approved, ok := readApproved(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
+	token, approved, ok := readConfirmation(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
 	if !ok {
-		problem(w, http.StatusBadRequest, "invalid_message", `The body must be {"approved": true} or {"approved": false}.`)
+		// What was sent is not repeated: it may hold a token.
+		problem(w, http.StatusBadRequest, "invalid_message", `The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
 		return
 	}
-	done, err := s.opts.Sessions.Confirm(r.Context(), r.PathValue("token"), approved)
+	done, err := s.opts.Sessions.Confirm(r.Context(), token, approved)
 	switch {
 	case err == nil:
 		s.opts.Logger.Info("confirmation answered by the API", "session_id", done.SessionID, "tool", done.Tool, "outcome", string(done.Outcome))
@@ -66,14 +69,19 @@ func (s *Server) confirmationRefused(w http.ResponseWriter, err error) bool {
 	return true
 }
 
-// readApproved reads the one thing that a body says.
-func readApproved(body io.Reader) (approved, ok bool) {
+// readConfirmation reads what a body says.
+func readConfirmation(body io.Reader) (token string, approved, ok bool) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	var b confirmationBody
-	if d.Decode(&b) != nil || b.Approved == nil {
-		return false, false
+	if d.Decode(&b) != nil || b.Token == "" || b.Approved == nil {
+		return "", false, false
 	}
 	_, err := d.Token()
-	return *b.Approved, errors.Is(err, io.EOF)
+	return b.Token, *b.Approved, errors.Is(err, io.EOF)
+}
+
+// confirmationMoved answers at the address that had the token in it, and does not repeat it.
+func confirmationMoved(w http.ResponseWriter, _ *http.Request) {
+	problem(w, http.StatusGone, "gone", `A confirmation's token belongs into the body: POST /v1/confirmations with {"token": "cf_…", "approved": true} or false.`)
 }

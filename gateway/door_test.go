@@ -62,7 +62,7 @@ func visit(s *Server, pattern string, change func(*http.Request)) *httptest.Resp
 	if !ok {
 		method, path = "GET", pattern
 	}
-	path = strings.NewReplacer("{id}", "x", "{user}", "x", "{token}", "x").Replace(path)
+	path = strings.NewReplacer("{id}", "x", "{user}", "x", "{token...}", "x").Replace(path)
 	return ask(s, method, path, change)
 }
 

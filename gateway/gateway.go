@@ -127,7 +127,8 @@ func New(opts Options) *Server {
 	}
 	s.handle("GET /v1/sessions", s.forOperators(s.listSessions))
 	s.handle("GET /v1/sessions/{id}", s.forOperators(s.showSession))
-	s.handle("POST /v1/confirmations/{token}", s.forOperators(s.confirm))
+	s.handle("POST /v1/confirmations", s.forOperators(s.confirm))
+	s.handle("/v1/confirmations/{token...}", confirmationMoved)
 	s.handle("GET /healthz", s.health)
 	s.forPages("GET", "/readyz", s.ready)
 	s.handle("/v1/", func(w http.ResponseWriter, r *http.Request) {
