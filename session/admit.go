@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"time"
 
 	"voicegw/internal/quota"
 )
@@ -45,6 +46,9 @@ type Admission struct {
 	// Guarded by Manager.mu.
 	waits  *list.Element // in the waiting room; nil where it is not there
 	seated bool          // it has a session's place
+	id     string        // of the session; empty before Start
+	phase  Phase
+	since  time.Time // when the phase began
 }
 
 // Admit lets a connection from addr into the waiting room, before it is upgraded. Where that
@@ -68,7 +72,8 @@ func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	if out := m.waiting.enter(a); out != nil {
 		out.evict(causeCrowded)
 	}
-	m.wg.Add(1)
+	m.admitted[a] = struct{}{}
+	a.phase, a.since = PhaseAdmitted, time.Now()
 	return a, nil
 }
 
@@ -99,6 +104,7 @@ func (a *Admission) Release() {
 		a.evict(nil) // the parent forgets it
 		m.mu.Lock()
 		m.waiting.leave(a)
+		delete(m.admitted, a)
 		if a.seated {
 			m.running--
 			if !a.exempt {
@@ -108,7 +114,9 @@ func (a *Admission) Release() {
 				close(m.idle)
 			}
 		}
+		if m.draining && len(m.admitted) == 0 {
+			close(m.empty)
+		}
 		m.mu.Unlock()
-		m.wg.Done()
 	})
 }

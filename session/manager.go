@@ -23,16 +23,17 @@ type Manager struct {
 	opts   Options
 	ctx    func() context.Context // the parent of all sessions
 	endAll context.CancelCauseFunc
-	wg     sync.WaitGroup // all sessions, and all that wait to be one
 	places *quota.Quota[netip.Addr]
 	seldom *seldom.Log
 
 	mu       sync.Mutex // guards the following fields
 	draining bool
-	running  int                 // those that have sent session.start
-	waiting  waitingRoom         // those that have not
-	sessions map[string]*session // that run, by id
-	idle     chan struct{}       // closed by release when the last session ends while draining
+	admitted map[*Admission]struct{} // all sessions, and all that wait to be one
+	running  int                     // those that have sent session.start
+	waiting  waitingRoom             // those that have not
+	sessions map[string]*session     // that run, by id
+	idle     chan struct{}           // closed when draining and nothing runs any more
+	empty    chan struct{}           // closed when draining and nobody is admitted any more
 }
 
 // NewManager returns a Manager. It refuses options with which no session could
@@ -45,7 +46,8 @@ func NewManager(opts Options) (*Manager, error) {
 	m := &Manager{opts: opts,
 		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
 		waiting: waitingRoom{most: opts.Limits.Waiting, perAddress: opts.Limits.WaitingPerAddress, byAddr: make(map[netip.Addr]int)},
-		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), idle: make(chan struct{}),
+		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}),
+		idle: make(chan struct{}), empty: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.ctx = func() context.Context { return ctx }
@@ -75,6 +77,7 @@ func (m *Manager) Start(a *Admission, c Client) {
 	// session runs, which then is at most the two goroutines that read.
 	go func() {
 		g := &guest{came: time.Now(), id: "voice-" + strings.ToLower(rand.Text()), addr: a.addr.String()}
+		a.is(PhaseOpening, g.id)
 		leave := func() {
 			g.leave()
 			a.Release()
@@ -84,9 +87,10 @@ func (m *Manager) Start(a *Admission, c Client) {
 			leave()
 			return
 		}
+		a.is(PhaseRunning, g.id)
 		s.whenDone(func() {
 			defer leave()
-			m.conclude(s, g)
+			m.conclude(a, s, g)
 		})
 	}()
 }
@@ -120,9 +124,11 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 }
 
 // conclude ends a session that is over, and waits until nothing is left of it.
-func (m *Manager) conclude(s *session, g *guest) {
+func (m *Manager) conclude(a *Admission, s *session, g *guest) {
+	a.is(PhaseEnding, g.id)
 	cause := s.finish()
 	m.forget(s)
+	a.is(PhaseSettling, g.id)
 	s.settle()
 	stats := s.model.Stats()
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
@@ -139,28 +145,6 @@ func (m *Manager) snapshot() *registry.Snapshot {
 	return m.opts.Tools()
 }
 
-// Drain refuses new sessions from now on, lets the running ones go on until ctx is
-// done, ends those that are left with "server_shutdown", and returns when none is
-// left. Calling it again with a shorter ctx shortens the wait.
-func (m *Manager) Drain(ctx context.Context) {
-	m.mu.Lock()
-	if !m.draining {
-		m.draining = true
-		if m.running == 0 {
-			close(m.idle)
-		}
-	}
-	m.mu.Unlock()
-	select {
-	case <-m.idle:
-	case <-ctx.Done():
-	}
-	m.endAll(causeShutdown)
-	// Tools that cannot be stopped have a little time left.
-	m.opts.Executor.Close()
-	m.wg.Wait()
-}
-
 // note and forget keep the sessions that an answer of the API can be brought to.
 func (m *Manager) note(s *session) {
 	m.mu.Lock()
@@ -172,13 +156,6 @@ func (m *Manager) forget(s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sessions, s.id)
-}
-
-// Close ends all sessions at once and waits for them.
-func (m *Manager) Close() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	m.Drain(ctx)
 }
 
 func (s *session) turns() int {

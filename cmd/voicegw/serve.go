@@ -27,8 +27,6 @@ import (
 const (
 	headerTime = 10 * time.Second // for a request's header
 	idleTime   = 2 * time.Minute  // for the next request on a connection
-	// leaveTime is what a second signal leaves for saying goodbye.
-	leaveTime = 2 * time.Second
 )
 
 // serve runs the gateway until a signal ends it.
@@ -65,7 +63,7 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 	var debug *debugServer
 	if flags.DebugListen != "" {
 		if debug, err = openDebug(ctx, flags.DebugListen, s.sessions.Running, logger); err != nil {
-			p.complain("%v", errors.Join(err, s.listener.Close(), s.close()))
+			p.complain("%v", errors.Join(err, s.listener.Close(), s.close(p, closeTime)))
 			return exitFailure
 		}
 	}
@@ -111,7 +109,7 @@ type server struct {
 func (p Process) newServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*server, error) {
 	s := &server{cfg: cfg, logger: logger}
 	if err := s.open(ctx, p); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, s.close(p, closeTime))
 	}
 	return s, nil
 }
@@ -177,22 +175,6 @@ func (s *server) open(ctx context.Context, p Process) error {
 	return nil
 }
 
-// close frees what open has made, when nothing uses it any more.
-func (s *server) close() error {
-	err := errors.Join(s.sim.close(), closeAudit(s.audit))
-	if s.tools != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
-		defer cancel()
-		if s.tools.Wait(ctx) != nil {
-			s.logger.Warn("tools are still running and are cut off")
-		}
-	}
-	if s.caps != nil {
-		err = errors.Join(err, s.caps.close())
-	}
-	return err
-}
-
 // run serves until ctx ends, a signal comes or the listener fails, and leaves
 // nothing behind.
 func (s *server) run(ctx context.Context, p Process) error {
@@ -220,39 +202,13 @@ func (s *server) run(ctx context.Context, p Process) error {
 	case err = <-failed:
 		err = fmt.Errorf("the server has stopped: %w", err)
 	}
-	err = errors.Join(err, s.drain(p))
-	err = errors.Join(err, s.http.Close())
-	unwatch()
-	serving.Wait()
-	err = errors.Join(err, s.close())
+	err = errors.Join(err, s.leave(p, func() error {
+		unwatch()
+		serving.Wait()
+		return nil
+	}))
 	s.logger.Info("stopped")
 	return err
-}
-
-// drain lets running sessions go on for the time that the configuration gives
-// them, or until a second signal comes.
-func (s *server) drain(p Process) error {
-	s.logger.Info("draining", "sessions", s.sessions.Running(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
-	defer cancel()
-	done := make(chan struct{}) // closed when no session is left
-	go func() {
-		defer close(done)
-		s.sessions.Drain(ctx)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-p.Signals:
-	}
-	s.logger.Warn("second signal: leaving at once", "sessions", s.sessions.Running())
-	cancel()
-	select {
-	case <-done:
-		return nil
-	case <-time.After(leaveTime):
-		return fmt.Errorf("%d sessions were cut off", s.sessions.Running())
-	}
 }
 
 // greet tells a person at a terminal what to do next. Elsewhere the log tells it.

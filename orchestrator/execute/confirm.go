@@ -46,7 +46,7 @@ const storeTime = 5 * time.Second
 
 // Ask records the question whether a call may run. Asked is told.
 func (c *Calls) Ask(j Job) {
-	c.begin(func() {
+	c.begin(j.Prepared.Tool().ToolID, func() {
 		q, err := c.e.ask(j, c.c.Session)
 		if err != nil {
 			c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", j.Prepared.Tool().ToolID, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
@@ -89,7 +89,7 @@ func reference(token string) string {
 
 // Resolve records the answer to a question of this conversation. Resolved is told.
 func (c *Calls) Resolve(a Answer) {
-	c.begin(func() {
+	c.begin("", func() {
 		r := Resolution{Answer: a, Err: errNoConfirmations}
 		if kept := c.e.opts.Confirmations; kept != nil {
 			ctx, cancel := context.WithTimeout(c.e.ctx(), storeTime)
@@ -138,7 +138,7 @@ func (e *Executor) AnswerIn(ctx context.Context, session, token string, approved
 // arguments that were shown, and returns the answer and what ran; nothing if it could
 // not be prepared. A tool that has changed since is not run.
 func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c store.Confirmation, caps ...any) (registry.Envelope, *registry.Prepared) {
-	leave, ok := e.enter()
+	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
 		return registry.Envelope{Error: &registry.Error{Type: registry.ErrorTransient, Message: "The gateway is shutting down; nothing was done.", Retryable: true}}, nil

@@ -1,8 +1,11 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,11 +19,19 @@ type Executor struct {
 	opts Options
 	ctx  func() context.Context // ends every tool
 	stop context.CancelCauseFunc
-	idle chan struct{} // closed by leave or Close, when Close was called and nothing runs
+	idle chan struct{} // closed by enter's leave or Close, when Close was called and nothing runs
 
 	mu      sync.Mutex // guards the following fields
 	closed  bool
-	running int
+	running map[*Running]struct{}
+}
+
+// Running is something that runs and that Close waits for.
+type Running struct {
+	Session string // the conversation that it runs for
+	// Tool is the tool whose call it is; empty for an answer that is being recorded.
+	Tool  string
+	Since time.Time
 }
 
 // errLeaving ends tools that outlast the process.
@@ -29,17 +40,32 @@ var errLeaving = errors.New("the gateway is shutting down")
 // New returns an Executor. Close it.
 func New(opts Options) *Executor {
 	ctx, stop := context.WithCancelCause(context.Background())
-	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop, idle: make(chan struct{})}
+	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop, idle: make(chan struct{}), running: make(map[*Running]struct{})}
+}
+
+// Running returns what runs, the oldest first.
+func (e *Executor) Running() []Running {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make([]Running, 0, len(e.running))
+	for r := range e.running {
+		all = append(all, *r)
+	}
+	slices.SortFunc(all, func(a, b Running) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Session, b.Session), strings.Compare(a.Tool, b.Tool))
+	})
+	return all
 }
 
 // Close waits for what runs, and for what begins meanwhile, for as long as Options.Grace;
-// then it ends the rest, and everything that is begun later. It may be called more than
-// once.
+// then it ends the rest, and everything that is begun later. A ledger or a tool that does
+// not heed the end of its context holds Close for ever; who must leave asks Running. It may
+// be called more than once.
 func (e *Executor) Close() {
 	e.mu.Lock()
 	if !e.closed {
 		e.closed = true
-		if e.running == 0 {
+		if len(e.running) == 0 {
 			close(e.idle)
 		}
 	}
@@ -53,21 +79,22 @@ func (e *Executor) Close() {
 // enter counts something that runs, unless Close does not wait for anything any more.
 // What begins something else is to leave after it: an approval that is being recorded
 // while everything ends still leads to what was approved.
-func (e *Executor) enter() (leave func(), ok bool) {
+func (e *Executor) enter(session, tool string) (leave func(), ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed && e.running == 0 {
+	if e.closed && len(e.running) == 0 {
 		return func() {}, false
 	}
-	e.running++
-	return e.leave, true
+	r := &Running{Session: session, Tool: tool, Since: time.Now()}
+	e.running[r] = struct{}{}
+	return func() { e.leave(r) }, true
 }
 
-func (e *Executor) leave() {
+func (e *Executor) leave(r *Running) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.running--
-	if e.closed && e.running == 0 {
+	delete(e.running, r)
+	if e.closed && len(e.running) == 0 {
 		close(e.idle)
 	}
 }
@@ -147,9 +174,9 @@ func (c *Calls) End() {
 // Wait returns when nothing of the conversation runs any more.
 func (c *Calls) Wait() { c.wg.Wait() }
 
-// begin runs f on a goroutine that Wait and Close wait for.
-func (c *Calls) begin(f func()) {
-	leave, _ := c.e.enter() // after Close it is not waited for: what it waits for ends soon
+// begin runs f for a tool, which may be empty, on a goroutine that Wait and Close wait for.
+func (c *Calls) begin(tool string, f func()) {
+	leave, _ := c.e.enter(c.c.Session.ID, tool) // after Close it is not waited for: what it waits for ends soon
 	c.wg.Go(func() {
 		defer leave()
 		f()

@@ -36,7 +36,7 @@ func (c *Calls) Run(j Job) {
 	c.cancels[j.Call] = &running{cancel: cancel, cancellable: j.Prepared.Tool().Cancellable && !j.Approved}
 	p := c.line.join()
 	c.mu.Unlock()
-	c.begin(func() {
+	c.begin(j.Prepared.Tool().ToolID, func() {
 		r := c.inTurn(ctx, j, p, cancel)
 		c.mu.Lock()
 		delete(c.cancels, j.Call)

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"voicegw/registry"
+	"voicegw/session"
+)
+
+// The waits at the end. Whatever a provider, a tool, a disk or the store does, the program has
+// ended drain_timeout + session.DrainRemainder + closeTime after the first signal, which
+// docs/configuration.md promises as 35 s after drain_timeout.
+const (
+	// closeTime is for closing what the sessions have used: the audit takes 6 s at most, tools
+	// that were left behind 2 s, the store 5 s.
+	closeTime = 15 * time.Second
+	// leaveTime is what a second signal leaves, once for the sessions and once for the rest.
+	leaveTime = 2 * time.Second
+)
+
+// leave ends everything: the sessions first, which have the time that the configuration gives
+// them, then what they have used. served is called between the two. The error says what had
+// not ended when the time was over.
+func (s *server) leave(p Process, served func() error) error {
+	hurried, err := s.drain(p)
+	limit := closeTime
+	if hurried {
+		limit = leaveTime
+	}
+	return errors.Join(err, s.close(p, limit, part{"the HTTP server", func() error { return errors.Join(s.http.Close(), served()) }}))
+}
+
+// drain lets running sessions go on for the time that the configuration gives them, or until
+// a second signal comes, which hurried tells of.
+func (s *server) drain(p Process) (hurried bool, err error) {
+	s.logger.Info("draining", "sessions", s.sessions.Running(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
+	defer cancel()
+	done := make(chan error, 1) // how the draining ended; nobody may wait for it
+	go func() { done <- s.sessions.Drain(ctx) }()
+	select {
+	case err = <-done:
+		return false, s.tellLeft(err)
+	case <-p.Signals:
+	}
+	s.logger.Warn("second signal: leaving at once", "sessions", s.sessions.Running())
+	cancel()
+	select {
+	case err = <-done:
+	case <-time.After(leaveTime):
+		err = s.sessions.Left()
+	}
+	return true, s.tellLeft(err)
+}
+
+// tellLeft logs each session and call that has not ended, and returns err.
+func (s *server) tellLeft(err error) error {
+	var left *session.LeftError
+	if !errors.As(err, &left) {
+		return err
+	}
+	for _, l := range left.Sessions {
+		s.logger.Error("a session has not ended and is cut off", "session_id", l.ID, "phase", string(l.Phase), "phase_ms", time.Since(l.Since).Milliseconds())
+	}
+	for _, l := range left.Tools {
+		s.logger.Error("a call has not ended and is cut off", "session_id", l.Session, "tool", l.Tool, "running_ms", time.Since(l.Since).Milliseconds())
+	}
+	return err
+}
+
+// part is something that has an end.
+type part struct {
+	name string
+	end  func() error
+}
+
+// parts are what open has made, in the order in which they end.
+func (s *server) parts() []part {
+	parts := []part{
+		{"the simulator", s.sim.close},
+		{"the audit", func() error { return closeAudit(s.audit) }},
+	}
+	if s.tools != nil {
+		parts = append(parts, part{"the tools", func() error { return waitForTools(s.tools) }})
+	}
+	if s.caps != nil {
+		parts = append(parts, part{"the store and what else the tools use", s.caps.close})
+	}
+	return parts
+}
+
+// close frees what open has made, when nothing uses it any more, after what else is to end. It
+// waits no longer than limit, and not after another signal; the error then says for what.
+func (s *server) close(p Process, limit time.Duration, first ...part) error {
+	var at atomic.Pointer[part] // what is being ended
+	done := make(chan error, 1) // how it ended; nobody may wait for it
+	go func() {
+		var err error
+		for _, part := range slices.Concat(first, s.parts()) {
+			at.Store(&part)
+			err = errors.Join(err, part.end())
+		}
+		done <- err
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	var why string
+	select {
+	case err := <-done:
+		return err
+	case <-p.Signals:
+		why = "when another signal came"
+	case <-late.C:
+		why = fmt.Sprintf("within %s", limit)
+	}
+	name := "closing"
+	if part := at.Load(); part != nil {
+		name = part.name
+	}
+	s.logger.Error("something has not ended and is cut off", "part", name)
+	return fmt.Errorf("%s did not end %s", name, why)
+}
+
+// toolTime is how long tools may still run that were left behind at their deadline.
+const toolTime = 2 * time.Second
+
+// waitForTools waits for tools that heed no deadline; the error names them.
+func waitForTools(tools *registry.Registry) error {
+	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
+	defer cancel()
+	if tools.Wait(ctx) == nil {
+		return nil
+	}
+	var names []string
+	for name, stats := range tools.Stats() {
+		if stats.Running > 0 {
+			names = append(names, fmt.Sprintf("%s (%d)", name, stats.Running))
+		}
+	}
+	slices.Sort(names)
+	return fmt.Errorf("tools still run and are cut off: %s", strings.Join(names, ", "))
+}

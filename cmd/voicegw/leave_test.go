@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/config"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/session"
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// TestWhatDoesNotEndIsLeft: a part that does not end holds the program for its time, or until
+// another signal comes, and is named; what ends is waited for.
+func TestWhatDoesNotEndIsLeft(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hangs, signal bool
+		took          time.Duration
+		want          string // the error; empty for none
+	}{
+		"all ends":                           {took: time.Second},
+		"the store hangs":                    {hangs: true, took: closeTime, want: "the store did not end within 15s"},
+		"the store hangs, and a signal came": {hangs: true, signal: true, took: 3 * time.Second, want: "the store did not end when another signal came"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				s := &server{logger: slog.New(slog.NewTextHandler(&log, nil))}
+				signals := make(chan os.Signal, 2)
+				release := make(chan struct{})
+				defer close(release)
+				if tc.signal {
+					time.AfterFunc(3*time.Second, func() { signals <- syscall.SIGTERM })
+				}
+				began := time.Now()
+				err := s.close(Process{Signals: signals}, closeTime, part{"the server", func() error { <-time.After(time.Second); return nil }},
+					part{"the store", func() error {
+						if tc.hangs {
+							<-release
+						}
+						return nil
+					}})
+				if took := time.Since(began); took != tc.took {
+					t.Errorf("it took %s, want %s", took, tc.took)
+				}
+				if (err == nil) != (tc.want == "") || err != nil && (err.Error() != tc.want || !strings.Contains(log.String(), `part="the store"`)) {
+					t.Errorf("it ended with %v; the log:\n%s", err, log.String())
+				}
+			})
+		})
+	}
+}
+
+// unreachable is a provider that never answers, and heeds no context.
+type unreachable struct {
+	transport.Transport
+	release chan struct{}
+}
+
+func (u unreachable) Connect(context.Context, transport.Setup) (transport.Conn, error) {
+	<-u.release
+	return nil, errors.New("released")
+}
+
+// deadLine is a client that has sent session.start, and takes everything.
+type deadLine struct{ once sync.Once }
+
+func (d *deadLine) Read() (f wsclient.Frame, err error) {
+	err = io.EOF
+	d.once.Do(func() {
+		f, err = wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)}, nil
+	})
+	return f, err
+}
+func (*deadLine) WriteAudio([]byte) error                  { return nil }
+func (*deadLine) WriteText([]byte) error                   { return nil }
+func (*deadLine) Ready() bool                              { return true }
+func (*deadLine) Close(websocket.StatusCode, string) error { return nil }
+func (*deadLine) Abort()                                   {}
+
+// TestASessionThatHangsIsLeft: a provider that heeds nothing holds the program until its time is
+// over, or a little longer than a second signal; each session that is left is in the log.
+func TestASessionThatHangsIsLeft(t *testing.T) {
+	for name, tc := range map[string]struct {
+		second  bool
+		hurried bool
+		took    time.Duration
+	}{
+		"after its time":       {took: time.Minute + session.DrainRemainder},
+		"with a second signal": {second: true, hurried: true, took: 10*time.Second + leaveTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				defer func() { close(release); synctest.Wait() }()
+				m, err := session.NewManager(session.Options{Provider: "fake", Transports: map[string]transport.Transport{
+					"fake": unreachable{transporttest.New(transport.Capabilities{}), release},
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var log bytes.Buffer
+				s := &server{cfg: &config.Config{DrainTimeout: time.Minute}, logger: slog.New(slog.NewTextHandler(&log, nil)), sessions: m}
+				a, err := m.Admit(netip.MustParseAddr("203.0.113.7"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.Start(a, &deadLine{})
+				synctest.Wait()
+				signals := make(chan os.Signal, 2)
+				if tc.second {
+					time.AfterFunc(10*time.Second, func() { signals <- syscall.SIGTERM })
+				}
+				began := time.Now()
+				hurried, err := s.drain(Process{Signals: signals})
+				if took := time.Since(began); took != tc.took || hurried != tc.hurried {
+					t.Errorf("it took %s, hurried %t; want %s, %t", took, hurried, tc.took, tc.hurried)
+				}
+				var left *session.LeftError
+				if !errors.As(err, &left) || len(left.Sessions) != 1 || !strings.Contains(log.String(), "phase=opening") || !strings.Contains(log.String(), left.Sessions[0].ID) {
+					t.Errorf("it ended with %v; the log:\n%s", err, log.String())
+				}
+			})
+		})
+	}
+}
+
+// TestToolsThatHeedNothingAreNamed.
+func TestToolsThatHeedNothingAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer func() { close(release); synctest.Wait() }()
+		tools := stuckTool(t, release)
+		began := time.Now()
+		err := waitForTools(tools)
+		if took := time.Since(began); took != toolTime || err == nil || err.Error() != "tools still run and are cut off: stuck (1)" {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
+// TestSignalEndsWhoConnects: a provider takes connections and says nothing, or refuses half of
+// the handshakes with a body. Sessions are being opened when the signal comes; every caller
+// gets an answer, and the program ends.
+func TestSignalEndsWhoConnects(t *testing.T) {
+	for name, serve := range map[string]func(t *testing.T, ln net.Listener, asked func()){
+		"silent": func(t *testing.T, ln net.Listener, asked func()) {
+			for {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				defer conn.Close()
+				asked()
+			}
+		},
+		"refuses half": func(t *testing.T, ln net.Listener, asked func()) {
+			var n atomic.Int64
+			err := http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked()
+				if n.Add(1)%2 == 0 {
+					http.Error(w, "Too busy.", http.StatusServiceUnavailable)
+					return
+				}
+				c, err := websocket.Accept(w, r, nil) // and says nothing
+				if err != nil {
+					return
+				}
+				defer c.CloseNow()
+				for {
+					if _, _, err := c.Read(context.Background()); err != nil {
+						return
+					}
+				}
+			}))
+			t.Log(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const callers = 20
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var provider, asking sync.WaitGroup
+			asking.Add(callers)
+			var asked atomic.Int64
+			provider.Go(func() {
+				serve(t, ln, func() {
+					if asked.Add(1) <= callers {
+						asking.Done()
+					}
+				})
+			})
+			defer provider.Wait()
+			defer ln.Close()
+			r := start(t, "--drain-timeout", "0s", "--set", "providers.openai.api_key=sk-x", "--set", "provider=openai",
+				"--set", "providers.openai.base_url=http://"+ln.Addr().String()+"/v1", "--set", "limits.new_per_second=1000")
+			var all sync.WaitGroup
+			for range callers {
+				all.Go(func() {
+					conn, err := wsclient.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer conn.Abort()
+					if err := conn.WriteText([]byte(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)); err != nil {
+						t.Error(err)
+						return
+					}
+					if code, last := closedWith(conn); code < 1000 {
+						t.Errorf("closed with %d after %s", code, last)
+					}
+				})
+			}
+			asking.Wait()
+			r.signals <- syscall.SIGTERM
+			all.Wait()
+			if code := r.ended(); code != exitOK {
+				t.Errorf("exit code %d\n%s", code, r.err.String())
+			}
+		})
+	}
+}
+
+// stuckTool is a registry with a tool that was called once, and runs until release is closed.
+func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
+	t.Helper()
+	object := json.RawMessage(`{"type":"object","additionalProperties":false}`)
+	tools, err := registry.Load(registrytest.File(t, registry.Entry{
+		Spec: registry.Spec{
+			ToolID: "stuck", Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
+			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice},
+			LatencyBudgetMS: 1000, TimeoutMS: 1000, Parameters: object,
+		},
+		Summary: "A tool of a test.", Guide: "# stuck\n",
+		Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT"}`)},
+	}), registry.Options{Handlers: map[string]registry.Handler{
+		"stuck": registry.Bind(func(context.Context, registry.Call[struct{}, struct{}]) (registry.Result, error) {
+			<-release
+			return registry.Result{}, nil
+		}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, refused := tools.Snapshot().Prepare("stuck", registry.ModeVoice, json.RawMessage(`{}`))
+	if refused != nil {
+		t.Fatal(refused.Error)
+	}
+	if env := call.Run(t.Context(), registry.Session{}); env.OK {
+		t.Fatal("the tool has ended")
+	}
+	return tools
+}

@@ -1,0 +1,129 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/orchestrator/execute"
+)
+
+// DrainRemainder is how long Drain waits for what it has ended. What heeds its context needs
+// less: the last words to a client 2 s, its tools the Executor's grace of 5 s, a handback 15 s.
+const DrainRemainder = 20 * time.Second
+
+// Phase is how far a session has come.
+type Phase string
+
+// The phases, in their order.
+const (
+	PhaseAdmitted Phase = "admitted" // the client's connection is being upgraded
+	PhaseOpening  Phase = "opening"  // session.start is awaited, or the model's connection
+	PhaseRunning  Phase = "running"
+	PhaseEnding   Phase = "ending"   // the last words, and the end of both connections
+	PhaseSettling Phase = "settling" // its tools and its handback end
+)
+
+// is notes the phase of a session.
+func (a *Admission) is(phase Phase, id string) {
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	a.id, a.phase, a.since = id, phase, time.Now()
+}
+
+// Drain refuses new sessions from now on, lets the running ones go on until ctx is
+// done, ends those that are left with "server_shutdown", and returns when none is
+// left and no tool runs. It waits no longer for that than DrainRemainder, whatever a
+// provider, a tool or the store does; the error is then what Left returns. Calling it
+// again with a shorter ctx shortens the wait.
+func (m *Manager) Drain(ctx context.Context) error {
+	m.mu.Lock()
+	if !m.draining {
+		m.draining = true
+		if m.running == 0 {
+			close(m.idle)
+		}
+		if len(m.admitted) == 0 {
+			close(m.empty)
+		}
+	}
+	m.mu.Unlock()
+	select {
+	case <-m.idle:
+	case <-ctx.Done():
+	}
+	m.endAll(causeShutdown)
+	done := make(chan struct{}) // closed when nothing is left; nobody may wait for it any more
+	go func() {
+		defer close(done)
+		m.opts.Executor.Close() // tools that cannot be stopped have a little time left
+		<-m.empty
+	}()
+	late := time.NewTimer(DrainRemainder)
+	defer late.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-late.C:
+		return m.Left()
+	}
+}
+
+// Close ends all sessions at once and waits for them, as Drain does. The log has what was
+// left.
+func (m *Manager) Close() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := m.Drain(ctx); err != nil {
+		m.opts.Logger.Error("the sessions were closed", "error", err)
+	}
+}
+
+// LeftSession is a session that has not ended.
+type LeftSession struct {
+	ID    string // empty for one that is only admitted
+	Phase Phase
+	Since time.Time // when the phase began
+}
+
+// LeftError says what has not ended. It is not empty.
+type LeftError struct {
+	Sessions []LeftSession     // in the order of their phases' beginnings
+	Tools    []execute.Running // calls, of the text agent too
+}
+
+// Error names at most a few of them.
+func (e *LeftError) Error() string {
+	var each []string
+	for _, s := range e.Sessions {
+		each = append(each, fmt.Sprintf("session %s is %s", cmp.Or(s.ID, "without an id"), s.Phase))
+	}
+	for _, r := range e.Tools {
+		each = append(each, fmt.Sprintf("%s of session %s runs", cmp.Or(r.Tool, "an answer to a question"), r.Session))
+	}
+	const most = 10
+	if more := len(each) - most; more > 0 {
+		each = append(each[:most], fmt.Sprintf("and %d more", more))
+	}
+	return "not everything has ended: " + strings.Join(each, "; ")
+}
+
+// Left returns what has not ended yet, a *LeftError; nil if that is nothing.
+func (m *Manager) Left() error {
+	left := &LeftError{Tools: m.opts.Executor.Running()}
+	m.mu.Lock()
+	for a := range m.admitted {
+		left.Sessions = append(left.Sessions, LeftSession{ID: a.id, Phase: a.phase, Since: a.since})
+	}
+	m.mu.Unlock()
+	if len(left.Sessions)+len(left.Tools) == 0 {
+		return nil
+	}
+	slices.SortFunc(left.Sessions, func(a, b LeftSession) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.ID, b.ID))
+	})
+	return left
+}

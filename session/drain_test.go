@@ -1,0 +1,142 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// deaf is a provider that heeds nothing until it is released: neither the context of Connect,
+// nor Close.
+type deaf struct {
+	*transporttest.Fake
+	release          chan struct{}
+	connects, closes bool // which of both it is deaf in
+}
+
+func (d *deaf) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	if d.connects {
+		<-d.release
+	}
+	c, err := d.Fake.Connect(ctx, setup)
+	if err != nil || !d.closes {
+		return c, err
+	}
+	return deafConn{c, d.release}, nil
+}
+
+type deafConn struct {
+	transport.Conn
+	release chan struct{}
+}
+
+func (c deafConn) Close() error {
+	<-c.release
+	return c.Conn.Close()
+}
+
+// TestDrainLeavesWhateverHangs: a provider, the store or a handback that never returns holds
+// the program for DrainRemainder and not longer, and it says what it was.
+func TestDrainLeavesWhateverHangs(t *testing.T) {
+	const patience = 30 * time.Second
+	for name, tc := range map[string]struct {
+		connects, closes, store, handback, upgrade bool
+
+		want LeftError
+	}{
+		"a client's upgrade": {upgrade: true, want: LeftError{Sessions: []LeftSession{{Phase: PhaseAdmitted}}}},
+		"a provider that connects": {connects: true, want: LeftError{
+			Sessions: []LeftSession{{ID: "voice-", Phase: PhaseOpening}},
+		}},
+		"a provider that is closed": {closes: true, want: LeftError{
+			Sessions: []LeftSession{{ID: "voice-", Phase: PhaseEnding}},
+		}},
+		"a handback": {handback: true, want: LeftError{
+			Sessions: []LeftSession{{ID: "voice-", Phase: PhaseSettling}},
+		}},
+		"the store": {store: true, want: LeftError{
+			Sessions: []LeftSession{{ID: "voice-", Phase: PhaseSettling}},
+			Tools:    []execute.Running{{Session: "voice-", Tool: "pay"}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				provider := &deaf{Fake: transporttest.New(hearing), release: release, connects: tc.connects, closes: tc.closes}
+				tl := newTill(t, func(o *Options) {
+					o.Transports = map[string]transport.Transport{"fake": provider}
+					if tc.handback {
+						o.HandBack = func(context.Context, HandBack) error { <-release; return nil }
+					}
+					if tc.store {
+						o.Executor = execute.New(execute.Options{Confirmations: &executetest.Confirmations{
+							Before: func(context.Context, executetest.Op, string) error { <-release; return nil },
+						}})
+					}
+				})
+				free := func() {}
+				if tc.upgrade {
+					a, err := tl.m.Admit(someone)
+					if err != nil {
+						t.Fatal(err)
+					}
+					free = a.Release
+				} else {
+					tl.connect(adaStart)
+				}
+				synctest.Wait()
+				if tc.store || tc.handback {
+					model := provider.Accept(t)
+					synctest.Wait()
+					tl.calls(model, "u1", "pay", `{"to":"Bob","amount":5}`)
+				}
+				ctx, cancel := contextWithTimeout(patience)
+				defer cancel()
+				began := time.Now()
+				err := tl.m.Drain(ctx)
+				expect := patience + DrainRemainder
+				if tc.upgrade { // it is no session yet that may go on
+					expect = DrainRemainder
+				}
+				if took := time.Since(began); took != expect {
+					t.Errorf("it took %v, want %v", took, expect)
+				}
+				var left *LeftError
+				if !errors.As(err, &left) {
+					t.Fatalf("draining ended with %v", err)
+				}
+				sameLeft(t, tc.want, *left)
+				close(release)
+				free()
+				if err := tl.m.Drain(ctx); err != nil {
+					t.Errorf("draining again ended with %v", err)
+				}
+			})
+		})
+	}
+}
+
+// sameLeft compares what is left; ids are known by their beginning.
+func sameLeft(t *testing.T, want, got LeftError) {
+	t.Helper()
+	opts := []cmp.Option{
+		cmpopts.IgnoreTypes(time.Time{}), cmpopts.EquateEmpty(),
+		cmp.Comparer(func(a, b string) bool {
+			return a == b || strings.HasPrefix(a, "voice-") && strings.HasPrefix(b, "voice-")
+		}),
+	}
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
