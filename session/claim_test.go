@@ -13,7 +13,7 @@ import (
 // flushed item through, or overtake a message.
 func TestDownlinkClaim(t *testing.T) {
 	open := func() *downlink {
-		d := newDownlink(1<<20, nil)
+		d := newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: 4800}, nil)
 		if _, err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestDownlinkClaim(t *testing.T) {
 func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	var written []string
 	var d *downlink
-	d = newDownlink(1<<20, func() {
+	d = newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
 		for e, ok := d.pop(); ok; e, ok = d.pop() {
 			written = append(written, string(e.text))
 		}
@@ -79,7 +79,7 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 func TestLostClientIsWaitedForNoLonger(t *testing.T) {
 	var d *downlink
 	writes := 0
-	d = newDownlink(1<<20, func() {
+	d = newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
 		for _, ok := d.pop(); ok; _, ok = d.pop() {
 			writes++
 			d.lose()
@@ -101,7 +101,7 @@ func TestLostClientIsWaitedForNoLonger(t *testing.T) {
 func TestUplinkClaim(t *testing.T) {
 	hold, sent := make(chan struct{}), 0
 	var u *uplink
-	u = newUplink(1<<20, func() {
+	u = newUplink(1<<20, 4800, func() {
 		for batch, ok := u.take(nil); ok; batch, ok = u.take(batch) {
 			<-hold
 			sent += len(batch)

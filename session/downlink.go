@@ -10,21 +10,24 @@ import (
 // downlink is the queue towards the client: messages and audio in one order.
 // Audio enters it only for the item that is open, so that nothing of a flushed
 // item can follow its flush. Audio is never dropped frame by frame: a client that
-// falls too far behind is disconnected (policy disconnectSlow). What is queued is written
+// falls too far behind is disconnected (policy disconnectSlow), and from then on nothing is
+// taken but the last messages. What is queued is written
 // by a writer, a goroutine that there is only meanwhile.
 type downlink struct {
 	// Fixed after newDownlink.
-	maxAudio int    // bytes of audio
-	write    func() // the writer: it pops until there is nothing; nil: the test pops
+	most  downBounds
+	write func() // the writer: it pops until there is nothing; nil: the test pops
 
 	writer sync.WaitGroup // it gets no more once finished is set and nothing is queued
 
 	mu       sync.Mutex // guards the following fields
 	idle     sync.Cond  // nobody is writing, and nothing is queued
 	entries  []downEntry
-	head     int // entries before it are gone
-	audio    int // bytes of audio in entries
-	waiting  int // messages in entries
+	head     int  // entries before it are gone
+	audio    int  // bytes of audio in entries
+	waiting  int  // messages in entries
+	bytes    int  // of memory that entries take
+	full     bool // there was too much
 	seq      int64
 	open     string // the item whose audio is let through
 	isFirst  bool   // its next frame is its first
@@ -59,14 +62,21 @@ func (e *itemEnd) less(dropped int64) ([]byte, error) {
 	return wsclient.EncodeServer(e.seq, e.m)
 }
 
+// downBounds bound what may wait for a client, in bytes.
+type downBounds struct {
+	audio int // of audio
+	all   int // of memory, for audio and messages
+	frame int // of audio that is put together to one frame
+}
+
 // maxMessages is how many messages may wait for a client.
 const maxMessages = 4096
 
 // keepEntries is how much room an empty queue keeps.
 const keepEntries = 16
 
-func newDownlink(maxAudio int, write func()) *downlink {
-	d := &downlink{maxAudio: maxAudio, write: write}
+func newDownlink(most downBounds, write func()) *downlink {
+	d := &downlink{most: most, write: write}
 	d.idle.L = &d.mu
 	return d
 }
@@ -81,8 +91,8 @@ func (d *downlink) pushMessage(m wsclient.ServerMessage) (bool, error) {
 
 // push is pushMessage with mu held.
 func (d *downlink) push(m wsclient.ServerMessage) (bool, error) {
-	if d.finished {
-		return true, nil
+	if d.finished || d.full {
+		return !d.full, nil
 	}
 	text, err := wsclient.EncodeServer(d.seq+1, m)
 	if err != nil {
@@ -91,8 +101,15 @@ func (d *downlink) push(m wsclient.ServerMessage) (bool, error) {
 	d.seq++
 	d.entries = append(d.entries, downEntry{text: text})
 	d.waiting++
+	d.bytes += cap(text)
 	d.start()
-	return d.waiting <= maxMessages, nil
+	return d.fits(), nil
+}
+
+// fits says whether no more is queued than may be. mu is held.
+func (d *downlink) fits() bool {
+	d.full = d.full || d.waiting > maxMessages || d.audio > d.most.audio || d.bytes > d.most.all
+	return !d.full
 }
 
 // openItem lets the audio of an item through and announces it.
@@ -147,12 +164,19 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 		d.flushed += int64(len(pcm))
 		return true
 	}
-	d.entries = append(d.entries, downEntry{frame: newFrame(pcm), item: d.open, first: d.isFirst})
+	if d.full {
+		return false
+	}
+	if n := len(d.entries); n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.most.frame) {
+		f := newFrame(pcm)
+		d.entries = append(d.entries, downEntry{frame: f, item: d.open, first: d.isFirst})
+		d.bytes += f.size()
+	}
 	d.isFirst = false
 	d.audio += len(pcm)
 	d.sent += int64(len(pcm))
 	d.start()
-	return d.audio <= d.maxAudio
+	return d.fits()
 }
 
 // endItem says that an item is complete.
@@ -194,6 +218,7 @@ func (d *downlink) drop(which func(item string) bool) error {
 		case e.frame != nil && which(e.item):
 			n := len(e.frame.pcm)
 			d.audio -= n
+			d.bytes -= e.frame.size()
 			d.flushed += int64(n)
 			dropped[e.item] += int64(n)
 			e.frame.free()
@@ -204,6 +229,7 @@ func (d *downlink) drop(which func(item string) bool) error {
 				failed = append(failed, err)
 				break
 			}
+			d.bytes += cap(text) - cap(e.text)
 			e.text = text
 		}
 		kept = append(kept, e)
@@ -219,6 +245,7 @@ func (d *downlink) finish(last ...wsclient.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	failed := d.drop(func(string) bool { return true })
+	d.full = false
 	for _, m := range last {
 		_, err := d.push(m)
 		failed = errors.Join(failed, err)
@@ -246,7 +273,7 @@ func (d *downlink) lose() {
 			e.frame.free()
 		}
 	}
-	d.entries, d.head, d.audio = nil, 0, 0
+	d.entries, d.head, d.audio, d.bytes = nil, 0, 0, 0
 	d.finished = true
 }
 
@@ -270,7 +297,9 @@ func (d *downlink) pop() (e downEntry, ok bool) {
 	d.head++
 	if e.frame != nil {
 		d.audio -= len(e.frame.pcm)
+		d.bytes -= e.frame.size()
 	} else {
+		d.bytes -= cap(e.text)
 		d.waiting--
 	}
 	if d.head > 64 && d.head*2 > len(d.entries) {

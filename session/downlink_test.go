@@ -21,7 +21,7 @@ func TestDroppedAudioIsNotPromised(t *testing.T) {
 		"by the end": func(d *downlink) error { return d.finish(&wsclient.SessionEnded{Reason: "client_ended"}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDownlink(1<<20, nil)
+			d := newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: frame}, nil)
 			var got []string
 			pop := func() {
 				e, ok := d.pop()
@@ -68,8 +68,8 @@ func TestDroppedAudioIsNotPromised(t *testing.T) {
 				}
 				all = all[at+len(want):]
 			}
-			if d.audio != 0 {
-				t.Errorf("%d bytes are said to wait", d.audio)
+			if d.audio != 0 || d.bytes != 0 {
+				t.Errorf("%d bytes are said to wait, %d of them audio", d.bytes, d.audio)
 			}
 		})
 	}

@@ -18,4 +18,18 @@ func newFrame(pcm []byte) *frame {
 	return f
 }
 
+// extend appends pcm to a frame that waits, if it is then no longer than most: small pieces
+// together take one buffer, not one each.
+func (f *frame) extend(pcm []byte, most int) bool {
+	if f == nil || len(f.pcm)+len(pcm) > most {
+		return false
+	}
+	f.pcm = append(f.pcm, pcm...)
+	return true
+}
+
+// size is how much memory a frame takes, in bytes. It is fixed while the frame is extended to
+// frameCap at most.
+func (f *frame) size() int { return cap(f.pcm) }
+
 func (f *frame) free() { frames.Put(f) }

@@ -107,13 +107,17 @@ type Limits struct {
 	SlowClient time.Duration
 	// Backlog is how much audio may wait for a slow client. Default 120 s.
 	Backlog time.Duration
+	// BacklogBytes is how many bytes of memory may be taken by what waits for a slow
+	// client, audio and messages together. Default 24 MiB: the default of Backlog at any
+	// rate, and a few MiB of messages.
+	BacklogBytes int
 }
 
 func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&l.Sessions, 1000}, {&l.PerAddress, 100}, {&l.NewPerSecond, 20}, {&l.Waiting, 500}, {&l.WaitingPerAddress, 50}} {
+	}{{&l.Sessions, 1000}, {&l.PerAddress, 100}, {&l.NewPerSecond, 20}, {&l.Waiting, 500}, {&l.WaitingPerAddress, 50}, {&l.BacklogBytes, 24 << 20}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}

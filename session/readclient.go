@@ -59,7 +59,7 @@ func (s *session) clientFrame(f wsclient.Frame) {
 		return
 	}
 	if !s.control.Allow() {
-		s.complain(wsclient.CodeLimit, "", "Too many messages: at most %d a second are taken; this one was dropped.", controlRate)
+		s.tooMany()
 		return
 	}
 	m, err := wsclient.ParseClient(f.Data)
@@ -68,7 +68,15 @@ func (s *session) clientFrame(f wsclient.Frame) {
 		s.complain(bad.Code, bad.Field, "%s", bad.Message)
 		return
 	}
+	if !s.control.AllowN(time.Now(), price(m)-1) {
+		s.tooMany()
+		return
+	}
 	s.clientMessage(m)
+}
+
+func (s *session) tooMany() {
+	s.complain(wsclient.CodeLimit, "", "Too many messages: they may cost %d a second, and typed text costs most; this one was dropped.", controlRate)
 }
 
 // gone maps the end of the client's connection to a cause.

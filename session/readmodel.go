@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"voicegw/audio"
@@ -45,6 +47,9 @@ func (s *session) hearModel(model transport.Watched) {
 
 // modelEvent takes one event.
 func (s *session) modelEvent(ev transport.Event) {
+	if s.isOver() {
+		return
+	}
 	switch ev := ev.(type) {
 	case *transport.AudioOut:
 		s.modelAudio(ev)
@@ -55,12 +60,53 @@ func (s *session) modelEvent(ev transport.Event) {
 		s.dispatch(orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: ev.AudioMS, At: s.clock.when(ev.AudioMS, time.Now())})
 	case transport.SpeechStopped:
 		s.dispatch(orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: ev.AudioMS, EndAt: s.clock.when(ev.EndMS, time.Now())})
+	case transport.Transcript:
+		if s.worthTelling(ev) {
+			s.dispatch(orchestrator.FromModel{Event: ev})
+		}
+	case transport.ToolCall:
+		if len(ev.Args) > maxArgs {
+			s.modelLost("recv", fmt.Errorf("%w: it has %d bytes of arguments, more than %d", errHugeCall, len(ev.Args), maxArgs))
+			return
+		}
+		s.dispatch(orchestrator.FromModel{Event: ev})
 	default:
 		if p, ok := ev.(transport.Problem); ok {
 			s.logger.Info("the model reported a problem", "kind", p.Err.Kind.String(), "code", p.Err.Code)
 		}
 		s.dispatch(orchestrator.FromModel{Event: ev})
 	}
+}
+
+// maxArgs bounds the arguments of a tool call, in bytes: they are kept, compared, audited and
+// shown.
+const maxArgs = 256 << 10
+
+var errHugeCall = errors.New("the model's tool call is too large")
+
+// draft is how far the transcript of an item had come when it was last passed on.
+type draft struct {
+	item string
+	size int
+}
+
+// draftStep is the part of a transcript that has to be new: a transcript is told as a whole
+// each time, and would cost the square of its length if each word was passed on.
+const draftStep = 128
+
+// worthTelling says whether a transcript is to be passed on: each that is final, each of a
+// short text, and of a long one those that bring enough.
+func (s *session) worthTelling(ev transport.Transcript) bool {
+	d := &s.userDraft
+	if ev.Role == transport.RoleAssistant {
+		d = &s.modelDraft
+	}
+	size := len(ev.Text)
+	if grown := size - d.size; !ev.Final && ev.Item == d.item && grown >= 0 && grown < size/draftStep {
+		return false
+	}
+	*d = draft{ev.Item, size}
+	return true
 }
 
 // modelAudio takes one piece of the model's speech.

@@ -75,6 +75,8 @@ type session struct {
 	resampleOut *audio.Resampler // nil where the rates agree
 	downBuf     []byte
 	lastItem    string
+	userDraft   draft
+	modelDraft  draft
 
 	// muted is set when the session ends and the user is not listened to any more.
 	muted atomic.Bool
@@ -118,8 +120,11 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 		logger:  g.logger,
 		control: rate.NewLimiter(controlRate, controlBurst),
 	}
-	s.up = newUplink(audio.Bytes(info.InputRate, upBacklog), s.writeModel)
-	s.down = newDownlink(audio.Bytes(start.OutputRate, opts.Limits.Backlog), s.writeClient)
+	s.up = newUplink(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
+	s.down = newDownlink(downBounds{
+		audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), all: opts.Limits.BacklogBytes,
+		frame: audio.Bytes(start.OutputRate, maxDownFrame),
+	}, s.writeClient)
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
 	s.tools = tools
@@ -141,13 +146,11 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	return s, nil
 }
 
-// upBacklog is how much audio may wait for the model; older is of no use to it.
-const upBacklog = 5 * time.Second
-
-// Messages that a client may send besides audio: so many a second, after a burst.
+// upBacklog is how much audio may wait for the model; older is of no use to it. longestQueued
+// is how much of it is put together to one frame.
 const (
-	controlRate  = 50
-	controlBurst = 200
+	upBacklog     = 5 * time.Second
+	longestQueued = 100 * time.Millisecond
 )
 
 func resampler(from, to int) (*audio.Resampler, error) {

@@ -13,6 +13,7 @@ import (
 type uplink struct {
 	// Fixed after newUplink.
 	maxAudio int    // bytes of audio
+	maxFrame int    // bytes of audio that are put together to one frame
 	write    func() // the writer: it takes until there is nothing; nil: the test takes
 
 	writer sync.WaitGroup // it gets no more once closed is set
@@ -20,6 +21,7 @@ type uplink struct {
 	mu      sync.Mutex // guards the following fields
 	entries []upEntry
 	waiting int   // commands in entries
+	words   int   // bytes of commands in entries
 	audio   int   // bytes of audio in entries
 	dropped int64 // bytes of audio dropped
 	busy    bool  // somebody is sending: the writer, or who has claimed
@@ -32,12 +34,15 @@ type upEntry struct {
 	cmd   transport.Command
 }
 
-// maxCommands is how many commands may wait: a model that takes none for so long
-// is lost.
-const maxCommands = 512
+// maxCommands is how many commands may wait, and maxWords how many bytes of them: a model that
+// takes none for so long is lost.
+const (
+	maxCommands = 512
+	maxWords    = 8 << 20
+)
 
-func newUplink(maxAudio int, write func()) *uplink {
-	return &uplink{maxAudio: maxAudio, write: write}
+func newUplink(maxAudio, maxFrame int, write func()) *uplink {
+	return &uplink{maxAudio: maxAudio, maxFrame: maxFrame, write: write}
 }
 
 // claim says that the caller may send to the model itself, because nothing is
@@ -76,7 +81,9 @@ func (u *uplink) pushAudio(pcm []byte) {
 	if u.closed {
 		return
 	}
-	u.entries = append(u.entries, upEntry{frame: newFrame(pcm)})
+	if n := len(u.entries); n == 0 || !u.entries[n-1].frame.extend(pcm, u.maxFrame) {
+		u.entries = append(u.entries, upEntry{frame: newFrame(pcm)})
+	}
 	u.audio += len(pcm)
 	for u.audio > u.maxAudio {
 		u.dropOldest()
@@ -108,8 +115,22 @@ func (u *uplink) pushCommand(cmd transport.Command) bool {
 	}
 	u.entries = append(u.entries, upEntry{cmd: cmd})
 	u.waiting++
+	u.words += wordsOf(cmd)
 	u.start()
-	return u.waiting <= maxCommands
+	return u.waiting <= maxCommands && u.words <= maxWords
+}
+
+// wordsOf is how many bytes a command holds that come from elsewhere.
+func wordsOf(cmd transport.Command) int {
+	switch cmd := cmd.(type) {
+	case transport.UserText:
+		return len(cmd.Text)
+	case transport.ToolResult:
+		return len(cmd.Output)
+	case transport.Respond:
+		return len(cmd.Instructions)
+	}
+	return 0
 }
 
 // take moves all that is queued into batch, whose old content is overwritten, for the
@@ -124,7 +145,7 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	if cap(u.entries) > keepEntries {
 		u.entries = nil // a backlog is over: give its memory back
 	}
-	u.audio, u.waiting = 0, 0
+	u.audio, u.waiting, u.words = 0, 0, 0
 	return batch, u.busy
 }
 

@@ -19,9 +19,12 @@ import (
 
 const (
 	// readLimit bounds one message, in bytes.
-	readLimit = 16 << 20
+	readLimit = 4 << 20
 	// maxPooled bounds the buffers that are kept for reuse, in bytes.
 	maxPooled = 64 << 10
+
+	// maxEvents bounds what one message may hold: they are dealt with at one go.
+	maxEvents = 256
 
 	// maxBeforeSetup bounds how many messages may come before setupComplete.
 	maxBeforeSetup = 64
@@ -214,6 +217,9 @@ func (c *conn) take(ctx context.Context, f *frame, err error) {
 	default:
 		c.held = f
 		c.err = c.decode(f)
+		if c.err == nil && !c.dialog.bound(maxEvents) {
+			c.err = c.fail("recv", transport.KindRetry, "too_many_events", errTooMany)
+		}
 	}
 	if c.err != nil {
 		c.final.Store(c.err)

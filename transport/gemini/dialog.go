@@ -58,6 +58,16 @@ type dialog struct {
 
 func (d *dialog) emit(ev transport.Event) { d.queue = append(d.queue, ev) }
 
+// bound drops what is queued beyond most events, and reports false where that is something.
+func (d *dialog) bound(most int) bool {
+	if len(d.queue)-d.head <= most {
+		return true
+	}
+	clear(d.queue[d.head+most:])
+	d.queue = d.queue[:d.head+most]
+	return false
+}
+
 // next returns the next event, or nil.
 func (d *dialog) next() transport.Event {
 	if d.head == len(d.queue) {

@@ -22,6 +22,7 @@ var ErrOptions = errors.New("gemini: bad options")
 // Causes that are the provider's doing.
 var (
 	errSetupEnded = errors.New("the connection ended before setupComplete")
+	errTooMany    = errors.New("one message of the provider's holds more events than are taken")
 	errSetupLate  = errors.New("the provider says many things but not setupComplete")
 	errAudio      = errors.New("audio that is not base64")
 )

@@ -12,6 +12,8 @@ const (
 	maxTextBytes = 64 << 10 // text of one content part
 	maxParts     = 8        // content parts of one item
 	maxCalls     = 1024     // calls that may still be answered or repeated
+	maxHeld      = 128      // calls of a response that is not done
+	maxHeldBytes = 1 << 20  // of those
 )
 
 // spokenItem is one item with audio.
@@ -133,6 +135,7 @@ type callBook struct {
 	// unfinished calls have their arguments but not yet the word that they are done;
 	// in the order they came.
 	unfinished []finishedCall
+	held       int // bytes of them
 	count      int
 }
 
@@ -162,10 +165,12 @@ func (b *callBook) name() string {
 	return "c" + strconv.Itoa(b.count)
 }
 
-// hold notes a call whose arguments are complete.
+// hold notes a call whose arguments are complete. What is too much is left out.
 func (b *callBook) hold(f finishedCall) {
-	if len(b.unfinished) < maxCalls {
+	size := len(f.item) + len(f.id) + len(f.name) + len(f.args)
+	if len(b.unfinished) < maxHeld && b.held+size <= maxHeldBytes {
 		b.unfinished = append(b.unfinished, f)
+		b.held += size
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 	"voicegw/transport"
 )
 
+// maxEvents bounds what one frame may give: it is dealt with at one go.
+const maxEvents = 256
+
 // maxUnknownLogged bounds the log lines about event types that are not known.
 const maxUnknownLogged = 32
 
@@ -50,6 +53,9 @@ func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
 	}
 	if final := c.dispatch(frame, &s, v); final != nil {
 		return nil, final
+	}
+	if len(c.pending)-c.given > maxEvents {
+		return nil, c.fault("recv", transport.KindRetry, "too_many_events", errCrammed)
 	}
 	return c.nextPending(), nil
 }

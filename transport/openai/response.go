@@ -121,7 +121,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	if status == transport.ResponseCompleted {
 		c.giveOwedCalls(r.Output)
 	}
-	c.seenCalls.unfinished = c.seenCalls.unfinished[:0]
+	c.seenCalls.unfinished, c.seenCalls.held = c.seenCalls.unfinished[:0], 0
 	if tokens := tokensOf(r.Usage); tokens != (transport.Tokens{}) {
 		c.give(transport.Usage{Tokens: tokens})
 	}

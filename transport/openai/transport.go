@@ -16,7 +16,7 @@ import (
 )
 
 // readLimit bounds one frame from the provider, in bytes.
-const readLimit = 16 << 20
+const readLimit = 4 << 20
 
 // Transport opens Realtime connections. It never changes after New, so any number
 // of goroutines may use it at once.

@@ -1,0 +1,22 @@
+package session
+
+import "voicegw/session/wsclient"
+
+// A client may send messages that cost so much a second, after a burst. What its frames
+// cost, audio too, is counted apart: wsclient.FramesPerSecond.
+const (
+	controlRate  = 50
+	controlBurst = 200
+)
+
+// price is what a message costs, at least 1: the more, the more it makes the gateway or the
+// model do. docs/protocol.md has the table.
+func price(m wsclient.ClientMessage) int {
+	switch m.(type) {
+	case *wsclient.InputText, *wsclient.ConfirmationResolve:
+		return 10
+	case *wsclient.InputActivity, *wsclient.Interrupt:
+		return 4
+	}
+	return 1
+}
