@@ -307,6 +307,13 @@ type Limits struct {
 	// WaitingPerAddress how many of them from one client address.
 	Waiting           int `key:"waiting"`
 	WaitingPerAddress int `key:"waiting_per_address"`
+	// Turns is how many messages of text conversations are answered at once,
+	// TurnsPerAddress and TurnsPerUser how many of them from one client address and of
+	// one user. NewTurnsPerSecond is how many each of these may begin in a second.
+	Turns             int `key:"turns"`
+	TurnsPerAddress   int `key:"turns_per_address"`
+	TurnsPerUser      int `key:"turns_per_user"`
+	NewTurnsPerSecond int `key:"new_turns_per_second"`
 	// ExemptLoopback exempts this machine's own addresses from what limits one address.
 	ExemptLoopback bool `key:"exempt_loopback"`
 	// SessionLength ends a session, Idle one in which nothing happens.
@@ -376,6 +383,10 @@ func Default() *Config {
 			NewPerSecond:       20,
 			Waiting:            500,
 			WaitingPerAddress:  50,
+			Turns:              200,
+			TurnsPerAddress:    40,
+			TurnsPerUser:       10,
+			NewTurnsPerSecond:  20,
 			SessionLength:      time.Hour,
 			Idle:               5 * time.Minute,
 			AudioAhead:         5 * time.Second,

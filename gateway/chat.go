@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -68,7 +69,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
 		return
 	}
-	leave, ok := s.enterChat(w, req.User, plainError)
+	leave, ok := s.enterChat(w, r, req.User, plainError)
 	if !ok {
 		return
 	}
@@ -169,32 +170,6 @@ func refuse(w http.ResponseWriter, shape errorShape, status int, code, message s
 	answer(w, status, map[string]any{"error": shape(status, code, message)})
 }
 
-// enterChat lets a turn begin: not for somebody who is shut out, and not for more than
-// there is room for.
-func (s *Server) enterChat(w http.ResponseWriter, user string, shape errorShape) (leave func(), ok bool) {
-	if s.opts.Blocked != nil {
-		if until, blocked := s.opts.Blocked(user); blocked {
-			told := shape(http.StatusForbidden, wsclient.CodeBlocked, "You are shut out for a while, as you were told; come back later.")
-			told["until"] = until.UTC().Format(timeForm)
-			answer(w, http.StatusForbidden, map[string]any{"error": told})
-			return nil, false
-		}
-	}
-	if s.opts.Sessions.Draining() {
-		retryAfter(w, 5*time.Second)
-		refuse(w, shape, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
-		return nil, false
-	}
-	select {
-	case s.turns <- struct{}{}:
-		return func() { <-s.turns }, true
-	default:
-		retryAfter(w, time.Second)
-		refuse(w, shape, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
-		return nil, false
-	}
-}
-
 // chatRefused answers a turn that did not begin.
 func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 	switch {
@@ -225,7 +200,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, stri
 		refuse(w, shape, http.StatusUnsupportedMediaType, "invalid_message", "The body must be JSON, with Content-Type: application/json.")
 		return false
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxChatBody))
+	d := json.NewDecoder(&shallow{r: http.MaxBytesReader(w, r.Body, maxChatBody)})
 	if strict {
 		d.DisallowUnknownFields()
 	}
@@ -242,7 +217,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, stri
 		return true
 	case errors.As(err, &otherType) && otherType.Field != "":
 		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		refuse(w, shape, http.StatusRequestTimeout, "too_slow", "The body did not come within "+bodyTime.String()+"; send it again.")
 	case errors.As(err, &tooBig):
+		w.Header().Set("Connection", "close")
 		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", "The body is larger than 1 MiB.")
 	default:
 		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")

@@ -288,7 +288,7 @@ func TestChatNotBegun(t *testing.T) {
 // TestChatFull: so many turns at once and no more; a place is free again afterwards.
 func TestChatFull(t *testing.T) {
 	a := &fakeAgent{}
-	s, _ := chatServer(t, a, func(o *Options) { o.MaxTurns = 1 })
+	s, _ := chatServer(t, a, func(o *Options) { o.Turns.AtOnce = 1 })
 	a.do = func(context.Context, chat.Request, chat.Emit) error {
 		for _, path := range []string{"/v1/chat", "/v1/chat/completions"} {
 			w := send(s, path, `{"message":"x"}`, nil)

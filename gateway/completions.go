@@ -62,7 +62,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, openaiError, http.StatusForbidden, "system_message", wrong)
 		return
 	}
-	leave, ok := s.enterChat(w, req.User, openaiError)
+	leave, ok := s.enterChat(w, r, req.User, openaiError)
 	if !ok {
 		return
 	}
@@ -284,6 +284,9 @@ func (c *completion) fail() {
 // openaiError is the shape of Chat Completions.
 func openaiError(status int, code, message string) map[string]any {
 	kind := "invalid_request_error"
+	if status == http.StatusTooManyRequests {
+		kind = "rate_limit_error"
+	}
 	if status >= http.StatusInternalServerError {
 		kind = "server_error"
 	}

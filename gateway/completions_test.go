@@ -77,7 +77,7 @@ func TestCompletionStream(t *testing.T) {
 // TestCompletion: the same turn in one piece.
 func TestCompletion(t *testing.T) {
 	a := &fakeAgent{do: story()}
-	s, _ := chatServer(t, a, func(o *Options) { o.MaxTurns = 1 }) // a place is free again each time
+	s, _ := chatServer(t, a, func(o *Options) { o.Turns.AtOnce = 1 }) // a place is free again each time
 	w := send(s, "/v1/chat/completions", hello, nil)
 	want := `{"choices":[{"finish_reason":"stop","index":0,"message":{"content":"One moment.\n\nPlease approve.","refusal":null,"role":"assistant"}}],` +
 		`"created":0,"id":"chatcmpl-X","model":"gpt-6-astra","object":"chat.completion",` +

@@ -28,8 +28,10 @@ const (
 
 // ServeHTTP answers one request. Every request, of every route, goes through the door first.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.enter(w, r) {
-		s.mux.ServeHTTP(w, r)
+	p := pace(w, r)
+	defer p.renew()
+	if s.enter(p, r) {
+		s.mux.ServeHTTP(p, r)
 	}
 }
 

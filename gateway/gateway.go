@@ -68,8 +68,8 @@ type Options struct {
 	Simulator Simulator
 	// Blocked says until when a user is shut out; nil means that nobody is.
 	Blocked func(user string) (until time.Time, ok bool)
-	// MaxTurns is how many messages are answered at once. Zero means 200.
-	MaxTurns int
+	// Turns bound the messages of text conversations.
+	Turns TurnLimits
 	// Logger gets one line for each refusal. Nil discards.
 	Logger *slog.Logger
 }
@@ -82,7 +82,7 @@ type Server struct {
 	routes []string // of mux, as patterns
 	guard  guard
 	seldom *seldom.Log
-	turns  chan struct{} // a place for each message that is being answered
+	turns  *turns
 
 	// unready says what /readyz has answered last, so that the log tells of a change
 	// and not of every question.
@@ -94,10 +94,8 @@ func New(opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.MaxTurns == 0 {
-		opts.MaxTurns = 200
-	}
-	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: make(chan struct{}, opts.MaxTurns)}
+	opts.Turns = opts.Turns.withDefaults()
+	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns)}
 	s.opts.Hosts = withHostOf(opts.Hosts, opts.VoiceURL)
 	s.handle("GET /v1/voice", s.voice)
 	s.forPages("GET", "/v1/providers", s.providers)

@@ -27,6 +27,8 @@ import (
 const (
 	headerTime = 10 * time.Second // for a request's header
 	idleTime   = 2 * time.Minute  // for the next request on a connection
+	// headerBytes is how long a request's header may be, give or take 4 KiB.
+	headerBytes = 32 << 10
 )
 
 // serve runs the gateway until a signal ends it.
@@ -165,11 +167,12 @@ func (s *server) open(ctx context.Context, p Process) error {
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), TrustedProxies: s.cfg.Proxies(), Ready: s.caps.store.Ready,
+			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    headerBytes,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	return nil

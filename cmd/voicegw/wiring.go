@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"voicegw/config"
+	"voicegw/gateway"
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
@@ -104,5 +105,13 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		},
 		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS,
 		Logger: s.logger,
+	}
+}
+
+func turnLimits(cfg *config.Config) gateway.TurnLimits {
+	l := cfg.Limits
+	return gateway.TurnLimits{
+		AtOnce: l.Turns, PerAddress: l.TurnsPerAddress, PerUser: l.TurnsPerUser,
+		NewPerSecond: l.NewTurnsPerSecond, ExemptLoopback: l.ExemptLoopback,
 	}
 }

@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+
+	"voicegw/internal/quota"
+	"voicegw/session/wsclient"
+)
+
+// TurnLimits bound the messages of text conversations. A zero field means its default.
+type TurnLimits struct {
+	// AtOnce is how many are answered at once. Default 200.
+	AtOnce int
+	// PerAddress is how many of them may come from one address. Default 40.
+	PerAddress int
+	// PerUser is how many of them may be one user's. Default 10.
+	PerUser int
+	// NewPerSecond is how many one address, and one user, may begin within a second.
+	// Default 20.
+	NewPerSecond int
+	// ExemptLoopback exempts this machine's own addresses from what limits one address.
+	ExemptLoopback bool
+}
+
+func (l TurnLimits) withDefaults() TurnLimits {
+	for _, f := range []struct {
+		field *int
+		value int
+	}{{&l.AtOnce, 200}, {&l.PerAddress, 40}, {&l.PerUser, 10}, {&l.NewPerSecond, 20}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	return l
+}
+
+// turns are the messages that are being answered.
+type turns struct {
+	// Fixed after newTurns.
+	all            chan struct{} // a place for each
+	byAddr         *quota.Quota[netip.Addr]
+	byUser         *quota.Quota[string]
+	exemptLoopback bool
+}
+
+func newTurns(l TurnLimits) *turns {
+	return &turns{
+		all:            make(chan struct{}, l.AtOnce),
+		byAddr:         quota.New[netip.Addr](quota.Options{AtOnce: l.PerAddress, PerSecond: l.NewPerSecond}),
+		byUser:         quota.New[string](quota.Options{AtOnce: l.PerUser, PerSecond: l.NewPerSecond}),
+		exemptLoopback: l.ExemptLoopback,
+	}
+}
+
+// manyBehind says whether a request comes from where many users may share an address: it
+// shows the operators' key, or comes from this machine, which the operator has exempted.
+func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
+	return s.guard.hasKey && s.guard.checkKey(r) == nil || s.turns.exemptLoopback && addr.IsLoopback()
+}
+
+// enterChat lets a turn begin: not for somebody who is shut out, not for an address or a
+// user that has its share already, and not for more than there is room for. Where it is ok,
+// leave must be called once.
+func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, user string, shape errorShape) (leave func(), ok bool) {
+	if s.opts.Blocked != nil {
+		if until, blocked := s.opts.Blocked(user); blocked {
+			told := shape(http.StatusForbidden, wsclient.CodeBlocked, "You are shut out for a while, as you were told; come back later.")
+			told["until"] = until.UTC().Format(timeForm)
+			answer(w, http.StatusForbidden, map[string]any{"error": told})
+			return nil, false
+		}
+	}
+	if s.opts.Sessions.Draining() {
+		retryAfter(w, 5*time.Second)
+		refuse(w, shape, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
+		return nil, false
+	}
+	addr := s.clientAddr(r)
+	key := quota.AddressKey(addr)
+	share := func(wait time.Duration, reason, message string) {
+		s.seldom.Info("message refused", reason, "addr", addr.String())
+		retryAfter(w, max(wait, time.Second))
+		refuse(w, shape, http.StatusTooManyRequests, "limit", message)
+	}
+	var gives []func()
+	leave = func() {
+		for _, give := range gives {
+			give()
+		}
+	}
+	if !s.manyBehind(r, addr) {
+		if wait := s.turns.byAddr.Begin(key); wait > 0 {
+			share(wait, "address_rate", "Your address sends messages too fast; wait a moment.")
+			return nil, false
+		}
+		if !s.turns.byAddr.Take(key) {
+			share(0, "address_limit", "Too many messages from your address are being answered; wait until one is.")
+			return nil, false
+		}
+		gives = append(gives, func() { s.turns.byAddr.Give(key) })
+	}
+	// A user without a name is its address, which has just been asked.
+	if user != addr.String() {
+		wait := s.turns.byUser.Begin(user)
+		if wait > 0 {
+			leave()
+			share(wait, "user_rate", "This user sends messages too fast; wait a moment.")
+			return nil, false
+		}
+		if !s.turns.byUser.Take(user) {
+			leave()
+			share(0, "user_limit", "Too many messages of this user are being answered; wait until one is.")
+			return nil, false
+		}
+		gives = append(gives, func() { s.turns.byUser.Give(user) })
+	}
+	select {
+	case s.turns.all <- struct{}{}:
+		gives = append(gives, func() { <-s.turns.all })
+		return leave, true
+	default:
+		leave()
+		s.seldom.Info("message refused", "full", "addr", addr.String())
+		retryAfter(w, time.Second)
+		refuse(w, shape, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
+		return nil, false
+	}
+}
