@@ -61,6 +61,9 @@ func TestApproved(t *testing.T) {
 		if r.Confirmation != "approved" || r.ConfirmedBy != "client" || r.Reference == "" || !r.OK || r.TurnID != 2 || !strings.Contains(string(r.Budget), `"total":{"used":1,`) || strings.Contains(r.IdempotencyKey, asked.Token) {
 			t.Errorf("%+v", r)
 		}
+		if got := f.questions.Settled(); len(got) != 1 || got[0] != r.Reference {
+			t.Errorf("known is the outcome of %v", got)
+		}
 		// Once.
 		again, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}})
 		if !errors.Is(err, store.ErrUsed) || len(again.msgs) != 0 || len(f.ran()) != 1 {

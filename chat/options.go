@@ -21,11 +21,19 @@ type Conversations interface {
 	Lease(ctx context.Context, id string, d time.Duration) (release func(), err error)
 }
 
+// Approvals are the approved actions whose outcome nobody knows; *store.Approvals is one.
+type Approvals interface {
+	OpenIn(ctx context.Context, conversation string, now time.Time) ([]store.Approval, error)
+	Told(ctx context.Context, a store.Approval) error
+}
+
 // Options is what an Agent needs. Model, Executor and Conversations must be set.
 type Options struct {
 	Model         Model
 	Executor      *execute.Executor
 	Conversations Conversations
+	// Approvals are told to their conversations, once each. Nil: there are none.
+	Approvals Approvals
 	// Name is the agent's, for requests that ask for one; empty means "default".
 	Name string
 	// Tools returns the snapshot that a turn is to hold. Nil: there are no tools.

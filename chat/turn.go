@@ -76,6 +76,7 @@ func (t *turn) answer(ctx context.Context) error {
 	// What still runs when the client has left is recorded before anybody goes.
 	defer t.calls.Wait()
 	defer t.calls.End()
+	open := t.tellOpen(ctx)
 	if t.req.Confirmation != nil {
 		if err := t.confirm(ctx); err != nil {
 			return err
@@ -97,6 +98,8 @@ func (t *turn) answer(ctx context.Context) error {
 		t.a.opts.Logger.Error("a conversation could not be kept", "conversation_id", t.conv.ID, "error", err)
 		t.emit(&wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
 		status = wsclient.DoneFailed
+	} else {
+		t.told(ctx, open)
 	}
 	t.emit(&wsclient.TurnUsage{Usage: wsclient.Usage{
 		InputTokens: t.usage.Input, OutputTokens: t.usage.Output,

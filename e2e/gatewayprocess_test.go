@@ -30,6 +30,10 @@ type processSetting struct {
 	Dir string
 	// Hold is a tool that hangs after its effect; empty for none.
 	Hold string
+	// HoldApproved lets an approval hang once it is recorded, before anything runs.
+	HoldApproved bool
+	// Scenario is that of the text agent's model; empty for a gateway without text agent.
+	Scenario string
 }
 
 // auditFile and effectsFile are in the data folder.
@@ -64,7 +68,11 @@ func TestGatewayProcess(t *testing.T) {
 		if set.Hold != "" {
 			tools.hold(set.Hold)
 		}
-		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile))})
+		if set.HoldApproved {
+			tools.box.questions = approvedAndHeld{kept.Confirmations()}
+		}
+		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile)),
+			text: set.Scenario != "", scenario: set.Scenario})
 		fmt.Println(urlMark + st.url)
 		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 			t.Error(err)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -34,13 +35,15 @@ type toolbox struct {
 	registry *registry.Registry
 	store    *store.Store
 	letGo    func() // lets tools go on that wait; nil if none does
+	// questions replaces the store's confirmations; nil is for those.
+	questions execute.Confirmations
 }
 
 // give lets a gateway have the tools.
 func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.Duration) {
 	opts.Tools, opts.Blocked = b.registry.Snapshot, b.blocked
 	opts.Executor = execute.New(execute.Options{
-		Ledger: b.store.Ledger(), Confirmations: b.store.Confirmations(), Life: life, Logger: opts.Logger,
+		Ledger: b.store.Ledger(), Confirmations: cmp.Or(b.questions, execute.Confirmations(b.store.Confirmations())), Life: life, Logger: opts.Logger,
 	})
 	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
 	desk := handoff.New(b.store, "default")

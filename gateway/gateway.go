@@ -39,6 +39,8 @@ type Options struct {
 	// TrustedProxies are the addresses of proxies in front of the gateway: what they say in
 	// X-Forwarded-For and X-Forwarded-Proto counts, and nobody else's word does.
 	TrustedProxies []netip.Prefix
+	// Approvals are listed at /v1/approvals; nil means that there is no such endpoint.
+	Approvals Approvals
 	// Blocks are listed and ended at /v1/blocks; nil means that there is no such
 	// endpoint.
 	Blocks Blocks
@@ -110,6 +112,9 @@ func New(opts Options) *Server {
 	}
 	if opts.Images != nil {
 		s.handle("GET /v1/images/{id}", s.image)
+	}
+	if opts.Approvals != nil {
+		s.mux.HandleFunc("GET /v1/approvals", s.forOperators(s.approvals))
 	}
 	if opts.Blocks != nil {
 		s.handle("GET /v1/blocks", s.forOperators(s.blocks))

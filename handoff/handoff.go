@@ -6,11 +6,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"voicegw/capability"
 	"voicegw/conversation"
+	"voicegw/orchestrator/policy"
 	"voicegw/session"
 	"voicegw/store"
 )
@@ -24,15 +26,16 @@ const ContextChars = 4000
 // Desk hands conversations over. Its methods may be used concurrently.
 type Desk struct {
 	// Fixed after New.
-	talks *store.Conversations
-	voice *store.VoiceSessions
-	agent string
+	talks     *store.Conversations
+	voice     *store.VoiceSessions
+	approvals *store.Approvals
+	agent     string
 }
 
 // New returns a Desk over a store; agent names the agent of conversations that begin
 // here.
 func New(s *store.Store, agent string) *Desk {
-	return &Desk{talks: s.Conversations(), voice: s.VoiceSessions(), agent: agent}
+	return &Desk{talks: s.Conversations(), voice: s.VoiceSessions(), approvals: s.Approvals(), agent: agent}
 }
 
 // Invitation asks for a voice session.
@@ -113,11 +116,17 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticke
 		SessionID: t.SessionID, User: t.User, Agent: t.Agent, ConversationID: t.Conversation,
 		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect, Over: over,
 	}
-	if out.Context != "" || out.ConversationID == "" {
+	if out.ConversationID == "" {
 		return out, nil
 	}
-	// As of now and not of when the ticket was made: the text side may have gone on. The
-	// ticket is used up, so a conversation that cannot be read does not keep its user out.
+	// The ticket is used up, so a conversation that cannot be read does not keep its user out.
+	if out.Context != "" {
+		if notices, err := d.tell(ctx, t.Conversation, t.User); err == nil {
+			out.Context = strings.Join(append([]string{out.Context}, notices...), "\nGateway: ")
+		}
+		return out, nil
+	}
+	// As of now and not of when the ticket was made: the text side may have gone on.
 	if before, err := d.Enter(ctx, t.Conversation, t.User); err == nil {
 		out.Context = before
 	}
@@ -126,6 +135,13 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticke
 
 // Enter is session.Options.Enter.
 func (d *Desk) Enter(ctx context.Context, id, user string) (before string, err error) {
+	_, err = d.tell(ctx, id, user)
+	switch {
+	case errors.Is(err, ErrTaken):
+		return "", store.ErrUnknown // of somebody else's nobody learns anything
+	case err != nil:
+		return "", err
+	}
 	c, _, err := d.talks.Load(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
@@ -133,9 +149,45 @@ func (d *Desk) Enter(ctx context.Context, id, user string) (before string, err e
 	case err != nil:
 		return "", err
 	case owned(c, user) != nil:
-		return "", store.ErrUnknown // of somebody else's nobody learns anything
+		return "", store.ErrUnknown
 	}
 	return c.Brief(ContextChars), nil
+}
+
+// tell writes into a conversation what was approved in it and of which nobody knows what
+// came, because a gateway was killed in between; each once. It returns what it has written.
+func (d *Desk) tell(ctx context.Context, id, user string) (notices []string, err error) {
+	all, err := d.approvals.OpenIn(ctx, id, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	open := slices.DeleteFunc(all, func(a store.Approval) bool { return a.Told || a.User != user })
+	if len(open) == 0 {
+		return nil, nil
+	}
+	var entries []conversation.Entry
+	for _, a := range open {
+		text := policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+		notices = append(notices, text)
+		entries = append(entries, conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text})
+	}
+	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
+		if err := owned(c, user); err != nil {
+			return err
+		}
+		c.User, c.Agent = user, cmp.Or(c.Agent, d.agent)
+		c.Append(time.Now(), entries...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range open {
+		if err := d.approvals.Told(ctx, a); err != nil && !errors.Is(err, store.ErrChanged) {
+			return nil, err
+		}
+	}
+	return notices, nil
 }
 
 // The lease that a handback waits for: a turn of text that is being answered would fail

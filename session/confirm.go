@@ -53,6 +53,9 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 	if m.opts.Audit != nil {
 		m.opts.Audit(r)
 	}
+	if approved {
+		m.opts.Executor.Settle(c.Conversation, c.Session, c.Reference)
+	}
 	return done, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/store"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -195,5 +196,20 @@ func (tl *till) once(t *testing.T) {
 // onStage runs a test with a till in a bubble.
 func onStage(t *testing.T, change func(*Options), test func(t *testing.T, tl *till)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newTill(t, change)) })
+	synctest.Test(t, func(t *testing.T) {
+		tl := newTill(t, change)
+		test(t, tl)
+		tl.m.Close()
+		tl.settled(t)
+	})
+}
+
+// settled checks that it was recorded, of each approved question, that its outcome is known.
+func (tl *till) settled(t *testing.T) {
+	t.Helper()
+	for _, q := range tl.questions.All() {
+		if q.Outcome == store.Approved && !slices.Contains(tl.questions.Settled(), q.Reference) {
+			t.Errorf("nobody has recorded that the outcome of %s is known", q.Reference)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
@@ -100,8 +101,11 @@ func (s *session) category(tool string) string {
 	return string(t.Category)
 }
 
-// audit writes down what was decided.
+// audit writes down what was decided. What came of an approved action is known with that.
 func (s *session) audit(a orchestrator.Audit) {
+	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
+		s.calls.Settle(a.Record.Reference)
+	}
 	if s.opts.Audit != nil {
 		s.opts.Audit(s.ours(a.Record))
 	}

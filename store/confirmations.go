@@ -43,6 +43,9 @@ type Confirmation struct {
 	Preview        string          `json:"preview,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 	BusinessKey    string          `json:"business_key,omitempty"`
+	// Deed is the key of its side effect in the ledger once it is approved; empty for a tool
+	// that writes nothing.
+	Deed string `json:"deed,omitempty"`
 	// CreatedAt is when it was asked; Create sets a zero one to now. From ExpiresAt on
 	// nothing approves it.
 	CreatedAt time.Time `json:"created_at"`
@@ -55,12 +58,17 @@ type Confirmation struct {
 // their end those that got one. Its methods may be used concurrently.
 type Confirmations struct {
 	// Fixed after openConfirmations.
-	bucket *bucket
+	bucket    *bucket
+	approvals *Approvals
 }
 
 func (s *Store) openConfirmations(ctx context.Context) (*Confirmations, error) {
 	b, err := s.openBucket(ctx, "confirmations", "voicegw: questions put to users, and their answers")
-	return &Confirmations{bucket: b}, err
+	if err != nil {
+		return nil, err
+	}
+	approvals, err := s.openApprovals(ctx, b)
+	return &Confirmations{bucket: b, approvals: approvals}, err
 }
 
 // Create records a confirmation. It is durable when Create returns. ErrUsed: the
@@ -112,7 +120,8 @@ func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, h
 
 // Resolve answers a confirmation as of now. Whoever gets no error is the only one who
 // does, among all nodes, and the answer is durable; with approved it is for the caller
-// to run the confirmation's arguments. session must be the confirmation's own, or
+// to run the confirmation's arguments, and to say with Settle that
+// it is known what came of it. session must be the confirmation's own, or
 // empty where that was checked otherwise.
 //
 // ErrUnknown: there is none, or it is another session's. ErrUsed: it was answered,
@@ -172,8 +181,20 @@ func (c *Confirmations) answer(ctx context.Context, question Confirmation, mark 
 		return err
 	}
 	life := max(question.ExpiresAt.Sub(now)+afterlife, time.Minute)
+	if question.Outcome == Approved {
+		// The note is there before the answer is, and the answer as long as the note.
+		if err := c.approvals.note(ctx, question, now); err != nil {
+			return err
+		}
+		life = max(life, c.approvals.life)
+	}
 	_, err = c.bucket.put(ctx, keyOf(question.Token), data, mark, revision, life)
 	return err
+}
+
+// Settle is [Approvals.Settle].
+func (c *Confirmations) Settle(ctx context.Context, conversation, session, reference string) error {
+	return c.approvals.Settle(ctx, conversation, session, reference)
 }
 
 // decodeConfirmation reads a confirmation of the bucket.

@@ -386,8 +386,18 @@ func testRecordsEnd(t *testing.T, s *Store) {
 	if _, err := c.Resolve(t.Context(), q.Token, "", true, q.CreatedAt.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if d := life(c.bucket, q.Token); d != time.Hour+4*time.Minute {
-		t.Errorf("an answer lives %v", d)
+	if d := life(c.bucket, q.Token); d != 24*time.Hour {
+		t.Errorf("an approval lives %v", d)
+	}
+	no := question(t, "d", 5*time.Minute)
+	if err := c.Create(t.Context(), no); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Resolve(t.Context(), no.Token, "", false, no.CreatedAt.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if d := life(c.bucket, no.Token); d != time.Hour+4*time.Minute {
+		t.Errorf("a denial lives %v", d)
 	}
 	secret, id := create(t, s, ticket(t)), talkID(t, "c")
 	if d := life(s.Tickets().bucket, secret); d < time.Hour+59*time.Second || d > time.Hour+time.Minute {

@@ -28,6 +28,10 @@ func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
 		return nil, err
 	}
 	leases, err := s.openBucket(ctx, "leases", "voicegw: conversations in which somebody is at work")
+	if err == nil && s.embedded != nil {
+		// Nobody else uses the store, so who held a lease was killed.
+		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.stream.Purge(ctx) })
+	}
 	return &Conversations{bucket: b, leases: leases, life: s.o.ConversationLife}, err
 }
 

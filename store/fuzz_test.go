@@ -24,6 +24,7 @@ func FuzzDecode(f *testing.F) {
 		conversation.Conversation{ID: "no/id"}, conversation.Conversation{},
 		Ticket{SessionID: "s", User: "u", ExpiresAt: now, UsedAt: now}, Ticket{SessionID: "s"},
 		voiceState{SessionID: "s", Running: true}, voiceState{},
+		approvalNote{Reference: "R", Session: "s", Tool: "t", Question: "q", ApprovedAt: now}, approvalNote{Reference: "R"},
 	} {
 		data, err := encode(seed)
 		if err != nil {
@@ -48,6 +49,11 @@ func FuzzDecode(f *testing.F) {
 			if c.Token != "" || c.Session == "" {
 				t.Errorf("%+v", c)
 			}
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Error(err)
+		}
+		if n, err := decodeApproval(data); err == nil {
+			again(t, n, func(data []byte) error { _, err := decodeApproval(data); return err })
 		} else if !errors.Is(err, ErrCorrupt) {
 			t.Error(err)
 		}

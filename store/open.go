@@ -228,6 +228,9 @@ func (s *Store) Ledger() *Ledger { return s.ledger }
 // Confirmations returns the questions put to users.
 func (s *Store) Confirmations() *Confirmations { return s.confirm }
 
+// Approvals returns the approved actions whose outcome is not known.
+func (s *Store) Approvals() *Approvals { return s.confirm.approvals }
+
 // Blocks returns who is shut out.
 func (s *Store) Blocks() *Blocks { return s.blocks }
 

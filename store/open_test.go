@@ -291,3 +291,25 @@ func TestBlocksAreBounded(t *testing.T) {
 		t.Error("a block that runs was forgotten")
 	}
 }
+
+// TestLeasesEndWithTheirProcess: who held a lease on an embedded store was killed when the
+// store is opened again, so the conversation is free at once.
+func TestLeasesEndWithTheirProcess(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Conversations().Lease(t.Context(), "c1", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil { // which does not release it
+		t.Fatal(err)
+	}
+	s = openTest(t, o)
+	release, err := s.Conversations().Lease(t.Context(), "c1", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+}

@@ -20,6 +20,8 @@ import (
 
 // auditFlags are the flags of audit.
 type auditFlags struct {
+	operatorFlags
+	Open        bool     `help:"Ask a running gateway what was approved and of which nobody knows what came, because it was ended in between."`
 	File        string   `help:"File to read, or - for standard input; the configured one without. Its full files are read with it." placeholder:"FILE"`
 	Session     string   `help:"Only this session: its id, or how it begins." placeholder:"ID"`
 	User        string   `help:"Only this user." placeholder:"ID"`
@@ -33,17 +35,18 @@ type auditFlags struct {
 	Limit       int      `help:"Only the newest N of them; all without." placeholder:"N"`
 	JSON        bool     `help:"Write the lines as they are." name:"json"`
 	Follow      bool     `help:"Go on as lines come, until interrupted." short:"f"`
-	Config      string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG)." placeholder:"FILE"`
 	DataDir     string   `key:"data_dir" help:"Folder of what outlives the process." placeholder:"DIR"`
-	Set         []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
 // audit reads the record of what tools did.
 func (p Process) audit(ctx context.Context, flags auditFlags, parsed *kong.Context) int {
 	filter, err := flags.filter(time.Now())
-	if err != nil {
+	if err = errors.Join(err, flags.checkOpen()); err != nil {
 		p.complain("%v", err)
 		return exitUsage
+	}
+	if flags.Open {
+		return p.auditOpen(ctx, flags, parsed)
 	}
 	path, err := p.auditPath(flags, parsed)
 	if err != nil {

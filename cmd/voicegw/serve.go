@@ -125,6 +125,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.caps, err = openCapabilities(ctx, s.cfg, s.dataDir, storeOptions(s.cfg, s.dataDir, s.logger), s.logger); err != nil {
 		return err
 	}
+	if err = s.tellApprovals(ctx); err != nil {
+		return err
+	}
 	s.desk = handoff.New(s.caps.store, s.cfg.Agent.Name)
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
@@ -167,7 +170,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
 			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-			Blocks: s.caps.store.Blocks(), APIKey: s.cfg.APIKey.Reveal(), TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
+			Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: s.cfg.APIKey.Reveal(), TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
 		}),
 		ConnContext:       gateway.ConnContext,
 		ReadHeaderTimeout: headerTime,

@@ -74,11 +74,39 @@ func (e *Executor) ask(j Job, s registry.Session) (Question, error) {
 		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business,
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
+	if p.Tool().SideEffects == registry.SideEffectsWrites {
+		record.Deed = deed(Job{Prepared: p, Keys: approvedKeys(record.Reference, p)}, s)
+	}
 	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
 		return q, err
 	}
 	q.Token, q.Reference, q.ExpiresAt = token, record.Reference, record.ExpiresAt
 	return q, nil
+}
+
+// approvedKeys are those of an approved call, as policy.Book gives them too.
+func approvedKeys(reference string, p *registry.Prepared) policy.Keys {
+	return policy.Keys{Idempotency: "confirmation:" + reference, Business: p.BusinessKey()}
+}
+
+// Settle says that it is known what came of an approved call of this conversation, by the
+// reference of its question. It does not block: what is not recorded is told again after a
+// restart.
+func (c *Calls) Settle(reference string) {
+	c.begin(func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
+}
+
+// Settle says that it is known what came of an approved call.
+func (e *Executor) Settle(conversation, session, reference string) {
+	if e.opts.Confirmations == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	if err := e.opts.Confirmations.Settle(ctx, conversation, session, reference); err != nil {
+		e.opts.Logger.Warn("it could not be recorded that the outcome of an approved action is known; after a restart it counts as unknown",
+			"session_id", session, "conversation_id", conversation, "reference", reference, "error", err)
+	}
 }
 
 // reference is the short name of a confirmation: it tells nothing of the token.
@@ -161,7 +189,7 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	defer cancel()
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := Job{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Approved: true,
-		Keys: policy.Keys{Idempotency: "confirmation:" + c.Reference, Business: p.BusinessKey()}}
+		Keys: approvedKeys(c.Reference, p)}
 	env, _ := e.run(ctx, j, session, caps)
 	return env, p
 }

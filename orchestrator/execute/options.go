@@ -22,6 +22,7 @@ type Confirmations interface {
 	Create(ctx context.Context, c store.Confirmation) error
 	Get(ctx context.Context, token string) (store.Confirmation, error)
 	Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (store.Confirmation, error)
+	Settle(ctx context.Context, conversation, session, reference string) error
 }
 
 // Options is what an Executor needs. The zero value of each field is useful.

@@ -68,3 +68,14 @@ func ExpiredNotice(tool, reference string) string {
 func AnsweredNotice(tool, reference string) string {
 	return fmt.Sprintf("Whether to run %s (reference %s) was answered somewhere else. It was not run here, and cannot be approved any more. Say so briefly.", tool, reference)
 }
+
+// UnknownNotice tells a model of an approved action whose outcome nobody knows: the gateway
+// was killed before it was recorded. begun says that the action may have been done.
+func UnknownNotice(tool, reference string, approved time.Time, begun bool) string {
+	what := "It seems that it was not begun"
+	if begun {
+		what = "It was begun and may have been done"
+	}
+	return fmt.Sprintf("[voicegw] The user approved %s (reference %s) at %s, and the gateway was ended before the outcome was recorded. %s, but nobody knows. Do not call it again by yourself: tell the user, and have it looked up first.",
+		tool, reference, approved.UTC().Format(time.RFC3339), what)
+}

@@ -2,6 +2,7 @@ package executetest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +15,9 @@ type Confirmations struct {
 	// Before is the hook; set it before the first use.
 	Before Before
 
-	mu  sync.Mutex // guards the following field
-	all map[string]store.Confirmation
+	mu      sync.Mutex // guards the following fields
+	all     map[string]store.Confirmation
+	settled []string // references, in order
 }
 
 // Create records a question. The error is store.ErrUsed if its token is not new.
@@ -76,6 +78,24 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 		return question, store.ErrExpired
 	}
 	return question, nil
+}
+
+// Settle notes that the outcome of an approved call is known.
+func (c *Confirmations) Settle(ctx context.Context, _, _, reference string) error {
+	if err := c.Before.allow(ctx, Settle, reference); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settled = append(c.settled, reference)
+	return nil
+}
+
+// Settled returns the references that were given to Settle, in order.
+func (c *Confirmations) Settled() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.settled)
 }
 
 // All returns every question, in no order.

@@ -16,10 +16,11 @@ const (
 	Create  Op = "create"
 	Get     Op = "get"
 	Resolve Op = "resolve"
+	Settle  Op = "settle"
 )
 
 // Before is called before a method does anything, by whoever called it, with the key of
-// the entry or the token of the question. An error of it is that of the method, which
+// the entry, the token of the question or, of Settle, its reference. An error of it is that of the method, which
 // then does nothing.
 type Before func(ctx context.Context, op Op, key string) error
 

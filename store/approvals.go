@@ -1,0 +1,262 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// approvalGrace is how long an approval that another gateway took, and that is not in the
+// ledger, may still be on its way there.
+const approvalGrace = time.Minute
+
+// Approval is an action that a user has approved, and of which nobody knows what came.
+type Approval struct {
+	// Reference is the short name of its confirmation, which is no secret.
+	Reference    string `json:"reference"`
+	Tool         string `json:"tool"`
+	Session      string `json:"session"`
+	User         string `json:"user,omitempty"`
+	Agent        string `json:"agent,omitempty"`
+	Conversation string `json:"conversation,omitempty"`
+	// ApprovedAt is when the answer came, by the clock of the node that took it.
+	ApprovedAt time.Time `json:"approved_at"`
+	// Begun says that the ledger has it: it may have been done. Otherwise it was not begun,
+	// or it has failed without changing anything.
+	Begun bool `json:"begun"`
+	// Told says that its conversation was told.
+	Told bool `json:"told"`
+
+	note approvalNote
+	held held
+}
+
+// approvalNote is what the bucket holds of an approval, from before it is an answer until its
+// outcome is known.
+type approvalNote struct {
+	Reference    string    `json:"reference"`
+	Tool         string    `json:"tool"`
+	Session      string    `json:"session"`
+	User         string    `json:"user,omitempty"`
+	Agent        string    `json:"agent,omitempty"`
+	Conversation string    `json:"conversation,omitempty"`
+	ApprovedAt   time.Time `json:"approved_at"`
+	Told         bool      `json:"told,omitempty"`
+	// Deed is its name in the ledger; empty for a tool that writes nothing.
+	Deed string `json:"deed,omitempty"`
+	// Question is the key of its confirmation, a hash. Process is the one that took the
+	// answer.
+	Question string `json:"question"`
+	Process  string `json:"process"`
+}
+
+// Approvals holds the approved actions whose outcome is not known, for as long as the ledger
+// remembers. Its methods may be used concurrently.
+type Approvals struct {
+	// Fixed after openApprovals.
+	bucket    *bucket
+	ledger    *bucket
+	questions *bucket
+	life      time.Duration
+	process   string // names this process
+	alone     bool   // nobody else uses the store
+}
+
+func (s *Store) openApprovals(ctx context.Context, questions *bucket) (*Approvals, error) {
+	b, err := s.openBucket(ctx, "approvals", "voicegw: approved actions whose outcome is not known")
+	return &Approvals{
+		bucket: b, ledger: s.ledger.bucket, questions: questions, life: s.o.LedgerLife, process: newMark(), alone: s.embedded != nil,
+	}, err
+}
+
+// approvalKey begins with the conversation, so that the approvals of one can be found.
+func approvalKey(conversation, session, reference string) string {
+	return keyOf(conversation) + "." + keyOf(session+"\x00"+reference)
+}
+
+// note writes down that an approval is about to be recorded. It comes before the answer: what
+// is killed in between leaves a note of what nobody has approved, which Open finds out.
+func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Time) error {
+	data, err := encode(approvalNote{
+		Reference: question.Reference, Tool: question.Tool, Session: question.Session, User: question.User, Agent: question.Agent,
+		Conversation: question.Conversation, ApprovedAt: now.UTC(), Deed: question.Deed, Question: keyOf(question.Token), Process: a.process,
+	})
+	if err != nil {
+		return err
+	}
+	key := approvalKey(question.Conversation, question.Session, question.Reference)
+	for {
+		h, err := a.bucket.create(ctx, key, data, a.life)
+		if !errors.Is(err, errConflict) {
+			return err
+		}
+		// It is of an answer that did not get through: of this process, or of another one,
+		// which may have been killed.
+		if old, err := decodeApproval(h.data); err == nil && old.Process == a.process {
+			return nil
+		}
+		if _, err = a.bucket.replace(ctx, key, data, h.revision, a.life); !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+}
+
+// Settle forgets an approval: it is known what came of it. It may be called again. The error
+// wraps ErrUnavailable.
+func (a *Approvals) Settle(ctx context.Context, conversation, session, reference string) error {
+	ctx, cancel := a.bucket.store.bounded(ctx)
+	defer cancel()
+	key := approvalKey(conversation, session, reference)
+	for {
+		h, err := a.bucket.get(ctx, key)
+		if errors.Is(err, errNone) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if _, err = a.bucket.remove(ctx, key, h.revision); !errors.Is(err, errConflict) {
+			return err
+		}
+		if err := a.bucket.store.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// Told notes that the conversation of an approval was told of it. ErrChanged: somebody else
+// has noted it, or its outcome is known by now. The other errors wrap ErrUnavailable.
+func (a *Approvals) Told(ctx context.Context, approval Approval) error {
+	note := approval.note
+	note.Told = true
+	data, err := encode(note)
+	if err != nil {
+		return err
+	}
+	_, err = a.bucket.replace(ctx, approvalKey(note.Conversation, note.Session, note.Reference), data, approval.held.revision, a.life)
+	return err
+}
+
+// Open returns the approvals whose outcome nobody knows, as of now, the oldest first. What
+// this process has taken is not among them: it is still at it, or told of it. What another
+// gateway may be at is not either. The errors wrap ErrUnavailable.
+func (a *Approvals) Open(ctx context.Context, now time.Time) ([]Approval, error) {
+	return a.open(ctx, ">", now)
+}
+
+// OpenIn is Open for the approvals of one conversation.
+func (a *Approvals) OpenIn(ctx context.Context, conversation string, now time.Time) ([]Approval, error) {
+	return a.open(ctx, keyOf(conversation)+".>", now)
+}
+
+func (a *Approvals) open(ctx context.Context, filter string, now time.Time) ([]Approval, error) {
+	var keys []string
+	err := a.bucket.store.within(ctx, a.bucket.store.o.Wait, "reading the approvals", func(ctx context.Context) error {
+		info, err := a.bucket.stream.Info(ctx, jetstream.WithSubjectFilter(a.bucket.before+filter))
+		if err != nil {
+			return err
+		}
+		keys = keys[:0]
+		for subject := range info.State.Subjects {
+			keys = append(keys, strings.TrimPrefix(subject, a.bucket.before))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []Approval
+	for _, key := range keys {
+		approval, open, err := a.look(ctx, key, now)
+		if err != nil {
+			return nil, err
+		}
+		if open {
+			all = append(all, approval)
+		}
+	}
+	slices.SortFunc(all, func(x, y Approval) int {
+		return cmp.Or(x.ApprovedAt.Compare(y.ApprovedAt), cmp.Compare(x.Reference, y.Reference))
+	})
+	return all, nil
+}
+
+// look reads one note and what the other buckets say of it.
+func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approval, bool, error) {
+	h, err := a.bucket.get(ctx, key)
+	if errors.Is(err, errNone) {
+		return Approval{}, false, nil
+	} else if err != nil {
+		return Approval{}, false, err
+	}
+	note, err := decodeApproval(h.data)
+	if err != nil {
+		a.bucket.store.log.Warn("store_approval_unreadable", "key", key, "error", err)
+		return Approval{}, false, nil
+	}
+	var question *Confirmation
+	q, err := a.questions.get(ctx, note.Question)
+	switch {
+	case err == nil:
+		if c, bad := decodeConfirmation(q.data); bad == nil {
+			question = &c
+		}
+	case !errors.Is(err, errNone):
+		return Approval{}, false, err
+	}
+	var entry *Entry
+	if note.Deed != "" {
+		e, err := a.ledger.get(ctx, keyOf(note.Deed))
+		switch {
+		case err == nil:
+			if read, bad := decodeEntry(e); bad == nil {
+				entry = &read
+			}
+		case !errors.Is(err, errNone):
+			return Approval{}, false, err
+		}
+	}
+	if !note.open(question, entry, a.process, a.alone, now) {
+		return Approval{}, false, nil
+	}
+	return Approval{
+		Reference: note.Reference, Tool: note.Tool, Session: note.Session, User: note.User, Agent: note.Agent,
+		Conversation: note.Conversation, ApprovedAt: note.ApprovedAt, Begun: entry != nil, Told: note.Told, note: note, held: h,
+	}, true, nil
+}
+
+// open says whether nobody knows what came of what a note is about, from its question and its
+// entry in the ledger; both are nil where there are none, or none that can be read. alone says
+// that no other process uses the store.
+func (n approvalNote) open(question *Confirmation, entry *Entry, process string, alone bool, now time.Time) bool {
+	switch {
+	case n.Process == process:
+		return false
+	case question != nil && question.Outcome != Approved:
+		return false // it was killed before the answer was recorded, or another answer was faster
+	case entry != nil && entry.State == Done:
+		return false
+	case alone:
+		return true
+	case entry != nil:
+		return !now.Before(entry.LeaseUntil)
+	}
+	return !now.Before(n.ApprovedAt.Add(approvalGrace))
+}
+
+// decodeApproval reads a note of the bucket.
+func decodeApproval(data []byte) (approvalNote, error) {
+	var n approvalNote
+	if err := decode(data, &n); err != nil {
+		return approvalNote{}, err
+	}
+	if n.Reference == "" || n.Session == "" || n.Tool == "" || n.Question == "" {
+		return approvalNote{}, fmt.Errorf("%w: an approval without a reference, a session, a tool or a question", ErrCorrupt)
+	}
+	return n, nil
+}

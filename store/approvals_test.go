@@ -1,0 +1,145 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// approve records a question about a deed, in a conversation, and its approval.
+func approve(t *testing.T, s *Store, token, conversation string) Confirmation {
+	t.Helper()
+	q := Confirmation{
+		Token: token, Reference: "REF" + token, Session: "s-" + token, User: "ada", Conversation: conversation, Tool: "pay",
+		Deed: "deed-" + token, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),
+	}
+	if err := s.Confirmations().Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	q, err := s.Confirmations().Resolve(t.Context(), token, "", true, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// references are those of the open approvals, of one conversation where it is not empty.
+func references(t *testing.T, s *Store, conversation string, now time.Time) (out []string) {
+	t.Helper()
+	var open []Approval
+	var err error
+	if conversation == "" {
+		open, err = s.Approvals().Open(t.Context(), now)
+	} else {
+		open, err = s.Approvals().OpenIn(t.Context(), conversation, now)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range open {
+		out = append(out, a.Reference)
+	}
+	return out
+}
+
+func sameTexts(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+		return
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Errorf("%s: %v, want %v", what, got, want)
+			return
+		}
+	}
+}
+
+// TestApprovalsLeftOpen: what was approved before the gateway was killed is open after it,
+// unless it is known what came of it; and once its conversation was told, that stays told.
+func TestApprovalsLeftOpen(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "data")}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve(t, s, "neverbegun", "c1")
+	begun, done := approve(t, s, "begun", "c1"), approve(t, s, "done", "c2")
+	settled := approve(t, s, "settled", "c1")
+	for _, q := range []Confirmation{begun, done, settled} {
+		e, fresh, err := s.Ledger().Reserve(t.Context(), Reservation{Key: q.Deed, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
+		if err != nil || !fresh {
+			t.Fatal(fresh, err)
+		}
+		if q.Token == "done" {
+			if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 {
+		if err := s.Approvals().Settle(t.Context(), "c1", settled.Session, settled.Reference); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied := Confirmation{Token: "denied", Reference: "R", Session: "s", Conversation: "c1", Tool: "pay", ExpiresAt: time.Now().Add(time.Minute)}
+	if err := s.Confirmations().Create(t.Context(), denied); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Confirmations().Resolve(t.Context(), "denied", "", false, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	// Killed between the note and the answer: nobody has approved it.
+	unanswered := Confirmation{Token: "unanswered", Reference: "U", Session: "s", Conversation: "c1", Tool: "pay", ExpiresAt: time.Now().Add(time.Minute)}
+	if err := s.Confirmations().Create(t.Context(), unanswered); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Approvals().note(t.Context(), unanswered, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	sameTexts(t, "while this process is at it", references(t, s, "", time.Now()))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s = openTest(t, o)
+	sameTexts(t, "after it", references(t, s, "", time.Now()), "REFneverbegun", "REFbegun")
+	if _, err := s.Confirmations().Resolve(t.Context(), "unanswered", "", true, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	sameTexts(t, "after this process took the answer", references(t, s, "", time.Now()), "REFneverbegun", "REFbegun")
+	sameTexts(t, "of the other conversation", references(t, s, "c2", time.Now()))
+	open, err := s.Approvals().OpenIn(t.Context(), "c1", time.Now())
+	if err != nil || len(open) != 2 || open[0].Begun || !open[1].Begun || open[0].Told || open[0].User != "ada" || open[0].Tool != "pay" || open[0].ApprovedAt.IsZero() {
+		t.Fatalf("%+v %v", open, err)
+	}
+	if err := s.Approvals().Told(t.Context(), open[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Approvals().Told(t.Context(), open[0]); !errors.Is(err, ErrChanged) {
+		t.Errorf("told twice: %v", err)
+	}
+	if open, err = s.Approvals().Open(t.Context(), time.Now()); err != nil || len(open) != 2 || !open[0].Told || open[1].Told {
+		t.Errorf("after one was told: %+v %v", open, err)
+	}
+}
+
+// TestApprovalsOfAnotherGateway: what another gateway on the same store has taken may be at
+// work there, as long as its reservation says so.
+func TestApprovalsOfAnotherGateway(t *testing.T) {
+	address := startJetStream(t).ClientURL()
+	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
+	begun := approve(t, a, "begun", "c1")
+	approve(t, a, "neverbegun", "c1")
+	now := time.Now()
+	if _, _, err := a.Ledger().Reserve(t.Context(), Reservation{Key: begun.Deed, Tool: "pay", Session: "s", Lease: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	sameTexts(t, "at once", references(t, b, "c1", now))
+	sameTexts(t, "when it would be in the ledger", references(t, b, "c1", now.Add(2*approvalGrace)), "REFneverbegun")
+	sameTexts(t, "when its reservation is over", references(t, b, "c1", now.Add(2*time.Hour)), "REFbegun", "REFneverbegun")
+	sameTexts(t, "on the gateway itself", references(t, a, "c1", now.Add(2*time.Hour)))
+}
