@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"voicegw/conversation"
 	"voicegw/orchestrator/policy"
 	"voicegw/store"
 )
@@ -27,7 +26,7 @@ func (t *turn) tellOpen(ctx context.Context) []store.Approval {
 		if a.Told || a.User != t.req.User {
 			continue
 		}
-		t.said(conversation.RoleNotice, policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun))
+		t.noted(policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun))
 		open = append(open, a)
 	}
 	return open

@@ -120,7 +120,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	token := only[*wsclient.ConfirmationRequest](t, w).Token
 	first.wrote(t, talk.TextTurn{ConversationID: w.done.ConversationID, Confirmation: &talk.TextAnswer{Token: token, Approved: true}})
 	w = first.wrote(t, talk.TextTurn{Message: "pay"})
-	if status, body := first.http(t, http.MethodPost, "/v1/confirmations/"+only[*wsclient.ConfirmationRequest](t, w).Token, `{"approved":true}`); status != http.StatusOK {
+	if status, body := first.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+only[*wsclient.ConfirmationRequest](t, w).Token+`","approved":true}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	first.leave(t)

@@ -169,7 +169,7 @@ func (d *Desk) tell(ctx context.Context, id, user string) (notices []string, err
 	for _, a := range open {
 		text := policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
 		notices = append(notices, text)
-		entries = append(entries, conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text})
+		entries = append(entries, conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
 	}
 	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
 		if err := owned(c, user); err != nil {
