@@ -93,7 +93,7 @@ func approvedKeys(reference string, p *registry.Prepared) policy.Keys {
 // reference of its question. It does not block: what is not recorded is told again after a
 // restart.
 func (c *Calls) Settle(reference string) {
-	c.begin(func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
+	c.begin("", func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
 }
 
 // Settle says that it is known what came of an approved call.
