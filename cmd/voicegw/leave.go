@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -95,14 +96,20 @@ func (s *server) parts() []part {
 	return parts
 }
 
-// close frees what open has made, when nothing uses it any more, after what else is to end. It
-// waits no longer than limit, and not after another signal; the error then says for what.
+// close frees what open has made, when nothing uses it any more, after what else is to end; see
+// Process.end.
 func (s *server) close(p Process, limit time.Duration, first ...part) error {
+	return p.end(s.logger, limit, slices.Concat(first, s.parts()))
+}
+
+// end ends parts, one after another. It waits no longer than limit, and not after another
+// signal; the log and the error then say for what.
+func (p Process) end(logger *slog.Logger, limit time.Duration, parts []part) error {
 	var at atomic.Pointer[part] // what is being ended
 	done := make(chan error, 1) // how it ended; nobody may wait for it
 	go func() {
 		var err error
-		for _, part := range slices.Concat(first, s.parts()) {
+		for _, part := range parts {
 			at.Store(&part)
 			err = errors.Join(err, part.end())
 		}
@@ -123,7 +130,7 @@ func (s *server) close(p Process, limit time.Duration, first ...part) error {
 	if part := at.Load(); part != nil {
 		name = part.name
 	}
-	s.logger.Error("something has not ended and is cut off", "part", name)
+	logger.Error("something has not ended and is cut off", "part", name)
 	return fmt.Errorf("%s did not end %s", name, why)
 }
 

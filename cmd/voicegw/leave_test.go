@@ -274,3 +274,39 @@ func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
 	}
 	return tools
 }
+
+// TestSignalEndsAStart that a store holds: it takes connections and says nothing.
+func TestSignalEndsAStart(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	signals := make(chan os.Signal, 2)
+	var conns []net.Conn
+	var store sync.WaitGroup
+	store.Go(func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		conns = append(conns, conn)
+		signals <- syscall.SIGTERM
+		signals <- syscall.SIGTERM
+	})
+	var out, complaint console
+	tools := registrytest.Project(t)
+	code := Run(t.Context(), Process{
+		Args:  []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--set", "store.url=nats://" + ln.Addr().String()},
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaint,
+		Signals: signals, Registry: func() ([]byte, error) { return tools, nil },
+	})
+	if code != exitFailure || !strings.Contains(complaint.String(), "stopped by a signal while it started") {
+		t.Errorf("it ended with %d:\n%s", code, complaint.String())
+	}
+	store.Wait()
+	for _, c := range conns {
+		c.Close()
+	}
+}

@@ -49,7 +49,7 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 	for _, w := range warnings {
 		logger.Warn("configuration", "warning", w)
 	}
-	s, err := p.newServer(ctx, cfg, logger)
+	s, err := p.startServer(ctx, cfg, logger)
 	var problems config.Problems
 	switch {
 	case errors.As(err, &problems):

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -80,7 +81,7 @@ func (p Process) sim(ctx context.Context, flags simFlags) int {
 		listener = tls.NewListener(listener, tlsConfig)
 	}
 	p.tellURLs(scheme, reachable(listener.Addr()))
-	if err := p.simulate(ctx, listener, sim.New(o)); err != nil {
+	if err := p.simulate(ctx, listener, sim.New(o), o.Logger); err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
@@ -130,7 +131,7 @@ func (p Process) tellURLs(scheme, host string) {
 }
 
 // simulate serves until ctx ends, a signal comes or the listener fails.
-func (p Process) simulate(ctx context.Context, listener net.Listener, server *sim.Server) error {
+func (p Process) simulate(ctx context.Context, listener net.Listener, server *sim.Server, logger *slog.Logger) error {
 	h := &http.Server{Handler: server, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
 	// From the serving goroutine to this one; nobody closes it.
 	failed := make(chan error, 1)
@@ -143,7 +144,9 @@ func (p Process) simulate(ctx context.Context, listener net.Listener, server *si
 	case err = <-failed:
 		err = fmt.Errorf("the simulator has stopped: %w", err)
 	}
-	err = errors.Join(err, h.Close(), server.Close())
-	serving.Wait()
-	return err
+	return errors.Join(err, p.end(logger, closeTime, []part{
+		{"the HTTP server", h.Close},
+		{"the simulator", server.Close},
+		{"serving", func() error { serving.Wait(); return nil }},
+	}))
 }

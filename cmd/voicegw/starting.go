@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"voicegw/config"
+)
+
+// startServer is newServer that a signal ends: a store that does not answer must not keep a
+// program that is told to leave. The error then wraps errSignal. What heeds its context has
+// leaveTime to end, and another signal ends at once.
+func (p Process) startServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*server, error) {
+	type made struct {
+		s   *server
+		err error
+	}
+	// It outlives the start, for what was opened in it may go on with it.
+	opening, cancel := context.WithCancelCause(ctx)
+	done := make(chan made, 1) // nobody may wait for it
+	go func() {
+		s, err := p.newServer(opening, cfg, logger)
+		done <- made{s, err}
+	}()
+	select {
+	case m := <-done:
+		context.AfterFunc(ctx, func() { cancel(nil) })
+		return m.s, m.err
+	case <-p.Signals:
+	}
+	cancel(errSignal)
+	select {
+	case m := <-done:
+		if m.err == nil {
+			m.err = errors.Join(m.s.listener.Close(), m.s.close(p, leaveTime))
+		}
+		return nil, errors.Join(fmt.Errorf("%w while it started", errSignal), m.err)
+	case <-p.Signals:
+	case <-time.After(leaveTime):
+		logger.Error("something has not ended and is cut off", "part", "the start")
+	}
+	return nil, fmt.Errorf("%w while it started", errSignal)
+}
