@@ -33,6 +33,7 @@ type crowd struct {
 	client *http.Client
 	speech map[int][]byte // a phrase for each input rate, in Hz
 	over   <-chan struct{}
+	pulse  *pulse
 
 	mu     sync.Mutex // guards the following fields
 	visits []*visit
@@ -42,8 +43,8 @@ type crowd struct {
 // chaosRates are the input rates that callers use.
 var chaosRates = []int{16000, 24000, 48000}
 
-func newCrowd(seed uint64, url string, over <-chan struct{}) *crowd {
-	c := &crowd{seed: seed, url: url, over: over, client: &http.Client{Transport: &http.Transport{}}, speech: map[int][]byte{}}
+func newCrowd(seed uint64, url string, over <-chan struct{}, p *pulse) *crowd {
+	c := &crowd{seed: seed, url: url, over: over, pulse: p, client: &http.Client{Transport: &http.Transport{}}, speech: map[int][]byte{}}
 	for _, rate := range chaosRates {
 		c.speech[rate] = append(audiotest.SpeechLike(rate, time.Second, 11), audiotest.Silence(rate, 1200*time.Millisecond)...)
 	}
@@ -172,8 +173,8 @@ type visit struct {
 	due     []dueAct // what is to be done, the soonest first
 	step    int
 	leaving bool
-	closing bool // has said goodbye
-	quietBy time.Time
+	closing bool      // has said goodbye
+	hushed  time.Time // when it began to wait for all that is owed
 }
 
 // dueAct is something to be done at its time.
@@ -267,6 +268,20 @@ func (v *visit) after(d time.Duration, do func()) {
 	v.due = slices.Insert(v.due, i, a)
 }
 
+// patiently has something done later, when this process could work for so long.
+func (v *visit) patiently(d time.Duration, do func()) {
+	since := time.Now()
+	var look func()
+	look = func() {
+		if rest := d - v.caller.crowd.pulse.between(since, time.Now()); rest > 0 {
+			v.after(rest, look)
+			return
+		}
+		do()
+	}
+	v.after(d, look)
+}
+
 // say writes a message. A connection that is over is told of by the reader.
 func (v *visit) say(m wsclient.ClientMessage) {
 	text, err := wsclient.EncodeClient(m)
@@ -342,28 +357,28 @@ func (v *visit) leave() {
 	}
 }
 
-// chaosPatience is how long a caller waits for what is owed. A call of a tool that writes
+// chaosPatience is how long a caller waits for what is owed, as a pulse counts. A call of a tool that writes
 // may wait for the store twice 5 s, when the disk stands still.
 const chaosPatience = 16 * time.Second
 
 // wait lets everything that is owed come before the caller hangs up.
 func (v *visit) wait() {
-	if v.quietBy.IsZero() {
-		v.leaving, v.quietBy = true, time.Now().Add(chaosPatience)
+	if v.hushed.IsZero() {
+		v.leaving, v.hushed = true, time.Now()
 		v.after(0, v.hush)
 	}
 }
 
 // hush hangs up once nothing is owed any more.
 func (v *visit) hush() {
-	owed := v.owed()
+	owed, patient := v.owed(), v.caller.crowd.pulse.between(v.hushed, time.Now()) < chaosPatience
 	switch {
-	case v.session == "" && time.Now().Before(v.quietBy):
+	case v.session == "" && patient:
 		v.after(50*time.Millisecond, v.hush)
 	case owed == "":
 		v.quiet = true
 		v.goodbye()
-	case time.Now().Before(v.quietBy):
+	case patient:
 		v.after(50*time.Millisecond, v.hush)
 	default:
 		v.complain("after %v there is still owed: %s\n\t%s", chaosPatience, owed, strings.Join(v.latest, "\n\t"))
@@ -378,7 +393,7 @@ func (v *visit) goodbye() {
 	}
 	v.closing = true
 	v.say(&wsclient.End{})
-	v.after(chaosPatience, func() {
+	v.patiently(chaosPatience, func() {
 		v.complain("the connection was not closed %v after session.end", chaosPatience)
 		v.conn.Abort()
 	})

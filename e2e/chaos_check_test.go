@@ -19,7 +19,7 @@ type evidence struct {
 	ledger *moodyLedger
 	file   []audit.Record
 	stream []audit.Record
-	pause  time.Duration // the longest that the machine let everybody wait
+	pulse  *pulse
 }
 
 // findings are the promises that were broken, in words; at most so many of each kind.
@@ -138,7 +138,7 @@ func tell(records []audit.Record) string {
 }
 
 // wirePatience is how long a call may wait for its answer, and lostTime how long before
-// the end of a connection an answer may have been under way.
+// the end of a connection an answer may have been under way, both as a pulse counts.
 const (
 	wirePatience = chaosPatience
 	lostTime     = 3 * time.Second
@@ -166,23 +166,23 @@ func (e *evidence) everyCallAnswered(f *findings) {
 				f.add(promise, "%s of %s was answered after its cancellation had been read", c.tool, l.provider)
 			}
 			owed := answered == 0 || c.id == "" && answered < announced
-			if owed && c.cancelled.IsZero() && l.ended.Sub(c.announced[announced-1]) > wirePatience+e.pause {
+			if owed && c.cancelled.IsZero() && e.pulse.between(c.announced[announced-1], l.ended) > wirePatience {
 				f.add(promise, "%s (id %q, %d of %d answered), announced at %s, had no answer for %v on %s;%s", c.tool, c.id, answered, announced,
 					c.announced[announced-1].UTC().Format("05.000"), l.ended.Sub(c.announced[announced-1]).Round(time.Millisecond), l.provider, tell(records[c.id]))
 			}
 			if c.id != "" && announced == 1 && len(records[c.id]) == 1 {
-				l.agree(f, c, records[c.id][0], lostTime+e.pause)
+				l.agree(f, c, records[c.id][0], e.pulse)
 			}
 		}
 	}
 }
 
 // agree compares what the audit says of a call with the wire.
-func (l *line) agree(f *findings, c *wireCall, r audit.Record, lost time.Duration) {
+func (l *line) agree(f *findings, c *wireCall, r audit.Record, p *pulse) {
 	const promise = "the audit agrees with the wire"
 	answered := len(c.answered)
 	switch {
-	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && l.ended.Sub(r.Time) > lost:
+	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && p.between(r.Time, l.ended) > lostTime:
 		f.add(promise, "%s of %s stands as answered (%q), %v before the connection's end, and was not", c.tool, l.provider, r.NotDelivered, l.ended.Sub(r.Time))
 	case !r.Delivered && r.NotDelivered != "superseded" && answered > 0:
 		f.add(promise, "%s of %s stands as not answered (%s), and was", c.tool, l.provider, r.NotDelivered)

@@ -178,7 +178,7 @@ func (v *visit) whole(m *wsclient.AudioEnd) {
 		v.complain("%s ended; %q was open", m.ItemID, v.open)
 	}
 	if ms := audio.MS(24000, v.bytes); ms != m.AudioMS {
-		v.after(2*time.Second, func() {
+		v.patiently(2*time.Second, func() {
 			if !v.flushed[m.ItemID] {
 				v.complain("%s ended with %d ms; %d ms had come", m.ItemID, m.AudioMS, ms)
 			}

@@ -42,7 +42,7 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	row("  ended", "", list(ends))
 	row("turns", sum(turns), list(turns))
 	row("errors told to clients", sum(errors), list(errors))
-	row("speech heard", fmt.Sprintf("%.0f s", float64(heard)/1000), fmt.Sprintf("the largest gap within an answer was %d ms; the machine's largest pause was %d ms", gap.Milliseconds(), e.pause.Milliseconds()))
+	row("speech heard", fmt.Sprintf("%.0f s", float64(heard)/1000), fmt.Sprintf("the largest gap within an answer was %d ms; the machine's largest pause was %d ms", gap.Milliseconds(), e.pulse.pause().Milliseconds()))
 	e.reportCalls(row)
 	row("confirmations asked", sum(outcomes), list(outcomes)+fmt.Sprintf("; %d approvals sent", approvals))
 	byKind := map[string]int{}

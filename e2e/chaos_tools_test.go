@@ -74,6 +74,13 @@ func (c *counter) do(r *run) {
 	r.did = true
 }
 
+// begun is how often a handler has begun.
+func (c *counter) begun() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.runs)
+}
+
 // all may be called when nothing runs any more.
 func (c *counter) all() []*run {
 	c.mu.Lock()

@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pulseEvery is the time between two beats of a pulse.
+const pulseEvery = 20 * time.Millisecond
+
+// pulse knows how much of a time this process could work in. A machine that is busy with
+// something else, or stands still, is not the gateway's fault: what has not happened in a time
+// counts only as far as somebody could have made it happen.
+type pulse struct {
+	mu      sync.Mutex // guards the following fields
+	beats   []beat     // in the order of their times
+	longest time.Duration
+}
+
+// beat is one of a pulse that came late.
+type beat struct {
+	at   time.Time
+	late time.Duration // all beats together, up to this one
+}
+
+// run beats until it is told to end.
+func (p *pulse) run(until <-chan struct{}) {
+	tick := time.NewTicker(pulseEvery)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-until:
+			return
+		case <-tick.C:
+			now := time.Now()
+			p.beat(last, now)
+			last = now
+		}
+	}
+}
+
+// beat notes a beat and the one before it.
+func (p *pulse) beat(last, now time.Time) {
+	late := now.Sub(last) - pulseEvery
+	if late <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.longest = max(p.longest, late)
+	if n := len(p.beats); n > 0 {
+		late += p.beats[n-1].late
+	}
+	p.beats = append(p.beats, beat{now, late})
+}
+
+// between is how much of the time from one moment to another this process could work in.
+func (p *pulse) between(from, to time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return to.Sub(from) - (p.lost(to) - p.lost(from))
+}
+
+// lost is how late all beats were together that had come by a moment. mu is held.
+func (p *pulse) lost(at time.Time) time.Duration {
+	i, _ := slices.BinarySearchFunc(p.beats, at, func(b beat, at time.Time) int {
+		if b.at.After(at) {
+			return 1
+		}
+		return -1
+	})
+	if i == 0 {
+		return 0
+	}
+	return p.beats[i-1].late
+}
+
+// pause is the longest that everybody had to wait at a stretch.
+func (p *pulse) pause() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.longest
+}
+
+// TestPulse: time in which the machine stood still is no time.
+func TestPulse(t *testing.T) {
+	var p pulse
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	last := at(0)
+	for _, ms := range []int{20, 40, 3040, 3045, 3080, 4080} { // still for 3 s, and for 1 s
+		p.beat(last, at(ms))
+		last = at(ms)
+	}
+	for _, tc := range []struct{ from, to, want int }{
+		{0, 40, 40}, {0, 3040, 60}, {40, 3040, 20}, {0, 4080, 4080 - 2980 - 15 - 980}, {3040, 3080, 25}, {4080, 5080, 1000},
+	} {
+		if got := p.between(at(tc.from), at(tc.to)); got != time.Duration(tc.want)*time.Millisecond {
+			t.Errorf("from %d to %d ms: %v, want %d ms", tc.from, tc.to, got, tc.want)
+		}
+	}
+	if p.pause() != 2980*time.Millisecond {
+		t.Errorf("the longest pause was %v", p.pause())
+	}
+}
