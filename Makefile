@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos load soak fuzz bench bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help run build tools test lint fmt unit model chaos load soak fuzz bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
 
 bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
 	./scripts/bench/run
+
+bench-floods: ## Talking sessions beside floods of each kind: gaps, pings, memory (FLOOD_FOR=3s)
+	go test -run '^$$' -bench Floods -benchtime 1x -timeout 30m ./e2e
 
 bench-compare: ## CPU and memory against the last release's (other relays: scripts/bench/compare.sh)
 	./scripts/bench/compare.sh check

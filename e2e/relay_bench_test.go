@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -144,7 +145,8 @@ func (r *relay) cpu(b *testing.B) time.Duration {
 }
 
 // echoProvider speaks just enough of a provider's wire to give each frame of audio
-// back as one of the model's, of the same length.
+// back as one of the model's, of the same length; with floodVoice it sends tiny events
+// without end.
 func echoProvider(frame int) *httptest.Server {
 	pcm := base64.StdEncoding.EncodeToString(make([]byte, frame))
 	geminiAudio := []byte(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + pcm + `"}}]}}}`)
@@ -160,9 +162,10 @@ func echoProvider(frame int) *httptest.Server {
 		isGemini := strings.Contains(r.URL.Path, "BidiGenerateContent")
 		audio := openaiAudio
 		hello := `{"type":"session.created","event_id":"e","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime","audio":{"input":{},"output":{}}}}`
+		var setup []byte
 		if isGemini {
 			audio, hello = geminiAudio, `{"setupComplete":{}}`
-			if _, _, err := ws.Read(ctx); err != nil {
+			if _, setup, err = ws.Read(ctx); err != nil {
 				return
 			}
 		}
@@ -170,11 +173,16 @@ func echoProvider(frame int) *httptest.Server {
 			return
 		}
 		if !isGemini {
-			if _, _, err := ws.Read(ctx); err != nil {
+			if _, setup, err = ws.Read(ctx); err != nil {
 				return
 			}
 			ws.Write(ctx, websocket.MessageText, []byte(strings.Replace(hello, "created", "updated", 1)))
 			ws.Write(ctx, websocket.MessageText, []byte(`{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`))
+		}
+		for bytes.Contains(setup, []byte(`"`+floodVoice+`"`)) {
+			if ws.Write(ctx, websocket.MessageText, []byte(`{}`)) != nil {
+				return
+			}
 		}
 		for buf := make([]byte, 64<<10); ; {
 			_, rd, err := ws.Reader(ctx)

@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/session/wsclient"
+)
+
+const (
+	talking  = 20 // sessions that talk, each 20 ms of audio every 20 ms
+	flooding = 2  // connections that flood all the time: one that is ended comes again
+)
+
+// BenchmarkFloods holds talking sessions beside floods of each kind through a gateway process
+// of its own, for FLOOD_FOR (3s) each, and prints what the talkers notice of it: the largest
+// gap in the audio that they get, how many of their pings are answered and how soon; and how
+// many floods were ended with 4029, and what memory the gateway took. "nothing" is without one.
+func BenchmarkFloods(b *testing.B) {
+	lasting := 3 * time.Second
+	if s := os.Getenv("FLOOD_FOR"); s != "" {
+		var err error
+		if lasting, err = time.ParseDuration(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	kinds := append([]flood{{name: "nothing"}}, floods()...)
+	kinds = append(kinds, flood{name: "a model's events"})
+	for _, provider := range providers {
+		for _, f := range kinds {
+			b.Run(provider+"/"+f.name, func(b *testing.B) {
+				for b.Loop() {
+					benchFlood(b, provider, f, lasting)
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
+	b.Helper()
+	rate := 16000
+	if provider == "openai" {
+		rate = 24000
+	}
+	srv := echoProvider(rate / 50 * 2)
+	defer srv.Close()
+	r := startRelay(b, provider, srv.URL)
+	talkers := make([]*talker, talking)
+	for i := range talkers {
+		talkers[i] = &talker{conn: benchClient(b, r.url, rate)}
+		defer talkers[i].conn.Abort()
+	}
+	rest, err := r.ask("settle")
+	if err != nil {
+		b.Fatal(err)
+	}
+	until := time.Now().Add(lasting)
+	stop := make(chan struct{}) // closed when the time is up
+	var talk, attack sync.WaitGroup
+	for _, t := range talkers {
+		talk.Go(func() { t.listen(until) })
+		talk.Go(func() { t.talk(until, make([]byte, rate/50*2)) })
+	}
+	var ended, begun atomic.Int64
+	for range flooding {
+		if f.name == "nothing" {
+			break
+		}
+		attack.Go(func() {
+			for time.Now().Before(until) {
+				begun.Add(1)
+				code, err := f.attack(r.url, stop)
+				switch {
+				case err != nil && time.Now().Before(until):
+					b.Error(err)
+					return
+				case code == wsclient.CloseLimit, code == wsclient.CloseProviderLost, f.deaf:
+					ended.Add(1)
+				}
+			}
+		})
+	}
+	var peak uint64
+	for time.Now().Before(until) {
+		now, err := r.ask("now")
+		if err != nil {
+			b.Fatal(err)
+		}
+		peak = max(peak, now.Heap)
+		<-time.After(100 * time.Millisecond)
+	}
+	close(stop)
+	attack.Wait()
+	talk.Wait()
+	report(b, f, talkers, ended.Load(), begun.Load(), max(peak, rest.Heap)-rest.Heap)
+}
+
+// attack runs a flood once: a client's own, or that of a model for it.
+func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, error) {
+	if f.again != nil {
+		return f.run(url, stop)
+	}
+	c, err := wsclient.Dial(context.Background(), url+"/v1/voice", wsclient.DialOptions{})
+	if err != nil {
+		return 0, err
+	}
+	over := make(chan struct{}) // closed when this returns
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer close(over)
+	watcher.Go(func() {
+		select {
+		case <-stop:
+		case <-over:
+		}
+		c.Abort()
+	})
+	start, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Voice: floodVoice})
+	if err != nil {
+		return 0, err
+	}
+	if err := c.WriteText(start); err != nil {
+		return 0, err
+	}
+	for {
+		if _, err := c.Read(); err != nil {
+			return wsclient.CloseStatus(err), nil
+		}
+	}
+}
+
+// talker is a session that talks, and what it notices.
+type talker struct {
+	conn *wsclient.Conn
+
+	gap   time.Duration // the largest between two frames of audio; listen's
+	pongs []time.Duration
+	pings atomic.Int64
+}
+
+// pingEvery is how many frames there are to a ping: one in 100 ms.
+const pingEvery = 5
+
+func (t *talker) talk(until time.Time, pcm []byte) {
+	next := time.Now().Add(rand.N(20 * time.Millisecond))
+	for i := 0; next.Before(until); i++ {
+		<-time.After(time.Until(next))
+		if t.conn.WriteAudio(pcm) != nil {
+			return
+		}
+		if i%pingEvery == 0 {
+			ping, err := wsclient.EncodeClient(&wsclient.Ping{T: float64(time.Now().UnixMicro())})
+			if err != nil || t.conn.WriteText(ping) != nil {
+				return
+			}
+			t.pings.Add(1)
+		}
+		next = next.Add(20 * time.Millisecond)
+	}
+}
+
+// listen reads until the time is up and every ping is answered, or the connection ends.
+func (t *talker) listen(until time.Time) {
+	late := time.AfterFunc(time.Until(until)+5*time.Second, t.conn.Abort)
+	defer late.Stop()
+	var last time.Time
+	for time.Now().Before(until) || int64(len(t.pongs)) < t.pings.Load() {
+		f, err := t.conn.Read()
+		now := time.Now()
+		if err != nil {
+			return
+		}
+		if f.Audio {
+			if end := earlier(now, until); !last.IsZero() { // nobody talks afterwards
+				t.gap = max(t.gap, end.Sub(last))
+			}
+			last = now
+			continue
+		}
+		if m, err := wsclient.ParseServer(f.Data); err == nil {
+			if pong, ok := m.(*wsclient.Pong); ok {
+				t.pongs = append(t.pongs, now.Sub(time.UnixMicro(int64(pong.T))))
+			}
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func report(b *testing.B, f flood, talkers []*talker, ended, begun int64, heap uint64) {
+	b.Helper()
+	var gap time.Duration
+	var pongs []time.Duration
+	var pings int64
+	for _, t := range talkers {
+		gap = max(gap, t.gap)
+		pongs = append(pongs, t.pongs...)
+		pings += t.pings.Load()
+	}
+	slices.Sort(pongs)
+	var p99 time.Duration
+	if n := len(pongs); n > 0 {
+		p99 = pongs[n*99/100]
+	}
+	b.Logf("%-18s largest gap %s, pings answered %d of %d, p99 %s, floods ended %d of %d, heap +%.1f MiB", f.name,
+		gap.Round(time.Millisecond), len(pongs), pings, p99.Round(100*time.Microsecond), ended, begun, float64(heap)/(1<<20))
+	b.ReportMetric(float64(gap.Microseconds())/1000, "ms-gap")
+	b.ReportMetric(100*float64(len(pongs))/float64(pings), "%pings")
+	b.ReportMetric(float64(p99.Microseconds())/1000, "ms-ping-p99")
+	b.ReportMetric(float64(ended), "ended")
+	b.ReportMetric(float64(heap)/(1<<20), "MiB-heap")
+}
+
+// floodVoice is the voice with which echoProvider floods.
+const floodVoice = "flood"

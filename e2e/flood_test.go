@@ -1,0 +1,41 @@
+package e2e
+
+import (
+	"sync"
+	"testing"
+
+	"voicegw/session/wsclient"
+)
+
+// TestFloodsSilenceNobody: while two clients flood the gateway with frames of one kind after
+// another, each ping of a third is answered; every flood ends with 4029, or is cut off where its
+// sender reads nothing.
+func TestFloodsSilenceNobody(t *testing.T) {
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			st := newStack(t, provider, setting{})
+			victim := st.start(t, 16000)
+			const pings = 15
+			var asked float64
+			for _, f := range floods() {
+				var flooders sync.WaitGroup
+				for range 2 {
+					flooders.Go(func() {
+						code, err := f.run(st.url, nil)
+						if err != nil || (code != wsclient.CloseLimit && !f.deaf) {
+							t.Errorf("%s ended with %d, %v", f.name, code, err)
+						}
+					})
+				}
+				for range pings { // what is within the victim's own budget
+					asked++
+					victim.say(&wsclient.Ping{T: asked})
+					if pong := waitFor[*wsclient.Pong](victim); pong.T != asked {
+						t.Fatalf("%s: ping %g was answered with %g", f.name, asked, pong.T)
+					}
+				}
+				flooders.Wait()
+			}
+		})
+	}
+}
