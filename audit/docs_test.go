@@ -44,7 +44,7 @@ func TestFieldsAreExplained(t *testing.T) {
 			t.Errorf("docs/audit.md does not say that %s is in every line", key)
 		}
 	}
-	words := []string{string(EventTool), string(EventConfirmation), string(EventIntent), string(ArgumentsNone), string(ArgumentsRedacted), string(ArgumentsFull)}
+	words := []string{string(EventTool), string(EventConfirmation), string(EventIntent), string(EventDamage), string(ArgumentsNone), string(ArgumentsRedacted), string(ArgumentsFull)}
 	for _, t := range registry.ErrorTypes() {
 		words = append(words, string(t))
 	}

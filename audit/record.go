@@ -19,6 +19,9 @@ const (
 	EventConfirmation Event = "confirmation"
 	// EventIntent is an intent that the state controller refused.
 	EventIntent Event = "intent_refused"
+	// EventDamage is damage to the store's data that the operator has accepted. Why says
+	// what was found, and what is in doubt.
+	EventDamage Event = "damage_accepted"
 )
 
 // Record is one line of the audit. Its zero fields are left out, but for those that

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"voicegw/store/witness"
 )
 
 // approvalGrace is how long an approval that another gateway took, and that is not in the
@@ -69,7 +71,7 @@ type Approvals struct {
 }
 
 func (s *Store) openApprovals(ctx context.Context, questions *bucket) (*Approvals, error) {
-	b, err := s.openBucket(ctx, "approvals", "voicegw: approved actions whose outcome is not known")
+	b, err := s.openBucket(ctx, witness.Approvals, "voicegw: approved actions whose outcome is not known")
 	return &Approvals{
 		bucket: b, ledger: s.ledger.bucket, questions: questions, life: s.o.LedgerLife, process: newMark(), alone: s.embedded != nil,
 	}, err

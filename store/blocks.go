@@ -10,10 +10,15 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/store/witness"
 )
 
 // longestUser bounds the name of a user in bytes, as capability does.
 const longestUser = 256
+
+// lostUser begins the name of a user of whom only the hash is known, by which List and
+// Unblock know them.
+const lostUser = "lost:"
 
 var _ capability.Blocks = (*Blocks)(nil)
 
@@ -36,6 +41,9 @@ type Blocks struct {
 type block struct {
 	User  string    `json:"user"`
 	Until time.Time `json:"until"`
+	// Lost says that the record was lost by damage and only the hash of the user is known,
+	// by which the user stays shut out.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // blocked is a block in memory, or the note that there is none as of a revision, so
@@ -48,20 +56,24 @@ type blocked struct {
 }
 
 func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
-	bucket, err := s.openBucket(ctx, "blocks", "voicegw: users that are shut out, and until when")
+	bucket, err := s.openBucket(ctx, witness.Blocks, "voicegw: users that are shut out, and until when")
 	if err != nil {
 		return nil, err
 	}
 	b := &Blocks{bucket: bucket, most: s.o.MostBlocks, users: make(map[string]blocked)}
+	return b, nil
+}
+
+// follow makes the copy and keeps it until the Store is closed.
+func (b *Blocks) follow() error {
+	s := b.bucket.store
 	first := make(chan struct{}) // from keepUp to here, closed when the copy is whole
 	s.running.Go(func() { b.keepUp(first) })
-	bounded, cancel := context.WithTimeout(ctx, openWait)
-	defer cancel()
 	select {
 	case <-first:
-		return b, nil
-	case <-bounded.Done():
-		return nil, fmt.Errorf("%w: reading the blocks: %w", ErrUnavailable, bounded.Err())
+		return nil
+	case <-time.After(openWait):
+		return fmt.Errorf("%w: the blocks could not be read within %v", ErrUnavailable, openWait)
 	}
 }
 
@@ -161,7 +173,10 @@ func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error
 func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 	ctx, cancel := b.bucket.store.bounded(ctx)
 	defer cancel()
-	key := keyOf(user)
+	key, ok := strings.CutPrefix(user, lostUser)
+	if _, hash := witnessKey(key); !ok || !hash {
+		key = keyOf(user)
+	}
 	for {
 		h, err := b.bucket.get(ctx, key)
 		if errors.Is(err, errNone) {
@@ -217,6 +232,10 @@ func decodeBlock(key string, data []byte) (block, error) {
 	var value block
 	if err := decode(data, &value); err != nil {
 		return block{}, err
+	}
+	if value.Lost && !value.Until.IsZero() {
+		value.User = lostUser + key
+		return value, nil
 	}
 	if value.User == "" || len(value.User) > longestUser || value.Until.IsZero() {
 		return block{}, fmt.Errorf("%w: a block without a user or an end", ErrCorrupt)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"voicegw/store/witness"
 )
 
 const (
@@ -22,6 +24,9 @@ const (
 	// (ADR-8 of NATS, "JetStream based Key-Value Stores").
 	opHeader = "KV-Operation"
 	opPurge  = "PURGE"
+	// ttlHeader is how the server is told a message's life, such as "3600s" (ADR-43 of
+	// NATS, "JetStream Per-Message TTL").
+	ttlHeader = "Nats-TTL"
 	// removedLife is how long the note stays that a key was removed: long enough for a
 	// watcher that was away for a moment, which reads everything anew if it was longer.
 	removedLife = time.Hour
@@ -38,6 +43,7 @@ const (
 type bucket struct {
 	// Fixed after openBucket.
 	store  *Store
+	part   witness.Bucket
 	stream jetstream.Stream
 	name   string
 	before string // of each key in its subject
@@ -49,21 +55,23 @@ type held struct {
 	revision uint64
 	removed  bool // there is only the note that the key was removed
 	mark     string
+	end      time.Time // of its life
+	until    time.Time // of the claim on it
 }
 
 // newMark names a write. A step that is tried again after a conflict keeps its name:
 // what is found then may be what it wrote itself.
 func newMark() string { return rand.Text() }
 
-func (s *Store) openBucket(ctx context.Context, name, about string) (*bucket, error) {
-	return s.openBounded(ctx, name, about, 0)
+func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about string) (*bucket, error) {
+	return s.openBounded(ctx, part, about, 0)
 }
 
 // openBounded is openBucket with a bound on the bytes of all values: where there are
 // more, those go that were not written for the longest. Zero means no bound.
-func (s *Store) openBounded(ctx context.Context, name, about string, most int64) (*bucket, error) {
-	full := s.o.Prefix + "_" + name
-	b := &bucket{store: s, name: full, before: "$KV." + full + "."}
+func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
+	full := s.o.Prefix + "_" + part.String()
+	b := &bucket{store: s, part: part, name: full, before: "$KV." + full + "."}
 	storage := jetstream.FileStorage
 	if s.o.Memory {
 		storage = jetstream.MemoryStorage
@@ -119,7 +127,7 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 		} else if err != nil {
 			return err
 		}
-		h = held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader)}
+		h = heldFrom(m)
 		return nil
 	})
 	if err == nil && (h.revision == 0 || h.removed) {
@@ -143,7 +151,7 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 		old, err := b.get(ctx, key)
 		switch {
 		case err == nil && old.mark == mark:
-			return old, nil
+			return old, b.claimHeld(ctx, key, old)
 		case err == nil:
 			return old, errConflict
 		case !errors.Is(err, errNone):
@@ -161,13 +169,18 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 
 // put writes a key if its revision is the expected one, 0 for a key without any, and
 // gives it a life of ttl from now: at least a second, counted in whole seconds. It
-// returns once the value is stored. errConflict where the revision is another one.
+// returns once the value is stored and claimed. errConflict where the revision is another one.
 func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, expected uint64, ttl time.Duration) (uint64, error) {
 	if most := b.store.most(); len(data) > most {
 		return 0, fmt.Errorf("%w: %d bytes for %s, which takes %d", ErrTooBig, len(data), b.name, most)
 	}
 	header := nats.Header{markHeader: {mark}}
-	return b.write(ctx, "writing "+b.name, key, data, header, expected, ttl)
+	before := time.Now()
+	revision, err := b.write(ctx, "writing "+b.name, key, data, header, expected, ttl)
+	if err == nil {
+		err = b.claim(ctx, key, data, revision, until(before, ttl))
+	}
+	return revision, err
 }
 
 // replace writes over the value of that revision and returns the new one. ErrChanged
@@ -188,7 +201,8 @@ func (b *bucket) replace(ctx context.Context, key string, data []byte, expected 
 		case err != nil:
 			return 0, err
 		case h.mark == mark:
-			return h.revision, nil // the write whose acknowledgement said otherwise
+			// The write whose acknowledgement said otherwise.
+			return h.revision, b.claimHeld(ctx, key, h)
 		case h.revision != expected:
 			return 0, ErrChanged
 		}
@@ -201,6 +215,9 @@ func (b *bucket) replace(ctx context.Context, key string, data []byte, expected 
 
 // remove takes a key out if its revision is the expected one.
 func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint64, error) {
+	if err := b.leave(ctx, key, expected); err != nil {
+		return 0, err
+	}
 	header := nats.Header{markHeader: {newMark()}, opHeader: {opPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
 	return b.write(ctx, "removing from "+b.name, key, nil, header, expected, removedLife)
 }

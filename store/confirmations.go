@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"voicegw/store/witness"
 )
 
 // Outcome is what became of a confirmation.
@@ -63,7 +65,7 @@ type Confirmations struct {
 }
 
 func (s *Store) openConfirmations(ctx context.Context) (*Confirmations, error) {
-	b, err := s.openBucket(ctx, "confirmations", "voicegw: questions put to users, and their answers")
+	b, err := s.openBucket(ctx, witness.Confirmations, "voicegw: questions put to users, and their answers")
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +155,11 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 				return Confirmation{}, err
 			}
 			h.mark = mark
+		} else if h.mark == mark {
+			// The write whose acknowledgement said otherwise.
+			if err := c.bucket.claimHeld(ctx, keyOf(token), h); err != nil {
+				return Confirmation{}, err
+			}
 		}
 		switch {
 		case question.Outcome == Expired:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/store/witness"
 )
 
 // Revision is what a conversation was when it was loaded or saved. Zero is that of one
@@ -23,11 +24,11 @@ type Conversations struct {
 }
 
 func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
-	b, err := s.openBounded(ctx, "conversations", "voicegw: what was said, by text and by voice", s.o.ConversationBytes)
+	b, err := s.openBounded(ctx, witness.Conversations, "voicegw: what was said, by text and by voice", s.o.ConversationBytes)
 	if err != nil {
 		return nil, err
 	}
-	leases, err := s.openBucket(ctx, "leases", "voicegw: conversations in which somebody is at work")
+	leases, err := s.openBucket(ctx, witness.Leases, "voicegw: conversations in which somebody is at work")
 	if err == nil && s.embedded != nil {
 		// Nobody else uses the store, so who held a lease was killed.
 		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.stream.Purge(ctx) })

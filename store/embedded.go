@@ -23,6 +23,8 @@ const (
 	// account. The real bounds are the streams' (age, bytes) and the disk's: with a
 	// lower one a reservation for the audit would be refused on a small disk.
 	unlimited = 1 << 50
+	// natsFolder is the server's in the Store's folder.
+	natsFolder = "nats"
 )
 
 // embedded is a NATS server inside this process. It listens nowhere.
@@ -45,11 +47,16 @@ func startEmbedded(o Options) (*embedded, error) {
 			return nil, fmt.Errorf("store: no temporary folder: %w", err)
 		}
 		folder = e.temporary
-	} else if e.lock, err = lockFolder(o.Dir); err != nil {
-		return nil, err
+	} else {
+		if e.lock, err = lockFolder(o.Dir); err != nil {
+			return nil, err
+		}
+		if err := tidy(o); err != nil {
+			return nil, errors.Join(err, e.stop())
+		}
 	}
 	log := &serverLog{log: o.Logger}
-	if err := e.start(o, filepath.Join(folder, "nats"), log); err != nil {
+	if err := e.start(o, filepath.Join(folder, natsFolder), log); err != nil {
 		return nil, errors.Join(err, e.stop())
 	}
 	return e, nil
@@ -144,7 +151,14 @@ func (l *serverLog) Noticef(format string, v ...any) { l.debug(format, v) }
 func (l *serverLog) Debugf(format string, v ...any)  { l.debug(format, v) }
 func (l *serverLog) Tracef(string, ...any)           {}
 
+// ttlRead is said of each start without what is derived, and is as it should be.
+const ttlRead = "TTL state is outdated"
+
 func (l *serverLog) warn(format string, v []any) {
+	if strings.Contains(format, ttlRead) {
+		l.debug(format, v)
+		return
+	}
 	l.log.Warn("store_server", "said", strings.TrimSpace(fmt.Sprintf(format, v...)))
 }
 

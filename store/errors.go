@@ -37,6 +37,9 @@ var (
 	// ErrInUse is wrapped by what Open returns for a folder that another Store, of
 	// this process or of another one, has open.
 	ErrInUse = errors.New("store: the folder is in use")
+	// ErrForeign is wrapped by what Open returns for a data folder in which something lies
+	// among the streams that this package did not make.
+	ErrForeign = errors.New("store: something foreign lies in the data folder")
 	// ErrCorrupt is wrapped by what is returned for a record that nobody can have
 	// written with this package.
 	ErrCorrupt = errors.New("store: a stored record cannot be read")

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"voicegw/store/witness"
 )
 
 // EntryState is what is known of a side effect.
@@ -59,7 +61,7 @@ type Ledger struct {
 }
 
 func (s *Store) openLedger(ctx context.Context) (*Ledger, error) {
-	b, err := s.openBucket(ctx, "ledger", "voicegw: side effects, before and after they are done")
+	b, err := s.openBucket(ctx, witness.Ledger, "voicegw: side effects, before and after they are done")
 	return &Ledger{bucket: b, life: s.o.LedgerLife}, err
 }
 
@@ -73,6 +75,9 @@ func (s *Store) openLedger(ctx context.Context) (*Ledger, error) {
 // the key is pending until its life ends unless it is released.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error) {
 	now := time.Now().UTC()
+	if s := l.bucket.store; s.journal != nil && now.Before(s.journal.Doubt()) {
+		return l.inDoubt(ctx, r, now)
+	}
 	e := Entry{Reservation: r, State: Pending, At: now, LeaseUntil: now.Add(r.Lease)}
 	data, err := encode(e)
 	if err != nil {
@@ -87,6 +92,21 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error
 		return Entry{}, false, err
 	}
 	e, err = decodeEntry(h)
+	e.Key = r.Key
+	return e, false, err
+}
+
+// inDoubt is Reserve after a damage of which nobody can say what it took: a key that the
+// ledger does not hold may have been lost, so it counts as announced by somebody who never
+// finished.
+func (l *Ledger) inDoubt(ctx context.Context, r Reservation, now time.Time) (Entry, bool, error) {
+	h, err := l.bucket.get(ctx, keyOf(r.Key))
+	if errors.Is(err, errNone) {
+		return Entry{Reservation: Reservation{Key: r.Key}, State: Pending, At: now, LeaseUntil: now}, false, nil
+	} else if err != nil {
+		return Entry{}, false, err
+	}
+	e, err := decodeEntry(h)
 	e.Key = r.Key
 	return e, false, err
 }
@@ -120,7 +140,8 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 		case err != nil:
 			return err
 		case bytes.Equal(h.data, data):
-			return nil // a call of before got through although its caller was told otherwise
+			// A call of before got through although its caller was told otherwise.
+			return l.bucket.claimHeld(ctx, key, h)
 		case h.revision != pending:
 			return ErrChanged
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"voicegw/store/witness"
 )
 
 const (
@@ -51,6 +53,8 @@ type Store struct {
 	talks    *Conversations
 	tickets  *Tickets
 	voice    *VoiceSessions
+	journal  *witness.Journal // nil in memory and with an external server
+	accepted *Damage          // nil but for Options.AcceptDamage
 
 	// done is closed by Close: nobody tries again, and the goroutines end.
 	done chan struct{}
@@ -218,8 +222,15 @@ func (s *Store) prepare(ctx context.Context) error {
 	if s.voice, err = s.openVoiceSessions(ctx); err != nil {
 		return err
 	}
-	s.blocks, err = s.openBlocks(ctx)
-	return err
+	if s.blocks, err = s.openBlocks(ctx); err != nil {
+		return err
+	}
+	if s.embedded != nil && !s.o.Memory {
+		if err = s.compare(ctx); err != nil {
+			return err
+		}
+	}
+	return s.blocks.follow()
 }
 
 // Ledger returns the ledger of side effects.
@@ -282,6 +293,9 @@ func (s *Store) Close() error {
 		case <-s.gone:
 		case <-time.After(closeWait):
 			s.ended = errors.New("store: the connection did not close")
+		}
+		if s.journal != nil {
+			s.ended = errors.Join(s.ended, s.journal.Close())
 		}
 		if s.embedded != nil {
 			s.ended = errors.Join(s.ended, s.embedded.stop())

@@ -73,6 +73,9 @@ type Options struct {
 	// Wait bounds every operation, in addition to its context's deadline. Within it
 	// what may pass by itself is tried again. Zero means 5 s.
 	Wait time.Duration
+	// AcceptDamage is the code of a DamageError, to go on with that damage once: what was
+	// lost counts as in doubt. Empty refuses to open damaged data.
+	AcceptDamage string
 	// Logger is told what the embedded server warns of (warn) and reports (debug), and
 	// when an external one comes and goes. Nil means silence.
 	Logger *slog.Logger

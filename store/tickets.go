@@ -11,6 +11,7 @@ import (
 
 	"voicegw/capability"
 	"voicegw/internal/origin"
+	"voicegw/store/witness"
 )
 
 // secretBytes is how much chance is in the secret of a ticket: 256 bits.
@@ -51,7 +52,7 @@ type Tickets struct {
 }
 
 func (s *Store) openTickets(ctx context.Context) (*Tickets, error) {
-	b, err := s.openBucket(ctx, "tickets", "voicegw: tickets for voice sessions, by the hash of their secret")
+	b, err := s.openBucket(ctx, witness.Tickets, "voicegw: tickets for voice sessions, by the hash of their secret")
 	return &Tickets{bucket: b, life: s.o.TicketLife, most: uint64(s.o.MostTickets)}, err
 }
 
@@ -126,7 +127,8 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 		case err != nil:
 			return Ticket{}, err
 		case h.mark == mark:
-			return ticket, nil // the write whose acknowledgement said otherwise
+			// The write whose acknowledgement said otherwise.
+			return ticket, t.bucket.claimHeld(ctx, key, h)
 		case ticket.Origin != "" && !sameOrigin(ticket.Origin, origin):
 			return Ticket{}, ErrOrigin
 		case !ticket.UsedAt.IsZero():

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/store/witness"
 )
 
 var _ capability.VoiceSessions = (*VoiceSessions)(nil)
@@ -32,7 +33,7 @@ type voiceState struct {
 }
 
 func (s *Store) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
-	b, err := s.openBucket(ctx, "voice", "voicegw: conversations that are in voice")
+	b, err := s.openBucket(ctx, witness.Voice, "voicegw: conversations that are in voice")
 	return &VoiceSessions{bucket: b, tickets: s.tickets}, err
 }
 
@@ -134,7 +135,7 @@ func (v *VoiceSessions) set(ctx context.Context, key string, state voiceState, l
 		var old *voiceState
 		if err == nil {
 			if h.mark == mark {
-				return h, nil // the write whose acknowledgement said otherwise
+				return h, v.bucket.claimHeld(ctx, key, h) // the write whose acknowledgement said otherwise
 			}
 			// What cannot be read runs no session, and is written over.
 			if s, err := decodeVoice(h.data); err == nil {

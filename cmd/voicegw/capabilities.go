@@ -73,7 +73,10 @@ func storeOptions(cfg *config.Config, dataDir string, logger *slog.Logger) store
 func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
 	var err error
 	c.store, err = store.Open(ctx, o)
+	var damaged *store.DamageError
 	switch {
+	case errors.As(err, &damaged):
+		return fmt.Errorf("%w.\nRestore the data folder from a backup; or go on with what is left: voicegw serve --accept-damage %s\nThen what was lost counts as begun and not finished, and is not done again until its time is over. docs/data.md tells more", damaged, damaged.Code)
 	case errors.Is(err, store.ErrInUse):
 		return fmt.Errorf("another voicegw works in this data folder (--data-dir, data_dir): %w", err)
 	case err != nil && o.Dir != "":

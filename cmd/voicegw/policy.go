@@ -63,6 +63,15 @@ func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.
 	return audit.New(o), nil
 }
 
+// acceptedRecord is the audit's line of damage that the operator has accepted.
+func acceptedRecord(d *store.Damage) audit.Record {
+	doubt := fmt.Sprintf("deeds in doubt: %d, until %s", d.InDoubt, d.Until.UTC().Format(time.RFC3339))
+	if d.All {
+		doubt = fmt.Sprintf("every deed that the ledger does not hold is in doubt until %s", d.Until.UTC().Format(time.RFC3339))
+	}
+	return audit.Record{Event: audit.EventDamage, Time: time.Now(), OK: true, Why: d.Verdict.String() + "; " + doubt}
+}
+
 // auditFlush is how long the last records may take.
 const auditFlush = 5 * time.Second
 

@@ -49,7 +49,7 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 	for _, w := range warnings {
 		logger.Warn("configuration", "warning", w)
 	}
-	s, err := p.startServer(ctx, cfg, logger)
+	s, err := p.startServer(ctx, cfg, flags.AcceptDamage, logger)
 	var problems config.Problems
 	switch {
 	case errors.As(err, &problems):
@@ -91,25 +91,27 @@ func schedulers(n int, env string) int {
 // server is the running gateway.
 type server struct {
 	// Fixed after newServer.
-	cfg      *config.Config
-	logger   *slog.Logger
-	dataDir  string // empty where the configuration keeps nothing there
-	listener net.Listener
-	http     *http.Server
-	sessions *session.Manager
-	caps     *capabilities
-	desk     *handoff.Desk
-	audit    *audit.Log
-	tools    *registry.Registry
-	reload   *devRegistry // nil but with dev
-	sim      *simulator   // nil if no provider is simulated
+	cfg    *config.Config
+	logger *slog.Logger
+	// acceptDamage is the code of damage to go on with; empty for none.
+	acceptDamage string
+	dataDir      string // empty where the configuration keeps nothing there
+	listener     net.Listener
+	http         *http.Server
+	sessions     *session.Manager
+	caps         *capabilities
+	desk         *handoff.Desk
+	audit        *audit.Log
+	tools        *registry.Registry
+	reload       *devRegistry // nil but with dev
+	sim          *simulator   // nil if no provider is simulated
 }
 
 // newServer puts the gateway together and takes its address. The error wraps
 // config.Problems where only now the configuration turns out to be wrong, and errSimFiles
 // where a file of the simulator is.
-func (p Process) newServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*server, error) {
-	s := &server{cfg: cfg, logger: logger}
+func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
+	s := &server{cfg: cfg, acceptDamage: acceptDamage, logger: logger}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.close(p, closeTime))
 	}
@@ -122,7 +124,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.dataDir, err = p.dataDir(s.cfg); err != nil {
 		return err
 	}
-	if s.caps, err = openCapabilities(ctx, s.cfg, s.dataDir, storeOptions(s.cfg, s.dataDir, s.logger), s.logger); err != nil {
+	keep := storeOptions(s.cfg, s.dataDir, s.logger)
+	keep.AcceptDamage = s.acceptDamage
+	if s.caps, err = openCapabilities(ctx, s.cfg, s.dataDir, keep, s.logger); err != nil {
 		return err
 	}
 	if err = s.tellApprovals(ctx); err != nil {
@@ -147,6 +151,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	}
 	if s.audit, err = openAudit(s.cfg, s.dataDir, s.caps.store, p.Stdout, s.logger); err != nil {
 		return err
+	}
+	if d := s.caps.store.Accepted(); d != nil {
+		s.audit.Write(acceptedRecord(d))
 	}
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
 	if s.sessions, err = session.NewManager(s.sessionOptions(transports, executor)); err != nil {

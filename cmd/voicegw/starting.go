@@ -13,7 +13,7 @@ import (
 // startServer is newServer that a signal ends: a store that does not answer must not keep a
 // program that is told to leave. The error then wraps errSignal. What heeds its context has
 // leaveTime to end, and another signal ends at once.
-func (p Process) startServer(ctx context.Context, cfg *config.Config, logger *slog.Logger) (*server, error) {
+func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
 	type made struct {
 		s   *server
 		err error
@@ -22,7 +22,7 @@ func (p Process) startServer(ctx context.Context, cfg *config.Config, logger *sl
 	opening, cancel := context.WithCancelCause(ctx)
 	done := make(chan made, 1) // nobody may wait for it
 	go func() {
-		s, err := p.newServer(opening, cfg, logger)
+		s, err := p.newServer(opening, cfg, acceptDamage, logger)
 		done <- made{s, err}
 	}()
 	select {

@@ -22,11 +22,15 @@ const (
 	Conversations
 	Leases
 	Voice
+	Approvals
+
+	// Last is the last of them.
+	Last = Approvals
 )
 
 var names = map[Bucket]string{
 	Ledger: "ledger", Confirmations: "confirmations", Blocks: "blocks", Tickets: "tickets",
-	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice",
+	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals",
 }
 
 // String returns the name that the operator knows, such as "ledger".
@@ -45,7 +49,8 @@ func (b Bucket) String() string {
 //
 // The loss of the others is only told. Audit lines and conversations are what was said
 // and done, and nothing is decided by them alone. Leases and voice name sessions that
-// run; none runs at a start.
+// run; none runs at a start. Approvals are notes of what was approved: a lost one is
+// not told of, and repeats nothing.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
 // Key is the SHA-256 of what a record stands for, as in the bucket.
@@ -167,6 +172,11 @@ func (v Verdict) Refused() bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Refused })
 }
 
+// Refuses says whether what was found of one bucket is refused.
+func (v Verdict) Refuses(b Bucket) bool {
+	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Refused && f.Bucket == b })
+}
+
 // Blind says that nobody can tell which records are lost: the witness is damaged. Then
 // everything that is not in the ledger is in doubt.
 func (v Verdict) Blind() bool {
@@ -216,7 +226,7 @@ func Judge(known Known, held map[Bucket]Held, now time.Time) Verdict {
 		}
 		wrong[c.Bucket][kind] = append(wrong[c.Bucket][kind], c)
 	}
-	for b := Ledger; b <= Voice; b++ {
+	for b := Ledger; b <= Last; b++ {
 		for _, kind := range []Kind{Missing, Older, Changed} {
 			if claims := wrong[b][kind]; len(claims) > 0 {
 				slices.SortFunc(claims, func(x, y Claim) int { return cmp.Compare(x.Revision, y.Revision) })

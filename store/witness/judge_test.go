@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 
 // TestJudgeTellsOnly: the loss of what nothing is decided by is told, and not refused.
 func TestJudgeTellsOnly(t *testing.T) {
-	for b := Ledger; b <= Voice; b++ {
+	for b := Ledger; b <= Last; b++ {
 		v := Judge(Known{Streams: map[Bucket]Stream{b: {Created: time.Unix(1, 0), Last: 7}}}, nil, time.Unix(9, 0))
 		if len(v.Findings) != 1 || v.Refused() != b.Guarded() || !strings.Contains(v.String(), b.String()+": ") {
 			t.Errorf("%v: refused %t, %v", b, v.Refused(), v)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/registry/registrytest"
+	"voicegw/store"
+)
+
+// TestDamagedData: serve does not start with damaged data, says what it is and what to do,
+// and goes on once with the code that it has named; that stands in the audit.
+func TestDamagedData(t *testing.T) {
+	dir := t.TempDir()
+	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deed := store.Reservation{Key: "a deed", Lease: time.Minute}
+	e, _, err := kept.Ledger().Reserve(t.Context(), deed)
+	if err == nil {
+		err = kept.Ledger().Finish(t.Context(), e, []byte(`{}`))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "store/nats/jetstream/$G/streams/KV_voicegw_ledger/msgs/1.blk"), 40); err != nil {
+		t.Fatal(err)
+	}
+
+	serve := func(args ...string) (int, string) {
+		var out, complaints console
+		tools := registrytest.Project(t)
+		code := Run(context.Background(), Process{
+			Args:  append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir}, args...),
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &complaints,
+			Registry: func() ([]byte, error) { return tools, nil },
+		})
+		return code, complaints.String()
+	}
+	code, text := serve()
+	found := regexp.MustCompile(`voicegw serve --accept-damage ([0-9a-f]+)\n`).FindStringSubmatch(text)
+	if code != exitFailure || found == nil || !strings.Contains(text, "ledger: 1 record is missing") || !strings.Contains(text, dir) {
+		t.Fatalf("it ended with %d and said:\n%s", code, text)
+	}
+	if code, text := serve("--accept-damage", "0123abcd"); code != exitFailure || !strings.Contains(text, found[0]) {
+		t.Errorf("with the code of another damage it ended with %d and said:\n%s", code, text)
+	}
+
+	r := start(t, "--data-dir", dir, "--accept-damage", found[1])
+	r.signals <- os.Interrupt
+	if code := r.ended(); code != exitOK {
+		t.Errorf("it ended with %d:\n%s", code, r.err.String())
+	}
+	lines, err := os.ReadFile(filepath.Join(dir, "audit", "audit.jsonl"))
+	if err != nil || !strings.Contains(string(lines), `"damage_accepted"`) || !strings.Contains(string(lines), "deeds in doubt: 1") {
+		t.Errorf("the audit has %s, %v", lines, err)
+	}
+	kept, err = store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if e, fresh, err := kept.Ledger().Reserve(t.Context(), deed); fresh || err != nil || e.State != store.Pending {
+		t.Errorf("the deed may be done again: %t %+v %v", fresh, e, err)
+	}
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"voicegw/store/witness"
+)
+
+// streamsFolder is where the server keeps the streams, in its own folder: one folder for
+// each (nats-server v2.15, server/jetstream.go).
+var streamsFolder = filepath.Join("jetstream", "$G", "streams")
+
+// derived are the files of a stream that the server makes from the messages themselves
+// where they are missing, as after a kill (nats-server v2.15, server/filestore.go). What
+// they say cannot be trusted: thw.db, when messages end, has no checksum, so damage to it
+// would end messages early; with index.db the server does not look at the checksums of the
+// messages, and a bad one then ends the process with a panic, or takes all of its memory.
+var derived = []string{filepath.Join("msgs", "thw.db"), filepath.Join("msgs", "index.db")}
+
+// streamName is the name of a part's stream.
+func streamName(prefix string, part witness.Bucket) string {
+	if part == witness.Audit {
+		return prefix + "_" + part.String()
+	}
+	return "KV_" + prefix + "_" + part.String()
+}
+
+// tidy looks at the folder before the server does. What the server would take for a stream
+// must be one of ours, and what it derives is derived anew.
+func tidy(o Options) error {
+	folder := filepath.Join(o.Dir, natsFolder, streamsFolder)
+	found, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("store: the folder of the streams cannot be read: %w", err)
+	}
+	ours := map[string]witness.Bucket{}
+	for part := witness.Ledger; part <= witness.Last; part++ {
+		ours[streamName(o.Prefix, part)] = part
+	}
+	for _, entry := range found {
+		_, ok := ours[entry.Name()]
+		path := filepath.Join(folder, entry.Name())
+		switch {
+		case strings.HasPrefix(entry.Name(), "."):
+			// What the server was removing.
+		case !ok || !entry.IsDir():
+			return fmt.Errorf("%w: %s is not of this store; move it out of this folder", ErrForeign, path)
+		default:
+			for _, name := range derived {
+				if err := os.Remove(filepath.Join(path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return fmt.Errorf("store: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,458 @@
+package witness
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	journalName = "witness"
+	nextName    = "witness.new"
+	markName    = "witness.mark"
+	// roomBytes is by how much the file grows at once, filled with zeros: a write into it
+	// changes no size, which makes its sync cheaper.
+	roomBytes = 256 << 10
+	// slack is how many records a generation may have beside twice those that it began
+	// with: 4 MiB.
+	slack = 32 << 10
+)
+
+// Contents is what the witness on a disk says.
+type Contents struct {
+	Known
+	// ID is the store's, made with its first witness. Zero where there is no witness, or
+	// where that cannot be read.
+	ID Key
+	// Absent says that there is no witness at all: the store is new, or was written by a
+	// version without one.
+	Absent bool
+	// Doubt is until when each key that the ledger does not hold is in doubt; zero for none.
+	Doubt time.Time
+	// Latest is when the last record was written. A clock that says less was set back.
+	Latest time.Time
+	// Notes say in words what is wrong and harmless.
+	Notes []string
+	// Code stands for this state of the witness: it changes with each record.
+	Code string
+
+	generation uint64
+}
+
+// Read reads the witness in dir and changes nothing. A witness that is damaged is no
+// error: Known.Broken says so.
+func Read(dir string) (Contents, error) {
+	mark, markState, err := readMark(filepath.Join(dir, markName))
+	if err != nil {
+		return Contents{}, err
+	}
+	file, err := os.Open(filepath.Join(dir, journalName))
+	if errors.Is(err, fs.ErrNotExist) {
+		c := Contents{Absent: markState == markAbsent, generation: mark.generation, Code: "none"}
+		if !c.Absent {
+			c.Broken = fmt.Sprintf("the file %s is missing", filepath.Join(dir, journalName))
+		}
+		return c, nil
+	} else if err != nil {
+		return Contents{}, fmt.Errorf("the witness cannot be opened: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing is written
+	j, err := parse(file)
+	if err != nil {
+		return Contents{}, fmt.Errorf("the witness %s cannot be read: %w", file.Name(), err)
+	}
+	c := Contents{ID: j.header.key, Doubt: instant(j.header.when), Latest: instant(j.latest), generation: max(j.generation, mark.generation)}
+	c.Code = fmt.Sprintf("%d-%d", j.generation, j.whole)
+	c.Streams = j.streams
+	for _, claim := range j.claims {
+		c.Claims = append(c.Claims, claim)
+	}
+	c.Broken = j.against(mark, markState, file.Name(), &c.Notes)
+	return c, nil
+}
+
+// against says what is wrong with a journal beside its mark.
+func (j *journal) against(mark record, state markState, path string, notes *[]string) string {
+	var marked uint64
+	switch {
+	case state != markRead:
+		*notes = append(*notes, fmt.Sprintf("%s.mark is missing or cannot be read; it is made anew", path))
+	case j.header.kind != 0 && mark.key != j.header.key:
+		*notes = append(*notes, fmt.Sprintf("%s.mark is another store's; it is made anew", path))
+	case mark.generation == j.generation:
+		marked = mark.number
+	case mark.generation > j.generation && j.whole > 0:
+		return fmt.Sprintf("%s is an older copy: generation %d, and generation %d was written", path, j.generation, mark.generation)
+	case mark.generation+1 < j.generation:
+		*notes = append(*notes, fmt.Sprintf("%s.mark is an older copy; it is made anew", path))
+	}
+	if broken := j.broken(marked); broken != "" {
+		return path + ": " + broken
+	}
+	return ""
+}
+
+type markState int
+
+const (
+	markAbsent markState = iota
+	markBroken
+	markRead
+)
+
+func readMark(path string) (record, markState, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return record{}, markAbsent, nil
+	} else if err != nil {
+		return record{}, markBroken, fmt.Errorf("the witness's mark cannot be read: %w", err)
+	}
+	r, ok := decode(data[:min(len(data), recordSize)])
+	if !ok || r.kind != kindMark {
+		return record{}, markBroken, nil
+	}
+	return r, markRead, nil
+}
+
+// Base is what a generation begins with.
+type Base struct {
+	// ID is the store's. Begin makes one for zero.
+	ID      Key
+	Claims  []Claim
+	Streams map[Bucket]Stream
+	Doubt   time.Time
+}
+
+// Journal is a witness that is written. Its methods may be used concurrently.
+type Journal struct {
+	// Fixed after Begin.
+	dir    string
+	id     Key
+	doubt  time.Time
+	always bool
+
+	mu     sync.Mutex // guards the following fields
+	next   *batch     // what waits for the disk; nil for nothing
+	last   map[Bucket]uint64
+	failed error // of a write; nothing is taken any more until Renew
+
+	running sync.WaitGroup // of commit; counted while mu is held
+
+	disk sync.Mutex // guards the following fields, and writing to the files; before mu
+	file *os.File
+	mark *os.File
+	generation, count, settled,
+	base uint64
+	size int64
+}
+
+// batch is claims that go to the disk with one sync.
+type batch struct {
+	claims []Claim
+	done   chan struct{} // closed when err is set
+	err    error
+}
+
+// Begin writes the next generation after what was read from dir, and opens it for what
+// comes. always says that Add returns once the disk has it; otherwise Flush brings it
+// there.
+func Begin(dir string, after Contents, base Base, always bool) (*Journal, error) {
+	if base.ID == (Key{}) {
+		_, _ = rand.Read(base.ID[:]) // it never fails
+	}
+	j := &Journal{dir: dir, id: base.ID, doubt: base.Doubt, always: always, last: map[Bucket]uint64{}, generation: after.generation}
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	if err := j.write(base); err != nil {
+		return nil, errors.Join(fmt.Errorf("the witness in %s cannot be written: %w", dir, err), j.closeFiles())
+	}
+	return j, nil
+}
+
+// ID returns the store's.
+func (j *Journal) ID() Key { return j.id }
+
+// Doubt returns until when each key that the ledger does not hold is in doubt.
+func (j *Journal) Doubt() time.Time { return j.doubt }
+
+// Add records claims. Those of callers who come while another's are written go to the
+// disk together. After an error they may be there or not, and every Add fails until
+// Renew. What ctx ends too early is written all the same.
+func (j *Journal) Add(ctx context.Context, claims ...Claim) error {
+	j.mu.Lock()
+	if j.failed != nil {
+		defer j.mu.Unlock()
+		return j.failed
+	}
+	b := j.next
+	if b == nil {
+		b = &batch{done: make(chan struct{})}
+		j.next = b
+		j.running.Go(func() { j.commit(b) })
+	}
+	b.claims = append(b.claims, claims...)
+	j.mu.Unlock()
+	select {
+	case <-b.done:
+		return b.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Saw notes the newest message of a stream. It goes to the disk with what comes next, or
+// with Flush.
+func (j *Journal) Saw(b Bucket, last uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last[b] = max(j.last[b], last)
+}
+
+func (j *Journal) commit(b *batch) {
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	j.mu.Lock()
+	if j.next == b {
+		j.next = nil
+	}
+	err := j.failed
+	j.mu.Unlock()
+	if err == nil {
+		err = j.append(b.claims)
+	}
+	if err == nil && j.always {
+		err = j.settle()
+	}
+	b.err = j.fail(err)
+	close(b.done)
+	if err == nil && j.count > 2*j.base+slack {
+		_ = j.fail(j.renew()) // which the next Add is told
+	}
+}
+
+// fail keeps the first error, and returns it in words.
+func (j *Journal) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed == nil {
+		j.failed = fmt.Errorf("the witness in %s cannot be written: %w", j.dir, err)
+	}
+	return j.failed
+}
+
+// append writes claims, and what was seen of streams, behind the others. disk is held.
+func (j *Journal) append(claims []Claim) error {
+	if j.file == nil {
+		return fs.ErrClosed
+	}
+	j.mu.Lock()
+	seen := j.last
+	j.last = map[Bucket]uint64{}
+	j.mu.Unlock()
+	now := time.Now().UnixNano()
+	index := j.count
+	var data []byte
+	add := func(r record) {
+		r.generation, r.index, r.settled, r.at = j.generation, index, j.settled, now
+		data = r.append(data)
+		index++
+	}
+	for _, c := range claims {
+		add(claimRecord(c))
+	}
+	for b, last := range seen {
+		add(record{kind: kindStream, bucket: b, number: last})
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	offset := int64(j.count) * recordSize
+	for offset+int64(len(data)) > j.size {
+		if _, err := j.file.WriteAt(make([]byte, roomBytes), j.size); err != nil {
+			return err
+		}
+		j.size += roomBytes
+	}
+	if _, err := j.file.WriteAt(data, offset); err != nil {
+		return err
+	}
+	j.count = index
+	return nil
+}
+
+func claimRecord(c Claim) record {
+	return record{kind: kindClaim, bucket: c.Bucket, going: c.Going, number: c.Revision, when: nanos(c.Until), key: c.Key, sum: c.Sum}
+}
+
+// settle brings what was written to the disk and notes that in the mark, which is not
+// synced: a mark that is behind claims less. disk is held.
+func (j *Journal) settle() error {
+	if j.settled == j.count {
+		return nil
+	}
+	if err := syncData(j.file); err != nil {
+		return err
+	}
+	j.settled = j.count
+	_, err := j.mark.WriteAt(j.markRecord(), 0)
+	return err
+}
+
+func (j *Journal) markRecord() []byte {
+	r := record{kind: kindMark, generation: j.generation, settled: j.settled, number: j.settled, at: time.Now().UnixNano(), key: j.id}
+	return r.append(nil)
+}
+
+// Flush brings everything to the disk.
+func (j *Journal) Flush() error {
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	j.mu.Lock()
+	err := j.failed
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err = j.append(nil); err == nil {
+		err = j.settle()
+	}
+	return j.fail(err)
+}
+
+// Renew writes the next generation with what is on the disk, after which Add works
+// again. What failed before was not acknowledged, and may be claimed or not.
+func (j *Journal) Renew() error {
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	if err := j.renew(); err != nil {
+		return fmt.Errorf("the witness in %s cannot be written anew: %w", j.dir, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.failed = nil
+	return nil
+}
+
+// renew writes the next generation from this one's file. disk is held.
+func (j *Journal) renew() error {
+	if j.file == nil {
+		return fs.ErrClosed
+	}
+	if _, err := j.file.Seek(0, 0); err != nil {
+		return err
+	}
+	old, err := parse(j.file)
+	if err != nil {
+		return err
+	}
+	if broken := old.broken(j.settled); broken != "" {
+		return errors.New(broken)
+	}
+	base := Base{Streams: old.streams}
+	for _, c := range old.claims {
+		base.Claims = append(base.Claims, c)
+	}
+	return j.write(base)
+}
+
+// write makes the next generation and goes on in it. disk is held.
+func (j *Journal) write(base Base) error {
+	now := time.Now()
+	next := j.generation + 1
+	data := make([]byte, recordSize, recordSize*(2+len(base.Claims)+len(base.Streams)))
+	index := uint64(1)
+	add := func(r record) {
+		r.generation, r.index, r.at = next, index, now.UnixNano()
+		data = r.append(data)
+		index++
+	}
+	for b, s := range base.Streams {
+		add(record{kind: kindStream, bucket: b, number: s.Last, when: nanos(s.Created)})
+	}
+	for _, c := range base.Claims {
+		if !c.Going && now.Before(c.Until) {
+			add(claimRecord(c))
+		}
+	}
+	// The whole generation is on the disk before it has its name.
+	header := record{kind: kindHeader, generation: next, settled: index, number: index, when: nanos(j.doubt), at: now.UnixNano(), key: j.id}
+	copy(data, header.append(nil))
+	size := (int64(len(data))/roomBytes + 1) * roomBytes
+	data = append(data, make([]byte, size-int64(len(data)))...)
+	file, err := replaceFile(j.dir, nextName, journalName, data)
+	if err != nil {
+		return err
+	}
+	old := j.file
+	j.file, j.generation, j.count, j.base, j.settled, j.size = file, next, index, index, index, size
+	if old != nil {
+		_ = old.Close() // nobody writes to it any more, and its name is gone
+	}
+	if j.mark != nil {
+		_ = j.mark.Close()
+		j.mark = nil
+	}
+	j.mark, err = replaceFile(j.dir, markName+".new", markName, j.markRecord())
+	return err
+}
+
+// replaceFile writes a file, brings it to the disk and gives it its name.
+func replaceFile(dir, temporary, name string, data []byte) (*os.File, error) {
+	path := filepath.Join(dir, temporary)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = file.Write(data); err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(path, filepath.Join(dir, name))
+	}
+	if err == nil {
+		err = syncFolder(dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Close brings what was added to the disk and lets the files go. Add fails from then on.
+func (j *Journal) Close() error {
+	err := j.Flush()
+	_ = j.fail(fs.ErrClosed)
+	j.running.Wait()
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	return errors.Join(err, j.closeFiles())
+}
+
+// closeFiles lets the files go. disk is held.
+func (j *Journal) closeFiles() error {
+	var errs []error
+	for _, f := range []*os.File{j.file, j.mark} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	j.file, j.mark = nil, nil
+	return errors.Join(errs...)
+}
