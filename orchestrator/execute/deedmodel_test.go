@@ -14,6 +14,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/store/witness"
 )
 
 // The model of deeds: one deed that conversations ask for, with or without an approval,
@@ -118,14 +119,14 @@ type deedStream struct {
 	last           int8 // the newest number
 	mark           deedMark
 	lost           bool // the record of a deed that the mark covers was lost: only the promises look at it
-	// doubt says that somebody has chosen to go on: what is not here may have been. So may
-	// more than the note that it was given back, where that note is not newer than doubtful.
-	doubt    bool
-	doubtful int8
 }
 
 // deedMark is what is kept beside the stream: which records there must be.
-type deedMark struct{ last, seq, other int8 }
+type deedMark struct {
+	last, seq, other int8
+	entry            deedEntry // what the record of seq says
+	going            bool      // it is being given back
+}
 
 type deedAnswer int8
 
@@ -152,10 +153,12 @@ type deedAPI struct {
 
 // deedModel is what is explored, and its bounds.
 type deedModel struct {
-	confirm  bool   // the deed needs an approval
-	cluster  bool   // the conversations are on two gateways, which share a store
-	unmarked bool   // the fault: nothing is compared at start
-	only     string // the promise that is looked at; all of them if it is empty
+	confirm bool // the deed needs an approval
+	cluster bool // the conversations are on two gateways, which share a store
+	// judge compares the stream with the mark at start: witness.Judge, but for the fault of
+	// before it.
+	judge func(witness.Known, map[witness.Bucket]witness.Held, time.Time) witness.Verdict
+	only  string // the promise that is looked at; all of them if it is empty
 
 	calls, crashes, losses, failures, expiries int8
 
@@ -368,6 +371,7 @@ func TestModelOfDeeds(t *testing.T) {
 					m.expiries = 0 // which the small one has
 				}
 			}
+			m.judge = witness.Judge
 			m.learn(t)
 			modeltest.Keeps(t, m.protocol())
 		})
@@ -378,7 +382,7 @@ func TestModelOfDeeds(t *testing.T) {
 // taken for a shorter one, and the deed was done again.
 func TestModelFindsWhatTheMarkMends(t *testing.T) {
 	for _, promise := range []string{neverAbsent, onceOnly} {
-		m := deedModel{unmarked: true, only: promise, calls: 2, crashes: 1, losses: 1}
+		m := deedModel{judge: witness.Overlook, only: promise, calls: 2, crashes: 1, losses: 1}
 		m.learn(t)
 		modeltest.Breaks(t, m.protocol(), promise)
 	}

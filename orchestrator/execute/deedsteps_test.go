@@ -2,8 +2,10 @@ package execute
 
 import (
 	"fmt"
+	"time"
 
 	"voicegw/model"
+	"voicegw/store/witness"
 )
 
 type canDeed = model.Can[deedState]
@@ -37,7 +39,7 @@ func (m *deedModel) promises() []model.Promise[deedState] {
 			return ""
 		}}
 	}
-	serves := func(s deedState) bool { return (!s.sessions[0].down || !s.sessions[1].down) && !s.ledger.doubt }
+	serves := func(s deedState) bool { return !s.sessions[0].down || !s.sessions[1].down }
 	return []model.Promise[deedState]{
 		broken(onceOnly, "it has happened twice", func(s deedState) bool { return s.effects > 1 }),
 		broken(neverLost, "somebody was told that it was done, and it was not", func(s deedState) bool { return s.acked && !s.happened }),
@@ -211,6 +213,10 @@ func (m *deedModel) run(s deedState, who string, of func(*deedState) *deedCall, 
 		step("the tool does it and fails then", func(n *deedState, c *deedCall) { n.does(); c.phase, c.outcome = ran, didInPart })
 		step("the tool fails, and nothing was changed", func(_ *deedState, c *deedCall) { c.phase, c.outcome = ran, didNot })
 	case ran:
+		if m.enters[c.outcome] == releases && !s.ledger.mark.going {
+			step("the mark lets the reservation go", func(n *deedState, _ *deedCall) { n.ledger.mark.going = n.ledger.mark.seq == c.seq })
+			break
+		}
 		does := map[deedEnters]string{finishes: "what came of it is entered", releases: "the reservation is given back", leaves: "nothing is entered"}
 		step(does[m.enters[c.outcome]], func(n *deedState, c *deedCall) {
 			n.ledger.enter(c.seq, m.enters[c.outcome])
@@ -240,14 +246,9 @@ func (s *deedState) does() {
 func (m *deedModel) reserve(s deedState, who string, of func(*deedState) *deedCall, can canDeed) {
 	n := s
 	c := of(&n)
-	switch l := &n.ledger; {
-	case l.entry == pending || l.entry == finished:
-		c.phase, c.outcome = recorded, m.finds[l.entry]
+	if e := n.ledger.entry; e == pending || e == finished {
+		c.phase, c.outcome = recorded, m.finds[e]
 		can(who, "finds the deed in the ledger", n)
-		return
-	case l.doubt && (l.entry == absent || l.seq <= l.doubtful):
-		c.phase, c.outcome = recorded, m.finds[pending]
-		can(who, "does not find the deed, in a ledger that is in doubt", n)
 		return
 	}
 	n.ledger.write(pending)
@@ -287,11 +288,37 @@ func (l *deedStream) enter(seq int8, what deedEnters) {
 }
 
 // cover writes the mark.
-func (l *deedStream) cover() { l.mark = deedMark{last: l.last, seq: l.seq, other: l.other} }
+func (l *deedStream) cover() {
+	l.mark = deedMark{last: l.last, seq: l.seq, entry: l.entry, other: l.other}
+	if l.entry == freed {
+		l.mark.seq = 0
+	}
+}
 
-// whole is what is asked at start: is all there that the mark covers?
-func (l *deedStream) whole() bool {
-	return l.last >= l.mark.last && l.seq >= l.mark.seq && l.other >= l.mark.other
+// The deed and its neighbour in the witness.
+var deedKey, otherKey = witness.Key{1}, witness.Key{2}
+
+// compare is what is asked at start: what does the stream hold of what the mark covers?
+func (m *deedModel) compare(l deedStream) witness.Verdict {
+	now := time.Unix(0, 0)
+	claim := func(key witness.Key, seq int8, entry deedEntry, going bool) witness.Claim {
+		return witness.Claim{Bucket: witness.Ledger, Key: key, Revision: uint64(seq), Sum: witness.Sum{byte(entry)}, Until: now.Add(time.Hour), Going: going}
+	}
+	known := witness.Known{Streams: map[witness.Bucket]witness.Stream{witness.Ledger: {Last: uint64(l.mark.last)}}}
+	if l.mark.seq > 0 {
+		known.Claims = append(known.Claims, claim(deedKey, l.mark.seq, l.mark.entry, l.mark.going))
+	}
+	if l.mark.other > 0 {
+		known.Claims = append(known.Claims, claim(otherKey, l.mark.other, finished, false))
+	}
+	held := witness.Held{Last: uint64(l.last), Records: map[witness.Key]witness.Record{}}
+	if l.entry == pending || l.entry == finished {
+		held.Records[deedKey] = witness.Record{Revision: uint64(l.seq), Sum: witness.Sum{byte(l.entry)}}
+	}
+	if l.other > 0 {
+		held.Records[otherKey] = witness.Record{Revision: uint64(l.other), Sum: witness.Sum{byte(finished)}}
+	}
+	return m.judge(known, map[witness.Bucket]witness.Held{witness.Ledger: held}, now)
 }
 
 // life is the end of a gateway, and its start. A gateway of a conversation is killed with all
@@ -326,10 +353,14 @@ func (m *deedModel) life(s deedState, i int, can canDeed) {
 	switch {
 	case s.sessions[i].refuses:
 		on(&n, deedSession{})
-		n.ledger.doubt, n.ledger.doubtful = true, n.ledger.last
+		for _, c := range m.compare(s.ledger).Doubtful(witness.Ledger) {
+			if c.Key == deedKey {
+				n.ledger.write(pending) // and nobody ever finishes it
+			}
+		}
 		n.ledger.cover()
-		can("", "somebody lets the gateway start with a ledger in doubt", n)
-	case !m.cluster && !m.unmarked && !s.ledger.whole():
+		can("", "somebody accepts the damage: what was lost is an entry again, that nobody finishes", n)
+	case !m.cluster && m.compare(s.ledger).Refused():
 		on(&n, deedSession{down: true, refuses: true})
 		can(name, "finds less than the mark covers, and does not start", n)
 	default:
@@ -344,10 +375,10 @@ func (m *deedModel) disk(s deedState, can canDeed) {
 		n := s
 		n.ledger.last++
 		n.ledger.other = n.ledger.last
-		n.ledger.mark.last, n.ledger.mark.other = max(n.ledger.mark.last, n.ledger.other), n.ledger.other
+		n.ledger.mark.other = n.ledger.other
 		can("", "another deed is entered", n)
 	}
-	if s.expiries < m.expiries && (s.ledger.entry != absent || s.ledger.doubt) && !m.atWork(s) {
+	if s.expiries < m.expiries && s.ledger.entry != absent && !m.atWork(s) {
 		n := s
 		n.expiries++
 		n.effects = 0
@@ -388,7 +419,7 @@ func notAfter(seq, end int8) int8 {
 // lose takes the deed's record out of the stream; back brings back what it had replaced.
 func (m *deedModel) lose(n deedState, does string, back bool, last, other int8, can canDeed) {
 	l := &n.ledger
-	l.lost = l.mark.seq >= l.seq && l.entry != freed
+	l.lost = l.mark.seq >= l.seq && l.entry != freed && !l.mark.going
 	l.entry, l.seq = absent, 0
 	if back {
 		if l.before == absent {
