@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/calendar"
+	"voicegw/calendar/caldav"
+	"voicegw/calendar/google"
 	"voicegw/chat"
 	"voicegw/chat/completions"
 	"voicegw/image"
@@ -23,10 +26,20 @@ import (
 	imageopenai "voicegw/image/openai"
 	"voicegw/internal/bounded"
 	"voicegw/kb/embed"
+	"voicegw/kb/qdrant"
+	loadprocess "voicegw/load/process"
+	"voicegw/session/wsclient"
+	"voicegw/talk"
+	"voicegw/transport"
+	"voicegw/transport/gemini"
+	realtime "voicegw/transport/openai"
 )
 
 // mostAboveRest is the most memory that one answer may take, in bytes.
 const mostAboveRest = 64 << 20
+
+// caldavBound is the most bytes of a CalDAV answer.
+const caldavBound = 16 << 20
 
 // mostUnread is how many bytes a server can be rid of that nobody reads: what the kernel
 // and net/http hold for a connection, of at most four tries or images.
@@ -101,14 +114,22 @@ type attack struct {
 	// words are some of those of the error.
 	words  string
 	answer func(w io.Writer, r *http.Request)
+	good   bool // there is no error
 }
 
 // endless is an answer that begins with first and goes on with more.
 func endless(name, words, first, more string) attack {
-	return attack{name, words, func(w io.Writer, _ *http.Request) {
+	return attack{name: name, words: words, answer: func(w io.Writer, _ *http.Request) {
 		if _, err := io.WriteString(w, first); err == nil {
 			repeat(w, more)
 		}
+	}}
+}
+
+// redirect sends whoever asks to where he is.
+func redirect(words string) attack {
+	return attack{name: "redirect", words: words, answer: func(w io.Writer, _ *http.Request) {
+		_, _ = io.WriteString(w, head(307, "Location: /again", "Content-Length: 0", "Connection: close"))
 	}}
 }
 
@@ -120,8 +141,8 @@ func common(ok string) []attack {
 		endless("endless error 500", "status 500 has more than 65536 bytes", head(500, "Content-Type: application/json"), `{"error":`),
 		endless("endless head", "head of the answer", "HTTP/1.1 200 OK\r\n", "X: y\r\n"),
 		endless("endless 103s", "head of the answer", "", "HTTP/1.1 103 Early Hints\r\n\r\n"),
-		endless("redirect", "redirects are not followed", head(307, "Location: /again", "Content-Length: 0"), " "),
-		{"gzip bomb", "compresses its answer", func(w io.Writer, _ *http.Request) {
+		redirect("redirects are not followed"),
+		{name: "gzip bomb", words: "compresses its answer", answer: func(w io.Writer, _ *http.Request) {
 			if _, err := io.WriteString(w, strings.TrimSuffix(ok, "\r\n")+"Content-Encoding: gzip\r\n\r\n"); err == nil {
 				repeat(gzip.NewWriter(w), "\x00")
 			}
@@ -142,7 +163,7 @@ func jsonAttacks() []attack {
 
 // large is a good answer that is just within its bound, in bytes.
 func large(most int, begin, end string) attack {
-	return attack{"as large as may be", "", func(w io.Writer, _ *http.Request) {
+	return attack{name: "as large as may be", good: true, answer: func(w io.Writer, _ *http.Request) {
 		size := (most - len(begin) - len(end)) / 4 * 4
 		_, _ = io.WriteString(w, head(200, "Content-Type: application/json")+begin)
 		block := strings.Repeat("A", 64<<10)
@@ -153,6 +174,127 @@ func large(most int, begin, end string) attack {
 	}}
 }
 
+func googleAttacks() []attack {
+	all := append(jsonAttacks(),
+		endless("endless events", "elements", head(200)+`{"items":[`, `{"id":"a","start":{"date":"2026-11-23"},"end":{"date":"2026-11-24"}},`),
+	)
+	for i, a := range all {
+		switch a.name {
+		case "endless error 400":
+			all[i].words = "does not take the request"
+		case "endless error 500":
+			all[i].words = "does not work at the moment"
+		}
+		all[i].answer = func(w io.Writer, r *http.Request) {
+			if r.URL.Path == "/token" {
+				_, _ = io.WriteString(w, head(200, "Content-Type: application/json")+`{"access_token":"t","token_type":"Bearer","expires_in":3600}`)
+				return
+			}
+			a.answer(w, r)
+		}
+	}
+	return all
+}
+
+func askGoogle(ctx context.Context, base, token string) error {
+	c, err := google.New(google.Options{BaseURL: base, Credentials: fmt.Appendf(nil,
+		`{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r","token_uri":%q}`, base+token)})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Busy(ctx, calendar.Query{Calendar: calendar.Primary, From: aDay, To: aDay.AddDate(0, 1, 0), Details: true})
+	return err
+}
+
+var aDay = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+
+// daily is a calendar object with lines of its own.
+func daily(lines string) string {
+	return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:a\nDTSTART:20261120T090000Z\nDTEND:20261120T100000Z\n" + lines + "END:VEVENT\nEND:VCALENDAR\n"
+}
+
+// dav is a multistatus, or its beginning.
+const dav = `<multistatus xmlns="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav">`
+
+func davEvent(data string) string {
+	return `<response><href>/cal/a.ics</href><propstat><prop><getetag>"1"</getetag><C:calendar-data>` + data + `</C:calendar-data></prop></propstat></response>`
+}
+
+// xmlAttacks leave out the redirect: CalDAV's are followed on the same host, a few times.
+func xmlAttacks() []attack {
+	ok := head(207, "Content-Type: application/xml")
+	var all []attack
+	for _, a := range common(ok) {
+		switch a.name {
+		case "redirect":
+			a.words = "redirects without end"
+		case "endless error 400":
+			a.words = "does not take the request"
+		case "endless error 500":
+			a.words = "does not work at the moment"
+		}
+		all = append(all, a)
+	}
+	return append(all,
+		endless("deep XML", "levels deep", ok, "<a>"),
+		endless("a billion elements", "elements", ok+dav, "<response/>"),
+		endless("a billion propstats", "elements", ok+dav+"<response>", "<propstat/>"),
+		endless("a billion attributes", "elements", ok+"<multistatus", ` a=""`),
+		endless("a document type", "document type", ok+`<!DOCTYPE a [<!ENTITY b "c">`, `<!ENTITY b "c">`),
+		endless("an endless event", "one piece", ok+dav+"<response><propstat><prop><C:calendar-data>", "A:b\n"),
+		endless("endless events", "than", ok+dav, davEvent(daily(""))),
+		endless("endless long events", "bytes", ok+dav, davEvent(daily("DESCRIPTION:"+strings.Repeat("x", 1<<19)+"\n"))),
+		endless("endless repetitions", "too much in it", ok+dav, davEvent(daily("RRULE:FREQ=DAILY;BYHOUR=1,2,3,4,5,6,7,8,9;BYMINUTE=1,2,3,4,5,6,7,8,9\n"))),
+		endless("events of many lines", "bytes", ok+dav, davEvent(daily(strings.Repeat("A:\n", 19_000)))),
+	)
+}
+
+func discoveryAttacks() []attack {
+	var all []attack
+	for _, a := range xmlAttacks()[:11] {
+		if a.name == "a billion propstats" || a.name == "endless body" {
+			a.words = "than"
+		}
+		all = append(all, a)
+	}
+	return append(all, endless("as many elements as may be", "elements", head(207, "Content-Type: application/xml")+dav+"<response><href>/</href><propstat><prop>", "<a><b/></a>"))
+}
+
+func askCalDAV(ctx context.Context, base, path string) error {
+	c, err := caldav.New(caldav.Options{URL: base, Calendars: map[calendar.Name]string{calendar.Primary: path}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Busy(ctx, calendar.Query{Calendar: calendar.Primary, From: aDay, To: aDay.AddDate(0, 2, 0), Details: true})
+	return err
+}
+
+// handshakeAttacks are those of who refuses an upgrade, or takes it. Of a refusal's body
+// the library reads a kilobyte.
+func handshakeAttacks() []attack {
+	return []attack{
+		endless("endless body", "", head(200), "x"),
+		endless("endless error 401", "", head(401), "x"),
+		endless("endless error 500", "", head(500, "Content-Type: application/json"), `{"error":`),
+		endless("endless head", "head of the answer", "HTTP/1.1 101 Switching Protocols\r\n", "X: y\r\n"),
+		endless("endless 103s", "head of the answer", "", "HTTP/1.1 103 Early Hints\r\n\r\n"),
+		redirect(""),
+	}
+}
+
+func gatewayAttacks() []attack {
+	ok := head(200, "Content-Type: text/event-stream")
+	all := common(ok)
+	all[1].words, all[2].words = "no voicegw gateway", "no voicegw gateway"
+	return append(all,
+		endless("endless event", "piece", ok, "data: x\n"),
+		endless("endless line", "bytes", ok+"data: ", "x"),
+		endless("endless comments", "bytes", ok, ":\n\n"),
+	)
+}
+
 func chatAttacks() []attack {
 	ok := head(200, "Content-Type: text/event-stream")
 	chunk := func(delta string) string { return `data: {"choices":[{"index":0,"delta":` + delta + "}]}\n\n" }
@@ -161,7 +303,7 @@ func chatAttacks() []attack {
 		endless("endless event", "one piece", ok, "data: x\n"),
 		endless("endless comments", "bytes", ok, ":\n\n"),
 		endless("endless text", "bytes", ok, chunk(`{"content":"and so on and on"}`)),
-		endless("endless reasoning", "bytes", ok, chunk(`{"reasoning_content":"and so on and on"}`)),
+		endless("endless reasoning", "bytes", ok, chunk(`{"reasoning_content":"`+strings.Repeat("and so on ", 50)+`"}`)),
 		endless("endless arguments", "bytes", ok, chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"b","arguments":"and so on"}}]}`)),
 		endless("endless calls", "more than 32 tools", ok, chunk(`{"tool_calls":[{"index":0,"function":{"name":"b","arguments":"{}"}}]}`)),
 		endless("deep JSON", "levels deep", ok+"data: ", `{"a":`),
@@ -214,6 +356,45 @@ func TestHostileAnswers(t *testing.T) {
 			_, err = g.Generate(ctx, image.Request{Prompt: "a fox", Width: 1024, Height: 1024, Count: 4})
 			return err
 		}},
+		{"Qdrant", jsonAttacks(), func(ctx context.Context, base string) error {
+			x, err := qdrant.Open(ctx, qdrant.Options{URL: base, Timeout: time.Minute})
+			if err != nil {
+				return err
+			}
+			return x.Close()
+		}},
+		{"Google, events", googleAttacks(), func(ctx context.Context, base string) error { return askGoogle(ctx, base, "/token") }},
+		{"Google, sign-in", common(head(200, "Content-Type: application/json"))[:5], func(ctx context.Context, base string) error { return askGoogle(ctx, base, "/hostile") }},
+		{"CalDAV, events", xmlAttacks(), func(ctx context.Context, base string) error { return askCalDAV(ctx, base, "/cal/") }},
+		{"CalDAV, discovery", discoveryAttacks(), func(ctx context.Context, base string) error { return askCalDAV(ctx, base, "") }},
+		{"OpenAI Realtime", handshakeAttacks(), func(ctx context.Context, base string) error {
+			tr, err := realtime.New(realtime.Options{APIKey: "k", BaseURL: base + "/v1"})
+			if err != nil {
+				return err
+			}
+			_, err = tr.Connect(ctx, transport.Setup{})
+			return err
+		}},
+		{"Gemini Live", handshakeAttacks(), func(ctx context.Context, base string) error {
+			tr, err := gemini.New(gemini.Options{APIKey: "k", BaseURL: base})
+			if err != nil {
+				return err
+			}
+			_, err = tr.Connect(ctx, transport.Setup{})
+			return err
+		}},
+		{"voicegw talk", handshakeAttacks(), func(ctx context.Context, base string) error {
+			_, err := wsclient.Dial(ctx, base, wsclient.DialOptions{})
+			return err
+		}},
+		{"voicegw chat", gatewayAttacks(), func(ctx context.Context, base string) error {
+			_, err := (&talk.TextClient{BaseURL: base}).Turn(ctx, talk.TextTurn{Message: "Hello"}, nil)
+			return err
+		}},
+		{"load, debug values", common(head(200)), func(ctx context.Context, base string) error {
+			_, err := loadprocess.ReadVars(ctx, nil, base, false)
+			return err
+		}},
 	}
 	t.Cleanup(bounded.Shared().CloseIdleConnections)
 	t.Logf("%-16s %-22s %10s %10s  %s", "client", "answer", "sent kB", "memory kB", "error")
@@ -223,10 +404,14 @@ func TestHostileAnswers(t *testing.T) {
 				h := serve(t, a.answer)
 				var err error
 				most := peak(func() { err = c.ask(t.Context(), h.url) })
+				if c.name == "CalDAV, events" && most > 3*caldavBound {
+					t.Errorf("it took %d bytes of memory, more than three times the answer's bound", most)
+				}
 				t.Logf("%-16s %-22s %10d %10d  %v", c.name, a.name, h.sent.Load()>>10, most>>10, err)
 				switch {
-				case a.words == "" && err == nil && most <= mostAboveRest:
-				case err == nil || !strings.Contains(err.Error(), a.words):
+				case (err == nil) != a.good:
+					t.Errorf("the error is %v", err)
+				case err != nil && !strings.Contains(err.Error(), a.words):
 					t.Errorf("the error is %v; it should say %q", err, a.words)
 				case most > mostAboveRest:
 					t.Errorf("it took %d bytes of memory; at most %d are allowed", most, mostAboveRest)
@@ -247,13 +432,14 @@ func peak(f func()) uint64 {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
+		tick := time.NewTicker(500 * time.Microsecond)
+		defer tick.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-tick.C:
 				most.Store(max(most.Load(), objects()))
-				runtime.Gosched()
 			}
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/internal/bounded"
 	"voicegw/load/caller"
 	"voicegw/load/measure"
 	"voicegw/load/plan"
@@ -83,6 +84,9 @@ func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	return nil
 }
 
+// healthLimits bound what is read where nothing of the answer is.
+var healthLimits = bounded.Limits{Service: "the gateway", Bytes: 64 << 10}
+
 // ready asks whether a gateway takes sessions.
 func ready(ctx context.Context, address string, client *http.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
@@ -91,7 +95,7 @@ func ready(ctx context.Context, address string, client *http.Client) error {
 	if err != nil {
 		return err
 	}
-	resp, err := client.Do(r)
+	resp, err := bounded.Client(client, healthLimits).Do(r)
 	if err != nil {
 		return err
 	}
@@ -103,10 +107,13 @@ func ready(ctx context.Context, address string, client *http.Client) error {
 }
 
 // newClient makes the client of all connections. None is used twice: each caller is
-// somebody else.
+// somebody else. ws.Dial copies its transport; what else is asked goes through
+// bounded.Client.
 func newClient() *http.Client {
 	d := &net.Dialer{KeepAlive: 30 * time.Second}
-	return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
+	t := bounded.NewTransport()
+	t.DialContext, t.DisableKeepAlives = d.DialContext, true
+	return &http.Client{Transport: t}
 }
 
 // run is one run.

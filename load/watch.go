@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"voicegw/internal/bounded"
 	"voicegw/load/caller"
 	"voicegw/load/plan"
 	"voicegw/load/process"
@@ -180,7 +181,7 @@ func (w *watch) sessions(ctx context.Context) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	resp, err := w.client.Do(r)
+	resp, err := bounded.Client(w.client, healthLimits).Do(r)
 	if err != nil {
 		return 0, false
 	}

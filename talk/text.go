@@ -11,7 +11,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
+	"voicegw/internal/bounded"
 	"voicegw/session/wsclient"
 )
 
@@ -38,8 +40,8 @@ type TextClient struct {
 	BaseURL string
 	// APIKey is shown as a bearer token; empty shows none.
 	APIKey string
-	// Client makes the requests; nil means http.DefaultClient. It must have no Timeout:
-	// a turn takes as long as its tools do.
+	// Client makes the requests, within bounds; nil means one over bounded.Shared. It must
+	// have no Timeout: a turn takes as long as its tools do.
 	Client *http.Client
 }
 
@@ -58,6 +60,11 @@ func (e *TextRefused) Error() string {
 
 // maxEvent bounds an event of the stream and a refusal, in bytes.
 const maxEvent = 4 << 20
+
+// limits bound what is read of a gateway. An event may be long: a tool's answer stands in it.
+var limits = bounded.Limits{
+	Service: "the gateway", Format: bounded.Events, Bytes: 64 << 20, Piece: maxEvent, Idle: 5 * time.Minute, Whole: time.Hour,
+}
 
 // Turn says something and calls event, if it is set, with each message of the answer, from
 // this goroutine. It returns the last one. The error wraps ErrConnect (a *TextRefused
@@ -109,11 +116,7 @@ func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, e
 	if c.APIKey != "" {
 		r.Header.Set("Authorization", "Bearer "+c.APIKey)
 	}
-	client := c.Client
-	if client == nil {
-		client = http.DefaultClient
-	}
-	resp, err := client.Do(r)
+	resp, err := bounded.Client(c.Client, limits).Do(r)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -136,7 +139,7 @@ func refusal(resp *http.Response) error {
 	var told struct {
 		Error struct{ Code, Message string }
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
+	body, err := io.ReadAll(resp.Body)
 	if err != nil || json.Unmarshal(body, &told) != nil || told.Error.Code == "" {
 		return fmt.Errorf("what answers is no voicegw gateway with a text agent (%s)", resp.Status)
 	}

@@ -13,12 +13,14 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/bounded"
 	"voicegw/nonblock"
 )
 
 // Dial connects to a server at url (ws, wss, http or https). ctx bounds the opening only;
 // when Dial has returned an error, every connection that it has opened is closed. The
-// response is as with websocket.Dial, which makes the handshake.
+// response is as with websocket.Dial, which makes the handshake. Its head, its body and the
+// time that it takes are bounded; no redirect is followed.
 //
 // An http.Transport of shake.HTTPClient is copied: each handshake has its own, so that no
 // connection of another handshake can answer it. A client of [nonblock.Client] gives
@@ -34,7 +36,11 @@ func Dial(ctx context.Context, url string, shake *websocket.DialOptions, opts Op
 		client = *own.HTTPClient
 	}
 	h := newHandshake(client.Transport)
-	client.Transport = h
+	within := bounded.Over(h, bounded.Limits{Service: "the WebSocket handshake"})
+	client.Transport = within.Transport
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = within.CheckRedirect // the library would follow without end
+	}
 	own.HTTPClient = &client
 	library, resp, err := websocket.Dial(ctx, url, &own)
 	if err != nil {
@@ -77,7 +83,8 @@ func newHandshake(base http.RoundTripper) *handshake {
 	h := &handshake{own: t.Clone(), sealed: new(atomic.Bool)}
 	h.next = h.own
 	h.own.DisableKeepAlives = true // there is no request after this one
-	h.own.ReadBufferSize = 0       // the default's 4 KB fit into a block; see take
+	h.own.MaxResponseHeaderBytes = bounded.MaxHeader
+	h.own.ReadBufferSize = 0 // the default's 4 KB fit into a block; see take
 	dial := nonblock.DialOf(h.own)
 	h.own.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)

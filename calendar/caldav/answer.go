@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -27,12 +28,7 @@ func queryFor(from, to time.Time) string {
 	return fmt.Sprintf(query, from.UTC().Format(utcForm), to.UTC().Format(utcForm))
 }
 
-// multistatus is the answer to it (RFC 4918 section 14.16).
-type multistatus struct {
-	XMLName   xml.Name   `xml:"DAV: multistatus"`
-	Responses []response `xml:"DAV: response"`
-}
-
+// response is a part of the answer, a multistatus (RFC 4918 section 14.16).
 type response struct {
 	Href   string  `xml:"DAV: href"`
 	Status string  `xml:"DAV: status"`
@@ -55,33 +51,82 @@ type object struct {
 }
 
 var (
-	errNoObject  = errors.New("caldav: the answer has no calendar data for it")
-	errTruncated = errors.New("caldav: the server has left events out, there are too many")
+	errNotUnderstood = errors.New("caldav: the answer is no multistatus")
+	errNoObject      = errors.New("caldav: the answer has no calendar data for it")
+	errTruncated     = errors.New("caldav: the server has left events out, there are too many")
 )
 
-// parseAnswer reads a multistatus.
-func parseAnswer(data []byte) ([]object, error) {
-	var m multistatus
-	if err := xml.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("caldav: the answer is no multistatus: %w", err)
+// eachObject reads a multistatus and calls f with each calendar object, until the end or
+// an error of f. The error wraps errNotUnderstood, or is that of reading, of XML or of f.
+func eachObject(answer io.Reader, f func(object) error) error {
+	d := xml.NewDecoder(answer)
+	root, err := firstElement(d)
+	if err != nil {
+		return err
 	}
-	var all []object
-	for _, r := range m.Responses {
-		o := object{href: r.Href, err: errNoObject}
-		for _, p := range r.Props {
-			if p.Prop.Data != "" && (p.Status == "" || statusOf(p.Status) == "200") {
-				o = object{href: r.Href, etag: p.Prop.ETag, data: p.Prop.Data}
+	if root.Name != (xml.Name{Space: "DAV:", Local: "multistatus"}) {
+		return fmt.Errorf("%w: it begins with %.60q", errNotUnderstood, root.Name.Local)
+	}
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		start, ok := token.(xml.StartElement)
+		switch {
+		case ok && start.Name == xml.Name{Space: "DAV:", Local: "response"}:
+			var r response
+			if err := d.DecodeElement(&r, &start); err != nil {
+				return err
+			}
+			if o, ok := r.object(); ok {
+				if err := f(o); err != nil {
+					return err
+				}
+			}
+		case ok:
+			if err := d.Skip(); err != nil {
+				return err
+			}
+		default:
+			if _, end := token.(xml.EndElement); end {
+				return nil // of the multistatus
 			}
 		}
-		switch status := statusOf(r.Status); {
-		case status == "507": // RFC 4791 section 7.8: number-of-matches-within-limits
-			o.err = errTruncated
-		case status == "404" && o.data == "":
-			continue // removed meanwhile
-		}
-		all = append(all, o)
 	}
-	return all, nil
+}
+
+// firstElement skips what stands before the first element.
+func firstElement(d *xml.Decoder) (xml.StartElement, error) {
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return xml.StartElement{}, fmt.Errorf("%w: it is empty", errNotUnderstood)
+		}
+		if err != nil {
+			return xml.StartElement{}, err
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			return start, nil
+		}
+	}
+}
+
+// object is the calendar object of a response; false where it was removed meanwhile.
+func (r *response) object() (object, bool) {
+	o := object{href: r.Href, err: errNoObject}
+	for _, p := range r.Props {
+		if p.Prop.Data != "" && (p.Status == "" || statusOf(p.Status) == "200") {
+			o = object{href: r.Href, etag: p.Prop.ETag, data: p.Prop.Data}
+		}
+	}
+	switch status := statusOf(r.Status); {
+	case status == "507": // RFC 4791 section 7.8: number-of-matches-within-limits
+		o.err = errTruncated
+	case status == "404" && o.data == "":
+		return object{}, false
+	}
+	return o, true
 }
 
 // statusOf is the code of a status line.

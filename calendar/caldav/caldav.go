@@ -3,7 +3,10 @@ package caldav
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +17,7 @@ import (
 
 	"voicegw/calendar"
 	"voicegw/calendar/ics"
+	"voicegw/internal/bounded"
 )
 
 // Options say where the calendars are.
@@ -31,7 +35,8 @@ type Options struct {
 	// Own are the owner's e-mail addresses. The first is the organizer of what is
 	// created; without one nobody is invited.
 	Own []string
-	// Transport sends requests; nil means one of its own.
+	// Transport sends requests, within the bounds of docs/configuration.md; nil means one
+	// of its own.
 	Transport http.RoundTripper
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -65,13 +70,14 @@ func New(o Options) (*Client, error) {
 		o.Now = time.Now
 	}
 	if o.Transport == nil {
-		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
+		o.Transport = bounded.NewTransport()
 	}
 	return &Client{
-		options: o, base: base, reader: ics.Reader{Zone: o.Zone, Own: o.Own}, discovering: make(chan struct{}, 1),
+		options: o, base: base, reader: ics.Reader{Zone: o.Zone, Own: o.Own, MaxParts: maxParts}, discovering: make(chan struct{}, 1),
 		wire: &wire{
 			user: o.User, password: o.Password, now: o.Now,
-			client: &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+			client: bounded.Unfollowed(bounded.Wrap(o.Transport, eventLimits)),
+			finder: bounded.Unfollowed(bounded.Wrap(o.Transport, treeLimits)),
 		},
 	}, nil
 }
@@ -102,15 +108,8 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 	if resp.StatusCode != http.StatusMultiStatus {
 		return calendar.Found{}, c.gone(c.wire.refusal(resp))
 	}
-	data, err := readAll(ctx, resp)
-	if err != nil {
-		return calendar.Found{}, err
-	}
-	objects, err := parseAnswer(data)
-	if err != nil {
-		return calendar.Found{}, calendar.Errorf(calendar.Permanent, err, "The calendar server's answer is not understood.")
-	}
-	return c.read(ctx, objects, q)
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	return c.read(ctx, resp.Body, q)
 }
 
 // gone forgets the calendars that were found once one of them is not there any more.
@@ -121,28 +120,47 @@ func (c *Client) gone(e *calendar.Error) *calendar.Error {
 	return e
 }
 
-func (c *Client) read(ctx context.Context, objects []object, q calendar.Query) (calendar.Found, error) {
+// read reads the events of an answer, one calendar object after the other: no more of it
+// is held at once than one of them.
+func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (calendar.Found, error) {
 	var all calendar.Found
-	for _, o := range objects {
+	err := eachObject(answer, func(o object) error {
 		if o.err != nil {
 			all.Unread = append(all.Unread, calendar.Unread{ID: o.href, Err: o.err})
-			continue
+			return ctx.Err()
 		}
 		one, err := c.reader.Busy(ctx, []byte(o.data), q.From, q.To)
-		if ctx.Err() != nil {
-			return calendar.Found{}, ctx.Err()
-		}
 		if err != nil {
 			all.Unread = append(all.Unread, calendar.Unread{ID: o.href, Err: err})
-			continue
+			return ctx.Err()
 		}
 		for i := range one.Events {
 			one.Events[i].Version = o.etag
 		}
 		all.Events = append(all.Events, one.Events...)
 		all.Unread = append(all.Unread, one.Unread...)
+		if len(all.Events)+len(all.Unread) > ics.MaxEvents {
+			return calendar.Errorf(calendar.Permanent, ics.ErrTooMany, "The calendar has too much in it.")
+		}
+		return ctx.Err()
+	})
+	over, isOver := bounded.As(err)
+	_, malformed := errors.AsType[*xml.SyntaxError](err)
+	own, isOwn := errors.AsType[*calendar.Error](err)
+	switch {
+	case err == nil:
+		return all, nil
+	case ctx.Err() != nil:
+		return calendar.Found{}, ctx.Err()
+	case isOwn:
+		return calendar.Found{}, own
+	case isOver:
+		return calendar.Found{}, tooMuch(over)
+	case malformed || errors.Is(err, errNotUnderstood):
+		return calendar.Found{}, calendar.Errorf(calendar.Permanent, err, "The calendar server's answer is not understood.")
+	default:
+		return calendar.Found{}, calendar.Errorf(calendar.Transient, err, "The calendar server broke off its answer.")
 	}
-	return all, nil
 }
 
 // Create is [calendar.Calendar]. The event's key is its UID and its name on the server.

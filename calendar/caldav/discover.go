@@ -13,6 +13,7 @@ import (
 	"github.com/emersion/go-webdav/caldav"
 
 	"voicegw/calendar"
+	"voicegw/internal/bounded"
 )
 
 // found is a calendar of the server.
@@ -86,6 +87,9 @@ func (c *Client) discover(ctx context.Context) ([]found, error) {
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		if over, ok := bounded.As(err); ok { // the library has read it
+			err = tooMuch(over)
 		}
 		switch e, ok := errors.AsType[*calendar.Error](err); {
 		case ok && e.Kind != calendar.NotFound && e.Kind != calendar.Permanent:

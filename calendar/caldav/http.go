@@ -11,19 +11,30 @@ import (
 	"time"
 
 	"voicegw/calendar"
+	"voicegw/internal/bounded"
 )
 
 const (
-	// maxAnswer is the most that an answer may have, in bytes.
-	maxAnswer = 32 << 20
 	// maxRedirects is how many redirects are followed.
 	maxRedirects = 5
 	// maxComplaint is how much of an error's body is looked at, in bytes.
 	maxComplaint = 4 << 10
 )
 
+// The bounds of an answer with events, and of one that the library reads to discover
+// calendars: it makes a tree of it.
 var (
-	errTooLong   = errors.New("caldav: the answer is too long")
+	eventLimits = bounded.Limits{
+		Service: "the calendar server", Format: bounded.XML, Bytes: 16 << 20, Piece: maxObject, Depth: 32,
+		Idle: 30 * time.Second, Whole: 2 * time.Minute,
+	}
+	treeLimits = bounded.Limits{
+		Service: "the calendar server", Format: bounded.XML, Bytes: 2 << 20, Elements: 20_000, Depth: 32,
+		Idle: 30 * time.Second, Whole: time.Minute,
+	}
+)
+
+var (
 	errRedirects = errors.New("caldav: redirected too often")
 	errElsewhere = errors.New("caldav: redirected to another host")
 )
@@ -31,14 +42,15 @@ var (
 // wire sends requests with the user's name. As Do it is what the library discovers
 // with; an answer that is no success is an error there.
 type wire struct {
-	client         *http.Client
+	client         *http.Client // within eventLimits
+	finder         *http.Client // within treeLimits
 	user, password string
 	now            func() time.Time
 }
 
 // Do is webdav.HTTPClient.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
-	resp, err := w.send(r)
+	resp, err := w.sendBy(w.finder, r)
 	if err != nil {
 		return nil, err
 	}
@@ -48,21 +60,25 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return nil, w.refusal(resp)
 }
 
-// send sends a request and follows redirects with its method. The answer's body is
-// bounded. The error is that of the context once it has ended.
-func (w *wire) send(r *http.Request) (*http.Response, error) {
+// send sends a request and follows redirects with its method. The error is that of the
+// context once it has ended.
+func (w *wire) send(r *http.Request) (*http.Response, error) { return w.sendBy(w.client, r) }
+
+func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, error) {
 	for range maxRedirects + 1 {
 		if w.user != "" {
 			r.SetBasicAuth(w.user, w.password)
 		}
-		resp, err := w.client.Do(r)
+		resp, err := client.Do(r)
 		if err != nil {
 			if r.Context().Err() != nil {
 				return nil, r.Context().Err()
 			}
+			if over, ok := bounded.As(err); ok {
+				return nil, tooMuch(over)
+			}
 			return nil, calendar.Errorf(calendar.Transient, err, "The calendar server cannot be reached.")
 		}
-		resp.Body = &bounded{resp.Body, maxAnswer}
 		switch resp.StatusCode {
 		case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		default:
@@ -115,19 +131,16 @@ func port(u *url.URL) string {
 	}
 }
 
-// bounded is a body of which no more than left bytes are read.
-type bounded struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLong
+// tooMuch is what an answer over its bounds is.
+func tooMuch(over *bounded.Error) *calendar.Error {
+	switch {
+	case over.Passing():
+		return calendar.Errorf(calendar.Transient, over, "The calendar server takes too long to answer.")
+	case over.Most == 0:
+		return calendar.Errorf(calendar.Permanent, over, "The calendar server's answer is not understood.")
+	default:
+		return calendar.Errorf(calendar.Permanent, over, "The calendar has too much in it.")
 	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }
 
 // drain reads what little is left, so that the connection can be used again.
@@ -136,21 +149,32 @@ func drain(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// readAll reads an answer and closes it.
+// readAll reads an answer with one event, and closes it.
 func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
-	data, err := io.ReadAll(resp.Body)
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxObject+1))
 	_ = resp.Body.Close()
+	over, isOver := bounded.As(err)
 	switch {
-	case err == nil:
-		return data, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, errTooLong):
-		return nil, calendar.Errorf(calendar.Permanent, err, "The calendar has too much in it.")
-	default:
+	case isOver:
+		return nil, tooMuch(over)
+	case err != nil:
 		return nil, calendar.Errorf(calendar.Transient, err, "The calendar server broke off its answer.")
+	case len(data) > maxObject:
+		return nil, calendar.Errorf(calendar.Permanent, errTooLong, "The event has too much in it.")
 	}
+	return data, nil
 }
+
+// maxObject bounds one calendar object, in bytes: Limits.Piece does not where the answer
+// is no XML.
+const maxObject = 2 << 20
+
+// maxParts bounds the lines of one: an event, and its changed occurrences.
+const maxParts = 20_000
+
+var errTooLong = errors.New("caldav: one event is longer than is read")
 
 // refusal is what an answer means that is no success. It closes the answer.
 func (w *wire) refusal(resp *http.Response) *calendar.Error {

@@ -115,6 +115,9 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 		}
 		found.Events = append(found.Events, one.Events...)
 		found.Unread = append(found.Unread, one.Unread...)
+		if len(found.Events)+len(found.Unread) > ics.MaxEvents {
+			return calendar.Found{}, calendar.Errorf(calendar.Permanent, ics.ErrTooMany, "The calendar has too much in it.")
+		}
 	}
 	return found, nil
 }

@@ -11,12 +11,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"voicegw/calendar"
+	"voicegw/internal/bounded"
 )
 
-// maxAnswer is the most that an answer may have, in bytes.
-const maxAnswer = 16 << 20
+// limits bound an answer: a page of pageSize events with maxAttendees each.
+var limits = bounded.Limits{
+	Service: "Google Calendar", Format: bounded.JSON, Bytes: 8 << 20, Elements: 400 * pageSize, Depth: 32,
+	Idle: 30 * time.Second, Whole: time.Minute,
+}
 
 var (
 	errExists       = errors.New("the id is taken")
@@ -76,6 +81,9 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 		}
 		return nil, ctx.Err()
 	}
+	if over, ok := bounded.As(err); ok {
+		return nil, tooMuch(over)
+	}
 	if err != nil {
 		return nil, calendar.Errorf(calendar.Transient, err, "Google cannot be reached.")
 	}
@@ -84,15 +92,18 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 
 // answer reads an answer, and closes it.
 func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error {
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	data, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
+	over, isOver := bounded.As(err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case isOver && over.Bound == bounded.BoundFailure:
+		return c.refusal(resp, nil)
+	case isOver:
+		return tooMuch(over)
 	case err != nil:
 		return calendar.Errorf(calendar.Transient, err, "Google broke off its answer.")
-	case len(data) > maxAnswer:
-		return calendar.Errorf(calendar.Permanent, errTooMany, "The calendar has too much in it.")
 	case resp.StatusCode >= 300:
 		return c.refusal(resp, data)
 	}
@@ -102,8 +113,20 @@ func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error
 	return nil
 }
 
-// limits are the reasons of a 403 that mean "too often" (guides/errors).
-var limits = []string{"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"}
+// tooMuch is what an answer over its bounds is.
+func tooMuch(over *bounded.Error) *calendar.Error {
+	switch {
+	case over.Passing():
+		return calendar.Errorf(calendar.Transient, over, "Google takes too long to answer.")
+	case over.Most == 0:
+		return calendar.Errorf(calendar.Permanent, over, "Google's answer is not understood.")
+	default:
+		return calendar.Errorf(calendar.Permanent, over, "The calendar has too much in it.")
+	}
+}
+
+// tooOften are the reasons of a 403 that mean "too often" (guides/errors).
+var tooOften = []string{"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"}
 
 // refusal is what an answer means that is no success.
 func (c *Client) refusal(resp *http.Response, data []byte) error {
@@ -122,7 +145,7 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized:
 		return e(calendar.Auth, cause, "Google does not accept the calendar's credentials.")
-	case code == http.StatusTooManyRequests, code == http.StatusForbidden && slices.Contains(limits, why.Reason):
+	case code == http.StatusTooManyRequests, code == http.StatusForbidden && slices.Contains(tooOften, why.Reason):
 		return e(calendar.RateLimit, cause, "Google is asked too often.")
 	case code == http.StatusForbidden && why.Reason == "forbiddenForServiceAccounts":
 		return e(calendar.Permanent, cause, "The calendar's account may not invite anybody; make the event without attendees.")

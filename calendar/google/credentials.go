@@ -8,15 +8,18 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
 
 	"voicegw/calendar"
+	"voicegw/internal/bounded"
 )
 
 // scopes are what is asked for: events to be read and made, and free times.
@@ -129,7 +132,7 @@ func (t *tokens) token(ctx context.Context) (string, error) {
 	}
 	// The library sends without a context; this client gives it ours.
 	via := &during{ctx: ctx, next: t.transport}
-	got, err := t.source(context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: via})).Token()
+	got, err := t.source(context.WithValue(ctx, oauth2.HTTPClient, bounded.Unfollowed(via))).Token()
 	if err != nil {
 		return "", tokenError(ctx, err, via.failed)
 	}
@@ -158,6 +161,11 @@ func (t *tokens) refused(access string) {
 	}
 }
 
+// tokenLimits bound the answer of the token endpoint.
+var tokenLimits = bounded.Limits{
+	Service: "Google's sign-in", Format: bounded.JSON, Bytes: 256 << 10, Elements: 1000, Idle: 30 * time.Second, Whole: 30 * time.Second,
+}
+
 // during sends the one request of a call within its context.
 type during struct {
 	ctx    context.Context //nolint:containedctx // for the length of one call
@@ -167,8 +175,24 @@ type during struct {
 
 func (d *during) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := d.next.RoundTrip(r.WithContext(d.ctx))
-	d.failed = err
+	if d.failed = err; err == nil {
+		resp.Body = &noted{resp.Body, d}
+	}
 	return resp, err
+}
+
+// noted keeps why a body ends early: the library keeps the words alone.
+type noted struct {
+	io.ReadCloser
+	call *during
+}
+
+func (n *noted) Read(p []byte) (int, error) {
+	count, err := n.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		n.call.failed = err
+	}
+	return count, err
 }
 
 var errNoToken = errors.New("google: the token endpoint's answer is not understood")
@@ -180,6 +204,9 @@ func tokenError(ctx context.Context, err, failed error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if over, ok := bounded.As(cmp.Or(failed, err)); ok {
+		return tokenOver(over)
+	}
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {
 		return calendar.Errorf(calendar.Transient, cmp.Or(failed, errNoToken), "Google cannot be reached.")
@@ -189,7 +216,22 @@ func tokenError(ctx context.Context, err, failed error) error {
 	}
 	_ = json.Unmarshal(refused.Body, &body)
 	cause := fmt.Errorf("no token: the endpoint answers %s %.60q", refused.Response.Status, body.Error)
-	switch code := refused.Response.StatusCode; {
+	return tokenRefused(refused.Response.StatusCode, cause)
+}
+
+// tokenOver is what an answer of the token endpoint over its bounds is.
+func tokenOver(over *bounded.Error) error {
+	if over.Bound == bounded.BoundFailure {
+		return tokenRefused(over.Status, over)
+	}
+	return tooMuch(over)
+}
+
+// tokenRefused is what a status of the token endpoint means that is no success.
+func tokenRefused(code int, cause error) error {
+	switch {
+	case code < 400: // it is not followed: secrets are sent there
+		return calendar.Errorf(calendar.Permanent, cause, "The address of Google's sign-in has changed.")
 	case code == http.StatusTooManyRequests:
 		return calendar.Errorf(calendar.RateLimit, cause, "Google is asked too often.")
 	case code >= 500:

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/calendar"
+	"voicegw/internal/bounded"
 )
 
 // DefaultBaseURL is where the API is.
@@ -25,7 +26,7 @@ const (
 
 const (
 	// pageSize is how many events are asked for at once, maxPages how often.
-	pageSize, maxPages = 250, 20
+	pageSize, maxPages = 100, 50
 )
 
 // Options say whose calendars they are.
@@ -42,7 +43,8 @@ type Options struct {
 	BaseURL string
 	// Zone is that of days where Google does not say; nil means UTC.
 	Zone *time.Location
-	// Transport sends requests; nil means one of its own.
+	// Transport sends requests, within the bounds of docs/configuration.md; nil means one
+	// of its own.
 	Transport http.RoundTripper
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -70,15 +72,13 @@ func New(o Options) (*Client, error) {
 		o.Now = time.Now
 	}
 	if o.Transport == nil {
-		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
+		o.Transport = bounded.NewTransport()
 	}
-	t, err := newTokens(o.Credentials, o.Subject, o.Transport)
+	t, err := newTokens(o.Credentials, o.Subject, bounded.Wrap(o.Transport, tokenLimits))
 	if err != nil {
 		return nil, err
 	}
-	return &Client{options: o, base: o.BaseURL, tokens: t, http: &http.Client{
-		Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	return &Client{options: o, base: o.BaseURL, tokens: t, http: bounded.Over(o.Transport, limits)}, nil
 }
 
 // Close gives up idle connections.
@@ -256,7 +256,7 @@ func isLink(s string) bool {
 	return !strings.ContainsAny(s, " \n\t") && (strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://"))
 }
 
-func bounded(s string, limit int) string {
+func cut(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s
 	}

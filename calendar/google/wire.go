@@ -158,7 +158,7 @@ func (e event) event(zone *time.Location) (calendar.Event, error) {
 	out := calendar.Event{
 		ID: e.ID, Version: e.ETag, Start: start.UTC(), End: end.UTC(), AllDay: day,
 		Tentative: e.Status == "tentative", Private: e.Visibility == "private" || e.Visibility == "confidential",
-		Title: bounded(e.Summary, maxTitle), Description: bounded(e.Description, maxDescription), Location: bounded(e.Location, maxLocation),
+		Title: cut(e.Summary, maxTitle), Description: cut(e.Description, maxDescription), Location: cut(e.Location, maxLocation),
 	}
 	out.MeetingURL, out.MeetingPending = e.link()
 	if out.MeetingURL == "" && isLink(e.Location) {

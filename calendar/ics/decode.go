@@ -2,6 +2,7 @@ package ics
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,11 @@ import (
 const (
 	// MaxBytes is the most that is read at once.
 	MaxBytes = 16 << 20
+	// MaxEvents is the most events, and events that cannot be read, of one answer.
+	MaxEvents = 5000
+	// maxParts is the most lines and parameters that are read at once where Reader.MaxParts
+	// says nothing: the decoder makes some four hundred bytes of each.
+	maxParts = 80_000
 	// maxDepth is how deep components may stand in each other: an alarm in an event in
 	// a calendar is 3.
 	maxDepth = 8
@@ -21,12 +27,12 @@ const (
 )
 
 // decode reads all calendars in data.
-func decode(data []byte) (calendars []*ical.Calendar, err error) {
+func decode(data []byte, parts int) (calendars []*ical.Calendar, err error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooBig, len(data))
 	}
 	data = unfold(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))
-	if err := vet(data); err != nil {
+	if err := vet(data, cmp.Or(parts, maxParts)); err != nil {
 		return nil, err
 	}
 	// The decoder indexes into lines without a look at their length.
@@ -57,8 +63,8 @@ func unfold(data []byte) []byte {
 
 // vet refuses what the decoder must not see: what is nested without end, left open,
 // or has a head that is too long.
-func vet(data []byte) error {
-	depth, number := 0, 0
+func vet(data []byte, most int) error {
+	depth, number, parts := 0, 0, 0
 	for line := range bytes.Lines(data) {
 		number++
 		head, _, ok := bytes.Cut(line, []byte(":"))
@@ -67,6 +73,9 @@ func vet(data []byte) error {
 		}
 		if !ok || len(head) > maxHead {
 			return fmt.Errorf("%w: line %d is no property", ErrMalformed, number)
+		}
+		if parts += 1 + bytes.Count(head, []byte(";")) + bytes.Count(head, []byte(",")); parts > most {
+			return fmt.Errorf("%w: more than %d lines and parameters", ErrTooBig, most)
 		}
 		// A colon inside quotes cuts the head short, so the rest counts up to the last quote.
 		if last := bytes.LastIndexByte(line, '"'); bytes.ContainsRune(head, '"') && last > maxHead {

@@ -364,7 +364,7 @@ func TestRulesAgainstDays(t *testing.T) {
 // TestZonesShowTheWallTime: what a clock shows in a zone is what was asked for, except
 // in a gap, and then it is later by the gap. The same zone as a VTIMEZONE says the same.
 func TestZonesShowTheWallTime(t *testing.T) {
-	own, err := decode(object(outlook))
+	own, err := decode(object(outlook), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

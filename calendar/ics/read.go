@@ -25,13 +25,16 @@ type Reader struct {
 	// Own are the e-mail addresses of the calendar's owner: what they have declined is
 	// not busy.
 	Own []string
+	// MaxParts bounds the lines and parameters of what is read at once; zero means 80,000,
+	// enough for a calendar of some thousand events.
+	MaxParts int
 }
 
 // Busy lists what in data keeps the owner busy and overlaps [from, to), as
 // [calendar.Calendar] has it. What cannot be understood is among Unread; the error is
 // for data that is no iCalendar at all, and for a context that has ended.
 func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (calendar.Found, error) {
-	calendars, err := decode(data)
+	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
 		return calendar.Found{}, err
 	}
@@ -46,19 +49,40 @@ func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (cale
 				found.Unread = append(found.Unread, calendar.Unread{ID: s.id(), Err: err})
 				continue
 			}
-			for _, o := range occurrences {
-				if r.isBusy(o.event) {
-					found.Events = append(found.Events, r.event(o))
-				}
+			if found.Events = r.busy(found.Events, occurrences); len(found.Events) > MaxEvents {
+				return calendar.Found{}, fmt.Errorf("%w: more than %d", ErrTooMany, MaxEvents)
 			}
 		}
 	}
 	return found, nil
 }
 
+// busy appends the occurrences that keep the owner busy, up to one more than MaxEvents.
+// Occurrences of one event share its texts.
+func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.Event {
+	events := map[*ical.Component]*calendar.Event{} // nil where it keeps nobody busy
+	for _, o := range occurrences {
+		e, known := events[o.event]
+		if !known && r.isBusy(o.event) {
+			one := r.event(o)
+			e = &one
+		}
+		events[o.event] = e
+		if e == nil {
+			continue
+		}
+		if len(to) > MaxEvents {
+			return to
+		}
+		e.Start, e.End, e.AllDay = o.start.UTC(), o.end.UTC(), o.days
+		to = append(to, *e)
+	}
+	return to
+}
+
 // First reads the first event in data, whether it keeps anybody busy or not.
 func (r Reader) First(data []byte) (calendar.Event, error) {
-	calendars, err := decode(data)
+	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
 		return calendar.Event{}, err
 	}

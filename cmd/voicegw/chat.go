@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +52,7 @@ func (p Process) chat(ctx context.Context, flags chatFlags, parsed *kong.Context
 	width, isTerminal := terminal(p.Stdout)
 	x := &texting{
 		p: p, flags: flags, voice: voice, began: time.Now(), conversation: flags.Conversation,
-		client: &talk.TextClient{BaseURL: o.base, APIKey: o.key, Client: &http.Client{Transport: o.client.Transport, CheckRedirect: o.client.CheckRedirect}},
+		client: &talk.TextClient{BaseURL: o.base, APIKey: o.key},
 		human:  talk.NewPrinter(p.Stdout, isTerminal, width), lines: talk.NewJSONPrinter(p.Stdout),
 	}
 	done := x.listen()

@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/config"
+	"voicegw/internal/bounded"
 )
 
 // operatorFlags are those of commands that ask a running gateway.
@@ -29,9 +30,12 @@ type operatorFlags struct {
 const (
 	// operatorTime bounds one question to a gateway.
 	operatorTime = 15 * time.Second
-	// maxAnswer bounds what a gateway may answer, in bytes.
-	maxAnswer = 64 << 20
 )
+
+// gatewayLimits bound what a gateway may answer.
+var gatewayLimits = bounded.Limits{
+	Service: "the gateway", Format: bounded.JSON, Bytes: 16 << 20, Idle: operatorTime, Whole: operatorTime,
+}
 
 // operator asks a running gateway's endpoints for operators.
 type operator struct {
@@ -58,12 +62,10 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator,
 }
 
 func operatorClient() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{},
-		Timeout:   operatorTime,
-		// The key is for this address and no other.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	// Redirects are not followed: the key is for this address and no other.
+	c := bounded.Unfollowed(bounded.Wrap(bounded.NewTransport(), gatewayLimits))
+	c.Timeout = operatorTime
+	return c
 }
 
 // operatorURL is the base URL of a gateway: given, also as the one that talk takes, or
@@ -134,7 +136,7 @@ func (o *operator) ask(ctx context.Context, method, path string, out any) error 
 	}
 	// It was only read.
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return o.unreachable(err)
 	}

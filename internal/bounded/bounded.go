@@ -88,12 +88,26 @@ func Shared() *http.Transport { return shared() }
 // NewTransport makes a transport that bounds the head of an answer. What it returns
 // bounds no body: [Wrap] does.
 func NewTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
 		MaxIdleConns: 100, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second,
 		MaxResponseHeaderBytes: MaxHeader,
+	}
+}
+
+// Over returns a client over next, as Client does.
+func Over(next http.RoundTripper, l Limits) *http.Client {
+	return Client(&http.Client{Transport: next}, l)
+}
+
+// Unfollowed returns a client over a transport of [Wrap] that hands out a redirect as the
+// answer, for callers that have words for it or follow some themselves.
+func Unfollowed(wrapped http.RoundTripper) *http.Client {
+	return &http.Client{
+		Transport:     wrapped,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 

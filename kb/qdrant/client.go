@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"voicegw/internal/bounded"
 )
 
 // client speaks HTTP with the server.
@@ -22,8 +24,11 @@ type client struct {
 	bounds time.Duration // of one try
 }
 
-// maxAnswer bounds what is read of an answer.
-const maxAnswer = 256 << 20
+// limits bound what is read of an answer: a thousand lines of points, a hundred records,
+// or the vectors that chunkOf lets into one.
+func limits(timeout time.Duration) bounded.Limits {
+	return bounded.Limits{Service: "Qdrant", Format: bounded.JSON, Bytes: 16 << 20, Depth: 32, Idle: timeout, Whole: timeout}
+}
 
 // firstPause is the pause before the second try; it doubles.
 const firstPause = 100 * time.Millisecond
@@ -58,6 +63,9 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 
 // passing says that the same request may succeed a moment later.
 func passing(err error) bool {
+	if over, ok := bounded.As(err); ok {
+		return over.Passing()
+	}
 	var refused *StatusError
 	if !errors.As(err, &refused) {
 		return true // it did not come back
@@ -87,7 +95,7 @@ func (c *client) once(ctx context.Context, method, path string, data []byte, out
 		return fmt.Errorf("qdrant: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read from
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return fmt.Errorf("qdrant: %s %s: %w", method, path, err)
 	}

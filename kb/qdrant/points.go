@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 
+	"voicegw/internal/bounded"
 	"voicegw/kb"
 )
 
@@ -240,10 +241,20 @@ func readRecord(data string) (kb.Record, error) {
 // 4 MB; the server takes 32.
 const chunk = 100
 
+// chunkOf is how many points with vectors one answer may carry: as many as its bound on
+// elements takes.
+func chunkOf(dimensions int) int {
+	return max(1, min(chunk, (bounded.DefaultElements-1000)/(dimensions+20)))
+}
+
 func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, dense bool) ([]point, error) {
 	var all []point
+	most := chunk
+	if dense {
+		most = chunkOf(x.dimensions)
+	}
 	for len(ids) > 0 {
-		some := ids[:min(chunk, len(ids))]
+		some := ids[:min(most, len(ids))]
 		ids = ids[len(some):]
 		names := make([]string, len(some))
 		for i, id := range some {
@@ -262,6 +273,11 @@ func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, den
 	return all, nil
 }
 
+const (
+	// pageSize is how many points Held asks for at once, maxPages how often.
+	pageSize, maxPages = 1000, 500
+)
+
 // Held implements kb.Index: it reads a line of every point, a thousand a request.
 func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
 	if err := x.begin(); err != nil {
@@ -269,7 +285,8 @@ func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
 	}
 	defer x.calls.Done()
 	held := map[string]kb.Held{}
-	body := object{"limit": 1000, "with_vector": false, "with_payload": object{"include": []string{payloadID, payloadHash, payloadComplete}}}
+	pages := 0
+	body := object{"limit": pageSize, "with_vector": false, "with_payload": object{"include": []string{payloadID, payloadHash, payloadComplete}}}
 	for {
 		var page struct {
 			Points []point         `json:"points"`
@@ -283,6 +300,9 @@ func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
 		}
 		if len(page.Next) == 0 || string(page.Next) == "null" {
 			return held, nil
+		}
+		if pages++; pages == maxPages {
+			return nil, fmt.Errorf("qdrant: the collection has more than %d points, or its pages have no end", maxPages*pageSize)
 		}
 		body["offset"] = page.Next
 	}

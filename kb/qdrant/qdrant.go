@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"voicegw/internal/bounded"
 	"voicegw/kb"
 	"voicegw/kb/internal/vectors"
 )
@@ -37,7 +38,8 @@ type Options struct {
 	MinCosine float64
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests. Nil makes one that Close cleans up.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// makes one that Close cleans up.
 	HTTPClient *http.Client
 	// Logger gets at most one line a minute while the Embedder fails. Nil is silent.
 	Logger *slog.Logger
@@ -81,8 +83,9 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	}
 	httpClient := o.HTTPClient
 	if httpClient == nil {
-		httpClient = &http.Client{Transport: ownTransport()}
+		httpClient = &http.Client{Transport: bounded.NewTransport()}
 	}
+	httpClient = bounded.Client(httpClient, limits(o.Timeout))
 	ranker, err := kb.NewRanker()
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
@@ -100,13 +103,6 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		return nil, err
 	}
 	return x, nil
-}
-
-func ownTransport() *http.Transport {
-	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
-		TLSHandshakeTimeout: 5 * time.Second, ForceAttemptHTTP2: true,
-	}
 }
 
 func (x *Index) hangUp() {

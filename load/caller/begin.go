@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/bounded"
 	"voicegw/load/measure"
 	"voicegw/load/script"
 	"voicegw/session/wsclient"
@@ -81,8 +82,8 @@ func (k *Caller) chat(ctx context.Context, base, user, text string) (ticket, err
 	return got, nil
 }
 
-// maxAnswer bounds the answer of POST /v1/sessions, in bytes.
-const maxAnswer = 1 << 20
+// orderLimits bound the answer of POST /v1/sessions.
+var orderLimits = bounded.Limits{Service: "the gateway", Format: bounded.JSON, Bytes: 1 << 20}
 
 // order makes a voice session with POST /v1/sessions.
 func (k *Caller) order(ctx context.Context, base, user, request string) (ticket, error) {
@@ -99,12 +100,12 @@ func (k *Caller) order(ctx context.Context, base, user, request string) (ticket,
 		r.Header.Set("Authorization", "Bearer "+k.set.APIKey)
 	}
 	began := time.Now()
-	resp, err := k.set.HTTP.Do(r)
+	resp, err := bounded.Client(k.set.HTTP, orderLimits).Do(r)
 	if err != nil {
 		return ticket{}, fmt.Errorf("order a voice session: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return ticket{}, fmt.Errorf("order a voice session: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"voicegw/internal/bounded"
 )
 
 // Vars is what a voicegw tells of itself at its debug address.
@@ -19,8 +21,8 @@ type Vars struct {
 	FDs int64 `json:"fds"`
 }
 
-// maxVars bounds the answer, in bytes.
-const maxVars = 4 << 20
+// varsLimits bound the answer.
+var varsLimits = bounded.Limits{Service: "the gateway's debug address", Format: bounded.JSON, Bytes: 4 << 20}
 
 // ReadVars asks a voicegw that serves --debug-listen at base, such as
 // http://127.0.0.1:6060. With collect it collects its garbage first, and gives memory
@@ -34,12 +36,12 @@ func ReadVars(ctx context.Context, client *http.Client, base string, collect boo
 	if err != nil {
 		return Vars{}, fmt.Errorf("ask %s: %w", base, err)
 	}
-	resp, err := client.Do(r)
+	resp, err := bounded.Client(client, varsLimits).Do(r)
 	if err != nil {
 		return Vars{}, fmt.Errorf("ask for the debug values: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxVars))
+	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return Vars{}, fmt.Errorf("ask for the debug values: %w", err)
 	}

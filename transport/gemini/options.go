@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 
+	"voicegw/internal/bounded"
 	"voicegw/nonblock"
 )
 
@@ -223,13 +222,7 @@ func (o *Options) header(key string) http.Header {
 // noRedirects returns a client like c (or the package's own) that follows none.
 func noRedirects(c *http.Client) *http.Client {
 	if c == nil {
-		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-		c = &http.Client{Transport: &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         dialer.DialContext,
-			TLSHandshakeTimeout: 10 * time.Second,
-			IdleConnTimeout:     30 * time.Second,
-		}}
+		c = &http.Client{Transport: bounded.NewTransport()}
 	}
 	own := nonblock.Client(c)
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
