@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"voicegw/session"
+	"voicegw/session/wsclient"
+)
+
+// TestHalfOfTheHandshakesAreRefused, with a body and on connections that could be used again,
+// while many callers come at once: each is answered, with a session or an error, each session
+// talks, and nothing is left when the gateway leaves.
+func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
+	const callers = 60
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			model := newSim(t, setting{firstAudioMS: 10})
+			var asked atomic.Int64
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1)%2 == 0 {
+					http.Error(w, "Too busy; try again.", http.StatusServiceUnavailable)
+					return
+				}
+				model.ServeHTTP(w, r)
+			}))
+			defer front.Close()
+			defer front.CloseClientConnections()
+			st := newStack(t, provider, setting{base: front.URL, limits: session.Limits{ExemptLoopback: true}})
+			var all sync.WaitGroup
+			var talked atomic.Int64
+			for range callers {
+				all.Go(func() {
+					conn, err := wsclient.Dial(context.Background(), st.url+"/v1/voice", wsclient.DialOptions{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer conn.Abort()
+					if answered(t, conn) {
+						talked.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			if talked.Load() == 0 {
+				t.Error("nobody could talk")
+			}
+			over, end := context.WithCancel(context.Background())
+			end()
+			if err := st.manager.Drain(over); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// answered opens a session and asks for a turn. It returns at the turn's end, or when the
+// gateway has said why there is no session, and says which.
+func answered(t *testing.T, conn *wsclient.Conn) bool {
+	text, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000, PendingRequest: "Hello."})
+	if err == nil {
+		err = conn.WriteText(text)
+	}
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	told := false // why there is no session
+	for {
+		f, err := conn.Read()
+		if err != nil {
+			if !told {
+				t.Errorf("the connection ended without an answer: %v", err)
+			}
+			return false
+		}
+		if f.Audio {
+			continue
+		}
+		m, err := wsclient.ParseServer(f.Data)
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		switch m.(type) {
+		case *wsclient.TurnEnded:
+			return true
+		case *wsclient.Error:
+			told = true
+		}
+	}
+}
