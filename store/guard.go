@@ -88,7 +88,7 @@ func (b *bucket) claim(ctx context.Context, key string, data []byte, revision ui
 	}
 	if !b.part.Guarded() {
 		s.journal.Saw(b.part, revision)
-		return s.inPlace()
+		return s.inPlace(b.part)
 	}
 	return b.add(ctx, witness.Claim{Revision: revision, Sum: sumOf(data), Until: end}, key)
 }
@@ -122,7 +122,7 @@ func (b *bucket) add(ctx context.Context, c witness.Claim, key string) error {
 	if err := b.store.journal.Add(ctx, c); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return b.store.inPlace()
+	return b.store.inPlace(b.part)
 }
 
 // guarded are the buckets whose records are claimed.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -55,6 +56,12 @@ type Store struct {
 	voice    *VoiceSessions
 	journal  *witness.Journal // nil in memory and with an external server
 	accepted *Damage          // nil but for Options.AcceptDamage
+	place    *place           // nil where journal is
+
+	looking sync.Mutex // one look at a time
+	// misplaced is why the data folder is not what it was; nil while it is. Written by
+	// look alone.
+	misplaced atomic.Pointer[error]
 
 	// done is closed by Close: nobody tries again, and the goroutines end.
 	done chan struct{}
@@ -230,7 +237,14 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.blocks.follow()
+	if err = s.blocks.follow(); err != nil || s.journal == nil {
+		return err
+	}
+	if s.place, err = pinAll(s.o); err != nil {
+		return err
+	}
+	s.running.Go(s.attend)
+	return nil
 }
 
 // Ledger returns the ledger of side effects.
@@ -334,6 +348,9 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
+		if gone := s.misplaced.Load(); gone != nil {
+			return fmt.Errorf("store: %s: %w: %w", what, ErrUnavailable, *gone)
+		}
 		one, stop := context.WithTimeout(bounded, min(wait/3, attemptWait))
 		err := attempt(one)
 		stop()

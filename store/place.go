@@ -1,4 +1,132 @@
 package store
 
-// inPlace says whether what was written stands where the next start will read it.
-func (s *Store) inPlace() error { return nil }
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"voicegw/store/witness"
+)
+
+// lookEvery is how often the Store looks whether its files are where they were, and brings
+// the witness to the disk where writes do not.
+const lookEvery = time.Second
+
+// pinned is a file or folder that must stay what it is: what is written to a file that was
+// removed or moved away is not there at the next start.
+type pinned struct {
+	path string
+	is   os.FileInfo
+}
+
+func pin(path string) (pinned, error) {
+	is, err := os.Stat(path)
+	return pinned{path, is}, err
+}
+
+func (p pinned) check() error {
+	is, err := os.Stat(p.path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is gone: %w; put back what was there, and the store goes on by itself", p.path, err)
+	case !os.SameFile(is, p.is):
+		return fmt.Errorf("%s is another one than when the store was opened; put back what was there, and the store goes on by itself; only a restart takes the one that is there now", p.path)
+	}
+	return nil
+}
+
+// place is where the data lies.
+type place struct {
+	// Fixed after pinAll.
+	all      []pinned
+	messages map[witness.Bucket]pinned // the folder of each part's messages
+}
+
+// pinAll remembers what the data folder is.
+func pinAll(o Options) (*place, error) {
+	p := &place{messages: map[witness.Bucket]pinned{}}
+	var errs []error
+	keep := func(path string) pinned {
+		one, err := pin(path)
+		errs = append(errs, err)
+		p.all = append(p.all, one)
+		return one
+	}
+	nats := filepath.Join(o.Dir, natsFolder)
+	for _, path := range []string{o.Dir, filepath.Join(o.Dir, lockName), nats, filepath.Join(nats, streamsFolder)} {
+		keep(path)
+	}
+	for part := witness.Ledger; part <= witness.Last; part++ {
+		p.messages[part] = keep(filepath.Join(nats, streamsFolder, streamName(o.Prefix, part), "msgs"))
+	}
+	return p, errors.Join(errs...)
+}
+
+// inPlace says whether what was just written to a part stands where the next start will
+// read it. A path leads through all of its folders, so two looks are enough.
+func (s *Store) inPlace(part witness.Bucket) error {
+	if s.place == nil {
+		return nil
+	}
+	err := s.place.messages[part].check()
+	if err == nil {
+		err = s.journal.InPlace()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: what was written is not in the data folder: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// look looks at the whole folder. What is wrong refuses every operation until it is right
+// again.
+func (s *Store) look() {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	var err error
+	for _, p := range s.place.all {
+		if err = p.check(); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = foreign(s.o)
+	}
+	if err == nil {
+		err = s.journal.InPlace()
+	}
+	was := s.misplaced.Load()
+	switch {
+	case err != nil:
+		s.misplaced.Store(&err)
+		if was == nil {
+			s.log.Error("store_misplaced", "error", err)
+		}
+		return
+	case was != nil:
+		s.misplaced.Store(nil)
+		s.log.Info("store_in_place")
+	}
+	if err := s.journal.Flush(); err != nil {
+		// It was told to whoever wanted to write. It works again once the disk does.
+		if again := s.journal.Renew(); again == nil {
+			s.log.Info("store_witness", "found", "the witness could not be written and can be again")
+		}
+	}
+}
+
+// attend looks at each tick until the Store is closed.
+func (s *Store) attend() {
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			s.look()
+		case <-s.done:
+			return
+		}
+	}
+}

@@ -30,9 +30,25 @@ func streamName(prefix string, part witness.Bucket) string {
 	return "KV_" + prefix + "_" + part.String()
 }
 
-// tidy looks at the folder before the server does. What the server would take for a stream
+// tidy looks at the folder before the server does: what the server would take for a stream
 // must be one of ours, and what it derives is derived anew.
 func tidy(o Options) error {
+	if err := foreign(o); err != nil {
+		return err
+	}
+	for part := witness.Ledger; part <= witness.Last; part++ {
+		for _, name := range derived {
+			path := filepath.Join(o.Dir, natsFolder, streamsFolder, streamName(o.Prefix, part), name)
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("store: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// foreign says whether something lies among the streams that is not of this store.
+func foreign(o Options) error {
 	folder := filepath.Join(o.Dir, natsFolder, streamsFolder)
 	found, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,24 +56,16 @@ func tidy(o Options) error {
 	} else if err != nil {
 		return fmt.Errorf("store: the folder of the streams cannot be read: %w", err)
 	}
-	ours := map[string]witness.Bucket{}
+	ours := map[string]bool{}
 	for part := witness.Ledger; part <= witness.Last; part++ {
-		ours[streamName(o.Prefix, part)] = part
+		ours[streamName(o.Prefix, part)] = true
 	}
 	for _, entry := range found {
-		_, ok := ours[entry.Name()]
-		path := filepath.Join(folder, entry.Name())
-		switch {
-		case strings.HasPrefix(entry.Name(), "."):
-			// What the server was removing.
-		case !ok || !entry.IsDir():
-			return fmt.Errorf("%w: %s is not of this store; move it out of this folder", ErrForeign, path)
-		default:
-			for _, name := range derived {
-				if err := os.Remove(filepath.Join(path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return fmt.Errorf("store: %w", err)
-				}
-			}
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue // what the server was removing
+		}
+		if !ours[entry.Name()] || !entry.IsDir() {
+			return fmt.Errorf("%w: %s is not of this store; move it out of this folder", ErrForeign, filepath.Join(folder, entry.Name()))
 		}
 	}
 	return nil

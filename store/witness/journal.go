@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -143,6 +144,9 @@ type Journal struct {
 	failed error // of a write; nothing is taken any more until Renew
 
 	running sync.WaitGroup // of commit; counted while mu is held
+
+	// info is of the file that is written, for InPlace.
+	info atomic.Pointer[os.FileInfo]
 
 	disk sync.Mutex // guards the following fields, and writing to the files; before mu
 	file *os.File
@@ -392,6 +396,11 @@ func (j *Journal) write(base Base) error {
 	if err != nil {
 		return err
 	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	j.info.Store(&info)
 	old := j.file
 	j.file, j.generation, j.count, j.base, j.settled, j.size = file, next, index, index, index, size
 	if old != nil {
@@ -433,6 +442,25 @@ func syncFolder(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// InPlace says whether the file that is written is the one that the next start will read.
+func (j *Journal) InPlace() error {
+	if j.same() {
+		return nil
+	}
+	// It may be that it was just written anew.
+	j.disk.Lock()
+	defer j.disk.Unlock()
+	if j.same() {
+		return nil
+	}
+	return fmt.Errorf("the witness %s is gone, or another one than is written; put back what was there", filepath.Join(j.dir, journalName))
+}
+
+func (j *Journal) same() bool {
+	info, err := os.Stat(filepath.Join(j.dir, journalName))
+	return err == nil && os.SameFile(info, *j.info.Load())
 }
 
 // Close brings what was added to the disk and lets the files go. Add fails from then on.
