@@ -21,6 +21,7 @@ var foreign = map[string][]string{
 	"config":                  {yaml},
 	"registry":                {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"internal/mark":           {"golang.org/x/text"},
+	"user":                    {"golang.org/x/text"},
 	"kb":                      {yaml, "github.com/fsnotify/fsnotify"},
 	"kb/internal/english":     {bleve},
 	"kb/local":                {bleve, "github.com/blevesearch/bleve_index_api"},

@@ -13,6 +13,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // Agent is a text agent. It may be used by any number of goroutines.
@@ -42,8 +43,8 @@ type Request struct {
 	// ConversationID continues a conversation; empty begins one. It is of the form that
 	// conversation.ValidID takes.
 	ConversationID string
-	// User is who speaks; it must not be empty.
-	User string
+	// User is who speaks; it must not be nobody.
+	User user.User
 	// Origin is that of the page which the user speaks from: a voice session that is
 	// offered in this turn is for that page alone. Empty where there is none.
 	Origin string
@@ -86,7 +87,7 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.TurnTime, errTurnTime)
 	defer cancel()
 	if req.History != nil {
-		c := conversation.New(req.ConversationID, req.User, a.opts.Name, time.Now())
+		c := conversation.New(req.ConversationID, req.User.String(), a.opts.Name, time.Now())
 		return a.newTurn(req, c, emit).answer(ctx)
 	}
 	release, err := a.opts.Conversations.Lease(ctx, req.ConversationID, leaseTime)
@@ -131,13 +132,15 @@ var errTurnTime = errors.New("the turn took too long")
 // check refuses what no turn can be made of, and names a conversation that has no name.
 func (a *Agent) check(req *Request) error {
 	if req.ConversationID == "" {
-		req.ConversationID = "conv-" + strings.ToLower(rand.Text())
+		req.ConversationID = conversation.NewID()
 	}
 	n := utf8.RuneCountInString(req.Message)
 	switch {
 	case !conversation.ValidID(req.ConversationID):
 		return fmt.Errorf("%w: conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores", ErrMessage, conversation.MaxID)
-	case req.User == "":
+	case !conversation.May(req.User, req.ConversationID):
+		return fmt.Errorf("%w: conversation_id must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation. Leave it out, and one is made", ErrMessage, conversation.MinSecret)
+	case req.User.IsZero():
 		return fmt.Errorf("%w: there is no user", ErrMessage)
 	case req.Confirmation != nil && req.Message != "":
 		return fmt.Errorf("%w: message and confirmation cannot come together", ErrMessage)
@@ -154,10 +157,10 @@ func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversati
 	c, rev, err := a.opts.Conversations.Load(ctx, req.ConversationID)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return conversation.New(req.ConversationID, req.User, a.opts.Name, time.Now()), rev, nil
+		return conversation.New(req.ConversationID, req.User.String(), a.opts.Name, time.Now()), rev, nil
 	case err != nil:
 		return nil, rev, fmt.Errorf("%w: %w", ErrStore, err)
-	case c.User != "" && c.User != req.User:
+	case !c.OwnedBy(req.User):
 		return nil, rev, ErrUnknown // of somebody else's nobody learns anything
 	}
 	return c, rev, nil

@@ -15,6 +15,7 @@ import (
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // proposed lets the model propose a payment and returns the question to the user.
@@ -116,7 +117,7 @@ func TestNotAnswerable(t *testing.T) {
 		if err := answer(Request{ConversationID: "other"}, asked.Token); !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("another conversation's: %v", err)
 		}
-		if err := answer(Request{User: "eve"}, asked.Token); !errors.Is(err, ErrUnknown) {
+		if err := answer(Request{User: user.Must("eve")}, asked.Token); !errors.Is(err, ErrUnknown) {
 			t.Errorf("another user: %v", err)
 		}
 		pass(time.Minute)

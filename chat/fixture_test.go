@@ -25,6 +25,7 @@ import (
 	"voicegw/registry/registrytest"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -316,8 +317,8 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 	f.model.mu.Lock()
 	f.model.steps = append(f.model.steps, steps...)
 	f.model.mu.Unlock()
-	if req.User == "" {
-		req.User = "ada"
+	if req.User.IsZero() {
+		req.User = user.Must("ada")
 	}
 	if req.ConversationID == "" {
 		req.ConversationID = "conv"

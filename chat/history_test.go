@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
+	"voicegw/user"
 )
 
 // TestHistory: what was said by text and by voice comes before the message; calls are
@@ -104,7 +105,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestWhoseConversation(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.say("Secret", says("Yes."))
-		told, err := f.respond(t.Context(), Request{User: "eve", Message: "What did I say?"})
+		told, err := f.respond(t.Context(), Request{User: user.Must("eve"), Message: "What did I say?"})
 		if !errors.Is(err, ErrUnknown) || len(told.msgs) != 0 {
 			t.Errorf("%v", err)
 		}
@@ -115,7 +116,7 @@ func TestWhoseConversation(t *testing.T) {
 		began := time.Now()
 		told = &turnTold{t: t}
 		f.model.steps = []step{says("Hi.")}
-		if err := f.agent.Respond(t.Context(), Request{User: "eve", Message: "Hello"}, told.emit); err != nil {
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("eve"), Message: "Hello"}, told.emit); err != nil {
 			t.Fatal(err)
 		}
 		id := told.done().ConversationID

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"voicegw/conversation"
 	"voicegw/orchestrator/policy"
 	"voicegw/store"
 )
@@ -23,7 +24,7 @@ func (t *turn) tellOpen(ctx context.Context) []store.Approval {
 	}
 	var open []store.Approval
 	for _, a := range all {
-		if a.Told || a.User != t.req.User {
+		if a.Told || !conversation.Owned(a.User, t.conv.ID, t.req.User) {
 			continue
 		}
 		t.noted(policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun))

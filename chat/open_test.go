@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // openApprovals are approvals that nobody knows the outcome of, as the store has them.
@@ -52,7 +53,7 @@ func TestWhatWasLeftOpenIsTold(t *testing.T) {
 	}}
 	bubble(t, setting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
 		say := func(text string) string {
-			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: "ada", Message: text}, says("I see.")); err != nil {
+			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: user.Must("ada"), Message: text}, says("I see.")); err != nil {
 				t.Fatal(err)
 			}
 			return transcript(f.last())
@@ -88,7 +89,7 @@ func TestWhatWasNotKeptIsToldAgain(t *testing.T) {
 			return nil
 		}
 		for range 2 {
-			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: "ada", Message: "Hello"}, says("I see.")); err != nil {
+			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: user.Must("ada"), Message: "Hello"}, says("I see.")); err != nil {
 				t.Fatal(err)
 			}
 			if got := transcript(f.last()); strings.Count(got, "ABC234") != 1 {

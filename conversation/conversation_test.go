@@ -16,7 +16,7 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.FixedZone("", 3600))
 
 func at(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 
-func user(s, turn int, text string) Entry {
+func asked(s, turn int, text string) Entry {
 	return Entry{At: at(s), Side: SideText, Role: RoleUser, Text: text, Turn: turn}
 }
 
@@ -29,8 +29,8 @@ func TestAppend(t *testing.T) {
 	if c.Entries == nil || c.CreatedAt.Location() != time.UTC || !c.CreatedAt.Equal(noon) {
 		t.Errorf("new: %+v", c)
 	}
-	c.Append(at(9), user(1, 1, "Hello"), assistant(2, 1, strings.Repeat("ü", MaxText+5)))
-	c.Append(at(10), user(3, 2, "a\xffb"))
+	c.Append(at(9), asked(1, 1, "Hello"), assistant(2, 1, strings.Repeat("ü", MaxText+5)))
+	c.Append(at(10), asked(3, 2, "a\xffb"))
 	if c.Turns != 2 || len(c.Entries) != 3 || !c.UpdatedAt.Equal(at(10)) || c.Entries[0].At.Location() != time.UTC || c.Dropped != 0 {
 		t.Errorf("%d turns, %d entries, updated %v", c.Turns, len(c.Entries), c.UpdatedAt)
 	}
@@ -45,7 +45,7 @@ func TestAppend(t *testing.T) {
 // TestJoin: what was said by voice stands where its time puts it, its turns counted on.
 func TestJoin(t *testing.T) {
 	c := New("c-1", "ada", "", noon)
-	c.Append(at(1), user(1, 1, "in writing"), assistant(2, 1, "yes"), user(30, 2, "in writing again"))
+	c.Append(at(1), asked(1, 1, "in writing"), assistant(2, 1, "yes"), asked(30, 2, "in writing again"))
 	voice := []Entry{{At: at(10), Side: SideVoice, Role: RoleUser, Text: "aloud", Turn: 1}, {At: at(11), Side: SideVoice, Role: RoleNotice, Text: "note"}}
 	c.Join(at(40), voice...)
 	var got []string
@@ -65,7 +65,7 @@ func TestJoin(t *testing.T) {
 func TestBounds(t *testing.T) {
 	c := New("c-1", "ada", "", noon)
 	for turn := range MaxEntries {
-		c.Append(at(turn), user(turn, turn+1, fmt.Sprintf("question\n %d", turn)), assistant(turn, turn+1, "answer"))
+		c.Append(at(turn), asked(turn, turn+1, fmt.Sprintf("question\n %d", turn)), assistant(turn, turn+1, "answer"))
 	}
 	if len(c.Entries) > MaxEntries || c.Dropped != 2*MaxEntries-len(c.Entries) || c.Turns != MaxEntries || c.Entries[0].Role != RoleUser {
 		t.Errorf("%d entries, %d dropped, %d turns, the first is the %s's", len(c.Entries), c.Dropped, c.Turns, c.Entries[0].Role)
@@ -75,7 +75,7 @@ func TestBounds(t *testing.T) {
 	}
 	big := New("c-2", "", "", noon)
 	for turn := range 100 {
-		big.Append(at(turn), user(turn, turn+1, strings.Repeat("<", MaxText))) // six bytes each in JSON
+		big.Append(at(turn), asked(turn, turn+1, strings.Repeat("<", MaxText))) // six bytes each in JSON
 	}
 	if raw, err := json.Marshal(big.Entries); err != nil || len(raw) > MaxBytes+1024 || len(big.Entries) < 2 {
 		t.Errorf("%d entries of %d bytes, %v", len(big.Entries), len(raw), err)
@@ -104,8 +104,8 @@ func TestBrief(t *testing.T) {
 	if c.Brief(1000) != "" {
 		t.Errorf("of an empty conversation: %q", c.Brief(1000))
 	}
-	c.Append(noon, user(1, 1, "Hello\nthere"), assistant(2, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_get"}), assistant(3, 1, "It opens at nine."),
-		Entry{Role: RoleAssistant, Text: "Every", Interrupted: true, Turn: 1}, Entry{Role: RoleNotice, Text: "The user approved book.", System: true, Turn: 1}, user(5, 2, " "))
+	c.Append(noon, asked(1, 1, "Hello\nthere"), assistant(2, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_get"}), assistant(3, 1, "It opens at nine."),
+		Entry{Role: RoleAssistant, Text: "Every", Interrupted: true, Turn: 1}, Entry{Role: RoleNotice, Text: "The user approved book.", System: true, Turn: 1}, asked(5, 2, " "))
 	whole := "User: Hello there\nAssistant: [called kb_search: ok] [called kb_get: failed]\nAssistant: It opens at nine.\nAssistant: Every [interrupted]\nGateway: The user approved book."
 	if diff := cmp.Diff(whole, c.Brief(1000)); diff != "" {
 		t.Error(diff)
@@ -132,8 +132,8 @@ func TestSummary(t *testing.T) {
 		t.Error(got)
 	}
 	entries := []Entry{
-		user(0, 1, "first"), assistant(1, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_search"}, Call{Tool: "book"}, Call{Tool: "kb_get", OK: true}),
-		assistant(2, 1, "one"), user(60, 2, "second"), {At: at(61), Role: RoleAssistant, Text: "two and", Interrupted: true, Turn: 2},
+		asked(0, 1, "first"), assistant(1, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_search"}, Call{Tool: "book"}, Call{Tool: "kb_get", OK: true}),
+		assistant(2, 1, "one"), asked(60, 2, "second"), {At: at(61), Role: RoleAssistant, Text: "two and", Interrupted: true, Turn: 2},
 	}
 	want := `2 turns over 1m1s. The user's last words: "second". The assistant's last answer (interrupted; this is what was heard): "two and". Tools: kb_search 2 times (1 failed), book (failed), kb_get.`
 	if diff := cmp.Diff(want, Summary(entries)); diff != "" {
@@ -160,7 +160,7 @@ func FuzzConversation(f *testing.F) {
 		}
 		c := New("c", "u", "a", noon)
 		for i := range many {
-			e := user(i%7, i/2+1, text)
+			e := asked(i%7, i/2+1, text)
 			if i%2 == 1 {
 				e = assistant(i%7, i/2+1, text, Call{ID: text, Tool: tool})
 			}

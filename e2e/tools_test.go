@@ -28,6 +28,7 @@ import (
 	"voicegw/session/wsclient"
 	"voicegw/store"
 	"voicegw/tools"
+	"voicegw/user"
 )
 
 // toolbox is a set of tools and what they and the gateway keep of them.
@@ -113,8 +114,8 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	return box
 }
 
-func (b *toolbox) blocked(user string) (time.Time, bool) {
-	until, ok, _ := b.store.Blocks().Blocked(context.Background(), user)
+func (b *toolbox) blocked(who user.User) (time.Time, bool) {
+	until, ok, _ := b.store.Blocks().Blocked(context.Background(), who.String())
 	return until, ok
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/user"
 )
 
 // Blocks are the users who are shut out. It may be used by any number of goroutines.
@@ -41,13 +42,17 @@ func (s *Server) blocks(w http.ResponseWriter, r *http.Request) {
 
 // unblock lets a user in again.
 func (s *Server) unblock(w http.ResponseWriter, r *http.Request) {
-	user := r.PathValue("user")
-	was, err := s.opts.Blocks.Unblock(r.Context(), user)
+	who, err := user.Stored(r.PathValue("user"))
+	if err != nil {
+		problem(w, http.StatusBadRequest, "invalid_message", "The user in the path "+err.Error()+".")
+		return
+	}
+	was, err := s.opts.Blocks.Unblock(r.Context(), who.String())
 	switch {
 	case err != nil:
 		s.storeFailed(w, "a block cannot be ended", err)
 	case !was:
-		problem(w, http.StatusNotFound, "not_blocked", "The user "+clip(user)+" is not blocked; GET /v1/blocks lists who is.")
+		problem(w, http.StatusNotFound, "not_blocked", "The user "+clip(who.String())+" is not blocked; GET /v1/blocks lists who is.")
 	default:
 		s.opts.Logger.Info("block ended by an operator", "addr", s.clientAddr(r).String())
 		w.WriteHeader(http.StatusNoContent)

@@ -14,6 +14,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/session/wsclient"
+	"voicegw/user"
 )
 
 // TextAgent answers text; *chat.Agent is one.
@@ -93,7 +94,11 @@ func (s *Server) reachable(r *http.Request, m wsclient.ServerMessage) {
 
 // chatRequest makes a turn of a body, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
-	req = chat.Request{ConversationID: body.ConversationID, User: s.chatUser(r, body.User), Message: body.Message, Origin: pageOf(r)}
+	who, wrong := s.speaker(r, body.User)
+	if wrong != "" {
+		return req, wrong
+	}
+	req = chat.Request{ConversationID: body.ConversationID, User: who, Message: body.Message, Origin: pageOf(r)}
 	if c := body.Confirmation; c != nil {
 		if c.Token == "" || c.Approved == nil {
 			return req, `confirmation must be {"token": "…", "approved": true} or false.`
@@ -149,12 +154,23 @@ func withHistory(req chat.Request, messages []chatMessage) (chat.Request, string
 	return req, ""
 }
 
-// chatUser is who speaks: whom the client names, else its address.
-func (s *Server) chatUser(r *http.Request, named string) string {
-	if named != "" && len(named) <= 256 {
-		return named
+// speaker is who speaks: whom the client names, else whoever it is without a name. wrong
+// says what is wrong with a name.
+func (s *Server) speaker(r *http.Request, named string) (who user.User, wrong string) {
+	if named == "" {
+		return s.nameless(r), ""
 	}
-	return s.clientAddr(r).String()
+	who, err := user.Parse(named)
+	if err != nil {
+		return who, "user " + err.Error() + "."
+	}
+	return who, ""
+}
+
+// nameless is who a client is that gives no name.
+func (s *Server) nameless(r *http.Request) user.User {
+	from := s.clientOf(r)
+	return user.Anonymous(from.Addr, from.Own)
 }
 
 // errorShape makes the error of an answer.

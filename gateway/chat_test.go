@@ -19,6 +19,7 @@ import (
 	"voicegw/session"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // fakeAgent tells what a test wants, and keeps what it was asked.
@@ -136,7 +137,7 @@ data: {"type":"done","seq":4,"conversation_id":"conv-1","status":"completed"}
 	if !w.Flushed || w.Code != http.StatusOK {
 		t.Errorf("status %d, flushed %v", w.Code, w.Flushed)
 	}
-	if diff := cmp.Diff([]chat.Request{{ConversationID: "conv-1", User: "ada", Message: "Hello"}}, a.requests(), messages); diff != "" {
+	if diff := cmp.Diff([]chat.Request{{ConversationID: "conv-1", User: user.Must("ada"), Message: "Hello"}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -166,13 +167,12 @@ func TestThePageIsKnown(t *testing.T) {
 // TestChatRequests: what of a body becomes which turn.
 func TestChatRequests(t *testing.T) {
 	for body, want := range map[string]chat.Request{
-		`{"message":"Hi"}`: {User: "192.0.2.7", Message: "Hi"},
-		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":true}}`:  {User: "192.0.2.7", ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1", Approved: true}},
-		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":false}}`: {User: "192.0.2.7", ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1"}},
-		`{"message":"Hi","user":"` + strings.Repeat("x", 257) + `"}`:               {User: "192.0.2.7", Message: "Hi"},
-		`{"messages":[{"role":"user","content":"Hi"}]}`:                            {User: "192.0.2.7", Message: "Hi", History: []chat.Message{}},
+		`{"message":"Hi"}`: {User: user.Must("192.0.2.7"), Message: "Hi"},
+		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":true}}`:  {User: user.Must("192.0.2.7"), ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1", Approved: true}},
+		`{"conversation_id":"c","confirmation":{"token":"cf_1","approved":false}}`: {User: user.Must("192.0.2.7"), ConversationID: "c", Confirmation: &chat.Confirmation{Token: "cf_1"}},
+		`{"messages":[{"role":"user","content":"Hi"}]}`:                            {User: user.Must("192.0.2.7"), Message: "Hi", History: []chat.Message{}},
 		`{"user":"ada","messages":[{"role":"user","content":"One"},{"role":"assistant","content":"Two"},{"role":"user","content":"Three"}]}`: {
-			User: "ada", Message: "Three", History: []chat.Message{{Role: chat.RoleUser, Text: "One"}, {Role: chat.RoleAssistant, Text: "Two"}}},
+			User: user.Must("ada"), Message: "Three", History: []chat.Message{{Role: chat.RoleUser, Text: "One"}, {Role: chat.RoleAssistant, Text: "Two"}}},
 	} {
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, nil)
@@ -220,9 +220,13 @@ func TestChatRefusals(t *testing.T) {
 		"an unknown role":      {body: `{"messages":[{"role":"robot","content":"x"}]}`, status: 400, code: "invalid_message", says: "messages[0].role"},
 		"nothing to answer":    {body: `{"messages":[{"role":"assistant","content":"x"}]}`, status: 400, code: "invalid_message", says: "last"},
 		"another agent":        {body: `{"message":"x","agent":"other"}`, status: 404, code: "unknown_agent", says: `"default"`},
-		"shut out":             {server: func(o *Options) { o.Blocked = func(u string) (time.Time, bool) { return until, u == "192.0.2.7" } }, status: 403, code: "blocked"},
-		"shut out, by name":    {body: `{"message":"x","user":"eve"}`, server: func(o *Options) { o.Blocked = func(u string) (time.Time, bool) { return until, u == "eve" } }, status: 403, code: "blocked"},
-		"draining":             {server: func(o *Options) { o.Sessions.Close() }, status: 503, code: "draining", after: "5"},
+		"shut out": {server: func(o *Options) {
+			o.Blocked = func(u user.User) (time.Time, bool) { return until, u == user.Must("192.0.2.7") }
+		}, status: 403, code: "blocked"},
+		"shut out, by name": {body: `{"message":"x","user":"eve"}`, server: func(o *Options) {
+			o.Blocked = func(u user.User) (time.Time, bool) { return until, u == user.Must("eve") }
+		}, status: 403, code: "blocked"},
+		"draining": {server: func(o *Options) { o.Sessions.Close() }, status: 503, code: "draining", after: "5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &fakeAgent{}

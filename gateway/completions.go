@@ -113,7 +113,11 @@ func (s *Server) completionsRequest(r *http.Request, body completionsBody) (chat
 		}
 		messages[i] = chatMessage{Role: m.Role, Content: text}
 	}
-	return withHistory(chat.Request{User: s.chatUser(r, body.User), Origin: pageOf(r)}, messages)
+	who, wrong := s.speaker(r, body.User)
+	if wrong != "" {
+		return chat.Request{}, wrong
+	}
+	return withHistory(chat.Request{User: who, Origin: pageOf(r)}, messages)
 }
 
 // contentText is the text of a message's content.

@@ -15,6 +15,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/session/wsclient"
+	"voicegw/user"
 )
 
 // hello is the least request.
@@ -85,7 +86,7 @@ func TestCompletion(t *testing.T) {
 	if diff := cmp.Diff(want, settled(w.Body.String())); diff != "" || w.Code != 200 {
 		t.Errorf("%d %s", w.Code, diff)
 	}
-	if diff := cmp.Diff([]chat.Request{{User: "192.0.2.7", Message: "Hello", History: []chat.Message{}}}, a.requests(), messages); diff != "" {
+	if diff := cmp.Diff([]chat.Request{{User: user.Must("192.0.2.7"), Message: "Hello", History: []chat.Message{}}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
 	a.do = tells(&wsclient.TextDelta{Text: "and th"}, &wsclient.TextDone{Text: "and th", Cut: true}, &wsclient.Done{})
@@ -104,7 +105,7 @@ func TestCompletionContent(t *testing.T) {
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, nil)
 		send(s, "/v1/chat/completions", `{"user":"ada","messages":[{"role":"assistant","content":`+content+`,"tool_calls":null},{"role":"user","content":"x"}]}`, nil)
-		if got := a.requests(); len(got) != 1 || got[0].History[0].Text != want || got[0].User != "ada" {
+		if got := a.requests(); len(got) != 1 || got[0].History[0].Text != want || got[0].User != user.Must("ada") {
 			t.Errorf("%s: %+v", content, got)
 		}
 	}
@@ -151,7 +152,7 @@ func TestCompletionRefusals(t *testing.T) {
 		"a picture":       {body: `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}`, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "messages[0].content"},
 		"a wrong content": {body: `{"messages":[{"role":"user","content":7}]}`, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "messages[0].content"},
 		"a long name":     {body: `{"model":"` + strings.Repeat("x", 129) + `","messages":[{"role":"user","content":"x"}]}`, status: 400, kind: "invalid_request_error", code: "invalid_message", says: "128"},
-		"shut out":        {server: func(o *Options) { o.Blocked = func(string) (time.Time, bool) { return until, true } }, status: 403, kind: "invalid_request_error", code: "blocked"},
+		"shut out":        {server: func(o *Options) { o.Blocked = func(user.User) (time.Time, bool) { return until, true } }, status: 403, kind: "invalid_request_error", code: "blocked"},
 		"draining":        {server: func(o *Options) { o.Sessions.Close() }, status: 503, kind: "server_error", code: "draining"},
 		"an empty text": {do: func(context.Context, chat.Request, chat.Emit) error {
 			return fmt.Errorf("%w: the message is empty", chat.ErrMessage)

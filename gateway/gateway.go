@@ -20,6 +20,7 @@ import (
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/session/wsclient"
+	"voicegw/user"
 )
 
 // Options is what a Server needs. Sessions must be set.
@@ -69,7 +70,7 @@ type Options struct {
 	// that there is none in this process, and no such endpoints.
 	Simulator Simulator
 	// Blocked says until when a user is shut out; nil means that nobody is.
-	Blocked func(user string) (until time.Time, ok bool)
+	Blocked func(who user.User) (until time.Time, ok bool)
 	// Turns bound the messages of text conversations.
 	Turns TurnLimits
 	// Logger gets one line for each refusal. Nil discards.
@@ -179,7 +180,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)
 		return
 	}
-	admission.Ticket, admission.Origin = conn.Ticket(), pageOf(r)
+	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
 	// What a session does inside is an operator's to see, and its ticket's owner's where
 	// the operator has said so.
 	admission.MayInspect = s.guard.local(r)

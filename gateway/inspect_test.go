@@ -8,6 +8,7 @@ import (
 
 	"voicegw/session"
 	"voicegw/session/wsclient"
+	"voicegw/user"
 )
 
 // TestWhoMayInspect: a client that asks to look inside its session is let where an
@@ -41,7 +42,7 @@ func TestWhoMayInspect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opts := sessionOptions()
 			opts.Redeem = func(_ context.Context, secret, _ string) (session.Ticketed, error) {
-				return session.Ticketed{SessionID: "voice-1", User: "ada", Inspect: secret == "granted"}, nil
+				return session.Ticketed{SessionID: "voice-1", User: user.Must("ada"), Inspect: secret == "granted"}, nil
 			}
 			m, err := session.NewManager(opts)
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"voicegw/session"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // Voice makes voice sessions and knows conversations; *handoff.Desk is one. It may be
@@ -55,7 +56,6 @@ type sessionOffer struct {
 
 // The bounds of a sessionBody, in characters; that of a user in bytes.
 const (
-	maxUser    = 256
 	maxContext = 8000
 )
 
@@ -96,11 +96,12 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 // invitation makes an Invitation of a body, or says what is wrong with it.
 func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	origin, ok := store.CleanOrigin(body.Origin)
+	who, unnamed := user.Parse(body.User)
 	switch {
-	case strings.TrimSpace(body.User) == "":
+	case body.User == "":
 		return in, "user is missing: it says who will speak."
-	case len(body.User) > maxUser:
-		return in, fmt.Sprintf("user is longer than %d bytes.", maxUser)
+	case unnamed != nil:
+		return in, "user " + unnamed.Error() + "."
 	case utf8.RuneCountInString(body.PendingRequest) > wsclient.MaxTextChars:
 		return in, fmt.Sprintf("pending_request is longer than %d characters.", wsclient.MaxTextChars)
 	case utf8.RuneCountInString(body.Context) > maxContext:
@@ -114,7 +115,7 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	}
 	said, wrong := saidBefore(body.Messages, time.Now())
 	return handoff.Invitation{
-		User: body.User, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
+		User: who, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
 		Said: said, ConversationID: body.ConversationID, Origin: origin,
 		Inspect: body.Inspect,
 	}, wrong
@@ -142,11 +143,11 @@ func saidBefore(messages []chatMessage, now time.Time) (said []conversation.Entr
 }
 
 // shutOut answers for a user who is blocked.
-func (s *Server) shutOut(w http.ResponseWriter, user string) bool {
+func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
 	if s.opts.Blocked == nil {
 		return false
 	}
-	until, blocked := s.opts.Blocked(user)
+	until, blocked := s.opts.Blocked(who)
 	if blocked {
 		answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{
 			"code": wsclient.CodeBlocked, "message": "The user is shut out for a while.", "until": until.UTC().Format(timeForm),

@@ -20,6 +20,7 @@ import (
 	"voicegw/store"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
+	"voicegw/user"
 )
 
 // desk is a Voice that notes what it is asked for.
@@ -93,7 +94,7 @@ func TestSessionIsOffered(t *testing.T) {
 		t.Error(diff)
 	}
 	in.Said = nil
-	if diff := cmp.Diff(handoff.Invitation{User: "ada", Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true}, in); diff != "" {
+	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true}, in); diff != "" {
 		t.Error(diff)
 	}
 	for want, change := range map[string]func(*http.Request){
@@ -153,7 +154,7 @@ func TestSessionIsNotOffered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &desk{err: tc.err}
 			s := deskServer(t, d, func(o *Options) {
-				o.Blocked = func(user string) (time.Time, bool) { return time.Now().Add(time.Hour), user == "mallory" }
+				o.Blocked = func(u user.User) (time.Time, bool) { return time.Now().Add(time.Hour), u == user.Must("mallory") }
 			})
 			w := operate(s, "POST", "/v1/sessions", tc.body, tc.change)
 			var e struct {

@@ -7,6 +7,7 @@ import (
 
 	"voicegw/internal/quota"
 	"voicegw/session/wsclient"
+	"voicegw/user"
 )
 
 // TurnLimits bound the messages of text conversations. A zero field means its default.
@@ -63,9 +64,9 @@ func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 // enterChat lets a turn begin: not for somebody who is shut out, not for an address or a
 // user that has its share already, and not for more than there is room for. Where it is ok,
 // leave must be called once.
-func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, user string, shape errorShape) (leave func(), ok bool) {
+func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
 	if s.opts.Blocked != nil {
-		if until, blocked := s.opts.Blocked(user); blocked {
+		if until, blocked := s.opts.Blocked(who); blocked {
 			told := shape(http.StatusForbidden, wsclient.CodeBlocked, "You are shut out for a while, as you were told; come back later.")
 			told["until"] = until.UTC().Format(timeForm)
 			answer(w, http.StatusForbidden, map[string]any{"error": told})
@@ -101,8 +102,9 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, user string, 
 		}
 		gives = append(gives, func() { s.turns.byAddr.Give(key) })
 	}
-	// A user without a name is its address, which has just been asked.
-	if user != addr.String() {
+	// A user without a name is counted by the address, which has just been asked.
+	if !who.Anonymous() {
+		user := who.String()
 		wait := s.turns.byUser.Begin(user)
 		if wait > 0 {
 			leave()

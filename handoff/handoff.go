@@ -3,7 +3,6 @@ package handoff
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/session"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // ErrTaken is wrapped where a conversation is another user's.
@@ -40,8 +40,8 @@ func New(s *store.Store, agent string) *Desk {
 
 // Invitation asks for a voice session.
 type Invitation struct {
-	// User is who will speak; 1 to 256 bytes.
-	User string
+	// User is who will speak; not nobody.
+	User user.User
 	// Agent is whom the user speaks with; empty for the gateway's.
 	Agent string
 	// PendingRequest is answered first; may be empty.
@@ -62,7 +62,7 @@ type Invitation struct {
 // capability.ErrUser, capability.ErrFull, store.ErrUnavailable or store.ErrTooBig, or says
 // that the origin is none.
 func (d *Desk) Invite(ctx context.Context, in Invitation) (capability.VoiceOffer, error) {
-	id := cmp.Or(in.ConversationID, "conv-"+strings.ToLower(rand.Text()))
+	id := cmp.Or(in.ConversationID, conversation.NewID())
 	fresh, err := d.begin(ctx, id, in)
 	if err != nil {
 		return capability.VoiceOffer{}, err
@@ -70,12 +70,12 @@ func (d *Desk) Invite(ctx context.Context, in Invitation) (capability.VoiceOffer
 	before := in.Context
 	if before == "" && len(in.Said) > 0 && !fresh {
 		// The conversation goes on here, and these are what its agent knows of it.
-		c := conversation.New(id, in.User, in.Agent, time.Now())
+		c := conversation.New(id, in.User.String(), in.Agent, time.Now())
 		c.Append(time.Now(), in.Said...)
 		before = c.Brief(ContextChars)
 	}
 	return d.voice.Offer(ctx, capability.VoiceRequest{
-		UserID: in.User, ConversationID: id, Agent: in.Agent, PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin,
+		UserID: in.User.String(), ConversationID: id, Agent: in.Agent, PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin,
 		Inspect: in.Inspect,
 	})
 }
@@ -90,7 +90,7 @@ func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool,
 	default:
 		return false, owned(c, in.User)
 	}
-	c = conversation.New(id, in.User, cmp.Or(in.Agent, d.agent), time.Now())
+	c = conversation.New(id, in.User.String(), cmp.Or(in.Agent, d.agent), time.Now())
 	c.Append(time.Now(), in.Said...)
 	if _, err = d.talks.Save(ctx, c, 0); errors.Is(err, store.ErrChanged) {
 		return d.begin(ctx, id, in) // somebody has made it meanwhile
@@ -99,8 +99,8 @@ func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool,
 }
 
 // owned says whether a conversation is a user's.
-func owned(c *conversation.Conversation, user string) error {
-	if c.User != "" && c.User != user {
+func owned(c *conversation.Conversation, who user.User) error {
+	if !c.OwnedBy(who) {
 		return ErrTaken
 	}
 	return nil
@@ -112,8 +112,13 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticke
 	if err != nil {
 		return session.Ticketed{}, err
 	}
+	who, err := user.Stored(t.User)
+	if err != nil {
+		over()
+		return session.Ticketed{}, fmt.Errorf("a ticket of an invalid user: %w", err)
+	}
 	out := session.Ticketed{
-		SessionID: t.SessionID, User: t.User, Agent: t.Agent, ConversationID: t.Conversation,
+		SessionID: t.SessionID, User: who, Agent: t.Agent, ConversationID: t.Conversation,
 		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect, Over: over,
 	}
 	if out.ConversationID == "" {
@@ -121,21 +126,21 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticke
 	}
 	// The ticket is used up, so a conversation that cannot be read does not keep its user out.
 	if out.Context != "" {
-		if notices, err := d.tell(ctx, t.Conversation, t.User); err == nil {
+		if notices, err := d.tell(ctx, t.Conversation, who); err == nil {
 			out.Context = strings.Join(append([]string{out.Context}, notices...), "\nGateway: ")
 		}
 		return out, nil
 	}
 	// As of now and not of when the ticket was made: the text side may have gone on.
-	if before, err := d.Enter(ctx, t.Conversation, t.User); err == nil {
+	if before, err := d.Enter(ctx, t.Conversation, who); err == nil {
 		out.Context = before
 	}
 	return out, nil
 }
 
 // Enter is session.Options.Enter.
-func (d *Desk) Enter(ctx context.Context, id, user string) (before string, err error) {
-	_, err = d.tell(ctx, id, user)
+func (d *Desk) Enter(ctx context.Context, id string, who user.User) (before string, err error) {
+	_, err = d.tell(ctx, id, who)
 	switch {
 	case errors.Is(err, ErrTaken):
 		return "", store.ErrUnknown // of somebody else's nobody learns anything
@@ -148,7 +153,7 @@ func (d *Desk) Enter(ctx context.Context, id, user string) (before string, err e
 		return "", nil // it begins now
 	case err != nil:
 		return "", err
-	case owned(c, user) != nil:
+	case owned(c, who) != nil:
 		return "", store.ErrUnknown
 	}
 	return c.Brief(ContextChars), nil
@@ -156,12 +161,12 @@ func (d *Desk) Enter(ctx context.Context, id, user string) (before string, err e
 
 // tell writes into a conversation what was approved in it and of which nobody knows what
 // came, because a gateway was killed in between; each once. It returns what it has written.
-func (d *Desk) tell(ctx context.Context, id, user string) (notices []string, err error) {
+func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []string, err error) {
 	all, err := d.approvals.OpenIn(ctx, id, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	open := slices.DeleteFunc(all, func(a store.Approval) bool { return a.Told || a.User != user })
+	open := slices.DeleteFunc(all, func(a store.Approval) bool { return a.Told || !conversation.Owned(a.User, id, who) })
 	if len(open) == 0 {
 		return nil, nil
 	}
@@ -172,10 +177,10 @@ func (d *Desk) tell(ctx context.Context, id, user string) (notices []string, err
 		entries = append(entries, conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
 	}
 	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
-		if err := owned(c, user); err != nil {
+		if err := owned(c, who); err != nil {
 			return err
 		}
-		c.User, c.Agent = user, cmp.Or(c.Agent, d.agent)
+		c.User, c.Agent = who.String(), cmp.Or(c.Agent, d.agent)
 		c.Append(time.Now(), entries...)
 		return nil
 	})
@@ -209,7 +214,7 @@ func (d *Desk) HandBack(ctx context.Context, said session.HandBack) error {
 		if err := owned(c, said.User); err != nil {
 			return err
 		}
-		c.User, c.Agent = said.User, cmp.Or(c.Agent, said.Agent)
+		c.User, c.Agent = said.User.String(), cmp.Or(c.Agent, said.Agent)
 		c.Join(time.Now(), said.Entries...)
 		return nil
 	})

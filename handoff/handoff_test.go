@@ -15,6 +15,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/session"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +52,7 @@ func invite(t *testing.T, d *Desk, in Invitation) capability.VoiceOffer {
 func TestThereAndBack(t *testing.T) {
 	d, _ := newDesk(t)
 	now := time.Now()
-	o := invite(t, d, Invitation{User: "ada", PendingRequest: "When is it open?", Inspect: true, Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
+	o := invite(t, d, Invitation{User: user.Must("ada"), PendingRequest: "When is it open?", Inspect: true, Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
 	if !strings.HasPrefix(o.ConversationID, "conv-") {
 		t.Errorf("offered %+v", o.ConversationID)
 	}
@@ -59,16 +60,16 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := session.Ticketed{SessionID: o.SessionID, User: "ada", ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
+	want := session.Ticketed{SessionID: o.SessionID, User: user.Must("ada"), ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
 	over := got.Over
 	got.Over = nil
 	if diff := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Over" }, cmp.Ignore())); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := d.Invite(t.Context(), Invitation{User: "ada", ConversationID: o.ConversationID}); !errors.Is(err, capability.ErrVoiceActive) {
+	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("ada"), ConversationID: o.ConversationID}); !errors.Is(err, capability.ErrVoiceActive) {
 		t.Errorf("while it runs: %v", err)
 	}
-	back := session.HandBack{SessionID: o.SessionID, ConversationID: o.ConversationID, User: "ada", Agent: "default",
+	back := session.HandBack{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
 		Entries: []conversation.Entry{entry(now.Add(time.Second), conversation.SideVoice, 1, "When is it open?")}}
 	if err := d.HandBack(t.Context(), back); err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil || c.User != "ada" || c.Agent != "default" || len(c.Entries) != 2 || c.Entries[1].Turn != 2 || c.Entries[1].Text != "When is it open?" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if before, err := d.Enter(t.Context(), o.ConversationID, "ada"); err != nil || before != "User: hello\nUser: When is it open?" {
+	if before, err := d.Enter(t.Context(), o.ConversationID, user.Must("ada")); err != nil || before != "User: hello\nUser: When is it open?" {
 		t.Errorf("the next session is told %q, %v", before, err)
 	}
 }
@@ -107,7 +108,7 @@ func TestConversationGoesOn(t *testing.T) {
 				}
 			}
 			add("hello")
-			tc.in.User, tc.in.ConversationID = "ada", "c-1"
+			tc.in.User, tc.in.ConversationID = user.Must("ada"), "c-1"
 			o := invite(t, d, tc.in)
 			add("later")
 			got, err := d.Redeem(t.Context(), o.Ticket, "")
@@ -126,11 +127,11 @@ func TestConversationGoesOn(t *testing.T) {
 // writes into it.
 func TestSomebodyElsesConversation(t *testing.T) {
 	d, s := newDesk(t)
-	invite(t, d, Invitation{User: "ada", ConversationID: "c-1", Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "secret")}})
-	if _, err := d.Invite(t.Context(), Invitation{User: "eve", ConversationID: "c-1"}); !errors.Is(err, ErrTaken) {
+	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "secret")}})
+	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("eve"), ConversationID: "c-1"}); !errors.Is(err, ErrTaken) {
 		t.Errorf("invited: %v", err)
 	}
-	if before, err := d.Enter(t.Context(), "c-1", "eve"); !errors.Is(err, store.ErrUnknown) || before != "" {
+	if before, err := d.Enter(t.Context(), "c-1", user.Must("eve")); !errors.Is(err, store.ErrUnknown) || before != "" {
 		t.Errorf("entered: %q, %v", before, err)
 	}
 	o, err := s.VoiceSessions().Offer(t.Context(), capability.VoiceRequest{UserID: "eve", ConversationID: "c-1"})
@@ -142,7 +143,7 @@ func TestSomebodyElsesConversation(t *testing.T) {
 		t.Errorf("told %q, %v", got.Context, err)
 	}
 	got.Over()
-	err = d.HandBack(t.Context(), session.HandBack{ConversationID: "c-1", User: "eve", Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
+	err = d.HandBack(t.Context(), session.HandBack{ConversationID: "c-1", User: user.Must("eve"), Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
 	if c, _ := d.Conversation(t.Context(), "c-1"); !errors.Is(err, ErrTaken) || len(c.Entries) != 1 {
 		t.Errorf("written: %v, %d entries", err, len(c.Entries))
 	}
@@ -158,7 +159,7 @@ func TestHandBackWaitsForText(t *testing.T) {
 	}
 	done := make(chan error, 1) // from the handback
 	go func() {
-		done <- d.HandBack(context.Background(), session.HandBack{ConversationID: "c-1", User: "ada",
+		done <- d.HandBack(context.Background(), session.HandBack{ConversationID: "c-1", User: user.Must("ada"),
 			Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "by voice")}})
 	}()
 	select {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // killed is a store on whose data a gateway was killed after ada had approved a payment in a
@@ -45,11 +46,11 @@ func killed(t *testing.T, conversation string) *store.Store {
 func TestWhatWasLeftOpenIsTold(t *testing.T) {
 	s := killed(t, "c-1")
 	d := New(s, "default")
-	if before, err := d.Enter(t.Context(), "c-1", "eve"); strings.Contains(before, "ABC234") || err != nil {
+	if before, err := d.Enter(t.Context(), "c-1", user.Must("eve")); strings.Contains(before, "ABC234") || err != nil {
 		t.Errorf("a stranger is told %q, %v", before, err)
 	}
 	for range 2 {
-		before, err := d.Enter(t.Context(), "c-1", "ada")
+		before, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
 		if err != nil || strings.Count(before, "approved pay (reference ABC234)") != 1 || !strings.HasPrefix(before, "Gateway: ") {
 			t.Errorf("told %q, %v", before, err)
 		}
@@ -65,7 +66,7 @@ func TestWhatWasLeftOpenIsToldByTicket(t *testing.T) {
 	for _, context := range []string{"", "User: Pay Bob."} {
 		s := killed(t, "c-1")
 		d := New(s, "default")
-		o := invite(t, d, Invitation{User: "ada", ConversationID: "c-1", Context: context})
+		o := invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Context: context})
 		got, err := d.Redeem(t.Context(), o.Ticket, "")
 		if err != nil || strings.Count(got.Context, "Gateway: ") != 1 || !strings.Contains(got.Context, "approved pay (reference ABC234)") || !strings.HasPrefix(got.Context, context) {
 			t.Errorf("told %q, %v", got.Context, err)

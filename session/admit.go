@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/internal/quota"
+	"voicegw/user"
 )
 
 // The refusals of Admit.
@@ -31,6 +32,9 @@ type Admission struct {
 	// MayInspect lets the client look inside its session, if it asks to. It may be set
 	// until Start.
 	MayInspect bool
+	// Anonymous is who the client is if it gives no name. It may be set until Start; without
+	// it, such a client is somebody whom nothing joins to anybody else.
+	Anonymous user.User
 
 	// Fixed after Admit.
 	m      *Manager

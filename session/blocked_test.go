@@ -7,6 +7,7 @@ import (
 
 	"voicegw/session/wsclient"
 	"voicegw/transport"
+	"voicegw/user"
 )
 
 // TestBlockedUserIsRefused: by the name that a client gives, or by its address; the
@@ -21,9 +22,9 @@ func TestBlockedUserIsRefused(t *testing.T) {
 				until := time.Now().Add(time.Hour)
 				var asked []string
 				st := newStage(t, hearing, func(o *Options) {
-					o.Blocked = func(user string) (time.Time, bool) {
-						asked = append(asked, user)
-						return until, user == tc.user
+					o.Blocked = func(who user.User) (time.Time, bool) {
+						asked = append(asked, who.String())
+						return until, who.String() == tc.user
 					}
 				})
 				c := st.connect(tc.start)
@@ -51,7 +52,7 @@ func TestBlockedUserIsRefused(t *testing.T) {
 func TestOthersAreNotBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) {
-			o.Blocked = func(user string) (time.Time, bool) { return time.Now().Add(time.Hour), user == "mallory" }
+			o.Blocked = func(who user.User) (time.Time, bool) { return time.Now().Add(time.Hour), who == user.Must("mallory") }
 		})
 		c, model := st.started()
 		synctest.Wait()

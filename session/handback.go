@@ -8,11 +8,13 @@ import (
 	"voicegw/conversation"
 	"voicegw/orchestrator"
 	"voicegw/session/wsclient"
+	"voicegw/user"
 )
 
 // HandBack is what was said in a session that has gone on with a conversation.
 type HandBack struct {
-	SessionID, ConversationID, User, Agent string
+	SessionID, ConversationID, Agent string
+	User                             user.User
 	// Entries are in one line of time; their turns count from 1 in this session.
 	Entries []conversation.Entry
 }

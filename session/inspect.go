@@ -88,7 +88,7 @@ func (s *session) intentDecided(a orchestrator.IntentDecided) {
 
 // ours adds to a record whose session it is of.
 func (s *session) ours(r audit.Record) audit.Record {
-	r.SessionID, r.UserID = s.id, s.user
+	r.SessionID, r.UserID = s.id, s.user.String()
 	r.ConversationID, r.Agent = s.start.ConversationID, s.opts.Agent.Name
 	return r
 }

@@ -334,7 +334,7 @@ func TestSessionStartedSaysMore(t *testing.T) {
 		"nothing":    {},
 		"asked for":  {fields: `,"voice":"Puck"`, configured: "Kore", voice: "Puck"},
 		"configured": {configured: "Kore", voice: "Kore"},
-		"goes on":    {fields: `,"conversation_id":"c-7"`, talk: "c-7"},
+		"goes on":    {fields: `,"conversation_id":"c-7","client":{"id":"ada"}`, talk: "c-7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

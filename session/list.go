@@ -95,7 +95,7 @@ func (s *session) running() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := Running{
-		ID: s.id, User: s.user, Agent: s.opts.Agent.Name, ConversationID: s.start.ConversationID,
+		ID: s.id, User: s.user.String(), Agent: s.opts.Agent.Name, ConversationID: s.start.ConversationID,
 		Provider: s.info.Provider, Model: s.info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(),
 	}
 	if !s.isOver() {

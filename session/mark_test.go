@@ -22,7 +22,7 @@ func TestTheMarkThatThePromptNames(t *testing.T) {
 		})
 		var marks []string
 		for range 2 {
-			st.connect(startWith(`,"conversation_id":"c-7"`))
+			st.connect(startWith(`,"conversation_id":"conv-of-nobody-with-a-name-at-all"`))
 			model := st.fake.Accept(t)
 			synctest.Wait()
 			own := model.Setup().Instructions

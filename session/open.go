@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
+	"voicegw/user"
 )
 
 // startMessage is the client's session.start.
@@ -83,12 +85,21 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	return start, m.checkStart(start)
 }
 
-// userOf is who a client speaks for: whom it names, else its address.
-func userOf(start *startMessage, addr string) string {
-	if start.Client != nil && start.Client.ID != "" {
-		return start.Client.ID
+// userOf is who a client speaks for: whom it names, else whoever it is without a name.
+func userOf(start *startMessage, nameless user.User) (user.User, *Cause) {
+	if start.Client == nil || start.Client.ID == "" {
+		if nameless.IsZero() {
+			nameless = user.Anonymous(netip.Addr{}, false)
+		}
+		return nameless, nil
 	}
-	return addr
+	who, err := user.Parse(start.Client.ID)
+	if err != nil {
+		cause := refusal(wsclient.CloseBadProtocol, wsclient.CodeInvalidMessage, "session.start: the field client.id %v.", err)
+		cause.Field = "client.id"
+		return user.User{}, cause
+	}
+	return who, nil
 }
 
 // startCause says why waiting for session.start ended.

@@ -11,6 +11,7 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
 	"voicegw/transport"
+	"voicegw/user"
 )
 
 // Options is what a Manager needs. Transports and Provider must be set; the zero
@@ -32,7 +33,7 @@ type Options struct {
 	// Blocked says until when a user is shut out; ok is false for one who is not. It
 	// is asked once, at session.start, and may be called by several goroutines. Nil
 	// means that nobody is.
-	Blocked func(user string) (until time.Time, ok bool)
+	Blocked func(who user.User) (until time.Time, ok bool)
 	// Redeem uses a ticket up, from a page of that origin; empty for a client that is no
 	// page. Its error wraps store.ErrUnknown, ErrOrigin, ErrUsed, ErrExpired or ErrBusy,
 	// or says that nobody knows. It may be called by several goroutines, for at most 5 s.
@@ -43,7 +44,7 @@ type Options struct {
 	// Enter lets a user go on with a conversation without a ticket, and returns what was
 	// said before. Its error wraps store.ErrUnknown where the conversation is another
 	// user's. It is called as Redeem is. Nil lets anybody.
-	Enter func(ctx context.Context, conversationID, user string) (before string, err error)
+	Enter func(ctx context.Context, conversationID string, who user.User) (before string, err error)
 	// HandBack takes what was said in a session that has gone on with a conversation, at
 	// its end and before its ticket's Over. ctx ends after 15 s. Nil: there is no such
 	// thing.

@@ -18,6 +18,7 @@ import (
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
+	"voicegw/user"
 )
 
 // Client is what a session needs of the connection to its client; *wsclient.Conn
@@ -36,8 +37,8 @@ type Client interface {
 type session struct {
 	// Fixed after newSession.
 	id        string
-	user      string // who speaks
-	before    string // what was said before the session, for the model
+	user      user.User // who speaks
+	before    string    // what was said before the session, for the model
 	startedAt time.Time
 	opts      *Options // the Manager's
 	start     *wsclient.Start

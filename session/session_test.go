@@ -17,6 +17,7 @@ import (
 	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
+	"voicegw/user"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -59,6 +60,7 @@ func (st *stage) connect(text string) *testClient {
 	if err != nil {
 		st.t.Fatal(err)
 	}
+	a.Anonymous = user.Anonymous(someone, true)
 	c := newTestClient()
 	if text != "" {
 		c.say(text)

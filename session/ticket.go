@@ -10,12 +10,14 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // Ticketed is what a ticket says of its session. It stands above what the client says.
 type Ticketed struct {
 	// SessionID is the session's, User who speaks. Both must be set.
-	SessionID, User string
+	SessionID string
+	User      user.User
 	// Agent is whom the user speaks with; empty for the gateway's.
 	Agent string
 	// ConversationID is the conversation that goes on by voice; empty for none.
@@ -33,7 +35,7 @@ type guest struct {
 	came    time.Time
 	id      string // of the session
 	addr    string
-	user    string
+	user    user.User
 	start   *startMessage // without its ticket
 	before  string        // what was said before
 	inspect bool          // it is shown the inside
@@ -57,6 +59,10 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 		secret = a.Ticket
 	}
 	g.start.Ticket = "" // nobody needs the secret any more
+	who, cause := userOf(g.start, a.Anonymous)
+	if cause != nil {
+		return cause
+	}
 	ctx, cancel := context.WithTimeout(m.ctx(), ticketTime)
 	defer cancel()
 	switch {
@@ -68,7 +74,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 		return causeTicketMissing
 	}
 	g.inspect = g.mayInspect(a, false)
-	g.user = userOf(g.start, g.addr)
+	g.user = who
 	return m.enter(ctx, g)
 }
 
@@ -107,6 +113,12 @@ func (m *Manager) enter(ctx context.Context, g *guest) *Cause {
 	if !conversation.ValidID(id) {
 		cause := refusal(wsclient.CloseBadProtocol, wsclient.CodeInvalidMessage,
 			"session.start: the field conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores.", conversation.MaxID)
+		cause.Field = "conversation_id"
+		return cause
+	}
+	if !conversation.May(g.user, id) {
+		cause := refusal(wsclient.CloseBadProtocol, wsclient.CodeInvalidMessage,
+			"session.start: the field conversation_id must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation.", conversation.MinSecret)
 		cause.Field = "conversation_id"
 		return cause
 	}

@@ -18,6 +18,7 @@ import (
 	"voicegw/session/wsclient"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/user"
 )
 
 const secret = "s3cret-of-a-ticket"
@@ -71,8 +72,8 @@ func (c *counter) give(o *Options) {
 		t.Over = func() { c.note(func(n *noted) { n.over++ }) }
 		return t, c.err
 	}
-	o.Enter = func(_ context.Context, id, user string) (string, error) {
-		c.note(func(n *noted) { n.entered = append(n.entered, id+" of "+user) })
+	o.Enter = func(_ context.Context, id string, who user.User) (string, error) {
+		c.note(func(n *noted) { n.entered = append(n.entered, id+" of "+who.String()) })
 		return c.before, c.err
 	}
 	o.HandBack = func(ctx context.Context, said HandBack) error {
@@ -88,7 +89,7 @@ func (c *counter) give(o *Options) {
 }
 
 var ticketed = Ticketed{
-	SessionID: "voice-ticketed", User: "ada", Agent: "default", ConversationID: "c-7",
+	SessionID: "voice-ticketed", User: user.Must("ada"), Agent: "default", ConversationID: "c-7",
 	PendingRequest: "When is the lab open?", Context: "User: hello",
 }
 
@@ -217,7 +218,9 @@ func TestTicketIsRefused(t *testing.T) {
 	}
 }
 
-func blocksAda(user string) (time.Time, bool) { return time.Now().Add(time.Hour), user == "ada" }
+func blocksAda(who user.User) (time.Time, bool) {
+	return time.Now().Add(time.Hour), who == user.Must("ada")
+}
 
 // TestEnteringWithoutATicket: a client goes on with a conversation of its own, and only
 // with that.
@@ -280,7 +283,7 @@ func TestHandedBack(t *testing.T) {
 		if diff := cmp.Diff([]string{`user When is the lab open?`, `assistant At nine.`}, said(got.Entries)); diff != "" {
 			t.Error(diff)
 		}
-		if got.SessionID != "voice-ticketed" || got.ConversationID != "c-7" || got.User != "ada" || got.Agent != "default" {
+		if got.SessionID != "voice-ticketed" || got.ConversationID != "c-7" || got.User != user.Must("ada") || got.Agent != "default" {
 			t.Errorf("%+v", got)
 		}
 		h, _ := c.last(t, "session.ended")["handback"].(map[string]any)
@@ -327,7 +330,7 @@ func TestHandbackHoldsNobody(t *testing.T) {
 // TestNothingToHandBack: without a conversation there is no handback, and where nothing
 // was said none is written.
 func TestNothingToHandBack(t *testing.T) {
-	for name, conversation := range map[string]string{"no conversation": "", "nothing said": `,"conversation_id":"c-9"`} {
+	for name, conversation := range map[string]string{"no conversation": "", "nothing said": `,"conversation_id":"c-9","client":{"id":"ada"}`} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				desk := &counter{}

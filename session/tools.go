@@ -19,7 +19,7 @@ import (
 func (s *session) beginCalls() {
 	s.calls = s.opts.Executor.Begin(execute.Conversation{
 		Session: registry.Session{
-			ID: s.id, UserID: s.user, ConversationID: s.start.ConversationID,
+			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
 			Agent: s.opts.Agent.Name, Mode: registry.ModeVoice,
 		},
 		Capabilities: []any{registry.Messenger(messenger{s})},

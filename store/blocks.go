@@ -11,10 +11,8 @@ import (
 
 	"voicegw/capability"
 	"voicegw/store/witness"
+	"voicegw/user"
 )
-
-// longestUser bounds the name of a user in bytes, as capability does.
-const longestUser = 256
 
 // lostUser begins the name of a user of whom only the hash is known, by which List and
 // Unblock know them.
@@ -33,6 +31,9 @@ type Blocks struct {
 
 	mu    sync.Mutex // guards the following fields
 	users map[string]blocked
+	// odd are the keys of blocks that were recorded under another form of their user's
+	// identity than its normal one.
+	odd map[string]struct{}
 	// followed is the last revision that the watch has taken into users.
 	followed uint64
 }
@@ -60,7 +61,7 @@ func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Blocks{bucket: bucket, most: s.o.MostBlocks, users: make(map[string]blocked)}
+	b := &Blocks{bucket: bucket, most: s.o.MostBlocks, users: make(map[string]blocked), odd: make(map[string]struct{})}
 	return b, nil
 }
 
@@ -81,7 +82,8 @@ func (b *Blocks) follow() error {
 // block that lasts longer stays as it is. The errors wrap capability.ErrUser,
 // capability.ErrFull or ErrUnavailable.
 func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error {
-	if user == "" || len(user) > longestUser {
+	user, ok := identity(user)
+	if !ok {
 		return capability.ErrUser
 	}
 	now := time.Now()
@@ -150,33 +152,99 @@ func (b *Blocks) full(key string, now time.Time) bool {
 func (b *Blocks) forgetEnded(now time.Time) {
 	for key, is := range b.users {
 		if is.none || !now.Before(is.Until) {
-			delete(b.users, key)
+			b.drop(key)
 		}
 	}
 }
 
 // Blocked says until when user is shut out, from memory. It never fails.
 func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error) {
-	key := keyOf(user)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	is, ok := b.users[key]
-	if !ok || is.none || !time.Now().Before(is.Until) {
+	user, ok := identity(user)
+	if !ok {
 		return time.Time{}, false, nil
 	}
-	return is.Until, true, nil
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var until time.Time
+	for _, key := range b.keysOf(user) {
+		if is := b.users[key]; !is.none && is.Until.After(until) {
+			until = is.Until
+		}
+	}
+	if !now.Before(until) {
+		return time.Time{}, false, nil
+	}
+	return until, true, nil
+}
+
+// keysOf are the keys under which a user may be blocked: that of the identity, and those of
+// blocks that were recorded under another form of it. mu is held.
+func (b *Blocks) keysOf(user string) []string {
+	keys := []string{keyOf(user)}
+	for key := range b.odd {
+		if is, known := b.users[key]; known && !is.none {
+			if normal, ok := identity(is.User); ok && normal == user {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// hold puts what is known of a key into the copy. mu is held.
+func (b *Blocks) hold(key string, is blocked) {
+	b.users[key] = is
+	if normal, ok := identity(is.User); !is.none && ok && normal != is.User {
+		b.odd[key] = struct{}{}
+		return
+	}
+	delete(b.odd, key)
+}
+
+// drop takes a key out of the copy. mu is held.
+func (b *Blocks) drop(key string) {
+	delete(b.users, key)
+	delete(b.odd, key)
+}
+
+// identity is a user's identity in its normal form; ok is false for what is none.
+func identity(text string) (normal string, ok bool) {
+	who, err := user.Stored(text)
+	return who.String(), err == nil
 }
 
 // Unblock ends a user's block on all nodes, and says whether there was one. Of those
 // who do so at the same time one is told that there was. The error wraps
 // ErrUnavailable.
 func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
+	user, ok := identity(user)
+	if !ok {
+		return false, nil
+	}
 	ctx, cancel := b.bucket.store.bounded(ctx)
 	defer cancel()
-	key, ok := strings.CutPrefix(user, lostUser)
-	if _, hash := witnessKey(key); !ok || !hash {
-		key = keyOf(user)
+	b.mu.Lock()
+	keys := b.keysOf(user)
+	if key, lost := strings.CutPrefix(user, lostUser); lost {
+		if _, hash := witnessKey(key); hash {
+			keys = []string{key}
+		}
 	}
+	b.mu.Unlock()
+	was := false
+	for _, key := range keys {
+		one, err := b.unblock(ctx, key)
+		if err != nil {
+			return was, err
+		}
+		was = was || one
+	}
+	return was, nil
+}
+
+// unblock ends the block under one key.
+func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 	for {
 		h, err := b.bucket.get(ctx, key)
 		if errors.Is(err, errNone) {
@@ -223,7 +291,7 @@ func (b *Blocks) see(key string, is blocked) {
 	defer b.mu.Unlock()
 	if is.revision > b.followed && is.revision >= b.users[key].revision {
 		is.at = time.Now()
-		b.users[key] = is
+		b.hold(key, is)
 	}
 }
 
@@ -233,11 +301,7 @@ func decodeBlock(key string, data []byte) (block, error) {
 	if err := decode(data, &value); err != nil {
 		return block{}, err
 	}
-	if value.Lost && !value.Until.IsZero() {
-		value.User = lostUser + key
-		return value, nil
-	}
-	if value.User == "" || len(value.User) > longestUser || value.Until.IsZero() {
+	if value.User == "" || len(value.User) > user.MaxBytes || value.Until.IsZero() {
 		return block{}, fmt.Errorf("%w: a block without a user or an end", ErrCorrupt)
 	}
 	if keyOf(value.User) != key {

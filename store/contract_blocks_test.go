@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/capability"
+	"voicegw/user"
 )
 
 func testBlocks(t *testing.T, s *Store) {
 	b := s.Blocks()
 	until := time.Now().Add(time.Hour)
-	names := []string{key(t, "c\x00*.>"), key(t, "a"), key(t, "b")}
+	names := []string{key(t, "c*.> \""), key(t, "a"), key(t, "b")}
 	for _, user := range names {
 		for _, u := range []time.Time{until.Add(-time.Minute), until, until.Add(-30 * time.Minute), time.Now().Add(-time.Hour)} {
 			if err := b.Block(t.Context(), user, u); err != nil {
@@ -47,12 +48,12 @@ func testBlocks(t *testing.T, s *Store) {
 	if diff := cmp.Diff([]capability.Block{{User: names[1], Until: until}, {User: names[0], Until: until}}, mine); diff != "" {
 		t.Error(diff)
 	}
-	for _, user := range []string{"", strings.Repeat("x", longestUser+1)} {
+	for _, user := range []string{"", "c\x00", "a\u200b", strings.Repeat("x", user.MaxBytes+1)} {
 		if err := b.Block(t.Context(), user, until); !errors.Is(err, capability.ErrUser) {
 			t.Errorf("%.10q: %v", user, err)
 		}
 	}
-	if err := b.Block(t.Context(), strings.Repeat("x", longestUser), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
+	if err := b.Block(t.Context(), strings.Repeat("x", user.MaxBytes), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
 		t.Errorf("the longest name, nearly for ever: %v", err)
 	}
 }

@@ -66,9 +66,12 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 		ticket.ExpiresAt = now.Add(t.life)
 	}
 	origin, ok := CleanOrigin(ticket.Origin)
+	who, named := identity(ticket.User)
 	switch {
-	case ticket.SessionID == "" || ticket.User == "":
-		return "", errors.New("store: a ticket needs a session and a user")
+	case ticket.SessionID == "":
+		return "", errors.New("store: a ticket needs a session")
+	case !named:
+		return "", capability.ErrUser
 	case !ok:
 		return "", fmt.Errorf("store: the origin %.60q is none: it is a scheme and a host, such as https://example.org", ticket.Origin)
 	case !ticket.ExpiresAt.After(now):
@@ -77,7 +80,7 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	if err := t.room(ctx); err != nil {
 		return "", err
 	}
-	ticket.Origin, ticket.UsedAt = origin, time.Time{}
+	ticket.Origin, ticket.User, ticket.UsedAt = origin, who, time.Time{}
 	data, err := encode(ticket)
 	if err != nil {
 		return "", err

@@ -45,11 +45,12 @@ func voiceKey(user, conversation string) string { return keyOf(user + "\x00" + c
 // capability.ErrFull, ErrUnavailable or ErrTooBig, or say that the origin is none. The
 // offer's URL is empty.
 func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceRequest) (capability.VoiceOffer, error) {
-	if request.UserID == "" || len(request.UserID) > longestUser || len(request.ConversationID) > longestUser {
+	who, ok := identity(request.UserID)
+	if !ok || len(request.ConversationID) > longestConversation {
 		return capability.VoiceOffer{}, capability.ErrUser
 	}
 	ticket := Ticket{
-		SessionID: "voice-" + strings.ToLower(rand.Text()), User: request.UserID, Agent: request.Agent,
+		SessionID: "voice-" + strings.ToLower(rand.Text()), User: who, Agent: request.Agent,
 		Conversation: request.ConversationID, PendingRequest: request.PendingRequest, Context: request.Context,
 		Origin: request.Origin, Inspect: request.Inspect, ExpiresAt: time.Now().UTC().Add(v.tickets.life),
 	}
@@ -67,6 +68,9 @@ func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceReque
 		Ticket: secret, ExpiresAt: ticket.ExpiresAt,
 	}, nil
 }
+
+// longestConversation bounds the id of a conversation, in bytes.
+const longestConversation = 256
 
 // idle lets an offer replace anything but a session that runs.
 func idle(old *voiceState) error {

@@ -108,10 +108,10 @@ func (b *Blocks) take(key string, m message) {
 	switch {
 	case is.revision < b.users[key].revision:
 	case is.none:
-		delete(b.users, key)
+		b.drop(key)
 	default:
 		is.at = time.Now()
-		b.users[key] = is
+		b.hold(key, is)
 	}
 }
 
@@ -123,7 +123,7 @@ func (b *Blocks) dropUnseen(seen map[string]bool, last uint64, since time.Time) 
 	defer b.mu.Unlock()
 	for key, is := range b.users {
 		if !seen[key] && is.revision <= last && is.at.Before(since) {
-			delete(b.users, key)
+			b.drop(key)
 		}
 	}
 }

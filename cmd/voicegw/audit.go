@@ -21,21 +21,21 @@ import (
 // auditFlags are the flags of audit.
 type auditFlags struct {
 	operatorFlags
-	Open        bool     `help:"Ask a running gateway what was approved and of which nobody knows what came, because it was ended in between."`
-	File        string   `help:"File to read, or - for standard input; the configured one without. Its full files are read with it." placeholder:"FILE"`
-	Session     string   `help:"Only this session: its id, or how it begins." placeholder:"ID"`
-	User        string   `help:"Only this user." placeholder:"ID"`
-	Tool        string   `help:"Only this tool." placeholder:"NAME"`
-	Event       string   `help:"Only this event: tool_execution, confirmation, intent_refused or damage_accepted." placeholder:"EVENT"`
-	Since       string   `help:"Only from this time on: RFC 3339, a day as in 2026-11-20, or how long ago as in 2h or 3d." placeholder:"TIME"`
-	Until       string   `help:"Only before this time, written as that of --since." placeholder:"TIME"`
-	Failed      bool     `help:"Only what was not ok."`
-	Error       []string `help:"Only failures of this type, such as TRANSIENT; may be given several times." placeholder:"TYPE"`
-	Undelivered bool     `help:"Only calls whose answer the model was not given."`
-	Limit       int      `help:"Only the newest N of them; all without." placeholder:"N"`
-	JSON        bool     `help:"Write the lines as they are." name:"json"`
-	Follow      bool     `help:"Go on as lines come, until interrupted." short:"f"`
-	DataDir     string   `key:"data_dir" help:"Folder of what outlives the process." placeholder:"DIR"`
+	Open        bool         `help:"Ask a running gateway what was approved and of which nobody knows what came, because it was ended in between."`
+	File        string       `help:"File to read, or - for standard input; the configured one without. Its full files are read with it." placeholder:"FILE"`
+	Session     string       `help:"Only this session: its id, or how it begins." placeholder:"ID"`
+	User        userIdentity `help:"Only this user." placeholder:"ID"`
+	Tool        string       `help:"Only this tool." placeholder:"NAME"`
+	Event       string       `help:"Only this event: tool_execution, confirmation, intent_refused or damage_accepted." placeholder:"EVENT"`
+	Since       string       `help:"Only from this time on: RFC 3339, a day as in 2026-11-20, or how long ago as in 2h or 3d." placeholder:"TIME"`
+	Until       string       `help:"Only before this time, written as that of --since." placeholder:"TIME"`
+	Failed      bool         `help:"Only what was not ok."`
+	Error       []string     `help:"Only failures of this type, such as TRANSIENT; may be given several times." placeholder:"TYPE"`
+	Undelivered bool         `help:"Only calls whose answer the model was not given."`
+	Limit       int          `help:"Only the newest N of them; all without." placeholder:"N"`
+	JSON        bool         `help:"Write the lines as they are." name:"json"`
+	Follow      bool         `help:"Go on as lines come, until interrupted." short:"f"`
+	DataDir     string       `key:"data_dir" help:"Folder of what outlives the process." placeholder:"DIR"`
 }
 
 // audit reads the record of what tools did.
@@ -134,7 +134,7 @@ func (p Process) tellAudit(report audit.Report) {
 // filter makes of the flags what they mean at a time.
 func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 	filter := audit.Filter{
-		Session: f.Session, User: f.User, Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
+		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
 		Failed: f.Failed, Undelivered: f.Undelivered,
 	}
 	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventDamage}

@@ -27,7 +27,7 @@ type blocksListFlags struct {
 
 type blocksRemoveFlags struct {
 	operatorFlags
-	User string `arg:"" help:"The user, as list tells it."`
+	User userIdentity `arg:"" help:"The user, as list tells it."`
 }
 
 // blocksAnswer is what GET /v1/blocks answers.
@@ -86,21 +86,17 @@ func (p Process) blocksRemove(ctx context.Context, flags blocksRemoveFlags, pars
 		return code
 	}
 	defer o.close()
-	if flags.User == "" {
-		p.complain("the user is empty; voicegw blocks list tells who is blocked")
-		return exitUsage
-	}
-	err := o.ask(ctx, http.MethodDelete, "/v1/blocks/"+segment(flags.User), nil)
+	err := o.ask(ctx, http.MethodDelete, "/v1/blocks/"+segment(string(flags.User)), nil)
 	var refused *refusedError
 	switch {
 	case errors.As(err, &refused) && refused.code == "not_blocked":
-		p.complain("%s is not blocked; voicegw blocks list tells who is", quoteOdd(flags.User))
+		p.complain("%s is not blocked; voicegw blocks list tells who is", quoteOdd(string(flags.User)))
 		return exitFailure
 	case err != nil:
 		p.complain("%v", err)
 		return exitFailure
 	}
-	return p.print(fmt.Sprintf("%s may connect again.\n", quoteOdd(flags.User)))
+	return p.print(fmt.Sprintf("%s may connect again.\n", quoteOdd(string(flags.User))))
 }
 
 // segment writes a text as one segment of a path. Dots alone would be taken for a way

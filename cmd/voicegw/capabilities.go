@@ -19,6 +19,7 @@ import (
 	"voicegw/kb/qdrant"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // capabilities are what the tools of this process work with, the same for serve and
@@ -178,10 +179,10 @@ const blockedTime = time.Second
 
 // blocked is session.Options.Blocked. Blocks that cannot be read shut nobody out: one
 // who is blocked gets in while the store is away, instead of nobody.
-func (c *capabilities) blocked(user string) (until time.Time, ok bool) {
+func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), blockedTime)
 	defer cancel()
-	until, ok, err := c.store.Blocks().Blocked(ctx, user)
+	until, ok, err := c.store.Blocks().Blocked(ctx, who.String())
 	if err != nil {
 		c.logger.Error("the blocks cannot be read; the user is let in", "error", err)
 		return time.Time{}, false

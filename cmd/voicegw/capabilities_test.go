@@ -15,6 +15,7 @@ import (
 	"voicegw/config"
 	"voicegw/kb"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -135,10 +136,10 @@ func TestBlockedUsers(t *testing.T) {
 	if err := caps.store.Blocks().Block(t.Context(), "mallory", until); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := caps.blocked("mallory"); !ok || !got.Equal(until) {
+	if got, ok := caps.blocked(user.Must("mallory")); !ok || !got.Equal(until) {
 		t.Errorf("%v, %t", got, ok)
 	}
-	if _, ok := caps.blocked("ada"); ok {
+	if _, ok := caps.blocked(user.Must("ada")); ok {
 		t.Error("another user is blocked")
 	}
 }

@@ -22,7 +22,7 @@ type chatFlags struct {
 	operatorFlags
 	Message      []string      `help:"Message to send; may be given several times. Without, messages are read line by line from the terminal or standard input." placeholder:"TEXT" sep:"none"`
 	Conversation string        `help:"Conversation to go on with; a new one without." placeholder:"ID"`
-	User         string        `help:"Who speaks; the gateway takes your address without." placeholder:"NAME"`
+	User         userName      `help:"Who speaks; the gateway takes your address without." placeholder:"NAME"`
 	Voice        bool          `help:"When a voice session is offered, go on in it at once, and come back to text at its end."`
 	Audio        []string      `help:"WAV file to speak in the voice session, after what was asked in writing has been answered; may be given several times." placeholder:"FILE" sep:"none"`
 	Text         []string      `help:"Text to type in the voice session; may be given several times, between --audio." placeholder:"TEXT" sep:"none"`
@@ -283,7 +283,7 @@ func (x *texting) say(ctx context.Context, message string) error {
 
 // turn carries out one turn, and returns what it asks of the client.
 func (x *texting) turn(ctx context.Context, turn talk.TextTurn) (asked []*wsclient.ConfirmationRequest, offer *wsclient.VoiceSessionStart, err error) {
-	turn.ConversationID, turn.User = x.conversation, x.flags.User
+	turn.ConversationID, turn.User = x.conversation, string(x.flags.User)
 	done, err := x.client.Turn(ctx, turn, func(m wsclient.ServerMessage) {
 		x.event(talk.Event{AtMS: time.Since(x.began).Milliseconds(), Event: wsclient.HeaderOf(m).Type, Message: m})
 		switch m := m.(type) {

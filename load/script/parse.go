@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/strict"
 	"voicegw/session/wsclient"
+	"voicegw/user"
 )
 
 // Limits and defaults of a script.
@@ -76,6 +77,9 @@ func (p *parser) top(m strict.Map) {
 	word("voice", &s.Voice)
 	if n := m.Get("user"); n != nil {
 		s.User = p.filled(n, "user")
+		if _, err := user.Parse(Variables{Session: 1, Call: 1}.Fill(s.User)); err != nil && s.User != "" {
+			p.Problem(n, "user %v", err)
+		}
 	}
 	if n := m.Get("microphone"); n != nil {
 		on, ok := p.Bool(n, "microphone")

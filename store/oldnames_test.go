@@ -1,0 +1,42 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// TestABlockOfAnOldName: a block that was recorded under another form of a name than the
+// normal one, as they were before names had one, still shuts that user out, and ends where an
+// operator says so. One of another user's is not touched.
+func TestABlockOfAnOldName(t *testing.T) {
+	s := openTest(t, Options{Memory: true})
+	b, ctx := s.Blocks(), t.Context()
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	for _, old := range []string{" ada ", "ａｄａ", "eve"} {
+		data, err := encode(block{User: old, Until: until})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := b.bucket.create(ctx, keyOf(old), data, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.see(keyOf(old), blocked{block: block{User: old, Until: until}, revision: h.revision})
+	}
+	for _, name := range []string{"ada", " ada", "ａｄａ", "eve"} {
+		if got, is, err := b.Blocked(ctx, name); err != nil || !is || !got.Equal(until) {
+			t.Errorf("%q: blocked %t until %s, %v", name, is, got, err)
+		}
+	}
+	if was, err := b.Unblock(ctx, "ada"); err != nil || !was {
+		t.Errorf("the block was not ended: %t, %v", was, err)
+	}
+	for name, want := range map[string]bool{"ada": false, " ada ": false, "eve": true} {
+		if _, is, _ := b.Blocked(ctx, name); is != want {
+			t.Errorf("after the end of Ada's, %q is blocked: %t", name, is)
+		}
+	}
+	if n := len(b.odd); n != 0 {
+		t.Errorf("%d old names are left", n)
+	}
+}
