@@ -58,6 +58,7 @@ func TestContract(t *testing.T) {
 				"lease":               testLease,
 				"tickets":             testTickets,
 				"ticket race":         testTicketRace,
+				"ticket replaced":     testReplacedTicket,
 				"ticket wrong":        testTicketRefused,
 				"voice sessions":      testVoiceSessions,
 				"voice race":          testVoiceRace,

@@ -220,3 +220,18 @@ func TestCleanOrigin(t *testing.T) {
 		}
 	}
 }
+
+// testReplacedTicket: a ticket that a newer one has replaced opens nothing, not even when the
+// newer one's session is over.
+func testReplacedTicket(t *testing.T, s *Store) {
+	v, r := s.VoiceSessions(), capability.VoiceRequest{UserID: "ada", ConversationID: talkID(t, "c")}
+	first, second := offer(t, s, r), offer(t, s, r)
+	_, over, err := v.Redeem(t.Context(), second.Ticket, "", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	over()
+	if _, _, err := v.Redeem(t.Context(), first.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+		t.Errorf("the replaced ticket: %v", err)
+	}
+}

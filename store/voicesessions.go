@@ -80,6 +80,19 @@ func idle(old *voiceState) error {
 	return nil
 }
 
+// opens says whether a ticket opens its session in a conversation that has old of voice; nil
+// is nothing. Its own offer stands there for longer than the ticket can be used, so where there
+// is nothing, a newer offer or a session without a ticket has taken its place, and has ended.
+func opens(session string, old *voiceState) error {
+	if err := idle(old); err != nil {
+		return err
+	}
+	if old == nil || old.SessionID != session {
+		return fmt.Errorf("%w: a newer ticket or session has replaced it", ErrUsed)
+	}
+	return nil
+}
+
 // Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until
 // over is called or, if this process dies, for half a minute more. A ticket that was
 // replaced by a newer offer is ErrUsed; ErrBusy: another session of the conversation
@@ -89,12 +102,7 @@ func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now t
 	if err != nil {
 		return Ticket{}, nil, err
 	}
-	over, err = v.begin(ctx, t.SessionID, t.User, t.Conversation, func(old *voiceState) error {
-		if old != nil && old.SessionID != t.SessionID && !old.Running {
-			return fmt.Errorf("%w: a newer ticket has replaced it", ErrUsed)
-		}
-		return idle(old)
-	})
+	over, err = v.begin(ctx, t.SessionID, t.User, t.Conversation, func(old *voiceState) error { return opens(t.SessionID, old) })
 	if errors.Is(err, capability.ErrVoiceActive) {
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}

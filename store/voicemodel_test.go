@@ -1,0 +1,336 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"voicegw/model"
+	"voicegw/model/modeltest"
+)
+
+// The model of voice sessions: offers and their tickets, sessions on two gateways that may be
+// killed, what they hand back, and a turn of text beside them. opens and idle decide in it as
+// they do in the store. docs/models.md says what is left out.
+
+const modelTickets = 2
+
+// voiceModelState is the whole state.
+type voiceModelState struct {
+	tickets [modelTickets]modelTicket
+	offered int8 // tickets so far
+	voice   modelVoice
+	lease   int8 // who is at work in the conversation: 0 nobody, 1 and 2 a session, 3 the text, 4 somebody who was killed
+
+	// The conversation: its revision, and how often it has what each said.
+	revision int8
+	spoken   [modelTickets]int8
+	written  int8
+	text     modelText
+	kills    int8
+	away     int8
+}
+
+// modelTicket is a ticket and its session.
+type modelTicket struct {
+	phase    ticketPhase
+	replaced bool // a newer offer has taken its place
+	opened   int8 // sessions
+	tries    int8 // by clients, so far
+	loaded   int8 // the revision that the handback goes on from
+	had      [modelTickets]int8
+	hadText  int8
+	heard    [modelTickets]int8 // what the conversation had when the session began
+}
+
+type ticketPhase int8
+
+const (
+	unoffered    ticketPhase = iota
+	offered                  // it can be used
+	redeemed                 // it is used up, and its session is not there yet
+	talking                  // its session runs
+	waitingLease             // the session has ended, and what was said waits for the conversation
+	loading
+	saving
+	handedBack
+	overAndOut // its session is over
+	killedOff
+	turnedAway
+)
+
+// modelVoice is what the store has of voice: an offer or a session, of a ticket from 1.
+type modelVoice struct {
+	of      int8
+	running bool
+}
+
+// modelText is a turn of text.
+type modelText struct {
+	phase   int8 // 0 not yet, 1 holds the lease, 2 has loaded, 3 has saved, 4 is over
+	loaded  int8
+	had     [modelTickets]int8
+	hadText int8
+}
+
+// voiceModel is what is explored, and its bounds.
+type voiceModel struct {
+	kills int8
+	away  int8 // how often the store may be away for longer than a lease lives
+	// The faults: opens decides whether a ticket opens a session; blind saves without looking
+	// at the revision.
+	opens func(session string, old *voiceState) error
+	blind bool
+}
+
+// The promises.
+const (
+	oneSession   = "a ticket opens at most one session"
+	onePerTalk   = "at most one voice session of a conversation runs"
+	replacedDead = "a ticket that was replaced opens nothing"
+	nothingLost  = "what was handed back stays, once"
+	nextKnows    = "a session knows what the one before has handed back"
+)
+
+func (m voiceModel) protocol() model.Protocol[voiceModelState] {
+	broken := func(name string, how func(s voiceModelState) string) model.Promise[voiceModelState] {
+		return model.Promise[voiceModelState]{Name: name, Broken: how}
+	}
+	each := func(name, how string, is func(s voiceModelState, i int) bool) model.Promise[voiceModelState] {
+		return broken(name, func(s voiceModelState) string {
+			for i := range s.tickets {
+				if is(s, i) {
+					return fmt.Sprintf(how, i+1)
+				}
+			}
+			return ""
+		})
+	}
+	return model.Protocol[voiceModelState]{
+		Steps: m.steps,
+		Promises: []model.Promise[voiceModelState]{
+			each(oneSession, "ticket %d has opened two", func(s voiceModelState, i int) bool { return s.tickets[i].opened > 1 }),
+			each(replacedDead, "ticket %d has", func(s voiceModelState, i int) bool { return s.tickets[i].replaced && s.tickets[i].phase == talking }),
+			broken(onePerTalk, func(s voiceModelState) string {
+				if s.tickets[0].phase == talking && s.tickets[1].phase == talking {
+					return "two run"
+				}
+				return ""
+			}),
+			each(nothingLost, "what session %d has said stands there twice, or not any more", func(s voiceModelState, i int) bool {
+				back := s.tickets[i].phase == handedBack || s.tickets[i].phase == overAndOut
+				return s.spoken[i] > 1 || back && s.spoken[i] != 1
+			}),
+			broken(nothingLost, func(s voiceModelState) string {
+				if s.written > 1 || s.text.phase >= 3 && s.written != 1 {
+					return "the turn of text stands there twice, or not any more"
+				}
+				return ""
+			}),
+			each(nextKnows, "session %d does not", func(s voiceModelState, i int) bool {
+				o := 1 - i
+				return s.tickets[i].phase == talking && s.tickets[o].phase == overAndOut && s.tickets[i].heard[o] == 0
+			}),
+		},
+		End: func(s voiceModelState) bool {
+			for _, t := range s.tickets {
+				switch t.phase {
+				case unoffered, offered, talking, overAndOut, killedOff, turnedAway:
+				default:
+					return false
+				}
+			}
+			return s.text.phase == 0 || s.text.phase == 4
+		},
+		Show: func(s voiceModelState) string { return fmt.Sprintf("%+v", s) },
+	}
+}
+
+func sessionName(i int8) string { return fmt.Sprintf("voice-%d", i) }
+
+// state is what the store's functions see of v.
+func (v modelVoice) state() *voiceState {
+	if v.of == 0 {
+		return nil
+	}
+	return &voiceState{SessionID: sessionName(v.of), Running: v.running}
+}
+
+func (m voiceModel) steps(s voiceModelState, can model.Can[voiceModelState]) {
+	if i := s.offered; i < modelTickets && idle(s.voice.state()) == nil {
+		n := s
+		n.offered++
+		n.tickets[i].phase = offered
+		for k := range i {
+			n.tickets[k].replaced = true
+		}
+		n.voice = modelVoice{of: i + 1}
+		can("", fmt.Sprintf("ticket %d is offered", i+1), n)
+	}
+	for i := range s.tickets {
+		m.client(s, i, can)
+		m.handBack(s, i, can)
+	}
+	m.text(s, can)
+	m.ends(s, can)
+}
+
+// client is a client with its ticket, which may be reloaded and come again, and its session.
+func (m voiceModel) client(s voiceModelState, i int, can model.Can[voiceModelState]) {
+	t, who := s.tickets[i], fmt.Sprintf("session %d", i+1)
+	step := func(by, does string, change func(n *voiceModelState, t *modelTicket)) {
+		n := s
+		change(&n, &n.tickets[i])
+		can(by, does, n)
+	}
+	if t.phase > offered && t.tries < 2 {
+		step("", fmt.Sprintf("client %d is reloaded, and its ticket is refused: it is used", i+1), func(_ *voiceModelState, t *modelTicket) { t.tries++ })
+	}
+	switch t.phase {
+	case offered:
+		step("", fmt.Sprintf("client %d comes with ticket %d, which is used up", i+1, i+1), func(_ *voiceModelState, t *modelTicket) { t.phase = redeemed; t.tries++ })
+		step("", fmt.Sprintf("ticket %d expires", i+1), func(_ *voiceModelState, t *modelTicket) { t.phase = turnedAway })
+	case redeemed:
+		if m.opens(sessionName(int8(i+1)), s.voice.state()) != nil {
+			step(who, "is refused: another one runs, or its ticket was replaced", func(_ *voiceModelState, t *modelTicket) { t.phase = turnedAway })
+			return
+		}
+		step(who, "runs, and reads the conversation", func(n *voiceModelState, t *modelTicket) {
+			n.voice = modelVoice{of: int8(i + 1), running: true}
+			t.phase, t.heard = talking, n.spoken
+			t.opened++
+		})
+	case talking:
+		step("", fmt.Sprintf("client %d hangs up", i+1), func(_ *voiceModelState, t *modelTicket) { t.phase = waitingLease })
+		if s.away < m.away && s.voice == (modelVoice{of: int8(i + 1), running: true}) {
+			step("", "the store is away for longer than the lease of the session lives", func(n *voiceModelState, _ *modelTicket) { n.away++; n.voice = modelVoice{} })
+		}
+	}
+	if t.phase >= redeemed && t.phase < overAndOut && s.kills < m.kills {
+		step("", fmt.Sprintf("the gateway of session %d is killed", i+1), func(n *voiceModelState, t *modelTicket) {
+			n.kills++
+			t.phase = killedOff
+			if n.lease == int8(i+1) {
+				n.lease = 4
+			}
+		})
+	}
+}
+
+// handBack is Desk.HandBack of a session, and the end of its ticket after it.
+func (m voiceModel) handBack(s voiceModelState, i int, can model.Can[voiceModelState]) {
+	who, me := fmt.Sprintf("session %d", i+1), int8(i+1)
+	n := s
+	t := &n.tickets[i]
+	switch s.tickets[i].phase {
+	case waitingLease:
+		t.phase = loading
+		if s.lease == 0 {
+			n.lease = me
+			can(who, "has the conversation for itself, to hand back what was said", n)
+			return
+		}
+		can(who, "has waited 10 s for the conversation, and goes on without", n)
+	case loading:
+		t.phase, t.loaded, t.had, t.hadText = saving, s.revision, s.spoken, s.written
+		can(who, "loads the conversation", n)
+	case saving:
+		if t.loaded != s.revision && !m.blind {
+			t.phase = loading
+			can(who, "finds that the conversation has changed", n)
+			return
+		}
+		n.spoken, n.written = t.had, t.hadText
+		n.spoken[i]++
+		n.revision++
+		t.phase = handedBack
+		can(who, "has handed back what was said", n)
+	case handedBack:
+		t.phase = overAndOut
+		if n.lease == me {
+			n.lease = 0
+		}
+		if n.voice == (modelVoice{of: me, running: true}) {
+			n.voice = modelVoice{}
+		}
+		can(who, "is over: the conversation and its voice are free", n)
+	}
+}
+
+// text is a turn of text, Agent.Respond.
+func (m voiceModel) text(s voiceModelState, can model.Can[voiceModelState]) {
+	n := s
+	t := &n.text
+	switch s.text.phase {
+	case 0:
+		if s.lease == 0 {
+			n.lease, t.phase = 3, 1
+			can("", "the user writes, and the turn has the conversation for itself", n)
+		}
+	case 1:
+		t.phase, t.loaded, t.had, t.hadText = 2, s.revision, s.spoken, s.written
+		can("the text", "loads the conversation, and answers", n)
+	case 2:
+		if t.loaded != s.revision && !m.blind {
+			t.phase = 1
+			can("the text", "finds that the conversation has changed", n)
+			return
+		}
+		n.spoken, n.written = t.had, t.hadText+1
+		n.revision++
+		t.phase = 3
+		can("the text", "is saved", n)
+	case 3:
+		t.phase = 4
+		if n.lease == 3 {
+			n.lease = 0
+		}
+		can("the text", "is over", n)
+	}
+}
+
+// ends are the lives of leases whose holder was killed.
+func (m voiceModel) ends(s voiceModelState, can model.Can[voiceModelState]) {
+	n := s
+	if s.lease == 4 {
+		n.lease = 0
+		can("the lease", "of who was killed ends", n)
+	}
+	n = s
+	if v := s.voice; v.running && s.tickets[v.of-1].phase == killedOff {
+		n.voice = modelVoice{}
+		can("the lease", "of the session that was killed ends", n)
+	}
+}
+
+// TestModelOfVoiceSessions explores offers, sessions, kills, handbacks and a turn of text.
+func TestModelOfVoiceSessions(t *testing.T) {
+	m := voiceModel{kills: 1, opens: opens}
+	if modeltest.Deep() {
+		m.kills = 2
+	}
+	modeltest.Keeps(t, m.protocol())
+}
+
+// TestModelFindsReplacedTickets: a ticket that a newer one had replaced opened a session once
+// the newer one's was over.
+func TestModelFindsReplacedTickets(t *testing.T) {
+	before := func(session string, old *voiceState) error {
+		if old != nil && old.SessionID != session && !old.Running {
+			return ErrUsed
+		}
+		return idle(old)
+	}
+	modeltest.Breaks(t, voiceModel{opens: before}.protocol(), replacedDead)
+}
+
+// TestModelFindsWhatRevisionsMend: without its revision, a turn of text writes over what was
+// handed back meanwhile.
+func TestModelFindsWhatRevisionsMend(t *testing.T) {
+	modeltest.Breaks(t, voiceModel{opens: opens, blind: true}.protocol(), nothingLost)
+}
+
+// TestModelFindsALostLease: what is known and not mended. Where the store is away for longer than
+// the lease of a running session lives, a second one may begin beside it (docs/models.md).
+func TestModelFindsALostLease(t *testing.T) {
+	modeltest.Breaks(t, voiceModel{opens: opens, away: 1}.protocol(), onePerTalk)
+}
