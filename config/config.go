@@ -307,6 +307,10 @@ type Limits struct {
 	// WaitingPerAddress how many of them from one client address.
 	Waiting           int `key:"waiting"`
 	WaitingPerAddress int `key:"waiting_per_address"`
+	// Connections is how many connections there may be that are no sessions,
+	// ConnectionsPerAddress how many of them from one address.
+	Connections           int `key:"connections"`
+	ConnectionsPerAddress int `key:"connections_per_address"`
 	// Turns is how many messages of text conversations are answered at once,
 	// TurnsPerAddress and TurnsPerUser how many of them from one client address and of
 	// one user. NewTurnsPerSecond is how many each of these may begin in a second.
@@ -378,20 +382,22 @@ func Default() *Config {
 		Store:        Store{Replicas: 1, Sync: SyncAlways},
 		Audit:        Audit{Arguments: ArgumentsNone, MaxMB: 100, Keep: 10, MaxAge: 720 * time.Hour},
 		Limits: Limits{
-			Sessions:           1000,
-			SessionsPerAddress: 100,
-			NewPerSecond:       20,
-			Waiting:            500,
-			WaitingPerAddress:  50,
-			Turns:              200,
-			TurnsPerAddress:    40,
-			TurnsPerUser:       10,
-			NewTurnsPerSecond:  20,
-			SessionLength:      time.Hour,
-			Idle:               5 * time.Minute,
-			AudioAhead:         5 * time.Second,
-			SlowClient:         5 * time.Second,
-			MessageBytes:       64 << 10,
+			Sessions:              1000,
+			SessionsPerAddress:    100,
+			NewPerSecond:          20,
+			Waiting:               500,
+			WaitingPerAddress:     50,
+			Connections:           4000,
+			ConnectionsPerAddress: 200,
+			Turns:                 200,
+			TurnsPerAddress:       40,
+			TurnsPerUser:          10,
+			NewTurnsPerSecond:     20,
+			SessionLength:         time.Hour,
+			Idle:                  5 * time.Minute,
+			AudioAhead:            5 * time.Second,
+			SlowClient:            5 * time.Second,
+			MessageBytes:          64 << 10,
 		},
 		Sim: Sim{Use: UseAuto},
 		Log: Log{Level: "info", Format: "auto"},

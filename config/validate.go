@@ -286,6 +286,8 @@ func (l *loader) validateNumbers() {
 	l.number("limits.new_per_second", c.Limits.NewPerSecond, 1, 1_000_000)
 	l.number("limits.waiting", c.Limits.Waiting, 1, 1_000_000)
 	l.number("limits.waiting_per_address", c.Limits.WaitingPerAddress, 1, 1_000_000)
+	l.number("limits.connections", c.Limits.Connections, 10, 1_000_000)
+	l.number("limits.connections_per_address", c.Limits.ConnectionsPerAddress, 10, 1_000_000)
 	l.number("limits.turns", c.Limits.Turns, 1, 100_000)
 	l.number("limits.turns_per_address", c.Limits.TurnsPerAddress, 1, 100_000)
 	l.number("limits.turns_per_user", c.Limits.TurnsPerUser, 1, 100_000)

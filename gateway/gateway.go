@@ -180,6 +180,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)
 		return
 	}
+	upgraded(under)
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
 	// What a session does inside is an operator's to see, and its ticket's owner's where
 	// the operator has said so.

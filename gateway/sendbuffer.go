@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"net"
+	"syscall"
 
 	"voicegw/nonblock"
 )
@@ -14,11 +14,11 @@ const unsentBytes = 16 << 10
 // limitSendBuffer keeps what the kernel holds for a client small, so that what is
 // queued stays ours to drop. Where the platform cannot, the buffer is what it was.
 func limitSendBuffer(c *nonblock.Conn) {
-	tcp, ok := c.Conn.(*net.TCPConn)
+	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return
 	}
-	raw, err := tcp.SyscallConn()
+	raw, err := socket.SyscallConn()
 	if err != nil {
 		return
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"net/netip"
@@ -48,9 +47,9 @@ type Admission struct {
 	once sync.Once
 
 	// Guarded by Manager.mu.
-	waits  *list.Element // in the waiting room; nil where it is not there
-	seated bool          // it has a session's place
-	id     string        // of the session; empty before Start
+	guest  quota.Guest[netip.Addr] // of the waiting room
+	seated bool                    // it has a session's place
+	id     string                  // of the session; empty before Start
 	phase  Phase
 	since  time.Time // when the phase began
 }
@@ -73,8 +72,9 @@ func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	}
 	ctx, evict := context.WithCancelCause(m.ctx())
 	a.ctx, a.evict = func() context.Context { return ctx }, evict
-	if out := m.waiting.enter(a); out != nil {
-		out.evict(causeCrowded)
+	a.guest = quota.Guest[netip.Addr]{Key: a.key, Exempt: a.exempt, Evict: func() { evict(causeCrowded) }}
+	if out := m.waiting.Enter(&a.guest); out != nil {
+		out.Evict()
 	}
 	m.admitted[a] = struct{}{}
 	a.phase, a.since = PhaseAdmitted, time.Now()
@@ -87,7 +87,7 @@ func (a *Admission) seat() *Cause {
 	m := a.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.waiting.leave(a)
+	m.waiting.Leave(&a.guest)
 	switch {
 	case m.draining:
 		return causeShutdown
@@ -107,7 +107,7 @@ func (a *Admission) Release() {
 		m := a.m
 		a.evict(nil) // the parent forgets it
 		m.mu.Lock()
-		m.waiting.leave(a)
+		m.waiting.Leave(&a.guest)
 		delete(m.admitted, a)
 		if a.seated {
 			m.running--

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -88,7 +87,7 @@ func TestOneAddressBeginsSoFast(t *testing.T) {
 		if err := begin(); err != nil {
 			t.Errorf("a quarter of a second later: %v", err)
 		}
-		if st.m.Running() != 0 || len(st.m.waiting.byAddr) != 0 || st.m.waiting.all.Len() != 0 {
+		if st.m.Running() != 0 || st.m.waiting.Len() != 0 {
 			t.Error("something is still taken")
 		}
 		st.m.Close()
@@ -235,44 +234,4 @@ func TestWhoWaitsDoesNotHoldADrain(t *testing.T) {
 			t.Error("it waited for the whole time")
 		}
 	})
-}
-
-// TestTheWaitingRoomNeverOverflows, whoever comes and goes in whatever order.
-func TestTheWaitingRoomNeverOverflows(t *testing.T) {
-	for seed := range uint64(50) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		r := waitingRoom{most: 1 + rng.IntN(8), perAddress: 1 + rng.IntN(4), byAddr: map[netip.Addr]int{}}
-		inside := map[*Admission]bool{}
-		for range 300 {
-			if rng.IntN(3) == 0 {
-				for a := range inside {
-					r.leave(a)
-					r.leave(a)
-					delete(inside, a)
-					break
-				}
-				continue
-			}
-			a := &Admission{key: netip.AddrFrom4([4]byte{byte(rng.IntN(6))})}
-			if out := r.enter(a); out != nil {
-				if !inside[out] {
-					t.Fatalf("seed %d: one that is not inside had to leave", seed)
-				}
-				delete(inside, out)
-			}
-			inside[a] = true
-			count := map[netip.Addr]int{}
-			for a := range inside {
-				count[a.key]++
-			}
-			if r.all.Len() != len(inside) || len(inside) > r.most || fmt.Sprint(count) != fmt.Sprint(r.byAddr) {
-				t.Fatalf("seed %d: %d of %d inside, %v, want %v", seed, r.all.Len(), r.most, r.byAddr, count)
-			}
-			for addr, n := range count {
-				if n > r.perAddress {
-					t.Fatalf("seed %d: %d of %s", seed, n, addr)
-				}
-			}
-		}
-	}
 }

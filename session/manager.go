@@ -30,7 +30,7 @@ type Manager struct {
 	draining bool
 	admitted map[*Admission]struct{} // all sessions, and all that wait to be one
 	running  int                     // those that have sent session.start
-	waiting  waitingRoom             // those that have not
+	waiting  *quota.Room[netip.Addr] // those that have not
 	sessions map[string]*session     // that run, by id
 	idle     chan struct{}           // closed when draining and nothing runs any more
 	empty    chan struct{}           // closed when draining and nobody is admitted any more
@@ -45,7 +45,7 @@ func NewManager(opts Options) (*Manager, error) {
 	}
 	m := &Manager{opts: opts,
 		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
-		waiting: waitingRoom{most: opts.Limits.Waiting, perAddress: opts.Limits.WaitingPerAddress, byAddr: make(map[netip.Addr]int)},
+		waiting: quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
 		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}),
 		idle: make(chan struct{}), empty: make(chan struct{}),
 	}

@@ -194,7 +194,7 @@ func (s *server) run(ctx context.Context, p Process) error {
 	// From the serving goroutine to this one; nobody closes it.
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
-	serving.Go(func() { failed <- s.http.Serve(gateway.Listen(s.listener)) })
+	serving.Go(func() { failed <- s.http.Serve(gateway.Listen(gateway.Bound(s.listener, connectionLimits(s.cfg)))) })
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	if s.reload != nil {

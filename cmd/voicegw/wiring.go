@@ -115,3 +115,10 @@ func turnLimits(cfg *config.Config) gateway.TurnLimits {
 		NewPerSecond: l.NewTurnsPerSecond, ExemptLoopback: l.ExemptLoopback,
 	}
 }
+
+func connectionLimits(cfg *config.Config) gateway.ConnectionLimits {
+	l := cfg.Limits
+	return gateway.ConnectionLimits{
+		AtOnce: l.Connections, PerAddress: l.ConnectionsPerAddress, ExemptLoopback: l.ExemptLoopback, Exempt: cfg.Proxies(),
+	}
+}

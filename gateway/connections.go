@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+
+	"voicegw/internal/quota"
+	"voicegw/nonblock"
+)
+
+// ConnectionLimits bound the connections that are no sessions. A zero number means its
+// default.
+type ConnectionLimits struct {
+	// AtOnce is how many there may be. Default 4000.
+	AtOnce int
+	// PerAddress is how many of them may come from one address. Default 200.
+	PerAddress int
+	// ExemptLoopback exempts this machine's own addresses from PerAddress, Exempt other
+	// ones: those of proxies, which speak for many.
+	ExemptLoopback bool
+	Exempt         []netip.Prefix
+}
+
+// Bound returns a listener whose TCP connections are bounded until they become sessions.
+// Who connects is always let in; where there are too many, the oldest of the address that
+// has the most is closed. So connections that do nothing keep nobody out.
+//
+// It also ends connections with requests that say in two ways where they end.
+func Bound(ln net.Listener, l ConnectionLimits) net.Listener {
+	if l.AtOnce == 0 {
+		l.AtOnce = 4000
+	}
+	if l.PerAddress == 0 {
+		l.PerAddress = 200
+	}
+	return &boundListener{Listener: ln, limits: l, room: quota.NewRoom[netip.Addr](l.AtOnce, l.PerAddress)}
+}
+
+type boundListener struct {
+	net.Listener
+	limits ConnectionLimits // fixed
+
+	mu   sync.Mutex // guards the following field
+	room *quota.Room[netip.Addr]
+}
+
+// Accept returns the next connection, and closes another one where it needs the room.
+func (l *boundListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // http.Server looks at it
+	}
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return c, nil
+	}
+	b := &boundConn{TCPConn: tcp, listener: l, framing: &framing{}}
+	addr := tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	b.guest = quota.Guest[netip.Addr]{Key: quota.AddressKey(addr), Exempt: l.exempt(addr), Evict: func() { _ = b.Close() }}
+	l.mu.Lock()
+	out := l.room.Enter(&b.guest)
+	l.mu.Unlock()
+	if out != nil {
+		out.Evict()
+	}
+	return b, nil
+}
+
+func (l *boundListener) exempt(addr netip.Addr) bool {
+	if l.limits.ExemptLoopback && addr.IsLoopback() {
+		return true
+	}
+	for _, p := range l.limits.Exempt {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// boundConn is a connection of a boundListener.
+type boundConn struct {
+	*net.TCPConn
+	listener *boundListener
+	guest    quota.Guest[netip.Addr] // guarded by listener.mu
+	framing  *framing                // of whoever reads; nil once it is no HTTP connection
+}
+
+// Read is that of net.Conn. A request whose end is not certain is not passed on.
+func (c *boundConn) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	if c.framing != nil && n > 0 {
+		if bad := c.framing.see(p[:n]); bad != nil {
+			return 0, bad
+		}
+	}
+	return n, err //nolint:wrapcheck // this is the same connection
+}
+
+// Close is that of net.Conn.
+func (c *boundConn) Close() error {
+	c.leave()
+	return c.TCPConn.Close() //nolint:wrapcheck // this is the same connection
+}
+
+func (c *boundConn) leave() {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.listener.room.Leave(&c.guest)
+}
+
+// upgraded says that a connection carries no HTTP any more and is bounded otherwise. Nobody
+// may read meanwhile.
+func upgraded(c *nonblock.Conn) {
+	if c == nil {
+		return
+	}
+	if b, ok := c.Conn.(*boundConn); ok {
+		b.leave()
+		b.framing = nil
+	}
+}

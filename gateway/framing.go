@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// errFraming ends a connection on which it is not certain where a request ends. It is no
+// net.Error, so that net/http answers 400 before it closes.
+var errFraming = errors.New("gateway: a request says in two ways where it ends")
+
+// framing follows the requests of an HTTP/1 connection as they are read, and finds those
+// that have a Content-Length and a Transfer-Encoding. A proxy in front may heed the other
+// one of the two, and take the rest of one client's request for the beginning of another's
+// (RFC 9112, sections 6.1 and 11.2). net/http drops the Content-Length without a word.
+//
+// What has the same uses is refused as well: a folded header line (section 5.2),
+// Transfer-Encoding in HTTP/1.0, Content-Lengths that differ or are no numbers, and a broken
+// chunk. What else is wrong is net/http's to refuse.
+type framing struct {
+	at    part
+	skip  int64 // bytes of a body or a chunk to come
+	line  [96]byte
+	have  int // of line
+	long  bool
+	tail  [8]byte // the last bytes of a line, "HTTP/1.1" at the end of the first
+	old   bool    // the request is of HTTP/1.0
+	coded bool    // it has a Transfer-Encoding
+	sized bool    // it has a Content-Length
+	size  int64
+}
+
+// part is where in a request the next byte stands.
+type part int
+
+const (
+	inStart part = iota
+	inHeader
+	inBody
+	inChunkSize
+	inChunk
+	afterChunk
+	inTrailer
+)
+
+// see takes the bytes that come next. The error is errFraming, and final.
+func (f *framing) see(p []byte) error {
+	for len(p) > 0 {
+		if f.at == inBody || f.at == inChunk {
+			n := min(f.skip, int64(len(p)))
+			f.skip, p = f.skip-n, p[n:]
+			switch {
+			case f.skip > 0:
+			case f.at == inBody:
+				f.at = inStart
+			default:
+				f.at = afterChunk
+			}
+			continue
+		}
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			f.keep(p)
+			return nil
+		}
+		f.keep(p[:end])
+		p = p[end+1:]
+		if !f.endLine() {
+			return errFraming
+		}
+		f.have, f.long, f.tail = 0, false, [8]byte{}
+	}
+	return nil
+}
+
+// keep keeps what is needed of a line.
+func (f *framing) keep(p []byte) {
+	n := copy(f.line[f.have:], p)
+	f.have += n
+	f.long = f.long || n < len(p)
+	p = bytes.TrimSuffix(p, []byte("\r"))
+	if len(p) >= len(f.tail) {
+		copy(f.tail[:], p[len(p)-len(f.tail):])
+	} else {
+		both := append(append(make([]byte, 0, 16), f.tail[:]...), p...)
+		copy(f.tail[:], both[len(p):])
+	}
+}
+
+// endLine takes a whole line, and says whether all is well.
+func (f *framing) endLine() bool {
+	line := f.line[:f.have]
+	if !f.long {
+		line = bytes.TrimSuffix(line, []byte("\r"))
+	}
+	switch f.at {
+	case inStart:
+		if len(line) > 0 { // empty lines may come between requests
+			*f = framing{at: inHeader, old: string(f.tail[:]) == "HTTP/1.0"}
+		}
+		return true
+	case inHeader:
+		return f.header(line)
+	case inChunkSize:
+		return f.chunk(line)
+	case afterChunk:
+		f.at = inChunkSize
+		return len(line) == 0
+	default: // inTrailer
+		if len(line) == 0 {
+			f.at = inStart
+		}
+		return true
+	}
+}
+
+// header takes a line of a request's header, or its end.
+func (f *framing) header(line []byte) bool {
+	if len(line) == 0 {
+		return f.endHeader()
+	}
+	if line[0] == ' ' || line[0] == '\t' {
+		return false
+	}
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	switch name = bytes.TrimRight(name, " \t"); {
+	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+		f.coded = true
+	case bytes.EqualFold(name, []byte("Content-Length")):
+		n, err := strconv.ParseUint(string(bytes.Trim(value, " \t")), 10, 63)
+		if err != nil || f.long || f.sized && f.size != int64(n) {
+			return false
+		}
+		f.sized, f.size = true, int64(n)
+	}
+	return true
+}
+
+func (f *framing) endHeader() bool {
+	switch {
+	case f.coded && (f.sized || f.old):
+		return false
+	case f.coded:
+		f.at = inChunkSize
+	case f.size > 0:
+		f.at, f.skip = inBody, f.size
+	default:
+		f.at = inStart
+	}
+	return true
+}
+
+// chunk takes the line before a chunk.
+func (f *framing) chunk(line []byte) bool {
+	text, _, _ := bytes.Cut(line, []byte(";"))
+	n, err := strconv.ParseUint(string(bytes.TrimRight(text, " \t")), 16, 63)
+	switch {
+	case err != nil:
+		return false
+	case n == 0:
+		f.at = inTrailer
+	default:
+		f.at, f.skip = inChunk, int64(n)
+	}
+	return true
+}
