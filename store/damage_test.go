@@ -335,3 +335,23 @@ func copyFolder(t *testing.T, to, from string) {
 		t.Fatal(err)
 	}
 }
+
+// TestReleasedIsNoLoss: a reservation that was released is not missed when the note of its
+// removal has ended too, even where the process was killed right after the removal.
+func TestReleasedIsNoLoss(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	s := openTest(t, o)
+	e, _ := reserve(t, s.Ledger(), "a")
+	if err := s.Ledger().Release(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	// As the end of the note leaves it, an hour later.
+	if err := s.ledger.bucket.stream.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	killed := t.TempDir()
+	copyFolder(t, killed, o.Dir)
+	if _, fresh := reserve(t, openTest(t, Options{Dir: killed}).Ledger(), "a"); !fresh {
+		t.Error("it is still reserved")
+	}
+}

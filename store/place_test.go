@@ -62,8 +62,8 @@ func TestMisplaced(t *testing.T) {
 			entry, _ := reserve(t, s.Ledger(), "before")
 			back := test.disturb(t, dir)
 			if test.write {
-				// No look has happened: the write itself notices.
-				if err := s.inPlace(s.ledger.bucket.part); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), test.words) {
+				// Without waiting for a look: the write itself notices.
+				if _, _, err := s.Ledger().Reserve(t.Context(), Reservation{Key: "in between"}); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), test.words) {
 					t.Errorf("a write in between: %v", err)
 				}
 			}
