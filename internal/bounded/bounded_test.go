@@ -91,6 +91,10 @@ func TestEveryBound(t *testing.T) {
 			_, _ = io.WriteString(w, "HTTP/1.1 200 OK\r\n")
 			return endless(w, "A: b\r\n")
 		}, bounded.BoundHeader, "has more than 65536 bytes"},
+		"a head that ends late": {bounded.Bytes, func(w io.Writer) error {
+			_, err := io.WriteString(w, begin(strings.Repeat("A: b\r\n", 2*bounded.MaxHeader/6)))
+			return err
+		}, bounded.BoundHeader, "has more than 65536 bytes"},
 		"interim answers": {bounded.Bytes, func(w io.Writer) error {
 			return endless(w, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
 		}, bounded.BoundHeader, "has more than 65536 bytes"},
@@ -384,7 +388,7 @@ func FuzzJSON(f *testing.F) {
 // nested no deeper, than the bounds say.
 func FuzzXML(f *testing.F) {
 	for _, text := range []string{
-		`<a b="c>"><d/><![CDATA[<e>]]]></a>`, `<?xml version="1.0"?><a><!-- " --><b/><?x " ?><c/></a>`, `<!D "><a/>`, `<a><b></b><b></b></a>`,
+		`<a b="c>"><d/><![CDATA[<e>]]]></a>`, `<?xml version="1.0"?><a><!-- " --><b/><?x " ?><c/></a>`, `<!D "><a/>`, `<a><![CDATA["]]><b/><b/><b/><b/><b/></a>`, `<a><!--"--><b/><b/><b/><b/><b/></a>`, `<a><?x "?><b/><b/><b/><b/><b/></a>`, `<a><b></b><b></b></a>`,
 	} {
 		f.Add([]byte(text), 2)
 	}
@@ -419,6 +423,7 @@ func FuzzXML(f *testing.F) {
 // bound says.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("data: a\n\ndata: b\r\n\r\n"), 3)
+	f.Add([]byte(strings.Repeat("a\n", 20)), 3)
 	f.Add([]byte("\r\r\n\r\r\n\r\r\n\r\r\n\r\r\n\r\r\n\r\r\n\r\r\n"), 1)
 	f.Fuzz(func(t *testing.T, text []byte, cut int) {
 		const most = 12
