@@ -75,6 +75,7 @@ func (st *stack) http(t testing.TB, method, path, body string) (status int, answ
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Authorization", "Bearer "+operatorsKey)
 	r.Close = true // nothing of it outlives the story
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {

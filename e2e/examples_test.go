@@ -67,7 +67,7 @@ func TestHandoffExamples(t *testing.T) {
 			defer cancel()
 			line := append(command(t, program), st.url)
 			cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-			cmd.Env = append(os.Environ(), "VOICEGW_API_KEY=", "NO_PROXY=127.0.0.1,localhost")
+			cmd.Env = append(os.Environ(), "VOICEGW_API_KEY="+operatorsKey, "NO_PROXY=127.0.0.1,localhost")
 			var out, complaints bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &complaints
 			if err := cmd.Run(); err != nil {

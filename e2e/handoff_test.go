@@ -34,6 +34,7 @@ func (st *stack) offer(t testing.TB, body string) offered {
 	}
 	r.Close = true
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+operatorsKey)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -69,6 +69,9 @@ const closeTimeout = 10 * time.Second
 // secret is the key that must not be seen anywhere.
 const secret = "sk-e2e-secret-0123456789"
 
+// operatorsKey is what the gateway's operators show.
+const operatorsKey = "e2e-operators-0123456789"
+
 func newStack(t testing.TB, provider string, set setting) *stack {
 	t.Helper()
 	st := &stack{log: &lockedBuffer{}, audit: newJournal()}
@@ -91,7 +94,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 		Limits: set.limits, Policy: set.policy,
 		Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
-	serve := gateway.Options{}
+	serve := gateway.Options{APIKey: operatorsKey}
 	records := audit.New(audit.Options{Lines: set.lines, Arguments: audit.ArgumentsFull, Logger: opts.Logger})
 	if box := set.tools; box != nil {
 		box.give(&opts, &serve, set.life)

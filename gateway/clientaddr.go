@@ -79,6 +79,9 @@ func (s *Server) trusted(addr netip.Addr) bool {
 	return false
 }
 
+// forwarded are the headers by which a proxy tells whom it speaks for.
+var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"}
+
 // sentByProxy says whether a request has a header that only proxies add.
 func sentByProxy(r *http.Request) bool {
 	for _, name := range forwarded {

@@ -42,8 +42,8 @@ const completionsPath = "/v1/chat/completions"
 // completions answers as a Chat Completions endpoint, so that any client of one has this
 // agent with its tools. The conversation is the client's to keep.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	if s.guard.hasKey {
-		if no := s.guard.checkKey(r); no != nil {
+	if s.opts.GuardCompletions {
+		if no := s.guard.check(r); no != nil {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="voicegw"`)
 			refuse(w, openaiError, no.status, no.code, no.message)
 			return

@@ -26,12 +26,24 @@ const (
 	stranger
 )
 
+// routes are all that a server answers. There is no other way to add one, so that the tests
+// can ask each.
+type routes struct {
+	mux      http.ServeMux
+	patterns []string // as http.ServeMux has them
+}
+
+func (rs *routes) add(pattern string, h http.HandlerFunc) {
+	rs.patterns = append(rs.patterns, pattern)
+	rs.mux.HandleFunc(pattern, h)
+}
+
 // ServeHTTP answers one request. Every request, of every route, goes through the door first.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p := pace(w, r)
 	defer p.renew()
 	if s.enter(p, r) {
-		s.mux.ServeHTTP(p, r)
+		s.routes.mux.ServeHTTP(p, r)
 	}
 }
 
@@ -61,7 +73,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 
 // turnAway answers a request that does not come in.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) {
-	s.opts.Logger.Info("request refused at the door", "addr", s.clientAddr(r).String(), "reason", code, "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
+	s.seldom.Info("request refused at the door", code, "addr", s.clientAddr(r).String(), "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
 	shape := errorShape(plainError)
 	if r.URL.Path == completionsPath {
 		shape = openaiError

@@ -7,13 +7,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"voicegw/internal/origin"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
+	"voicegw/store"
 )
 
 // allow reads patterns of origins.
@@ -48,13 +51,25 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
 		o.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the page") })
 		o.Tools = func() *registry.Snapshot { return &registry.Snapshot{} }
+		o.APIKey, o.Approvals = testKey, noApprovals{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
+		// What is missing here is an endpoint that is not asked.
+		for i, v := 0, reflect.ValueOf(*o); i < v.NumField(); i++ {
+			if field := v.Type().Field(i); field.Type.Kind() == reflect.Interface && v.Field(i).IsNil() {
+				t.Fatalf("%s is missing", field.Name)
+			}
+		}
 		if change != nil {
 			change(o)
 		}
 	})
 	return s
 }
+
+// noApprovals are none.
+type noApprovals struct{}
+
+func (noApprovals) Open(context.Context, time.Time) ([]store.Approval, error) { return nil, nil }
 
 // visit asks for a route as somebody who may do everything else.
 func visit(s *Server, pattern string, change func(*http.Request)) *httptest.ResponseRecorder {
@@ -104,10 +119,10 @@ func TestNobodyPassesTheDoor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := everyRoute(t, nil)
-			if len(s.routes) < 20 {
-				t.Fatalf("there are only the routes %q", s.routes)
+			if len(s.routes.patterns) < 20 {
+				t.Fatalf("there are only the routes %q", s.routes.patterns)
 			}
-			for _, pattern := range append(slices.Clone(s.routes), "TRACE /", "POST /v1/nothing") {
+			for _, pattern := range append(slices.Clone(s.routes.patterns), "TRACE /", "POST /v1/nothing") {
 				w := visit(s, pattern, tc.change)
 				if tc.embeds && embeddable(strings.TrimLeft(pattern, "ABCDEFGHIJKLMNOPQRSTUVWXYZ ")) {
 					if w.Code == tc.status {
@@ -166,7 +181,7 @@ func TestWhoPassesTheDoor(t *testing.T) {
 				o.TrustedProxies = proxies()
 				o.VoiceURL = "wss://public.example.net:9443/v1/voice"
 			})
-			for _, pattern := range s.routes {
+			for _, pattern := range s.routes.patterns {
 				if w := visit(s, pattern, change); w.Code == 421 || strings.Contains(w.Body.String(), `"code":"origin"`) || strings.Contains(w.Body.String(), `"code":"host"`) {
 					t.Errorf("%s: %d %s", pattern, w.Code, w.Body)
 				}

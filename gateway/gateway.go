@@ -46,8 +46,10 @@ type Options struct {
 	// endpoint.
 	Blocks Blocks
 	// APIKey is what operators show at the endpoints that are theirs; empty means that
-	// those answer to programs on this machine alone.
+	// those answer to nobody.
 	APIKey string
+	// GuardCompletions says that /v1/chat/completions asks for the APIKey too.
+	GuardCompletions bool
 	// Ready returns what sessions need and cannot have; nil means that they need
 	// nothing. /readyz asks it, for at most readyTime.
 	Ready func(ctx context.Context) error
@@ -81,8 +83,7 @@ type Options struct {
 type Server struct {
 	// Fixed after New.
 	opts   Options
-	mux    *http.ServeMux
-	routes []string // of mux, as patterns
+	routes routes
 	guard  guard
 	seldom *seldom.Log
 	turns  *turns
@@ -98,7 +99,7 @@ func New(opts Options) *Server {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Turns = opts.Turns.withDefaults()
-	s := &Server{opts: opts, mux: http.NewServeMux(), guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns)}
+	s := &Server{opts: opts, guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns)}
 	s.opts.Hosts = withHostOf(opts.Hosts, opts.VoiceURL)
 	s.handle("GET /v1/voice", s.voice)
 	s.forPages("GET", "/v1/providers", s.providers)
@@ -115,7 +116,7 @@ func New(opts Options) *Server {
 		s.handle("GET /v1/images/{id}", s.image)
 	}
 	if opts.Approvals != nil {
-		s.mux.HandleFunc("GET /v1/approvals", s.forOperators(s.approvals))
+		s.handle("GET /v1/approvals", s.forOperators(s.approvals))
 	}
 	if opts.Blocks != nil {
 		s.handle("GET /v1/blocks", s.forOperators(s.blocks))
@@ -131,6 +132,8 @@ func New(opts Options) *Server {
 	}
 	s.handle("GET /v1/sessions", s.forOperators(s.listSessions))
 	s.handle("GET /v1/sessions/{id}", s.forOperators(s.showSession))
+	s.handle("POST /v1/console/codes", s.guarded(s.guard.checkKey, s.consoleCode))
+	s.handle("POST /v1/console/login", s.consoleLogin)
 	s.handle("POST /v1/confirmations", s.forOperators(s.confirm))
 	s.handle("/v1/confirmations/{token...}", confirmationMoved)
 	s.handle("GET /healthz", s.health)
@@ -146,8 +149,7 @@ func New(opts Options) *Server {
 
 // handle adds a route. Its pattern is that of http.ServeMux.
 func (s *Server) handle(pattern string, h http.HandlerFunc) {
-	s.routes = append(s.routes, pattern)
-	s.mux.HandleFunc(pattern, h)
+	s.routes.add(pattern, h)
 }
 
 // withHostOf returns hosts with that of a URL, if it has one.
@@ -184,7 +186,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
 	// What a session does inside is an operator's to see, and its ticket's owner's where
 	// the operator has said so.
-	admission.MayInspect = s.guard.local(r)
+	admission.MayInspect = s.guard.check(r) == nil || s.guard.opens(conn.Key(), true)
 	s.opts.Sessions.Start(admission, conn)
 }
 

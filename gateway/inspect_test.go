@@ -5,39 +5,38 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"voicegw/session"
 	"voicegw/session/wsclient"
 	"voicegw/user"
 )
 
-// TestWhoMayInspect: a client that asks to look inside its session is let where an
-// operator would be without a key, or where its ticket says so. Everybody else may talk
-// all the same.
+// TestWhoMayInspect: a client that asks to look inside its session is let where it shows the
+// key or a console's token, or where its ticket says so. Everybody else may talk all the same.
 func TestWhoMayInspect(t *testing.T) {
 	const foreign = "https://app.example"
 	one := func(name, value string) http.Header { return http.Header{name: {value}} }
 	for name, tc := range map[string]struct {
-		key    string
+		token  string // offered as a subprotocol; "TOKEN" is a good one
 		ticket string // "granted" or "plain"; empty for none
 		header func(host string) http.Header
 		host   string
 		want   bool
 	}{
-		"a program on this machine":               {want: true},
-		"the gateway's own page":                  {header: func(host string) http.Header { return one("Origin", "http://"+host) }, want: true},
-		"its page, says the browser":              {header: func(string) http.Header { return one("Sec-Fetch-Site", "same-origin") }, want: true},
-		"a page of another origin":                {header: func(string) http.Header { return one("Origin", foreign) }},
-		"through a proxy":                         {header: func(string) http.Header { return one("X-Forwarded-For", "203.0.113.7") }},
-		"through another proxy":                   {header: func(string) http.Header { return one("Via", "1.1 proxy") }},
-		"under a name of its own":                 {host: "gateway.example"},
-		"where there is a key":                    {key: "key"},
-		"with the key":                            {key: "key", header: func(string) http.Header { return one("Authorization", "Bearer key") }},
-		"a ticket that says so":                   {key: "key", ticket: "granted", want: true},
-		"a ticket that says so, to a page":        {key: "key", ticket: "granted", header: func(string) http.Header { return one("Origin", foreign) }, want: true},
-		"a ticket that does not":                  {key: "key", ticket: "plain"},
-		"a ticket that does not, to a page":       {ticket: "plain", header: func(string) http.Header { return one("Origin", foreign) }},
-		"a ticket that does not, on this machine": {ticket: "plain", want: true},
+		"a program on this machine":           {},
+		"the gateway's own page":              {header: func(host string) http.Header { return one("Origin", "http://"+host) }},
+		"through a proxy":                     {header: func(string) http.Header { return one("X-Forwarded-For", "203.0.113.7") }},
+		"under a name of its own":             {host: "gateway.example"},
+		"a program that shows the key":        {header: func(string) http.Header { return one("Authorization", "Bearer "+testKey) }, want: true},
+		"one that shows another":              {header: func(string) http.Header { return one("Authorization", "Bearer husk") }},
+		"a console with its token":            {token: "TOKEN", header: func(host string) http.Header { return one("Origin", "http://"+host) }, want: true},
+		"a console with another":              {token: "husk"},
+		"the key as a subprotocol":            {token: testKey, want: true},
+		"a ticket that says so":               {ticket: "granted", want: true},
+		"a ticket that says so, to a page":    {ticket: "granted", header: func(string) http.Header { return one("Origin", foreign) }, want: true},
+		"a ticket that does not":              {ticket: "plain"},
+		"a ticket that does not, and the key": {ticket: "plain", token: "TOKEN", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := sessionOptions()
@@ -48,12 +47,16 @@ func TestWhoMayInspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			srv := httptest.NewServer(New(Options{Sessions: m, APIKey: tc.key, Hosts: named(t, "gateway.example"), Origins: allow(t, "https://app.example")}))
+			server := New(Options{Sessions: m, APIKey: testKey, Hosts: named(t, "gateway.example"), Origins: allow(t, "https://app.example")})
+			srv := httptest.NewServer(server)
 			defer srv.Close()
 			defer m.Close()
 			client := &http.Client{Transport: renamed(tc.host)}
 			defer client.CloseIdleConnections()
 			dial := wsclient.DialOptions{Ticket: tc.ticket, Client: client}
+			if dial.Key = tc.token; tc.token == "TOKEN" {
+				dial.Key, _, _ = server.guard.console.exchange(server.ConsoleCode(), time.Now())
+			}
 			if tc.header != nil {
 				dial.Header = tc.header(srv.Listener.Addr().String())
 			}

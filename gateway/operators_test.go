@@ -42,11 +42,15 @@ func (b *fakeBlocks) Unblock(_ context.Context, user string) (bool, error) {
 	return ok, b.err
 }
 
+// testKey is the api_key of servers in tests.
+const testKey = "0123456789abcdef-hush"
+
 // ask sends a request to the server without a socket. It comes from 127.0.0.1 to
-// localhost, unless change says otherwise.
+// localhost and shows testKey, unless change says otherwise.
 func ask(s *Server, method, path string, change func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, nil)
 	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
+	r.Header.Set("Authorization", "Bearer "+testKey)
 	if change != nil {
 		change(r)
 	}
@@ -63,56 +67,57 @@ func host(name string) func(*http.Request) { return func(r *http.Request) { r.Ho
 
 func from(addr string) func(*http.Request) { return func(r *http.Request) { r.RemoteAddr = addr } }
 
-// TestOperatorsWithoutAKey: programs on this machine are let in, and nothing that only
-// looks like one. What is refused does not reach the store, and is told what to do.
-func TestOperatorsWithoutAKey(t *testing.T) {
+// noKey is a request that shows no key.
+func noKey(r *http.Request) { r.Header.Del("Authorization") }
+
+// operators are the routes that only operators may use; the others are for everybody.
+var everybody = []string{
+	"GET /v1/voice", "GET /v1/providers", "OPTIONS /v1/providers", "GET /v1/tools", "GET /v1/tools/{id}", "POST /v1/chat", "OPTIONS /v1/chat",
+	"POST /v1/chat/completions", "OPTIONS /v1/chat/completions", "GET /v1/models", "OPTIONS /v1/models", "GET /v1/images/{id}",
+	"POST /v1/console/login", "/v1/confirmations/{token...}", "GET /healthz", "GET /readyz", "OPTIONS /readyz", "/v1/", "/",
+}
+
+// TestNothingIsOpenByBeingNear: whatever a request looks like, without a key no endpoint for
+// operators answers it: not to a program on this machine, not to the page, and not through a
+// proxy that says nothing of itself, which looks like such a program. And where the gateway has
+// no key there is nothing that opens them.
+func TestNothingIsOpenByBeingNear(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*http.Request)
-		word   string // of the refusal; empty for a request that passes
+		key    string
+		status int
+		code   string
 	}{
-		"a program":                  {nil, ""},
-		"a program, by address":      {host("127.0.0.1:8080"), ""},
-		"a program, over IPv6":       {func(r *http.Request) { r.Host, r.RemoteAddr = "[::1]:8080", "[::1]:40000" }, ""},
-		"a program, without a port":  {host("localhost"), ""},
-		"IPv6 without a port":        {host("[::1]"), ""},
-		"an address in IPv6's form":  {from("[::ffff:127.0.0.1]:40000"), ""},
-		"a key nobody asked for":     {header("Authorization", "Bearer x"), ""},
-		"the gateway's own page":     {header("Origin", "http://localhost:8080"), ""},
-		"a page's own fetch":         {header("Sec-Fetch-Site", "same-origin"), ""},
-		"typed into a browser":       {header("Sec-Fetch-Site", "none"), ""},
-		"another machine":            {from("192.168.1.7:40000"), "own machine"},
-		"another machine over IPv6":  {from("[2001:db8::1]:40000"), "own machine"},
-		"no address at all":          {from("@"), "own machine"},
-		"under a name that is named": {host("gateway.example:8080"), "asked as localhost"},
-		"a page that is named":       {header("Origin", "https://app.example"), "another origin"},
-		"through a proxy":            {header("X-Forwarded-For", "192.168.1.7"), "X-Forwarded-For"},
-		"through a standard proxy":   {header("Forwarded", "for=192.168.1.7"), "Forwarded"},
-		"through a proxy that signs": {header("Via", "1.1 proxy"), "Via"},
+		"a program":              {noKey, testKey, 401, "key_missing"},
+		"a proxy that is silent": {func(r *http.Request) { noKey(r); r.Host = "127.0.0.1:8080" }, testKey, 401, "key_missing"},
+		"a proxy that speaks":    {func(r *http.Request) { noKey(r); r.Header.Set("X-Forwarded-For", "10.0.0.1") }, testKey, 401, "key_missing"},
+		"over IPv6":              {func(r *http.Request) { noKey(r); r.Host, r.RemoteAddr = "[::1]:8080", "[::1]:40000" }, testKey, 401, "key_missing"},
+		"its own page":           {func(r *http.Request) { noKey(r); r.Header.Set("Origin", "http://localhost:8080") }, testKey, 401, "key_missing"},
+		"a wrong key":            {header("Authorization", "x"), testKey, 401, "key_missing"},
+		"where there is no key":  {noKey, "", 403, "operators_only"},
+		"a key for no lock":      {nil, "", 403, "operators_only"},
+		"an empty key, no lock":  {func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, "", 403, "operators_only"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			blocks := &fakeBlocks{}
-			w := ask(New(Options{Blocks: blocks, Hosts: named(t, "gateway.example"), Origins: allow(t, "https://app.example")}), "GET", "/v1/blocks", tc.change)
-			if tc.word == "" {
-				if w.Code != http.StatusOK || blocks.asked != 1 {
-					t.Errorf("%d %s", w.Code, w.Body)
-				}
-				return
+		s := everyRoute(t, func(o *Options) { o.APIKey = tc.key })
+		asked := 0
+		for _, pattern := range s.routes.patterns {
+			if slices.Contains(everybody, pattern) {
+				continue
 			}
-			if w.Code != http.StatusForbidden || blocks.asked != 0 {
-				t.Errorf("%d, the store was asked %d times", w.Code, blocks.asked)
+			asked++
+			if w := visit(s, pattern, tc.change); w.Code != tc.status || !strings.Contains(w.Body.String(), tc.code) {
+				t.Errorf("%s: %s: %d %s", name, pattern, w.Code, w.Body)
 			}
-			for _, word := range []string{tc.word, "operators_only", "Set api_key"} {
-				if !strings.Contains(w.Body.String(), word) {
-					t.Errorf("the refusal does not hold %q: %s", word, w.Body)
-				}
-			}
-		})
+		}
+		if asked < 10 {
+			t.Errorf("only %d routes are for operators", asked)
+		}
 	}
 }
 
 // TestOperatorsWithAKey: the key alone decides, wherever a request comes from.
 func TestOperatorsWithAKey(t *testing.T) {
-	const key = "0123456789abcdef-hush"
+	const key = testKey
 	far := func(r *http.Request) {
 		r.RemoteAddr, r.Host = "192.168.1.7:40000", "gateway.example"
 		r.Header.Set("X-Forwarded-For", "10.0.0.1")
@@ -136,7 +141,12 @@ func TestOperatorsWithAKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			blocks := &fakeBlocks{}
-			w := ask(New(Options{Blocks: blocks, APIKey: key, Hosts: named(t, "gateway.example")}), "GET", "/v1/blocks", tc.change)
+			w := ask(New(Options{Blocks: blocks, APIKey: key, Hosts: named(t, "gateway.example")}), "GET", "/v1/blocks", func(r *http.Request) {
+				noKey(r)
+				if tc.change != nil {
+					tc.change(r)
+				}
+			})
 			if tc.code == "" {
 				if w.Code != http.StatusOK || blocks.asked != 1 {
 					t.Errorf("%d %s", w.Code, w.Body)
@@ -158,7 +168,7 @@ func TestOperatorsWithAKey(t *testing.T) {
 func TestBlocksAreListedAndEnded(t *testing.T) {
 	until := time.Date(2026, 11, 20, 12, 0, 0, 5_600_000, time.FixedZone("", 3600))
 	blocks := &fakeBlocks{until: map[string]time.Time{"mallory": until, "a/b c?#%": until, "..": until}}
-	s := New(Options{Blocks: blocks})
+	s := New(Options{Blocks: blocks, APIKey: testKey})
 
 	var list struct{ Blocks []blockLine }
 	if err := json.Unmarshal(ask(s, "GET", "/v1/blocks", nil).Body.Bytes(), &list); err != nil {
@@ -179,14 +189,14 @@ func TestBlocksAreListedAndEnded(t *testing.T) {
 	if w := ask(s, "GET", "/v1/blocks", nil); w.Body.String() != "{\"blocks\":[]}\n" {
 		t.Errorf("when nobody is left: %s", w.Body)
 	}
-	if w := ask(s, "DELETE", "/v1/blocks/mallory", from("192.168.1.7:1")); w.Code != http.StatusForbidden {
-		t.Errorf("ending from another machine: %d", w.Code)
+	if w := ask(s, "DELETE", "/v1/blocks/mallory", noKey); w.Code != http.StatusUnauthorized {
+		t.Errorf("ending without the key: %d", w.Code)
 	}
 }
 
 // TestBlocksThatCannotBeRead: the client may try again, and learns nothing of the store.
 func TestBlocksThatCannotBeRead(t *testing.T) {
-	s := New(Options{Blocks: &fakeBlocks{err: errors.New("nats://store.internal is gone")}})
+	s := New(Options{APIKey: testKey, Blocks: &fakeBlocks{err: errors.New("nats://store.internal is gone")}})
 	for _, method := range []string{"GET /v1/blocks", "DELETE /v1/blocks/mallory"} {
 		method, path, _ := strings.Cut(method, " ")
 		w := ask(s, method, path, nil)

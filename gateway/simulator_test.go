@@ -41,7 +41,7 @@ func simulatorServer(t testing.TB, f *fakeSimulator) (s *Server, id string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	s = New(Options{Sessions: m, Simulator: f})
+	s = New(Options{Sessions: m, Simulator: f, APIKey: testKey})
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	c := dialStarted(t, srv.URL)
@@ -55,6 +55,7 @@ func press(s *Server, body string, change func(*http.Request)) *httptest.Respons
 	r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Origin", "http://localhost:8080")
+	r.Header.Set("Authorization", "Bearer "+testKey)
 	if change != nil {
 		change(r)
 	}
@@ -117,7 +118,7 @@ func TestFaultsThatAreRefused(t *testing.T) {
 		"two of them":                {body: `{"session_id":"ID","do":"drop"} {}`, status: 400, code: "invalid_message"},
 		"a form":                     {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
 		"a foreign page":             {body: `{"session_id":"ID","do":"drop"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
-		"another machine":            {body: `{"session_id":"ID","do":"drop"}`, change: from("192.168.1.7:1"), status: 403, code: "operators_only"},
+		"without the key":            {body: `{"session_id":"ID","do":"drop"}`, change: noKey, status: 401, code: "key_missing"},
 		"the simulator knows better": {body: `{"session_id":"ID","do":"dorp"}`, err: &FaultError{Field: "do", Message: "do must be one of drop."}, status: 400, code: "invalid_message", word: "do must"},
 		"not connected any more":     {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrNotConnected), status: 409, code: "not_connected"},
 		"too many":                   {body: `{"session_id":"ID","do":"drop"}`, err: fmt.Errorf("x: %w", ErrTooManyFaults), status: 429, code: "limit"},
@@ -139,8 +140,8 @@ func TestFaultsThatAreRefused(t *testing.T) {
 		})
 	}
 	s, _ := simulatorServer(t, &fakeSimulator{})
-	if w := ask(s, "GET", "/v1/simulator", header("X-Forwarded-For", "10.0.0.1")); w.Code != http.StatusForbidden {
-		t.Errorf("the list, through a proxy: %d %s", w.Code, w.Body)
+	if w := ask(s, "GET", "/v1/simulator", noKey); w.Code != http.StatusUnauthorized {
+		t.Errorf("the list, without the key: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -19,11 +19,14 @@ func TestWhoInstructsTheModel(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*http.Request)
 		key    string
-		plain  int // the status at /v1/chat
-		open   int // the status at /v1/chat/completions
+		made   bool // the gateway has made the key itself, and completions do not ask for it
+		plain  int  // the status at /v1/chat
+		open   int  // the status at /v1/chat/completions
 	}{
 		"from elsewhere, no key there is":  {plain: 403, open: 403},
-		"on this machine, no key there is": {change: func(r *http.Request) { r.RemoteAddr = "127.0.0.1:40000" }, plain: 200, open: 200},
+		"on this machine, no key there is": {change: func(r *http.Request) { r.RemoteAddr = "127.0.0.1:40000" }, plain: 403, open: 403},
+		"without a key that was made":      {key: key, made: true, plain: 403, open: 403},
+		"with a key that was made":         {key: key, made: true, change: header("Authorization", "Bearer "+key), plain: 200, open: 200},
 		"without the key":                  {key: key, plain: 403, open: 401},
 		"with another key":                 {key: key, change: header("Authorization", "Bearer other"), plain: 403, open: 401},
 		"with the key":                     {key: key, change: header("Authorization", "Bearer "+key), plain: 200, open: 200},
@@ -32,7 +35,7 @@ func TestWhoInstructsTheModel(t *testing.T) {
 			body := `{"messages":[{"role":"user","content":"One"},{"role":"` + role + `","content":"Rhyme."},{"role":"user","content":"Two"}]}`
 			for path, status := range map[string]int{"/v1/chat": tc.plain, "/v1/chat/completions": tc.open} {
 				a := &fakeAgent{}
-				s, _ := chatServer(t, a, func(o *Options) { o.APIKey = tc.key })
+				s, _ := chatServer(t, a, func(o *Options) { o.APIKey, o.GuardCompletions = tc.key, tc.key != "" && !tc.made })
 				w := send(s, path, body, tc.change)
 				if w.Code != status {
 					t.Errorf("%s, %s, %s: %d %s", name, path, role, w.Code, w.Body)

@@ -35,7 +35,6 @@ type auditFlags struct {
 	Limit       int          `help:"Only the newest N of them; all without." placeholder:"N"`
 	JSON        bool         `help:"Write the lines as they are." name:"json"`
 	Follow      bool         `help:"Go on as lines come, until interrupted." short:"f"`
-	DataDir     string       `key:"data_dir" help:"Folder of what outlives the process." placeholder:"DIR"`
 }
 
 // audit reads the record of what tools did.

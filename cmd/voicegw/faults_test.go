@@ -43,7 +43,7 @@ type caller struct {
 // phone begins a session of a provider.
 func (r *running) phone(t *testing.T, provider string) *caller {
 	t.Helper()
-	conn, err := wsclient.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{})
+	conn, err := wsclient.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{Key: r.key()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,6 +171,7 @@ func (r *running) post(t *testing.T, path, body string) (int, []byte) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+r.key())
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +191,7 @@ func (r *running) get(t *testing.T, path string, v any) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Authorization", "Bearer "+r.key())
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"voicegw/config"
 	"voicegw/load"
 	"voicegw/load/examples"
 	"voicegw/load/plan"
@@ -50,6 +51,8 @@ type loadRunFlags struct {
 	Timeout       time.Duration `help:"How long a connection, and a session after it, may take (20s)." default:"20s" placeholder:"TIME"`
 	APIKey        string        `help:"The gateway's api_key, for scripts that begin with a ticket. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
 
+	DataDir string `key:"data_dir" help:"The gateway's data folder, in which the key is that it has made itself; it is read for a gateway on this machine." placeholder:"DIR"`
+
 	PID   int    `help:"Process of the gateway on this machine, to see what it takes (Linux)." placeholder:"N" name:"pid"`
 	Debug string `help:"Address of its --debug-listen, such as http://127.0.0.1:6060, to see its heap and goroutines." placeholder:"URL"`
 	Audit string `help:"Its audit file, to look for the calls that the callers saw." placeholder:"FILE"`
@@ -75,12 +78,12 @@ func (p Process) loadTest(ctx context.Context, flags loadFlags, parsed *kong.Con
 	if strings.HasPrefix(parsed.Command(), "load compare") {
 		return p.loadCompare(flags.Compare)
 	}
-	return p.loadRun(ctx, flags.Run)
+	return p.loadRun(ctx, flags.Run, parsed)
 }
 
 // loadRun calls a gateway and reports.
-func (p Process) loadRun(ctx context.Context, flags loadRunFlags) int {
-	options, thresholds, err := p.loadOptions(flags)
+func (p Process) loadRun(ctx context.Context, flags loadRunFlags, parsed *kong.Context) int {
+	options, thresholds, err := p.loadOptions(flags, parsed)
 	if err != nil {
 		p.complain("%v", err)
 		return exitUsage
@@ -159,7 +162,7 @@ func keepText(f *os.File, write func(io.Writer) error) error {
 }
 
 // loadOptions reads what the flags name.
-func (p Process) loadOptions(flags loadRunFlags) (load.Options, []report.Threshold, error) {
+func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Options, []report.Threshold, error) {
 	o := load.Options{
 		URL: flags.URL, Anywhere: flags.YesReally,
 		Plan: plan.Options{
@@ -173,6 +176,17 @@ func (p Process) loadOptions(flags loadRunFlags) (load.Options, []report.Thresho
 	}
 	if o.APIKey == "" {
 		o.APIKey = variable(p.Environ, "VOICEGW_API_KEY")
+	}
+	if o.APIKey == "" {
+		cfg, _, err := p.loadFrom(config.Source{Environ: p.Environ, Client: true}, nil, parsed)
+		if err != nil {
+			return o, nil, err
+		}
+		key, err := p.localKey(flags.URL, cfg)
+		if err != nil {
+			return o, nil, err
+		}
+		o.APIKey = key.Reveal()
 	}
 	thresholds := report.DefaultThresholds()
 	if len(flags.FailIf) > 0 {

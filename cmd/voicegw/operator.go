@@ -21,10 +21,11 @@ import (
 
 // operatorFlags are those of commands that ask a running gateway.
 type operatorFlags struct {
-	URL    string   `help:"Address of the gateway; that of the configuration's listen without." placeholder:"URL" name:"url"`
-	APIKey string   `key:"api_key" help:"The gateway's api_key. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY or the configuration." placeholder:"KEY" name:"api-key"`
-	Config string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
-	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
+	URL     string   `help:"Address of the gateway; that of the configuration's listen without." placeholder:"URL" name:"url"`
+	APIKey  string   `key:"api_key" help:"The gateway's api_key. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY or the configuration." placeholder:"KEY" name:"api-key"`
+	DataDir string   `key:"data_dir" help:"The gateway's data folder, in which the key is that it has made itself." placeholder:"DIR"`
+	Config  string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
+	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
 const (
@@ -58,7 +59,14 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator,
 		p.complain("%v", err)
 		return nil, exitUsage
 	}
-	return &operator{base: base, key: cfg.APIKey.Reveal(), client: operatorClient()}, exitOK
+	key := cfg.APIKey
+	if !key.IsSet() {
+		if key, err = p.localKey(base, cfg); err != nil {
+			p.complain("%v", err)
+			return nil, exitFailure
+		}
+	}
+	return &operator{base: base, key: key.Reveal(), client: operatorClient()}, exitOK
 }
 
 func operatorClient() *http.Client {
@@ -115,7 +123,7 @@ type refusedError struct {
 func (e *refusedError) Error() string {
 	text := fmt.Sprintf("the gateway at %s answers %d: %s", e.base, e.status, quoteOdd(e.message))
 	if e.status == http.StatusUnauthorized {
-		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config)."
+		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config). One that the gateway has made itself is read from its data folder (--data-dir), on its own machine and by its own user."
 	}
 	return text
 }

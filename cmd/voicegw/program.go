@@ -37,16 +37,17 @@ const (
 
 // grammar is the command line. The tag "key" is the setting that a flag stands for.
 type grammar struct {
-	Serve   serveFlags  `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
-	Sim     simFlags    `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
-	Talk    talkFlags   `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
-	Chat    chatFlags   `cmd:"" help:"Hold a conversation in text with a running gateway, and go on in it by voice."`
-	Load    loadFlags   `cmd:"" help:"Call a gateway with many callers at once: a load and a regression test."`
-	Tools   toolsFlags  `cmd:"" help:"Check, build, write and try tools."`
-	Audit   auditFlags  `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
-	Blocks  blocksFlags `cmd:"" help:"List the users who are shut out, and let them in again."`
-	Version struct{}    `cmd:"" help:"Tell the version and how it was built."`
-	Help    helpFlags   `cmd:"" help:"Tell about a command."`
+	Serve   serveFlags   `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
+	Sim     simFlags     `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
+	Talk    talkFlags    `cmd:"" help:"Hold a conversation with a gateway from recordings or text."`
+	Chat    chatFlags    `cmd:"" help:"Hold a conversation in text with a running gateway, and go on in it by voice."`
+	Load    loadFlags    `cmd:"" help:"Call a gateway with many callers at once: a load and a regression test."`
+	Tools   toolsFlags   `cmd:"" help:"Check, build, write and try tools."`
+	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
+	Blocks  blocksFlags  `cmd:"" help:"List the users who are shut out, and let them in again."`
+	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`
+	Version struct{}     `cmd:"" help:"Tell the version and how it was built."`
+	Help    helpFlags    `cmd:"" help:"Tell about a command."`
 }
 
 type helpFlags struct {
@@ -102,6 +103,8 @@ func Run(ctx context.Context, p Process) int {
 		return p.chat(ctx, cli.Chat, parsed)
 	case "talk":
 		return p.talk(ctx, cli.Talk, parsed)
+	case "console":
+		return p.console(ctx, cli.Console, parsed)
 	case "version":
 		return p.version()
 	default:

@@ -45,6 +45,17 @@ type running struct {
 	signals chan os.Signal
 	exit    chan int // its exit code, once; nobody closes it
 	addr    string
+	dataDir string
+}
+
+// key is the one that operators show to it.
+func (r *running) key() string {
+	r.t.Helper()
+	key, err := readKey(r.dataDir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return key.Reveal()
 }
 
 // start runs serve on a free port, with a data folder of its own unless args name one,
@@ -67,7 +78,8 @@ func start(t *testing.T, args ...string) *running {
 		cancel()
 		<-done
 	})
-	r.addr = r.logged("serving")["addr"].(string)
+	serving := r.logged("serving")
+	r.addr, r.dataDir = serving["addr"].(string), serving["data_dir"].(string)
 	return r
 }
 
@@ -221,14 +233,14 @@ func TestDrainEnds(t *testing.T) {
 
 func TestGreeting(t *testing.T) {
 	cfg := config.Default()
-	text := greeting(cfg, &net.TCPAddr{IP: net.IPv4zero, Port: 8080}, "/home/ada/data")
-	for _, want := range []string{"  Data             /home/ada/data\n", "http://localhost:8080/", "voicegw talk --url ws://localhost:8080/v1/voice", "GEMINI_API_KEY"} {
+	text := greeting(cfg, &net.TCPAddr{IP: net.IPv4zero, Port: 8080}, "/home/ada/data", "C0DE")
+	for _, want := range []string{"  Data             /home/ada/data\n", "Talk to it       http://localhost:8080/#code=C0DE\n", "voicegw console", "voicegw talk --url ws://localhost:8080/v1/voice", "GEMINI_API_KEY"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the greeting does not hold %q:\n%s", want, text)
 		}
 	}
 	cfg.Providers.OpenAI.APIKey = config.NewSecret("sk-hush")
-	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, "")
+	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, "", "")
 	if !strings.Contains(text, "Provider         openai\n") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") || strings.Contains(text, "Data") {
 		t.Errorf("the greeting with a key:\n%s", text)
 	}

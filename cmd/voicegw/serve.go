@@ -18,6 +18,7 @@ import (
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/handoff"
+	"voicegw/internal/origin"
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/web"
@@ -98,6 +99,7 @@ type server struct {
 	dataDir      string // empty where the configuration keeps nothing there
 	listener     net.Listener
 	http         *http.Server
+	gateway      *gateway.Server
 	sessions     *session.Manager
 	caps         *capabilities
 	desk         *handoff.Desk
@@ -132,6 +134,10 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = s.tellApprovals(ctx); err != nil {
 		return err
 	}
+	key, err := s.operatorsKey()
+	if err != nil {
+		return err
+	}
 	s.desk = handoff.New(s.caps.store, s.cfg.Agent.Name)
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
@@ -163,7 +169,12 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
-	// The address is taken last: who can connect is served.
+	return s.takeAddress(ctx, texts, key)
+}
+
+// takeAddress makes what answers over HTTP. It comes last: who can connect is served.
+func (s *server) takeAddress(ctx context.Context, texts gateway.TextAgent, key string) error {
+	var err error
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", s.cfg.Listen, err)
@@ -172,13 +183,15 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
+	s.gateway = gateway.New(gateway.Options{
+		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
+		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
+		Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
+		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
+		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
+	})
 	s.http = &http.Server{
-		Handler: gateway.New(gateway.Options{
-			Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
-			Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
-			Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-			Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: s.cfg.APIKey.Reveal(), TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
-		}),
+		Handler:           s.gateway,
 		ConnContext:       gateway.ConnContext,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
@@ -229,14 +242,23 @@ func (p Process) greet(s *server) {
 	if _, ok := terminal(p.Stderr); !ok {
 		return
 	}
-	_, _ = fmt.Fprint(p.Stderr, greeting(s.cfg, s.listener.Addr(), s.dataDir))
+	code := ""
+	if at, err := origin.ParseHost(reachable(s.listener.Addr())); err == nil && at.Loopback() {
+		code = s.gateway.ConsoleCode() // to other addresses it would travel in the clear
+	}
+	_, _ = fmt.Fprint(p.Stderr, greeting(s.cfg, s.listener.Addr(), s.dataDir, code))
 }
 
-func greeting(cfg *config.Config, addr net.Addr, dataDir string) string {
+// greeting is that text. The code opens the console once; it is written for a person on this
+// machine alone, and stands in no log.
+func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	var b strings.Builder
 	host := reachable(addr)
 	fmt.Fprintf(&b, "\n  voicegw %s\n\n", versionOf())
-	fmt.Fprintf(&b, "  Talk to it       http://%s/\n", host)
+	fmt.Fprintf(&b, "  Talk to it       %s\n", consoleLink("http://"+host, code))
+	if code != "" {
+		b.WriteString("                   (the link lets you look inside; it works once, for 15 minutes, and voicegw console makes another)\n")
+	}
 	fmt.Fprintf(&b, "  or from a shell  voicegw talk --url ws://%s/v1/voice --text \"Hello\"\n", host)
 	services := cfg.Services()
 	names := make([]string, len(services))

@@ -21,6 +21,7 @@ import (
 type Conn struct {
 	ws     *ws.Conn
 	ticket string
+	key    string
 }
 
 // What a client may send, of frames of any kind: each costs 1, and 1 more for each full 2 KiB
@@ -59,10 +60,15 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		http.Error(w, "This endpoint speaks the WebSocket subprotocol "+Subprotocol+"; offer it, or none.", http.StatusBadRequest)
 		return nil, err
 	}
-	ticket, ok := ticketOf(offered)
+	ticket, ok := secretOf(offered, ticketPrefix)
 	if !ok {
 		http.Error(w, "Offer one ticket, as it was made.", http.StatusBadRequest)
 		return nil, errors.New("the client offers several tickets, or one that is too long")
+	}
+	key, ok := secretOf(offered, keyPrefix)
+	if !ok {
+		http.Error(w, "Offer one key, as it was made.", http.StatusBadRequest)
+		return nil, errors.New("the client offers several keys, or one that is too long")
 	}
 	if !opts.AnyOrigin && len(r.Header.Values("Origin")) > 0 {
 		http.Error(w, "Web pages may not connect to this endpoint.", http.StatusForbidden)
@@ -80,7 +86,7 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
-	return &Conn{ws: conn, ticket: ticket}, nil
+	return &Conn{ws: conn, ticket: ticket, key: key}, nil
 }
 
 // DialOptions is how a client connects.
@@ -88,6 +94,8 @@ type DialOptions struct {
 	Header http.Header
 	// Ticket is offered as a subprotocol, as browsers may do it; empty for none.
 	Ticket string
+	// Key is offered as a subprotocol, as a console does it; empty for none.
+	Key string
 	// Client dials; nil means http.DefaultClient.
 	Client *http.Client
 }
@@ -98,6 +106,9 @@ func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	offered := []string{Subprotocol}
 	if opts.Ticket != "" {
 		offered = append(offered, TicketSubprotocol(opts.Ticket))
+	}
+	if opts.Key != "" {
+		offered = append(offered, keyPrefix+opts.Key)
 	}
 	conn, resp, err := ws.Dial(ctx, url, &websocket.DialOptions{
 		Subprotocols:    offered,
@@ -125,6 +136,10 @@ func dialError(resp *http.Response, err error) error {
 // Ticket is what the client has offered as a subprotocol; empty for none. It is a
 // secret.
 func (c *Conn) Ticket() string { return c.ticket }
+
+// Key is what the client has offered as a subprotocol to show that it is an operator's; empty
+// for none. It is a secret, and nobody has checked it.
+func (c *Conn) Key() string { return c.key }
 
 // Read returns the next frame. On the server's side, [Flooded] says of an error that there
 // were too many. It holds a buffer only while a frame is there. An error is

@@ -19,25 +19,29 @@ func subprotocols(h http.Header) []string {
 	return out
 }
 
-// ticketPrefix begins a ticket in the list of subprotocols: a browser can send it there
-// and in session.start, and nowhere else without putting it into an address.
-const ticketPrefix = "voicegw.ticket."
+// ticketPrefix begins a ticket in the list of subprotocols, keyPrefix the token of a console: a
+// browser can send a secret there, and nowhere else in a handshake without putting it into an
+// address.
+const (
+	ticketPrefix = "voicegw.ticket."
+	keyPrefix    = "voicegw.key."
+)
 
 // TicketSubprotocol is the subprotocol that carries a ticket.
 func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
 
-// ticketOf returns the ticket that a client offers as a subprotocol; empty for none. ok
-// is false for several that differ, and for one that is too long.
-func ticketOf(offered []string) (ticket string, ok bool) {
+// secretOf returns the secret that a client offers as a subprotocol behind a prefix; empty for
+// none. ok is false for several that differ, and for one that is too long.
+func secretOf(offered []string, prefix string) (secret string, ok bool) {
 	for _, o := range offered {
-		t, found := strings.CutPrefix(o, ticketPrefix)
+		t, found := strings.CutPrefix(o, prefix)
 		switch {
 		case !found:
-		case len(t) > MaxTicketBytes || ticket != "" && t != ticket:
+		case len(t) > MaxTicketBytes || secret != "" && t != secret:
 			return "", false
 		default:
-			ticket = t
+			secret = t
 		}
 	}
-	return ticket, true
+	return secret, true
 }

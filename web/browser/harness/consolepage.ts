@@ -22,12 +22,12 @@ export class ConsolePage {
   }
 
   /** Opens it at a gateway. `host`: another name of the gateway's machine. */
-  static async open(browser: Browser, gateway: { url: string }, { host, ...options }: VisitorOptions & { host?: string } = {}): Promise<ConsolePage> {
+  static async open(browser: Browser, gateway: { url: string; code?(): Promise<string> }, { host, ...options }: VisitorOptions & { host?: string } = {}): Promise<ConsolePage> {
     const url = gateway.url.replace("127.0.0.1", host ?? "127.0.0.1");
     const console = new ConsolePage(await Visitor.come(browser, url, options));
     await console.page.exposeFunction("say", (title: string) => console.said.put(title));
     await console.page.addInitScript(tellTitles);
-    await console.page.goto(url);
+    await console.page.goto(url + ((await gateway.code?.()) ?? ""));
     await console.page.getByText(/^Ready/).first().waitFor();
     return console;
   }

@@ -27,7 +27,13 @@ export class FakeGateway {
   private constructor(
     private readonly server: Server,
     readonly url: string,
+    private readonly behind: Gateway | undefined,
   ) {}
+
+  /** What opens the console once, of the real gateway behind. */
+  async code(): Promise<string> {
+    return (await this.behind?.code()) ?? "";
+  }
 
   /** `behind` is a real one that has the console and everything else but the voice sessions. */
   static async open(behind?: Gateway): Promise<FakeGateway> {
@@ -43,7 +49,7 @@ export class FakeGateway {
       response.writeHead(status, { "Content-Type": "text/html", "Content-Security-Policy": POLICY }).end();
     });
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-    const gateway = new FakeGateway(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const gateway = new FakeGateway(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, behind);
     const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => (offered.has("voicegw.v1") ? "voicegw.v1" : false) });
     server.on("upgrade", (request: IncomingMessage, socket, head) => {
       if (gateway.refusing !== undefined) {

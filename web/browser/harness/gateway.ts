@@ -45,6 +45,18 @@ export class Gateway {
     return this.front.url;
   }
 
+  /** What opens the console once. */
+  async code(): Promise<string> {
+    const asked = spawn(program(), ["console", "--url", `http://${this.front.target}`, "--data-dir", join(this.folder, "data")], { stdio: ["ignore", "pipe", "inherit"] });
+    let out = "";
+    asked.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+    const exit = await new Promise((done) => asked.once("close", done));
+    if (exit !== 0) {
+      throw new Error(`voicegw console ended with ${exit}`);
+    }
+    return out.trim().replace(/^.*#/, "#");
+  }
+
   /** Ends the process and the network in front of it. */
   async close(): Promise<void> {
     await this.front.close();
@@ -54,7 +66,7 @@ export class Gateway {
   /** Starts the process; also again, after stop. */
   async start(): Promise<void> {
     const { scenario, faults, settings } = this.options;
-    const line = ["serve", "--listen", "127.0.0.1:0", "--data-dir", join(this.folder, "data"), "--log-format", "json", "--set", "sim.use=always", "--set", "limits.exempt_loopback=true"];
+    const line = ["serve", "--listen", "127.0.0.1:0", "--data-dir", join(this.folder, "data"), "--log-format", "json", "--set", "sim.use=always", "--set", "limits.exempt_loopback=true", "--set", "hosts=gateway.test"];
     for (const [name, text] of Object.entries({ scenario, faults })) {
       if (text !== undefined) {
         writeFileSync(join(this.folder, `${name}.yaml`), text);

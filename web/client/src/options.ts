@@ -12,6 +12,11 @@ export interface ConnectOptions {
    * but by resume.
    */
   ticket?: string | (() => string | Promise<string>);
+  /**
+   * An operator's key, or a console's token: it lets `inspect` look inside. It is offered as a
+   * subprotocol at each new connection. Not for pages of your users.
+   */
+  key?: string | (() => string | undefined);
   provider?: string;
   agent?: string;
   voice?: string;

@@ -63,7 +63,7 @@ export function App({ console, instruments }: { console: Console; instruments: I
           </div>
         </main>
         <div id="inside" class="inside">
-          <InstrumentsPanel instruments={instruments} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} />
+          <InstrumentsPanel instruments={instruments} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} access={console.access} />
         </div>
       </div>
       <Announcer console={console} />

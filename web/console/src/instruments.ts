@@ -21,7 +21,7 @@ export class Instruments implements Watcher {
   readonly turns = new Turns();
   readonly agent = new Agent();
   readonly log = new Log(this.secrets);
-  readonly faults = new Faults();
+  readonly faults: Faults;
 
   /** Rise when something is to be shown, at most once a frame. `logged` with all that is in the log. */
   readonly changed = signal(0);
@@ -31,8 +31,13 @@ export class Instruments implements Watcher {
   private readonly watchers: readonly Watcher[] = [this.sound, this.wave, this.recording, this.tools, this.turns, this.agent, this.log];
   private waiting: "nothing" | "logged" | "changed" = "nothing";
 
-  /** `soon` calls its argument before the next frame is painted. */
-  constructor(private readonly soon: (show: () => void) => void = (show) => requestAnimationFrame(show)) {}
+  /** `soon` calls its argument before the next frame is painted; `request` asks the gateway as an operator. */
+  constructor(
+    private readonly soon: (show: () => void) => void = (show) => requestAnimationFrame(show),
+    request?: typeof fetch,
+  ) {
+    this.faults = new Faults(request);
+  }
 
   take(happening: Happening): void {
     for (const watcher of this.watchers) {

@@ -256,7 +256,8 @@ test("a call begins as the user has chosen, and always asks to look inside", () 
   const console = newConsole();
   console.choose({ provider: "openai", voice: "marin", agent: "guide", turns: "pushToTalk", inputRate: 8000, outputRate: 8000, microphone: "m1", noiseSuppression: false, pendingRequest: "the lab", speaker: "s1" });
   console.talk();
-  const { client, conversationId, ...options } = session().options;
+  const { client, conversationId, key, ...options } = session().options;
+  assert.equal((key as () => unknown)(), undefined); // nobody has opened the page's link
   assert.deepEqual(options, {
     microphone: { deviceId: "m1", echoCancellation: true, noiseSuppression: false },
     inputRate: 8000,

@@ -99,7 +99,7 @@ test("without inspect a call tells what it can", async () => {
   await draw();
   await take(opened(0), received(10, "tool.started", { turn: 1, call_id: "c", tool: "kb_search" }), received(20, "tool.ended", { turn: 1, call_id: "c", tool: "kb_search", ok: false, duration_ms: 9, error: { type: "TRANSIENT", message: "Away." } }));
   await click(all(".i-call-row")[0]!);
-  assert.ok(["need inspect", "It ran for 9 ms", "TRANSIENT"].every((text) => host.textContent.includes(text)));
+  assert.ok(["for operators", "It ran for 9 ms", "TRANSIENT"].every((text) => host.textContent.includes(text)));
 });
 
 test("the state is told in words", async () => {

@@ -145,7 +145,8 @@ export class Line {
   }
 
   #connect(start: SessionStart): void {
-    this.#socket = new Socket(voiceUrl(this.#options.url, document.baseURI), this.#tally, {
+    const { url, key } = this.#options;
+    this.#socket = new Socket(voiceUrl(url, document.baseURI), typeof key === "function" ? key() : key, this.#tally, {
       opened: () => {
         this.#socket?.send(start);
         this.#handlers.sent(start);

@@ -30,6 +30,9 @@ const DONE = 1000;
 /** The connection is given up, not the session. */
 const ABANDONED = 4000;
 
+/** Begins the subprotocol that carries an operator's key. */
+const KEY = "voicegw.key.";
+
 const utf8 = new TextEncoder();
 
 /** One connection to the gateway: frames in, messages out. */
@@ -39,10 +42,10 @@ export class Socket {
   readonly #ws: WebSocket;
   #opened = false;
 
-  constructor(url: URL, tally: Tally, handlers: SocketHandlers) {
+  constructor(url: URL, key: string | undefined, tally: Tally, handlers: SocketHandlers) {
     this.#tally = tally;
     this.#handlers = handlers;
-    const ws = new WebSocket(url, [SUBPROTOCOL]);
+    const ws = new WebSocket(url, key === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, KEY + key]);
     ws.binaryType = "arraybuffer";
     ws.onopen = () => {
       this.#opened = true;

@@ -8,6 +8,8 @@ export interface CallHandlers {
   happened(what: Told): void;
   /** The user's devices have come, gone, or got names. */
   devices(): void;
+  /** What opens the inside of a session; undefined where the page has nothing. */
+  key(): string | undefined;
 }
 
 /** How a call is begun. */
@@ -40,7 +42,7 @@ export class Call {
       echoCancellation: settings.echoCancellation,
       noiseSuppression: settings.noiseSuppression,
     };
-    const session = new VoiceSession(connectOptions(start, settings, this.microphone));
+    const session = new VoiceSession(connectOptions(start, settings, this.microphone, () => this.handlers.key()));
     this.current = session;
     this.listen(session, settings);
     // What went wrong comes as the event "ended", too.
@@ -146,7 +148,7 @@ export class Call {
   }
 }
 
-function connectOptions(start: Start, settings: Settings, microphone: MicrophoneOptions): ConnectOptions {
+function connectOptions(start: Start, settings: Settings, microphone: MicrophoneOptions, key: () => string | undefined): ConnectOptions {
   const { provider, agent, voice, pendingRequest, speaker } = settings;
   return {
     conversationId: start.conversation,
@@ -155,6 +157,7 @@ function connectOptions(start: Start, settings: Settings, microphone: Microphone
     outputRate: settings.outputRate,
     turnDetection: settings.turns === "pushToTalk" ? "client" : "server",
     inspect: true,
+    key,
     client: { name: "voicegw-console", version: CONSOLE_VERSION },
     ...(start.ticket === undefined ? {} : { ticket: start.ticket }),
     ...(provider === "" ? {} : { provider }),

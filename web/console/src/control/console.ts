@@ -9,6 +9,7 @@ import type { Settings } from "../model/settings.js";
 import { READY, type TextState } from "../model/text.js";
 import { running, SILENT, stoppable, type VoiceState } from "../model/voice.js";
 import * as words from "../words.js";
+import { Access } from "./access.js";
 import { Call } from "./call.js";
 import { askHistory, askOffer, askReady } from "./gateway.js";
 import { Invitations } from "./invitations.js";
@@ -55,7 +56,7 @@ export class Console {
   readonly session = signal<VoiceSession | null>(null);
   readonly levels = new Levels();
   private readonly conversation = new Conversation();
-  private readonly call = new Call(this.levels, { happened: (what) => this.happened(what), devices: () => void this.lookForDevices() });
+  private readonly call: Call = new Call(this.levels, { happened: (what) => this.happened(what), devices: () => void this.lookForDevices(), key: () => this.access.key });
   private readonly agent = new TextAgent({
     happened: (what) => this.happened(what),
     asking: (message) => this.change(() => this.conversation.asking(message)),
@@ -66,7 +67,11 @@ export class Console {
   private id = keptConversation();
 
   /** instruments is told of everything that happens. */
-  constructor(private readonly instruments: Watcher) {}
+  constructor(
+    private readonly instruments: Watcher,
+    /** Whether the page may look inside. */
+    readonly access: Access = new Access(),
+  ) {}
 
   /** Looks for the gateway, for the devices, and for what was said before a reload. */
   async open(): Promise<void> {
@@ -269,7 +274,7 @@ export class Console {
     if (this.id === null) {
       return;
     }
-    const lines = await askHistory(this.id);
+    const lines = await askHistory(this.id, this.access.request);
     if (lines?.length !== 0) {
       this.change(() => this.conversation.transcript.recall(lines ?? [], lines === null ? words.NOT_RECALLED : words.RECALLED));
     }

@@ -10,10 +10,10 @@ export async function askOffer(): Promise<Offer | null> {
 
 /**
  * What was said in a conversation, if anything was; null where the gateway does not tell:
- * only operators may see it, and the page is one on the gateway's own machine alone.
+ * only operators may see it, and `request` asks as one where the page may.
  */
-export async function askHistory(conversation: string): Promise<readonly Line[] | null> {
-  const { status, answer } = await get(`v1/conversations/${encodeURIComponent(conversation)}`);
+export async function askHistory(conversation: string, request: typeof fetch): Promise<readonly Line[] | null> {
+  const { status, answer } = await get(`v1/conversations/${encodeURIComponent(conversation)}`, request);
   if (status === 200) {
     return recalled(answer);
   }
@@ -31,9 +31,9 @@ export async function askReady(): Promise<"ready" | "leaving" | "unreachable"> {
 }
 
 /** status is 0 where there is no answer. */
-async function get(path: string): Promise<{ status: number; answer: unknown }> {
+async function get(path: string, request: typeof fetch = fetch): Promise<{ status: number; answer: unknown }> {
   try {
-    const response = await fetch(path, { headers: { accept: "application/json" }, cache: "no-store" });
+    const response = await request(path, { headers: { accept: "application/json" }, cache: "no-store" });
     return { status: response.status, answer: await response.json() };
   } catch {
     return { status: 0, answer: null };

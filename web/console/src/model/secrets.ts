@@ -5,7 +5,7 @@ const FIELDS = new Set(["ticket", "token", "resume_token", "api_key", "authoriza
 
 // Secrets that stand in the middle of other text: the gateway's confirmation tokens, and
 // tickets in a list of subprotocols.
-const IN_TEXT = /\bcf_[A-Z2-7]{16,}|\bvoicegw\.ticket\.[\w-]+/g;
+const IN_TEXT = /\bcf_[A-Z2-7]{16,}|\bvoicegw\.(?:ticket|key)\.[\w-]+/g;
 
 /** The client library has put stars in place of it already. */
 const STARS = /^\*+$/;

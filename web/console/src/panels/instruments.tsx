@@ -1,6 +1,7 @@
 // The instruments, one tab each.
 import "./instruments.css";
 import { useEffect, useRef } from "preact/hooks";
+import type { Access } from "../control/access.js";
 import type { Instruments } from "../instruments.js";
 import { FaultsPanel } from "./faults.js";
 import { LatencyPanel } from "./latency.js";
@@ -8,7 +9,7 @@ import { LogPanel } from "./log.js";
 import { StatePanel, type ReadStats } from "./state.js";
 import { Timeline } from "./timeline.js";
 import { View, type Tab } from "./view.js";
-import { TABS } from "./words-instruments.js";
+import { ACCESS, TABS } from "./words-instruments.js";
 
 interface InstrumentsProps {
   instruments: Instruments;
@@ -16,18 +17,21 @@ interface InstrumentsProps {
   stats: ReadStats;
   /** A simulator stands in for the providers: it can be made to fail. */
   simulator: boolean;
+  /** Whether the page may look inside. */
+  access?: Access;
 }
 
-export function InstrumentsPanel({ instruments, stats, simulator }: InstrumentsProps) {
+export function InstrumentsPanel({ instruments, stats, simulator, access }: InstrumentsProps) {
   const view = useRef<View>(undefined);
   view.current ??= new View();
   const { tab } = view.current;
   const { faults } = instruments;
   useEffect(() => {
-    if (simulator) {
+    // Without the right to it the gateway would only refuse.
+    if (simulator && access?.state.value !== "shut") {
       void faults.load();
     }
-  }, [faults, simulator]);
+  }, [faults, simulator, access?.turns.value]);
 
   const tabs = (Object.keys(TABS) as Tab[]).filter((name) => name !== "faults" || faults.list.value !== null);
   const shown = tabs.includes(tab.value) ? tab.value : "tools";
@@ -43,6 +47,11 @@ export function InstrumentsPanel({ instruments, stats, simulator }: InstrumentsP
   };
   return (
     <section class="i-instruments" aria-label="Instruments">
+      {access !== undefined && access.state.value !== "open" && (
+        <p class="i-shut" role="status">
+          {ACCESS[access.state.value]}
+        </p>
+      )}
       <div class="i-tabs" role="tablist" aria-label="Instruments" ref={strip} onKeyDown={pressed}>
         {tabs.map((name) => (
           <button

@@ -178,9 +178,16 @@ export function storyOf(call: Call, parts: readonly Segment[]): string[] {
   return [...story, ...remarks];
 }
 
+/** What is missing where the page may not look inside, and how to get it. */
+export const ACCESS = {
+  shut: "Talking works. To look inside as well (arguments, answers, state, faults, a conversation from before), open the link that voicegw serve printed, or that voicegw console prints on the gateway's machine.",
+  refused: "This link has been used, or is older than 15 minutes. Talking works; to look inside, open a new one: voicegw console prints it on the gateway's machine.",
+  ended: "The gateway was started again, or half a day has passed. Talking works; to look inside again, open a new link: voicegw console prints it on the gateway's machine.",
+} as const;
+
 export const TOOLS = {
   empty: "No tool has been called yet. Ask for something that has to be looked up.",
-  noInspect: "This gateway shows what its client protocol tells, and no more: arguments and answers need inspect.",
+  noInspect: "Arguments and answers are for operators: open the link that voicegw console prints.",
   running: "It still runs; the rest is shown when it has ended.",
   args: "Arguments as they ran",
   envelope: "Answer to the model",
@@ -289,7 +296,7 @@ export const PHASE: Readonly<Record<string, string>> = {
 
 export const STATE = {
   empty: "No voice session yet. Start a call, and its facts are shown here.",
-  noInspect: "The gateway does not show the inside of this session. It does where no api_key is set and the page is its own, or with a ticket made for it.",
+  noInspect: "The gateway does not show the inside of this session. It does to a page that was opened by the link that voicegw console prints, or with a ticket made for it.",
   intents: "What tools wanted of the session",
   noIntents: "Nothing so far.",
   session: "Session",

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// How long the console's secrets live, and how many of each there are; the oldest goes first.
+const (
+	consoleCodeLife  = 15 * time.Minute
+	consoleTokenLife = 12 * time.Hour
+	maxConsoleGrants = 100
+)
+
+// consoleGrants are the console's way in. A code goes into the fragment of a link, which
+// browsers send to nobody; the page takes it out of its address and exchanges it, once, for a
+// token, which it keeps in its tab and shows as operators show the key. So the key itself is in
+// no address and no page, and what is left of a link in a history or a terminal opens nothing.
+//
+// It is no cookie: those are shared by all ports of a host, so every other server on this
+// machine would be sent it.
+//
+// All are gone when the process ends. The methods may be called by any number of goroutines.
+type consoleGrants struct {
+	mu     sync.Mutex // guards the following fields
+	codes  grants
+	tokens grants
+}
+
+// grants are secrets, by their hash, and when each ends.
+type grants map[[sha256.Size]byte]time.Time
+
+// add makes a secret of 130 random bits, of letters and digits.
+func (g *grants) add(now time.Time, life time.Duration) (secret string, until time.Time) {
+	if *g == nil {
+		*g = grants{}
+	}
+	var oldest [sha256.Size]byte
+	for sum, end := range *g {
+		if !now.Before(end) {
+			delete(*g, sum)
+		} else if first, ok := (*g)[oldest]; !ok || end.Before(first) {
+			oldest = sum
+		}
+	}
+	if len(*g) >= maxConsoleGrants {
+		delete(*g, oldest)
+	}
+	secret, until = rand.Text(), now.Add(life)
+	(*g)[sha256.Sum256([]byte(secret))] = until
+	return secret, until
+}
+
+// has says whether a secret was made and has not ended.
+func (g grants) has(secret string, now time.Time) bool {
+	until, ok := g[sha256.Sum256([]byte(secret))]
+	return ok && now.Before(until)
+}
+
+// newCode makes a code.
+func (c *consoleGrants) newCode(now time.Time) (code string, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.codes.add(now, consoleCodeLife)
+}
+
+// exchange uses a code up.
+func (c *consoleGrants) exchange(code string, now time.Time) (token string, until time.Time, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.codes.has(code, now) {
+		return "", time.Time{}, false
+	}
+	delete(c.codes, sha256.Sum256([]byte(code)))
+	token, until = c.tokens.add(now, consoleTokenLife)
+	return token, until, true
+}
+
+// opens says whether a token is good.
+func (c *consoleGrants) opens(token string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tokens.has(token, now)
+}
+
+// ConsoleCode returns a new code that opens the console once, within the next 15 minutes, as
+// the fragment "#code=…" of the page's address; empty where there is no key, and so nothing to
+// open. It is a secret.
+func (s *Server) ConsoleCode() string {
+	if !s.guard.hasKey {
+		return ""
+	}
+	code, _ := s.guard.console.newCode(time.Now())
+	return code
+}
+
+// consoleCode makes a code, for who shows the key itself: a token makes none, or it would
+// never end.
+func (s *Server) consoleCode(w http.ResponseWriter, _ *http.Request) {
+	code, until := s.guard.console.newCode(time.Now())
+	answer(w, http.StatusCreated, map[string]string{"code": code, "expires_at": until.UTC().Format(timeForm)})
+}
+
+// maxLoginBody bounds the body of a login, in bytes.
+const maxLoginBody = 1 << 10
+
+// consoleLogin exchanges a code for a token.
+func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Code string `json:"code"`
+	}
+	// What was sent is not repeated: it may hold a code.
+	if !isJSON(r.Header.Get("Content-Type")) || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&body) != nil || body.Code == "" {
+		problem(w, http.StatusBadRequest, "invalid_message", `The body must be JSON: {"code": "…"}, with Content-Type: application/json.`)
+		return
+	}
+	token, until, ok := s.guard.console.exchange(body.Code, time.Now())
+	if !ok {
+		s.seldom.Info("console refused", "wrong_code", "addr", s.clientAddr(r).String())
+		problem(w, http.StatusUnauthorized, "wrong_code", "This link has been used, is older than 15 minutes, or is of another run of the gateway; voicegw console makes a new one.")
+		return
+	}
+	s.opts.Logger.Info("console opened", "addr", s.clientAddr(r).String())
+	answer(w, http.StatusOK, map[string]string{"token": token, "expires_at": until.UTC().Format(timeForm)})
+}

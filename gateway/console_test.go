@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// granted is what the console's endpoints answer.
+type granted struct {
+	Code      string    `json:"code"`
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+func login(t *testing.T, s *Server, code string) (int, granted) {
+	t.Helper()
+	w := send(s, "/v1/console/login", `{"code":"`+code+`"}`, nil)
+	var g granted
+	if err := json.Unmarshal(w.Body.Bytes(), &g); err != nil || code != "" && strings.Contains(w.Body.String(), code) {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	return w.Code, g
+}
+
+func bearer(secret string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+secret) }
+}
+
+// TestConsoleIsOpenedOnce: a code is good once and for a quarter of an hour, what it is
+// exchanged for for half a day, and neither is the key.
+func TestConsoleIsOpenedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		s := New(Options{Blocks: &fakeBlocks{}, APIKey: testKey, Logger: logTo(&log)})
+		code := s.ConsoleCode()
+		status, first := login(t, s, code)
+		if status != http.StatusOK || first.Token == "" || first.Token == code || time.Until(first.ExpiresAt).Round(time.Second) != consoleTokenLife {
+			t.Fatalf("%d %+v", status, first)
+		}
+		if again, g := login(t, s, code); again != http.StatusUnauthorized || g.Token != "" {
+			t.Errorf("a second time: %d %+v", again, g)
+		}
+		if w := ask(s, "GET", "/v1/blocks", bearer(first.Token)); w.Code != http.StatusOK {
+			t.Errorf("its token: %d %s", w.Code, w.Body)
+		}
+		if w := ask(s, "GET", "/v1/blocks", bearer(code)); w.Code != http.StatusUnauthorized {
+			t.Errorf("a code is no token: %d", w.Code)
+		}
+		if w := ask(s, "POST", "/v1/console/codes", bearer(first.Token)); w.Code != http.StatusUnauthorized {
+			t.Errorf("a token makes codes, and never ends: %d", w.Code)
+		}
+		w := ask(s, "POST", "/v1/console/codes", nil)
+		var other granted
+		if err := json.Unmarshal(w.Body.Bytes(), &other); err != nil || w.Code != http.StatusCreated || time.Until(other.ExpiresAt).Round(time.Second) != consoleCodeLife {
+			t.Fatalf("%d %s %v", w.Code, w.Body, err)
+		}
+		late := s.ConsoleCode()
+		wait(consoleCodeLife - time.Second)
+		if status, _ := login(t, s, other.Code); status != http.StatusOK {
+			t.Errorf("a code of the key's owner: %d", status)
+		}
+		wait(time.Second)
+		if status, _ := login(t, s, late); status != http.StatusUnauthorized {
+			t.Errorf("after its time: %d", status)
+		}
+		wait(consoleTokenLife)
+		if w := ask(s, "GET", "/v1/blocks", bearer(first.Token)); w.Code != http.StatusUnauthorized {
+			t.Errorf("a token after its time: %d", w.Code)
+		}
+		for _, secret := range []string{testKey, code, other.Code, late, first.Token} {
+			if strings.Contains(log.String(), secret) {
+				t.Errorf("a secret is in the log: %s", log.String())
+			}
+		}
+	})
+}
+
+// TestConsoleLoginOfStrangers: what is no code opens nothing and is not repeated.
+func TestConsoleLoginOfStrangers(t *testing.T) {
+	s := New(Options{APIKey: testKey})
+	for body, want := range map[string]int{
+		`{"code":"wrong"}`: 401, `{"code":"` + testKey + `"}`: 401, `{"code":""}`: 400, `{}`: 400, `{"code":1}`: 400, `wrong`: 400, ``: 400,
+		`{"code":"` + strings.Repeat("x", 2000) + `"}`: 400,
+	} {
+		if w := send(s, "/v1/console/login", body, nil); w.Code != want || strings.Contains(w.Body.String(), testKey) {
+			t.Errorf("%.40s: %d %s", body, w.Code, w.Body)
+		}
+	}
+	form := func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }
+	if w := send(s, "/v1/console/login", `{"code":"`+s.ConsoleCode()+`"}`, form); w.Code != 400 {
+		t.Errorf("a form: %d", w.Code)
+	}
+	if w := send(s, "/v1/console/login", `{"code":"`+s.ConsoleCode()+`"}`, header("Origin", "https://evil.test")); w.Code != 403 {
+		t.Errorf("a foreign page with a code: %d", w.Code)
+	}
+	without := New(Options{})
+	if code := without.ConsoleCode(); code != "" {
+		t.Error("a gateway without a key makes codes")
+	}
+	if status, _ := login(t, without, "x"); status != 401 {
+		t.Errorf("a gateway without a key: %d", status)
+	}
+}
+
+// TestConsoleGrantsAreBounded: the oldest goes first.
+func TestConsoleGrantsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{APIKey: testKey})
+		var codes []string
+		for range maxConsoleGrants + 1 {
+			codes = append(codes, s.ConsoleCode())
+			wait(time.Millisecond)
+		}
+		if n := len(s.guard.console.codes); n != maxConsoleGrants {
+			t.Errorf("%d codes are kept", n)
+		}
+		if status, _ := login(t, s, codes[0]); status != http.StatusUnauthorized {
+			t.Errorf("the oldest: %d", status)
+		}
+		for _, code := range slices.Backward(codes[1:]) {
+			if status, _ := login(t, s, code); status != http.StatusOK {
+				t.Fatalf("another: %d", status)
+			}
+		}
+	})
+}
+
+// wait lets time pass, which is not real: the tests are in a bubble of synctest.
+func wait(d time.Duration) { <-time.After(d) }
