@@ -161,7 +161,7 @@ func (m voiceModel) steps(s voiceModelState, can model.Can[voiceModelState]) {
 		n.offered++
 		n.tickets[i].phase = offered
 		for k := range i {
-			n.tickets[k].replaced = true
+			n.tickets[k].replaced = s.tickets[k].phase <= redeemed // its session does not run yet
 		}
 		n.voice = modelVoice{of: i + 1}
 		can("", fmt.Sprintf("ticket %d is offered", i+1), n)
