@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 )
 
 const redacted = "[redacted]"
@@ -62,4 +63,40 @@ type File struct {
 	Path string
 	// Data is what the file holds.
 	Data []byte
+}
+
+// Secrets returns the texts of all secrets that are set, in no order, for what must not
+// write them.
+func (c *Config) Secrets() []string { return secretsIn(reflect.ValueOf(c).Elem()) }
+
+// secretsIn finds the secrets in a struct and in the structs, maps and lists within.
+func secretsIn(v reflect.Value) (found []string) {
+	if !v.CanInterface() {
+		return nil
+	}
+	if s, ok := v.Interface().(Secret); ok {
+		if s.IsSet() {
+			found = append(found, s.Reveal())
+		}
+		return found
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			found = append(found, secretsIn(v.Field(i))...)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			found = append(found, secretsIn(v.MapIndex(key))...)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			found = append(found, secretsIn(v.Index(i))...)
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			found = secretsIn(v.Elem())
+		}
+	}
+	return found
 }

@@ -46,7 +46,7 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 		p.complainAll(config.Problems{{Where: "--debug-listen", Message: text}})
 		return exitUsage
 	}
-	logger := newLogger(p.Stderr, cfg.Log.Level, cfg.Log.Format)
+	logger := newLogger(p.Stderr, cfg.Log.Level, cfg.Log.Format, cfg.Secrets()...)
 	for _, w := range warnings {
 		logger.Warn("configuration", "warning", w)
 	}

@@ -1,0 +1,21 @@
+package config
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestSecrets: every secret that is configured is found, wherever in the settings it stands.
+func TestSecrets(t *testing.T) {
+	c := Default()
+	if got := c.Secrets(); len(got) != 0 {
+		t.Errorf("nothing is set, and %d secrets are found", len(got))
+	}
+	c.APIKey, c.Providers.Gemini.APIKey, c.Providers.OpenAI.APIKey = NewSecret("one"), NewSecret("two"), NewSecret("three")
+	c.Chat.APIKey, c.Calendar.CalDAV.Password = NewSecret("four"), NewSecret("five")
+	got := c.Secrets()
+	slices.Sort(got)
+	if want := []string{"five", "four", "one", "three", "two"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}

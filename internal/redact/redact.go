@@ -1,0 +1,153 @@
+// Package redact keeps secrets out of what a program logs.
+//
+// It is a second fence: nothing should hand a secret to a logger. But errors of libraries
+// quote whole addresses, keys and all, and what a provider answers may repeat a header.
+package redact
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Mask stands where a secret was.
+const Mask = "[redacted]"
+
+// shortest is the shortest known secret that is looked for, in bytes: a shorter one would
+// be found within words.
+const shortest = 8
+
+// Redactor takes secrets out of texts. It does not change and may be used by several
+// goroutines.
+type Redactor struct{ known *strings.Replacer }
+
+// New returns a Redactor that knows these secrets, and the forms that secrets have here and
+// at the providers. Known secrets of fewer than 8 bytes are left out.
+func New(known ...string) Redactor {
+	var pairs []string
+	// The longest first: one may be the beginning of another.
+	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) })
+	for _, secret := range known {
+		if len(secret) >= shortest {
+			pairs = append(pairs, secret, Mask)
+		}
+	}
+	return Redactor{strings.NewReplacer(pairs...)}
+}
+
+// forms are how secrets look: what a form keeps, so that one sees what was there, is in its
+// first group.
+var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
+	`(\bBearer\s+)[^\s"',;]+`,        // RFC 6750
+	`(\bBasic\s+)[A-Za-z0-9+/=]{8,}`, // RFC 7617
+	`(://)[^/\s"@]*@`,                // user and password of an address
+	`([?&](?:key|api_key|apikey|access_token|token|ticket|secret|password|sig|signature)=)[^&\s"'#]+`, // of a query
+	`(/v1/images/)[A-Za-z0-9_-]{16,}`, // whoever knows an image's address has it
+	`(/v1/confirmations/)[^/\s"'?]+`,
+	`(voicegw\.ticket\.)[A-Za-z0-9_-]+`,                           // a ticket among the subprotocols
+	`(\b)cf_[A-Z2-7]{16,}`,                                        // a confirmation
+	`(\b)sk-[A-Za-z0-9_-]{12,}`,                                   // OpenAI
+	`(\b)AIza[A-Za-z0-9_-]{20,}`,                                  // Google
+	`(\b)ya29\.[A-Za-z0-9._-]{12,}`,                               // Google's access tokens
+	`(\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, // JWT, RFC 7519
+}, "|"))
+
+// Text is a text without secrets.
+func (r Redactor) Text(text string) string {
+	return forms.ReplaceAllStringFunc(r.known.Replace(text), func(found string) string {
+		for _, kept := range forms.FindStringSubmatch(found)[1:] {
+			if kept != "" {
+				return kept + Mask
+			}
+		}
+		return Mask
+	})
+}
+
+// secretNames are attributes whose values are never written.
+var secretNames = []string{"token", "ticket", "secret", "password", "api_key", "apikey", "authorization", "cookie"}
+
+// Handler writes what next writes, without secrets: in messages, in attributes and in what
+// was given to With.
+func (r Redactor) Handler(next slog.Handler) slog.Handler { return handler{r, next} }
+
+type handler struct {
+	r    Redactor
+	next slog.Handler
+}
+
+// Enabled implements slog.Handler.
+func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (h handler) Handle(ctx context.Context, rec slog.Record) error {
+	out := slog.NewRecord(rec.Time, rec.Level, h.r.Text(rec.Message), rec.PC)
+	rec.Attrs(func(a slog.Attr) bool {
+		out.AddAttrs(h.r.attr(a))
+		return true
+	})
+	return h.next.Handle(ctx, out)
+}
+
+// WithAttrs implements slog.Handler.
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	clean := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		clean[i] = h.r.attr(a)
+	}
+	return handler{h.r, h.next.WithAttrs(clean)}
+}
+
+// WithGroup implements slog.Handler.
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.r, h.next.WithGroup(name)} }
+
+// attr is an attribute without secrets.
+func (r Redactor) attr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindGroup:
+		group := make([]slog.Attr, len(v.Group()))
+		for i, one := range v.Group() {
+			group[i] = r.attr(one)
+		}
+		return slog.Attr{Key: a.Key, Value: slog.GroupValue(group...)}
+	case slog.KindString, slog.KindAny:
+		if slices.Contains(secretNames, strings.ToLower(a.Key)) {
+			return slog.String(a.Key, Mask)
+		}
+		return slog.Attr{Key: a.Key, Value: r.value(v)}
+	default:
+		return slog.Attr{Key: a.Key, Value: v} // numbers, times and truth
+	}
+}
+
+// value is a text or any value without secrets. One that holds none keeps its type.
+func (r Redactor) value(v slog.Value) slog.Value {
+	if v.Kind() == slog.KindString {
+		return slog.StringValue(r.Text(v.String()))
+	}
+	printed := fmt.Sprintf("%+v", v.Any())
+	if clean := r.Text(printed); clean != printed {
+		return slog.StringValue(clean)
+	}
+	if _, isError := v.Any().(error); isError {
+		return v
+	}
+	// A JSON handler writes it in another way, which may show more.
+	var written strings.Builder
+	e := json.NewEncoder(&written)
+	e.SetEscapeHTML(false) // as slog does it
+	if e.Encode(v.Any()) != nil {
+		return v
+	}
+	if clean := r.Text(written.String()); clean != written.String() {
+		return slog.StringValue(strings.TrimSpace(clean))
+	}
+	return v
+}

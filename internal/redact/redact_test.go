@@ -1,0 +1,122 @@
+package redact
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// secrets are made up, each in a sentence as a library or a provider would write it. What
+// must not be written is between ‹ and ›.
+var secrets = []string{
+	`dial "wss://host/ws?alt=json&key=‹AbCdEf123›&x=1": refused`,
+	`Get "https://‹ada:p4ssw0rd›@host/path": EOF`,
+	`Authorization: Bearer ‹abc.def-123_~+/=› was not taken`,
+	`Incorrect API key provided: ‹sk-proj-0123456789abcdef›.`,
+	`API key ‹AIzaSyA0123456789012345678901234567890› is not valid`,
+	`POST /v1/confirmations/‹whatever1234›`,
+	`POST /v1/confirmations: ‹cf_VNCCPXXF6QYIG3JBALZZ3SNRKJ› is used`,
+	`GET /v1/images/‹Zx3_abcdefghijklmnop-0123456789› 404`,
+	`the subprotocol voicegw.ticket.‹Zx3_abcdefgh-0123› was offered`,
+	`?access_token=‹ya29.a0AfH6SMBx›&scope=x`,
+	`id token ‹eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sflKxwRJ›`,
+	`it said ‹the configured one› twice: ‹the configured one›`,
+}
+
+// split returns a sentence as it was, and what of it is secret.
+func split(sentence string) (text string, hidden []string) {
+	for i, part := range strings.FieldsFunc(sentence, func(r rune) bool { return r == '‹' || r == '›' }) {
+		if i%2 == 1 {
+			hidden = append(hidden, part)
+		}
+	}
+	return strings.NewReplacer("‹", "", "›", "").Replace(sentence), hidden
+}
+
+// TestNoSecretIsWritten: wherever it stands in a record, by each of the handlers that the
+// program has.
+func TestNoSecretIsWritten(t *testing.T) {
+	r := New("the configured one", "short")
+	for _, sentence := range secrets {
+		text, hidden := split(sentence)
+		for name, log := range map[string]func(*slog.Logger){
+			"message":   func(l *slog.Logger) { l.Info(text) },
+			"text":      func(l *slog.Logger) { l.Info("x", "a", text) },
+			"error":     func(l *slog.Logger) { l.Info("x", "error", fmt.Errorf("wrapped: %w", errors.New(text))) },
+			"url.Error": func(l *slog.Logger) { l.Info("x", "error", &url.Error{Op: "Get", URL: text, Err: errors.New("EOF")}) },
+			"list":      func(l *slog.Logger) { l.Info("x", "a", []string{"y", text}) },
+			"pointer":   func(l *slog.Logger) { l.Info("x", "a", &struct{ A *string }{&text}) },
+			"group":     func(l *slog.Logger) { l.Info("x", slog.Group("g", slog.Group("h", "a", text))) },
+			"with":      func(l *slog.Logger) { l.With("a", text).WithGroup("g").Info("x") },
+			"valuer":    func(l *slog.Logger) { l.Info("x", "a", late(text)) },
+			"bytes":     func(l *slog.Logger) { l.Info("x", "a", text2(text)) },
+		} {
+			var out bytes.Buffer
+			for _, next := range []slog.Handler{slog.NewJSONHandler(&out, nil), slog.NewTextHandler(&out, nil)} {
+				log(slog.New(r.Handler(next)))
+			}
+			for _, secret := range hidden {
+				if strings.Contains(out.String(), secret) {
+					t.Errorf("%s: a secret of %q was written: %s", name, sentence, &out)
+				}
+			}
+			if !strings.Contains(out.String(), Mask) {
+				t.Errorf("%s: nothing shows that there was a secret: %s", name, &out)
+			}
+		}
+	}
+}
+
+type late string
+
+func (l late) LogValue() slog.Value { return slog.StringValue(string(l)) }
+
+type text2 string
+
+func (t text2) String() string { return string(t) }
+
+// TestSecretNames: an attribute that is called a secret is one.
+func TestSecretNames(t *testing.T) {
+	var out bytes.Buffer
+	slog.New(New().Handler(slog.NewTextHandler(&out, nil))).Info("x", "ticket", "opaque", "Token", []byte("opaque"), slog.Group("g", "password", "opaque"))
+	if strings.Contains(out.String(), "opaque") || strings.Count(out.String(), Mask) != 3 {
+		t.Error(&out)
+	}
+}
+
+// TestTheRestStays: what is no secret is written as without the fence, with its type.
+func TestTheRestStays(t *testing.T) {
+	log := func(l *slog.Logger) {
+		l.With("n", 7).Warn("session refused", "addr", "192.0.2.7", "reason", "key_missing", "input_tokens", 12, "ok", true, "error", errors.New("short"),
+			"list", []string{"a"}, "url", "https://host/path?x=1", "risk-management-of-tasks", "task-0123456789abcdef", slog.Group("g", "a", 1.5))
+	}
+	var plain, fenced bytes.Buffer
+	drop := &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	log(slog.New(slog.NewJSONHandler(&plain, drop)))
+	log(slog.New(New("short").Handler(slog.NewJSONHandler(&fenced, drop))))
+	if plain.String() != fenced.String() {
+		t.Errorf("it was %sand is %s", &plain, &fenced)
+	}
+}
+
+// FuzzText: no text panics, and a known secret is never left.
+func FuzzText(f *testing.F) {
+	for _, s := range secrets {
+		f.Add(s)
+	}
+	r := New("the configured one")
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(r.Text(text+"the configured one"+text), "the configured one") {
+			t.Fatal(text)
+		}
+	})
+}
