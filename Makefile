@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos load soak fuzz bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help run build tools test lint fmt unit model chaos damage load soak fuzz bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ model: ## Explore every state of the protocols' models (MODEL=Deeds for one of t
 
 chaos: ## 200 sessions for 3 minutes while everything goes wrong (CHAOS_SEED=7)
 	./scripts/chaos
+
+damage: ## Every damage to every file of a data folder; the tests take a sample of them
+	VOICEGW_DAMAGE=all go test ./store -run 'TestDamage$$' -timeout 30m
 
 load: build ## 500 sessions of speech and tools against a gateway started here (LOAD_SESSIONS=50)
 	./scripts/load-500
