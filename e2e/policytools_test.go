@@ -220,6 +220,13 @@ func (s *stage) runs(tool string) []string {
 	return slices.Clone(s.saw[tool])
 }
 
+// waitStops waits until so many runs of a tool were stopped: the audit may have a call
+// before the goroutine of its tool has noticed.
+func (s *stage) waitStops(t testing.TB, tool string, times int) {
+	t.Helper()
+	waitUntil(t, tool+" was stopped", func() bool { return s.stops(tool) == times })
+}
+
 // stops is how many runs of a tool were stopped.
 func (s *stage) stops(tool string) int {
 	s.mu.Lock()

@@ -228,7 +228,7 @@ func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 	keys := b.keysOf(user)
 	if key, lost := strings.CutPrefix(user, lostUser); lost {
 		if _, hash := witnessKey(key); hash {
-			keys = []string{key}
+			keys = append(keys, key)
 		}
 	}
 	b.mu.Unlock()
@@ -300,6 +300,10 @@ func decodeBlock(key string, data []byte) (block, error) {
 	var value block
 	if err := decode(data, &value); err != nil {
 		return block{}, err
+	}
+	if value.Lost && !value.Until.IsZero() {
+		value.User = lostUser + key
+		return value, nil
 	}
 	if value.User == "" || len(value.User) > user.MaxBytes || value.Until.IsZero() {
 		return block{}, fmt.Errorf("%w: a block without a user or an end", ErrCorrupt)
