@@ -91,7 +91,8 @@ describe('npm openai', limit, () => {
   });
 
   test('the conversation is the client’s, in parts of text too', async () => {
-    const done = await client().chat.completions.create({
+    // Only operators instruct the model.
+    const done = await client({ apiKey: gateway.key }).chat.completions.create({
       model: 'default',
       messages: [
         { role: 'system', content: 'Be brief.' }, { role: 'user', content: [{ type: 'text', text: 'My name is Ada.' }] },

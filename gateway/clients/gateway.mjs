@@ -2,12 +2,12 @@
 // scripts/test-clients.sh says where the program is.
 
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 // startGateway runs a gateway on a free port, with a scenario given as text and more
-// settings. It returns {http, audit, stop}; audit reads what its tools did so far.
+// settings. It returns {http, key, audit, stop}; audit reads what its tools did so far.
 export async function startGateway({ scenario, settings = {}, env = {} }) {
   const program = process.env.VOICEGW;
   if (!program) {
@@ -55,5 +55,8 @@ export async function startGateway({ scenario, settings = {}, env = {} }) {
       resolve(out.trim().split('\n').filter(Boolean).map((l) => JSON.parse(l)));
     });
   });
-  return { http: `http://${address}`, audit, stop };
+  // What operators show: the key that the gateway has made, where no other was configured.
+  const own = join(folder, 'data', 'operators.key');
+  const key = existsSync(own) ? readFileSync(own, 'utf8').trim() : undefined;
+  return { http: `http://${address}`, key, audit, stop };
 }
