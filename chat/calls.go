@@ -12,6 +12,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
+	"voicegw/store"
 )
 
 // call is one tool call of the model that is not answered yet.
@@ -235,11 +236,14 @@ func (t *turn) noteCalls(at time.Time, reply Reply) {
 	first := t.count - len(reply.Calls)
 	for i, asked := range reply.Calls {
 		env := t.answers["call_"+strconv.Itoa(t.number)+"_"+strconv.Itoa(first+i+1)]
-		encoded := env.Encode()
-		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(encoded)})
+		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(env.Encode())})
+		encoded := env.Kept().Encode()
 		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK}
 		if json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= maxKept && env.Meta.Tool != "" {
 			kept.Args, kept.Envelope = asked.Args, encoded
+			if e := env.Error; e != nil && e.ConfirmationRequest != nil && e.ConfirmationRequest.Token != "" {
+				kept.Question = store.QuestionName(e.ConfirmationRequest.Token)
+			}
 		}
 		entry.Calls = append(entry.Calls, kept)
 	}

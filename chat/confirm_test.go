@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -197,12 +198,19 @@ func TestOneQuestionOverTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, setting{}, func(t *testing.T, f *fixture) {
 				asked := f.proposed()
+				reference := f.questions.All()[0].Reference
 				told := f.say("Pay Bob, I said", callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
 				if got := told.types(); got != "tool.started tool.ended text.done usage done" {
 					t.Fatal(got)
 				}
-				if env := answers(t, f.last())[1]; env.Error.ConfirmationRequest.Token != asked.Token || !env.Meta.CacheHit || env.Meta.OriginalTurn != 1 {
+				earlier := answers(t, f.last())
+				if env := earlier[1]; env.Error.ConfirmationRequest.Preview != asked.Preview || !env.Meta.CacheHit || env.Meta.OriginalTurn != 1 {
 					t.Errorf("the model was told %s", env.Encode())
+				}
+				for _, env := range earlier { // both are from what was kept
+					if q := env.Error.ConfirmationRequest; q.Token != "" || string(env.Error.Details) != `{"reference":"`+reference+`"}` {
+						t.Errorf("the model was told %s, of the question %s", env.Encode(), reference)
+					}
 				}
 				other := f.say("And Eve", callsTools(nth(3), "pay", `{"name":"Eve"}`), says("Please approve it."))
 				if n := len(of[*wsclient.ConfirmationRequest](other)); n != 1 {
@@ -216,4 +224,26 @@ func TestOneQuestionOverTurns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestConversationKeepsNoToken: of a question the conversation keeps what was asked, its
+// reference and its name, and nothing that answers it.
+func TestConversationKeepsNoToken(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		kept := f.conversation("conv")
+		raw, err := json.Marshal(kept)
+		if err != nil || strings.Contains(string(raw), asked.Token) || strings.Contains(string(raw), `"token"`) {
+			t.Errorf("%v; the conversation keeps %s", err, raw)
+		}
+		call := kept.Entries[1].Calls[0]
+		if call.Question != store.QuestionName(asked.Token) || !strings.Contains(string(call.Envelope), f.questions.All()[0].Reference) {
+			t.Errorf("%+v", call)
+		}
+		for _, r := range f.audited() {
+			if line, err := json.Marshal(r); err != nil || strings.Contains(string(line), asked.Token) {
+				t.Errorf("%v; the audit has %s", err, line)
+			}
+		}
+	})
 }

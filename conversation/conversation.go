@@ -53,8 +53,12 @@ type Call struct {
 	// Args is what the model wrote.
 	Args json.RawMessage `json:"args,omitempty"`
 	// Envelope is the answer; nil where only the call's outcome is kept.
+	// It holds no secret: the question to the user has no token here.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 	OK       bool            `json:"ok"`
+	// Question names the question that the user was asked about the call, as
+	// store.QuestionName does; it answers nothing. Empty if nobody was asked.
+	Question string `json:"question,omitempty"`
 }
 
 // Conversation is everything that is kept of one conversation.

@@ -45,12 +45,27 @@ type Error struct {
 
 // ConfirmationRequest is what a person is asked to approve.
 type ConfirmationRequest struct {
-	Token   string          `json:"token"`
+	// Token is the secret that answers it. It is absent in what is kept, and told again from
+	// there: Error.Details has the reference.
+	Token   string          `json:"token,omitempty"`
 	Tool    string          `json:"tool"`
 	Args    json.RawMessage `json:"args"`
 	Preview string          `json:"preview"`
 	// ExpiresAt is RFC 3339 UTC with milliseconds.
 	ExpiresAt string `json:"expires_at"`
+}
+
+// Kept is the envelope as it may be kept: without the token of a question. It shares
+// everything else with e, which it does not change.
+func (e Envelope) Kept() Envelope {
+	if e.Error == nil || e.Error.ConfirmationRequest == nil {
+		return e
+	}
+	failure, question := *e.Error, *e.Error.ConfirmationRequest
+	question.Token = ""
+	failure.ConfirmationRequest = &question
+	e.Error = &failure
+	return e
 }
 
 // Meta says what ran and how.
@@ -209,13 +224,13 @@ const EnvelopeSchema = `{
         "confirmation_request": {
           "type": "object",
           "properties": {
-            "token": {"type": "string"},
+            "token": {"description": "Absent where a question of an earlier turn is told again.", "type": "string"},
             "tool": {"type": "string"},
             "args": {"type": "object"},
             "preview": {"type": "string"},
             "expires_at": {"type": "string", "format": "date-time"}
           },
-          "required": ["token", "tool", "args", "preview", "expires_at"],
+          "required": ["tool", "args", "preview", "expires_at"],
           "additionalProperties": false
         }
       },

@@ -33,6 +33,26 @@ func TestEnvelopeForms(t *testing.T) {
 	}
 }
 
+// TestKept: what is kept has no token, the rest is as it was, and so is the envelope.
+func TestKept(t *testing.T) {
+	asked := Envelope{Error: &Error{Type: ErrorConfirmationRequired, Message: "Ask.", Details: json.RawMessage(`{"reference":"ABC"}`), ConfirmationRequest: &ConfirmationRequest{
+		Token: "cf_x", Tool: "t", Args: json.RawMessage(`{}`), Preview: "p", ExpiresAt: "2026-11-20T00:00:00.000Z"}}, Meta: Meta{Tool: "t", ResponseSchemaVersion: ResponseSchemaVersion}}
+	whole := string(asked.Encode())
+	kept := asked.Kept()
+	if want, got := strings.Replace(whole, `"token":"cf_x",`, "", 1), string(kept.Encode()); got != want || got == whole {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if string(asked.Encode()) != whole {
+		t.Errorf("the envelope has changed: %s", asked.Encode())
+	}
+	checkEnvelope(t, kept)
+	for _, env := range []Envelope{{OK: true}, {Error: &Error{Type: ErrorConflict, Message: "x"}}} {
+		if string(env.Kept().Encode()) != string(env.Encode()) {
+			t.Errorf("%s is kept as %s", env.Encode(), env.Kept().Encode())
+		}
+	}
+}
+
 // TestEnvelopeSchemaIsComplete: an error type or an intent that is added has to be added to the schema.
 func TestEnvelopeSchemaIsComplete(t *testing.T) {
 	for _, typ := range ErrorTypes() {

@@ -114,6 +114,12 @@ func keyOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// isKey says whether keyOf may have made it.
+func isKey(key string) bool {
+	sum, err := hex.DecodeString(key)
+	return err == nil && len(sum) == sha256.Size
+}
+
 // get reads a key from the leader. It decides nothing: between it and a write anybody
 // may write. errNone where the key has no value; held then still says which revision
 // a write must expect.

@@ -100,6 +100,10 @@ func (c *Confirmations) Create(ctx context.Context, question Confirmation) error
 	return err
 }
 
+// QuestionName names the confirmation of a token without telling the token: whoever knows
+// the name can look at it with Named, and cannot answer it.
+func QuestionName(token string) string { return keyOf(token) }
+
 // Get returns a confirmation to show it. What it says may be over when it returns:
 // only Resolve decides. The errors are ErrUnknown, or wrap ErrUnavailable or
 // ErrCorrupt.
@@ -108,15 +112,29 @@ func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, er
 	return question, err
 }
 
+// Named is Get by a name that QuestionName has given. The Confirmation has no Token.
+func (c *Confirmations) Named(ctx context.Context, name string) (Confirmation, error) {
+	if !isKey(name) {
+		return Confirmation{}, ErrUnknown
+	}
+	question, _, err := c.readKey(ctx, name)
+	return question, err
+}
+
 func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, held, error) {
-	h, err := c.bucket.get(ctx, keyOf(token))
+	question, h, err := c.readKey(ctx, keyOf(token))
+	question.Token = token
+	return question, h, err
+}
+
+func (c *Confirmations) readKey(ctx context.Context, key string) (Confirmation, held, error) {
+	h, err := c.bucket.get(ctx, key)
 	if errors.Is(err, errNone) {
 		return Confirmation{}, held{}, ErrUnknown
 	} else if err != nil {
 		return Confirmation{}, held{}, err
 	}
 	question, err := decodeConfirmation(h.data)
-	question.Token = token
 	return question, h, err
 }
 

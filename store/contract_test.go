@@ -249,6 +249,21 @@ func testConfirmation(t *testing.T, s *Store) {
 	if diff := cmp.Diff(q, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
+	// The name of a question shows it, without the token, and answers nothing.
+	name, shown := QuestionName(q.Token), q
+	shown.Token = ""
+	got, err = c.Named(t.Context(), name)
+	if diff := cmp.Diff(shown, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	if _, err := c.Resolve(t.Context(), name, "", true, time.Now()); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the name for a token: %v", err)
+	}
+	for _, other := range []string{"", q.Token, ">", "*", QuestionName("other")} {
+		if _, err := c.Named(t.Context(), other); !errors.Is(err, ErrUnknown) {
+			t.Errorf("named %q: %v", other, err)
+		}
+	}
 	if _, err := c.Resolve(t.Context(), q.Token, "s2", true, time.Now()); !errors.Is(err, ErrUnknown) {
 		t.Errorf("another session: %v", err)
 	}

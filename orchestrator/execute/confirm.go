@@ -130,15 +130,16 @@ func (c *Calls) Resolve(a Answer) {
 	})
 }
 
-// Open says whether a question waits for its answer still. Where the store does not say,
-// it may: a question too few is mended by asking again, a deed too many is not.
-func (e *Executor) Open(ctx context.Context, token string) bool {
+// Open says whether the question of that name (store.QuestionName) waits for its answer
+// still. Where the store does not say, it may: a question too few is mended by asking again,
+// a deed too many is not.
+func (e *Executor) Open(ctx context.Context, name string) bool {
 	if e.opts.Confirmations == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	c, err := e.opts.Confirmations.Get(ctx, token)
+	c, err := e.opts.Confirmations.Named(ctx, name)
 	if err != nil {
 		return !errors.Is(err, store.ErrUnknown)
 	}

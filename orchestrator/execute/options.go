@@ -20,7 +20,7 @@ type Ledger interface {
 // Confirmations is where questions to the user are kept; *store.Confirmations is one.
 type Confirmations interface {
 	Create(ctx context.Context, c store.Confirmation) error
-	Get(ctx context.Context, token string) (store.Confirmation, error)
+	Named(ctx context.Context, name string) (store.Confirmation, error)
 	Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (store.Confirmation, error)
 	Settle(ctx context.Context, conversation, session, reference string) error
 }

@@ -413,7 +413,8 @@ func (b *Book) Asked(call, token string, env registry.Envelope) []Answer {
 }
 
 // Recall notes a question of an earlier turn that a person has not answered yet: env is
-// the CONFIRMATION_REQUIRED that the model was given.
+// the CONFIRMATION_REQUIRED that the model was given, as it was kept: without the token, so
+// that Resolved does not find it.
 func (b *Book) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	b.asked = append(slices.Clip(b.asked), asked{token: q.Token, tool: q.Tool, args: canonical(q.Args), envelope: env, turn: turn})

@@ -37,18 +37,19 @@ func (c *Confirmations) Create(ctx context.Context, question store.Confirmation)
 	return nil
 }
 
-// Get returns a question; the error is store.ErrUnknown.
-func (c *Confirmations) Get(ctx context.Context, token string) (store.Confirmation, error) {
-	if err := c.Before.allow(ctx, Get, token); err != nil {
+// Named returns the question of that store.QuestionName, or store.ErrUnknown.
+func (c *Confirmations) Named(ctx context.Context, name string) (store.Confirmation, error) {
+	if err := c.Before.allow(ctx, Get, name); err != nil {
 		return store.Confirmation{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	question, has := c.all[token]
-	if !has {
-		return store.Confirmation{}, store.ErrUnknown
+	for token, question := range c.all {
+		if store.QuestionName(token) == name {
+			return question, nil
+		}
 	}
-	return question, nil
+	return store.Confirmation{}, store.ErrUnknown
 }
 
 // Resolve answers a question, once; the errors are those of the store.
