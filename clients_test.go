@@ -22,6 +22,7 @@ var mayConnect = map[string]string{
 	"kb/qdrant/qdrant.go":                     "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
 	"scripts/supply/vulndb.go":                "is a build's, run by hand: bounds its one answer itself",
 	"transport/transporttest/suiteconnect.go": "is the suite of tests of the adapters",
+	"internal/secretwatch/secrettest/main.go": "looks at the answers of servers of tests",
 	"scripts/bench/relaybench/relay.go":       "is a benchmark that asks the program beside it",
 }
 

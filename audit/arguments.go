@@ -47,7 +47,7 @@ func (a Arguments) render(args json.RawMessage) json.RawMessage {
 	case !a.kept() || len(args) == 0:
 		return nil
 	case a == ArgumentsRedacted:
-		return redact(args)
+		return withoutValues(args)
 	case len(args) > maxArgs:
 		return marker(fmt.Sprintf("<arguments left out, %d bytes are more than %d>", len(args), maxArgs))
 	case !json.Valid(args):
@@ -58,9 +58,9 @@ func (a Arguments) render(args json.RawMessage) json.RawMessage {
 
 func marker(text string) json.RawMessage { return json.RawMessage(strconv.Quote(text)) }
 
-// redact keeps the shape of JSON: names, lists and kinds, no value. What it returns
+// withoutValues keeps the shape of JSON: names, lists and kinds, no value. What it returns
 // is at most a few KiB.
-func redact(args json.RawMessage) json.RawMessage {
+func withoutValues(args json.RawMessage) json.RawMessage {
 	if len(args) > maxRedacted {
 		return marker(fmt.Sprintf("<arguments, %d bytes>", len(args)))
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"voicegw/internal/redact"
 	"voicegw/registry"
 )
 
@@ -57,7 +58,7 @@ func encode(r *Record, a Arguments) []byte {
 	bound(&bounded)
 	bounded.Args = a.render(r.Args)
 	if line, err := marshal(bounded); err == nil && len(line) <= MaxLine {
-		return line
+		return redact.Tokens(line) // a model may write one as an argument
 	}
 	// The raw JSON and the numbers in it are all that can be wrong or so long.
 	bounded.Args, bounded.Budget, bounded.Clamped = nil, nil, nil

@@ -126,3 +126,12 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestNoTokenInALine: a model may write the token of a question as an argument.
+func TestNoTokenInALine(t *testing.T) {
+	const token = "cf_VNCCPXXF6QYIG3JBALZZ3SNRKJ"
+	line := encode(&Record{Event: EventTool, Time: time.Now(), ToolID: "pay", Why: token, Args: json.RawMessage(`{"to":"` + token + `"}`)}, ArgumentsFull)
+	if strings.Contains(string(line), token) || !json.Valid(line) || !strings.Contains(string(line), `"to":"[redacted]"`) {
+		t.Errorf("%s", line)
+	}
+}

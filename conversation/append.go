@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"voicegw/internal/redact"
 )
 
 // New returns an empty conversation.
@@ -25,7 +27,8 @@ func ValidID(id string) bool {
 }
 
 // Append adds entries at the end, in the order given, and cuts the oldest off where the
-// bounds ask for it. Texts that are too long are cut.
+// bounds ask for it. Texts that are too long are cut, and tokens of confirmations are not
+// kept, whoever has written them.
 func (c *Conversation) Append(now time.Time, entries ...Entry) {
 	c.add(entries)
 	c.UpdatedAt = now.UTC()
@@ -50,7 +53,12 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 // add puts entries at the end.
 func (c *Conversation) add(entries []Entry) {
 	for _, e := range entries {
-		e.At, e.Text = e.At.UTC(), shorten(e.Text, MaxText)
+		e.At, e.Text = e.At.UTC(), shorten(redact.Tokens(e.Text), MaxText)
+		e.Calls = slices.Clone(e.Calls)
+		for i := range e.Calls {
+			call := &e.Calls[i]
+			call.Args, call.Envelope = redact.Tokens(call.Args), redact.Tokens(call.Envelope)
+		}
 		c.Entries = append(c.Entries, e)
 		c.Turns = max(c.Turns, e.Turn)
 	}

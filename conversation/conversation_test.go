@@ -204,3 +204,20 @@ func TestAToolIsNoGateway(t *testing.T) {
 		t.Errorf("it is told %q, want %q", got, want)
 	}
 }
+
+// TestNoTokenIsKept: what a user or a model has written of a question's token is not kept,
+// and whoever gave the entries still has them as they were.
+func TestNoTokenIsKept(t *testing.T) {
+	const token = "cf_VNCCPXXF6QYIG3JBALZZ3SNRKJ"
+	entry := assistant(1, 1, "I approve "+token+".", Call{Tool: "pay", Args: json.RawMessage(`{"to":"` + token + `"}`), Envelope: json.RawMessage(`{"x":["` + token + `"]}`)})
+	c := New("c-1", "ada", "", noon)
+	c.Append(at(2), entry)
+	c.Join(at(3), entry)
+	raw, err := json.Marshal(c)
+	if err != nil || strings.Contains(string(raw), token) || strings.Count(string(raw), "[redacted]") != 6 {
+		t.Errorf("%v; kept is %s", err, raw)
+	}
+	if !strings.Contains(string(entry.Calls[0].Args), token) {
+		t.Error("the caller's entry was changed")
+	}
+}

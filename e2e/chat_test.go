@@ -12,6 +12,7 @@ import (
 	"voicegw/chat"
 	"voicegw/chat/completions"
 	"voicegw/conversation"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/session/wsclient"
@@ -53,7 +54,7 @@ type written struct {
 // write carries out a turn of text of the user ada.
 func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // nothing of it outlives the story
+	client := &http.Client{Transport: secrettest.Answers(&http.Transport{DisableKeepAlives: true})} // nothing of it outlives the story
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	turn.User = "ada"
@@ -65,6 +66,13 @@ func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 			w.text += d.Text
 		}
 	})
+	if st.tools != nil && w.done != nil {
+		kept, _, err := st.tools.store.Conversations().Load(ctx, w.done.ConversationID)
+		if err != nil {
+			t.Error(err)
+		}
+		secrettest.CheckJSON(t, secrettest.Conversations, kept)
+	}
 	return w, err
 }
 

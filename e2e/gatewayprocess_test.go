@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"voicegw/audit"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/store"
 )
 
@@ -157,9 +158,17 @@ func (p *process) kill(t *testing.T) {
 	}
 	p.read.Wait()
 	p.over = true
+	defer p.watch(t)
 	if err := p.cmd.Wait(); err == nil {
 		t.Error("the killed gateway process has ended by itself")
 	}
+}
+
+// watch looks for secrets in what an ended process has left.
+func (p *process) watch(t *testing.T) {
+	t.Helper()
+	secrettest.Check(secrettest.Log, []byte(p.said.String()))
+	secrettest.CheckFolder(t, p.dir)
 }
 
 // leave ends the process in order.
@@ -170,6 +179,7 @@ func (p *process) leave(t *testing.T) {
 	}
 	p.read.Wait()
 	p.over = true
+	defer p.watch(t)
 	if err := p.cmd.Wait(); err != nil {
 		t.Error("the gateway process:", err)
 	}

@@ -6,10 +6,19 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 )
 
 // lumberjackIdle is what the goroutine of a log file does for ever.
 const lumberjackIdle = "gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun"
+
+// need is what a run of all tests here makes and writes.
+var need = secrettest.Need{
+	Kinds: []secretwatch.Kind{secretwatch.Ticket, secretwatch.Confirmation, secretwatch.OperatorsKey, secretwatch.ProviderKey},
+	Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit, secrettest.Conversations, secrettest.Errors, secrettest.Data},
+}
 
 func TestMain(m *testing.M) {
 	if target := os.Getenv(relayEnv); target != "" {
@@ -19,7 +28,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m,
+	goleak.VerifyTestMain(secrettest.Main(m, need),
 		// A dependency of the Google SDK starts it when it is imported.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
 		// It is never ended; audit.File says so.

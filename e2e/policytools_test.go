@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/registry"
 	"voicegw/registry/adapter"
 	"voicegw/registry/registrytest"
@@ -53,7 +54,8 @@ const slowTime = 30 * time.Second
 // newStage makes tools over a store in memory.
 func newStage(t testing.TB) *stage {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{Memory: true})
+	o := folderOf(t)
+	kept, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +63,14 @@ func newStage(t testing.TB) *stage {
 		if err := kept.Close(); err != nil {
 			t.Error("closing the store:", err)
 		}
+		secrettest.CheckFolder(t, o.Dir)
 	})
 	return newStageOn(t, kept)
+}
+
+// folderOf is where the store of a story is: in a folder, so that one sees what it writes.
+func folderOf(t testing.TB) store.Options {
+	return store.Options{Dir: t.TempDir(), Sync: store.SyncInterval}
 }
 
 // newStageOn makes tools over a store that stays the caller's.

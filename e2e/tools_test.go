@@ -19,6 +19,7 @@ import (
 	"voicegw/gateway"
 	"voicegw/handoff"
 	"voicegw/image"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/kb"
 	"voicegw/kb/local"
 	"voicegw/orchestrator/execute"
@@ -61,7 +62,10 @@ func (undrawn) Generate(context.Context, image.Request) ([]image.Generated, erro
 // newToolbox is the project's tools over the demo knowledge base.
 func newToolbox(t testing.TB) *toolbox {
 	t.Helper()
-	return newToolboxOn(t, store.Options{Memory: true})
+	if _, bench := t.(*testing.B); bench {
+		return newToolboxOn(t, store.Options{Memory: true})
+	}
+	return newToolboxOn(t, folderOf(t))
 }
 
 // newToolboxOn is newToolbox with a store of its own kind.
@@ -106,6 +110,9 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 		}
 		if err := kept.Close(); err != nil {
 			t.Error(err)
+		}
+		if keep.Dir != "" {
+			secrettest.CheckFolder(t, keep.Dir)
 		}
 		if err := files.Close(); err != nil {
 			t.Error(err)

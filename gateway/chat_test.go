@@ -89,6 +89,7 @@ func send(s *Server, path, body string, change func(*http.Request)) *httptest.Re
 	}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
+	checkError(w)
 	return w
 }
 

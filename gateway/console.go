@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"voicegw/internal/secretwatch"
 )
 
 // How long the console's secrets live, and how many of each there are; the oldest goes first.
@@ -51,6 +53,7 @@ func (g *grants) add(now time.Time, life time.Duration) (secret string, until ti
 		delete(*g, oldest)
 	}
 	secret, until = rand.Text(), now.Add(life)
+	secretwatch.Made(secretwatch.Console, secret)
 	(*g)[sha256.Sum256([]byte(secret))] = until
 	return secret, until
 }

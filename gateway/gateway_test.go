@@ -15,13 +15,29 @@ import (
 
 	"go.uber.org/goleak"
 
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/session"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	http.DefaultClient.Transport = secrettest.Answers(nil)
+	goleak.VerifyTestMain(secrettest.Main(keyed{m}, secrettest.Need{
+		Kinds: []secretwatch.Kind{secretwatch.Console, secretwatch.Image, secretwatch.OperatorsKey},
+		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Errors},
+	}))
+}
+
+// keyed runs tests whose servers have testKey.
+type keyed struct{ tests secrettest.Tests }
+
+func (k keyed) Run() int {
+	secrettest.Made(secretwatch.OperatorsKey, testKey)
+	return k.tests.Run()
+}
 
 // sessionOptions are those of sessions with a fake model.
 func sessionOptions() session.Options {
@@ -29,7 +45,10 @@ func sessionOptions() session.Options {
 	return session.Options{Transports: map[string]transport.Transport{"fake": fake, "other": fake}, Provider: "fake"}
 }
 
-func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+// logTo is a logger in which no secret may stand.
+func logTo(w io.Writer) *slog.Logger {
+	return secrettest.Logger(slog.New(slog.NewTextHandler(w, nil)))
+}
 
 // start runs a gateway with a fake model on a real socket.
 func start(t *testing.T, limits session.Limits) (*httptest.Server, *session.Manager) {
@@ -51,6 +70,8 @@ func startWith(t *testing.T, limits session.Limits, change func(*Options)) (*htt
 	if change != nil {
 		change(&serve)
 	}
+	serve.Logger = secrettest.Logger(serve.Logger)
+	secrettest.Made(secretwatch.OperatorsKey, serve.APIKey)
 	srv := httptest.NewUnstartedServer(New(serve))
 	srv.Config.ConnContext = ConnContext
 	srv.Listener = Listen(srv.Listener)
@@ -300,4 +321,11 @@ func hear(t testing.TB, c *wsclient.Conn) wsclient.ServerMessage {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// checkError looks for secrets in an answer that is an error.
+func checkError(w *httptest.ResponseRecorder) {
+	if w.Code >= 300 {
+		secrettest.Check(secrettest.Errors, w.Body.Bytes())
+	}
 }

@@ -56,6 +56,7 @@ func ask(s *Server, method, path string, change func(*http.Request)) *httptest.R
 	}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
+	checkError(w)
 	return w
 }
 

@@ -16,6 +16,8 @@ import (
 	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/handoff"
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
@@ -60,6 +62,8 @@ func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 	if change != nil {
 		change(&opts)
 	}
+	opts.Logger = secrettest.Logger(opts.Logger)
+	secrettest.Made(secretwatch.OperatorsKey, opts.APIKey)
 	return New(opts)
 }
 
@@ -73,6 +77,7 @@ func operate(s *Server, method, path, body string, change func(*http.Request)) *
 	}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
+	checkError(w)
 	return w
 }
 

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"voicegw/internal/secretwatch"
 )
 
 // FilesOptions are what Files may be told.
@@ -138,6 +140,7 @@ func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, ex
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // it never fails
 	id = base64.RawURLEncoding.EncodeToString(secret)
+	secretwatch.Made(secretwatch.Image, id)
 	expires = time.Now().Add(f.opts.Life).UTC().Truncate(time.Millisecond)
 	first, err := json.Marshal(head{info.Type, info.Width, info.Height, int64(len(data)), expires})
 	if err != nil {

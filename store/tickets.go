@@ -11,6 +11,7 @@ import (
 
 	"voicegw/capability"
 	"voicegw/internal/origin"
+	"voicegw/internal/secretwatch"
 	"voicegw/store/witness"
 )
 
@@ -88,6 +89,7 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	raw := make([]byte, secretBytes)
 	_, _ = rand.Read(raw) // it never fails
 	secret = base64.RawURLEncoding.EncodeToString(raw)
+	secretwatch.Made(secretwatch.Ticket, secret)
 	_, err = t.bucket.create(ctx, keyOf(secret), data, ticket.ExpiresAt.Sub(now)+afterlife)
 	if err != nil {
 		return "", err

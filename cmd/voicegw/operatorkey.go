@@ -15,6 +15,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/origin"
+	"voicegw/internal/secretwatch"
 )
 
 // keyFile is the name of the file, in the data folder, of the key that a gateway makes at its
@@ -130,15 +131,17 @@ func makeKey(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // it never fails: crypto/rand ends the program instead
+	raw := make([]byte, keyBytes)
+	_, _ = rand.Read(raw) // it never fails: crypto/rand ends the program instead
+	key := hex.EncodeToString(raw)
+	secretwatch.Made(secretwatch.OperatorsKey, key)
 	// Its mode is 0600, whatever the umask.
 	f, err := os.CreateTemp(dir, keyFile+".*")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // its other name stays
-	_, err = f.WriteString(hex.EncodeToString(key) + "\n")
+	_, err = f.WriteString(key + "\n")
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}

@@ -151,3 +151,15 @@ func (r Redactor) value(v slog.Value) slog.Value {
 	}
 	return v
 }
+
+// token is how the token of a confirmation looks.
+var token = regexp.MustCompile(`cf_[A-Z2-7]{16,}`)
+
+// Tokens is a text without tokens of confirmations, for what is kept: models are given them
+// and users see them, so that both may write them anywhere. JSON stays JSON.
+func Tokens[T ~string | ~[]byte](text T) T {
+	if !strings.Contains(string(text), "cf_") {
+		return text
+	}
+	return T(token.ReplaceAllString(string(text), Mask))
+}

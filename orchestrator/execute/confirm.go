@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"voicegw/internal/secretwatch"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/store"
@@ -65,6 +66,7 @@ func (e *Executor) ask(j Job, s registry.Session) (Question, error) {
 	ctx, cancel := context.WithTimeout(e.ctx(), storeTime)
 	defer cancel()
 	token := "cf_" + rand.Text()
+	secretwatch.Made(secretwatch.Confirmation, token)
 	now := time.Now().UTC()
 	p := j.Prepared
 	record := store.Confirmation{

@@ -1,0 +1,266 @@
+package secrettest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"voicegw/internal/secretwatch"
+)
+
+// Env names, in its value, the file in which the processes that tests start tell of their
+// secrets and findings. Hand it on to a process whose environment is not this one's.
+const Env = "VOICEGW_TEST_SECRETS"
+
+// run is the watcher of this process.
+var run = newWatcher()
+
+// Need is what a run must have shown, so that it cannot be green because nobody looked.
+type Need struct {
+	Kinds []secretwatch.Kind // of which a secret was made
+	Sinks []Sink             // in which something was read
+}
+
+// Tests is a *testing.M, for goleak.VerifyTestMain and testscript.Main.
+type Tests interface{ Run() int }
+
+// Main returns the tests of a package, which fail at their end if one of them has written a
+// secret where none may stand.
+func Main(m Tests, need Need) Tests { return watched{m, need} }
+
+type watched struct {
+	tests Tests
+	need  Need
+}
+
+// Run runs the tests.
+func (m watched) Run() int {
+	if os.Getenv(Env) != "" {
+		Child()
+		return m.tests.Run()
+	}
+	dir, err := os.MkdirTemp("", "voicegw-secrets-")
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }() // it is temporary
+		told.path = filepath.Join(dir, "told")
+		err = os.Setenv(Env, told.path)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "secretwatch:", err)
+		return 1
+	}
+	secretwatch.Tell(run.made)
+	code := m.tests.Run()
+	told.hear()
+	wrong := run.verdict(m.need, code == 0 && whole())
+	for _, line := range wrong {
+		fmt.Fprintln(os.Stderr, line)
+	}
+	if len(wrong) > 0 {
+		return 1
+	}
+	return code
+}
+
+// whole says whether all tests of the package were run.
+func whole() bool {
+	for name, value := range map[string]string{"test.run": "", "test.skip": "", "test.list": "", "test.short": "false"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != value {
+			return false
+		}
+	}
+	return true
+}
+
+// verdict says what is wrong with a run.
+func (w *watcher) verdict(need Need, whole bool) []string {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var wrong []string
+	for f := range w.found {
+		wrong = append(wrong, f.String())
+	}
+	slices.Sort(wrong)
+	if !whole {
+		return wrong
+	}
+	for _, kind := range need.Kinds {
+		if w.kinds[kind] == 0 {
+			wrong = append(wrong, fmt.Sprintf("secretwatch: no secret (%s) was made in this run, so nothing was looked for", kind))
+		}
+	}
+	for _, sink := range need.Sinks {
+		if w.read[sink] == 0 {
+			wrong = append(wrong, fmt.Sprintf("secretwatch: nothing was written to a sink (%s) in this run, so nothing was looked at", sink))
+		}
+	}
+	return wrong
+}
+
+// line is what a child process tells: a secret, or a finding.
+type line struct {
+	Kind   secretwatch.Kind `json:"kind,omitempty"`
+	Secret string           `json:"secret,omitempty"`
+	Found  *finding         `json:"found,omitempty"`
+}
+
+// Child makes this process tell its parent of its secrets and findings, if the parent has
+// asked for that.
+func Child() {
+	path := os.Getenv(Env)
+	if path == "" {
+		return
+	}
+	tell := func(l line) {
+		text, _ := json.Marshal(l) // strings alone: it cannot fail
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.Write(append(text, '\n')) // one write: lines of several processes stay whole
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			panic(fmt.Sprint("secretwatch: the parent could not be told: ", err))
+		}
+	}
+	secretwatch.Tell(func(kind secretwatch.Kind, secret string) {
+		run.made(kind, secret)
+		tell(line{Kind: kind, Secret: secret})
+	})
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	run.report = func(f finding) { tell(line{Found: &f}) }
+}
+
+// told is what child processes have told.
+var told children
+
+type children struct {
+	path string // empty where Main has not run
+
+	mu     sync.Mutex // guards the following field
+	offset int64
+}
+
+// hear reads what child processes have told since the last time.
+func (c *children) hear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.path == "" {
+		return
+	}
+	text, err := os.ReadFile(c.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	} else if err != nil {
+		panic(fmt.Sprint("secretwatch: ", err))
+	}
+	for text := range bytes.Lines(text[c.offset:]) {
+		var l line
+		if text[len(text)-1] != '\n' {
+			return // it is being written
+		}
+		c.offset += int64(len(text))
+		switch err := json.Unmarshal(text, &l); {
+		case err != nil: // of a process that was killed while it wrote
+		case l.Found != nil:
+			run.mu.Lock()
+			run.add(*l.Found)
+			run.mu.Unlock()
+		default:
+			run.made(l.Kind, l.Secret)
+		}
+	}
+}
+
+// Made is for secrets that a test makes itself, such as the key of a provider.
+func Made(kind secretwatch.Kind, secret string) string {
+	secretwatch.Made(kind, secret)
+	return secret
+}
+
+// Forget is for a secret that a test itself has put where it is kept from now on.
+func Forget(secret string) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	begin := [shortest]byte([]byte(secret))
+	run.secrets[begin] = slices.DeleteFunc(run.secrets[begin], func(k known) bool { return k.secret == secret })
+}
+
+// Watch looks at all that is written, and writes it on to next; nil for nowhere. Any number
+// of goroutines may write if they may write to next.
+func Watch(name Sink, next io.Writer) io.Writer { return &sink{w: run, name: name, next: next} }
+
+// Logger returns a logger of which every level is watched, and that writes to next what next
+// wants; nil for nowhere.
+func Logger(next *slog.Logger) *slog.Logger {
+	all := slog.NewTextHandler(Watch(Log, nil), &slog.HandlerOptions{Level: slog.LevelDebug})
+	if next == nil {
+		return slog.New(all)
+	}
+	return slog.New(slog.NewMultiHandler(all, next.Handler()))
+}
+
+// Check looks at what stands in a sink.
+func Check(name Sink, text []byte) {
+	told.hear()
+	run.check(name, "", text)
+}
+
+// CheckJSON is Check for the JSON of v.
+func CheckJSON(t testing.TB, name Sink, v any) {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Error(err)
+	}
+	Check(name, text)
+}
+
+// CheckFolder looks at every file of a data folder: their bytes and their names. The file of
+// the operators' key holds that key.
+func CheckFolder(t testing.TB, dir string) {
+	t.Helper()
+	told.hear()
+	if err := run.folder(Data, dir); err != nil {
+		t.Error("looking for secrets:", err)
+	}
+}
+
+// Answers looks at the answers of a server that are errors, and at where they redirect to.
+func Answers(next http.RoundTripper) http.RoundTripper { return answers{next} }
+
+type answers struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	next := a.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(r)
+	if err != nil || resp.StatusCode < 300 {
+		return resp, err
+	}
+	Check(Errors, []byte(resp.Header.Get("Location")))
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(resp.Body, Watch(Errors, nil)), resp.Body}
+	return resp, nil
+}
+
+// CloseIdleConnections is for http.Client.
+func (a answers) CloseIdleConnections() {
+	(&http.Client{Transport: a.next}).CloseIdleConnections()
+}

@@ -1,0 +1,174 @@
+// Package secrettest fails a test run that has written a secret where none may stand. The
+// secrets are those that the program has made in the run, in this process and in processes
+// that its tests have started.
+package secrettest
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"voicegw/internal/secretwatch"
+)
+
+// shortest is the shortest secret that is looked for, in bytes.
+const shortest = 8
+
+// Sink names a place in which no secret may stand, such as "log".
+type Sink string
+
+// exempt says which kinds may stand in a sink: whoever may read a conversation may see its
+// images.
+func exempt(sink Sink, kind secretwatch.Kind) bool {
+	return kind == secretwatch.Image && (sink == Conversations || sink == Data)
+}
+
+// The sinks that several packages have.
+const (
+	Log           Sink = "log"
+	Audit         Sink = "audit"
+	Conversations Sink = "conversation"
+	Errors        Sink = "answer that is an error"
+	Data          Sink = "data folder"
+)
+
+// finding is a secret that was found.
+type finding struct {
+	Sink Sink             `json:"sink"`
+	Kind secretwatch.Kind `json:"kind"`
+	// Where is the file of the sink, if it has files.
+	Where string `json:"where,omitempty"`
+}
+
+// String says what stands where. It does not say the secret.
+func (f finding) String() string {
+	text := fmt.Sprintf("secretwatch: a secret (%s) stands in a sink (%s)", f.Kind, f.Sink)
+	if f.Where != "" {
+		text += ", in " + f.Where
+	}
+	return text
+}
+
+// watcher knows the secrets of a run. Any number of goroutines may use it.
+type watcher struct {
+	mu      sync.RWMutex // guards the following fields
+	first   [1 << 16]bool
+	secrets map[[shortest]byte][]known // by how they begin
+	kinds   map[secretwatch.Kind]int
+	read    map[Sink]int64 // bytes
+	found   map[finding]bool
+	report  func(finding) // in a child process: tells the parent; else nil
+}
+
+type known struct {
+	kind   secretwatch.Kind
+	secret string
+}
+
+func newWatcher() *watcher {
+	return &watcher{secrets: map[[shortest]byte][]known{}, kinds: map[secretwatch.Kind]int{}, read: map[Sink]int64{}, found: map[finding]bool{}}
+}
+
+// made takes a secret.
+func (w *watcher) made(kind secretwatch.Kind, secret string) {
+	if len(secret) < shortest {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	begin := [shortest]byte([]byte(secret))
+	k := known{kind, secret}
+	if !slices.Contains(w.secrets[begin], k) {
+		w.secrets[begin] = append(w.secrets[begin], k)
+		w.first[int(begin[0])<<8|int(begin[1])] = true
+		w.kinds[kind]++
+	}
+}
+
+// look finds the kinds of the secrets in a text.
+func (w *watcher) look(text []byte) []secretwatch.Kind {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var kinds []secretwatch.Kind
+	for i := 0; i+shortest <= len(text); i++ {
+		if !w.first[int(text[i])<<8|int(text[i+1])] {
+			continue
+		}
+		for _, k := range w.secrets[[shortest]byte(text[i:])] {
+			if strings.HasPrefix(string(text[i:min(len(text), i+len(k.secret))]), k.secret) {
+				kinds = append(kinds, k.kind)
+			}
+		}
+	}
+	return kinds
+}
+
+// check looks at what stands in a sink.
+func (w *watcher) check(sink Sink, where string, text []byte) {
+	kinds := w.look(text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.read[sink] += int64(len(text))
+	for _, kind := range kinds {
+		if exempt(sink, kind) {
+			continue
+		}
+		w.add(finding{sink, kind, where})
+	}
+}
+
+// add notes a finding; mu is held.
+func (w *watcher) add(f finding) {
+	if !w.found[f] && w.report != nil {
+		w.report(f)
+	}
+	w.found[f] = true
+}
+
+// folder looks at every file of a folder, but for the operators' key in its own file.
+func (w *watcher) folder(sink Sink, dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || entry.Name() == "operators.key" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		where, err := filepath.Rel(dir, path)
+		w.check(sink, where, text)
+		w.check(sink, "the name of a file", []byte(where))
+		return err
+	})
+}
+
+// longest is the longest secret, in bytes, that is found across two writes.
+const longest = 256
+
+// sink is a writer that looks at what is written.
+type sink struct {
+	w    *watcher
+	name Sink
+	next io.Writer
+
+	mu   sync.Mutex // guards the following field
+	tail []byte     // of what was written before
+}
+
+// Write implements io.Writer.
+func (s *sink) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	text := append(s.tail, p...)
+	s.w.check(s.name, "", text)
+	s.tail = slices.Clone(text[max(0, len(text)-longest):])
+	s.mu.Unlock()
+	if s.next == nil {
+		return len(p), nil
+	}
+	return s.next.Write(p)
+}
