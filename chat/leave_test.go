@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/store"
@@ -26,6 +28,27 @@ func TestBusy(t *testing.T) {
 		})
 		if told.done().Turn != 1 || f.say("Third", says("Yes.")).done().Turn != 2 {
 			t.Error("the turns are not counted")
+		}
+	})
+}
+
+// TestLostLeaseLosesNothing: a turn whose lease ended while the store was away, so that another
+// one was answered beside it, is kept after that one and writes nothing over.
+func TestLostLeaseLosesNothing(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			f.kept.mu.Lock()
+			delete(f.kept.taken, "conv")
+			f.kept.mu.Unlock()
+			f.say("Second", says("Two."))
+			return says("One.")(ctx, p, delta)
+		})
+		var texts []string
+		for _, e := range f.conversation("conv").Entries {
+			texts = append(texts, e.Text)
+		}
+		if diff := cmp.Diff([]string{"Second", "Two.", "First", "One."}, texts); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

@@ -108,18 +108,19 @@ func owned(c *conversation.Conversation, who user.User) error {
 
 // Redeem is session.Options.Redeem.
 func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticketed, error) {
-	t, over, err := d.voice.Redeem(ctx, secret, origin, time.Now())
+	t, held, err := d.voice.Redeem(ctx, secret, origin, time.Now())
 	if err != nil {
 		return session.Ticketed{}, err
 	}
 	who, err := user.Stored(t.User)
 	if err != nil {
-		over()
+		held.Release()
 		return session.Ticketed{}, fmt.Errorf("a ticket of an invalid user: %w", err)
 	}
 	out := session.Ticketed{
 		SessionID: t.SessionID, User: who, Agent: t.Agent, ConversationID: t.Conversation,
-		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect, Over: over,
+		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect,
+		Over: held.Release, WhenLost: held.WhenLost,
 	}
 	if out.ConversationID == "" {
 		return out, nil
@@ -203,8 +204,29 @@ const (
 	leasePause = 100 * time.Millisecond
 )
 
-// HandBack is session.Options.HandBack. The error wraps ErrTaken or one of the store's.
+// HandBack is session.Options.HandBack. While the store is away it tries again until ctx
+// ends. The error wraps ErrTaken or one of the store's.
 func (d *Desk) HandBack(ctx context.Context, said session.HandBack) error {
+	return untilStored(ctx, func() error { return d.handBack(ctx, said) })
+}
+
+// untilStored tries until the store is there, or ctx ends. A try that was not acknowledged may
+// have been stored.
+func untilStored(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(leasePause):
+		}
+	}
+}
+
+func (d *Desk) handBack(ctx context.Context, said session.HandBack) error {
 	release, err := d.lease(ctx, said.ConversationID)
 	if err != nil {
 		return err
@@ -213,6 +235,9 @@ func (d *Desk) HandBack(ctx context.Context, said session.HandBack) error {
 	return d.talks.Update(ctx, said.ConversationID, func(c *conversation.Conversation) error {
 		if err := owned(c, said.User); err != nil {
 			return err
+		}
+		if said.SessionID != "" && slices.ContainsFunc(c.Entries, func(e conversation.Entry) bool { return e.SessionID == said.SessionID }) {
+			return nil // by a try that the store did not acknowledge
 		}
 		c.User, c.Agent = said.User.String(), cmp.Or(c.Agent, said.Agent)
 		c.Join(time.Now(), said.Entries...)

@@ -86,6 +86,9 @@ var (
 		Code: wsclient.CodeTicketExpired, Message: "The ticket has expired; ask for a new one, and use it at once."}
 	causeVoiceActive = &Cause{Reason: wsclient.CodeVoiceActive, Close: wsclient.CloseTicketUsed,
 		Code: wsclient.CodeVoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
+	// causeVoiceLost is that of a session that cannot be known to be its conversation's only one.
+	causeVoiceLost = &Cause{Reason: wsclient.CodeVoiceLost, Close: wsclient.CloseVoiceLost,
+		Code: wsclient.CodeVoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of the conversation; start again with a new ticket."}
 	// causeNotYours is of a conversation that is another user's.
 	causeNotYours = &Cause{Reason: wsclient.CodeUnknownConversation, Close: wsclient.CloseUnknownTarget,
 		Code: wsclient.CodeUnknownConversation, Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
@@ -112,7 +115,7 @@ func causes() []*Cause {
 	return []*Cause{
 		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeTooMany, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
-		causeVoiceActive, causeNotYours, causeStore,
+		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
 	}
 }

@@ -21,8 +21,10 @@ type HandBack struct {
 
 // The times of a handback.
 const (
-	// handbackTime bounds it.
+	// handbackTime bounds it, and handbackAway that of a session that has ended because the
+	// store is away: it waits for the store.
 	handbackTime = 15 * time.Second
+	handbackAway = 2 * time.Minute
 	// handbackWait is how long the client's last message waits for it, so that who
 	// reads that message finds the conversation complete.
 	handbackWait = time.Second
@@ -68,8 +70,8 @@ func (s *session) told() []conversation.Entry {
 }
 
 // handBack gives the conversation back, on a goroutine of its own: done is closed when
-// that is over. The message is nil where there is no conversation.
-func (s *session) handBack(entries []conversation.Entry) (m *wsclient.Handback, done <-chan struct{}) {
+// that is over, after most at the latest. The message is nil where there is no conversation.
+func (s *session) handBack(entries []conversation.Entry, most time.Duration) (m *wsclient.Handback, done <-chan struct{}) {
 	over := make(chan struct{}) // closed below
 	if s.story == nil {
 		close(over)
@@ -83,7 +85,7 @@ func (s *session) handBack(entries []conversation.Entry) (m *wsclient.Handback, 
 	go func() {
 		defer close(over)
 		// The session's own context has ended.
-		ctx, cancel := context.WithTimeout(context.Background(), handbackTime)
+		ctx, cancel := context.WithTimeout(context.Background(), most)
 		defer cancel()
 		err := s.opts.HandBack(ctx, HandBack{
 			SessionID: s.id, ConversationID: s.start.ConversationID, User: s.user, Agent: s.opts.Agent.Name, Entries: entries,

@@ -119,6 +119,9 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	m.note(s)
+	if g.whenLost != nil {
+		g.whenLost(func() { s.end(causeVoiceLost) })
+	}
 	s.begin()
 	return s
 }

@@ -227,7 +227,11 @@ func (s *session) goodbye(cause *Cause) {
 	s.wind() // no more ticks
 	s.mu.Unlock()
 	s.calls.End()
-	handback, handed := s.handBack(entries)
+	most := handbackTime
+	if cause == causeVoiceLost {
+		most = handbackAway
+	}
+	handback, handed := s.handBack(entries, most)
 	s.handed = handed
 	if cause != causeGone {
 		select {

@@ -28,6 +28,10 @@ type Ticketed struct {
 	Inspect bool
 	// Over is called once, when the session is over and was handed back. Nil is nothing.
 	Over func()
+	// WhenLost calls f, on any goroutine, when the session must end because it may not be
+	// the only one of its conversation any more; at once where that is so already. Nil: it
+	// always is the only one.
+	WhenLost func(f func())
 }
 
 // guest is a client that is let in, and what its session is to be.
@@ -41,8 +45,10 @@ type guest struct {
 	inspect bool          // it is shown the inside
 	voice   string        // that its model is asked for; empty for the model's own
 	over    func()        // of its ticket
-	mark    mark.Mark     // of the gateway's own words to the model
-	logger  *slog.Logger
+	// whenLost is its ticket's; nil where nothing can be lost.
+	whenLost func(f func())
+	mark     mark.Mark // of the gateway's own words to the model
+	logger   *slog.Logger
 }
 
 // ticketTime bounds the question whether a ticket is good, and what a conversation was.
@@ -97,7 +103,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		g.logger.Error("a ticket could not be looked up", "error", err)
 		return causeStore
 	}
-	g.id, g.user, g.over, g.before = t.SessionID, t.User, t.Over, t.Context
+	g.id, g.user, g.over, g.whenLost, g.before = t.SessionID, t.User, t.Over, t.WhenLost, t.Context
 	g.inspect = g.mayInspect(a, t.Inspect)
 	g.logger = m.opts.Logger.With("session_id", g.id)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent

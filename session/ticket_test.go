@@ -41,6 +41,7 @@ type noted struct {
 	entered []string
 	back    []HandBack
 	over    int
+	lose    func() // loses the lease of the session that runs
 	log     string
 }
 
@@ -70,6 +71,7 @@ func (c *counter) give(o *Options) {
 		c.note(func(n *noted) { n.asked = append(n.asked, secret+" from "+origin) })
 		t := c.ticket
 		t.Over = func() { c.note(func(n *noted) { n.over++ }) }
+		t.WhenLost = func(f func()) { c.note(func(n *noted) { n.lose = f }) }
 		return t, c.err
 	}
 	o.Enter = func(_ context.Context, id string, who user.User) (string, error) {
@@ -346,4 +348,64 @@ func TestNothingToHandBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLostLeaseEndsTheSession: a session that may not be the only one of its conversation any
+// more ends at once and tells its client what to do; what was said waits for the store.
+func TestLostLeaseEndsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &counter{ticket: ticketed, hold: time.Minute}
+		st := newStage(t, hearing, desk.give)
+		c := st.visit(startText, secret, "")
+		model := st.fake.Accept(t)
+		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "o1", Role: transport.RoleAssistant, Text: "At nine.", Final: true})
+		synctest.Wait()
+		desk.seen().lose()
+		synctest.Wait()
+		if s := st.m.visit("voice-ticketed"); s != nil {
+			if !s.isOver() {
+				t.Error("it goes on")
+			}
+			s.visitors.Done()
+		}
+		pass(handbackWait)
+		synctest.Wait()
+		c.ended(t, 4006)
+		if m := c.last(t, "error"); m["code"] != "voice_lost" || m["retryable"] != true || !strings.Contains(fmt.Sprint(m["message"]), "new ticket") {
+			t.Errorf("the client was told %v", m)
+		}
+		if m := c.last(t, "session.ended"); m["reason"] != "voice_lost" || m["handback"] == nil {
+			t.Errorf("the last message is %v", m)
+		}
+		pass(time.Minute)
+		synctest.Wait()
+		if n := desk.seen(); len(n.back) != 1 || n.over != 1 || len(n.back[0].Entries) != 2 {
+			t.Errorf("handed back %v, over %d times; the log: %s", n.back, n.over, n.log)
+		}
+	})
+}
+
+// TestLeaseLostBeforeTheSessionRuns: a lease that is lost while the model is called opens no
+// session that stays.
+func TestLeaseLostBeforeTheSessionRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &counter{ticket: ticketed}
+		st := newStage(t, hearing, func(o *Options) {
+			desk.give(o)
+			redeem := o.Redeem
+			o.Redeem = func(ctx context.Context, secret, origin string) (Ticketed, error) {
+				k, err := redeem(ctx, secret, origin)
+				k.WhenLost = func(f func()) { go f() } // at once: it was lost already
+				return k, err
+			}
+		})
+		c := st.visit(startText, secret, "")
+		st.fake.Accept(t)
+		pass(handbackWait)
+		synctest.Wait()
+		c.ended(t, 4006)
+		if desk.seen().over != 1 || st.m.Running() != 0 {
+			t.Errorf("over %d times, %d sessions run", desk.seen().over, st.m.Running())
+		}
+	})
 }

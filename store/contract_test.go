@@ -444,7 +444,7 @@ func testRecordsEnd(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer over()
+	defer over.Release()
 	if d := life(s.VoiceSessions().bucket, "ada\x00"+id); d != voiceLife {
 		t.Errorf("a voice session lives %v", d)
 	}

@@ -156,14 +156,14 @@ func testVoiceSessions(t *testing.T, s *Store) {
 	other := r
 	other.UserID = "bob"
 	offer(t, s, other) // the same name, another user's conversation
-	over()
-	over()
+	over.Release()
+	over.Release()
 	third := offer(t, s, r)
 	over, err = v.Begin(t.Context(), "voice-x", r.UserID, r.ConversationID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer over()
+	defer over.Release()
 	if _, _, err := v.Redeem(t.Context(), third.Ticket, "", time.Now()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a ticket of before another session began: %v", err)
 	}
@@ -183,7 +183,7 @@ func testVoiceRace(t *testing.T, s *Store) {
 	o := offer(t, s, r)
 	var won atomic.Int32
 	racers(32, func(i int) {
-		var over func()
+		var over *Lease
 		var err error
 		if i%2 == 0 {
 			_, over, err = v.Redeem(t.Context(), o.Ticket, "", time.Now())
@@ -193,7 +193,7 @@ func testVoiceRace(t *testing.T, s *Store) {
 		switch {
 		case err == nil:
 			won.Add(1)
-			t.Cleanup(over)
+			t.Cleanup(over.Release)
 		case !errors.Is(err, ErrUsed) && !errors.Is(err, capability.ErrVoiceActive):
 			t.Error(err)
 		}
@@ -230,7 +230,7 @@ func testReplacedTicket(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over()
+	over.Release()
 	if _, _, err := v.Redeem(t.Context(), first.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
 		t.Errorf("the replaced ticket: %v", err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -107,17 +108,24 @@ func (c *Conversations) Update(ctx context.Context, id string, change func(*conv
 // release. It is renewed meanwhile; if this process dies it ends after d, at least a
 // second. ErrBusy: somebody else holds it. The other errors wrap ErrUnavailable.
 //
-// A lease keeps two from answering at the same time. What is stored does not depend on
-// it: that is Save's revision. release may be called more than once and waits for no
+// A lease keeps two from answering at the same time, unless the store is away for longer than
+// d. What is stored does not depend on it: that is Save's revision, so who has lost the lease
+// need not be told. release may be called more than once and waits for no
 // longer than Options.Wait.
 func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (release func(), err error) {
-	l, err := c.leases.lease(ctx, keyOf(id), []byte("{}"), d)
+	data, err := encode(struct {
+		Holder string `json:"holder"`
+	}{rand.Text()})
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.leases.lease(ctx, keyOf(id), data, d)
 	if errors.Is(err, errConflict) {
 		return nil, ErrBusy
 	} else if err != nil {
 		return nil, err
 	}
-	return l.release, nil
+	return l.Release, nil
 }
 
 // decodeConversation reads a conversation of the bucket.

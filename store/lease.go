@@ -1,86 +1,207 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
 
-// lease is a key of a bucket that its holder alone keeps alive.
-type lease struct {
-	// Fixed after newLease.
-	bucket *bucket
-	key    string
-	data   []byte
-	life   time.Duration
-	stop   context.CancelFunc
-	over   chan struct{} // closed by keep when it has ended
-	once   sync.Once
+// errLost says that somebody else holds a lease. It does not leave the package.
+var errLost = errors.New("store: the lease is somebody else's")
 
-	// revision is keep's until over is closed, then release's.
+const (
+	// renewals is how often a lease is renewed in its life.
+	renewals = 3
+	// fencePart is the part of its life by which a holder stops before the life ends: the
+	// clocks of the holder and of the servers need not go alike.
+	fencePart = 10
+	// againPart is the part of its life after which a renewal that failed is tried again.
+	againPart = 30
+)
+
+// leaseKeys is what a lease needs of its bucket; *bucket is one.
+type leaseKeys interface {
+	get(ctx context.Context, key string) (held, error)
+	create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error)
+	replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error)
+	remove(ctx context.Context, key string, expected uint64) (uint64, error)
+}
+
+// Lease is a key that its holder alone keeps alive, until Release. A holder that cannot renew
+// it is told so before the key's life ends, by the holder's own monotonic clock, so that
+// nobody else holds the key until then. (That clock stands still while a machine sleeps; then
+// the holder learns it at the next renewal, if somebody else has taken the key.) Its methods
+// may be used concurrently.
+type Lease struct {
+	// Fixed after begin.
+	keys     leaseKeys
+	name     string // of the bucket
+	log      *slog.Logger
+	wait     time.Duration // bounds release
+	key      string
+	data     []byte // says which lease it is: no other lease has the same
+	life     time.Duration
+	stop     context.CancelFunc
+	lost     context.CancelFunc
+	whenLost func(f func())
+	fence    *time.Timer   // loses the lease before its life ends
+	over     chan struct{} // closed by keep when it has ended
+	losing   sync.Once
+	once     sync.Once
+
+	// revision is keep's until over is closed, then Release's.
 	revision uint64
 }
 
-// lease takes a key that has no value. errConflict where it has one.
-func (b *bucket) lease(ctx context.Context, key string, data []byte, life time.Duration) (*lease, error) {
+// lease takes a key that has no value, with data that no other lease has. errConflict where it
+// has one.
+func (b *bucket) lease(ctx context.Context, key string, data []byte, life time.Duration) (*Lease, error) {
 	life = wholeSeconds(life)
+	asked := time.Now()
 	h, err := b.create(ctx, key, data, life)
 	if err != nil {
 		return nil, err
 	}
-	return b.hold(key, data, h.revision, life)
+	return b.hold(key, data, h.revision, life, asked)
 }
 
-// hold keeps a key alive that the caller has just written, until release or the end of
-// the Store.
-func (b *bucket) hold(key string, data []byte, revision uint64, life time.Duration) (*lease, error) {
-	ctx, stop := context.WithCancel(context.Background())
-	l := &lease{bucket: b, key: key, data: data, life: life, stop: stop, over: make(chan struct{}), revision: revision}
-	if !b.store.start(func() { l.keep(ctx) }) {
-		stop()
+// hold keeps a key alive that the caller asked for then and has just written for a life of
+// whole seconds, until Release or the end of the Store.
+func (b *bucket) hold(key string, data []byte, revision uint64, life time.Duration, asked time.Time) (*Lease, error) {
+	l := &Lease{keys: b, name: b.name, log: b.store.log, wait: b.store.o.Wait, key: key, data: data, life: life, revision: revision}
+	ctx := l.begin(asked)
+	if !b.store.start(func() { l.keep(ctx, b.store.done) }) {
+		l.stop()
+		l.fence.Stop()
 		return nil, ErrClosed
 	}
 	return l, nil
 }
 
-// keep renews the lease, three times in its life.
-func (l *lease) keep(ctx context.Context) {
+// begin sets what a lease needs to be lost, and returns the context of its keep.
+func (l *Lease) begin(asked time.Time) context.Context {
+	held, lost := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(held)
+	l.stop, l.lost, l.over = stop, lost, make(chan struct{})
+	l.whenLost = func(f func()) { context.AfterFunc(held, f) }
+	l.fence = time.AfterFunc(l.left(asked), func() { l.lose("it could not be renewed in time") })
+	return ctx
+}
+
+// left is how long the holder may go on with a key that it asked for then.
+func (l *Lease) left(asked time.Time) time.Duration {
+	return time.Until(asked.Add(l.life - l.life/fencePart))
+}
+
+// WhenLost calls f, on a goroutine of its own, when the lease is lost: somebody else may hold
+// it from soon on, or holds it already. Where it was lost before, f is called at once. A lease
+// that was released is not lost any more.
+func (l *Lease) WhenLost(f func()) { l.whenLost(f) }
+
+// lose tells the holder.
+func (l *Lease) lose(why string) {
+	l.losing.Do(func() {
+		l.log.Warn("store_lease_lost", "bucket", l.name, "why", why)
+		l.lost()
+	})
+}
+
+// keep renews the lease, until Release, its loss, or until done is closed.
+func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 	defer close(l.over)
-	every := time.NewTicker(l.life / 3)
-	defer every.Stop()
+	next := time.NewTimer(l.life / renewals)
+	defer next.Stop()
+	failed := false
 	for {
 		select {
-		case <-every.C:
+		case <-next.C:
 		case <-ctx.Done():
 			return
-		case <-l.bucket.store.done:
+		case <-done:
+			// Nobody renews it any more.
+			l.lose("the store was closed")
 			return
 		}
-		revision, err := l.bucket.replace(ctx, l.key, l.data, l.revision, l.life)
+		err := l.renew(ctx)
 		switch {
 		case err == nil:
-			l.revision = revision
-		case errors.Is(err, ErrChanged):
-			// The store was away for longer than the lease's life.
-			l.bucket.store.log.Warn("store_lease_lost", "bucket", l.bucket.name)
+			failed = false
+			next.Reset(l.life / renewals)
+		case ctx.Err() != nil:
 			return
-		case ctx.Err() == nil:
-			l.bucket.store.log.Warn("store_lease_not_renewed", "bucket", l.bucket.name, "error", err)
+		case errors.Is(err, errLost):
+			l.lose("somebody else holds it")
+			return
+		default:
+			if !failed {
+				l.log.Warn("store_lease_not_renewed", "bucket", l.name, "error", err)
+			}
+			failed = true
+			next.Reset(l.life / againPart)
 		}
 	}
 }
 
-// release gives the key back. What cannot be given back ends with the lease's life.
-func (l *lease) release() {
+// renew writes the lease anew and moves the fence. errLost where somebody else holds it.
+func (l *Lease) renew(ctx context.Context) error {
+	asked := time.Now()
+	revision, err := l.write(ctx)
+	if err != nil {
+		return err
+	}
+	l.revision = revision
+	if l.fence.Stop() { // else it is lost, and stays so
+		l.fence.Reset(l.left(asked))
+	}
+	return nil
+}
+
+// write replaces what the lease wrote last. That may be a renewal that was taken for a failed
+// one, as its acknowledgement was lost. Where nothing is any more the lease is taken again.
+func (l *Lease) write(ctx context.Context) (uint64, error) {
+	for expected := l.revision; ; {
+		revision, err := l.keys.replace(ctx, l.key, l.data, expected, l.life)
+		if !errors.Is(err, ErrChanged) {
+			return revision, err
+		}
+		h, err := l.keys.get(ctx, l.key)
+		if errors.Is(err, errNone) {
+			if h, err = l.keys.create(ctx, l.key, l.data, l.life); err == nil {
+				return h.revision, nil
+			}
+		}
+		switch {
+		case err != nil && !errors.Is(err, errConflict):
+			return 0, fmt.Errorf("store: taking a lease again: %w", err)
+		case !bytes.Equal(h.data, l.data):
+			return 0, errLost
+		}
+		expected = h.revision
+	}
+}
+
+// Release gives the key back. What cannot be given back ends with the lease's life. It may be
+// called more than once and waits for no longer than Options.Wait.
+func (l *Lease) Release() {
 	l.once.Do(func() {
 		l.stop()
 		<-l.over
-		ctx, cancel := l.bucket.store.bounded(context.Background())
+		l.fence.Stop()
+		l.losing.Do(func() {}) // who has released it has nothing to lose
+		ctx, cancel := context.WithTimeout(context.Background(), l.wait)
 		defer cancel()
-		_, err := l.bucket.remove(ctx, l.key, l.revision)
+		_, err := l.keys.remove(ctx, l.key, l.revision)
+		if errors.Is(err, errConflict) {
+			if h, got := l.keys.get(ctx, l.key); got == nil && bytes.Equal(h.data, l.data) {
+				_, err = l.keys.remove(ctx, l.key, h.revision)
+			}
+		}
 		if err != nil && !errors.Is(err, errConflict) && !errors.Is(err, ErrClosed) {
-			l.bucket.store.log.Warn("store_lease_not_released", "bucket", l.bucket.name, "error", err)
+			l.log.Warn("store_lease_not_released", "bucket", l.name, "error", err)
 		}
 	})
 }

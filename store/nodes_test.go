@@ -47,7 +47,7 @@ func TestHandoffBetweenNodes(t *testing.T) {
 	if _, err := a.VoiceSessions().Offer(t.Context(), r); !errors.Is(err, capability.ErrVoiceActive) {
 		t.Errorf("while it runs on the other node: %v", err)
 	}
-	over()
+	over.Release()
 	offer(t, a, r)
 }
 
@@ -56,18 +56,21 @@ func TestHandoffBetweenNodes(t *testing.T) {
 func TestLeaseOfADeadNode(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
-	lost, err := a.Conversations().Lease(t.Context(), "c1", time.Second)
+	lost, err := a.Conversations().leases.lease(t.Context(), keyOf("c1"), []byte(`{"holder":"a"}`), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.conn.Close() // as if its process had died
+	told := make(chan struct{}) // closed when the holder is told
+	lost.WhenLost(func() { close(told) })
+	a.conn.Close() // as if its network had died
+	<-told
 	var release func()
 	eventually(t, "the lease is free", func() bool {
 		release, err = b.Conversations().Lease(t.Context(), "c1", time.Minute)
 		return err == nil
 	})
 	defer release()
-	lost()
+	lost.Release()
 	if _, err := b.Conversations().Lease(t.Context(), "c1", time.Minute); !errors.Is(err, ErrBusy) {
 		t.Errorf("the next holder's: %v", err)
 	}
@@ -99,7 +102,7 @@ func TestConversationsReopen(t *testing.T) {
 	if _, over, err := s.VoiceSessions().Redeem(t.Context(), fresh.Ticket, "", time.Now()); err != nil {
 		t.Errorf("the ticket that was not used: %v", err)
 	} else {
-		over()
+		over.Release()
 	}
 }
 

@@ -94,39 +94,36 @@ func opens(session string, old *voiceState) error {
 }
 
 // Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until
-// over is called or, if this process dies, for half a minute more. A ticket that was
-// replaced by a newer offer is ErrUsed; ErrBusy: another session of the conversation
-// runs. over may be called more than once.
-func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now time.Time) (t Ticket, over func(), err error) {
+// its lease is released or, if this process dies, for half a minute more; a session whose
+// lease is lost must end. A ticket that was replaced by a newer offer is ErrUsed; ErrBusy:
+// another session of the conversation runs.
+func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now time.Time) (t Ticket, held *Lease, err error) {
 	t, err = v.tickets.Redeem(ctx, secret, origin, now)
 	if err != nil {
 		return Ticket{}, nil, err
 	}
-	over, err = v.begin(ctx, t.SessionID, t.User, t.Conversation, func(old *voiceState) error { return opens(t.SessionID, old) })
+	held, err = v.begin(ctx, t.SessionID, t.User, t.Conversation, func(old *voiceState) error { return opens(t.SessionID, old) })
 	if errors.Is(err, capability.ErrVoiceActive) {
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
-	return t, over, err
+	return t, held, err
 }
 
-// Begin says that a session without a ticket runs in a user's conversation, until over
-// is called. An offer that waits is worth nothing from then on. The error is
+// Begin says that a session without a ticket, whose id no other session has, runs in a user's
+// conversation, until its lease is released or lost. An offer that waits is worth nothing from then on. The error is
 // capability.ErrVoiceActive, or wraps ErrUnavailable.
-func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation string) (over func(), err error) {
+func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation string) (*Lease, error) {
 	return v.begin(ctx, session, user, conversation, idle)
 }
 
-func (v *VoiceSessions) begin(ctx context.Context, session, user, conversation string, may func(*voiceState) error) (func(), error) {
+func (v *VoiceSessions) begin(ctx context.Context, session, user, conversation string, may func(*voiceState) error) (*Lease, error) {
 	key, running := voiceKey(user, conversation), voiceState{SessionID: session, Running: true}
+	asked := time.Now()
 	h, err := v.set(ctx, key, running, voiceLife, may)
 	if err != nil {
 		return nil, err
 	}
-	l, err := v.bucket.hold(key, h.data, h.revision, voiceLife)
-	if err != nil {
-		return nil, err
-	}
-	return l.release, nil
+	return v.bucket.hold(key, h.data, h.revision, voiceLife, asked)
 }
 
 // set writes what a conversation has of voice, if what it has now may be replaced; nil

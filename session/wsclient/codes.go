@@ -20,6 +20,7 @@ const (
 	CodeTicketUsed          = "ticket_used"
 	CodeTicketExpired       = "ticket_expired"
 	CodeVoiceActive         = "voice_active"
+	CodeVoiceLost           = "voice_lost"
 	CodeStartTimeout        = "start_timeout"
 	CodeProviderUnavailable = "provider_unavailable"
 	CodeProviderLost        = "provider_lost"
@@ -50,6 +51,7 @@ const (
 	CloseSlowClient          = websocket.StatusCode(4003)
 	CloseIdle                = websocket.StatusCode(4004)
 	CloseLength              = websocket.StatusCode(4005)
+	CloseVoiceLost           = websocket.StatusCode(4006)
 	CloseLimit               = websocket.StatusCode(4029)
 	CloseBadProtocol         = websocket.StatusCode(4500)
 	CloseTicket              = websocket.StatusCode(4501)
