@@ -19,6 +19,8 @@ import (
 	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/internal/mark"
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
@@ -28,7 +30,12 @@ import (
 	"voicegw/user"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+		Kinds: []secretwatch.Kind{secretwatch.Confirmation},
+		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit, secrettest.Conversations},
+	}))
+}
 
 // args are the arguments of all tools here.
 type args struct {
@@ -175,6 +182,7 @@ func (m *memory) put(c *conversation.Conversation) store.Revision {
 		m.kept, m.revs = map[string][]byte{}, map[string]store.Revision{}
 	}
 	m.kept[c.ID], _ = json.Marshal(c)
+	secrettest.Check(secrettest.Conversations, m.kept[c.ID])
 	m.revs[c.ID]++
 	return m.revs[c.ID]
 }
@@ -260,7 +268,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 	o.Tools = r.Snapshot
 	o.Instructions = func(_ *registry.Snapshot, own mark.Mark) string { return "You are a test. " + own.Text() }
 	o.Audit = f.record
-	o.Logger = slog.New(slog.NewTextHandler(f.log, nil))
+	o.Logger = secrettest.Logger(slog.New(slog.NewTextHandler(f.log, nil)))
 	if f.agent, err = New(o); err != nil {
 		t.Fatal(err)
 	}
@@ -268,6 +276,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 }
 
 func (f *fixture) record(r audit.Record) {
+	secrettest.CheckJSON(f.t, secrettest.Audit, r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.records = append(f.records, r)
@@ -325,6 +334,9 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 	}
 	told := &turnTold{t: f.t}
 	err := f.agent.Respond(ctx, req, told.emit)
+	if err != nil {
+		secrettest.Check(secrettest.Errors, []byte(err.Error()))
+	}
 	return told, err
 }
 

@@ -13,16 +13,24 @@ import (
 
 	"voicegw/capability"
 	"voicegw/conversation"
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/user"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+		Kinds: []secretwatch.Kind{secretwatch.Ticket},
+		Sinks: []secrettest.Sink{secrettest.Data},
+	}))
+}
 
 func newDesk(t *testing.T) (*Desk, *store.Store) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Memory: true})
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), store.Options{Dir: dir, Sync: store.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +38,7 @@ func newDesk(t *testing.T) (*Desk, *store.Store) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		secrettest.CheckFolder(t, dir)
 	})
 	return New(s, "default"), s
 }

@@ -13,6 +13,9 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
+	"voicegw/audit"
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/orchestrator"
 	"voicegw/session/wsclient"
 	"voicegw/transport"
@@ -20,7 +23,12 @@ import (
 	"voicegw/user"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+		Kinds: []secretwatch.Kind{secretwatch.Confirmation},
+		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit},
+	}))
+}
 
 var hearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true}
 
@@ -39,6 +47,13 @@ func newStage(t *testing.T, caps transport.Capabilities, change func(*Options)) 
 	opts := Options{Transports: map[string]transport.Transport{"fake": fake}, Provider: "fake"}
 	if change != nil {
 		change(&opts)
+	}
+	opts.Logger = secrettest.Logger(opts.Logger)
+	if write := opts.Audit; write != nil {
+		opts.Audit = func(r audit.Record) {
+			secrettest.CheckJSON(t, secrettest.Audit, r)
+			write(r)
+		}
 	}
 	m, err := NewManager(opts)
 	if err != nil {

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 )
 
 func TestMain(m *testing.M) {
@@ -14,5 +17,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(fillEnv); dir != "" {
 		fill(dir)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+		Kinds: []secretwatch.Kind{secretwatch.Ticket}, Sinks: []secrettest.Sink{secrettest.Data},
+	}))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/internal/freeport"
+	"voicegw/internal/secretwatch/secrettest"
 )
 
 // openTest opens a store that is closed at the end of the test.
@@ -25,6 +27,9 @@ func openTest(t testing.TB, o Options) *Store {
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
+		}
+		if _, err := os.Stat(o.Dir); o.Dir != "" && err == nil { // some tests take it away
+			secrettest.CheckFolder(t, o.Dir)
 		}
 	})
 	return s

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/registry/registrytest"
 	"voicegw/session/wsclient"
 )
@@ -71,12 +72,15 @@ func start(t *testing.T, args ...string) *running {
 		defer close(done)
 		r.exit <- Run(ctx, Process{
 			Args: args, Stdin: strings.NewReader(""),
-			Stdout: &r.out, Stderr: &r.err, Signals: r.signals, Registry: func() ([]byte, error) { return tools, nil },
+			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Registry: func() ([]byte, error) { return tools, nil },
 		})
 	}()
 	t.Cleanup(func() {
 		cancel()
 		<-done
+		if r.dataDir != "" {
+			secrettest.CheckFolder(t, r.dataDir)
+		}
 	})
 	serving := r.logged("serving")
 	r.addr, r.dataDir = serving["addr"].(string), serving["data_dir"].(string)

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +22,8 @@ import (
 
 	"voicegw/audio"
 	"voicegw/internal/freeport"
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/registry/registrytest"
 	"voicegw/sim/voice"
 )
@@ -31,7 +34,10 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"voicegw": program})
+	testscript.Main(secrettest.Main(m, secrettest.Need{
+		Kinds: []secretwatch.Kind{secretwatch.OperatorsKey, secretwatch.Ticket, secretwatch.Console},
+		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Data},
+	}), map[string]func(){"voicegw": program})
 }
 
 // registryEnv names the file with the registry that scripts run with: a test must
@@ -42,8 +48,9 @@ const registryEnv = "TEST_TOOL_REGISTRY"
 func program() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	secrettest.Child()
 	os.Exit(Run(context.Background(), Process{
-		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Signals: signals,
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: secrettest.Watch(secrettest.Log, os.Stderr), Environ: os.Environ(), Signals: signals,
 		Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) },
 	}))
 }
@@ -65,6 +72,8 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, "")
 			}
 			env.Setenv(registryEnv, tools)
+			env.Setenv(secrettest.Env, os.Getenv(secrettest.Env))
+			env.Defer(func() { checkFolders(t, env.WorkDir) })
 			// Nothing is written into the home of whoever runs the tests.
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			return os.WriteFile(filepath.Join(env.WorkDir, "question.wav"), spoken, 0o600)
@@ -77,6 +86,19 @@ func TestScripts(t *testing.T) {
 			"ticket":   ticket,
 		},
 	})
+}
+
+// checkFolders looks for secrets in the data folders of a script: those with a key.
+func checkFolders(t *testing.T, dir string) {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == keyFile {
+			secrettest.CheckFolder(t, filepath.Dir(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // exits runs a command and compares its exit code: exits CODE COMMAND ARGS...
