@@ -323,11 +323,14 @@ func (s State) owedSince() time.Time {
 	if t == nil || t.modelDone || t.interrupted || t.spoke || s.callsOpen(t.number) {
 		return time.Time{}
 	}
-	if s.speaking && !s.speechSince.Before(t.startedAt) {
-		return time.Time{} // speech of before is what the turn answers, also if its end was never told
+	since := t.inputEnd
+	if t.owedFrom.After(since) {
+		since = t.owedFrom
 	}
-	if t.owedFrom.After(t.inputEnd) {
-		return t.owedFrom
+	if s.speaking && s.speechSince.After(since) {
+		// Who speaks waits for nothing yet. But the model's word that the speech is over may
+		// be lost, so the wait begins with the speech.
+		since = s.speechSince
 	}
-	return t.inputEnd
+	return since
 }
