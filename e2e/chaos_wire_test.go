@@ -130,7 +130,7 @@ func (w *wiretap) end(l *line) {
 
 // aboutCalls spares most frames their parsing.
 func aboutCalls(data []byte) bool {
-	return bytes.Contains(data, []byte(`"toolCall`)) || bytes.Contains(data, []byte(`"toolResponse"`)) || bytes.Contains(data, []byte(`"function_call`))
+	return bytes.Contains(data, []byte(`"toolCall`)) || bytes.Contains(data, []byte(`"toolResponse"`)) || bytes.Contains(data, []byte(`function_call`))
 }
 
 // said is what the wires say of calls, both in one.
@@ -320,4 +320,23 @@ func (g *gatewaySide) tooLate(c *wireCall) int {
 		}
 	}
 	return max(len(c.answered)-crossed, 0)
+}
+
+// TestTheWiretapHearsEveryWordOfACall: a call whose arguments alone arrive may be taken by
+// the gateway, so it is no answer without a call.
+func TestTheWiretapHearsEveryWordOfACall(t *testing.T) {
+	for _, frame := range []string{
+		`{"type":"response.function_call_arguments.done","call_id":"call_1","item_id":"item_1","name":"note"}`,
+		`{"type":"response.output_item.done","item":{"id":"item_1","type":"function_call","status":"completed","name":"note","call_id":"call_1"}}`,
+		`{"type":"response.done","response":{"status":"completed","output":[{"id":"item_1","type":"function_call","status":"completed","call_id":"call_1"}]}}`,
+		`{"toolCall":{"functionCalls":[{"id":"call_1","name":"note"}]}}`,
+	} {
+		l := &line{provider: "openai", calls: map[string]*wireCall{}, asked: map[asking]bool{}}
+		if aboutCalls([]byte(frame)) {
+			l.fromProvider([]byte(frame), time.Now())
+		}
+		if c := l.calls["call_1"]; c == nil || len(c.announced)+len(c.maybe) != 1 {
+			t.Errorf("not heard: %s", frame)
+		}
+	}
 }
