@@ -65,7 +65,7 @@ const page = `127.0.0.1:${files.address().port}`;
 let gateway;
 let browser;
 try {
-  gateway = await serveGateway(page);
+  gateway = await serveGateway(`http://${page}`);
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM,
     args: ["--no-sandbox", "--disable-gpu", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
