@@ -32,7 +32,7 @@ type Options struct {
 	Model         Model
 	Executor      *execute.Executor
 	Conversations Conversations
-	// Approvals are told to their conversations, once each. Nil: there are none.
+	// Approvals are told to their conversations, once each. Nil if the store keeps no approvals.
 	Approvals Approvals
 	// Name is the agent's, for requests that ask for one; empty means "default".
 	Name string

@@ -109,7 +109,7 @@ func (f flood) run(url string, stop <-chan struct{}) (code websocket.StatusCode,
 	return closeCode(in)
 }
 
-// closeCode reads what a gateway sends to the goodbye in it; 0 where there is none.
+// closeCode reads what a gateway sends to the goodbye in it; 0 if the close frame is missing.
 func closeCode(in *bufio.Reader) (websocket.StatusCode, error) {
 	for {
 		var h [4]byte

@@ -52,7 +52,7 @@ func TestWhoseAddressCounts(t *testing.T) {
 		"an empty place":                        {"10.1.2.3:1", []string{"203.0.113.1,"}, "10.1.2.3", false},
 		"brackets around IPv4":                  {"10.1.2.3:1", []string{"[203.0.113.1]"}, "10.1.2.3", false},
 		"half a bracket":                        {"10.1.2.3:1", []string{"[2001:db8:2::1"}, "10.1.2.3", false},
-		"a port that is none":                   {"10.1.2.3:1", []string{"203.0.113.1:99999"}, "10.1.2.3", false},
+		"an invalid port":                       {"10.1.2.3:1", []string{"203.0.113.1:99999"}, "10.1.2.3", false},
 		"a zone":                                {"10.1.2.3:1", []string{"fe80::1%eth0"}, "10.1.2.3", false},
 		"no address of anybody":                 {"10.1.2.3:1", []string{"0.0.0.0"}, "10.1.2.3", false},
 		"loopback of another machine":           {"10.1.2.3:1", []string{"127.0.0.1"}, "10.1.2.3", false},

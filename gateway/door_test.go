@@ -66,7 +66,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 	return s
 }
 
-// noApprovals are none.
+// noApprovals is a list of approvals that is empty.
 type noApprovals struct{}
 
 func (noApprovals) Open(context.Context, time.Time) ([]store.Approval, error) { return nil, nil }

@@ -15,7 +15,7 @@ func Limits(most int64) bounded.Limits {
 	}
 }
 
-// OverBound is the failure that an answer over a bound is; nil where err is none. Where
+// OverBound is the failure that an answer over a bound is; nil if err is not one. Where
 // the answer is too large it wraps ErrSize.
 func OverBound(err error) *Error {
 	over, ok := bounded.As(err)

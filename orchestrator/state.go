@@ -172,7 +172,7 @@ const (
 )
 
 // NewState returns the state of a session that starts now with a model that can do
-// caps, and holds tools; nil if there are none. own is the mark that the model's prompt
+// caps, and holds tools; nil if it holds no tools. own is the mark that the model's prompt
 // calls the gateway's: it stands before what Step tells the model itself, and nothing else
 // that goes to the model holds it.
 func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapshot, own mark.Mark, now time.Time) State {

@@ -59,7 +59,7 @@ type Options struct {
 	Retrievals, TopK int
 	// SpokenConfirmation says that the user may approve an action aloud.
 	SpokenConfirmation bool
-	// Mark is what the gateway's own messages to the model begin with. Empty: there are none.
+	// Mark is what the gateway's own messages to the model begin with. Empty if the gateway sends no messages.
 	// It stands at the end of the text, as it is another one in each conversation and a
 	// provider can cache what stands before it.
 	Mark string

@@ -208,7 +208,7 @@ func (b *Blocks) drop(key string) {
 	delete(b.odd, key)
 }
 
-// identity is a user's identity in its normal form; ok is false for what is none.
+// identity is a user's identity in its normal form; ok is false for an invalid one.
 func identity(text string) (normal string, ok bool) {
 	who, err := user.Stored(text)
 	return who.String(), err == nil

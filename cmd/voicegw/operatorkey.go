@@ -31,7 +31,7 @@ var keyForm = regexp.MustCompile(`^([0-9a-f]{64})\n?$`)
 // errKeyFile is wrapped where the key's file is there and cannot be used.
 var errKeyFile = errors.New("the operators' key cannot be used")
 
-// readKey reads the key of a data folder. The error wraps fs.ErrNotExist where there is none,
+// readKey reads the key of a data folder. The error wraps fs.ErrNotExist if the file is missing,
 // or errKeyFile. No error holds the key.
 func readKey(dir string) (config.Secret, error) {
 	name := filepath.Join(dir, keyFile)
@@ -74,7 +74,7 @@ func bare(err error) error {
 	return err
 }
 
-// ownKey returns the key of a data folder, and makes it where there is none. Of several
+// ownKey returns the key of a data folder, and makes it if the file is missing. Of several
 // processes that make it at once one wins, and all return that one's. The key is on the disk
 // when it returns.
 func ownKey(dir string) (config.Secret, error) {

@@ -220,7 +220,7 @@ func next(text string, escaped bool) (rune, int) {
 	return r, 6
 }
 
-// hex4 reads four hexadecimal digits; -1 where there are none.
+// hex4 reads four hexadecimal digits; -1 if they are invalid.
 func hex4(text string) rune {
 	if len(text) < 4 {
 		return -1

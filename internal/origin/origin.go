@@ -79,7 +79,7 @@ func ParsePattern(text string) (p Pattern, bare bool, err error) {
 	}
 	scheme = strings.ToLower(scheme)
 	if !isScheme(scheme) {
-		return Pattern{}, false, errors.New("has a scheme that is none")
+		return Pattern{}, false, errors.New("has an invalid scheme")
 	}
 	p.scheme = scheme
 	rest, p.anyPort = strings.CutSuffix(rest, ":*")

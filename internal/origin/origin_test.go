@@ -82,7 +82,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestParse: an origin has one form, and what is none is refused.
+// TestParse: an origin has one form, and invalid text is refused.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://app.example.com": "https://app.example.com", "HTTPS://App.Example.com:443": "https://app.example.com", "http://a:443": "http://a:443",

@@ -104,7 +104,7 @@ func (q *Quota[K]) Give(key K) {
 	}
 }
 
-// entry returns the key's, and makes it where there is none. mu is held.
+// entry returns the key's, and makes it if it is missing. mu is held.
 func (q *Quota[K]) entry(key K) *entry[K] {
 	e := q.keys[key]
 	if e == nil {

@@ -3,7 +3,7 @@ package quota
 import "container/list"
 
 // Room holds those who are let in provisionally: at most so many, and at most so many of one
-// key. Who comes always finds room: where there is none, the one that has been inside longest
+// key. Who comes always finds room: where it is full, the one that has been inside longest
 // of the key that has the most inside has to leave. So whoever fills it pushes out itself.
 //
 // It has no lock.

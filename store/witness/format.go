@@ -99,7 +99,7 @@ type name struct {
 
 // journal is what a journal's bytes say.
 type journal struct {
-	header     record // its kind is zero where there is none
+	header     record // its kind is zero if it is missing
 	generation uint64
 	claims     map[name]Claim
 	streams    map[Bucket]Stream
