@@ -89,8 +89,8 @@ func ownKey(dir string) (config.Secret, error) {
 }
 
 // localKey returns the key of a gateway on this machine, for a command that asks it at base
-// and was given none: the one that the gateway has made in the data folder. Empty where there
-// is none, and for every other machine, whatever the folder holds: the key is nobody else's.
+// and was given no key: the one that the gateway has made in the data folder. It is empty if the
+// file is missing, and for every other machine, which must not be sent this key.
 func (p Process) localKey(base string, cfg *config.Config) (config.Secret, error) {
 	u, err := url.Parse(base)
 	if err != nil {
