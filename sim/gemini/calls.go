@@ -115,6 +115,9 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 	var batch []functionCall
 	var repeats []functionCall
 	t := s.turn
+	if s.cfg.habits.vertex {
+		s.openTranscription(t)
+	}
 	for _, c := range step.Calls {
 		s.callCount++
 		p := s.planCall(now, c)
@@ -141,9 +144,6 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 	}
 	if len(s.calls.open(false)) > 0 && s.turn == t {
 		t.phase = waiting
-		if s.cfg.habits.vertex {
-			s.content(serverContent{GenerationComplete: true})
-		}
 	}
 }
 
@@ -307,7 +307,14 @@ func (s *session) resumeBlocked(now time.Time) {
 	results := s.calls.take(false)
 	if len(results) == 0 {
 		t.phase, t.steps = playing, nil
+		if s.cfg.habits.vertex {
+			s.finish(t)
+		}
 		s.advance(now)
+		return
+	}
+	if s.cfg.habits.vertex {
+		s.answerInOwnTurn(now, t, results)
 		return
 	}
 	h := s.cfg.habits
@@ -318,6 +325,16 @@ func (s *session) resumeBlocked(now time.Time) {
 	t.phase = generating
 	s.open(t)
 	s.advance(now)
+}
+
+// answerInOwnTurn is what Vertex does with results: the turn that called ends, and
+// the answer is a turn of its own (recorded with gemini-live-2.5-flash).
+func (s *session) answerInOwnTurn(now time.Time, t *turn, results []scenario.Result) {
+	s.finish(t)
+	s.endTurn(now, t, false)
+	s.scheduleLate(now, t)
+	s.begin(now, s.conv.dialogue.Results(results, s.context()), false)
+	s.next(now)
 }
 
 // background lets the model speak about results that came while it was free.

@@ -65,6 +65,9 @@ type habits struct {
 	status, statusAlways bool
 	// textOutput allows response modality TEXT.
 	textOutput bool
+	// extended thinks between the answers: it wants a thinking level, and takes
+	// only tools that do not block.
+	extended bool
 	// overhead is the number of prompt tokens the provider counts for its own
 	// part of the prompt.
 	overhead int
@@ -79,25 +82,31 @@ const outputRate = 24000
 
 var vertexModel = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/publishers/google/models/([^/]+)$`)
 
-// liveModels are the models that speak this protocol, by the beginning of
-// their names (https://ai.google.dev/gemini-api/docs/models and Vertex AI's list,
-// read 2026-11-20; the older ones from recordings).
+// liveModels are the models that speak this protocol, by their whole names
+// (https://ai.google.dev/gemini-api/docs/models and Vertex AI's list, read
+// 2026-11-23; the older ones from recordings). A name that only begins like one
+// of them is unknown, as it is to the provider.
 var liveModels = []struct {
-	prefix string
-	gen    generation
+	name *regexp.Regexp
+	gen  generation
 	// native is a native audio model, which answers only in audio.
 	native bool
 }{
-	{"gemini-3.8-live", gen38, true},
-	{"gemini-3.1-flash-live", gen31, true},
-	{"gemini-2.5-flash-native-audio", gen25, true},
-	{"gemini-2.5-flash-preview-native-audio", gen25, true},
-	{"gemini-live-2.5-flash-native-audio", gen25, true},
-	{"gemini-live-2.5-flash", gen25, false},
-	{"gemini-2.5-flash-live", gen25, false},
-	{"gemini-2.0-flash-live", gen25, false},
-	{"gemini-2.0-flash-exp", gen25, false},
+	{liveName(`gemini-3\.8-live(-extended-thinking)?`), gen38, true},
+	{liveName(`gemini-3\.1-flash-live-preview` + dated), gen31, true},
+	{liveName(`gemini-2\.5-flash-native-audio(-latest|-preview` + dated + `)`), gen25, true},
+	{liveName(`gemini-2\.5-flash-(preview|exp)-native-audio(-thinking)?-dialog`), gen25, true},
+	{liveName(`gemini-live-2\.5-flash(-preview)?-native-audio(-preview)?` + dated), gen25, true},
+	{liveName(`gemini-live-2\.5-flash(-preview)?` + dated), gen25, false},
+	{liveName(`gemini-2\.5-flash-live-preview` + dated), gen25, false},
+	{liveName(`gemini-2\.0-flash-live(-001|-preview-04-09)`), gen25, false},
+	{liveName(`gemini-2\.0-flash-exp`), gen25, false},
 }
+
+// dated is how the provider ends the name of one release of a model.
+const dated = `(-[0-9]{2}-[0-9]{4})?`
+
+func liveName(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + pattern + `$`) }
 
 // lookupModel finds the habits of a model named in a setup. The error is how
 // the provider refuses a name.
@@ -107,7 +116,7 @@ func lookupModel(name string, r route) (habits, *closeError) {
 		return habits{}, invalid(reasonInvalidArgument)
 	}
 	for _, m := range liveModels {
-		if strings.HasPrefix(short, m.prefix) && !strings.ContainsAny(short, " /") {
+		if m.name.MatchString(short) {
 			return modelHabits(m.gen, m.native, short, r.vertex), nil
 		}
 	}
@@ -153,8 +162,8 @@ func modelHabits(gen generation, native bool, short string, vertex bool) habits 
 		h.thoughts, h.voiceActivity, h.unaskedHandles, h.handleAtSetup = false, true, true, true
 		h.emptyMessages, h.role, h.wordsPerPiece, h.overhead = true, true, 4, 300
 		h.asyncByDefault, h.cancelOnInput, h.status = true, true, true
-		h.statusAlways = strings.Contains(short, "extended-thinking")
-		h.blockingAllowed = !h.statusAlways
+		h.extended = strings.HasSuffix(short, "-extended-thinking")
+		h.statusAlways, h.blockingAllowed = h.extended, !h.extended
 		h.callID = func(ids *wire.IDs) string { return "fc_" + ids.Digits(19) }
 	}
 	if vertex {

@@ -29,6 +29,8 @@ const (
 	model25  = "models/gemini-2.5-flash-native-audio-preview-09-2025"
 	model31  = "models/gemini-3.1-flash-live-preview"
 	model38  = "models/gemini-3.8-live"
+	// modelExtended thinks between its answers.
+	modelExtended = "models/gemini-3.8-live-extended-thinking"
 )
 
 // pipeListener connects an http.Server and clients within the process, so that

@@ -43,7 +43,9 @@ type setupMessage struct {
 		ThinkingConfig *struct {
 			IncludeThoughts *bool  `json:"includeThoughts"`
 			ThinkingBudget  *int64 `json:"thinkingBudget"`
+			ThinkingLevel   string `json:"thinkingLevel"`
 		} `json:"thinkingConfig"`
+		AffectiveDialog *bool `json:"enableAffectiveDialog"`
 	} `json:"generationConfig"`
 	SystemInstruction   *content          `json:"systemInstruction"`
 	Tools               []toolGroup       `json:"tools"`
@@ -59,7 +61,7 @@ type setupMessage struct {
 		InitialHistoryInClientContent bool `json:"initialHistoryInClientContent"`
 	} `json:"historyConfig"`
 	Proactivity *struct {
-		ProactiveAudio bool `json:"proactiveAudio"`
+		ProactiveAudio *bool `json:"proactiveAudio"`
 	} `json:"proactivity"`
 }
 

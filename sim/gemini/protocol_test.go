@@ -136,9 +136,66 @@ func refusedTools() []refusal {
 	}
 }
 
+// refusedByModels are setups that parse, and that some models or versions of the
+// API do not take. Their sources stand in modelRefusals.
+func refusedByModels() []refusal {
+	alpha := strings.Replace(betaPath, "v1beta", "v1alpha", 1)
+	general := "Request contains an invalid argument."
+	unknown := func(model string) refusal {
+		return refusal{
+			name: "unknown " + model, frames: []string{setupFor("models/"+model, "")}, code: 1008,
+			reason: cut("models/" + model + " is not found for API version v1beta, or is not supported for bidiGenerateContent. Call ListModels"),
+		}
+	}
+	thinking := func(model, config string) refusal {
+		frame := `{"setup":{"model":"` + model + `","generationConfig":{"thinkingConfig":` + config + `}}}`
+		return refusal{name: "thinking of " + model + config, frames: []string{frame}, code: 1007, reason: general}
+	}
+	return []refusal{
+		unknown("gemini-3.8-live-preview"), unknown("gemini-3.8-live-2"), unknown("gemini-3.8-live-extended"), unknown("gemini-3.8"),
+		unknown("gemini-3.1-flash-live"), unknown("gemini-3.1-flash-live-preview2"), unknown("gemini-2.5-flash-native-audio-preview-9"),
+		{
+			name: "proactivity on v1beta", frames: []string{setupFor(model25, `"proactivity":{"proactiveAudio":true}`)}, code: 1007,
+			reason: `Invalid JSON payload received. Unknown name "proactivity" at 'setup': Cannot find field.`,
+		},
+		{name: "proactive audio off on 3.8", path: alpha, frames: []string{setupFor(model38, `"proactivity":{"proactiveAudio":false}`)}, code: 1007, reason: general},
+		{name: "affective dialog on 3.8", path: alpha, frames: []string{`{"setup":{"model":"` + model38 + `","generationConfig":{"enableAffectiveDialog":true}}}`}, code: 1007, reason: general},
+		thinking(model38, `{"thinkingLevel":"low"}`), thinking(model38, `{"thinkingBudget":0}`),
+		{name: "extended thinking without a level", frames: []string{setupFor(modelExtended, "")}, code: 1007, reason: general},
+		thinking(modelExtended, `{"thinkingLevel":"minimal"}`), thinking(modelExtended, `{"thinkingLevel":"low","thinkingBudget":100}`),
+	}
+}
+
+// cut is a reason as a close frame holds it.
+func cut(reason string) string { return reason[:min(len(reason), 123)] }
+
+// TestAcceptedByModel: what is refused to one model or version of the API and
+// taken by another.
+func TestAcceptedByModel(t *testing.T) {
+	alpha := strings.Replace(betaPath, "v1beta", "v1alpha", 1)
+	for _, tt := range []struct{ path, setup string }{
+		{alpha, setupFor(model25, `"proactivity":{"proactiveAudio":false}`)},
+		{alpha, setupFor(model38, `"proactivity":{"proactiveAudio":true}`)},
+		{betaPath, `{"setup":{"model":"` + modelExtended + `","generationConfig":{"thinkingConfig":{"thinkingLevel":"LOW"}},"tools":[{"functionDeclarations":[{"name":"f","behavior":"NON_BLOCKING"}]}]}}`},
+		{betaPath, `{"setup":{"model":"` + modelExtended + `","generationConfig":{"thinkingConfig":{"thinkingBudget":512}}}}`},
+		{betaPath, `{"setup":{"model":"` + model31 + `","generationConfig":{"thinkingConfig":{"thinkingLevel":"minimal"}}}}`},
+		{alpha, `{"setup":{"model":"` + model25 + `","generationConfig":{"enableAffectiveDialog":true}}}`},
+		{betaPath, setupFor("models/gemini-2.5-flash-native-audio-latest", "")},
+		{betaPath, setupFor("models/gemini-2.5-flash-native-audio-preview-12-2025", "")},
+		{betaPath, setupFor("models/gemini-live-2.5-flash-preview", "")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newBench(t, Options{}).dial(tt.path+"?key=good", nil)
+			c.send(tt.setup)
+			c.send(typed("hi"))
+			c.untilTurn()
+		})
+	}
+}
+
 // TestRefusals compares the close frames.
 func TestRefusals(t *testing.T) {
-	for _, tt := range slices.Concat(refusedMessages(), refusedSetups(), refusedTools()) {
+	for _, tt := range slices.Concat(refusedMessages(), refusedSetups(), refusedTools(), refusedByModels()) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, Options{})
@@ -175,7 +232,6 @@ func TestAccepted(t *testing.T) {
 		"model bare":     `{"setup":{"model":"gemini-3.1-flash-live-preview"}}`,
 		"int64":          setupFor(model31, `"contextWindowCompression":{"triggerTokens":"16000","slidingWindow":{"targetTokens":8000}}`),
 		"detection":      setupFor(model25, `"realtimeInputConfig":{"automaticActivityDetection":{"startOfSpeechSensitivity":"START_SENSITIVITY_LOW","endOfSpeechSensitivity":"END_SENSITIVITY_LOW","prefixPaddingMs":20,"silenceDurationMs":100},"turnCoverage":"TURN_INCLUDES_ALL_INPUT"}`),
-		"proactive":      setupFor(model25, `"proactivity":{"proactiveAudio":true}`),
 		"other tools":    setupFor(model25, `"tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"f","parametersJsonSchema":{"type":"object","additionalProperties":false}}]}]`),
 		"recursive":      setupFor(model31, `"tools":[{"functionDeclarations":[{"name":"f","description":"","parameters":{"type":"object","properties":{"kids":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string","enum":["x"]}},"required":["a"]}}}}}]}]`),
 		"no properties":  setupFor(model25, `"tools":[{"functionDeclarations":[{"name":"f","description":"","parameters":{"properties":{},"type":"OBJECT"}}]}]`),

@@ -60,6 +60,9 @@ func configure(m *setupMessage, r route) (config, *closeError) {
 		noInterrupts: m.RealtimeInputConfig.ActivityHandling == "NO_INTERRUPTION",
 		seeding:      m.HistoryConfig != nil && m.HistoryConfig.InitialHistoryInClientContent,
 	}
+	if err := refusedByModel(m, h, r); err != nil {
+		return config{}, err
+	}
 	if err := c.modality(m); err != nil {
 		return config{}, err
 	}

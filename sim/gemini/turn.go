@@ -269,10 +269,9 @@ func (s *session) sendPart(t *turn, p pace.Part) {
 			text.WriteString(w.Text)
 		}
 		words = &transcription{Text: text.String()}
-		if h.vertex && !t.opened {
-			s.content(serverContent{OutputTranscription: &transcription{}})
+		if h.vertex {
+			s.openTranscription(t)
 		}
-		t.opened = true
 	}
 	if words != nil && !h.together {
 		for _, w := range p.Words {
@@ -288,6 +287,15 @@ func (s *session) sendPart(t *turn, p pace.Part) {
 	}
 	blob := part{InlineData: &inlineData{MIMEType: h.audioMIME, Data: audioMark}}
 	s.sendAudio(serverFrame{ServerContent: &serverContent{ModelTurn: s.modelTurn(blob), OutputTranscription: words}}, p.Audio)
+}
+
+// openTranscription is Vertex's announcement of a transcript, before speech and
+// before calls alike.
+func (s *session) openTranscription(t *turn) {
+	if s.cfg.outputText && !t.opened {
+		t.opened = true
+		s.content(serverContent{OutputTranscription: &transcription{}})
+	}
 }
 
 func (s *session) modelTurn(p part) *modelTurn {
@@ -311,6 +319,12 @@ func (s *session) finish(t *turn) {
 func (s *session) complete(now time.Time) {
 	t := s.turn
 	s.endTurn(now, t, false)
+	s.scheduleLate(now, t)
+	s.next(now)
+}
+
+// scheduleLate sends the calls of a turn that come after its end.
+func (s *session) scheduleLate(now time.Time, t *turn) {
 	for _, p := range t.late {
 		// Nobody waits for a call that comes so late: its result starts a turn.
 		p.async = true
@@ -321,7 +335,6 @@ func (s *session) complete(now time.Time) {
 			}
 		})
 	}
-	s.next(now)
 }
 
 // interrupt breaks the answer off: what was not sent is thrown away.

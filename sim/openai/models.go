@@ -1,6 +1,6 @@
 package openai
 
-import "strings"
+import "regexp"
 
 // model is what differs between the models, as recorded.
 type model struct {
@@ -14,36 +14,25 @@ type model struct {
 	spaced bool
 }
 
-// models are those the simulator knows, by the beginning of their names (dated
-// snapshots follow their model). gpt-realtime, -2.1 and -2.1-mini as recorded, the rest by analogy:
-// -mini and -1.5 like gpt-realtime, all of the second generation like -2.1.
-var models = []struct {
-	name string
-	model
-}{
-	{"gpt-realtime-2", model{voice: "marin", silenceMS: 500, phases: true}},
-	{"gpt-realtime-1.5", model{voice: "alloy", silenceMS: 200, spaced: true}},
-	{"gpt-realtime-mini", model{voice: "alloy", silenceMS: 200, spaced: true}},
-	{"gpt-realtime", model{voice: "alloy", silenceMS: 200, spaced: true}},
-	{"gpt-4o-realtime-preview", model{voice: "alloy", silenceMS: 200, spaced: true}},
-	{"gpt-4o-mini-realtime-preview", model{voice: "alloy", silenceMS: 200, spaced: true}},
+// models are those the simulator knows (https://developers.openai.com/api/docs/models,
+// read 2026-11-23). gpt-realtime, -2.1 and -2.1-mini are as recorded, the rest by
+// analogy: -mini and -1.5 like gpt-realtime, all of the second generation like -2.1.
+var models = map[string]model{
+	"gpt-realtime-2.1":             {voice: "marin", silenceMS: 500, phases: true},
+	"gpt-realtime-2.1-mini":        {voice: "marin", silenceMS: 500, phases: true},
+	"gpt-realtime-2":               {voice: "marin", silenceMS: 500, phases: true},
+	"gpt-realtime-1.5":             {voice: "alloy", silenceMS: 200, spaced: true},
+	"gpt-realtime":                 {voice: "alloy", silenceMS: 200, spaced: true},
+	"gpt-realtime-mini":            {voice: "alloy", silenceMS: 200, spaced: true},
+	"gpt-4o-realtime-preview":      {voice: "alloy", silenceMS: 200, spaced: true},
+	"gpt-4o-mini-realtime-preview": {voice: "alloy", silenceMS: 200, spaced: true},
 }
 
-// findModel is the model of that name. A name is known when it is one of the
-// table, or begins with one followed by a version (-2.1, -mini, a date).
+// snapshot is how the name of a dated release ends.
+var snapshot = regexp.MustCompile(`-20[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
+
+// findModel is the model of that name, or the one of which it is a dated snapshot.
 func findModel(name string) (model, bool) {
-	for _, m := range models {
-		rest, ok := strings.CutPrefix(name, m.name)
-		if ok && (rest == "" || known(rest)) {
-			return m.model, true
-		}
-	}
-	return model{}, false
-}
-
-// known says that what follows a model's name is a version: .1, -mini, -2025-08-28.
-func known(rest string) bool {
-	rest = strings.TrimLeft(rest, ".0123456789")
-	rest = strings.TrimPrefix(rest, "-mini")
-	return strings.Trim(rest, "-0123456789") == ""
+	m, ok := models[snapshot.ReplaceAllString(name, "")]
+	return m, ok
 }

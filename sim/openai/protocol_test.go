@@ -156,6 +156,7 @@ func TestModelNames(t *testing.T) {
 		"gpt-realtime": true, "gpt-realtime-2": true, "gpt-realtime-2.1-mini": true, "gpt-realtime-1.5": true,
 		"gpt-realtime-mini-2025-10-06": true, "gpt-realtime-2025-08-28": true, "gpt-realtime-whisper": false,
 		"gpt-live-1": false, "gpt-realtime-x": false, "": false, "gpt-4o": false, "gpt-realtimely": false,
+		"gpt-realtime-2.7": false, "gpt-realtime-3": false, "gpt-realtime-2.1-2026": false, "gpt-realtime-2.1-2026-05-01": true,
 	} {
 		if _, ok := findModel(name); ok != want {
 			t.Errorf("%q known: %v", name, ok)
