@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -179,11 +180,15 @@ func newTransport(t testing.TB, provider, key, base string) transport.Transport 
 	return newModel(t, provider, "", key, base)
 }
 
-// newModel is newTransport with a model; empty means the adapter's own choice.
+// newModel is newTransport with a model; empty means the adapter's own choice. A
+// name with a project in it is Vertex's.
 func newModel(t testing.TB, provider, model, key, base string) transport.Transport {
 	t.Helper()
 	var tr transport.Transport
 	var err error
+	if strings.HasPrefix(model, "projects/") {
+		base += "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
+	}
 	if provider == "gemini" {
 		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model})
 	} else {

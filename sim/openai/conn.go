@@ -323,6 +323,7 @@ func (c *conn) updateSession(raw json.RawMessage) *apiError {
 	c.sess = changed
 	c.in.configure(before, changed)
 	c.emit("session.updated", sessionBody{c.sess})
+	c.listTools(before.Tools, changed.Tools)
 	return nil
 }
 

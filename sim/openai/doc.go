@@ -12,5 +12,5 @@
 // expiry) is due at times that it waits for.
 //
 // Not simulated: transcription sessions (?intent=transcription), sideband
-// connections (?call_id=), WebRTC, SIP, and MCP tools, which are accepted and never called.
+// connections (?call_id=), WebRTC, SIP. MCP tools are listed and never called.
 package openai

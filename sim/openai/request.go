@@ -89,6 +89,7 @@ func (c *conn) createResponse(raw json.RawMessage) *apiError {
 	if len(c.running) >= maxRunning {
 		return invalid("too_many_active_responses", "", "There are %d active responses already. Wait until one of them is finished.", len(c.running))
 	}
+	c.listTools(c.sess.Tools, q.tools)
 	r := c.newResponse(q)
 	turn := c.answer(q, r)
 	r.steps = turn.Steps

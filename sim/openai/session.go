@@ -129,8 +129,9 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	// raw is a tool of another type (mcp), echoed as it came.
+	// raw is a tool of the type mcp, echoed as it came; mcp is what it says.
 	raw json.RawMessage
+	mcp *mcpServer
 }
 
 // MarshalJSON echoes tools of other types as they came.
@@ -458,7 +459,8 @@ func readTool(raw json.RawMessage, path string) (tool, *apiError) {
 		return tool{}, missingParameter(path + ".type")
 	case "mcp":
 		t.raw = raw
-		return t, nil
+		t.mcp, err = readMCP(raw, path)
+		return t, err
 	}
 	var description string
 	err = fields{

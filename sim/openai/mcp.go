@@ -1,0 +1,149 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Tools of a remote MCP server: the session asks the server for its list and shows
+// the list to the client (https://developers.openai.com/api/docs/guides/realtime-mcp,
+// read 2026-11-23; the order of the events follows the page, no session is
+// recorded). The simulator connects to nobody: what a server would list is decided
+// here.
+
+// mcpServer is a declared MCP server, as far as the simulator acts on it.
+type mcpServer struct {
+	label string
+	// allowed are the names of allowed_tools; nil when all are allowed.
+	allowed []string
+	// unreachable: the server's host is in .invalid, which never resolves (RFC 2606,
+	// section 2). It is how a test makes the listing fail.
+	unreachable bool
+}
+
+// ordinaryMCPTools are listed for a server whose declaration names no tools: the
+// two that OpenAI's documentation asks of a server for its own products.
+var ordinaryMCPTools = []string{"search", "fetch"}
+
+// listedTool is one tool in an mcp_list_tools item.
+type listedTool struct {
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+	Annotations *struct{}       `json:"annotations"`
+}
+
+// listItem is an mcp_list_tools item.
+type listItem struct {
+	ID          string       `json:"id"`
+	Type        string       `json:"type"`
+	ServerLabel string       `json:"server_label"`
+	Tools       []listedTool `json:"tools"`
+}
+
+// tools are what the server lists.
+func (s *mcpServer) tools() []listedTool {
+	names := ordinaryMCPTools
+	if s.allowed != nil {
+		names = s.allowed
+	}
+	out := []listedTool{}
+	for _, n := range names {
+		out = append(out, listedTool{Name: n, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+	}
+	return out
+}
+
+// readMCP reads a tool of the type mcp.
+func readMCP(raw json.RawMessage, path string) (*mcpServer, *apiError) {
+	var s mcpServer
+	var address, connector, tunnel string
+	var allowed json.RawMessage
+	if err := (fields{
+		"type": ignored, "server_label": text(&s.label), "server_url": text(&address),
+		"connector_id": text(&connector), "tunnel_id": text(&tunnel), "allowed_tools": asIs(&allowed),
+		"allowed_callers": ignored, "authorization": ignored, "defer_loading": ignored, "headers": ignored,
+		"require_approval": ignored, "server_description": ignored,
+	}).apply(raw, path); err != nil {
+		return nil, err
+	}
+	if err := need(s.label, path+".server_label"); err != nil {
+		return nil, err
+	}
+	given := slices.DeleteFunc([]string{address, connector, tunnel}, func(v string) bool { return v == "" })
+	if len(given) != 1 {
+		// (own): the documentation says that one of them must be there.
+		return nil, invalid("invalid_value", path, "Exactly one of 'server_url', 'connector_id' and 'tunnel_id' must be provided.")
+	}
+	if address != "" {
+		u, err := url.Parse(address)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return nil, invalid("invalid_value", path+".server_url", "Invalid '%s.server_url': expected an http or https URL.", path) // (own)
+		}
+		s.unreachable = strings.HasSuffix(strings.TrimSuffix(u.Hostname(), "."), ".invalid")
+	}
+	var err *apiError
+	s.allowed, err = allowedTools(allowed, path+".allowed_tools")
+	return &s, err
+}
+
+// allowedTools reads a list of names, or an object that holds one.
+func allowedTools(raw json.RawMessage, path string) ([]string, *apiError) {
+	if len(raw) == 0 || isNull(raw) {
+		return nil, nil
+	}
+	list := raw
+	if kindOf(raw) == "an object" {
+		list = nil
+		if err := (fields{"tool_names": asIs(&list), "read_only": ignored}).apply(raw, path); err != nil || list == nil {
+			return nil, err
+		}
+		path += ".tool_names"
+	}
+	var names []string
+	if json.Unmarshal(list, &names) != nil || names == nil {
+		return nil, invalidType(path, "an array of strings", kindOf(list))
+	}
+	return names, nil
+}
+
+// listTools asks the servers of these tools for their lists, but for those that
+// were declared before in the same words.
+func (c *conn) listTools(before, declared []tool) {
+	for _, t := range declared {
+		known := slices.ContainsFunc(before, func(old tool) bool { return bytes.Equal(old.raw, t.raw) })
+		if t.mcp != nil && !known {
+			c.listServer(t.mcp)
+		}
+	}
+}
+
+func (c *conn) listServer(s *mcpServer) {
+	shown := listItem{ID: "mcpl_" + c.ids.Base62(21), Type: "mcp_list_tools", ServerLabel: s.label, Tools: []listedTool{}}
+	it := &item{id: shown.ID, kind: shown.Type, status: completed, answered: true, raw: asRaw(shown)}
+	it.size = len(it.raw)
+	previous := c.conv.last()
+	c.conv.insert(it, -1)
+	c.emit("conversation.item.added", itemBody{previous, it})
+	c.emit("mcp_list_tools.in_progress", itemIDBody{it.id})
+	if s.unreachable {
+		c.emit("mcp_list_tools.failed", itemIDBody{it.id})
+		return
+	}
+	shown.Tools = s.tools()
+	it.raw = asRaw(shown)
+	c.emit("mcp_list_tools.completed", itemIDBody{it.id})
+	c.emit("conversation.item.done", itemBody{previous, it})
+}
+
+// asRaw is a value as JSON. It is made of strings only, which always can be.
+func asRaw(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("sim/openai: " + err.Error())
+	}
+	return b
+}
