@@ -44,7 +44,8 @@ func ErrorTypes() []ErrorType {
 }
 
 // ToolError is what a handler returns to name its error. Any other error is told to
-// the model as INTERNAL, without its text, and logged in full.
+// the model as INTERNAL, without its text, and logged in full; one that is a deadline
+// (of a context, a connection or an HTTP client) as TRANSIENT.
 type ToolError struct {
 	// Type is one of [ErrorTypes]; any other becomes INTERNAL.
 	Type ErrorType
@@ -70,8 +71,13 @@ func (e *ToolError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Type, e.Message)
 }
 
-// Unwrap is the cause.
-func (e *ToolError) Unwrap() error { return e.Err }
+// Unwrap is the cause; nil of a nil *ToolError.
+func (e *ToolError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // Errorf makes a [ToolError]. Its message is the formatted text; a %w among it becomes Err,
 // and the text of that error is part of the message, so wrap only what a model may

@@ -81,6 +81,9 @@ func (l *loader) file(data []byte) {
 	for i, entry := range tools {
 		l.tool(pointer{"tools"}.index(i), entry, raw.Tools[i])
 	}
+	for id, twin := range Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
+		l.problem(pointer{"tools"}, "The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", id, twin)
+	}
 }
 
 // tool reads one entry, the spec in it as strictly as its schema.json was.
@@ -115,8 +118,7 @@ func (l *loader) tool(place pointer, entry any, data json.RawMessage) {
 	switch _, twice := l.snapshot.tools[e.ToolID]; {
 	case twice:
 		l.problem(place.with("toolId"), "There are two tools %q.", e.ToolID)
-	case e.ToolID == DescribeTool:
-		l.problem(place.with("toolId"), "%q is built in; take another name.", e.ToolID)
+	case Reserved(e.ToolID) != "": // said by readSpec
 	case e.ToolID != "":
 		l.add(place, &Tool{Entry: e, compiled: compiled}, l.opts.Handlers[e.ToolID])
 	}

@@ -32,9 +32,6 @@ func ParseSpec(data []byte) (Spec, []Problem) {
 		return Spec{}, append(problems, Problem{Message: err.Error()})
 	}
 	spec, _, found := readSpec(object, raw)
-	if spec.ToolID == DescribeTool {
-		found = append(found, Problem{Path: "/toolId", Message: fmt.Sprintf("%q is built in; take another name.", spec.ToolID)})
-	}
 	return spec, sortProblems(append(problems, found...))
 }
 
@@ -234,6 +231,9 @@ func (r *specReader) modes() []Mode {
 func (r *specReader) rules(s *Spec) {
 	if s.ToolID != "" && !toolIDForm.MatchString(s.ToolID) {
 		r.problem(pointer{"toolId"}, "A toolId has small letters a to z, digits and single underscores, a letter first, got %s.", show(s.ToolID))
+	}
+	if why := Reserved(s.ToolID); why != "" {
+		r.problem(pointer{"toolId"}, "The name %s %s; take another.", show(s.ToolID), why)
 	}
 	if s.Version != "" && !semverForm.MatchString(s.Version) {
 		r.problem(pointer{"version"}, "The version is semver, such as \"1.0.0\", got %s.", show(s.Version))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -31,13 +32,18 @@ type outcome struct {
 	told    *Error // err as the model is told; nil if the handler did not name it
 	// cancelled says that err is the caller's doing: nobody wants the result any more.
 	cancelled bool
+	// unnamed says that the handler returned err and did not name it.
+	unnamed bool
+	// late says that something ran out of time: the tool, or what it asked.
+	late bool
 }
 
 // Run executes a prepared call and always returns an envelope, at the latest when the
 // tool's TimeoutMS has passed or ctx is done. session.Mode is taken from p. caps are
 // the values of Options.SessionCapabilities and of the mode's. A handler that does
 // not return by then is left behind: it keeps its goroutine, its result is dropped,
-// and with 64 of them the tool answers INTERNAL. Any number of calls, also of one p,
+// and with 64 of them the tool answers TRANSIENT. A deadline is TRANSIENT, whether the
+// handler heeds it or not, and whosever deadline it is. Any number of calls, also of one p,
 // may run at the same time.
 func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps ...any) Envelope {
 	start := time.Now()
@@ -66,12 +72,13 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		return outcome{err: err}, false
 	}
 	if ctx.Err() != nil {
-		return outcome{cancelled: errors.Is(ctx.Err(), context.Canceled), err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx)), told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it began."}}, false
+		return p.tool.notBegun(ctx), false
 	}
 	r := s.stats.begin(p.tool.ToolID)
 	if r == nil {
-		return outcome{err: errStuck, told: &Error{
-			Type: ErrorInternal, Message: "Earlier calls of this tool hang, so no new one is begun.", Suggestion: "Answer the user without it.",
+		return outcome{err: errStuck, late: true, told: &Error{
+			Type: ErrorTransient, Retryable: true,
+			Message: "Earlier calls of this tool hang, so no new one is begun.", Suggestion: "Answer the user without it.",
 		}}, false
 	}
 	session.Mode = p.mode
@@ -98,11 +105,53 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		}
 		o = <-done // it has ended in the same moment
 	}
-	// A handler that heeds its context says so in many ways; they are one to the model.
-	if o.told == nil && o.err != nil && ctx.Err() != nil && (errors.Is(o.err, context.DeadlineExceeded) || errors.Is(o.err, context.Canceled) || errors.Is(o.err, errDeadline)) {
-		o = p.tool.stopped(ctx)
+	return p.tool.late(ctx, o), false
+}
+
+// late gives what a handler failed with the form of a deadline where it was one. An error
+// that the handler has named stays as it is.
+func (t *Tool) late(ctx context.Context, o outcome) outcome {
+	switch {
+	case !o.unnamed:
+	case ctx.Err() != nil:
+		// A handler that heeds its context says so in many ways; they are one to the model.
+		stopped := t.stopped(ctx)
+		stopped.err = fmt.Errorf("%w: %w", stopped.err, o.err)
+		return stopped
+	case o.late:
+		o.told = &Error{
+			Type: ErrorTransient, Retryable: t.mayRepeat(),
+			Message:    fmt.Sprintf("What the tool %s asked did not answer in time.", t.ToolID),
+			Suggestion: "Tell the user that it takes too long at the moment.",
+		}
 	}
-	return o, false
+	return o
+}
+
+// isTimeout says whether err is a deadline: of a context, of a connection or file, or of
+// an HTTP client, which says so by its method Timeout.
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// mayRepeat says whether calling the tool again does no harm, whatever the first call did.
+func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != SideEffectsWrites }
+
+// notBegun is the outcome of a call whose context was done before its handler began.
+func (t *Tool) notBegun(ctx context.Context) outcome {
+	o := outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx))}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		o.late = true
+		o.told = &Error{
+			Type: ErrorTransient, Retryable: true, Message: fmt.Sprintf("There was no time left to begin the tool %s.", t.ToolID),
+			Suggestion: "Tell the user that it takes too long at the moment.",
+		}
+		return o
+	}
+	o.cancelled, o.told = true, &Error{Type: ErrorInternal, Message: "The call was cancelled before it began."}
+	return o
 }
 
 // stopped is the outcome of a call whose context is done.
@@ -113,8 +162,8 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 		if errors.Is(cause, errDeadline) {
 			within = fmt.Sprintf("within %d ms", t.TimeoutMS)
 		}
-		return outcome{err: cause, told: &Error{
-			Type: ErrorInternal, Retryable: t.Idempotent,
+		return outcome{err: cause, late: true, told: &Error{
+			Type: ErrorTransient, Retryable: t.mayRepeat(),
 			Message:    fmt.Sprintf("The tool %s did not finish %s and was stopped.", t.ToolID, within),
 			Suggestion: "Tell the user that it takes too long at the moment.",
 		}}
@@ -161,11 +210,12 @@ func (s *Snapshot) succeeded(result Result) outcome {
 	return outcome{data: data, intents: append([]Intent{}, result.Intents...)}
 }
 
-// failed takes a handler's error apart.
+// failed takes a handler's error apart. A deadline that the handler calls INTERNAL has no name.
 func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 	var named *ToolError
-	if !errors.As(err, &named) || named == nil || !slices.Contains(ErrorTypes(), named.Type) {
-		return outcome{err: err}
+	late := isTimeout(err)
+	if !errors.As(err, &named) || named == nil || !slices.Contains(ErrorTypes(), named.Type) || late && named.Type == ErrorInternal {
+		return outcome{err: err, unnamed: true, late: late}
 	}
 	told := &Error{
 		Type: named.Type, Message: shorten(named.Message, maxMessage), Retryable: named.Retryable,
@@ -198,7 +248,7 @@ func (t *Tool) told(o outcome) *Error {
 	if t.SideEffects != SideEffectsWrites {
 		return e
 	}
-	if e.Type == ErrorInternal && !o.harmless() {
+	if (e.Type == ErrorInternal || o.late) && !o.harmless() {
 		e.PartialSideEffects = true
 	}
 	if !t.Idempotent && (e.Retryable || e.PartialSideEffects) {
@@ -219,6 +269,8 @@ func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *E
 	// The user went on speaking, which is no failure of the tool, unless it may be half done.
 	case o.cancelled && !env.Error.PartialSideEffects:
 		level, message = slog.LevelInfo, "tool cancelled"
+	case o.late:
+		message = "tool out of time"
 	case err != nil && env.Error.Type == ErrorInternal:
 		level, message = slog.LevelError, "tool failed"
 	case !env.Meta.LatencyBudgetExceeded:
@@ -228,7 +280,7 @@ func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *E
 		slog.String("tool", p.tool.ToolID), slog.String("tool_version", p.tool.Version), slog.String("registry_version", s.version),
 		slog.String("session_id", session.ID), slog.Int64("duration_ms", env.Meta.DurationMS), slog.Int("latency_budget_ms", p.tool.LatencyBudgetMS),
 	}
-	if err != nil && env.Error.Type == ErrorInternal {
+	if err != nil && (o.late || env.Error.Type == ErrorInternal) {
 		attrs = append(attrs, slog.Any("error", err), slog.Bool("left_behind", left))
 	}
 	s.opts.Logger.LogAttrs(ctx, level, message, attrs...)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -152,10 +154,10 @@ func TestDeadline(t *testing.T) {
 			if took := time.Since(start); took != 2*time.Second || env.Meta.DurationMS != 2000 {
 				t.Errorf("it took %v and says %d ms", took, env.Meta.DurationMS)
 			}
-			if env.Error.Type != ErrorInternal || !env.Error.Retryable || !env.Meta.LatencyBudgetExceeded || !strings.Contains(env.Error.Message, "did not finish within 2000 ms") {
+			if env.Error.Type != ErrorTransient || !env.Error.Retryable || !env.Meta.LatencyBudgetExceeded || !strings.Contains(env.Error.Message, "did not finish within 2000 ms") {
 				t.Errorf("got %s", env.Encode())
 			}
-			if !strings.Contains(logged.String(), "level=ERROR") {
+			if !strings.Contains(logged.String(), "level=WARN") {
 				t.Errorf("logged %q", logged)
 			}
 			synctest.Wait()
@@ -231,6 +233,87 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
+// httpTimeout is an error as http.Client makes it: it says by a method that it is a deadline.
+type httpTimeout struct{}
+
+func (httpTimeout) Error() string { return "Client.Timeout exceeded while awaiting headers" }
+func (httpTimeout) Timeout() bool { return true }
+
+// TestADeadlineIsTransient, whosever deadline it is and however the handler says so, with
+// what is known of side effects. What a user has cancelled is no deadline.
+func TestADeadlineIsTransient(t *testing.T) {
+	until := func(err func(context.Context) error) func(context.Context, Call[none, none]) (Result, error) {
+		return func(ctx context.Context, _ Call[none, none]) (Result, error) {
+			<-ctx.Done()
+			return Result{}, err(ctx)
+		}
+	}
+	at := func(err error) func(context.Context, Call[none, none]) (Result, error) {
+		return func(context.Context, Call[none, none]) (Result, error) { return Result{}, err }
+	}
+	handlers := map[string]func(context.Context, Call[none, none]) (Result, error){
+		"its context's error":            until(context.Context.Err),
+		"its context's cause":            until(context.Cause),
+		"its context's error, wrapped":   until(func(ctx context.Context) error { return fmt.Errorf("asking: %w", ctx.Err()) }),
+		"words of its own":               until(func(context.Context) error { return errors.New("gave up") }),
+		"cancelled, by a child's error":  until(func(context.Context) error { return context.Canceled }),
+		"nothing, ever":                  func(context.Context, Call[none, none]) (Result, error) { time.Sleep(time.Hour); return Result{}, nil },
+		"a shorter deadline of its own":  at(fmt.Errorf("the source: %w", context.DeadlineExceeded)),
+		"a connection's deadline":        at(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}),
+		"a name server's":                at(&net.DNSError{IsTimeout: true}),
+		"an HTTP client's":               at(&url.Error{Op: "Get", URL: "https://calendar.example", Err: httpTimeout{}}),
+		"called INTERNAL by the handler": at(&ToolError{Type: ErrorInternal, Message: "x", Err: context.DeadlineExceeded}),
+		"joined with others":             at(errors.Join(errors.New("x"), context.DeadlineExceeded)),
+	}
+	kinds := map[string]struct {
+		changes            []string
+		retryable, partial bool
+	}{
+		"reads":                {nil, true, false},
+		"none, not idempotent": {[]string{`category: "utility"`, `sideEffects: "none"`, `idempotent: false`}, true, false},
+		"writes":               {[]string{`category: "action"`, writes, `idempotent: false`}, false, true},
+		"writes, idempotent":   {[]string{`category: "action"`, writes}, true, true},
+	}
+	for name, f := range handlers {
+		for kind, want := range kinds {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e, opts, logged := simple(t, f, want.changes...)
+					env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+					checkEnvelope(t, env)
+					if env.OK || env.Error.Type != ErrorTransient || env.Error.Retryable != want.retryable || env.Error.PartialSideEffects != want.partial {
+						t.Errorf("got %s", env.Encode())
+					}
+					if !strings.Contains(logged.String(), "tool out of time") || !strings.Contains(logged.String(), "error=") {
+						t.Errorf("logged %q", logged)
+					}
+					time.Sleep(2 * time.Hour) // of the bubble: for a handler that was left behind
+				})
+			})
+		}
+	}
+	t.Run("no time left to begin", func(t *testing.T) {
+		e, opts, _ := simple(t, at(nil), writes, `category: "action"`, `idempotent: false`)
+		ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+		defer cancel()
+		env := mustLoad(t, opts, e).Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+		if env.OK || env.Error.Type != ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects {
+			t.Errorf("got %s", env.Encode())
+		}
+	})
+	t.Run("cancelled by the user", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e, opts, _ := simple(t, until(func(context.Context) error { return context.DeadlineExceeded }))
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			env := mustLoad(t, opts, e).Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+			if env.OK || env.Error.Type != ErrorInternal || env.Error.Retryable || !strings.Contains(env.Error.Message, "cancelled") {
+				t.Errorf("got %s", env.Encode())
+			}
+		})
+	})
+}
+
 // TestHangingToolIsRefused: each handler that hangs holds a goroutine, so their number is bounded.
 func TestHangingToolIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +330,7 @@ func TestHangingToolIsRefused(t *testing.T) {
 		}
 		env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
 		checkEnvelope(t, env)
-		if begun.Load() != maxLeftBehind || env.Error.Type != ErrorInternal || env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "hang") {
+		if begun.Load() != maxLeftBehind || env.Error.Type != ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "hang") {
 			t.Errorf("%d begun, got %s", begun.Load(), env.Encode())
 		}
 		close(hang)
@@ -313,7 +396,7 @@ func TestFinishedAtTheDeadline(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if s := r.Stats()["probe"]; s.Running != 0 || s.LeftBehind != 0 || s.OK+s.Abandoned != calls || s.Abandoned != s.Errors[ErrorInternal] {
+		if s := r.Stats()["probe"]; s.Running != 0 || s.LeftBehind != 0 || s.OK+s.Abandoned != calls || s.Abandoned != s.Errors[ErrorTransient] {
 			t.Errorf("counters: %+v", s)
 		}
 	})

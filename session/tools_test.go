@@ -417,3 +417,23 @@ func TestToolOfNoBlame(t *testing.T) {
 		c.expect(t, "tool.started", "tool.ended", "pong")
 	})
 }
+
+// TestWhatTheGatewayDeclaresIsReserved: a tool of the same name would be declared twice,
+// which ends a session at some providers, or never be reached.
+func TestWhatTheGatewayDeclaresIsReserved(t *testing.T) {
+	tools, err := registry.Load(registrytest.File(t), registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []transport.SchemaForm{transport.SchemaJSON, transport.SchemaOpenAPI} {
+		own := declarations(tools.Snapshot(), form, true)
+		if len(own) != len(registry.ReservedNames()) {
+			t.Errorf("the gateway declares %d tools of its own, and %d names are reserved", len(own), len(registry.ReservedNames()))
+		}
+		for _, tool := range own {
+			if registry.Reserved(tool.Name) == "" {
+				t.Errorf("%s is declared by the gateway and not reserved", tool.Name)
+			}
+		}
+	}
+}

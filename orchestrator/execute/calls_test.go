@@ -289,7 +289,7 @@ func TestNobodyIsKeptByAHandlerThatHeedsNothing(t *testing.T) {
 			t.Errorf("stopped: %t %+v", ok, env)
 		}
 		began := time.Now()
-		if env := f.run(c, f.job("c2", "look", `{"name":"2"}`)); !failed(env, registry.ErrorInternal) || time.Since(began) != time.Minute {
+		if env := f.run(c, f.job("c2", "look", `{"name":"2"}`)); !failed(env, registry.ErrorTransient) || time.Since(began) != time.Minute {
 			t.Errorf("after %s: %+v", time.Since(began), env)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -218,7 +219,12 @@ func TestFailures(t *testing.T) {
 		"out of time, heeding": {func(ctx context.Context, _ call) (registry.Result, error) {
 			<-ctx.Done()
 			return registry.Result{}, ctx.Err()
-		}, registry.ErrorInternal, false},
+		}, registry.ErrorTransient, false},
+		"out of time, in its own words": {func(ctx context.Context, _ call) (registry.Result, error) {
+			<-ctx.Done()
+			return registry.Result{}, errors.New("gave up")
+		}, registry.ErrorTransient, false},
+		"what it asked is out of time": {fail(fmt.Errorf("booking: %w", os.ErrDeadlineExceeded)), registry.ErrorTransient, false},
 		"an answer too big": {func(context.Context, call) (registry.Result, error) {
 			return registry.Result{Data: strings.Repeat("x", 2<<20)}, nil
 		}, registry.ErrorInternal, false},
@@ -254,7 +260,7 @@ func TestLeftBehindDeedStaysReserved(t *testing.T) {
 		g := make(chan struct{})
 		f.do = func(context.Context, call) (registry.Result, error) { <-g; return registry.Result{}, nil }
 		c := f.talk("s1", "ada")
-		if env := f.run(c, f.job("c1", "book", `{}`)); !failed(env, registry.ErrorInternal) || !env.Error.PartialSideEffects {
+		if env := f.run(c, f.job("c1", "book", `{}`)); !failed(env, registry.ErrorTransient) || !env.Error.PartialSideEffects {
 			t.Errorf("answered %+v", env)
 		}
 		close(g)

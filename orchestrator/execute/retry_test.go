@@ -27,6 +27,8 @@ func TestRetries(t *testing.T) {
 		"not idempotent":          {registry.ModeText, "rare", transient, 1},
 		"not idempotent, writes":  {registry.ModeText, "wipe", transient, 1},
 		"transient, not to retry": {registry.ModeText, "look", &registry.ToolError{Type: registry.ErrorTransient, Message: "No."}, 1},
+		"text, out of time":       {registry.ModeText, "look", context.DeadlineExceeded, 2},
+		"voice, out of time":      {registry.ModeVoice, "look", context.DeadlineExceeded, 1},
 		"another type":            {registry.ModeText, "look", &registry.ToolError{Type: registry.ErrorRateLimit, Message: "No.", Retryable: true}, 1},
 		"unexpected":              {registry.ModeText, "look", errors.New("what?"), 1},
 		"good":                    {registry.ModeText, "look", nil, 1},
@@ -90,4 +92,37 @@ func TestNoRetryOnceItIsOver(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestADeadlineThatMayHaveWrittenIsNotRepeated: the first run may still be at it, and what
+// came of it nobody knows; so the deed stays in doubt, although the tool is idempotent.
+func TestADeadlineThatMayHaveWrittenIsNotRepeated(t *testing.T) {
+	for name, do := range map[string]handler{
+		"heeds its context": func(ctx context.Context, _ call) (registry.Result, error) {
+			<-ctx.Done()
+			return registry.Result{}, fmt.Errorf("writing: %w", ctx.Err())
+		},
+		"ignores it": func(context.Context, call) (registry.Result, error) {
+			time.Sleep(time.Hour)
+			return registry.Result{Data: "late"}, nil
+		},
+		"what it asked is late": func(context.Context, call) (registry.Result, error) {
+			return registry.Result{}, fmt.Errorf("writing: %w", context.DeadlineExceeded)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, Options{}, func(t *testing.T, f *fixture) {
+				f.do = do
+				c := f.talk("s1", "ada")
+				env := f.run(c, f.jobIn(registry.ModeText, "c1", "again", `{}`))
+				if !failed(env, registry.ErrorTransient) || !env.Error.PartialSideEffects || len(f.ran()) != 1 {
+					t.Errorf("answered %+v after %d runs", env.Error, len(f.ran()))
+				}
+				if state := f.only(); state != "pending" {
+					t.Errorf("the ledger has it as %s", state)
+				}
+				time.Sleep(2 * time.Hour) // of the bubble: for a handler that was left behind
+			})
+		})
+	}
 }

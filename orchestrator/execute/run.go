@@ -77,13 +77,15 @@ func (e *Executor) run(ctx context.Context, j Job, session registry.Session, cap
 	return e.try(ctx, p, session, caps)
 }
 
-// try runs a call, in text mode a second time where that may help and cannot hurt.
+// try runs a call, in text mode a second time where that may help and cannot hurt. What
+// may have changed something is not run again: the first run may still be at it.
 func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	if ctx.Err() == nil { // else it does not begin
 		begunAt = time.Now()
 	}
 	env = p.Run(ctx, session, caps...)
-	if p.Mode() != registry.ModeText || env.OK || env.Error.Type != registry.ErrorTransient || !env.Error.Retryable || !p.Tool().Idempotent {
+	if p.Mode() != registry.ModeText || env.OK || !p.Tool().Idempotent ||
+		env.Error.Type != registry.ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects {
 		return env, begunAt
 	}
 	select {

@@ -10,7 +10,7 @@ import (
 
 // ConfirmAction is the tool with which a model confirms what the user has agreed to
 // aloud, where that is allowed.
-const ConfirmAction = "confirm_action"
+const ConfirmAction = registry.ConfirmAction
 
 // Question makes what a model is told of a call that a person has to approve: the
 // answer CONFIRMATION_REQUIRED, to be given to Book.Asked. spoken says that the user may

@@ -100,6 +100,13 @@ func open(dir string) (*project, error) {
 
 // check checks the named directories.
 func (p *project) check(names []string) []*tool {
+	if all, err := toolNames(p.root.FS()); err == nil { // of a missing directory others speak
+		ids := make([]string, len(all))
+		for i, name := range all {
+			ids[i] = toolID(name)
+		}
+		p.twins = registry.Lookalikes(ids)
+	}
 	var tools []*tool
 	for _, name := range names {
 		if t := p.linter.check(p.root.FS(), name); t != nil {

@@ -16,8 +16,9 @@ import (
 
 // linter collects the findings of one run.
 type linter struct {
-	module   string // the path of the project's module
-	tool     string // of which it is speaking now
+	module   string            // the path of the project's module
+	twins    map[string]string // ids that are too much like an earlier one
+	tool     string            // of which it is speaking now
 	findings []Finding
 }
 
@@ -102,6 +103,10 @@ func (l *linter) schema(s *source, t *tool) *node {
 	if want := toolID(s.name); s.named && spec.ToolID != "" && spec.ToolID != want {
 		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
 			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", spec.ToolID, want)
+	}
+	if twin, has := l.twins[toolID(s.name)]; has && s.named {
+		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
+			"The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", toolID(s.name), twin)
 	}
 	if spec.Category == registry.CategoryAction && spec.SideEffects == registry.SideEffectsWrites && !spec.RequiresConfirmation {
 		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,

@@ -10,6 +10,8 @@ import (
 	"path"
 	"path/filepath"
 	"text/template"
+
+	"voicegw/registry"
 )
 
 // templates are the files of a new tool.
@@ -22,7 +24,11 @@ var templates embed.FS
 // returns the files, relative to the project. The error wraps [ErrName], [ErrExists] or
 // [ErrNoTools], or is one of the file system.
 func New(dir, name string) ([]string, error) {
-	if text := checkName(name); text != "" {
+	text := checkName(name)
+	if text == "" {
+		text = registry.Reserved(toolID(name))
+	}
+	if text != "" {
 		return nil, fmt.Errorf("%w: %q %s", ErrName, name, text)
 	}
 	p, err := open(dir)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -28,7 +29,7 @@ func TestNew(t *testing.T) {
 	if _, err := New(t.TempDir(), "weather-lookup"); !errors.Is(err, ErrNoTools) {
 		t.Errorf("elsewhere: %v", err)
 	}
-	for _, name := range []string{"", ".", "..", "a/b", "../a", "Weather", "weather_lookup", "-a", "a-", "a--b", "1a", "wetter-süd", "go-to", "main", "vendor", "unit-test", "a b", "a\n", "a.b"} {
+	for _, name := range []string{"", ".", "..", "a/b", "../a", "Weather", "weather_lookup", "-a", "a-", "a--b", "1a", "wetter-süd", "go-to", "main", "vendor", "unit-test", "a b", "a\n", "a.b", "confirm-action", "describe-tool", "confirmaction"} {
 		if _, err := New(dir, name); !errors.Is(err, ErrName) {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -36,5 +37,22 @@ func TestNew(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(dir, "tools"))
 	if err != nil || len(entries) != 2 {
 		t.Errorf("there are %v, %v", entries, err)
+	}
+}
+
+// TestLookalikes: two tools whose names differ in dashes alone are not built, whichever of
+// them is looked at.
+func TestLookalikes(t *testing.T) {
+	dir := newProject(t)
+	for _, name := range []string{"kb-search", "kbsearch"} {
+		if _, err := New(dir, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, names := range [][]string{nil, {"kbsearch"}} {
+		report, err := Lint(dir, names...)
+		if err != nil || report.Errors() != 1 || !strings.Contains(findingLines(report), `"kbsearch" and "kb_search" differ in underscores alone`) {
+			t.Errorf("%v: %v\n%s", names, err, findingLines(report))
+		}
 	}
 }

@@ -1,0 +1,57 @@
+package registry
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestReservedNames: no schema.json may take a name of the gateway's own, nor one that
+// looks like it, and no registry that holds one is loaded.
+func TestReservedNames(t *testing.T) {
+	for _, b := range Builtins() {
+		if !slices.Contains(ReservedNames(), b.ToolID) {
+			t.Errorf("%s is built in and not reserved", b.ToolID)
+		}
+	}
+	names := ReservedNames()
+	for _, name := range ReservedNames() {
+		names = append(names, strings.ReplaceAll(name, "_", ""), strings.Replace(name, "c", "c_", 1))
+	}
+	for _, name := range names {
+		e := entry(t, kbSearch)
+		e.ToolID = name
+		if _, problems := ParseSpec(mustMarshal(t, e.Spec)); len(problems) != 1 || problems[0].Path != "/toolId" || !strings.Contains(problems[0].Message, "built in") {
+			t.Errorf("%s: %v", name, problems)
+		}
+		data, err := File{Tools: []Entry{e}}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(data, Options{Handlers: map[string]Handler{name: Bind(nothing)}}); err == nil || !strings.Contains(err.Error(), "built in") {
+			t.Errorf("%s was loaded: %v", name, err)
+		}
+	}
+	for _, name := range []string{"confirm_actions", "describe", "tool_describe", "kb_search"} {
+		if why := Reserved(name); why != "" {
+			t.Errorf("%s %s", name, why)
+		}
+	}
+}
+
+func nothing(context.Context, Call[map[string]any, struct{}]) (Result, error) { return Result{}, nil }
+
+// TestLookalikesAreNotLoaded: of two tools whose names differ in underscores alone a model
+// would take one for the other.
+func TestLookalikesAreNotLoaded(t *testing.T) {
+	one, two := entry(t, kbSearch, `toolId: "kb_search"`), entry(t, kbSearch, `toolId: "kbsearch"`)
+	data, err := File{Tools: []Entry{one, two}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Load(data, Options{Handlers: map[string]Handler{"kb_search": Bind(nothing), "kbsearch": Bind(nothing)}})
+	if err == nil || !strings.Contains(err.Error(), "underscores alone") {
+		t.Errorf("it was loaded: %v", err)
+	}
+}
