@@ -90,7 +90,10 @@ type ErrorKind string
 const (
 	KindAuth        ErrorKind = "auth"        // the key is wrong or may not
 	KindRequest     ErrorKind = "request"     // the request is one that it does not take
-	KindRateLimit   ErrorKind = "rate_limit"  // too much, or the quota is used up
+	KindRateLimit   ErrorKind = "rate_limit"  // too much in a short time
+	KindQuota       ErrorKind = "quota"       // what was paid for is used up
+	KindTooLong     ErrorKind = "too_long"    // the conversation is longer than the model takes
+	KindFiltered    ErrorKind = "filtered"    // its filter takes no such question
 	KindUnavailable ErrorKind = "unavailable" // overloaded, unreachable, broken off
 	KindProtocol    ErrorKind = "protocol"    // its answer cannot be read, or is over a limit
 )
@@ -104,6 +107,9 @@ type ModelError struct {
 	RetryAfter time.Duration
 	// Begun says that a part of the answer had come already.
 	Begun bool
+	// Param is the field of the request that the provider does not take, of KindRequest;
+	// empty where it names none.
+	Param string
 	Err   error
 }
 

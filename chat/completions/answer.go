@@ -42,13 +42,17 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 			continue
 		}
 		d := choice.Delta
-		if d.Content != "" {
+		text, err := content(d.Content, d.JSON.Content.Raw())
+		if err != nil {
+			return err
+		}
+		if text != "" {
 			a.begun = true
-			if a.text.Len()+len(d.Content) > maxText {
-				return fmt.Errorf("the answer has more than %d bytes", maxText)
+			if a.text.Len()+len(text) > maxText {
+				return &unreadable{fmt.Sprintf("the answer has more than %d bytes", maxText)}
 			}
-			a.text.WriteString(d.Content)
-			a.delta(d.Content)
+			a.text.WriteString(text)
+			a.delta(text)
 		}
 		if d.Refusal != "" && a.refusal.Len()+len(d.Refusal) <= maxText {
 			a.begun = true
@@ -73,7 +77,7 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	p := a.byIndex[int(d.Index)]
 	if p == nil || p.ends(d) {
 		if len(a.calls) >= maxCalls {
-			return fmt.Errorf("the answer calls more than %d tools", maxCalls)
+			return &unreadable{fmt.Sprintf("the answer calls more than %d tools", maxCalls)}
 		}
 		if a.byIndex == nil {
 			a.byIndex = map[int]*partial{}
@@ -88,10 +92,11 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	if p.name == "" {
 		p.name = d.Function.Name
 	}
-	if a.argBytes += len(d.Function.Arguments); a.argBytes > maxArgs {
-		return fmt.Errorf("the arguments of the tool calls have more than %d bytes", maxArgs)
+	args := d.Function.Arguments // some servers write an object, which the library leaves as it came
+	if a.argBytes += len(args); a.argBytes > maxArgs {
+		return &unreadable{fmt.Sprintf("the arguments of the tool calls have more than %d bytes", maxArgs)}
 	}
-	p.args.WriteString(d.Function.Arguments)
+	p.args.WriteString(args)
 	return nil
 }
 

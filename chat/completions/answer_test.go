@@ -136,6 +136,46 @@ func TestAnswers(t *testing.T) {
 			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"one","arguments":"{\"a\":"}}`), chunk(`{}`, "length")),
 			want: chat.Reply{Cut: true, Calls: calls("call_a", "one", `{"a":`)},
 		},
+		"a whole JSON answer": {
+			body: whole(`{"role":"assistant","content":"Hello"}`, `"stop"`),
+			want: chat.Reply{Text: "Hello", Usage: chat.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
+		},
+		"a whole JSON answer with calls": {
+			body: whole(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_a","type":"function","function":{"name":"one","arguments":"{}"}},{"id":"call_b","type":"function","function":{"name":"two","arguments":"{\"b\":2}"}}]}`, `"tool_calls"`),
+			want: chat.Reply{Usage: chat.Usage{Input: 3, Output: 1}, Calls: calls("call_a", "one", `{}`, "call_b", "two", `{"b":2}`)},
+		},
+		"a whole JSON answer without a finish_reason": {
+			body: whole(`{"content":"Hello"}`, `null`),
+			want: chat.Reply{Text: "Hello", Usage: chat.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
+		},
+		"a whole message in an event": {
+			body: stream(whole(`{"role":"assistant","content":"Hello"}`, `"stop"`)),
+			want: chat.Reply{Text: "Hello", Usage: chat.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
+		},
+		"content in parts": {
+			body: stream(chunk(`{"content":[{"type":"text","text":"Hel"},{"type":"thinking","thinking":[]},{"type":"text","text":"lo"}]}`, ""), chunk(`{"content":{"type":"text","text":"!"}}`, ""), chunk(`{}`, "stop")),
+			want: chat.Reply{Text: "Hello!"}, deltas: []string{"Hello", "!"},
+		},
+		"a whole JSON answer in parts": {
+			body: whole(`{"content":[{"type":"output_text","text":"Hello"}]}`, `"stop"`),
+			want: chat.Reply{Text: "Hello", Usage: chat.Usage{Input: 3, Output: 1}}, deltas: []string{"Hello"},
+		},
+		"no finish_reason, and the end mark": {
+			body: stream(text("Hello")),
+			want: chat.Reply{Text: "Hello"}, deltas: []string{"Hello"},
+		},
+		"no finish_reason after a call, and the end mark": {
+			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"one","arguments":"{}"}}`)),
+			want: chat.Reply{Calls: calls("call_a", "one", `{}`)},
+		},
+		"arguments as an object": {
+			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"one","arguments":{"a":1}}}`), chunk(`{}`, "tool_calls")),
+			want: chat.Reply{Calls: calls("call_a", "one", `{"a":1}`)},
+		},
+		"a null error": {
+			body: stream(strings.Replace(text("Hello"), `"choices"`, `"error":null,"choices"`, 1), chunk(`{}`, "stop")),
+			want: chat.Reply{Text: "Hello"}, deltas: []string{"Hello"},
+		},
 		"no arguments": {
 			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"one"}}`), chunk(`{}`, "tool_calls")),
 			want: chat.Reply{Calls: calls("call_a", "one", ``)},
@@ -165,6 +205,11 @@ func FuzzStream(f *testing.F) {
 	f.Add(stream(call(`{"function":{"name":"one","arguments":"{}"}}`, `{"function":{"name":"one"}}`), chunk(`{}`, "stop")))
 	f.Add(stream(chunk(`{"refusal":"no"}`, "stop")))
 	f.Add(lines(`{"error":{"message":"overloaded"}}`))
+	f.Add(whole(`{"content":[{"type":"text","text":"Hello"}]}`, `"stop"`))
+	f.Add(stream(whole(`{"tool_calls":[{"function":{"name":"one","arguments":{}}}]}`, `null`)))
+	f.Add(`[{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}]`)
+	f.Add("event: error\ndata: {\"message\":\"overloaded\"}\n\n")
+	f.Add("<html>")
 	f.Add("data: {\n\ndata: []\n\n: x\ndata: [DONE]\n\n")
 	f.Fuzz(func(t *testing.T, body string) {
 		p := &provider{answers: []response{{body: body}}}

@@ -2,9 +2,11 @@ package completions
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +15,6 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/shared"
 
 	"voicegw/chat"
@@ -43,7 +44,7 @@ type Options struct {
 type Client struct {
 	// Fixed after New.
 	options Options
-	service openai.ChatCompletionService
+	service openai.Client
 }
 
 var _ chat.Model = (*Client)(nil)
@@ -80,11 +81,13 @@ func New(o Options) (*Client, error) {
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		option.WithMaxRetries(max(o.Retries, 0)),
 		option.WithHTTPClient(bounded.Client(o.HTTPClient, limits)),
+		option.WithMiddleware(normalise),
 	}
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
 	}
-	return &Client{options: o, service: openai.NewChatCompletionService(options...)}, nil
+	// Not NewClient, which reads keys and addresses from the environment.
+	return &Client{options: o, service: openai.Client{Options: options}}, nil
 }
 
 // Complete implements chat.Model.
@@ -92,23 +95,36 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	// The stream's reader ends with the request's context, whatever ends this function.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream := c.service.NewStreaming(ctx, c.params(p))
-	defer func() { _ = stream.Close() }() // what could be read was read
-	a := answer{delta: delta}
-	for stream.Next() {
-		if err := a.add(stream.Current()); err != nil {
-			return chat.Reply{}, &chat.ModelError{Kind: chat.KindProtocol, Begun: a.begun, Err: err}
-		}
+	var raw *http.Response
+	if err := c.service.Post(ctx, "chat/completions", c.params(p), &raw, option.WithJSONSet("stream", true)); err != nil {
+		return chat.Reply{}, c.failure(ctx, err, false)
 	}
-	if err := stream.Err(); err != nil {
+	defer func() { _ = raw.Body.Close() }() // what could be read was read
+	a := answer{delta: delta}
+	if err := a.read(raw.Body); err != nil {
 		return chat.Reply{}, c.failure(ctx, err, a.begun)
 	}
-	if !a.finished {
-		// A server that dies closes the stream as one that has ended does: only the
-		// reason of the end tells them apart.
-		return chat.Reply{}, &chat.ModelError{Kind: chat.KindUnavailable, Begun: a.begun, Err: errors.New("the answer broke off: it ended without a finish_reason")}
-	}
 	return a.reply(), nil
+}
+
+// normalise makes of a refusal what the library reads, and keeps it from asking again where
+// that cannot help. It is an option.Middleware.
+func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	resp, err := next(r)
+	if err != nil || resp.StatusCode < http.StatusBadRequest {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body) // which internal/bounded bounds
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // failure looks for what it is
+	}
+	said, _ := readProblem(body)
+	resp.Body = io.NopCloser(bytes.NewReader(said.normal()))
+	if k := said.kind(resp.StatusCode); k != chat.KindRateLimit && k != chat.KindUnavailable {
+		resp.Header.Set("X-Should-Retry", "false")
+	}
+	return resp, nil
 }
 
 // params is a prompt as the wire has it.
@@ -195,35 +211,29 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 		return out
 	}
 	var api *openai.Error
-	if !errors.As(err, &api) {
+	var told *streamed
+	var bad *unreadable
+	switch {
+	case errors.As(err, &api):
+		said := problem{Message: api.Message, Type: api.Type, Code: api.Code, Param: api.Param}
+		out.Status, out.Kind, out.Param = api.StatusCode, said.kind(api.StatusCode), said.Param
+		// Its words alone, not the request, which the error holds.
+		out.Err = c.words(said.Message, http.StatusText(api.StatusCode))
+		if api.Response != nil {
+			out.RetryAfter = retryAfter(api.Response.Header, time.Now())
+		}
+	case errors.As(err, &told):
+		out.Kind, out.Param = told.kind(0), told.Param
+		out.Err = c.words(told.Message, "the provider broke its answer off with an error")
+	case errors.As(err, &bad):
+		out.Kind, out.Err = chat.KindProtocol, c.words(bad.Error(), "")
+	default:
 		out.Err = c.cause(err)
 		if garbled(err) {
 			out.Kind = chat.KindProtocol
 		}
-		return out
-	}
-	out.Status = api.StatusCode
-	// Its words alone, not the request, which the error holds.
-	out.Err = c.words(api.Message, http.StatusText(api.StatusCode))
-	out.Kind = kindOfStatus(api.StatusCode)
-	if api.Response != nil {
-		out.RetryAfter = retryAfter(api.Response.Header.Get("Retry-After"))
 	}
 	return out
-}
-
-// kindOfStatus classes an answer that is no success.
-func kindOfStatus(status int) chat.ErrorKind {
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return chat.KindAuth
-	case status == http.StatusTooManyRequests:
-		return chat.KindRateLimit
-	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict:
-		return chat.KindRequest
-	default:
-		return chat.KindUnavailable
-	}
 }
 
 // garbled says that what came over the wire is no JSON, or none of the shape.
@@ -239,10 +249,6 @@ func (c *Client) cause(err error) error {
 	for errors.As(err, &at) { // a proxy's stands in the client's
 		err = at.Err
 	}
-	var told *ssestream.StreamError
-	if errors.As(err, &told) {
-		return c.words(told.Message, "the provider broke its answer off with an error")
-	}
 	return c.words(err.Error(), "the connection broke")
 }
 
@@ -255,15 +261,6 @@ func (c *Client) words(said, instead string) error {
 		said = strings.ReplaceAll(said, key, "…")
 	}
 	return errors.New(shorten(said))
-}
-
-// retryAfter reads the header's seconds (RFC 9110 section 10.2.3); a date counts as none.
-func retryAfter(header string) time.Duration {
-	d, err := time.ParseDuration(header + "s")
-	if err != nil || d < 0 || d > time.Hour {
-		return 0
-	}
-	return d
 }
 
 func shorten(s string) string {

@@ -112,6 +112,7 @@ func TestRetries(t *testing.T) {
 		"Retry-After is kept":               {answers: []response{failed(429, map[string]string{"Retry-After": "7"}), {body: hello}}, asked: 2, least: 7 * time.Second, most: 7 * time.Second},
 		"as long as allowed":                {answers: []response{failed(503, nil)}, asked: 4, least: 2 * time.Second, most: 4 * time.Second, kind: chat.KindUnavailable},
 		"never":                             {answers: []response{failed(503, nil)}, retries: -1, asked: 1, kind: chat.KindUnavailable},
+		"quota is not":                      {answers: []response{{status: 429, body: `{"error":{"message":"x","code":"insufficient_quota"}}`}}, asked: 1, kind: chat.KindQuota},
 		"400 is not":                        {answers: []response{failed(400, nil)}, asked: 1, kind: chat.KindRequest},
 		"401 is not":                        {answers: []response{failed(401, nil)}, asked: 1, kind: chat.KindAuth},
 		"after the first byte":              {answers: []response{{body: lines(text("Hel")), cut: true}}, asked: 1, kind: chat.KindUnavailable},
@@ -159,25 +160,44 @@ func TestErrors(t *testing.T) {
 		retryable bool
 		says      string
 	}{
-		"key":                    {answer: response{status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + secretKey + `.","code":"invalid_api_key"}}`}, kind: chat.KindAuth, status: 401, says: "Incorrect API key"},
-		"not allowed":            {answer: response{status: 403, body: `{"error":{"message":"no"}}`}, kind: chat.KindAuth, status: 403, says: "no"},
-		"wrong request":          {answer: response{status: 400, body: `{"error":{"message":"Unknown parameter","param":"tools"}}`}, kind: chat.KindRequest, status: 400, says: "Unknown parameter"},
-		"no such model":          {answer: response{status: 404, body: `no json`}, kind: chat.KindRequest, status: 404, says: "Not Found"},
-		"too much":               {answer: response{status: 429, header: map[string]string{"Retry-After": "3"}, body: `{"error":{"message":"slow down"}}`}, kind: chat.KindRateLimit, status: 429, after: 3 * time.Second, retryable: true, says: "slow down"},
-		"Retry-After is a date":  {answer: response{status: 429, header: map[string]string{"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, body: `{}`}, kind: chat.KindRateLimit, status: 429, retryable: true},
-		"overloaded":             {answer: response{status: 503, body: `<html>busy</html>`}, kind: chat.KindUnavailable, status: 503, retryable: true, says: "Service Unavailable"},
-		"a timeout":              {answer: response{status: 408, body: `{}`}, kind: chat.KindUnavailable, status: 408, retryable: true},
-		"unreachable":            {answer: response{err: &url.Error{Op: "Post", URL: "http://provider.test/v1?key=" + secretKey, Err: errors.New("no route to host")}}, kind: chat.KindUnavailable, retryable: true, says: "no route"},
-		"broken off":             {answer: response{body: lines(text("Hel")), cut: true}, kind: chat.KindUnavailable, begun: true, retryable: true},
-		"ended early":            {answer: response{body: lines(text("Hel"))}, kind: chat.KindUnavailable, begun: true, retryable: true, says: "finish_reason"},
-		"ended early, in a call": {answer: response{body: lines(call(`{"id":"call_a","function":{"name":"one","arguments":"{}"}}`))}, kind: chat.KindUnavailable, begun: true, retryable: true},
-		"empty":                  {answer: response{}, kind: chat.KindUnavailable, retryable: true},
-		"only the end":           {answer: response{body: stream()}, kind: chat.KindUnavailable, retryable: true},
-		"an error in the stream": {answer: response{body: lines(`{"error":{"message":"bad key ` + secretKey + `"}}`)}, kind: chat.KindUnavailable, retryable: true, says: "bad key"},
-		"garbage":                {answer: response{body: lines(text("Hel"), `{"choices":`)}, kind: chat.KindProtocol, begun: true},
-		"too long":               {answer: response{body: stream(text(long), text(long), chunk(`{}`, "stop"))}, kind: chat.KindProtocol, begun: true, says: "262144 bytes"},
-		"too many calls":         {answer: response{body: stream(append(manyCalls, chunk(`{}`, "tool_calls"))...)}, kind: chat.KindProtocol, begun: true, says: "32 tools"},
-		"arguments too long":     {answer: response{body: stream(call(`{"index":0,"id":"a","function":{"name":"one","arguments":"`+long+`"}}`), call(`{"index":1,"id":"b","function":{"name":"one","arguments":"`+long+`"}}`))}, kind: chat.KindProtocol, begun: true, says: "arguments"},
+		"key":                      {answer: response{status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + secretKey + `.","code":"invalid_api_key"}}`}, kind: chat.KindAuth, status: 401, says: "Incorrect API key"},
+		"not allowed":              {answer: response{status: 403, body: `{"error":{"message":"no"}}`}, kind: chat.KindAuth, status: 403, says: "no"},
+		"wrong request":            {answer: response{status: 400, body: `{"error":{"message":"Unknown parameter","param":"tools"}}`}, kind: chat.KindRequest, status: 400, says: "Unknown parameter"},
+		"no such model":            {answer: response{status: 404, body: `no json`}, kind: chat.KindRequest, status: 404, says: "Not Found"},
+		"too much":                 {answer: response{status: 429, header: map[string]string{"Retry-After": "3"}, body: `{"error":{"message":"slow down"}}`}, kind: chat.KindRateLimit, status: 429, after: 3 * time.Second, retryable: true, says: "slow down"},
+		"Retry-After is a date":    {answer: response{status: 429, header: map[string]string{"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, body: `{}`}, kind: chat.KindRateLimit, status: 429, retryable: true},
+		"overloaded":               {answer: response{status: 503, body: `<html>busy</html>`}, kind: chat.KindUnavailable, status: 503, retryable: true, says: "Service Unavailable"},
+		"a timeout":                {answer: response{status: 408, body: `{}`}, kind: chat.KindUnavailable, status: 408, retryable: true},
+		"unreachable":              {answer: response{err: &url.Error{Op: "Post", URL: "http://provider.test/v1?key=" + secretKey, Err: errors.New("no route to host")}}, kind: chat.KindUnavailable, retryable: true, says: "no route"},
+		"broken off":               {answer: response{body: lines(text("Hel")), cut: true}, kind: chat.KindUnavailable, begun: true, retryable: true},
+		"ended early":              {answer: response{body: lines(text("Hel"))}, kind: chat.KindUnavailable, begun: true, retryable: true, says: "finish_reason"},
+		"ended early, in a call":   {answer: response{body: lines(call(`{"id":"call_a","function":{"name":"one","arguments":"{}"}}`))}, kind: chat.KindUnavailable, begun: true, retryable: true},
+		"empty":                    {answer: response{}, kind: chat.KindUnavailable, retryable: true},
+		"only the end":             {answer: response{body: stream()}, kind: chat.KindUnavailable, retryable: true},
+		"an error in the stream":   {answer: response{body: lines(`{"error":{"message":"bad key ` + secretKey + `"}}`)}, kind: chat.KindUnavailable, retryable: true, says: "bad key"},
+		"garbage":                  {answer: response{body: lines(text("Hel"), `{"choices":`)}, kind: chat.KindProtocol, begun: true},
+		"out of quota":             {answer: response{status: 429, body: `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`}, kind: chat.KindQuota, status: 429, says: "quota"},
+		"out of credits":           {answer: response{status: 402, body: `{"error":{"message":"Insufficient credits","code":402}}`}, kind: chat.KindQuota, status: 402, says: "credits"},
+		"a conversation too long":  {answer: response{status: 400, body: `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`}, kind: chat.KindTooLong, status: 400},
+		"too long, in words":       {answer: response{status: 400, body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","code":400}}`}, kind: chat.KindTooLong, status: 400},
+		"too long, as a text":      {answer: response{status: 422, body: `{"detail":"prompt is too long: 9000 tokens"}`}, kind: chat.KindTooLong, status: 422},
+		"filtered":                 {answer: response{status: 400, body: `{"error":{"message":"The response was filtered","code":"content_filter","status":400}}`}, kind: chat.KindFiltered, status: 400},
+		"an error as a text":       {answer: response{status: 404, body: `{"error":"model 'x' not found"}`}, kind: chat.KindRequest, status: 404, says: "not found"},
+		"an error in a list":       {answer: response{status: 429, body: `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`}, kind: chat.KindRateLimit, status: 429, retryable: true, says: "exhausted"},
+		"a wait in ms":             {answer: response{status: 429, header: map[string]string{"Retry-After-Ms": "1500"}, body: `{}`}, kind: chat.KindRateLimit, status: 429, after: 1500 * time.Millisecond, retryable: true},
+		"a web page":               {answer: response{header: map[string]string{"Content-Type": "text/html"}, body: "<!DOCTYPE html><html>Log in</html>"}, kind: chat.KindProtocol, says: "web page"},
+		"no choice":                {answer: response{body: `{"object":"chat.completion","choices":[]}`}, kind: chat.KindUnavailable, retryable: true, says: "empty"},
+		"a JSON list":              {answer: response{body: `[1]`}, kind: chat.KindProtocol, says: "list"},
+		"half a JSON answer":       {answer: response{body: `{"choices":[{"mess`}, kind: chat.KindProtocol},
+		"an event that is a list":  {answer: response{body: lines(text("Hel"), `[]`)}, kind: chat.KindProtocol, begun: true},
+		"content that is a number": {answer: response{body: stream(chunk(`{"content":7}`, ""))}, kind: chat.KindProtocol},
+		"an error in one piece":    {answer: response{body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`}, kind: chat.KindRateLimit, retryable: true, says: "slow down"},
+		"quota, in the stream":     {answer: response{body: lines(text("Hel"), `{"error":{"message":"no more","code":"insufficient_quota"}}`)}, kind: chat.KindQuota, begun: true, says: "no more"},
+		"a status, in the stream":  {answer: response{body: lines(text("Hel"), `{"error":{"message":"upstream","code":429}}`)}, kind: chat.KindRateLimit, begun: true, retryable: true},
+		"an event named error":     {answer: response{body: "event: error\ndata: {\"message\":\"overloaded " + secretKey + "\"}\n\n"}, kind: chat.KindUnavailable, retryable: true, says: "overloaded"},
+		"too long":                 {answer: response{body: stream(text(long), text(long), chunk(`{}`, "stop"))}, kind: chat.KindProtocol, begun: true, says: "262144 bytes"},
+		"too many calls":           {answer: response{body: stream(append(manyCalls, chunk(`{}`, "tool_calls"))...)}, kind: chat.KindProtocol, begun: true, says: "32 tools"},
+		"arguments too long":       {answer: response{body: stream(call(`{"index":0,"id":"a","function":{"name":"one","arguments":"`+long+`"}}`), call(`{"index":1,"id":"b","function":{"name":"one","arguments":"`+long+`"}}`))}, kind: chat.KindProtocol, begun: true, says: "arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &provider{answers: []response{tc.answer}}
@@ -264,5 +284,22 @@ func TestLeaving(t *testing.T) {
 func TestNew(t *testing.T) {
 	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "chat.model") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestRetryAfter: how long to wait, in each form that there is.
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for _, tc := range []struct {
+		name, value string
+		want        time.Duration
+	}{
+		{"Retry-After", "3", 3 * time.Second}, {"Retry-After", "0.5", 500 * time.Millisecond}, {"Retry-After-Ms", "250", 250 * time.Millisecond},
+		{"Retry-After", "Mon, 23 Nov 2026 12:01:00 GMT", time.Minute}, {"Retry-After", "Mon, 23 Nov 2026 11:00:00 GMT", 0},
+		{"Retry-After", "-1", 0}, {"Retry-After", "7200", 0}, {"Retry-After", "soon", 0}, {"Retry-After", "NaN", 0}, {"Retry-After", "1e300", 0},
+	} {
+		if got := retryAfter(http.Header{tc.name: {tc.value}}, now); got != tc.want {
+			t.Errorf("%s: %s is %s, want %s", tc.name, tc.value, got, tc.want)
+		}
 	}
 }

@@ -140,3 +140,8 @@ func text(s string) string {
 
 // usageChunk is the last chunk of a stream with include_usage.
 const usageChunk = `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1795000000,"model":"test-model","choices":[],"usage":{"prompt_tokens":21,"completion_tokens":7,"total_tokens":28,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":{"reasoning_tokens":2}}}`
+
+// whole is an answer in one piece.
+func whole(message, finish string) string {
+	return `{"id":"chatcmpl-1","object":"chat.completion","created":1795000000,"model":"test-model","choices":[{"index":0,"message":` + message + `,"finish_reason":` + finish + `}],"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4}}`
+}

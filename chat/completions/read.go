@@ -1,0 +1,209 @@
+package completions
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+)
+
+// streamed is an error that a provider tells within its answer.
+type streamed struct{ problem }
+
+// Error is what the provider says.
+func (e *streamed) Error() string { return e.Message }
+
+// unreadable is an answer of which nothing can be made. Its text names no content.
+type unreadable struct{ why string }
+
+// Error says why.
+func (e *unreadable) Error() string { return e.why }
+
+// maxWhole bounds an answer in one piece, in bytes.
+const maxWhole = 2 << 20
+
+// read reads a whole answer: a stream of events as it was asked for, or one JSON object, as
+// some compatible servers and proxies answer all the same.
+func (a *answer) read(body io.Reader) error {
+	r := bufio.NewReader(body)
+	first, err := firstByte(r)
+	if err != nil {
+		return err
+	}
+	switch first {
+	case '{', '[':
+		return a.readWhole(r)
+	case '<':
+		return &unreadable{"the answer is a web page: the address may be that of something else, or of a proxy"}
+	}
+	return a.readEvents(r)
+}
+
+// firstByte is the first byte that is no blank; zero where there is none.
+func firstByte(r *bufio.Reader) (byte, error) {
+	for {
+		c, err := r.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF):
+			return 0, nil
+		case err != nil:
+			return 0, err //nolint:wrapcheck // failure looks for what it is
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0xEF || c == 0xBB || c == 0xBF: // or a byte order mark
+			continue
+		}
+		return c, r.UnreadByte() //nolint:wrapcheck // a byte was just read: it cannot fail
+	}
+}
+
+// readEvents reads server-sent events until [DONE], or until they end.
+func (a *answer) readEvents(r io.Reader) error {
+	d := ssestream.NewDecoder(&http.Response{Body: io.NopCloser(r)})
+	for d.Next() {
+		e := d.Event()
+		data := bytes.TrimSpace(e.Data)
+		if bytes.HasPrefix(data, []byte("[DONE]")) {
+			return a.end(true)
+		}
+		if e.Type == "error" {
+			if p, ok := readProblem(data); ok {
+				return &streamed{p}
+			}
+		}
+		if err := a.event(data); err != nil {
+			return err
+		}
+	}
+	if err := d.Err(); err != nil {
+		return err //nolint:wrapcheck // failure looks for what it is
+	}
+	return a.end(false)
+}
+
+// readWhole reads an answer in one piece.
+func (a *answer) readWhole(r io.Reader) error {
+	raw, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
+	if err != nil {
+		return err //nolint:wrapcheck // failure looks for what it is
+	}
+	if len(raw) > maxWhole {
+		return &unreadable{fmt.Sprintf("the answer has more than %d bytes", maxWhole)}
+	}
+	raw = bytes.TrimSpace(raw)
+	if raw[0] == '[' { // a list is an error's, if anything
+		if p, ok := readProblem(raw); ok {
+			return &streamed{p}
+		}
+		return &unreadable{"the answer is a JSON list, and no answer of Chat Completions"}
+	}
+	if err := a.event(raw); err != nil {
+		return err
+	}
+	return a.end(true)
+}
+
+// end says whether what has come is an answer. said is that the provider has marked its end:
+// then an answer without a finish_reason is whole all the same. Without a mark nothing but
+// the finish_reason tells it from one that broke off: a server that dies closes the stream as
+// one that has ended does.
+func (a *answer) end(said bool) error {
+	switch {
+	case a.finished || said && a.begun:
+		return nil
+	case said || !a.begun:
+		return errors.New("the answer is empty: it has no choice, or nothing in it")
+	default:
+		return errors.New("the answer broke off: it ended without a finish_reason")
+	}
+}
+
+// event takes one JSON object of an answer.
+func (a *answer) event(data []byte) error {
+	var said struct {
+		Error   json.RawMessage `json:"error"`
+		Choices []struct {
+			Message json.RawMessage `json:"message"`
+			Delta   json.RawMessage `json:"delta"`
+		} `json:"choices"`
+	}
+	if err := json.Unmarshal(data, &said); err != nil {
+		return &unreadable{"what came as a part of the answer is no JSON of Chat Completions: " + err.Error()}
+	}
+	if len(said.Error) > 0 && string(said.Error) != "null" {
+		p, _ := readProblem(said.Error)
+		return &streamed{p}
+	}
+	for _, c := range said.Choices {
+		if c.Delta == nil && c.Message != nil {
+			return a.message(data)
+		}
+	}
+	var chunk openai.ChatCompletionChunk
+	if err := json.Unmarshal(data, &chunk); err != nil {
+		return &unreadable{"what came as a part of the answer is no JSON of Chat Completions: " + err.Error()}
+	}
+	return a.add(chunk)
+}
+
+// message takes an object whose choices hold whole messages, as if each were a delta.
+func (a *answer) message(data []byte) error {
+	var object map[string]json.RawMessage
+	var choices []map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		return &unreadable{err.Error()}
+	}
+	if err := json.Unmarshal(object["choices"], &choices); err != nil {
+		return &unreadable{err.Error()}
+	}
+	for _, c := range choices {
+		c["delta"] = c["message"]
+		delete(c, "message")
+	}
+	var err error
+	if object["choices"], err = json.Marshal(choices); err != nil {
+		return &unreadable{err.Error()}
+	}
+	again, err := json.Marshal(object)
+	if err != nil {
+		return &unreadable{err.Error()}
+	}
+	return a.event(again)
+}
+
+// content is the text of a content: a text, or parts of which those of text are taken.
+func content(text, raw string) (string, error) {
+	// The library puts whatever is no text into a text field as it came.
+	switch raw = strings.TrimSpace(raw); {
+	case raw == "" || raw == "null":
+		return "", nil
+	case raw[0] == '"':
+		return text, nil
+	}
+	var parts []struct {
+		Type string          `json:"type"`
+		Text json.RawMessage `json:"text"`
+	}
+	if raw[0] == '{' {
+		raw = "[" + raw + "]"
+	}
+	if json.Unmarshal([]byte(raw), &parts) != nil {
+		return "", &unreadable{"the content of the answer is neither text nor a list of parts"}
+	}
+	var all strings.Builder
+	for _, p := range parts {
+		var s string
+		if p.Type == "text" || p.Type == "output_text" || p.Type == "" {
+			if json.Unmarshal(p.Text, &s) != nil {
+				return "", &unreadable{"a part of the answer's content has no text"}
+			}
+			all.WriteString(s)
+		}
+	}
+	return all.String(), nil
+}
