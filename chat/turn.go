@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -155,7 +154,7 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 		}
 		t.usage = t.usage.Add(reply.Usage)
 		if reply.Text != "" {
-			t.emit(&wsclient.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut})
+			t.emit(&wsclient.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
 		}
 		at := time.Now()
 		if len(reply.Calls) == 0 {
@@ -186,36 +185,12 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient
 		t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text})
 		return true, nil
 	case reply.Refused:
-		return true, &wsclient.Error{Code: wsclient.CodeProviderError, Message: "The model refused to answer."}
+		return true, refused()
 	case t.nudged:
 		return true, noAnswer()
 	default:
 		t.nudged = true
 		t.messages = append(t.messages, Message{Role: RoleUser, Text: policy.NudgeNotice, notice: true})
 		return false, nil
-	}
-}
-
-// modelFailed is what the client is told of a failure of the model; nil if it has left.
-func (t *turn) modelFailed(ctx context.Context, err error) *wsclient.Error {
-	if ctx.Err() != nil {
-		if errors.Is(context.Cause(ctx), errTurnTime) {
-			return noAnswer()
-		}
-		return nil
-	}
-	var failed *ModelError
-	kind := KindUnavailable
-	if errors.As(err, &failed) {
-		kind = failed.Kind
-	}
-	t.a.opts.Logger.Warn("the chat model failed", "conversation_id", t.conv.ID, "kind", string(kind), "error", err)
-	switch kind {
-	case KindRateLimit:
-		return &wsclient.Error{Code: wsclient.CodeProviderUnavailable, Message: "The model takes no more requests at the moment; try again soon.", Retryable: true}
-	case KindUnavailable:
-		return &wsclient.Error{Code: wsclient.CodeProviderUnavailable, Message: "The model cannot be reached at the moment; try again soon.", Retryable: true}
-	default:
-		return &wsclient.Error{Code: wsclient.CodeProviderError, Message: "The model does not accept this gateway's request; its operator must look into it."}
 	}
 }

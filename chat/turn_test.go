@@ -99,11 +99,11 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
-		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || told.done().Status != wsclient.DoneCompleted {
+		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || !of[*wsclient.TextDone](told)[0].Refused || told.done().Status != wsclient.DoneCompleted {
 			t.Error(told.types())
 		}
 		told := f.say("Do it", refuses(""))
-		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeProviderError || e[0].Retryable {
+		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeRefused || e[0].Retryable {
 			t.Errorf("%s %+v", told.types(), e)
 		}
 	})
@@ -146,11 +146,15 @@ func TestRounds(t *testing.T) {
 // provider's; what was done before it stays in the conversation.
 func TestModelFails(t *testing.T) {
 	for kind, want := range map[ErrorKind]wsclient.Error{
-		KindAuth:        {Code: wsclient.CodeProviderError},
+		KindAuth:        {Code: wsclient.CodeProviderAuth},
 		KindRequest:     {Code: wsclient.CodeProviderError},
-		KindProtocol:    {Code: wsclient.CodeProviderError},
-		KindRateLimit:   {Code: wsclient.CodeProviderUnavailable, Retryable: true},
+		KindProtocol:    {Code: wsclient.CodeProviderAnswer},
+		KindQuota:       {Code: wsclient.CodeProviderQuota},
+		KindTooLong:     {Code: wsclient.CodeTooLong},
+		KindFiltered:    {Code: wsclient.CodeContentFilter},
+		KindRateLimit:   {Code: wsclient.CodeProviderBusy, Retryable: true},
 		KindUnavailable: {Code: wsclient.CodeProviderUnavailable, Retryable: true},
+		"new":           {Code: wsclient.CodeProviderError},                        // a kind that has no words yet
 		"":              {Code: wsclient.CodeProviderUnavailable, Retryable: true}, // no ModelError
 	} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -160,10 +164,13 @@ func TestModelFails(t *testing.T) {
 					if kind == "" {
 						return Reply{}, errors.New("inner secret")
 					}
-					return Reply{}, &ModelError{Kind: kind, Status: 400, Err: errors.New("inner secret")}
+					return Reply{}, &ModelError{Kind: kind, Status: 400, RetryAfter: 3 * time.Second, Err: errors.New("inner secret")}
 				})
 				errs := of[*wsclient.Error](told)
-				if len(errs) != 1 || errs[0].Code != want.Code || errs[0].Retryable != want.Retryable || strings.Contains(errs[0].Message, "secret") {
+				if kind != "" {
+					want.RetryAfterMS = 3000
+				}
+				if len(errs) != 1 || errs[0].Code != want.Code || errs[0].RetryAfterMS != want.RetryAfterMS || errs[0].Retryable != want.Retryable || strings.Contains(errs[0].Message, "secret") {
 					t.Errorf("%+v", errs)
 				}
 				if told.done().Status != wsclient.DoneFailed {

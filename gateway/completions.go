@@ -160,6 +160,8 @@ type completion struct {
 	item    string // the text item that came last
 	text    strings.Builder
 	cut     bool
+	refused bool
+	refusal string // why, where the model has said nothing
 	usage   wsclient.Usage
 	failure *wsclient.Error
 	extras  []json.RawMessage // what the shape has no place for
@@ -177,12 +179,16 @@ func (c *completion) take(m wsclient.ServerMessage) {
 		c.text.WriteString(text)
 		c.chunk(map[string]any{"content": text}, nil, nil)
 	case *wsclient.TextDone:
-		c.cut = m.Cut
+		c.cut, c.refused = m.Cut, m.Refused
 	case *wsclient.ConfirmationRequest, *wsclient.VoiceSessionStart:
 		c.extra(m)
 	case *wsclient.TurnUsage:
 		c.usage = m.Usage
 	case *wsclient.Error:
+		if m.Code == wsclient.CodeRefused { // an answer, in this form: one that is withheld
+			c.refused, c.refusal = true, m.Message
+			return
+		}
 		c.failure = m
 	}
 }
@@ -243,16 +249,19 @@ func (c *completion) end(ctx context.Context) {
 		"prompt_tokens_details": map[string]any{"cached_tokens": c.usage.Input.CachedText},
 	}
 	finish := "stop"
-	if c.cut {
+	switch {
+	case c.refused:
+		finish = "content_filter"
+	case c.cut:
 		finish = "length"
 	}
 	if c.failure != nil && !c.begun {
-		c.fail()
+		refuseTurn(c.w, c.failure)
 		return
 	}
 	if c.flush == nil {
 		out := c.shape("chat.completion")
-		out["choices"] = []any{map[string]any{"index": 0, "finish_reason": finish, "message": map[string]any{"role": "assistant", "content": c.text.String(), "refusal": nil}}}
+		out["choices"] = []any{map[string]any{"index": 0, "finish_reason": finish, "message": c.message()}}
 		out["usage"] = usage
 		if len(c.extras) > 0 {
 			out["voicegw"] = c.extras
@@ -261,8 +270,11 @@ func (c *completion) end(ctx context.Context) {
 		return
 	}
 	if c.failure != nil {
-		c.event(map[string]any{"error": openaiError(http.StatusInternalServerError, c.failure.Code, c.failure.Message)})
+		c.event(map[string]any{"error": troubleOf(c.failure).shape(c.failure.Message)})
 	} else {
+		if c.refusal != "" {
+			c.chunk(map[string]any{"refusal": c.refusal}, nil, nil)
+		}
 		c.chunk(map[string]any{}, &finish, nil)
 		if c.withUsage {
 			out := c.shape("chat.completion.chunk")
@@ -274,15 +286,13 @@ func (c *completion) end(ctx context.Context) {
 	_ = c.flush.Flush()
 }
 
-// fail answers a turn that has failed before anything of it was sent. Clients that make
-// requests again by themselves are told not to: the tools of the turn may have run.
-func (c *completion) fail() {
-	status := http.StatusBadGateway
-	if c.failure.Retryable {
-		status = http.StatusServiceUnavailable
+// message is the whole answer.
+func (c *completion) message() map[string]any {
+	m := map[string]any{"role": "assistant", "content": c.text.String(), "refusal": nil}
+	if c.refusal != "" {
+		m["refusal"] = c.refusal
 	}
-	c.w.Header().Set("X-Should-Retry", "false")
-	refuse(c.w, openaiError, status, c.failure.Code, c.failure.Message)
+	return m
 }
 
 // openaiError is the shape of Chat Completions.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -244,5 +245,70 @@ func TestModels(t *testing.T) {
 	w := ask(s, http.MethodGet, "/v1/models", nil)
 	if got := strings.TrimSpace(w.Body.String()); got != `{"data":[{"created":0,"id":"default","object":"model","owned_by":"voicegw"}],"object":"list"}` {
 		t.Error(got)
+	}
+}
+
+// TestCompletionTroubles: what is wrong with the model is told in the words, the status and
+// the codes that clients of Chat Completions know, and with the time to wait.
+func TestCompletionTroubles(t *testing.T) {
+	for code, want := range openaiTroubles {
+		told := &wsclient.Error{Code: code, Message: "In true words.", RetryAfterMS: 2500}
+		s, _ := chatServer(t, &fakeAgent{do: tells(told, &wsclient.Done{Status: wsclient.DoneFailed})}, nil)
+		w := send(s, "/v1/chat/completions", hello, nil)
+		var got struct {
+			Error struct {
+				Message, Type, Code string
+				Param               *string
+			}
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		param := ""
+		if got.Error.Param != nil {
+			param = *got.Error.Param
+		}
+		if w.Code != want.status || got.Error.Type != want.kind || got.Error.Code != want.code || param != want.param || got.Error.Message != told.Message {
+			t.Errorf("%s: %d %s", code, w.Code, w.Body)
+		}
+		if h := w.Header(); h.Get("Retry-After") != "3" || h.Get("Retry-After-Ms") != "2500" || h.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %v", code, h)
+		}
+	}
+	if got := troubleOf(&wsclient.Error{Code: "new", Retryable: true}); got.status != 503 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestCompletionRefused: a model that refuses, and a filter that ends an answer, have
+// answered.
+func TestCompletionRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   []wsclient.ServerMessage
+		says string
+	}{
+		"without words":     {[]wsclient.ServerMessage{&wsclient.Error{Code: wsclient.CodeRefused, Message: "It refused."}}, `"refusal":"It refused."`},
+		"ended by a filter": {[]wsclient.ServerMessage{&wsclient.TextDelta{Text: "First"}, &wsclient.TextDone{Text: "First", Refused: true}}, `"content":"First"`},
+	} {
+		for _, body := range []string{hello, `{"stream":true,` + hello[1:]} {
+			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &wsclient.Done{Status: wsclient.DoneFailed})...)}, nil)
+			w := send(s, "/v1/chat/completions", body, nil)
+			if got := w.Body.String(); w.Code != 200 || !strings.Contains(got, tc.says) || !strings.Contains(got, `"finish_reason":"content_filter"`) || strings.Contains(got, `"error"`) {
+				t.Errorf("%s: %d %s", name, w.Code, got)
+			}
+		}
+	}
+}
+
+// TestTroublesStandInTheDocs: docs/chat.md has a row for each trouble, with its status.
+func TestTroublesStandInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/chat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, row := range openaiTroubles {
+		if line := fmt.Sprintf("| `%s` | %d | `%s` | `%s` |", code, row.status, row.kind, row.code); !strings.Contains(string(page), line) {
+			t.Errorf("docs/chat.md lacks %q", line)
+		}
 	}
 }

@@ -18,6 +18,9 @@ type TextDone struct {
 	Text   string `json:"text"`
 	// Cut says that it ended at the model's length limit.
 	Cut bool `json:"cut,omitempty"`
+	// Refused says that the model, or a filter, would not answer: the text says so, or ends
+	// where the filter has ended it.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // VoiceSessionStart invites the client to go on by voice: it connects to URL with Ticket,

@@ -258,6 +258,8 @@ type Error struct {
 	Ref string `json:"ref,omitempty"`
 	// Until is when it will be over: of "blocked".
 	Until Time `json:"until,omitzero"`
+	// RetryAfterMS is how long the model's provider asks to wait; zero where it says nothing.
+	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
 }
 
 // Pong answers Ping.

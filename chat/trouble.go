@@ -1,0 +1,46 @@
+package chat
+
+import (
+	"context"
+	"errors"
+
+	"voicegw/session/wsclient"
+)
+
+// troubles say what the client is told of a failure of the model, by its kind. Whether the
+// same message may succeed later is ErrorKind's; no word is the provider's own, which may
+// name keys, accounts and addresses: those stand in the log.
+var troubles = map[ErrorKind]wsclient.Error{
+	KindAuth:        {Code: wsclient.CodeProviderAuth, Message: "The model's provider does not accept this gateway's key; its operator must look into it."},
+	KindRequest:     {Code: wsclient.CodeProviderError, Message: "The model does not accept this gateway's request; its operator must look into it."},
+	KindRateLimit:   {Code: wsclient.CodeProviderBusy, Message: "The model takes no more requests at the moment; try again soon.", Retryable: true},
+	KindQuota:       {Code: wsclient.CodeProviderQuota, Message: "This gateway's quota at the model's provider is used up; its operator must look into it."},
+	KindTooLong:     {Code: wsclient.CodeTooLong, Message: "The conversation is longer than the model takes; begin a new one, or send less of it."},
+	KindFiltered:    {Code: wsclient.CodeContentFilter, Message: "The filter of the model's provider does not let this conversation through; say it in other words."},
+	KindUnavailable: {Code: wsclient.CodeProviderUnavailable, Message: "The model cannot be reached at the moment; try again soon.", Retryable: true},
+	KindProtocol:    {Code: wsclient.CodeProviderAnswer, Message: "The model's answer cannot be read; its operator must look into it."},
+}
+
+// modelFailed is what the client is told of a failure of the model; nil if it has left.
+func (t *turn) modelFailed(ctx context.Context, err error) *wsclient.Error {
+	if ctx.Err() != nil {
+		if errors.Is(context.Cause(ctx), errTurnTime) {
+			return noAnswer()
+		}
+		return nil
+	}
+	failed := &ModelError{Kind: KindUnavailable}
+	_ = errors.As(err, &failed) // else it is of an unknown kind, which may pass
+	t.a.opts.Logger.Warn("the chat model failed", "conversation_id", t.conv.ID, "kind", string(failed.Kind), "error", err)
+	told, known := troubles[failed.Kind]
+	if !known {
+		told = troubles[KindRequest]
+	}
+	told.RetryAfterMS = failed.RetryAfter.Milliseconds()
+	return &told
+}
+
+// refused is what the client is told of a model that would not answer and said nothing.
+func refused() *wsclient.Error {
+	return &wsclient.Error{Code: wsclient.CodeRefused, Message: "The model refused to answer; say it in other words."}
+}
