@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Name is one of the calendars that there are for a model. What it stands for is the
@@ -116,8 +115,18 @@ const (
 	MaxTitle       = 200
 	MaxDescription = 2000
 	MaxAttendees   = 50
-	// MaxLength bounds how long an event may last, and a range that is asked for.
-	MaxLength = 31 * 24 * time.Hour
+	// MaxLength bounds how long an event may last: one of weeks is nearly always a wrong
+	// date.
+	MaxLength = 7 * 24 * time.Hour
+	// MaxRange bounds a range that is asked for.
+	MaxRange = 31 * 24 * time.Hour
+	// MaxAhead is how many years ahead an event may begin.
+	MaxAhead = 20
+	// Grace is how long ago an event may have begun: "now" is written down, asked about
+	// and approved before the event is made.
+	Grace = 10 * time.Minute
+	// maxOffset is the largest offset from UTC that a clock on earth has, either way.
+	maxOffset = 14 * time.Hour
 )
 
 // Draft is an event to be made.
@@ -133,7 +142,7 @@ type Draft struct {
 	// that cannot puts MeetingURL in, if there is one.
 	Meeting    bool
 	MeetingURL string
-	// Now is when it was asked for.
+	// Now is when it was asked for; the zero time allows any start.
 	Now time.Time
 }
 
@@ -149,31 +158,14 @@ func Key(user, title string, start, end time.Time) string {
 	return "vg" + hex.EncodeToString(sum[:16])
 }
 
-// Check says what is wrong with a draft, as an [*Error] of kind Invalid.
+// Check says what is wrong with a draft, as an [*Error] of kind Invalid: the first of its
+// problems.
 func (d Draft) Check() error {
-	bad := func(format string, args ...any) error { return Errorf(Invalid, nil, format, args...) }
-	switch {
-	case !keyForm.MatchString(d.Key):
-		return bad("The event has no key.")
-	case strings.TrimSpace(d.Title) == "":
-		return bad("The title is blank.")
-	case utf8.RuneCountInString(d.Title) > MaxTitle:
-		return bad("The title has more than %d characters.", MaxTitle)
-	case utf8.RuneCountInString(d.Description) > MaxDescription:
-		return bad("The description has more than %d characters.", MaxDescription)
-	case len(d.Attendees) > MaxAttendees:
-		return bad("There are more than %d attendees.", MaxAttendees)
-	case !d.End.After(d.Start):
-		return bad("The event ends before it has begun, or at once.")
-	case d.End.Sub(d.Start) > MaxLength:
-		return bad("The event lasts longer than 31 days.")
-	case d.Start.Year() < 1970 || d.End.Year() > 9998:
-		return bad("The event is not of this age.")
+	if !keyForm.MatchString(d.Key) {
+		return Errorf(Invalid, nil, "The event has no key.")
 	}
-	for _, a := range d.Attendees {
-		if !IsAddress(a) {
-			return bad("%q is no e-mail address.", a)
-		}
+	for _, p := range d.Problems() {
+		return Errorf(Invalid, nil, "%s", p.Message)
 	}
 	return nil
 }

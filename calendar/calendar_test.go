@@ -161,7 +161,7 @@ func TestAllFail(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	asked := len(f.Asked())
-	for _, r := range []Request{{From: p.End, To: p.Start}, {From: p.Start, To: p.Start}, {From: p.Start, To: p.Start.Add(MaxLength + 1)}} {
+	for _, r := range []Request{{From: p.End, To: p.Start}, {From: p.Start, To: p.Start}, {From: p.Start, To: p.Start.Add(MaxRange + 1)}} {
 		if _, err := desk.Availability(t.Context(), r); KindOf(err) != Invalid {
 			t.Errorf("%+v: %v", r, err)
 		}

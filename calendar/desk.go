@@ -82,7 +82,7 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 	switch {
 	case !r.To.After(r.From):
 		return Availability{}, Errorf(Invalid, nil, "The range ends before it begins.")
-	case r.To.Sub(r.From) > MaxLength:
+	case r.To.Sub(r.From) > MaxRange:
 		return Availability{}, Errorf(Invalid, nil, "The range is longer than 31 days.")
 	}
 	names := unique(r.Calendars)

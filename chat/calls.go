@@ -100,6 +100,10 @@ func (t *turn) take(r any) {
 		if c == nil {
 			return
 		}
+		if r.Refused != nil {
+			t.answerAll(r.Call, t.book.Finished(r.Call, *r.Refused, 0))
+			return
+		}
 		if r.Token == "" {
 			t.answerAll(r.Call, t.book.Finished(r.Call, t.book.NotAsked(c.prepared), 0))
 			return

@@ -146,6 +146,26 @@ func TestNotAsked(t *testing.T) {
 	})
 }
 
+// TestNobodyIsAskedAboutWhatCannotBe: the tool's own check answers the model, which may
+// correct itself; the user is asked about the corrected call alone.
+func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.check = func(c toolCall) error {
+			if c.Args.Name == "nobody" {
+				return registry.Errorf(registry.ErrorValidation, "Nobody cannot be paid.")
+			}
+			return nil
+		}
+		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"nobody"}`), callsTools(nth(2), "pay", `{"name":"Bob"}`), says("Please approve it."))
+		if got := told.types(); got != "tool.started tool.ended tool.started confirmation.request tool.ended text.done usage done" {
+			t.Error(got)
+		}
+		if diff := cmp.Diff([]string{"VALIDATION", "CONFIRMATION_REQUIRED"}, told.errorTypes()); diff != "" || len(f.ran()) != 0 {
+			t.Errorf("%s, ran %v", diff, f.ran())
+		}
+	})
+}
+
 // TestOneQuestion: a model that calls twice asks once.
 func TestOneQuestion(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {

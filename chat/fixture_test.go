@@ -233,6 +233,8 @@ type fixture struct {
 
 	// do is what the tools do; nil answers "done" at once.
 	do handler
+	// check is the tools' own check; nil refuses nothing.
+	check func(toolCall) error
 
 	mu      sync.Mutex // guards the following fields
 	begun   []string   // tool and name, in order
@@ -250,7 +252,12 @@ func newFixture(t testing.TB, set setting) *fixture {
 	f := &fixture{t: t, model: &script{t: t}, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, kept: &memory{}, log: &bytes.Buffer{}}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries() {
-		handlers[e.ToolID] = registry.Bind(f.handle)
+		handlers[e.ToolID] = registry.Bind(f.handle, func(_ context.Context, c toolCall) error {
+			if f.check == nil {
+				return nil
+			}
+			return f.check(c)
+		})
 	}
 	r, err := registry.Load(registrytest.File(t, entries()...), registry.Options{
 		Handlers:            handlers,

@@ -67,6 +67,10 @@ func (m *machine) confirmationAsked(in ConfirmationAsked) {
 		return
 	}
 	p := c.prepared
+	if in.Refused != nil {
+		m.answerAll(c.id, m.book.Finished(c.id, *in.Refused, 0))
+		return
+	}
 	if in.Token == "" {
 		m.answerAll(c.id, m.book.Finished(c.id, m.book.NotAsked(p), 0))
 		return

@@ -89,6 +89,9 @@ type ToolFinished struct {
 // ConfirmationAsked says that a question to the user is recorded.
 type ConfirmationAsked struct {
 	Call string
+	// Refused is the call's answer where the tool's own check has refused it: nobody is
+	// asked. Nil otherwise.
+	Refused *registry.Envelope
 	// Token is what approves; empty if the question could not be recorded. Reference is
 	// its short name.
 	Token, Reference string

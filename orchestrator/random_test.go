@@ -174,6 +174,9 @@ func (tk *talk) askOne() {
 	if tk.rng.IntN(6) == 0 {
 		in.Token = ""
 	}
+	if tk.rng.IntN(6) == 0 {
+		in = ConfirmationAsked{Call: call, Refused: &registry.Envelope{Error: &registry.Error{Type: registry.ErrorValidation, Message: "It cannot be."}}}
+	}
 	tk.take(in)
 }
 

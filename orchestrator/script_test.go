@@ -165,6 +165,10 @@ func (w words) input() Input {
 		}
 		return done
 	case "asked":
+		if w.has("error") {
+			env := w.envelope()
+			return ConfirmationAsked{Call: w.id("call"), Refused: &env}
+		}
 		return ConfirmationAsked{Call: w.id("call"), Token: w.id("token"), Reference: w.id("ref"), ExpiresAt: w.time("until")}
 	case "answer":
 		return ConfirmationAnswer{Token: w.id("token"), Approved: w.id("approved") == "yes"}

@@ -58,7 +58,10 @@ type Handler struct {
 	args  reflect.Type
 	needs reflect.Type
 	check func(args json.RawMessage) error
-	run   func(ctx context.Context, in invocation) (Result, error)
+	// vet says what is wrong with a call before anything is done; nil if the tool has
+	// no such check.
+	vet func(ctx context.Context, in invocation) (Result, error)
+	run func(ctx context.Context, in invocation) (Result, error)
 }
 
 // invocation is one call on its way to a handler.
@@ -75,7 +78,11 @@ type invocation struct {
 // exported fields are matched by type (see [Options]), others stay zero. A must take
 // everything that the tool's schema accepts, by encoding/json: [Load] checks that it
 // has the schema's properties.
-func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error)) Handler {
+//
+// The checks are the tool's Check functions: they say what is wrong with valid
+// arguments, as an error like those of execute, and change nothing. They run before a
+// person is asked to approve the call, see [Prepared.Check], and again before execute.
+func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), checks ...func(context.Context, Call[A, N]) error) Handler {
 	h := Handler{
 		args:  reflect.TypeFor[A](),
 		needs: reflect.TypeFor[N](),
@@ -84,10 +91,11 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error)) H
 	if execute == nil {
 		return h
 	}
-	h.run = func(ctx context.Context, in invocation) (Result, error) {
+	// callOf gives a call its types again.
+	callOf := func(in invocation) (Call[A, N], error) {
 		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key, Clamped: in.clamped}
 		if err := json.Unmarshal(in.args, &call.Args); err != nil {
-			return Result{}, err // Prepare has tried it, so this is a bug of ours
+			return call, err // Prepare has tried it, so this is a bug of ours
 		}
 		needs := reflect.ValueOf(&call.Needs).Elem()
 		for i, v := range in.needs {
@@ -95,7 +103,24 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error)) H
 				needs.Field(i).Set(v)
 			}
 		}
+		return call, nil
+	}
+	h.run = func(ctx context.Context, in invocation) (Result, error) {
+		call, err := callOf(in)
+		if err != nil {
+			return Result{}, err
+		}
 		return execute(ctx, call)
+	}
+	if len(checks) == 0 {
+		return h
+	}
+	h.vet = func(ctx context.Context, in invocation) (Result, error) {
+		call, err := callOf(in)
+		for i := 0; err == nil && i < len(checks); i++ {
+			err = checks[i](ctx, call)
+		}
+		return Result{}, err
 	}
 	return h
 }

@@ -36,6 +36,8 @@ type outcome struct {
 	unnamed bool
 	// late says that something ran out of time: the tool, or what it asked.
 	late bool
+	// unbegun says that the handler's Execute was not called: nothing has been changed.
+	unbegun bool
 }
 
 // Run executes a prepared call and always returns an envelope, at the latest when the
@@ -48,7 +50,12 @@ type outcome struct {
 func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps ...any) Envelope {
 	start := time.Now()
 	s = p.snapshot // a call never meets another version than it was prepared with
-	o, left := s.handle(ctx, p, session, caps)
+	ctx, cancel := within(ctx, p.tool)
+	defer cancel()
+	o, left := s.vet(ctx, p, session, caps)
+	if o.err == nil {
+		o, left = s.handle(ctx, p, session, caps, p.tool.handler.run)
+	}
 	took := time.Since(start)
 	env := Envelope{Meta: s.meta(p.tool, took)}
 	env.Meta.Clamped = maps.Clone(p.clamped)
@@ -64,9 +71,49 @@ func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps .
 	return env
 }
 
-// handle runs the handler on a goroutine of its own and waits for it or for the end
-// of its time.
-func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any) (o outcome, left bool) {
+// Check runs the tool's own check of its arguments, where it has one, as [Snapshot.Run]
+// runs a handler. It returns the answer to a call that cannot be done, and nil where
+// nothing is known against it. It changes nothing, so it is asked before a person is.
+func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Envelope {
+	if p.tool.handler.vet == nil {
+		return nil
+	}
+	s, start := p.snapshot, time.Now()
+	ctx, cancel := within(ctx, p.tool)
+	defer cancel()
+	o, left := s.vet(ctx, p, session, caps)
+	if o.err == nil {
+		return nil
+	}
+	env := Envelope{Error: p.tool.told(o), Meta: s.meta(p.tool, time.Since(start))}
+	env.Meta.Clamped = maps.Clone(p.clamped)
+	s.stats.done(p.tool.ToolID, &env)
+	s.log(ctx, p, session, &env, o, left)
+	return &env
+}
+
+// within bounds a call by its tool's time.
+func within(ctx context.Context, t *Tool) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, time.Duration(t.TimeoutMS)*time.Millisecond, errDeadline)
+}
+
+// vet is the outcome of the tool's own check; that of a tool without one is good.
+func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps []any) (o outcome, left bool) {
+	if p.tool.handler.vet == nil {
+		return outcome{}, false
+	}
+	o, left = s.handle(ctx, p, session, caps, p.tool.handler.vet)
+	o.unbegun = true
+	if o.told != nil {
+		o.told.PartialSideEffects = false // whatever it says: a check changes nothing
+		o.told.Retryable = o.told.Retryable || o.late
+	}
+	return o, left
+}
+
+// handle runs a part of the handler on a goroutine of its own and waits for it or for
+// the end of ctx.
+func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any, part func(context.Context, invocation) (Result, error)) (o outcome, left bool) {
 	needs, err := gather(p.tool.sources[p.mode], caps)
 	if err != nil {
 		return outcome{err: err}, false
@@ -86,8 +133,6 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	if in.key == "" {
 		in.key = p.BusinessKey()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(p.tool.TimeoutMS)*time.Millisecond, errDeadline)
-	defer cancel()
 	done := make(chan outcome, 1) // from the handler's goroutine to this one; not closed
 	go func() {
 		o := outcome{err: errGoexit}
@@ -95,7 +140,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 			s.stats.end(r)
 			done <- o
 		}()
-		o = s.call(ctx, p.tool, in)
+		o = s.call(ctx, p.tool, in, part)
 	}()
 	select {
 	case o = <-done:
@@ -171,9 +216,9 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 	return outcome{cancelled: true, err: cause, told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it was finished."}}
 }
 
-// call runs the handler and puts its result into its final form. It runs on the
+// call runs a part of the handler and puts its result into its final form. It runs on the
 // handler's goroutine, because that runs code of the handler's as well.
-func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation) (o outcome) {
+func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation, part func(context.Context, invocation) (Result, error)) (o outcome) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
@@ -184,7 +229,7 @@ func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation) (o outcome)
 			slog.String("tool", t.ToolID), slog.String("tool_version", t.Version), slog.String("registry_version", s.version),
 			slog.String("session_id", in.session.ID), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 	}()
-	result, err := t.handler.run(ctx, in)
+	result, err := part(ctx, in)
 	if err != nil {
 		return s.failed(ctx, t, err)
 	}
@@ -257,9 +302,9 @@ func (t *Tool) told(o outcome) *Error {
 	return e
 }
 
-// harmless says that the handler was never begun.
+// harmless says that the handler's Execute was never begun.
 func (o outcome) harmless() bool {
-	return errors.Is(o.err, errStuck) || errors.Is(o.err, errMissingCapability) || errors.Is(o.err, errNotBegun)
+	return o.unbegun || errors.Is(o.err, errStuck) || errors.Is(o.err, errMissingCapability) || errors.Is(o.err, errNotBegun)
 }
 
 func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *Envelope, o outcome, left bool) {

@@ -27,7 +27,7 @@ func (s *session) beginCalls() {
 			s.dispatch(orchestrator.ToolFinished{Call: r.Call, Envelope: r.Envelope, BegunAt: r.BegunAt})
 		},
 		Asked: func(q execute.Question) {
-			s.dispatch(orchestrator.ConfirmationAsked{Call: q.Call, Token: q.Token, Reference: q.Reference, ExpiresAt: q.ExpiresAt})
+			s.dispatch(orchestrator.ConfirmationAsked{Call: q.Call, Refused: q.Refused, Token: q.Token, Reference: q.Reference, ExpiresAt: q.ExpiresAt})
 		},
 		Resolved: func(r execute.Resolution) {
 			in := resolved(r)

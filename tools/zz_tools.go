@@ -21,7 +21,7 @@ import (
 // Handlers returns the handler of each tool by its id. The caller owns the map.
 func Handlers() map[string]registry.Handler {
 	return map[string]registry.Handler{
-		"calendar_create_event":     registry.Bind(calendarcreateevent.Execute),
+		"calendar_create_event":     registry.Bind(calendarcreateevent.Execute, calendarcreateevent.Check),
 		"calendar_get_availability": registry.Bind(calendargetavailability.Execute),
 		"end_voice_session":         registry.Bind(endvoicesession.Execute),
 		"extract_contacts":          registry.Bind(extractcontacts.Execute),

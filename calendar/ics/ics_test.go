@@ -307,10 +307,15 @@ func TestWrittenIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestNothingIsInjected: a title cannot end its line and begin another property.
+// TestNothingIsInjected: a text cannot end its line and begin another property.
 func TestNothingIsInjected(t *testing.T) {
 	d := draft()
-	d.Title = "x\r\nRRULE:FREQ=DAILY\r\n\u2028END:VEVENT"
+	d.Title = "x\r\nRRULE:FREQ=DAILY"
+	if _, err := Write(d, ""); calendar.KindOf(err) != calendar.Invalid {
+		t.Errorf("a title of two lines: %v", err)
+	}
+	d.Title = "x\u2028END:VEVENT"
+	d.Description = "x\r\nRRULE:FREQ=DAILY\r\nEND:VEVENT"
 	data, err := Write(d, "")
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,9 @@ import (
 type Question struct {
 	// Call is the call that it is about.
 	Call string
+	// Refused is the call's answer where the tool's own check has refused it: then nobody
+	// is asked and the other fields are empty. Nil otherwise.
+	Refused *registry.Envelope
 	// Token answers it; empty if it could not be recorded. Reference is its short name.
 	Token, Reference string
 	ExpiresAt        time.Time
@@ -45,9 +48,16 @@ type Resolution struct {
 // storeTime bounds what is asked of the store for a confirmation.
 const storeTime = 5 * time.Second
 
-// Ask records the question whether a call may run. Asked is told.
+// Ask records the question whether a call may run, unless the tool's own check refuses
+// the call: a person is not asked to approve what cannot be done. Asked is told.
 func (c *Calls) Ask(j Job) {
 	c.begin(j.Prepared.Tool().ToolID, func() {
+		session := c.c.Session
+		session.Turn, session.Now = j.Turn, time.Now().UTC()
+		if env := j.Prepared.Check(c.over(), session, c.c.Capabilities...); env != nil {
+			c.c.Asked(Question{Call: j.Call, Refused: env})
+			return
+		}
 		q, err := c.e.ask(j, c.c.Session)
 		if err != nil {
 			c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", j.Prepared.Tool().ToolID, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)

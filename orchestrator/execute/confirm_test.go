@@ -294,3 +294,44 @@ func TestTokensAreNotLogged(t *testing.T) {
 		}
 	})
 }
+
+// TestNobodyIsAskedAboutWhatCannotBe: what the tool's own check refuses is its answer. No
+// question is recorded, and the check knows the conversation and the time.
+func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		var seen registry.Session
+		f.check = func(_ context.Context, c call) error {
+			seen = c.Session
+			return registry.Errorf(registry.ErrorValidation, "%s cannot be paid.", c.Args.Name)
+		}
+		c := f.talk("s1", "ada")
+		j := f.job("c1", "pay", `{"name":"bob"}`)
+		j.Turn = 4
+		q := f.ask(c, j)
+		if q.Refused == nil || !failed(*q.Refused, registry.ErrorValidation) || q.Token != "" || len(f.questions.All()) != 0 || len(f.ran()) != 0 {
+			t.Errorf("%+v, %d questions, ran %v", q, len(f.questions.All()), f.ran())
+		}
+		if seen.UserID != "ada" || seen.Turn != 4 || !seen.Now.Equal(time.Now()) || seen.Mode != registry.ModeVoice {
+			t.Errorf("the check saw %+v", seen)
+		}
+		f.check = nil
+		if q := f.ask(c, j); q.Refused != nil || q.Token == "" {
+			t.Errorf("%+v", q)
+		}
+	})
+}
+
+// TestWhatCannotBeAnyMoreDoesNotRun: the check is asked again when the approved call runs,
+// and the ledger keeps nothing of it.
+func TestWhatCannotBeAnyMoreDoesNotRun(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		c := f.talk("s1", "ada")
+		j := f.job("c1", "pay", `{"name":"bob"}`)
+		f.ask(c, j)
+		f.check = func(context.Context, call) error { return registry.Errorf(registry.ErrorValidation, "It is too late.") }
+		j.Approved = true
+		if env := f.run(c, j); !failed(env, registry.ErrorValidation) || env.Error.PartialSideEffects || len(f.ran()) != 0 || len(f.ledger.Entries()) != 0 {
+			t.Errorf("%s, ran %v, %d entries", env.Encode(), f.ran(), len(f.ledger.Entries()))
+		}
+	})
+}

@@ -62,9 +62,15 @@ func entries() []registry.Entry {
 // load makes a snapshot of tools that all do f.
 func load(t testing.TB, f handler, tools ...registry.Entry) *registry.Snapshot {
 	t.Helper()
+	return loadChecked(t, f, func(context.Context, call) error { return nil }, tools...)
+}
+
+// loadChecked is load of tools that have a check of their own.
+func loadChecked(t testing.TB, f handler, check func(context.Context, call) error, tools ...registry.Entry) *registry.Snapshot {
+	t.Helper()
 	handlers := map[string]registry.Handler{}
 	for _, e := range tools {
-		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c call) (registry.Result, error) { return f(ctx, c) })
+		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c call) (registry.Result, error) { return f(ctx, c) }, check)
 	}
 	r, err := registry.Load(registrytest.File(t, tools...), registry.Options{Handlers: handlers})
 	if err != nil {
@@ -82,8 +88,10 @@ type fixture struct {
 	tools     *registry.Snapshot
 	log       *lines
 
-	// do is what the tools do; nil answers at once.
-	do handler
+	// do is what the tools do; nil answers at once. check is their own check; nil refuses
+	// nothing.
+	do    handler
+	check func(context.Context, call) error
 
 	mu       sync.Mutex // guards the following fields
 	finished map[string]Result
@@ -97,7 +105,12 @@ type fixture struct {
 func newFixture(t testing.TB, opts Options) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, finished: map[string]Result{}, log: &lines{}}
-	f.tools = load(t, f.handle, entries()...)
+	f.tools = loadChecked(t, f.handle, func(ctx context.Context, c call) error {
+		if f.check == nil {
+			return nil
+		}
+		return f.check(ctx, c)
+	}, entries()...)
 	if opts.Ledger == nil {
 		opts.Ledger = f.ledger
 	}

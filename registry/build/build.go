@@ -170,10 +170,12 @@ type output struct {
 // generated makes the Go files.
 func (p *project) generated(names []string, tools []*tool) ([]output, error) {
 	var all []output
+	checked := map[string]bool{}
 	for _, t := range tools {
+		checked[t.name] = t.checked
 		all = append(all, output{path.Join(toolsDir, t.name, ArgsFile), t.args, t.current})
 	}
-	text, err := handlersSource(p.module, names)
+	text, err := handlersSource(p.module, names, checked)
 	if err != nil {
 		return nil, err
 	}

@@ -389,6 +389,10 @@ func TestModule(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	check := "package string\n\nimport (\n\t\"context\"\n\n\t\"example.com/desk/registry\"\n)\n\nfunc Check(context.Context, registry.Call[Args, Needs]) error { return nil }\n"
+	if err := os.WriteFile(filepath.Join(dir, "tools", "string", "check.go"), []byte(check), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if report := mustBuild(t, Options{Dir: dir}); report.Errors() > 0 {
 		t.Fatal(findingLines(report))
 	}
@@ -396,6 +400,7 @@ func TestModule(t *testing.T) {
 	for _, want := range []string{
 		`"example.com/desk/registry"`, `stringtool "example.com/desk/tools/string"`, `abc "example.com/desk/tools/a-bc"`,
 		`abc2 "example.com/desk/tools/ab-c"`, `"ab_c":   registry.Bind(abc2.Execute)`, `errortool "example.com/desk/tools/error"`,
+		`registry.Bind(errortool.Execute)`, `registry.Bind(stringtool.Execute, stringtool.Check)`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s in\n%s", want, text)

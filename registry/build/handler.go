@@ -11,7 +11,10 @@ import (
 	"strconv"
 )
 
-const signature = "func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error)"
+const (
+	signature      = "func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error)"
+	checkSignature = "func Check(ctx context.Context, call registry.Call[Args, Needs]) error"
+)
 
 // goFile is a parsed file of a tool.
 type goFile struct {
@@ -21,11 +24,12 @@ type goFile struct {
 
 // handler checks the Go code of a tool, as far as it can be told without compiling:
 // the package, Execute with its signature, and Needs.
-func (l *linter) handler(s *source) {
+// It says whether there is a function Check.
+func (l *linter) handler(s *source) (checked bool) {
 	fset := token.NewFileSet()
 	main, ok := l.parse(fset, s.file(handlerFile), s.handler)
 	if !ok {
-		return
+		return false
 	}
 	files := []goFile{main}
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
@@ -42,6 +46,26 @@ func (l *linter) handler(s *source) {
 	l.execute(fset, main)
 	l.needs(fset, files)
 	l.noArgs(fset, files)
+	return l.checks(fset, files)
+}
+
+// checks looks for the function that says what is wrong with a call before a person is
+// asked about it. A tool need not have one.
+func (l *linter) checks(fset *token.FileSet, files []goFile) bool {
+	for _, f := range files {
+		for _, d := range f.tree.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Name.Name != "Check" || fn.Recv != nil {
+				continue
+			}
+			results := typesOf(fn.Type.Results)
+			if !l.takesCall(f.tree, fn) || len(results) != 1 || !isIdent(results[0], "error") {
+				l.add(f.name, fset.Position(fn.Pos()).Line, "", ruleHandler, "Check has the wrong signature; it must be\n    %s\nor have another name.", checkSignature)
+			}
+			return true
+		}
+	}
+	return false
 }
 
 func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, bool) {
@@ -77,15 +101,21 @@ func (l *linter) execute(fset *token.FileSet, f goFile) {
 
 // signed compares the signature of Execute.
 func (l *linter) signed(f *ast.File, fn *ast.FuncDecl) bool {
-	params, results := typesOf(fn.Type.Params), typesOf(fn.Type.Results)
-	if fn.Type.TypeParams != nil || len(params) != 2 || len(results) != 2 {
+	results := typesOf(fn.Type.Results)
+	return l.takesCall(f, fn) && len(results) == 2 &&
+		isFrom(f, results[0], l.module+"/registry", "Result") && isIdent(results[1], "error")
+}
+
+// takesCall says whether a function takes a context and a call of the tool.
+func (l *linter) takesCall(f *ast.File, fn *ast.FuncDecl) bool {
+	params := typesOf(fn.Type.Params)
+	if fn.Type.TypeParams != nil || len(params) != 2 {
 		return false
 	}
 	call, ok := params[1].(*ast.IndexListExpr)
 	return ok && isFrom(f, params[0], "context", "Context") &&
 		isFrom(f, call.X, l.module+"/registry", "Call") &&
-		len(call.Indices) == 2 && isIdent(call.Indices[0], "Args") && isIdent(call.Indices[1], "Needs") &&
-		isFrom(f, results[0], l.module+"/registry", "Result") && isIdent(results[1], "error")
+		len(call.Indices) == 2 && isIdent(call.Indices[0], "Args") && isIdent(call.Indices[1], "Needs")
 }
 
 // typesOf lists the type of each parameter or result.

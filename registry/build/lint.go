@@ -28,6 +28,7 @@ type tool struct {
 	entry   registry.Entry
 	args    []byte // zz_args.go as it must be
 	current []byte // zz_args.go as it is
+	checked bool   // its handler has a function Check
 }
 
 func (l *linter) add(file string, line int, pointer, rule, format string, args ...any) {
@@ -66,7 +67,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 		l.guide(s, t, parameters)
 	}
 	if s.handler != nil {
-		l.handler(s)
+		t.checked = l.handler(s)
 	}
 	if parameters != nil && s.named {
 		var err error

@@ -18,6 +18,9 @@ type finder struct {
 	dates   []string
 	times   []string
 	tool    map[string]bool // the content words of the tool's name
+	// madeUp counts the required values of a form (a date, a number, an address) that the
+	// text does not have.
+	madeUp int
 }
 
 var (
@@ -168,6 +171,7 @@ func (f *finder) number(s schema, needed bool) (any, bool) {
 			return d, true
 		}
 		v = 1
+		f.madeUp++
 		if s.min != nil {
 			v = *s.min
 		}
@@ -207,17 +211,27 @@ var today = time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 
 // formatted is a text of a declared format, from the input or made up.
 func (f *finder) formatted(format string, needed bool) (string, bool) {
+	v, found := f.inForm(format)
+	if !found && needed && v != "" {
+		f.madeUp++
+	}
+	return v, v != "" && (found || needed)
+}
+
+// inForm is a text of a declared format, empty for one that is not known; found says that
+// some of it stands in the input.
+func (f *finder) inForm(format string) (v string, found bool) {
 	switch format {
 	case "date":
 		if d, ok := next(&f.dates); ok {
 			return d, true
 		}
-		return today.Format(time.DateOnly), needed
+		return today.Format(time.DateOnly), false
 	case "time":
 		if t, ok := next(&f.times); ok {
 			return t + ":00Z", true
 		}
-		return today.Format("15:04:05Z"), needed
+		return today.Format("15:04:05Z"), false
 	case "date-time":
 		d, okDate := next(&f.dates)
 		t, okTime := next(&f.times)
@@ -229,16 +243,16 @@ func (f *finder) formatted(format string, needed bool) (string, bool) {
 		} else if len(t) == 4 {
 			t = "0" + t
 		}
-		return d + "T" + t + ":00Z", needed || okDate || okTime
+		return d + "T" + t + ":00Z", okDate || okTime
 	case "email":
 		if e := emailText.FindString(f.text); e != "" {
 			return e, true
 		}
-		return "someone@example.com", needed
+		return "someone@example.com", false
 	case "uri":
-		return "https://example.com/", needed
+		return "https://example.com/", false
 	case "uuid":
-		return "00000000-0000-4000-8000-000000000000", needed
+		return "00000000-0000-4000-8000-000000000000", false
 	}
 	return "", false
 }
@@ -291,9 +305,17 @@ func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 // Fill makes a JSON object for a tool's schema out of a text, as the built-in behaviour
 // fills in arguments: required ones always, the others when the text has something for them.
 func Fill(t Tool, text string) json.RawMessage {
-	b, err := json.Marshal(fillObject(parseSchema(t.Parameters), newFinder(text, &t)))
+	args, _ := fill(&t, text)
+	return args
+}
+
+// fill is Fill. It says whether the text has all that the tool requires: what would need a
+// date, a number or an address that nobody has said is not what was asked for.
+func fill(t *Tool, text string) (args json.RawMessage, meant bool) {
+	f := newFinder(text, t)
+	b, err := json.Marshal(fillObject(parseSchema(t.Parameters), f))
 	if err != nil { // made of JSON values only
-		return json.RawMessage("{}")
+		return json.RawMessage("{}"), false
 	}
-	return b
+	return b, f.madeUp == 0
 }

@@ -43,8 +43,13 @@ func (b *builder) choose() []Call {
 	}
 	best, score := &c.Tools[0], 0
 	for i := range c.Tools {
-		if s := fitness(&c.Tools[i], b.text, c.Instructions); s > score {
-			best, score = &c.Tools[i], s
+		t := &c.Tools[i]
+		s := fitness(t, b.text, c.Instructions)
+		if s <= score {
+			continue
+		}
+		if _, meant := fill(t, b.text); meant || c.ToolRequired {
+			best, score = t, s
 		}
 	}
 	if score == 0 && !c.ToolRequired && !b.toldToCall(best) {

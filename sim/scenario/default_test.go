@@ -1,6 +1,9 @@
 package scenario
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +24,8 @@ func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 		{"Start voice and tell me about the robotics lab", `call start_voice_session {"pending_request":"tell me about the robotics lab"}`},
 		{"Please switch to voice.", `call start_voice_session {"pending_request":""}`},
 		{"Tell me about the robotics lab.", `call kb_search {"query":"the robotics lab","top_k":3}`},
+		{"Who knows about fonts?", `call kb_search {"query":"fonts","top_k":3}`},
+		{"Who can help me with a broken loom?", `call kb_search {"query":"a broken loom","top_k":3}`},
 		{"Am I free on 2026-12-01?", `call calendar_get_availability {"end_date":"2026-12-01T23:59:59Z","start_date":"2026-12-01T00:00:00Z"}`},
 		{"Am I free tomorrow?", `call calendar_get_availability {"end_date":"2026-11-21T23:59:59Z","start_date":"2026-11-21T00:00:00Z"}`},
 		{"When am I busy?", `call calendar_get_availability {"end_date":"2026-11-20T23:59:59Z","start_date":"2026-11-20T00:00:00Z"}`},
@@ -36,6 +41,50 @@ func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 			want(t, Default().NewDialogue(1).Hear(Heard{Text: c.said}, all), "heard "+c.said, c.want)
 		})
 	}
+}
+
+// realTools are the tools of voicegw that a text agent declares, as it declares them.
+func realTools(t *testing.T) Context {
+	t.Helper()
+	c := Context{Now: time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)}
+	dirs, err := filepath.Glob("../../tools/*/schema.json")
+	if err != nil || len(dirs) < 10 {
+		t.Fatalf("%d tools, %v", len(dirs), err)
+	}
+	for _, name := range dirs {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var spec struct {
+			ToolID, Description string
+			Parameters          json.RawMessage
+		}
+		if err := json.Unmarshal(data, &spec); err != nil {
+			t.Fatal(err)
+		}
+		c.Tools = append(c.Tools, Tool{Name: spec.ToolID, Description: spec.Description, Parameters: spec.Parameters})
+	}
+	return c
+}
+
+// TestAQuestionChangesNothing: whoever only asks something is not answered with a call that
+// makes or ends something, with arguments that nobody has said.
+func TestAQuestionChangesNothing(t *testing.T) {
+	c := realTools(t)
+	for _, said := range []string{
+		"Who knows about fonts?", "Do people here know when the time is right?", "What is the capital of Norway?", "Who invites people?",
+		"Does a person approve it first?", "How long is an event?", "Is there a primary calendar?", "What may I know of the calendar?",
+		"Why is the sky blue?", "How do I make bread?", "Which events were there before?", "Can you create something?",
+	} {
+		got := show(Default().NewDialogue(1).Hear(Heard{Text: said}, c))
+		if strings.Contains(got, "call calendar_") {
+			t.Errorf("%s: %s", said, got)
+		}
+	}
+	said := `Create an event "Lunch" on 2026-12-01 12:00 until 2026-12-01 13:00`
+	want(t, Default().NewDialogue(1).Hear(Heard{Text: said}, c),
+		"heard "+said, `call calendar_create_event {"end_time":"2026-12-01T13:00:00Z","start_time":"2026-12-01T12:00:00Z","title":"Lunch"}`)
 }
 
 // A conversation that is handed over is answered as if its request had just been said.

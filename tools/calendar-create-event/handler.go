@@ -5,6 +5,7 @@ package calendarcreateevent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,16 +33,20 @@ type Answer struct {
 	// Attendees and Invitations are of the event as it is now.
 	Attendees   []string             `json:"attendees"`
 	Invitations calendar.Invitations `json:"invitations"`
-	// InvalidAttendees were left out.
-	InvalidAttendees []string `json:"invalid_attendees,omitempty"`
-	MeetingURL       string   `json:"meeting_url,omitempty"`
+	MeetingURL  string               `json:"meeting_url,omitempty"`
 	// MeetingNote says why there is no link although one was asked for.
 	MeetingNote string `json:"meeting_note,omitempty"`
 }
 
+// Check refuses what cannot be an event before a person is asked to approve it.
+func Check(_ context.Context, call registry.Call[Args, Needs]) error {
+	_, err := draftOf(call.Args, call.Session)
+	return err
+}
+
 // Execute makes the event.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
-	draft, invalid, err := draftOf(call.Args, call.Session)
+	draft, err := draftOf(call.Args, call.Session)
 	if err != nil {
 		return registry.Result{}, err
 	}
@@ -53,7 +58,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	answer := Answer{
 		Created: created, ID: e.ID, Title: e.Title, Start: reply.Time(e.Start), End: reply.Time(e.End),
 		Words: calendar.Words(calendar.Period{Start: e.Start, End: e.End}, desk.Zone()), TimeZone: desk.Zone().String(),
-		Attendees: append([]string{}, e.Attendees...), Invitations: e.Invitations, InvalidAttendees: invalid, MeetingURL: e.MeetingURL,
+		Attendees: append([]string{}, e.Attendees...), Invitations: e.Invitations, MeetingURL: e.MeetingURL,
 	}
 	if draft.Meeting && e.MeetingURL == "" {
 		answer.MeetingNote = noLink(e, created)
@@ -72,50 +77,46 @@ func noLink(e calendar.Event, created bool) string {
 	}
 }
 
-// draftOf reads the arguments, and lists the attendees that it leaves out. All that is
-// wrong is named at once.
-func draftOf(args Args, session registry.Session) (draft calendar.Draft, invalid []string, err error) {
+// places are where the arguments of an event's fields are.
+var places = map[calendar.Field]string{
+	calendar.FieldTitle: "/title", calendar.FieldStart: "/start_time", calendar.FieldEnd: "/end_time",
+	calendar.FieldDescription: "/description", calendar.FieldAttendees: "/attendees",
+}
+
+// draftOf reads the arguments. All that is wrong is named at once.
+func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 	var problems []registry.Problem
-	bad := func(path, format string, a ...any) {
-		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
+	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
+	read := func(f calendar.Field, text string) time.Time {
+		t, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			problems = append(problems, registry.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00+01:00."})
+		}
+		return t
 	}
-	const form = "Write it as 2026-11-23T09:00:00+01:00."
-	draft = calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
-	var startErr, endErr error
-	if draft.Start, startErr = time.Parse(time.RFC3339, args.StartTime); startErr != nil {
-		bad("/start_time", form)
-	}
-	if draft.End, endErr = time.Parse(time.RFC3339, args.EndTime); endErr != nil {
-		bad("/end_time", form)
-	}
+	draft.Start, draft.End = read(calendar.FieldStart, args.StartTime), read(calendar.FieldEnd, args.EndTime)
+	unreadable := len(problems) > 0
 	if args.Description != nil {
 		draft.Description = *args.Description
 	}
-	if draft.Title == "" {
-		bad("/title", "The title is blank.")
-	}
-	if startErr == nil && endErr == nil {
-		switch {
-		case !draft.End.After(draft.Start):
-			bad("/end_time", "The event ends before it begins.")
-		case draft.End.Sub(draft.Start) > calendar.MaxLength:
-			bad("/end_time", "The event lasts %d days; at most 31 are possible.", int(draft.End.Sub(draft.Start).Hours()/24))
-		case draft.End.Before(session.Now):
-			bad("/start_time", "The event is over already: it is %s now. Check the year.", reply.Time(session.Now))
-		}
-	}
+	var invalid []string
 	draft.Attendees, invalid = calendar.Addresses(args.Attendees)
-	if len(args.Attendees) > 0 && len(draft.Attendees) == 0 {
-		for i, a := range args.Attendees {
-			bad(fmt.Sprintf("/attendees/%d", i), "%q is no e-mail address.", a)
+	for _, a := range invalid {
+		problems = append(problems, registry.Problem{Path: fmt.Sprintf("/attendees/%d", slices.Index(args.Attendees, a)),
+			Message: fmt.Sprintf("%.100q is not an e-mail address.", a)})
+	}
+	for _, p := range draft.Problems() {
+		if unreadable && (p.Field == calendar.FieldStart || p.Field == calendar.FieldEnd) {
+			continue // of a time that is not known
 		}
+		problems = append(problems, registry.Problem{Path: places[p.Field], Message: p.Message})
 	}
 	if len(problems) > 0 {
 		e := registry.Errorf(registry.ErrorValidation, "The event cannot be made: %s", problems[0].Message)
 		e.Details = map[string]any{"errors": problems}
-		e.Suggestion = "Correct the arguments and call calendar_create_event again."
-		return draft, nil, e
+		e.Suggestion = "Nobody was asked and nothing was made. Correct the arguments, or ask the user, and call calendar_create_event again."
+		return draft, e
 	}
 	draft.Key = calendar.Key(session.UserID, draft.Title, draft.Start, draft.End)
-	return draft, invalid, nil
+	return draft, nil
 }

@@ -3,6 +3,7 @@ package calendarcreateevent
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -80,21 +81,23 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestPartlyValidAttendees: the event is made with those who have an address, and the
-// others are named.
-func TestPartlyValidAttendees(t *testing.T) {
+// TestInvalidAttendees: an event is not made for a part of those who were to come; each
+// that is not an address is named.
+func TestInvalidAttendees(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
 	a.Attendees = []string{"bob", "eve@example.com", "x@y", "<a@b.cd>", "a b@example.com", "bob@example..com"}
-	got, err := run(t, f, a, calendar.DeskOptions{})
-	if err != nil {
-		t.Fatal(err)
+	_, err := run(t, f, a, calendar.DeskOptions{})
+	var e *registry.ToolError
+	if !errors.As(err, &e) || e.Type != registry.ErrorValidation || len(f.Drafts()) > 0 {
+		t.Fatalf("%v, drafts %v", err, f.Drafts())
 	}
-	if diff := cmp.Diff([]string{"eve@example.com"}, got.Attendees); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"bob", "x@y", "<a@b.cd>", "a b@example.com", "bob@example..com"}, got.InvalidAttendees); diff != "" {
-		t.Error(diff)
+	data, _ := json.Marshal(e.Details)
+	for i := range a.Attendees {
+		path := fmt.Sprintf(`"path":"/attendees/%d"`, i)
+		if strings.Contains(string(data), path) != (i != 1) {
+			t.Errorf("%d: %s", i, data)
+		}
 	}
 }
 
@@ -124,7 +127,18 @@ func TestValidation(t *testing.T) {
 		"blank":            {func(a *Args) { a.Title = "\t" }, []string{"/title"}},
 		"backwards":        {func(a *Args) { a.EndTime = "2026-11-23T08:59:00Z" }, []string{"/end_time"}},
 		"too long":         {func(a *Args) { a.EndTime = "2027-11-23T08:59:00Z" }, []string{"/end_time"}},
+		"weeks":            {func(a *Args) { a.EndTime = "2026-11-30T10:00:01+01:00" }, []string{"/end_time"}},
 		"over":             {func(a *Args) { a.StartTime, a.EndTime = "2025-11-23T10:00:00Z", "2025-11-23T11:00:00Z" }, []string{"/start_time"}},
+		"begun":            {func(a *Args) { a.StartTime, a.EndTime = "2026-11-20T07:49:59Z", "2026-11-20T08:30:00Z" }, []string{"/start_time"}},
+		"a far year":       {func(a *Args) { a.StartTime, a.EndTime = "2126-11-23T10:00:00Z", "2126-11-23T11:00:00Z" }, []string{"/start_time"}},
+		"the last year":    {func(a *Args) { a.StartTime, a.EndTime = "9999-12-31T10:00:00Z", "9999-12-31T11:00:00Z" }, []string{"/start_time"}},
+		"the first year":   {func(a *Args) { a.StartTime, a.EndTime = "0001-01-01T10:00:00Z", "0001-01-01T11:00:00Z" }, []string{"/start_time"}},
+		"no such day":      {func(a *Args) { a.StartTime = "2027-02-29T10:00:00Z" }, []string{"/start_time"}},
+		"a leap second":    {func(a *Args) { a.StartTime = "2026-12-31T23:59:60Z" }, []string{"/start_time"}},
+		"no such offset":   {func(a *Args) { a.StartTime, a.EndTime = "2026-11-23T10:00:00+19:00", "2026-11-23T11:00:00+19:00" }, []string{"/start_time", "/end_time"}},
+		"invisible":        {func(a *Args) { a.Title = "\u200b \u00ad\u2060" }, []string{"/title"}},
+		"dots":             {func(a *Args) { a.Title = "...!?" }, []string{"/title"}},
+		"two lines":        {func(a *Args) { a.Title = "Tea\r\nATTENDEE:x" }, []string{"/title"}},
 		"nobody to invite": {func(a *Args) { a.Attendees = []string{"bob", "eve"} }, []string{"/attendees/0", "/attendees/1"}},
 		"all at once": {func(a *Args) {
 			a.Title, a.EndTime, a.Attendees = " ", a.StartTime, []string{"bob"}
@@ -135,9 +149,13 @@ func TestValidation(t *testing.T) {
 			a := args()
 			tc.change(&a)
 			_, err := run(t, f, a, calendar.DeskOptions{})
+			before := Check(t.Context(), registry.Call[Args, Needs]{Args: a, Session: registry.Session{UserID: "ada", Now: now}})
 			var e *registry.ToolError
 			if !errors.As(err, &e) || e.Type != registry.ErrorValidation || e.Retryable || len(f.Drafts()) > 0 {
 				t.Fatalf("%v, drafts %v", err, f.Drafts())
+			}
+			if before == nil || before.Error() != err.Error() {
+				t.Errorf("before a person is asked: %v; after: %v", before, err)
 			}
 			data, _ := json.Marshal(e.Details)
 			for _, path := range tc.paths {
@@ -148,9 +166,9 @@ func TestValidation(t *testing.T) {
 		})
 	}
 	a := args()
-	a.StartTime, a.EndTime = "2026-11-20T07:30:00Z", "2026-11-20T08:30:00Z"
+	a.StartTime, a.EndTime, a.Title = "2026-11-20T07:50:00Z", "2026-11-27T07:50:00Z", "🎂"
 	if _, err := run(t, calendartest.NewFake(), a, calendar.DeskOptions{}); err != nil {
-		t.Errorf("what has begun is not over: %v", err)
+		t.Errorf("what begins now, for a week: %v", err)
 	}
 }
 

@@ -114,7 +114,7 @@ func requestOf(args Args) (calendar.Request, error) {
 	case len(problems) > 0:
 	case !to.After(from):
 		bad("/end_date", "The range ends before it begins; swap start_date and end_date, or give a later end_date.")
-	case to.Sub(from) > calendar.MaxLength:
+	case to.Sub(from) > calendar.MaxRange:
 		bad("/end_date", "The range is %d days long; ask for at most 31.", int(to.Sub(from).Hours()/24))
 	}
 	if len(problems) > 0 {

@@ -1,0 +1,98 @@
+package calendar
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Field is a part of a [Draft].
+type Field string
+
+// The fields.
+const (
+	FieldTitle       Field = "title"
+	FieldStart       Field = "start"
+	FieldEnd         Field = "end"
+	FieldDescription Field = "description"
+	FieldAttendees   Field = "attendees"
+)
+
+// Problem is one thing that keeps a draft from being an event.
+type Problem struct {
+	Field Field
+	// Index is which of the attendees it is, -1 where it is none of them.
+	Index int
+	// Message says what is wrong and how to mend it, in words for a model.
+	Message string
+}
+
+// Problems lists everything that is wrong with a draft but its key: what nobody can want
+// to have in a calendar. It is empty for a good one.
+func (d Draft) Problems() []Problem {
+	var all []Problem
+	bad := func(f Field, index int, format string, args ...any) {
+		all = append(all, Problem{f, index, fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case isBlank(d.Title):
+		bad(FieldTitle, -1, "The title is blank; it needs at least one letter, digit or symbol.")
+	case strings.ContainsFunc(d.Title, unicode.IsControl):
+		bad(FieldTitle, -1, "The title has a line break or another control character; write it as one line.")
+	case utf8.RuneCountInString(d.Title) > MaxTitle:
+		bad(FieldTitle, -1, "The title has %d characters; at most %d are possible.", utf8.RuneCountInString(d.Title), MaxTitle)
+	}
+	if n := utf8.RuneCountInString(d.Description); n > MaxDescription {
+		bad(FieldDescription, -1, "The description has %d characters; at most %d are possible.", n, MaxDescription)
+	}
+	if n := len(d.Attendees); n > MaxAttendees {
+		bad(FieldAttendees, -1, "There are %d attendees; at most %d are possible.", n, MaxAttendees)
+	}
+	for i, a := range d.Attendees {
+		if !IsAddress(a) {
+			bad(FieldAttendees, i, "%.100q is not an e-mail address.", a)
+		}
+	}
+	return slices.Concat(all, d.timeProblems())
+}
+
+// timeProblems lists what is wrong with a draft's times.
+func (d Draft) timeProblems() []Problem {
+	var all []Problem
+	bad := func(f Field, format string, args ...any) {
+		all = append(all, Problem{f, -1, fmt.Sprintf(format, args...)})
+	}
+	for _, t := range []struct {
+		field Field
+		at    time.Time
+	}{{FieldStart, d.Start}, {FieldEnd, d.End}} {
+		if _, seconds := t.at.Zone(); time.Duration(seconds).Abs()*time.Second > maxOffset {
+			bad(t.field, "No clock is %s away from UTC; offsets go from -12:00 to +14:00.", t.at.Format("-07:00"))
+		}
+	}
+	switch {
+	case !d.End.After(d.Start):
+		bad(FieldEnd, "The event ends before it begins, or at once; give an end after the start.")
+	case d.End.Sub(d.Start) > MaxLength:
+		bad(FieldEnd, "The event lasts %d days; at most %d are possible. Check the dates.", int(d.End.Sub(d.Start).Hours()/24), int(MaxLength.Hours()/24))
+	}
+	const form = "2006-01-02T15:04Z07:00"
+	switch {
+	case d.Start.Year() < 1970 || d.End.Year() > 9998:
+		bad(FieldStart, "The year %d cannot be meant; check it.", d.Start.Year())
+	case d.Now.IsZero():
+	case d.Start.Before(d.Now.Add(-Grace)):
+		bad(FieldStart, "The event would begin in the past: it is %s now. Check the date and the year.", d.Now.UTC().Format(form))
+	case d.Start.After(d.Now.AddDate(MaxAhead, 0, 0)):
+		bad(FieldStart, "The event would begin more than %d years from now: it is %s. Check the year.", MaxAhead, d.Now.UTC().Format(form))
+	}
+	return all
+}
+
+// isBlank says whether there is nothing in s that a person would read as a word.
+func isBlank(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.S) })
+}
