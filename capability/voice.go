@@ -18,6 +18,9 @@ type VoiceSessions interface {
 // VoiceRequest says whom a voice session is for.
 type VoiceRequest struct {
 	UserID string
+	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	Vouched bool
+	Scopes  []string
 	// ConversationID is the conversation that goes on by voice; empty: the user's only one.
 	ConversationID string
 	Agent          string

@@ -45,6 +45,9 @@ type Request struct {
 	ConversationID string
 	// User is who speaks; it must not be nobody.
 	User user.User
+	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	Vouched bool
+	Scopes  []string
 	// Origin is that of the page which the user speaks from: a voice session that is
 	// offered in this turn is for that page alone. Empty where there is none.
 	Origin string

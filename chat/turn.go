@@ -66,7 +66,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, emit Emit) *t
 // session is what a tool may know of the conversation.
 func (t *turn) session() registry.Session {
 	return registry.Session{
-		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.a.opts.Name, Mode: registry.ModeText,
+		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.a.opts.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: registry.ModeText,
 	}
 }
 

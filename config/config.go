@@ -126,6 +126,24 @@ type KB struct {
 	Path       Path       `key:"path"`
 	Embeddings Embeddings `key:"embeddings"`
 	Qdrant     Qdrant     `key:"qdrant"`
+	// Namespaces say who may read what. Studio and Public are open to everybody unless
+	// a list of theirs says otherwise; Personal is open to nobody.
+	Namespaces Namespaces `key:"namespaces"`
+}
+
+// Namespaces has the grants of each namespace.
+type Namespaces struct {
+	Studio   Grant `key:"studio"`
+	Personal Grant `key:"personal"`
+	Public   Grant `key:"public"`
+}
+
+// Grant lists who may read a namespace: being in one of the lists is enough, and "*" is
+// everybody.
+type Grant struct {
+	Users  []string `key:"users"`
+	Agents []string `key:"agents"`
+	Scopes []string `key:"scopes"`
 }
 
 // Embeddings is an OpenAI-compatible endpoint that makes vectors. Without one, words

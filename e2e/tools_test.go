@@ -94,7 +94,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, kept.Blocks(), kept.VoiceSessions(), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
+		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), kept.VoiceSessions(), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()}},
 	})

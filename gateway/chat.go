@@ -30,6 +30,7 @@ type chatBody struct {
 	Messages       []chatMessage     `json:"messages"`
 	Agent          string            `json:"agent"`
 	User           string            `json:"user"`
+	Scopes         []string          `json:"scopes"`
 	Confirmation   *chatConfirmation `json:"confirmation"`
 }
 
@@ -66,6 +67,10 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusForbidden, "system_message", wrong)
 		return
 	}
+	if wrong := s.grants(r, body.Scopes); wrong != "" {
+		problem(w, http.StatusForbidden, "scopes_not_allowed", wrong)
+		return
+	}
 	if body.Agent != "" && body.Agent != s.opts.Chat.Name() {
 		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
 		return
@@ -99,6 +104,10 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 		return req, wrong
 	}
 	req = chat.Request{ConversationID: body.ConversationID, User: who, Message: body.Message, Origin: pageOf(r)}
+	req.Vouched, req.Scopes = body.User != "" && s.vouched(r), body.Scopes
+	if wrong := scopesProblem(body.Scopes); wrong != "" {
+		return req, wrong
+	}
 	if c := body.Confirmation; c != nil {
 		if c.Token == "" || c.Approved == nil {
 			return req, `confirmation must be {"token": "…", "approved": true} or false.`

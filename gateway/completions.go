@@ -25,9 +25,10 @@ type completionsBody struct {
 	StreamOptions *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	User  string            `json:"user"`
-	N     *int              `json:"n"`
-	Tools []json.RawMessage `json:"tools"`
+	User   string            `json:"user"`
+	Scopes []string          `json:"scopes"` // the gateway's own
+	N      *int              `json:"n"`
+	Tools  []json.RawMessage `json:"tools"`
 }
 
 // completionMessage is a message whose content is text or a list of parts.
@@ -60,6 +61,10 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	if wrong := s.instructs(r, req); wrong != "" {
 		refuse(w, openaiError, http.StatusForbidden, "system_message", wrong)
+		return
+	}
+	if wrong := s.grants(r, body.Scopes); wrong != "" {
+		refuse(w, openaiError, http.StatusForbidden, "scopes_not_allowed", wrong)
 		return
 	}
 	leave, ok := s.enterChat(w, r, req.User, openaiError)
@@ -117,7 +122,10 @@ func (s *Server) completionsRequest(r *http.Request, body completionsBody) (chat
 	if wrong != "" {
 		return chat.Request{}, wrong
 	}
-	return withHistory(chat.Request{User: who, Origin: pageOf(r)}, messages)
+	if wrong := scopesProblem(body.Scopes); wrong != "" {
+		return chat.Request{}, wrong
+	}
+	return withHistory(chat.Request{User: who, Vouched: body.User != "" && s.vouched(r), Scopes: body.Scopes, Origin: pageOf(r)}, messages)
 }
 
 // contentText is the text of a message's content.

@@ -32,6 +32,7 @@ type Voice interface {
 // sessionBody is what POST /v1/sessions takes.
 type sessionBody struct {
 	User           string        `json:"user"`
+	Scopes         []string      `json:"scopes"`
 	Agent          string        `json:"agent"`
 	PendingRequest string        `json:"pending_request"`
 	Context        string        `json:"context"`
@@ -113,9 +114,12 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	case !ok:
 		return in, "origin must be a scheme and a host, such as https://app.example.org, without a path."
 	}
+	if wrong := scopesProblem(body.Scopes); wrong != "" {
+		return in, wrong
+	}
 	said, wrong := saidBefore(body.Messages, time.Now())
 	return handoff.Invitation{
-		User: who, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
+		User: who, Vouched: true, Scopes: body.Scopes, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
 		Said: said, ConversationID: body.ConversationID, Origin: origin,
 		Inspect: body.Inspect,
 	}, wrong

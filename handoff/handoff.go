@@ -42,6 +42,9 @@ func New(s *store.Store, agent string) *Desk {
 type Invitation struct {
 	// User is who will speak; not nobody.
 	User user.User
+	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	Vouched bool
+	Scopes  []string
 	// Agent is whom the user speaks with; empty for the gateway's.
 	Agent string
 	// PendingRequest is answered first; may be empty.
@@ -75,7 +78,7 @@ func (d *Desk) Invite(ctx context.Context, in Invitation) (capability.VoiceOffer
 		before = c.Brief(ContextChars)
 	}
 	return d.voice.Offer(ctx, capability.VoiceRequest{
-		UserID: in.User.String(), ConversationID: id, Agent: in.Agent, PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin,
+		UserID: in.User.String(), Vouched: in.Vouched, Scopes: in.Scopes, ConversationID: id, Agent: in.Agent, PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin,
 		Inspect: in.Inspect,
 	})
 }
@@ -118,7 +121,7 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticke
 		return session.Ticketed{}, fmt.Errorf("a ticket of an invalid user: %w", err)
 	}
 	out := session.Ticketed{
-		SessionID: t.SessionID, User: who, Agent: t.Agent, ConversationID: t.Conversation,
+		SessionID: t.SessionID, User: who, Vouched: t.Vouched, Scopes: t.Scopes, Agent: t.Agent, ConversationID: t.Conversation,
 		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect,
 		Over: held.Release, WhenLost: held.WhenLost,
 	}

@@ -61,7 +61,7 @@ func invite(t *testing.T, d *Desk, in Invitation) capability.VoiceOffer {
 func TestThereAndBack(t *testing.T) {
 	d, _ := newDesk(t)
 	now := time.Now()
-	o := invite(t, d, Invitation{User: user.Must("ada"), PendingRequest: "When is it open?", Inspect: true, Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
+	o := invite(t, d, Invitation{User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, PendingRequest: "When is it open?", Inspect: true, Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
 	if !strings.HasPrefix(o.ConversationID, "conv-") {
 		t.Errorf("offered %+v", o.ConversationID)
 	}
@@ -69,7 +69,7 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := session.Ticketed{SessionID: o.SessionID, User: user.Must("ada"), ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
+	want := session.Ticketed{SessionID: o.SessionID, User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
 	over := got.Over
 	got.Over, got.WhenLost = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -21,7 +21,7 @@ func Example() {
 	}
 	defer func() { _ = source.Close() }()
 
-	results, err := index.Search(ctx, kb.Query{Text: "When are you open on Friday?", Namespace: kb.NamespacePublic, Limit: 1})
+	results, err := index.Search(ctx, kb.Query{Text: "When are you open on Friday?", Namespaces: []kb.Namespace{kb.NamespacePublic}, Limit: 1})
 	if err != nil {
 		panic(err)
 	}

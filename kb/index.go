@@ -77,8 +77,8 @@ const (
 type Query struct {
 	// Text is what is looked for: words, a name, a sentence. It must not be empty.
 	Text string
-	// Namespace is the only namespace looked in; empty is all of them.
-	Namespace Namespace
+	// Namespaces are the only namespaces looked in; empty is all of them.
+	Namespaces []Namespace
 	// Type is the only type looked for; empty is any.
 	Type Type
 	// Tags must all be on a record. They are compared as NormalizeTags makes them.
@@ -91,6 +91,11 @@ type Query struct {
 
 // Check returns nil or an error that wraps ErrQuery and says all that is wrong.
 func (q *Query) Check() error {
+	for _, namespace := range q.Namespaces {
+		if !slices.Contains(Namespaces(), namespace) {
+			return fmt.Errorf("%w: namespace %q is none of %s", ErrQuery, namespace, list(Namespaces()))
+		}
+	}
 	switch {
 	case q.Text == "":
 		return fmt.Errorf("%w: the text is empty", ErrQuery)
@@ -98,8 +103,6 @@ func (q *Query) Check() error {
 		return fmt.Errorf("%w: the text is not UTF-8", ErrQuery)
 	case utf8.RuneCountInString(q.Text) > MaxQueryRunes:
 		return fmt.Errorf("%w: the text has more than %d characters", ErrQuery, MaxQueryRunes)
-	case q.Namespace != "" && !slices.Contains(Namespaces(), q.Namespace):
-		return fmt.Errorf("%w: namespace %q is none of %s", ErrQuery, q.Namespace, list(Namespaces()))
 	case q.Type != "" && !slices.Contains(Types(), q.Type):
 		return fmt.Errorf("%w: type %q is none of %s", ErrQuery, q.Type, list(Types()))
 	case len(q.Tags) > MaxTags:

@@ -28,8 +28,8 @@ const (
 // Types are all types, in the order of the documentation.
 func Types() []Type { return []Type{TypeProject, TypePerson, TypeProcess, TypeLink, TypeDoc} }
 
-// Namespace is whom a record is for. It filters; it is not a guard: whoever may
-// call Search decides which namespaces it asks for.
+// Namespace is whom a record is for. An Index filters by it; who may read which one a
+// Library decides.
 type Namespace string
 
 // The namespaces.

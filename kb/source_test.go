@@ -159,7 +159,7 @@ func TestTheDemoIsTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := x.Search(t.Context(), kb.Query{Text: "opening hours", Namespace: kb.NamespacePublic})
+	results, err := x.Search(t.Context(), kb.Query{Text: "opening hours", Namespaces: []kb.Namespace{kb.NamespacePublic}})
 	if err != nil || len(results.Hits) == 0 || results.Hits[0].Record.ID != "doc:opening_hours" {
 		t.Errorf("%+v, %v", results.Hits, err)
 	}

@@ -37,7 +37,13 @@ type Session struct {
 	UserID         string
 	ConversationID string
 	Agent          string
-	Mode           Mode
+	// Vouched says that a trusted caller named the user: one that showed the operators'
+	// key. Without it UserID is what the client calls itself.
+	Vouched bool
+	// Scopes are what such a caller has granted the conversation. They are shared:
+	// nobody may change them.
+	Scopes []string
+	Mode   Mode
 	// Turn counts from 1.
 	Turn int
 	// Now is the time of the call, UTC.

@@ -38,6 +38,8 @@ type session struct {
 	// Fixed after newSession.
 	id        string
 	user      user.User // who speaks
+	vouched   bool      // by the ticket
+	scopes    []string  // of the ticket
 	before    string    // what was said before the session, for the model
 	startedAt time.Time
 	opts      *Options // the Manager's
@@ -115,7 +117,7 @@ type session struct {
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		id: g.id, user: g.user, before: g.before, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
+		id: g.id, user: g.user, vouched: g.vouched, scopes: g.scopes, before: g.before, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
 		voice: g.voice, inspect: g.inspect,
 		clock:   &audioClock{rate: start.InputRate},
 		logger:  g.logger,

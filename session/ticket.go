@@ -18,6 +18,9 @@ type Ticketed struct {
 	// SessionID is the session's, User who speaks. Both must be set.
 	SessionID string
 	User      user.User
+	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	Vouched bool
+	Scopes  []string
 	// Agent is whom the user speaks with; empty for the gateway's.
 	Agent string
 	// ConversationID is the conversation that goes on by voice; empty for none.
@@ -40,6 +43,8 @@ type guest struct {
 	id      string // of the session
 	addr    string
 	user    user.User
+	vouched bool          // by a ticket
+	scopes  []string      // of a ticket
 	start   *startMessage // without its ticket
 	before  string        // what was said before
 	inspect bool          // it is shown the inside
@@ -104,6 +109,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		return causeStore
 	}
 	g.id, g.user, g.over, g.whenLost, g.before = t.SessionID, t.User, t.Over, t.WhenLost, t.Context
+	g.vouched, g.scopes = t.Vouched, t.Scopes
 	g.inspect = g.mayInspect(a, t.Inspect)
 	g.logger = m.opts.Logger.With("session_id", g.id)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent

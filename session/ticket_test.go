@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -91,7 +92,7 @@ func (c *counter) give(o *Options) {
 }
 
 var ticketed = Ticketed{
-	SessionID: "voice-ticketed", User: user.Must("ada"), Agent: "default", ConversationID: "c-7",
+	SessionID: "voice-ticketed", User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, Agent: "default", ConversationID: "c-7",
 	PendingRequest: "When is the lab open?", Context: "User: hello",
 }
 
@@ -134,8 +135,8 @@ func TestTicketSaysWhoComes(t *testing.T) {
 				if !strings.Contains(sent, "User: hello") || !strings.Contains(sent, "Answer this first:\nWhen is the lab open?") || strings.Contains(sent, "other") {
 					t.Errorf("the model was told %s", sent)
 				}
-				if s := st.m.visit("voice-ticketed"); s == nil || s.start.Ticket != "" {
-					t.Error("the session keeps the secret")
+				if s := st.m.visit("voice-ticketed"); s == nil || s.start.Ticket != "" || !s.vouched || !slices.Equal(s.scopes, []string{"hr"}) {
+					t.Error("the session keeps the secret, or not what the ticket grants")
 				} else {
 					s.visitors.Done()
 				}

@@ -40,8 +40,9 @@ type till struct {
 	// takes is how long pay takes; it heeds nothing meanwhile.
 	takes time.Duration
 
-	mu   sync.Mutex // guards the following field
+	mu   sync.Mutex // guards the following fields
 	paid []payment
+	last registry.Session // of the last search
 }
 
 // adaStart is the session.start of a user with a name.
@@ -95,6 +96,9 @@ func (tl *till) pay(_ context.Context, c registry.Call[payment, struct{}]) (regi
 }
 
 func (tl *till) search(_ context.Context, c registry.Call[payment, struct{}]) (registry.Result, error) {
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	tl.last = c.Session
 	return registry.Result{Data: c.Args.TopK}, nil
 }
 
@@ -108,6 +112,13 @@ type needsMessenger struct{ Messenger registry.Messenger }
 func ban(_ context.Context, c registry.Call[noArgs, needsMessenger]) (registry.Result, error) {
 	c.Needs.Messenger.Timeout(c.Session.Now.Add(time.Hour), time.Hour, "Enough.")
 	return registry.Result{Intents: []registry.Intent{registry.EndVoiceSession(registry.EndAfterFarewellSpoken)}}, nil
+}
+
+// session is that of the last search.
+func (tl *till) session() registry.Session {
+	tl.mu.Lock()
+	defer tl.mu.Unlock()
+	return tl.last
 }
 
 // payments returns what was paid so far.

@@ -20,7 +20,7 @@ func (s *session) beginCalls() {
 	s.calls = s.opts.Executor.Begin(execute.Conversation{
 		Session: registry.Session{
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
-			Agent: s.opts.Agent.Name, Mode: registry.ModeVoice,
+			Agent: s.opts.Agent.Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
 		},
 		Capabilities: []any{registry.Messenger(messenger{s})},
 		Finished: func(r execute.Result) {

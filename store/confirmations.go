@@ -29,16 +29,19 @@ type Confirmation struct {
 	// Token is the secret that answers it. Only its SHA-256 is stored.
 	Token string `json:"-"`
 	// Reference is its short name, which is no secret.
-	Reference       string `json:"reference"`
-	Session         string `json:"session"`
-	User            string `json:"user,omitempty"`
-	Agent           string `json:"agent,omitempty"`
-	Conversation    string `json:"conversation,omitempty"`
-	Mode            string `json:"mode,omitempty"`
-	Tool            string `json:"tool"`
-	ToolVersion     string `json:"tool_version,omitempty"`
-	RegistryVersion string `json:"registry_version,omitempty"`
-	Turn            int    `json:"turn,omitempty"`
+	Reference string `json:"reference"`
+	Session   string `json:"session"`
+	User      string `json:"user,omitempty"`
+	Agent     string `json:"agent,omitempty"`
+	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	Vouched         bool     `json:"vouched,omitempty"`
+	Scopes          []string `json:"scopes,omitempty"`
+	Conversation    string   `json:"conversation,omitempty"`
+	Mode            string   `json:"mode,omitempty"`
+	Tool            string   `json:"tool"`
+	ToolVersion     string   `json:"tool_version,omitempty"`
+	RegistryVersion string   `json:"registry_version,omitempty"`
+	Turn            int      `json:"turn,omitempty"`
 	// Args are the arguments that were asked about, in their own bytes less the white
 	// space between them: those run, whatever anybody says later.
 	Args           json.RawMessage `json:"args,omitempty"`

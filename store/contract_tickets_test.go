@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -133,7 +134,7 @@ func offer(t *testing.T, s *Store, r capability.VoiceRequest) capability.VoiceOf
 func testVoiceSessions(t *testing.T, s *Store) {
 	v, r := s.VoiceSessions(), capability.VoiceRequest{
 		UserID: "ada", ConversationID: talkID(t, "c"), Agent: "default", PendingRequest: "What is new?", Context: "User: hello",
-		Inspect: true,
+		Inspect: true, Vouched: true, Scopes: []string{"hr"},
 	}
 	first, second := offer(t, s, r), offer(t, s, r)
 	if !strings.HasPrefix(first.SessionID, "voice-") || first.SessionID == second.SessionID || first.Ticket == second.Ticket ||
@@ -144,7 +145,8 @@ func testVoiceSessions(t *testing.T, s *Store) {
 		t.Errorf("the replaced ticket: %v", err)
 	}
 	got, over, err := v.Redeem(t.Context(), second.Ticket, "", time.Now())
-	if err != nil || got.SessionID != second.SessionID || got.User != "ada" || got.Context != r.Context || got.PendingRequest != r.PendingRequest || !got.Inspect {
+	if err != nil || got.SessionID != second.SessionID || got.User != "ada" || got.Context != r.Context || got.PendingRequest != r.PendingRequest || !got.Inspect ||
+		!got.Vouched || !slices.Equal(got.Scopes, r.Scopes) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if _, err := v.Offer(t.Context(), r); !errors.Is(err, capability.ErrVoiceActive) {

@@ -25,6 +25,9 @@ type Ticket struct {
 	// User is who will speak, Agent with whom; Agent may be empty.
 	User  string `json:"user"`
 	Agent string `json:"agent,omitempty"`
+	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	Vouched bool     `json:"vouched,omitempty"`
+	Scopes  []string `json:"scopes,omitempty"`
 	// Conversation is what the session goes on with; empty for none.
 	Conversation string `json:"conversation,omitempty"`
 	// PendingRequest is what is to be answered first, Context what was said before.

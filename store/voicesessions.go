@@ -50,7 +50,7 @@ func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceReque
 		return capability.VoiceOffer{}, capability.ErrUser
 	}
 	ticket := Ticket{
-		SessionID: "voice-" + strings.ToLower(rand.Text()), User: who, Agent: request.Agent,
+		SessionID: "voice-" + strings.ToLower(rand.Text()), User: who, Agent: request.Agent, Vouched: request.Vouched, Scopes: request.Scopes,
 		Conversation: request.ConversationID, PendingRequest: request.PendingRequest, Context: request.Context,
 		Origin: request.Origin, Inspect: request.Inspect, ExpiresAt: time.Now().UTC().Add(v.tickets.life),
 	}

@@ -69,7 +69,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{index, noted{}, offered{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
+		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()}},
 	})

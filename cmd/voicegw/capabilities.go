@@ -29,7 +29,8 @@ type capabilities struct {
 	logger    *slog.Logger
 	embed     *embed.Cache // nil without an endpoint
 	kb        kb.Index
-	source    *kb.Source // keeps kb the same as its folder
+	library   *kb.Library // kb, for those who are granted its namespaces
+	source    *kb.Source  // keeps kb the same as its folder
 	store     *store.Store
 	desk      *calendar.Desk
 	closeDesk func()
@@ -91,18 +92,49 @@ func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
 
 // openKB opens the knowledge base and reads its folder.
 func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
-	var err error
+	grants, err := newGrants(cfg.Namespaces)
+	if err != nil {
+		return err
+	}
 	if c.embed, err = newEmbedder(cfg.Embeddings); err != nil {
 		return fmt.Errorf("kb.embeddings: %w", err)
 	}
 	if c.kb, err = c.openIndex(ctx, cfg.Qdrant); err != nil {
 		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
 	}
+	c.library = kb.NewLibrary(c.kb, grants)
 	c.source, err = kb.OpenSource(ctx, c.kb, kb.SourceOptions{Path: string(cfg.Path), Logger: c.logger})
 	if err != nil {
 		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
 	}
 	return nil
+}
+
+// newGrants makes of the configuration who may read which namespace.
+func newGrants(cfg config.Namespaces) (kb.Grants, error) {
+	rules := map[kb.Namespace]kb.Grant{}
+	for namespace, grant := range map[kb.Namespace]config.Grant{
+		kb.NamespaceStudio: cfg.Studio, kb.NamespacePersonal: cfg.Personal, kb.NamespacePublic: cfg.Public,
+	} {
+		rule := kb.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
+		for _, name := range grant.Users {
+			if name != kb.Everyone {
+				who, err := user.Parse(name) // as a ticket names its user
+				if err != nil {
+					return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.users: %q %w", namespace, name, err)
+				}
+				name = who.String()
+			}
+			rule.Users = append(rule.Users, name)
+		}
+		for _, scope := range grant.Scopes {
+			if scope != kb.Everyone && !registry.ValidScope(scope) {
+				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, registry.MaxScopeBytes)
+			}
+		}
+		rules[namespace] = rule
+	}
+	return kb.NewGrants(rules)
 }
 
 // newEmbedder is nil where no endpoint is configured.
@@ -165,7 +197,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
-		Capabilities:        []any{c.kb, c.store.Blocks(), c.store.VoiceSessions(), c.contacts, c.desk, c.images.studio},
+		Capabilities:        []any{c.library, c.store.Blocks(), c.store.VoiceSessions(), c.contacts, c.desk, c.images.studio},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()},

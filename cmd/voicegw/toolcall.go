@@ -26,6 +26,7 @@ type toolsCallFlags struct {
 	Mode     string   `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
 	Store    bool     `help:"Work with the store that serve works with, instead of an empty one in memory. That of data_dir is free only while no gateway runs."`
 	User     userName `help:"User of the session." default:"author" placeholder:"ID"`
+	Scope    []string `help:"Scope that the conversation is granted; may be given several times." placeholder:"SCOPE"`
 	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 	LogLevel string   `help:"Least level to log: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
@@ -107,7 +108,8 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
 	envelope := snapshot.Execute(ctx, id, cmp.Or(mode, registry.ModeText), args, registry.Session{
-		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: "default",
+		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: cfg.Agent.Name,
+		Vouched: true, Scopes: flags.Scope, // whoever runs this reads the folders themselves
 		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
 	}, nobody{p})
 	if code := p.printJSON(envelope); code != exitOK || envelope.OK {

@@ -166,7 +166,7 @@ func testBadRecord(t *testing.T, setup Setup) {
 func testBadQuery(t *testing.T, setup Setup) {
 	x := setup(t, nil)
 	bad := []kb.Query{
-		{}, {Text: "a", Limit: -1}, {Text: "a", Limit: kb.MaxLimit + 1}, {Text: "a", Namespace: "else"}, {Text: "a", Type: "else"},
+		{}, {Text: "a", Limit: -1}, {Text: "a", Limit: kb.MaxLimit + 1}, {Text: "a", Namespaces: []kb.Namespace{"else"}}, {Text: "a", Type: "else"},
 		{Text: "a", From: day(2), To: day(1)}, {Text: "\xff"}, {Text: string(make([]rune, kb.MaxQueryRunes+1))},
 	}
 	for _, q := range bad {
@@ -198,7 +198,8 @@ func testFilters(t *testing.T, setup Setup) {
 		want  []string
 	}{
 		{"none", kb.Query{}, []string{"doc:a", "doc:b", "link:d", "person:c"}},
-		{"namespace", kb.Query{Namespace: kb.NamespaceStudio}, []string{"doc:a", "person:c"}},
+		{"namespace", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}}, []string{"doc:a", "person:c"}},
+		{"either of two namespaces", kb.Query{Namespaces: []kb.Namespace{kb.NamespacePublic, kb.NamespacePersonal}}, []string{"doc:b", "link:d"}},
 		{"type", kb.Query{Type: kb.TypeDoc}, []string{"doc:a", "doc:b"}},
 		{"one tag", kb.Query{Tags: []string{"red"}}, []string{"doc:a", "doc:b", "person:c"}},
 		{"tags must all be there", kb.Query{Tags: []string{"red", "big"}}, []string{"doc:a", "person:c"}},
@@ -209,7 +210,7 @@ func testFilters(t *testing.T, setup Setup) {
 		{"to, inclusive", kb.Query{To: day(2)}, []string{"doc:a", "doc:b"}},
 		{"just before", kb.Query{To: day(2).Add(-time.Nanosecond)}, []string{"doc:a"}},
 		{"from and to", kb.Query{From: day(2), To: day(3)}, []string{"doc:b", "person:c"}},
-		{"all", kb.Query{Namespace: kb.NamespaceStudio, Type: kb.TypeDoc, Tags: []string{"big"}, From: day(1), To: day(1)}, []string{"doc:a"}},
+		{"all", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}, Type: kb.TypeDoc, Tags: []string{"big"}, From: day(1), To: day(1)}, []string{"doc:a"}},
 	}
 	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
 		x := filled(t, setup, embedder, records...)

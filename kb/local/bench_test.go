@@ -71,8 +71,8 @@ func BenchmarkSearch(b *testing.B) {
 			from := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 			for name, q := range map[string]kb.Query{
 				"unfiltered": {},
-				"namespace":  {Namespace: kb.NamespaceStudio},
-				"filtered":   {Namespace: kb.NamespaceStudio, Type: kb.TypeDoc, Tags: []string{"tag7"}, From: from},
+				"namespace":  {Namespaces: []kb.Namespace{kb.NamespaceStudio}},
+				"filtered":   {Namespaces: []kb.Namespace{kb.NamespaceStudio}, Type: kb.TypeDoc, Tags: []string{"tag7"}, From: from},
 			} {
 				b.Run(name, func(b *testing.B) {
 					measure(b, x, q, queries)

@@ -9,14 +9,14 @@ import (
 
 // filter is what a query asks of a record apart from its text.
 type filter struct {
-	namespace kb.Namespace
-	kind      kb.Type
-	tags      []string
-	from, to  int64 // ms, both inclusive
+	namespaces []kb.Namespace // empty for all
+	kind       kb.Type
+	tags       []string
+	from, to   int64 // ms, both inclusive
 }
 
 func newFilter(q *kb.Query) *filter {
-	f := &filter{namespace: q.Namespace, kind: q.Type, tags: kb.NormalizeTags(q.Tags), from: math.MinInt64, to: math.MaxInt64}
+	f := &filter{namespaces: q.Namespaces, kind: q.Type, tags: kb.NormalizeTags(q.Tags), from: math.MinInt64, to: math.MaxInt64}
 	if !q.From.IsZero() {
 		f.from = q.From.UnixMilli()
 		if q.From.Nanosecond()%1e6 != 0 {
@@ -30,7 +30,7 @@ func newFilter(q *kb.Query) *filter {
 }
 
 func (f *filter) passes(e *entry) bool {
-	if f.namespace != "" && e.record.Namespace != f.namespace || f.kind != "" && e.record.Type != f.kind {
+	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || f.kind != "" && e.record.Type != f.kind {
 		return false
 	}
 	if e.updated < f.from || e.updated > f.to {

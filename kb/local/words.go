@@ -5,7 +5,6 @@ import (
 	"container/heap"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -198,43 +197,56 @@ const selective = 0.25
 // allowed returns the documents that pass the part of the filter that the fewest
 // pass; nil when many pass every part. The rest of the filter, and dates, are for top.
 func (s *snapshot) allowed(ctx context.Context, f *filter) (*bitset, error) {
-	type part struct{ field, value string }
+	type part struct {
+		field  string
+		values []string // any of them
+	}
 	var parts []part
-	if f.namespace != "" {
-		parts = append(parts, part{fieldNamespace, string(f.namespace)})
+	if len(f.namespaces) > 0 {
+		p := part{field: fieldNamespace}
+		for _, namespace := range f.namespaces {
+			p.values = append(p.values, string(namespace))
+		}
+		parts = append(parts, p)
 	}
 	if f.kind != "" {
-		parts = append(parts, part{fieldType, string(f.kind)})
+		parts = append(parts, part{fieldType, []string{string(f.kind)}})
 	}
 	for _, tag := range f.tags {
-		parts = append(parts, part{fieldTag, tag})
+		parts = append(parts, part{fieldTag, []string{tag}})
 	}
 	fewest := uint64(selective * float64(len(s.entries)))
-	var best index.TermFieldReader
-	for _, p := range parts {
-		postings, err := s.reader.TermFieldReader(ctx, []byte(p.value), p.field, false, false, false)
-		if err != nil {
-			return nil, errors.Join(err, closeReader(best))
+	var best *part
+	for i := range parts {
+		n := uint64(0)
+		for _, value := range parts[i].values {
+			postings, err := s.reader.TermFieldReader(ctx, []byte(value), parts[i].field, false, false, false)
+			if err != nil {
+				return nil, err
+			}
+			n += postings.Count()
+			if err := postings.Close(); err != nil {
+				return nil, err
+			}
 		}
-		if n := postings.Count(); n <= fewest {
-			best, postings, fewest = postings, best, n
-		}
-		if err := closeReader(postings); err != nil {
-			return nil, errors.Join(err, closeReader(best))
+		if n <= fewest {
+			best, fewest = &parts[i], n
 		}
 	}
 	if best == nil {
 		return nil, nil
 	}
 	var these bitset
-	return &these, these.fill(ctx, best)
-}
-
-func closeReader(r index.TermFieldReader) error {
-	if r == nil {
-		return nil
+	for _, value := range best.values {
+		postings, err := s.reader.TermFieldReader(ctx, []byte(value), best.field, false, false, false)
+		if err != nil {
+			return nil, err
+		}
+		if err := these.fill(ctx, postings); err != nil {
+			return nil, err
+		}
 	}
-	return r.Close()
+	return &these, nil
 }
 
 // bitset is a set of document numbers.

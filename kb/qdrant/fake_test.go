@@ -348,7 +348,8 @@ func (c *fakeCollection) scroll(body []byte) (any, *refusal) {
 type fakeCondition struct {
 	Key   string `json:"key"`
 	Match *struct {
-		Value string `json:"value"`
+		Value string   `json:"value"`
+		Any   []string `json:"any"`
 	} `json:"match"`
 	Range *struct {
 		From *float64 `json:"gte"`
@@ -359,6 +360,10 @@ type fakeCondition struct {
 // holds is the condition of one point: of a list, any value may match.
 func (q *fakeCondition) holds(p *fakePoint) bool {
 	value := p.payload[q.Key]
+	if q.Match != nil && q.Match.Any != nil {
+		text, ok := value.(string)
+		return ok && slices.Contains(q.Match.Any, text)
+	}
 	if q.Match != nil {
 		if list, ok := value.([]any); ok {
 			return slices.Contains(list, any(q.Match.Value))

@@ -132,7 +132,9 @@ func filterOf(q *kb.Query) object {
 			must = append(must, object{"key": key, "match": object{"value": value}})
 		}
 	}
-	match(payloadNamespace, string(q.Namespace))
+	if len(q.Namespaces) > 0 {
+		must = append(must, object{"key": payloadNamespace, "match": object{"any": q.Namespaces}})
+	}
 	match(payloadType, string(q.Type))
 	for _, tag := range kb.NormalizeTags(q.Tags) {
 		match(payloadTags, tag)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 )
@@ -321,9 +323,9 @@ func TestHandlersSeeTheirSession(t *testing.T) {
 		j := f.job("c1", "look", `{}`)
 		j.Turn = 7
 		f.run(f.talk("s1", "ada"), j)
-		want := registry.Session{ID: "s1", UserID: "ada", ConversationID: "conv", Agent: "default", Mode: registry.ModeVoice, Turn: 7, Now: time.Now().UTC()}
-		if got != want {
-			t.Errorf("got %+v, want %+v", got, want)
+		want := registry.Session{ID: "s1", UserID: "ada", ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeVoice, Turn: 7, Now: time.Now().UTC()}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

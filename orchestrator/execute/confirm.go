@@ -81,7 +81,7 @@ func (e *Executor) ask(j Job, s registry.Session) (Question, error) {
 	p := j.Prepared
 	record := store.Confirmation{
 		Token: token, Reference: reference(token),
-		Session: s.ID, User: s.UserID, Agent: s.Agent, Conversation: s.ConversationID, Mode: string(p.Mode()),
+		Session: s.ID, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID, Mode: string(p.Mode()),
 		Tool: p.Tool().ToolID, ToolVersion: p.Tool().Version, RegistryVersion: p.RegistryVersion(),
 		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business,
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
@@ -195,7 +195,7 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 		}), p
 	}
 	session := registry.Session{
-		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(),
+		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(),
 	}
 	// Whoever asked may leave: what a person has approved is finished.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -190,7 +190,7 @@ func TestRunStored(t *testing.T) {
 		if !env.OK || !strings.Contains(string(env.Data), "<bob>") || p == nil || p.Tool().ToolID != "pay" {
 			t.Errorf("answered %+v", env)
 		}
-		if got.ID != "gone" || got.UserID != "ada" || got.ConversationID != "conv" || got.Turn != 1 || got.Now != time.Now().UTC() {
+		if got.ID != "gone" || got.UserID != "ada" || got.ConversationID != "conv" || got.Turn != 1 || !got.Vouched || !slices.Equal(got.Scopes, []string{"hr"}) || got.Now != time.Now().UTC() {
 			t.Errorf("run as %+v", got)
 		}
 		if env, _ := f.e.RunStored(t.Context(), f.tools, c); !env.OK || !env.Meta.CacheHit || len(f.ran()) != 1 {

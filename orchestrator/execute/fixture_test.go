@@ -143,7 +143,7 @@ func (f *fixture) ran() []string {
 // talk begins a conversation of a user, which ends with the test.
 func (f *fixture) talk(session, user string) *Calls {
 	c := f.e.Begin(Conversation{
-		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Mode: registry.ModeVoice},
+		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeVoice},
 		Finished: func(r Result) {
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 
 // Needs are the capabilities of kb_get.
 type Needs struct {
-	KB kb.Index
+	KB *kb.Library
 }
 
 // Answer is the data of a success. No list is nil but Invalid.
 type Answer struct {
 	Records []evidence.Evidence `json:"records"`
-	// Missing are the ids that there is no record for.
+	// Missing are the ids that there is no record for, or none that the conversation may read.
 	Missing []string `json:"missing"`
 	// Invalid are the ids that no record can have.
 	Invalid []InvalidID `json:"invalid,omitempty"`
@@ -44,7 +44,9 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	if problem != nil {
 		return registry.Result{}, problem
 	}
-	found, missing, err := call.Needs.KB.Get(ctx, ids)
+	s := call.Session
+	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
+	found, missing, err := reader.Get(ctx, ids)
 	if err != nil {
 		if ctx.Err() != nil {
 			return registry.Result{}, ctx.Err()

@@ -23,7 +23,7 @@ type index struct {
 }
 
 var ada = kb.Record{
-	ID: "person:ada_l", Type: kb.TypePerson, Title: "Ada L", Text: "# Ada\n\nAda draws *letters*. " + strings.Repeat("And more. ", 40),
+	ID: "person:ada_l", Type: kb.TypePerson, Namespace: kb.NamespaceStudio, Title: "Ada L", Text: "# Ada\n\nAda draws *letters*. " + strings.Repeat("And more. ", 40),
 	URL: "https://example.com/ada", SourceType: "handbook", LastUpdated: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Metadata: map[string]any{"room": "4"},
 }
 
@@ -44,7 +44,7 @@ func (x *index) Get(_ context.Context, ids []string) (found []kb.Record, missing
 
 func run(t *testing.T, x *index, a Args) (Answer, error) {
 	t.Helper()
-	result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: x}, Session: registry.Session{Mode: registry.ModeVoice}})
+	result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Session: registry.Session{Mode: registry.ModeVoice}})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -87,6 +87,24 @@ func TestAllMissingIsNoError(t *testing.T) {
 	got, err = run(t, &index{}, Args{ID: id(ada.ID)})
 	if data, _ := json.Marshal(got); err != nil || !strings.HasSuffix(string(data), `"missing":[]}`) {
 		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// TestForbiddenIsMissing: a record that the conversation may not read cannot be told from one
+// that does not exist.
+func TestForbiddenIsMissing(t *testing.T) {
+	grants, err := kb.NewGrants(map[kb.Namespace]kb.Grant{kb.NamespaceStudio: {Users: []string{"ada"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for vouched, want := range map[bool]string{false: `{"records":[],"missing":["person:ada_l","doc:gone"]}`, true: `{"records":[{"id":"person:ada_l","type":"person","title":"Ada L","url":"https://example.com/ada"}],"missing":["doc:gone"]}`} {
+		result, err := Execute(t.Context(), registry.Call[Args, Needs]{
+			Args: Args{IDs: []string{"person:ada_l", "doc:gone"}, ReturnFields: []ArgsReturnFieldsItem{"url"}}, Needs: Needs{KB: kb.NewLibrary(&index{}, grants)},
+			Session: registry.Session{UserID: "ada", Vouched: vouched, Mode: registry.ModeText},
+		})
+		if data, _ := json.Marshal(result.Data); err != nil || string(data) != want {
+			t.Errorf("vouched %t: %s, %v", vouched, data, err)
+		}
 	}
 }
 
@@ -143,7 +161,7 @@ func TestIndexFails(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: Args{ID: id(ada.ID)}, Needs: Needs{KB: &index{err: errors.New("broken off")}}})
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: Args{ID: id(ada.ID)}, Needs: Needs{KB: kb.NewLibrary(&index{err: errors.New("broken off")}, kb.Grants{})}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

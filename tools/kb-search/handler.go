@@ -17,7 +17,7 @@ import (
 
 // Needs are the capabilities of kb_search.
 type Needs struct {
-	KB kb.Index
+	KB *kb.Library
 }
 
 // Answer is the data of a success.
@@ -42,8 +42,13 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	if problem != nil {
 		return registry.Result{}, problem
 	}
-	found, err := call.Needs.KB.Search(ctx, query)
-	if err != nil {
+	s := call.Session
+	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
+	found, _, err := reader.Search(ctx, query)
+	switch {
+	case errors.Is(err, kb.ErrNotGranted):
+		return registry.Result{}, notGranted(call.Args.Namespace, reader.Granted())
+	case err != nil:
 		return registry.Result{}, searchError(ctx, err)
 	}
 	_, clamped := call.Clamped["top_k"]
@@ -64,7 +69,7 @@ func queryOf(args Args) (q kb.Query, invalid []string, err error) {
 	bad := func(path, format string, a ...any) {
 		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
 	}
-	q = kb.Query{Text: strings.TrimSpace(args.Query), Namespace: kb.Namespace(args.Namespace), Limit: int(args.TopK)}
+	q = kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}
 	if q.Text == "" {
 		bad("/query", "The query is blank; give the words to look for.")
 	}
@@ -131,6 +136,17 @@ func wanted(args Args) []evidence.Field {
 		fields = slices.DeleteFunc(fields, func(f evidence.Field) bool { return f == evidence.Snippet })
 	}
 	return fields
+}
+
+// notGranted says that the conversation may not read a namespace, and which it may.
+func notGranted(asked ArgsNamespace, granted []kb.Namespace) error {
+	e := registry.Errorf(registry.ErrorAuth, "The namespace %s is not open to this conversation.", asked)
+	e.Details = map[string]any{"namespace": asked, "granted": granted}
+	e.Suggestion = "Tell the user that you cannot look there; do not ask for it again."
+	if len(granted) > 0 {
+		e.Suggestion = fmt.Sprintf("Search %v instead, or tell the user that you cannot look there; do not ask for it again.", granted)
+	}
+	return e
 }
 
 // searchError names what went wrong.

@@ -30,7 +30,7 @@ func (x *index) Search(_ context.Context, q kb.Query) (kb.Results, error) {
 }
 
 var ada = kb.Record{
-	ID: "person:ada_l", Type: kb.TypePerson, Title: "Ada L", Text: "Ada draws letters.", URL: "https://example.com/ada",
+	ID: "person:ada_l", Type: kb.TypePerson, Namespace: kb.NamespaceStudio, Title: "Ada L", Text: "Ada draws letters.", URL: "https://example.com/ada",
 	SourceType: "handbook", LastUpdated: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Metadata: map[string]any{"room": "4"},
 }
 
@@ -42,7 +42,7 @@ func args() Args {
 func run(t *testing.T, x *index, a Args, mode registry.Mode) (Answer, error) {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{KB: x}, Session: registry.Session{Mode: mode},
+		Args: a, Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Session: registry.Session{Mode: mode},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -55,13 +55,13 @@ func run(t *testing.T, x *index, a Args, mode registry.Mode) (Answer, error) {
 
 func TestEvidence(t *testing.T) {
 	x := &index{results: kb.Results{Took: 12 * time.Millisecond, Hits: []kb.Hit{
-		{Record: ada, Score: 1, Snippet: "draws letters"}, {Record: kb.Record{ID: "doc:type", Type: kb.TypeDoc, Title: "Type"}, Score: 0.5},
+		{Record: ada, Score: 1, Snippet: "draws letters"}, {Record: kb.Record{ID: "doc:type", Type: kb.TypeDoc, Namespace: kb.NamespaceStudio, Title: "Type"}, Score: 0.5},
 	}}}
 	got, err := run(t, x, args(), registry.ModeVoice)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(kb.Query{Text: "letters", Namespace: kb.NamespaceStudio, Limit: 5}, x.asked); diff != "" {
+	if diff := cmp.Diff(kb.Query{Text: "letters", Namespaces: []kb.Namespace{kb.NamespaceStudio}, Limit: 5}, x.asked); diff != "" {
 		t.Error("asked:", diff)
 	}
 	want := Answer{QueryTimeMS: 12, Results: []evidence.Evidence{
@@ -71,6 +71,39 @@ func TestEvidence(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNamespaceIsNotGranted: the model is told which are, nothing is searched, and whoever is
+// granted it finds what is there.
+func TestNamespaceIsNotGranted(t *testing.T) {
+	grants, err := kb.NewGrants(map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		session registry.Session
+		granted bool
+	}{
+		"a user's own word": {registry.Session{UserID: "ada", Agent: "default"}, false},
+		"the user":          {registry.Session{UserID: "ada", Vouched: true}, true},
+		"the agent":         {registry.Session{Agent: "concierge"}, true},
+		"the scope":         {registry.Session{Scopes: []string{"private"}}, true},
+	} {
+		x := &index{results: kb.Results{Hits: []kb.Hit{{Record: kb.Record{ID: "doc:x", Namespace: kb.NamespacePersonal}, Score: 1}}}}
+		a := args()
+		a.Namespace = ArgsNamespacePersonal
+		result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: kb.NewLibrary(x, grants)}, Session: tc.session})
+		if tc.granted {
+			if err != nil || len(result.Data.(Answer).Results) != 1 {
+				t.Errorf("%s: %+v, %v", name, result.Data, err)
+			}
+			continue
+		}
+		var e *registry.ToolError
+		if !errors.As(err, &e) || e.Type != registry.ErrorAuth || e.Retryable || !strings.Contains(e.Message, "personal") || !strings.Contains(e.Suggestion, "studio public") || x.asked.Text != "" {
+			t.Errorf("%s: %+v, asked %+v", name, err, x.asked)
+		}
 	}
 }
 
@@ -96,7 +129,7 @@ func TestFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := kb.Query{
-		Text: "letters", Namespace: kb.NamespacePublic, Type: kb.TypePerson, Tags: []string{"hr", "type"}, Limit: 5,
+		Text: "letters", Namespaces: []kb.Namespace{kb.NamespacePublic}, Type: kb.TypePerson, Tags: []string{"hr", "type"}, Limit: 5,
 		From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 31, 23, 59, 59, 999_000_000, time.UTC),
 	}
 	if diff := cmp.Diff(want, x.asked); diff != "" {
@@ -175,7 +208,7 @@ func TestVoiceReadsLess(t *testing.T) {
 func TestClampedAndDegradedAreSaid(t *testing.T) {
 	x := &index{results: kb.Results{Degraded: true}}
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: args(), Needs: Needs{KB: x}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
+		Args: args(), Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +276,7 @@ func TestIndexFails(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{KB: &index{err: errors.New("broken off")}}})
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{KB: kb.NewLibrary(&index{err: errors.New("broken off")}, kb.Grants{})}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}

@@ -46,7 +46,7 @@ func call(v capability.VoiceSessions, c *client) registry.Call[Args, Needs] {
 	return registry.Call[Args, Needs]{
 		Args:    Args{PendingRequest: " What is new? "},
 		Needs:   Needs{VoiceSessions: v, Inviter: c},
-		Session: registry.Session{UserID: "ada", ConversationID: "c1", Agent: "default", Mode: registry.ModeText},
+		Session: registry.Session{UserID: "ada", ConversationID: "c1", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeText},
 	}
 }
 
@@ -67,7 +67,7 @@ func TestInvitation(t *testing.T) {
 		if data, _ := json.Marshal(result.Data); offer.Ticket != "the secret" || strings.Contains(string(data), offer.Ticket) {
 			t.Errorf("the ticket %q is in %s, or is none", offer.Ticket, data)
 		}
-		want := []capability.VoiceRequest{{UserID: "ada", ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Origin: "https://app.example"}}
+		want := []capability.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Origin: "https://app.example"}}
 		if diff := cmp.Diff(want, v.asked); diff != "" {
 			t.Error(diff)
 		}
@@ -81,11 +81,12 @@ func TestInvitation(t *testing.T) {
 }
 
 func TestWithoutPendingRequest(t *testing.T) {
-	c := &client{}
-	in := call(&offers{}, c)
+	c, v := &client{}, &offers{}
+	in := call(v, c)
 	in.Args.PendingRequest = ""
-	if _, err := Execute(t.Context(), in); err != nil || c.offers[0].PendingRequest != "" {
-		t.Errorf("%+v, %v", c.offers, err)
+	in.Session.Vouched, in.Session.Scopes = false, nil // as a browser that calls itself ada
+	if _, err := Execute(t.Context(), in); err != nil || c.offers[0].PendingRequest != "" || v.asked[0].Vouched || v.asked[0].Scopes != nil {
+		t.Errorf("%+v, %+v, %v", c.offers, v.asked, err)
 	}
 }
 

@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// TestWhoGrantsScopes: scopes, and the name of a user, count from whoever shows the key
+// itself. Everybody else is refused scopes at both doors, and named without being vouched for.
+func TestWhoGrantsScopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			secret  func(s *Server) string
+			vouched bool
+		}{
+			"a browser":            {func(*Server) string { return "" }, false},
+			"another key":          {func(*Server) string { return "sk-other" }, false},
+			"a console, a browser": {func(s *Server) string { _, g := login(t, s, s.ConsoleCode()); return g.Token }, false},
+			"a server":             {func(*Server) string { return testKey }, true},
+		} {
+			for path, body := range map[string]string{
+				"/v1/chat":             `{"message":"Hello","user":"ada"`,
+				"/v1/chat/completions": `{"messages":[{"role":"user","content":"Hello"}],"user":"ada"`,
+			} {
+				a := &fakeAgent{}
+				s, _ := chatServer(t, a, func(o *Options) { o.APIKey = testKey })
+				show := func(*http.Request) {}
+				if secret := tc.secret(s); secret != "" {
+					show = bearer(secret)
+				}
+				plain := send(s, path, body+`}`, show)
+				scoped := send(s, path, body+`,"scopes":["hr:read"]}`, show)
+				asked := a.requests()
+				if plain.Code != http.StatusOK || len(asked) == 0 || asked[0].Vouched != tc.vouched || asked[0].Scopes != nil || asked[0].User.String() != "ada" {
+					t.Errorf("%s, %s: %d %+v", name, path, plain.Code, asked)
+				}
+				if tc.vouched {
+					if scoped.Code != http.StatusOK || len(asked) != 2 || !slices.Equal(asked[1].Scopes, []string{"hr:read"}) {
+						t.Errorf("%s, %s, scopes: %d %+v", name, path, scoped.Code, asked)
+					}
+					if w := send(s, path, body+`,"scopes":["hr read"]}`, show); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "scopes[0]") {
+						t.Errorf("%s, a bad scope: %d %s", path, w.Code, w.Body)
+					}
+					continue
+				}
+				if code, _ := problemOf(t, scoped); scoped.Code != http.StatusForbidden || code != "scopes_not_allowed" || len(asked) != 1 {
+					t.Errorf("%s, %s, scopes: %d %s, %d turns", name, path, scoped.Code, code, len(asked))
+				}
+			}
+		}
+		// A user whom nobody names is nobody whom a key vouches for.
+		a := &fakeAgent{}
+		s, _ := chatServer(t, a, func(o *Options) { o.APIKey = testKey })
+		if send(s, "/v1/chat", `{"message":"Hello"}`, bearer(testKey)); a.requests()[0].Vouched {
+			t.Error("a user without a name is vouched for")
+		}
+	})
+}
+
+func TestSessionScopes(t *testing.T) {
+	d := &desk{}
+	s := deskServer(t, d, nil)
+	if w := operate(s, "POST", "/v1/sessions", `{"user":"ada","scopes":["hr"]}`, nil); w.Code != http.StatusCreated || !d.asked[0].Vouched || !slices.Equal(d.asked[0].Scopes, []string{"hr"}) {
+		t.Errorf("%d %s: %+v", w.Code, w.Body, d.asked)
+	}
+	many := `"a"` + strings.Repeat(`,"a"`, 32)
+	for _, scopes := range []string{`""`, `"a b"`, `"` + strings.Repeat("a", 65) + `"`, `"*"`, many} {
+		if w := operate(s, "POST", "/v1/sessions", `{"user":"ada","scopes":[`+scopes+`]}`, nil); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "scopes") {
+			t.Errorf("%.40s: %d %s", scopes, w.Code, w.Body)
+		}
+	}
+}
