@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -106,16 +107,17 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 		return err
 	}
 	t := a.newTurn(req, c, emit)
-	t.save = func(entries []conversation.Entry) error { return a.keep(ctx, req, c, rev, entries) }
+	t.save = func(entries []conversation.Entry) error { return a.keep(ctx, req, c, rev, t.book.Carry(), entries) }
 	return t.answer(ctx)
 }
 
 // keep writes what was said in a turn into its conversation, whoever has gone by then.
-func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, entries []conversation.Entry) error {
+func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, calls json.RawMessage, entries []conversation.Entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	for range saveTries {
 		c.Append(time.Now(), entries...)
+		c.Policy = calls
 		_, err := a.opts.Conversations.Save(ctx, c, rev)
 		if !errors.Is(err, store.ErrChanged) {
 			return err

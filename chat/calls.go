@@ -111,7 +111,7 @@ func (t *turn) take(r any) {
 		env := t.book.Question(c.prepared, r.Token, r.Reference, r.ExpiresAt, false)
 		t.emit(&wsclient.ConfirmationRequest{Token: r.Token, Tool: c.asked.Name, Args: c.prepared.Args(),
 			Preview: c.prepared.Preview(), ExpiresAt: wsclient.Time{Time: r.ExpiresAt}})
-		t.answerAll(r.Call, t.book.Asked(r.Call, r.Token, env))
+		t.answerAll(r.Call, t.book.Asked(r.Call, store.QuestionName(r.Token), env))
 	}
 }
 

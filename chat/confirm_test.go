@@ -60,7 +60,7 @@ func TestApproved(t *testing.T) {
 			t.Error(got)
 		}
 		r := f.audited()[1]
-		if r.Confirmation != "approved" || r.ConfirmedBy != "client" || r.Reference == "" || !r.OK || r.TurnID != 2 || !strings.Contains(string(r.Budget), `"total":{"used":1,`) || strings.Contains(r.IdempotencyKey, asked.Token) {
+		if r.Confirmation != "approved" || r.ConfirmedBy != "client" || r.Reference == "" || !r.OK || r.TurnID != 2 || !strings.Contains(string(r.Budget), `"total":{"used":2,`) || strings.Contains(r.IdempotencyKey, asked.Token) {
 			t.Errorf("%+v", r)
 		}
 		if got := f.questions.Settled(); len(got) != 1 || got[0] != r.Reference {

@@ -53,6 +53,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, emit Emit) *t
 		t.tools = a.opts.Tools()
 	}
 	t.book = policy.NewBook(t.tools, a.opts.Rules)
+	t.resume()
 	t.calls = a.opts.Executor.Begin(execute.Conversation{
 		Session:      t.session(),
 		Capabilities: t.capabilities(),
@@ -84,6 +85,7 @@ func (t *turn) answer(ctx context.Context) error {
 		t.said(t.req.Message)
 	}
 	t.recall(ctx)
+	t.askedBefore(ctx)
 	began := time.Now()
 	failure := t.rounds(ctx)
 	if failure != nil {

@@ -255,6 +255,11 @@ type Confirmation struct {
 	// Require are the ids of tools that need an approval whatever their schema says.
 	// Whether there are such tools cmd/voicegw checks.
 	Require []string `key:"require"`
+	// QuestionsPerTool is how many questions about one tool may be declined or expire in a
+	// conversation before only what the user says leads to another one, Questions how many
+	// of all tools may be without an approval.
+	QuestionsPerTool int `key:"questions_per_tool"`
+	Questions        int `key:"questions"`
 }
 
 // The values of Confirmation.Voice.
@@ -396,7 +401,7 @@ func Default() *Config {
 			Voice: Budget{Retrieval: 2, Total: 3, TopK: 3, ToolTime: 1500 * time.Millisecond},
 			Text:  Budget{Retrieval: 5, Total: 10, TopK: 10},
 		},
-		Confirmation: Confirmation{Voice: ConfirmButton, Life: 5 * time.Minute},
+		Confirmation: Confirmation{Voice: ConfirmButton, Life: 5 * time.Minute, QuestionsPerTool: 3, Questions: 10},
 		Store:        Store{Replicas: 1, Sync: SyncAlways},
 		Audit:        Audit{Arguments: ArgumentsNone, MaxMB: 100, Keep: 10, MaxAge: 720 * time.Hour},
 		Limits: Limits{

@@ -220,6 +220,8 @@ func (l *loader) validateTools() {
 	}
 	l.oneOf("confirmation.voice", l.config.Confirmation.Voice, ConfirmButton, ConfirmSpoken)
 	l.duration("confirmation.life", l.config.Confirmation.Life, 10*time.Second, time.Hour)
+	l.number("confirmation.questions_per_tool", l.config.Confirmation.QuestionsPerTool, 1, 100)
+	l.number("confirmation.questions", l.config.Confirmation.Questions, 1, 100)
 }
 
 // validatePaths refuses what would make a folder called "~".

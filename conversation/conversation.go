@@ -70,11 +70,14 @@ type Conversation struct {
 	Turns int `json:"turns"`
 	// Dropped is how many entries were cut off at the beginning, and Earlier says in
 	// short what they were about.
-	Dropped   int       `json:"dropped,omitempty"`
-	Earlier   string    `json:"earlier,omitempty"`
-	Entries   []Entry   `json:"entries"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
+	Dropped int     `json:"dropped,omitempty"`
+	Earlier string  `json:"earlier,omitempty"`
+	Entries []Entry `json:"entries"`
+	// Policy is what policy has to know of the tool calls before (policy.Book.Carry): it is kept
+	// beside the entries, because those are cut off at the beginning. Nil before the first.
+	Policy    json.RawMessage `json:"policy,omitempty"`
+	CreatedAt time.Time       `json:"created_at"`
+	UpdatedAt time.Time       `json:"updated_at"`
 }
 
 // The bounds of a conversation.

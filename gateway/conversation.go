@@ -10,6 +10,7 @@ import (
 type conversationLines struct {
 	*conversation.Conversation
 	Entries   []entryLine   `json:"entries"`
+	Policy    *struct{}     `json:"policy,omitempty"` // nil: what policy keeps is shown to nobody
 	CreatedAt wsclient.Time `json:"created_at"`
 	UpdatedAt wsclient.Time `json:"updated_at"`
 }

@@ -105,7 +105,7 @@ func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
 		m.do(Failed{Turn: m.Turn(), Failure: FailureEnding})
 		return
 	}
-	m.lastActive, m.userActed = m.at, true
+	m.lastActive = m.at
 	m.confirmations[i].resolving = true
 	m.do(ResolveConfirmation{Token: in.Token, Approved: in.Approved, By: ConfirmedByClient})
 }
@@ -159,6 +159,7 @@ func (m *machine) declined(c confirmation, o Outcome) registry.Envelope {
 // approved runs what a person has approved: the stored arguments, in a turn of their
 // own, or as the answer to the model's ConfirmAction.
 func (m *machine) approved(q confirmation, by ConfirmedBy) {
+	m.book.Approved(q.tool, q.token)
 	how := &approval{tool: q.tool, reference: q.reference, by: by}
 	var c call
 	if spoken := m.call(q.spokenBy); spoken != nil {
@@ -173,7 +174,7 @@ func (m *machine) approved(q confirmation, by ConfirmedBy) {
 			if m.responding {
 				m.cancel()
 			}
-			m.openUserTurn(m.at)
+			m.openCausedTurn()
 		}
 		c = m.newCall(q.tool, q.prepared.Args())
 		c.provider = q.provider

@@ -39,16 +39,11 @@ func (m *machine) notify(n notice) bool {
 
 // tell opens a turn with a notice.
 func (m *machine) tell(n notice) {
+	m.openCausedTurn()
 	if n.shown {
-		// A tool has asked for this turn and not the user: with a budget of its own, a
-		// tool that always asks for one could go on for ever.
-		m.chained = true
-		m.openTurn(m.at)
-		m.supersede()
 		m.say("pending_message", n.text)
 		return
 	}
-	m.openUserTurn(m.at)
 	m.sendNotice(n.text)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -42,6 +43,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 		p.Tools.Confirm = []string{"write", "book"}
 	}
 	p.Tools.Budget.Total = []int{0, 9, 1}[sort/12%3]
+	p.Tools.Questions = policy.Questions{PerTool: 2, Total: 4}
 	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p)}
 	tk.take(Began{})
 	return tk

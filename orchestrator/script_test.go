@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -85,6 +86,7 @@ func (w words) caps() transport.Capabilities {
 func (w words) policy() Policy {
 	p := Policy{MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
+	p.Tools.Questions = policy.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if tool := w.id("confirm"); tool != "" {
 		p.Tools.Confirm = []string{tool}
 	}

@@ -15,6 +15,18 @@ func (m *machine) openUserTurn(inputEnd time.Time) {
 	m.book.BeginTurn()
 }
 
+// openCausedTurn begins a turn that a person's answer to a question has caused, or the end of
+// a question, a late result, or a tool's message: it goes on with the budget of the one
+// before, and so does what the model does next by itself. With a budget of its own, each
+// answer would let a model ask again, and a tool that asks for a turn could go on for ever.
+func (m *machine) openCausedTurn() {
+	acted := m.userActed
+	m.chained, m.userActed = true, false
+	m.openTurn(m.at)
+	m.supersede()
+	m.chained, m.userActed = true, acted
+}
+
 // openTurn begins the next turn, which may be the model's own idea; one that is still
 // open ends first. A turn that only a late result has caused goes on with the budget
 // of the one before: or a model could go on for ever without its user.

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 // approval of its own, and then with the very arguments that were shown.
 type askWatch struct {
 	asking    map[string]AskConfirmation  // by call: being recorded
+	shown     []*watchedQuestion          // that were not approved, oldest first
 	questions map[string]*watchedQuestion // by token
 	byRef     map[string]*watchedQuestion
 	spokenAt  time.Time // the user last began to say something
@@ -57,6 +59,10 @@ func (w *watcher) askInput(in Input) {
 		q.resolving = false
 		q.approved = in.Outcome == OutcomeApproved
 		q.ended = in.Outcome != OutcomeFailed
+		if i := slices.Index(w.asks.shown, q); q.approved && i >= 0 {
+			before := slices.DeleteFunc(w.asks.shown[:i+1:i+1], func(o *watchedQuestion) bool { return o.tool == q.tool })
+			w.asks.shown = append(before, w.asks.shown[i+1:]...)
+		}
 	}
 }
 
@@ -74,6 +80,10 @@ func (w *watcher) askAction(in Input, a Action) {
 			w.fail("the user is asked for %s %s, which was not recorded like that: %+v", a.Tool, a.Args, q)
 		}
 		q.shown = true
+		w.asks.shown = append(w.asks.shown, q)
+		if most := cmp.Or(w.policy.Tools.Questions.Total, 10); len(w.asks.shown) > most {
+			w.fail("the user is asked for the %dth time and has approved nothing; %d is the bound", len(w.asks.shown), most)
+		}
 	case ResolveConfirmation:
 		w.resolves(in, a)
 	case ConfirmationEnded:

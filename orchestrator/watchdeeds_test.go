@@ -78,7 +78,8 @@ func (w *watcher) deedDone(c *watchedCall, env registry.Envelope) {
 type budgetWatch struct {
 	limit            policy.Budget
 	retrieval, total int  // begun since the budget was new
-	acted            bool // the user has done something since the last turn began
+	acted            bool // the user has said something since the last turn that they began
+	decided, said    bool // this step is the answer to a question, or the user's own text
 	chained          bool // what the model does next has no other cause than a late result
 }
 
@@ -87,11 +88,13 @@ func newBudgetWatch(p Policy) budgetWatch {
 }
 
 func (w *watcher) budgetInput(in Input) {
+	_, w.budget.decided = in.(ConfirmationResolved)
+	w.budget.said = false
 	switch in := in.(type) {
-	case UserSpeechStarted, UserSpeechStopped, UserActivity, UserInterrupt, UserText, Began, ConfirmationAnswer:
+	case UserText, Began:
+		w.budget.acted, w.budget.said = true, true
+	case UserSpeechStarted, UserSpeechStopped, UserActivity, UserInterrupt:
 		w.budget.acted = true
-	case ConfirmationResolved:
-		w.budget.acted = w.budget.acted || in.Outcome == OutcomeApproved
 	case FromModel:
 		switch ev := in.Event.(type) {
 		case transport.InputCommitted:
@@ -107,7 +110,10 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 	b := &w.budget
 	switch a := a.(type) {
 	case TurnStarted:
-		if b.acted || !b.chained || opensWithText(rest) {
+		if b.decided || opensWithText(rest) && !b.said {
+			return // a decision's turn, or a notice's, shares the budget of the one before
+		}
+		if b.acted || !b.chained {
 			b.retrieval, b.total = 0, 0
 		}
 		b.acted, b.chained = false, false
@@ -124,8 +130,7 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 	}
 }
 
-// opensWithText says whether a turn begins with text for the model, which stands for
-// the user's.
+// opensWithText says whether a turn begins with text for the model.
 func opensWithText(rest []Action) bool {
 	for _, a := range rest {
 		if c, ok := a.(Command); ok {

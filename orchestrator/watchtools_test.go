@@ -240,7 +240,7 @@ func (w *watcher) toolEnded(a ToolEnded) {
 	}
 	c.ended = true
 	w.inspected(c, a)
-	if e := a.Envelope.Error; e != nil && e.Type == registry.ErrorBudgetExceeded {
+	if e := a.Envelope.Error; e != nil && e.Type == registry.ErrorBudgetExceeded && a.Envelope.Meta.Budget != nil {
 		w.tools.over[a.Turn] = true
 	}
 	if a.Delivered && a.Envelope.OK && c.named() {

@@ -53,7 +53,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Name: cfg.Agent.Name,
 		Tools:        s.tools.Snapshot,
 		Instructions: func(tools *registry.Snapshot, own mark.Mark) string { return textInstructions(cfg, tools, own) },
-		Rules:        policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require},
+		Rules:        policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
 		Audit:        s.audit.Write,
 		Logger:       s.logger,
 	})

@@ -22,10 +22,15 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
 		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle,
 		Tools: policy.Rules{
-			Mode: registry.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require,
+			Mode: registry.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
 		},
 		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
 	}
+}
+
+// questions is how often a user is asked for approvals.
+func questions(cfg *config.Config) policy.Questions {
+	return policy.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
 }
 
 // budget is a budget of the configuration, where no time means no limit.

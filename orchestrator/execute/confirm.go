@@ -142,20 +142,41 @@ func (c *Calls) Resolve(a Answer) {
 	})
 }
 
-// Open says whether the question of that name (store.QuestionName) waits for its answer
-// still. Where the store does not say, it may: a question too few is mended by asking again,
-// a deed too many is not.
-func (e *Executor) Open(ctx context.Context, name string) bool {
+// Fate is what has become of a question.
+type Fate int
+
+// The fates.
+const (
+	// FateOpen: it waits for its answer still, or the store does not say: a question too few
+	// is mended by asking again, a deed too many is not.
+	FateOpen Fate = iota
+	FateApproved
+	// FateOver: it was declined or has expired.
+	FateOver
+	// FateForgotten: the store knows nothing of it any more, or never did.
+	FateForgotten
+)
+
+// Fate says what has become of the question of that name (store.QuestionName).
+func (e *Executor) Fate(ctx context.Context, name string) Fate {
 	if e.opts.Confirmations == nil {
-		return false
+		return FateForgotten
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	c, err := e.opts.Confirmations.Named(ctx, name)
-	if err != nil {
-		return !errors.Is(err, store.ErrUnknown)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return FateForgotten
+	case err != nil:
+		return FateOpen
+	case c.Outcome == store.Approved:
+		return FateApproved
+	case c.Outcome != "" || !time.Now().Before(c.ExpiresAt):
+		return FateOver
+	default:
+		return FateOpen
 	}
-	return c.Outcome == "" && time.Now().Before(c.ExpiresAt)
 }
 
 // Answer records the answer to a question of any conversation, for the API. The error

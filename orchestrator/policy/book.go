@@ -90,6 +90,8 @@ type Book struct {
 	running []running // in the order they were asked for
 	stored  []stored  // oldest first
 	asked   []asked   // confirmations that wait
+	// unapproved are the questions that nobody has approved, oldest first.
+	unapproved []unapproved
 }
 
 // running is a call that runs, or whose confirmation is being made.
@@ -132,6 +134,7 @@ type asked struct {
 // NewBook returns the Book of a conversation that holds tools.
 func NewBook(tools *registry.Snapshot, rules Rules) Book {
 	rules.Budget = rules.Budget.Or(DefaultBudget(rules.Mode))
+	rules.Questions = rules.Questions.withDefaults()
 	return Book{tools: tools, rules: rules}
 }
 
@@ -147,8 +150,15 @@ func (b *Book) Account() Account { return b.account }
 // Slow says whether the tools of the turn have taken longer than they should together.
 func (b *Book) Slow() bool { return b.account.slow(b.rules.Budget) }
 
-// BeginTurn gives the calls that follow a new budget.
-func (b *Book) BeginTurn() { b.account = Account{} }
+// BeginTurn gives the calls that follow a new budget: the user has said something. Their
+// answer to a question is no such turn; it goes on with the budget of the one before.
+func (b *Book) BeginTurn() {
+	b.account = Account{}
+	b.unapproved = slices.Clone(b.unapproved)
+	for i := range b.unapproved {
+		b.unapproved[i].Before = true
+	}
+}
 
 // Decide says what becomes of a call, in the order that docs/policy.md gives. Calls of
 // one batch are decided one after another, in the order given.
@@ -176,16 +186,27 @@ func (b *Book) Decide(c Call) Decision {
 	case refusal != nil:
 		b.answer(&d, *refusal)
 	case b.rules.confirms(prepared.Tool()):
-		if !b.waits(prepared, &d) {
-			d.Verdict, d.Prepared = Ask, prepared
-			b.run(c, asText, d.Keys, prepared)
-			b.running[len(b.running)-1].asking = true
-		}
+		b.ask(c, asText, prepared, &d)
 	default:
 		d.Verdict, d.Prepared = Run, prepared
 		b.run(c, asText, d.Keys, prepared)
 	}
 	return b.done(d)
+}
+
+// ask has a person asked about a call, unless they are being asked about the same or were
+// asked often enough.
+func (b *Book) ask(c Call, asText string, p *registry.Prepared, d *Decision) {
+	if b.waits(p, d) {
+		return
+	}
+	if refusal := b.askedEnough(p.Tool().ToolID); refusal != nil {
+		b.answer(d, p.Refuse(refusal))
+		return
+	}
+	d.Verdict, d.Prepared = Ask, p
+	b.run(c, asText, d.Keys, p)
+	b.running[len(b.running)-1].asking = true
 }
 
 func (b *Book) done(d Decision) Decision {
@@ -400,8 +421,8 @@ func (b *Book) Confirmed(c Call, reference string, p *registry.Prepared) Decisio
 	return b.done(d)
 }
 
-// Asked notes that a person is asked about a call under a token. Its answers are
-// CONFIRMATION_REQUIRED, which env holds.
+// Asked notes that a person is asked about a call under a token, which may be any name that
+// the question has with the caller. Its answers are CONFIRMATION_REQUIRED, which env holds.
 func (b *Book) Asked(call, token string, env registry.Envelope) []Answer {
 	i := b.index(call)
 	if i < 0 {
@@ -409,6 +430,7 @@ func (b *Book) Asked(call, token string, env registry.Envelope) []Answer {
 	}
 	r := b.running[i]
 	b.asked = append(slices.Clip(b.asked), asked{token: token, tool: r.tool, args: r.args, envelope: env, turn: r.turn})
+	b.unapproved = append(slices.Clip(b.unapproved), unapproved{Tool: r.tool, Name: token})
 	return b.Finished(call, env, 0)
 }
 
@@ -420,9 +442,14 @@ func (b *Book) Recall(env registry.Envelope, turn int) {
 	b.asked = append(slices.Clip(b.asked), asked{token: q.Token, tool: q.Tool, args: canonical(q.Args), envelope: env, turn: turn})
 }
 
-// Resolved forgets a question: it was answered, or is too old.
+// Resolved notes that a question does not wait any more: it was answered, or is too old.
 func (b *Book) Resolved(token string) {
 	b.asked = slices.DeleteFunc(slices.Clone(b.asked), func(a asked) bool { return a.token == token })
+	b.unapproved = slices.Clone(b.unapproved)
+	for i := range b.unapproved {
+		q := &b.unapproved[i]
+		q.Over = q.Over || q.Name == token
+	}
 }
 
 // Finished takes the answer of a call that ran for took, and returns the terminals of

@@ -350,6 +350,8 @@ func TestBookIsAValue(t *testing.T) {
 		"ask":      func(b *Book) { b.Decide(call("x", "", "pay", `{"amount":2}`)); b.Asked("x", "tok2", bad()) },
 		"resolve":  func(b *Book) { b.Resolved("tok") },
 		"new turn": func(b *Book) { b.BeginTurn() },
+		"approve":  func(b *Book) { b.Approved("pay", "tok") },
+		"forget":   func(b *Book) { b.Forget("tok") },
 	}
 	for name, change := range changes {
 		before := show(b)
@@ -371,7 +373,7 @@ func TestBookIsAValue(t *testing.T) {
 // show writes all that a Book holds, envelopes by their data.
 func show(b Book) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%+v %+v", b.account, b.running)
+	fmt.Fprintf(&out, "%+v %+v %+v", b.account, b.running, b.unapproved)
 	for _, s := range b.stored {
 		fmt.Fprintf(&out, " stored %+v %s %s %s %d", s.keys, s.tool, s.asked, s.envelope.Data, s.turn)
 	}

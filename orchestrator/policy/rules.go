@@ -51,6 +51,8 @@ type Rules struct {
 	Budget Budget
 	// Confirm are tools that need a confirmation although their spec does not say so.
 	Confirm []string
+	// Questions bounds how often a user is asked for approvals.
+	Questions Questions
 }
 
 // confirms says whether a person has to approve a call of the tool.

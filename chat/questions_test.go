@@ -1,0 +1,229 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+	"voicegw/user"
+)
+
+// stubborn is a model that asks for another payment whenever it is asked anything, and
+// speaks only where it is given no tools.
+type stubborn struct{ calls int }
+
+func (s *stubborn) Complete(_ context.Context, p Prompt, delta func(string)) (Reply, error) {
+	if p.ToolsOff {
+		delta("I cannot pay.")
+		return Reply{Text: "I cannot pay."}, nil
+	}
+	s.calls++
+	return Reply{Calls: []ToolCall{{ID: nth(s.calls), Name: "pay", Args: json.RawMessage(fmt.Sprintf(`{"name":"Bob %d"}`, s.calls))}}}, nil
+}
+
+// asked carries out a turn with the stubborn model, and returns its questions.
+func (f *fixture) asked(req Request) []*wsclient.ConfirmationRequest {
+	f.t.Helper()
+	req.User, req.ConversationID = user.Must("ada"), "conv"
+	told := &turnTold{t: f.t}
+	if err := f.agent.Respond(f.t.Context(), req, told.emit); err != nil {
+		f.t.Fatal(err)
+	}
+	if told.done().Status != wsclient.DoneCompleted {
+		f.t.Fatalf("a turn ended as %s: %s", told.done().Status, told.types())
+	}
+	return of[*wsclient.ConfirmationRequest](told)
+}
+
+// questionsOf says a message and answers all that is asked, as `voicegw chat` does with
+// --approve and --deny, until nothing is asked any more. It returns how often it was asked.
+func (f *fixture) questionsOf(message string, approve bool) (n int) {
+	f.t.Helper()
+	for open := f.asked(Request{Message: message}); len(open) > 0; n++ {
+		if n == 100 {
+			f.t.Fatal("the user is asked for ever")
+		}
+		q := open[0]
+		open = append(open[1:], f.asked(Request{Confirmation: &Confirmation{Token: q.Token, Approved: approve}})...)
+	}
+	return n
+}
+
+// restart makes the agent anew over what is kept.
+func (f *fixture) restart() {
+	f.t.Helper()
+	var err error
+	if f.agent, err = New(f.agent.opts); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// refusals is how many calls the audit has with an error of that type.
+func (f *fixture) refusals(kind registry.ErrorType) (n int) {
+	for _, r := range f.audited() {
+		if r.ErrorType == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// TestDeclinedIsNotAskedForEver: a model that asks for ever asks so often and no more, over
+// messages and restarts, and every turn ends with an answer in words.
+func TestDeclinedIsNotAskedForEver(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.agent.opts.Model = &stubborn{}
+		total := f.questionsOf("Pay Bob", false)
+		for i := range 20 {
+			if i%3 == 0 {
+				f.restart()
+			}
+			total += f.questionsOf(fmt.Sprintf("Message %d", i), false)
+		}
+		if total != 10 {
+			t.Errorf("the user was asked %d times", total)
+		}
+		if len(f.ran()) != 0 || f.refusals(registry.ErrorBudgetExceeded) == 0 {
+			t.Errorf("ran %v", f.ran())
+		}
+	})
+}
+
+// waits is a stubborn model that asks once, and then once more after each answer.
+type waits struct{ stubborn }
+
+func (w *waits) Complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+	if last := p.Messages[len(p.Messages)-1]; last.Role == RoleTool {
+		delta("As you see.")
+		return Reply{Text: "As you see."}, nil
+	}
+	return w.stubborn.Complete(ctx, p, delta)
+}
+
+// TestDeclinedToolIsAskedForAgain: after three questions about a tool that were declined, each
+// message of the user's allows one more.
+func TestDeclinedToolIsAskedForAgain(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.agent.opts.Model = &waits{}
+		var got []int
+		for i := range 10 {
+			if i%2 == 0 {
+				f.restart()
+			}
+			got = append(got, f.questionsOf("Pay Bob", false))
+		}
+		if want := []int{3, 1, 1, 1, 1, 1, 1, 1, 0, 0}; !slices.Equal(got, want) {
+			t.Errorf("the user was asked %v times, want %v", got, want)
+		}
+	})
+}
+
+// TestUnansweredIsNotAskedForEver: questions that nobody answers count when they have expired.
+func TestUnansweredIsNotAskedForEver(t *testing.T) {
+	bubble(t, setting{execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
+		f.agent.opts.Model = &waits{}
+		total := 0
+		for i := range 20 {
+			if i == 5 {
+				f.restart()
+			}
+			total += len(f.asked(Request{Message: "Pay Bob"}))
+			pass(2 * time.Minute)
+		}
+		if total != 10 {
+			t.Errorf("the user was asked %d times", total)
+		}
+	})
+}
+
+// TestExpiredCountsForItsTool: what waits counts for all tools together, what has expired for
+// its tool as what was declined does.
+func TestExpiredCountsForItsTool(t *testing.T) {
+	rules := policy.Rules{Mode: registry.ModeText, Questions: policy.Questions{PerTool: 2, Total: 100}}
+	bubble(t, setting{options: Options{Rules: rules}, execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
+		f.agent.opts.Model = &stubborn{}
+		var got []int
+		for range 3 {
+			got = append(got, len(f.asked(Request{Message: "Pay Bob"})))
+			pass(2 * time.Minute)
+		}
+		if want := []int{10, 1, 1}; !slices.Equal(got, want) {
+			t.Errorf("the user was asked %v times, want %v", got, want)
+		}
+	})
+}
+
+// TestApprovedIsNotAskedForEver: a user who approves everything is asked as often as one
+// message's budget lets tools be called, and as often again by the next one.
+func TestApprovedIsNotAskedForEver(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.agent.opts.Model = &waits{}
+		for range 8 {
+			// A question and what was approved are two of ten calls.
+			if n := f.questionsOf("Pay Bob", true); n != 5 {
+				t.Errorf("one message has asked %d times", n)
+			}
+			f.restart()
+		}
+		if len(f.ran()) != 40 {
+			t.Errorf("%d ran", len(f.ran()))
+		}
+	})
+}
+
+// TestApprovedOverTheAPI: what a person has approved over the API does not count, although no
+// turn of the conversation has taken the answer.
+func TestApprovedOverTheAPI(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.agent.opts.Model = &waits{}
+		for i := range 30 {
+			open := f.asked(Request{Message: "Pay Bob"})
+			if len(open) != 1 {
+				t.Fatalf("message %d: %d questions", i, len(open))
+			}
+			if _, err := f.executor.Answer(t.Context(), open[0].Token, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestWhatTheConversationKeepsOfQuestions: names, no tokens; and the oldest entries' end takes
+// nothing of it.
+func TestWhatTheConversationKeepsOfQuestions(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.agent.opts.Model = &waits{}
+		q := f.asked(Request{Message: "Pay Bob"})[0]
+		kept := string(f.conversation("conv").Policy)
+		if strings.Contains(kept, q.Token) || !strings.Contains(kept, store.QuestionName(q.Token)) || !strings.Contains(kept, `"total":1`) {
+			t.Errorf("the conversation keeps %s", kept)
+		}
+		// Questions that the store has forgotten do not count.
+		c := f.conversation("conv")
+		c.Policy = json.RawMessage(`{"unapproved":[` + strings.Repeat(`{"tool":"pay","name":"0123","over":true},`, 9) + `{"tool":"pay","name":"0123","over":true}]}`)
+		f.kept.mu.Lock()
+		f.kept.put(c)
+		f.kept.mu.Unlock()
+		if n := len(f.asked(Request{Message: "Pay Bob"})); n != 1 {
+			t.Errorf("after ten questions that are forgotten there are %d", n)
+		}
+		// What cannot be read counts as nothing, and is logged.
+		c = f.conversation("conv")
+		c.Policy = json.RawMessage(`[1]`)
+		f.kept.mu.Lock()
+		f.kept.put(c)
+		f.kept.mu.Unlock()
+		if n := len(f.asked(Request{Message: "Pay Bob"})); n != 1 || !strings.Contains(f.log.String(), "the questions of earlier turns are not counted") {
+			t.Errorf("%d questions; the log: %s", n, f.log)
+		}
+	})
+}

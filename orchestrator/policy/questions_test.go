@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"voicegw/registry"
+)
+
+// asksFor decides a call that needs an approval, and says whether the user is asked.
+func asksFor(t *testing.T, b *Book, tool, id string) bool {
+	t.Helper()
+	args := map[string]string{"pay": `{"amount":` + id + `}`, "write": `{"text":"` + id + `"}`}[tool]
+	d := b.Decide(call(id, "", tool, args))
+	if d.Verdict == Ask {
+		b.Asked(id, "name"+id, b.Question(d.Prepared, "", "ref"+id, time.Now(), false))
+		return true
+	}
+	if d.Verdict != Answered || d.Envelope.Error.Type != registry.ErrorBudgetExceeded || d.Envelope.Error.Suggestion == "" || d.Envelope.Error.Retryable || d.OverBudget {
+		t.Fatalf("%s %s: %+v", tool, id, d)
+	}
+	return false
+}
+
+// TestQuestionsAreBounded: what a user has declined or left unanswered bounds how often they
+// are asked again.
+func TestQuestionsAreBounded(t *testing.T) {
+	rules := Rules{Mode: registry.ModeText, Budget: Budget{Total: 100}, Confirm: []string{"write"}}
+	for name, c := range map[string]struct {
+		// steps are a tool about which the user is asked, "no" and one about which they are
+		// not, "turn" where they say something, and what becomes of a question, by its number.
+		steps []string
+	}{
+		"declined three times":      {[]string{"pay", "over 1", "pay", "over 2", "pay", "over 3", "no pay"}},
+		"another tool is asked for": {[]string{"pay", "over 1", "pay", "over 2", "pay", "over 3", "write", "no pay"}},
+		"the user asks for it": {[]string{
+			"pay", "over 1", "pay", "over 2", "pay", "over 3", "no pay", "turn", "pay", "no pay", "over 4", "no pay", "turn", "pay"}},
+		"what waits counts for all tools alone": {[]string{
+			"pay", "pay", "pay", "pay", "pay", "pay", "write", "write", "write", "write", "no write", "turn", "no pay"}},
+		"approved": {[]string{"pay", "yes 1", "pay", "yes 2", "pay", "yes 3", "pay", "yes 4", "pay"}},
+		"approved after two were declined": {[]string{
+			"pay", "over 1", "pay", "over 2", "pay", "yes 3", "pay", "over 4", "pay", "over 5", "pay", "over 6", "no pay"}},
+		"one that was declined later still counts": {[]string{
+			"pay", "pay", "over 2", "yes 1", "pay", "over 3", "pay", "over 4", "no pay"}},
+		"ten in all": {[]string{
+			"pay", "over 1", "turn", "pay", "over 2", "turn", "pay", "over 3", "turn", "pay", "over 4", "turn", "pay", "over 5", "turn",
+			"write", "over 6", "turn", "write", "over 7", "turn", "write", "over 8", "turn", "write", "over 9", "turn", "pay", "over 10", "turn", "no pay", "no write"}},
+		"forgotten": {[]string{"pay", "over 1", "pay", "over 2", "pay", "over 3", "no pay", "forget 2", "pay"}},
+	} {
+		for _, carried := range []bool{false, true} {
+			b := NewBook(toolbox(), rules)
+			n := 0
+			for i, s := range c.steps {
+				var verb, rest string
+				_, _ = fmt.Sscan(s, &verb, &rest)
+				switch verb {
+				case "pay", "write":
+					n++
+					if !asksFor(t, &b, verb, fmt.Sprint(n)) {
+						t.Errorf("%s: step %d, %s: the user is not asked", name, i, s)
+					}
+				case "no":
+					if asksFor(t, &b, rest, fmt.Sprint(1000+i)) {
+						t.Errorf("%s: step %d, %s: the user is asked", name, i, s)
+					}
+				case "over":
+					b.Resolved("name" + rest)
+				case "yes":
+					b.Resolved("name" + rest)
+					b.Approved("pay", "name"+rest)
+				case "forget":
+					b.Forget("name" + rest)
+				case "turn":
+					b.BeginTurn()
+				}
+				if carried { // another message of a text conversation
+					next := NewBook(toolbox(), rules)
+					if err := next.Resume(b.Carry()); err != nil || next.Account() != b.Account() {
+						t.Fatalf("%s: step %d: %v, %+v became %+v", name, i, err, b.Account(), next.Account())
+					}
+					b = next
+				}
+			}
+		}
+	}
+}
+
+// TestQuestionsOfABatch: what is decided before the first question is recorded counts, and
+// what could not be recorded does not.
+func TestQuestionsOfABatch(t *testing.T) {
+	b := NewBook(toolbox(), Rules{Mode: registry.ModeText, Budget: Budget{Total: 100}, Questions: Questions{Total: 2}})
+	for i, want := range []Verdict{Ask, Ask, Answered} {
+		if d := b.Decide(call(fmt.Sprint(i), "", "pay", fmt.Sprintf(`{"amount":%d}`, i))); d.Verdict != want {
+			t.Errorf("call %d: verdict %d, want %d", i, d.Verdict, want)
+		}
+	}
+	b.Finished("0", bad(), 0)
+	if d := b.Decide(call("3", "", "pay", `{"amount":3}`)); d.Verdict != Ask {
+		t.Errorf("nobody was asked about the first: %+v", d)
+	}
+}
+
+// TestNobodyIsAskedForEver: whatever a model calls and a user answers, the bounds hold.
+func TestNobodyIsAskedForEver(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		most := Questions{PerTool: 1 + rng.IntN(4), Total: 1 + rng.IntN(12)}
+		b := NewBook(toolbox(), Rules{Mode: registry.ModeText, Budget: Budget{Total: 1 << 20}, Confirm: []string{"write"}, Questions: most})
+		type question struct {
+			tool, name string
+			over       bool
+		}
+		var open []question       // that were not approved
+		since := map[string]int{} // questions of a tool since the user's last words
+		for i := range 200 {
+			switch n := rng.IntN(10); {
+			case n < 6:
+				tool := []string{"pay", "write"}[rng.IntN(2)]
+				over := 0
+				for _, q := range open {
+					if q.tool == tool && q.over {
+						over++
+					}
+				}
+				asked := asksFor(t, &b, tool, fmt.Sprint(i))
+				if want := len(open) < most.Total && (over < most.PerTool || since[tool] == 0); asked != want {
+					t.Fatalf("seed %d, step %d: asked %t about %s with %+v, %d since the user spoke, of %+v", seed, i, asked, tool, open, since[tool], most)
+				}
+				if asked {
+					open = append(open, question{tool, "name" + fmt.Sprint(i), false})
+					since[tool]++
+				}
+			case n < 8 && len(open) > 0:
+				q := &open[rng.IntN(len(open))]
+				q.over = true
+				b.Resolved(q.name)
+			case n < 9:
+				b.BeginTurn()
+				clear(since)
+			case len(open) > 0:
+				at := rng.IntN(len(open))
+				yes := open[at]
+				b.Approved(yes.tool, yes.name)
+				var left []question
+				for j, q := range open {
+					if q.tool != yes.tool || j > at {
+						left = append(left, q)
+					}
+				}
+				open = left
+				// What is forgotten is forgotten with when it was asked: count what is left.
+				since = countLately(&b)
+			}
+		}
+	}
+}
+
+// countLately is how many questions of each tool the Book holds that were put since the user
+// last said something.
+func countLately(b *Book) map[string]int {
+	n := map[string]int{}
+	for _, q := range b.unapproved {
+		if !q.Before {
+			n[q.Tool]++
+		}
+	}
+	return n
+}
+
+// TestResumeOfNonsense: what cannot be read is an error and changes nothing.
+func TestResumeOfNonsense(t *testing.T) {
+	b := NewBook(toolbox(), Rules{Mode: registry.ModeText})
+	b.Charge("time")
+	before := show(b)
+	for _, raw := range []string{`[]`, `{"total":"x"}`, `{`} {
+		if err := b.Resume(json.RawMessage(raw)); err == nil || show(b) != before {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	if err := b.Resume(nil); err != nil || show(b) != before {
+		t.Errorf("nothing: %v", err)
+	}
+	if err := b.Resume(json.RawMessage(`{"total":-4,"retrieval":-1,"tool_time_ms":-9}`)); err != nil || b.Account() != (Account{}) {
+		t.Errorf("less than nothing: %v, %+v", err, b.Account())
+	}
+}
