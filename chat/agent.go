@@ -59,6 +59,12 @@ type Request struct {
 	History []Message
 	// Confirmation answers a question instead of saying something.
 	Confirmation *Confirmation
+	// Settings are the client's own for the model, fields of Chat Completions such as
+	// temperature, in JSON. Nil means none.
+	Settings map[string]json.RawMessage
+	// MaxOutput is the most tokens of one answer of the model; zero for the model's own
+	// limit, which is never exceeded.
+	MaxOutput int
 }
 
 // Confirmation is the user's answer to a confirmation.request.

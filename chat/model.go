@@ -55,6 +55,9 @@ type Prompt struct {
 	ToolsOff bool
 	// User names the user to the provider, hashed; empty for nobody.
 	User string
+	// Settings and MaxOutput are those of a Request.
+	Settings  map[string]json.RawMessage
+	MaxOutput int
 }
 
 // Reply is a model's whole answer to a Prompt.

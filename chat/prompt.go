@@ -15,7 +15,7 @@ import (
 // prompt is everything that the model goes on from: the system text, what was said
 // before as far as it fits, and this turn.
 func (t *turn) prompt() Prompt {
-	p := Prompt{User: userName(t.req.User.String())}
+	p := Prompt{User: userName(t.req.User.String()), Settings: t.req.Settings, MaxOutput: t.req.MaxOutput}
 	if t.a.opts.Instructions != nil {
 		p.Messages = append(p.Messages, Message{Role: RoleSystem, Text: t.a.opts.Instructions(t.tools, t.mark)})
 	}

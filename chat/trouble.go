@@ -3,6 +3,9 @@ package chat
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	"voicegw/session/wsclient"
 )
@@ -37,7 +40,25 @@ func (t *turn) modelFailed(ctx context.Context, err error) *wsclient.Error {
 		told = troubles[KindRequest]
 	}
 	told.RetryAfterMS = failed.RetryAfter.Milliseconds()
+	if name := t.settingOf(failed); name != "" {
+		told = wsclient.Error{Code: wsclient.CodeSettingRefused, Message: "The model does not take " + name + " as it stands in the request.", Ref: name}
+	}
 	return &told
+}
+
+// settingOf is the client's own setting that the model has refused; empty if it is none of
+// those. Servers that name no field have it in their words.
+func (t *turn) settingOf(failed *ModelError) string {
+	if failed.Kind != KindRequest {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.req.Settings)) {
+		root, _, _ := strings.Cut(failed.Param, ".")
+		if root == name || failed.Param == "" && strings.Contains(failed.Err.Error(), name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // refused is what the client is told of a model that would not answer and said nothing.

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -348,4 +349,32 @@ func TestOwnHistory(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// TestSettingsOfTheClient: what a client says of the answer comes to the model in each
+// request of the turn; a model that refuses one of them has refused the client's request,
+// and one that refuses something else the gateway's.
+func TestSettingsOfTheClient(t *testing.T) {
+	hot := map[string]json.RawMessage{"temperature": json.RawMessage(`2`)}
+	for words, want := range map[[2]string]string{
+		{"temperature", "x"}: wsclient.CodeSettingRefused, {"", "'temperature' is not supported"}: wsclient.CodeSettingRefused,
+		{"tools", "the temperature"}: wsclient.CodeProviderError, {"", "x"}: wsclient.CodeProviderError,
+	} {
+		bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, Prompt, func(string)) (Reply, error) {
+				return Reply{}, &ModelError{Kind: KindRequest, Param: words[0], Err: errors.New(words[1])}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range f.model.prompts {
+				if string(p.Settings["temperature"]) != "2" || p.MaxOutput != 5 {
+					t.Errorf("%+v", p)
+				}
+			}
+			if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == wsclient.CodeSettingRefused) {
+				t.Errorf("%v: %+v", words, e)
+			}
+		})
+	}
 }

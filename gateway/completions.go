@@ -7,35 +7,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"voicegw/chat"
 	"voicegw/session/wsclient"
 )
-
-// completionsBody is what of a Chat Completions request is understood
-// (developers.openai.com/api/docs/api-reference/chat, read 2026-11-21). Settings of the
-// model, such as temperature, are the gateway's and are ignored.
-type completionsBody struct {
-	Model         string              `json:"model"`
-	Messages      []completionMessage `json:"messages"`
-	Stream        bool                `json:"stream"`
-	StreamOptions *struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
-	User   string            `json:"user"`
-	Scopes []string          `json:"scopes"` // the gateway's own
-	N      *int              `json:"n"`
-	Tools  []json.RawMessage `json:"tools"`
-}
-
-// completionMessage is a message whose content is text or a list of parts.
-type completionMessage struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
-}
 
 // completionsPath is where clients of Chat Completions ask, and get errors of its shape.
 const completionsPath = "/v1/chat/completions"
@@ -50,20 +27,25 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	var body completionsBody
+	var body map[string]json.RawMessage
 	if !s.readBody(w, r, &body, false, openaiError) {
 		return
 	}
-	req, wrong := s.completionsRequest(r, body)
-	if wrong != "" {
-		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", wrong)
+	q, no := readCompletionsQuery(body)
+	if no != nil {
+		refuseField(w, no)
+		return
+	}
+	req, no := s.completionsRequest(r, q)
+	if no != nil {
+		refuseField(w, no)
 		return
 	}
 	if wrong := s.instructs(r, req); wrong != "" {
 		refuse(w, openaiError, http.StatusForbidden, "system_message", wrong)
 		return
 	}
-	if wrong := s.grants(r, body.Scopes); wrong != "" {
+	if wrong := s.grants(r, q.scopes); wrong != "" {
 		refuse(w, openaiError, http.StatusForbidden, "scopes_not_allowed", wrong)
 		return
 	}
@@ -72,13 +54,13 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	c := &completion{id: "chatcmpl-" + rand.Text(), model: body.Model, created: time.Now().Unix(), w: w}
+	c := &completion{id: "chatcmpl-" + rand.Text(), model: q.model, created: time.Now().Unix(), w: w}
 	if c.model == "" {
 		c.model = s.opts.Chat.Name()
 	}
-	if body.Stream {
+	if q.stream {
 		c.flush = http.NewResponseController(w)
-		c.withUsage = body.StreamOptions != nil && body.StreamOptions.IncludeUsage
+		c.withUsage = q.withUsage
 	}
 	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
 		s.reachable(r, m)
@@ -93,65 +75,6 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.end(r.Context())
 	}
-}
-
-// maxModel is the longest name of a model, in bytes: it is repeated in each chunk.
-const maxModel = 128
-
-// completionsRequest makes a turn of a body, or says what is wrong with it.
-func (s *Server) completionsRequest(r *http.Request, body completionsBody) (chat.Request, string) {
-	switch {
-	case len(body.Messages) == 0:
-		return chat.Request{}, "messages is missing or empty."
-	case body.N != nil && *body.N != 1:
-		return chat.Request{}, "n must be 1: there is one answer."
-	case len(body.Model) > maxModel:
-		return chat.Request{}, "model is longer than " + strconv.Itoa(maxModel) + " bytes; any short name will do."
-	case len(body.Tools) > 0:
-		return chat.Request{}, "tools cannot be given: this endpoint runs the gateway's own tools."
-	}
-	messages := make([]chatMessage, len(body.Messages))
-	for i, m := range body.Messages {
-		text, ok := contentText(m.Content)
-		if !ok {
-			return chat.Request{}, "messages[" + strconv.Itoa(i) + "].content must be text, or a list of parts of type text."
-		}
-		messages[i] = chatMessage{Role: m.Role, Content: text}
-	}
-	who, wrong := s.speaker(r, body.User)
-	if wrong != "" {
-		return chat.Request{}, wrong
-	}
-	if wrong := scopesProblem(body.Scopes); wrong != "" {
-		return chat.Request{}, wrong
-	}
-	return withHistory(chat.Request{User: who, Vouched: body.User != "" && s.vouched(r), Scopes: body.Scopes, Origin: pageOf(r)}, messages)
-}
-
-// contentText is the text of a message's content.
-func contentText(raw json.RawMessage) (string, bool) {
-	var text string
-	if len(raw) == 0 || string(raw) == "null" {
-		return "", true
-	}
-	if json.Unmarshal(raw, &text) == nil {
-		return text, true
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", false
-	}
-	var all []string
-	for _, p := range parts {
-		if p.Type != "text" {
-			return "", false
-		}
-		all = append(all, p.Text)
-	}
-	return strings.Join(all, "\n"), true
 }
 
 // completion makes one answer in the shape of Chat Completions out of a turn's messages.

@@ -25,6 +25,7 @@ var openaiTroubles = map[string]openaiTrouble{
 	wsclient.CodeProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},
 	wsclient.CodeTooLong:             {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "messages"},
 	wsclient.CodeContentFilter:       {http.StatusBadRequest, "invalid_request_error", "content_filter", "messages"},
+	wsclient.CodeSettingRefused:      {http.StatusBadRequest, "invalid_request_error", "unsupported_value", ""},
 	wsclient.CodeProviderAuth:        {http.StatusBadGateway, "server_error", wsclient.CodeProviderAuth, ""},
 	wsclient.CodeProviderAnswer:      {http.StatusBadGateway, "server_error", wsclient.CodeProviderAnswer, ""},
 	wsclient.CodeProviderError:       {http.StatusBadGateway, "server_error", wsclient.CodeProviderError, ""},
@@ -41,6 +42,9 @@ func troubleOf(e *wsclient.Error) openaiTrouble {
 		if e.Retryable {
 			t.status = http.StatusServiceUnavailable
 		}
+	}
+	if t.param == "" {
+		t.param = e.Ref
 	}
 	return t
 }

@@ -167,9 +167,9 @@ func TestAReaderThatTakesNothing(t *testing.T) {
 func TestNesting(t *testing.T) {
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
 	for body, want := range map[string]int{
-		`{"messages":[{"role":"user","content":"hi"}],"x":` + deep + `}`:                   400,
-		`{"messages":[{"role":"user","content":"` + strings.Repeat("[{", 40) + `\"]\\"}]}`: 200,
-		`{"messages":[{"role":"user","content":"hi"}],"x":[[[1]]]}`:                        200,
+		`{"messages":[{"role":"user","content":"hi"}],"x":` + deep + `}`:                                                                           400,
+		`{"messages":[{"role":"user","content":"` + strings.Repeat("[{", 40) + `\"]\\"}]}`:                                                         200,
+		`{"messages":[{"role":"user","content":"hi"}],"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"x":[[[1]]]}}}}`: 200,
 	} {
 		s, _ := chatServer(t, &fakeAgent{}, nil)
 		w := send(s, "/v1/chat/completions", body, nil)

@@ -96,7 +96,11 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var raw *http.Response
-	if err := c.service.Post(ctx, "chat/completions", c.params(p), &raw, option.WithJSONSet("stream", true)); err != nil {
+	options := []option.RequestOption{option.WithJSONSet("stream", true)}
+	for name, value := range p.Settings {
+		options = append(options, option.WithJSONSet(name, value))
+	}
+	if err := c.service.Post(ctx, "chat/completions", c.params(p), &raw, options...); err != nil {
 		return chat.Reply{}, c.failure(ctx, err, false)
 	}
 	defer func() { _ = raw.Body.Close() }() // what could be read was read
@@ -133,10 +137,14 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 		Model:         c.options.Model,
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
+	most := int64(c.options.MaxOutput)
+	if p.MaxOutput > 0 {
+		most = min(most, int64(p.MaxOutput))
+	}
 	if newLimit(c.options.BaseURL) {
-		out.MaxCompletionTokens = param.NewOpt(int64(c.options.MaxOutput))
+		out.MaxCompletionTokens = param.NewOpt(most)
 	} else {
-		out.MaxTokens = param.NewOpt(int64(c.options.MaxOutput)) // what compatible servers know
+		out.MaxTokens = param.NewOpt(most) // what compatible servers know
 	}
 	if p.User != "" {
 		out.User = param.NewOpt(p.User)

@@ -61,6 +61,27 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// TestSettings: a client's settings stand on the wire as they came, and its limit counts where
+// it is less than the operator's.
+func TestSettings(t *testing.T) {
+	for most, want := range map[int]float64{0: 2048, 7: 7, 9999: 2048} {
+		p := &provider{answers: []response{{body: hello}}}
+		_, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{MaxOutput: most, Settings: map[string]json.RawMessage{
+			"temperature": json.RawMessage(`0.5`), "stop": json.RawMessage(`["a"]`), "response_format": json.RawMessage(`{"type":"json_object"}`), "seed": json.RawMessage(`9007199254740993`),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]any{}
+		for _, name := range []string{"temperature", "stop", "response_format", "max_tokens"} {
+			got[name] = p.bodies[0][name]
+		}
+		if diff := cmp.Diff(map[string]any{"temperature": 0.5, "stop": []any{"a"}, "response_format": map[string]any{"type": "json_object"}, "max_tokens": want}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 // TestLimitByServer: OpenAI and Azure take max_completion_tokens, others max_tokens.
 func TestLimitByServer(t *testing.T) {
 	for base, field := range map[string]string{

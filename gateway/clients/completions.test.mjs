@@ -114,7 +114,8 @@ describe('npm openai', limit, () => {
     const wrong = client().chat.completions.create({ model: 'default', messages: user('x'), tools: [{ type: 'function', function: { name: 'mine' } }] });
     await assert.rejects(wrong, (error) => {
       assert.ok(error instanceof OpenAI.BadRequestError);
-      assert.equal(error.code, 'invalid_message');
+      assert.equal(error.code, 'unsupported_parameter');
+      assert.equal(error.param, 'tools');
       assert.equal(error.type, 'invalid_request_error');
       assert.match(error.message, /tools/);
       return true;

@@ -32,6 +32,7 @@ const (
 	CodeTooLong             = "too_long"
 	CodeContentFilter       = "content_filter"
 	CodeRefused             = "refused"
+	CodeSettingRefused      = "setting_refused"
 	CodeNoAnswer            = "no_answer"
 	CodeFlooding            = "flooding"
 	CodeLimit               = "limit"

@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"voicegw/chat"
+)
+
+// completionMessage is a message of a Chat Completions request.
+type completionMessage struct {
+	where   string
+	role    string
+	content json.RawMessage
+}
+
+// messageFields are the fields that messages may have, by role. What stands in them beside
+// role and content are fields of answers, this gateway's and others', that come back with
+// whole messages: they say nothing that the content does not.
+var messageFields = map[string][]string{
+	"system":    {"role", "content"},
+	"developer": {"role", "content"},
+	"user":      {"role", "content"},
+	"assistant": {"role", "content", "refusal", "annotations", "reasoning", "reasoning_content", "images", "voicegw", "tool_calls", "function_call", "audio"},
+}
+
+// emptyFields may stand in a message only where they are null or an empty list.
+var emptyFields = []string{"tool_calls", "function_call", "audio"}
+
+// readMessages reads the messages of a request: the last one is the turn, those before it its
+// history.
+func readMessages(raw json.RawMessage, req *chat.Request) *wrongField {
+	var messages []map[string]json.RawMessage
+	switch err := json.Unmarshal(raw, &messages); {
+	case len(raw) == 0:
+		return &wrongField{"messages", "missing_required_parameter", "messages is missing."}
+	case err != nil:
+		return &wrongField{"messages", "invalid_value", "messages must be a list of objects."}
+	case len(messages) == 0:
+		return &wrongField{"messages", "invalid_value", "messages is empty."}
+	case len(messages) > maxChatMessages:
+		return &wrongField{"messages", "invalid_value", "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are taken."}
+	}
+	req.History = []chat.Message{}
+	for i, fields := range messages {
+		m, no := readMessage("messages["+strconv.Itoa(i)+"]", fields)
+		if no != nil {
+			return no
+		}
+		text, no := readContent(m)
+		switch {
+		case no != nil:
+			return no
+		case i < len(messages)-1:
+			req.History = append(req.History, chat.Message{Role: chat.Role(m.role), Text: text})
+		case m.role != "user":
+			return &wrongField{"messages", "invalid_value", "The last message must be the user's."}
+		default:
+			req.Message = text
+		}
+	}
+	return nil
+}
+
+// readMessage reads the fields of a message.
+func readMessage(where string, fields map[string]json.RawMessage) (m completionMessage, no *wrongField) {
+	wrong := func(name, code, message string) (completionMessage, *wrongField) {
+		return m, &wrongField{where + "." + name, code, where + "." + name + " " + message + "."}
+	}
+	m = completionMessage{where: where, content: fields["content"]}
+	if json.Unmarshal(fields["role"], &m.role) != nil || m.role == "" {
+		return wrong("role", "invalid_value", "must be user, assistant, system or developer")
+	}
+	if m.role == "tool" || m.role == "function" {
+		return wrong("role", "invalid_value", "cannot be "+m.role+": tools are run here, and their messages stay here")
+	}
+	known, ok := messageFields[m.role]
+	if !ok {
+		return wrong("role", "invalid_value", "must be user, assistant, system or developer")
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		value := string(fields[name])
+		switch {
+		case value == "null" || slices.Contains(emptyFields, name) && value == "[]":
+		case !slices.Contains(known, name):
+			return wrong(clip(name), "unknown_parameter", "is not supported in a message with the role "+m.role)
+		case slices.Contains(emptyFields, name):
+			return wrong(name, "unsupported_parameter", "must be null: tools are run here, and their messages stay here")
+		}
+	}
+	if m.role == "developer" {
+		m.role = "system"
+	}
+	return m, nil
+}
+
+// contentPart is a part of a message's content.
+type contentPart struct {
+	Type    string  `json:"type"`
+	Text    *string `json:"text"`
+	Refusal *string `json:"refusal"`
+}
+
+// readContent is the text of a message's content.
+func readContent(m completionMessage) (string, *wrongField) {
+	where := m.where + ".content"
+	var text string
+	if len(m.content) == 0 || string(m.content) == "null" {
+		return "", nil
+	}
+	if json.Unmarshal(m.content, &text) == nil {
+		return text, nil
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(m.content, &parts) != nil {
+		return "", &wrongField{where, "invalid_value", where + " must be text, or a list of parts."}
+	}
+	var all []string
+	for i, raw := range parts {
+		at := where + "[" + strconv.Itoa(i) + "]"
+		var p contentPart
+		if json.Unmarshal(raw, &p) != nil {
+			return "", &wrongField{at, "invalid_value", at + " must be an object with a type."}
+		}
+		switch {
+		case p.Type == "text" && p.Text != nil:
+			all = append(all, *p.Text)
+		case p.Type == "refusal" && p.Refusal != nil && m.role == "assistant":
+			all = append(all, *p.Refusal)
+		case p.Type == "text":
+			return "", &wrongField{at + ".text", "invalid_value", at + ".text is missing."}
+		default:
+			return "", &wrongField{at + ".type", "invalid_value", at + " is of the type " + strconv.Quote(clip(p.Type)) + ", which is not supported here; " + partAdvice(p.Type) + "."}
+		}
+	}
+	return strings.Join(all, "\n"), nil
+}
+
+// partAdvice says what to do instead of a part.
+func partAdvice(kind string) string {
+	switch kind {
+	case "image_url":
+		return "the model of this gateway sees no images"
+	case "input_audio":
+		return "speech is taken at /v1/voice, and here its text"
+	case "file":
+		return "send the file's text"
+	default:
+		return "the types are text and, where the model sees, image_url"
+	}
+}

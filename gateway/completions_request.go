@@ -1,0 +1,301 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"voicegw/chat"
+)
+
+// use is what the gateway does with a field of a Chat Completions request.
+type use string
+
+// The uses.
+const (
+	passed   use = "passed on"
+	honoured use = "honoured"
+	accepted use = "accepted"
+	refused  use = "refused"
+)
+
+// field is a field of a Chat Completions request.
+type field struct {
+	use use
+	// doc says in docs/chat.md what values there may be, or why there may be none.
+	doc string
+	// read takes a value that is not null, and says what is wrong with it as the end of a
+	// sentence that begins with the field's name; empty if nothing is. Nil refuses.
+	read func(q *completionsQuery, raw json.RawMessage) string
+}
+
+// completionsFields are all fields of a request that there are
+// (developers.openai.com/api/docs/api-reference/chat/create, read 2026-11-23). A field that
+// is not here is refused as unknown, one without a reader as not supported: none is ignored.
+// null stands for a field that is absent. docs/chat.md has this table
+// (TestFieldsStandInTheDocs).
+var completionsFields = map[string]field{
+	"messages": {honoured, "the conversation, at most 500 messages", func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
+	"model":    {honoured, "any name of at most 128 bytes: the agent has one model", readModel},
+	"stream": {honoured, "true or false", func(q *completionsQuery, raw json.RawMessage) string {
+		return readInto(raw, &q.stream, "true or false")
+	}},
+	"stream_options": {honoured, "`include_usage`; `include_obfuscation` may be false", readStreamOptions},
+	"user":           {honoured, "who speaks; see [above](#one-turn)", func(q *completionsQuery, raw json.RawMessage) string { return readInto(raw, &q.user, "text") }},
+	"scopes": {honoured, "the gateway's own: what the conversation is granted; see [above](#one-turn)", func(q *completionsQuery, raw json.RawMessage) string {
+		return readInto(raw, &q.scopes, "a list of texts")
+	}},
+	"n": {honoured, "1: there is one answer", only("1: there is one answer", "1")},
+
+	"max_tokens":            {honoured, "at least 1; of one answer of the model, and never more than `chat.max_output`", readMaxOutput},
+	"max_completion_tokens": {honoured, "like `max_tokens`", readMaxOutput},
+
+	"temperature":       {passed, "0 to 2", setting("temperature", number(0, 2))},
+	"top_p":             {passed, "0 to 1", setting("top_p", number(0, 1))},
+	"presence_penalty":  {passed, "-2 to 2", setting("presence_penalty", number(-2, 2))},
+	"frequency_penalty": {passed, "-2 to 2", setting("frequency_penalty", number(-2, 2))},
+	"seed":              {passed, "a whole number", setting("seed", wholeNumber)},
+	"stop":              {passed, "a text, or 1 to 4 texts", setting("stop", stopTexts)},
+	"reasoning_effort":  {passed, "`none`, `minimal`, `low`, `medium`, `high` or `xhigh`", setting("reasoning_effort", oneOf("none", "minimal", "low", "medium", "high", "xhigh"))},
+	"verbosity":         {passed, "`low`, `medium` or `high`", setting("verbosity", oneOf("low", "medium", "high"))},
+	"response_format":   {passed, "`text`, `json_object` or `json_schema`", readResponseFormat},
+
+	"store":                  {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
+	"service_tier":           {accepted, "`auto` or `default`: the tier is the operator's", only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
+	"logprobs":               {accepted, "false: there are none", only("false: there are no log probabilities here", "false")},
+	"modalities":             {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
+	"metadata":               {accepted, "`{}`: nothing is stored that it could be kept with", only("empty: this endpoint stores nothing that it could be kept with", "{}")},
+	"top_logprobs":           {refused, "there are no log probabilities", nil},
+	"logit_bias":             {refused, "the tokens are the model's business", nil},
+	"audio":                  {refused, "speech is at `/v1/voice`", nil},
+	"prediction":             {refused, "", nil},
+	"moderation":             {refused, "", nil},
+	"web_search_options":     {refused, "tools are named in `tools`", nil},
+	"functions":              {refused, "the old form of `tools`", nil},
+	"function_call":          {refused, "the old form of `tool_choice`", nil},
+	"tools":                  {refused, "the tools are the gateway's own", nil},
+	"tool_choice":            {refused, "", nil},
+	"parallel_tool_calls":    {refused, "", nil},
+	"prompt_cache_key":       {refused, "the gateway names users to the provider itself", nil},
+	"prompt_cache_retention": {refused, "", nil},
+	"safety_identifier":      {refused, "use `user`", nil},
+}
+
+// completionsQuery is what a request asks for.
+type completionsQuery struct {
+	messages  json.RawMessage
+	model     string
+	stream    bool
+	withUsage bool
+	user      string
+	scopes    []string
+	json      bool // the answer is to be JSON
+	settings  map[string]json.RawMessage
+	maxOutput int
+}
+
+// wrongField is what is wrong with a request.
+type wrongField struct {
+	param, code, message string
+}
+
+// readCompletionsQuery reads a request's fields; nil if all is well with them.
+func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *wrongField) {
+	q := &completionsQuery{settings: map[string]json.RawMessage{}}
+	for _, name := range slices.Sorted(maps.Keys(body)) {
+		raw := body[name]
+		f, known := completionsFields[name]
+		switch {
+		case !known:
+			return nil, &wrongField{clip(name), "unknown_parameter", "There is no field " + strconv.Quote(clip(name)) + " here; docs/chat.md lists those that there are."}
+		case string(raw) == "null":
+		case f.read == nil:
+			message := name + " is not supported"
+			if f.doc != "" {
+				message += ": " + strings.ReplaceAll(f.doc, "`", "")
+			}
+			return nil, &wrongField{name, "unsupported_parameter", message + "."}
+		default:
+			if wrong := f.read(q, raw); wrong != "" {
+				return nil, &wrongField{name, "invalid_value", name + " " + wrong + "."}
+			}
+		}
+	}
+	return q, nil
+}
+
+// refuseField answers a request with a wrong field, whose name the error has as its param.
+func refuseField(w http.ResponseWriter, wrong *wrongField) {
+	e := openaiError(http.StatusBadRequest, wrong.code, wrong.message)
+	if wrong.param != "" {
+		e["param"] = wrong.param
+	}
+	answer(w, http.StatusBadRequest, map[string]any{"error": e})
+}
+
+// readInto reads a value of a kind.
+func readInto(raw json.RawMessage, into any, kind string) string {
+	if json.Unmarshal(raw, into) != nil {
+		return "must be " + kind
+	}
+	return ""
+}
+
+// only takes some values alone. must is how the sentence goes on.
+func only(must string, values ...string) func(*completionsQuery, json.RawMessage) string {
+	return func(_ *completionsQuery, raw json.RawMessage) string {
+		var plain bytes.Buffer
+		if json.Compact(&plain, raw) == nil && slices.Contains(values, plain.String()) {
+			return ""
+		}
+		return "must be " + must
+	}
+}
+
+// setting takes a value for the model.
+func setting(name string, check func(json.RawMessage) string) func(*completionsQuery, json.RawMessage) string {
+	return func(q *completionsQuery, raw json.RawMessage) string {
+		wrong := check(raw)
+		if wrong == "" {
+			q.settings[name] = raw
+		}
+		return wrong
+	}
+}
+
+func number(least, most float64) func(json.RawMessage) string {
+	return func(raw json.RawMessage) string {
+		var n float64
+		if json.Unmarshal(raw, &n) != nil || n < least || n > most {
+			return fmt.Sprintf("must be a number from %g to %g", least, most)
+		}
+		return ""
+	}
+}
+
+func wholeNumber(raw json.RawMessage) string {
+	var n int64
+	return readInto(raw, &n, "a whole number")
+}
+
+func oneOf(words ...string) func(json.RawMessage) string {
+	return func(raw json.RawMessage) string {
+		var s string
+		if json.Unmarshal(raw, &s) != nil || !slices.Contains(words, s) {
+			return "must be one of " + strings.Join(words, ", ")
+		}
+		return ""
+	}
+}
+
+// maxStops and maxStop bound what an answer may be told to stop at.
+const (
+	maxStops = 4
+	maxStop  = 256 // bytes
+)
+
+func stopTexts(raw json.RawMessage) string {
+	var one string
+	all := []string{}
+	if json.Unmarshal(raw, &one) == nil {
+		all = append(all, one)
+	} else if json.Unmarshal(raw, &all) != nil {
+		all = nil
+	}
+	wrong := func(s string) bool { return s == "" || len(s) > maxStop }
+	if len(all) == 0 || len(all) > maxStops || slices.ContainsFunc(all, wrong) {
+		return fmt.Sprintf("must be a text or a list of 1 to %d texts, of at most %d bytes each", maxStops, maxStop)
+	}
+	return ""
+}
+
+// maxModel is the longest name of a model, in bytes: it is repeated in each chunk.
+const maxModel = 128
+
+func readModel(q *completionsQuery, raw json.RawMessage) string {
+	if json.Unmarshal(raw, &q.model) != nil || len(q.model) > maxModel {
+		return "must be a text of at most " + strconv.Itoa(maxModel) + " bytes; any short name will do"
+	}
+	return ""
+}
+
+func readStreamOptions(q *completionsQuery, raw json.RawMessage) string {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(raw, &o) != nil {
+		return "must be an object"
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		var on bool
+		if name != "include_usage" && name != "include_obfuscation" {
+			return "has the unknown field " + strconv.Quote(clip(name))
+		}
+		if json.Unmarshal(o[name], &on) != nil {
+			return "must have true or false as " + name
+		}
+		if name == "include_obfuscation" && on {
+			return "cannot have include_obfuscation: chunks are not padded here"
+		}
+		q.withUsage = q.withUsage || on
+	}
+	return ""
+}
+
+func readMaxOutput(q *completionsQuery, raw json.RawMessage) string {
+	var n int
+	if json.Unmarshal(raw, &n) != nil || n < 1 {
+		return "must be a whole number of at least 1"
+	}
+	if q.maxOutput == 0 || n < q.maxOutput {
+		q.maxOutput = n
+	}
+	return ""
+}
+
+// maxFormat bounds a response_format, in bytes.
+const maxFormat = 64 << 10
+
+func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
+	var f struct {
+		Type   string `json:"type"`
+		Schema *struct {
+			Name   string                     `json:"name"`
+			Schema map[string]json.RawMessage `json:"schema"`
+		} `json:"json_schema"`
+	}
+	wrong := json.Unmarshal(raw, &f) != nil
+	switch {
+	case !wrong && len(raw) > maxFormat:
+		return "is larger than " + strconv.Itoa(maxFormat>>10) + " KiB"
+	case !wrong && f.Type == "text" && f.Schema == nil:
+		return "" // as without it, so that no model has to know of it
+	case !wrong && f.Type == "json_object" && f.Schema == nil:
+	case !wrong && f.Type == "json_schema" && f.Schema != nil && f.Schema.Name != "":
+	default:
+		return `must be {"type": "text"}, {"type": "json_object"} or {"type": "json_schema", "json_schema": {"name": "…", "schema": {…}}}`
+	}
+	q.json = true
+	q.settings["response_format"] = raw
+	return ""
+}
+
+// completionsRequest makes a turn of what a request asks for, or says what is wrong with it.
+func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *wrongField) {
+	who, wrong := s.speaker(r, q.user)
+	if wrong != "" {
+		return chat.Request{}, &wrongField{"user", "invalid_message", wrong}
+	}
+	if wrong := scopesProblem(q.scopes); wrong != "" {
+		return chat.Request{}, &wrongField{"scopes", "invalid_message", wrong}
+	}
+	req := chat.Request{User: who, Vouched: q.user != "" && s.vouched(r), Scopes: q.scopes, Origin: pageOf(r), MaxOutput: q.maxOutput}
+	if len(q.settings) > 0 {
+		req.Settings = q.settings
+	}
+	no := readMessages(q.messages, &req)
+	return req, no
+}

@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/chat"
+	"voicegw/user"
+)
+
+// with is the least request with one more field.
+func with(field string) string {
+	return `{` + field + `,"messages":[{"role":"user","content":"Hello"}]}`
+}
+
+// TestFieldsReachTheModel: what a client says of the answer comes to the model as it stands,
+// and what the gateway heeds itself to where it is heeded.
+func TestFieldsReachTheModel(t *testing.T) {
+	settings := func(name, value string) chat.Request {
+		return chat.Request{Settings: map[string]json.RawMessage{name: json.RawMessage(value)}}
+	}
+	tests := map[string]chat.Request{
+		`"user":"ada"`:                             {User: user.Must("ada")},
+		`"max_tokens":9`:                           {MaxOutput: 9},
+		`"max_completion_tokens":9`:                {MaxOutput: 9},
+		`"max_tokens":9,"max_completion_tokens":7`: {MaxOutput: 7},
+		`"n":1,"store":false,"service_tier":"auto","logprobs":false,"modalities":[ "text" ],"metadata":{},"top_logprobs":null,"tools":null,"audio":null,"response_format":{"type":"text"}`: {},
+		`"stream_options":{"include_usage":true,"include_obfuscation":false}`: {},
+	}
+	for name, value := range map[string]string{
+		"temperature": "0.3", "top_p": "1", "presence_penalty": "-2", "frequency_penalty": "2", "seed": "7", "stop": `["a","b"]`, "reasoning_effort": `"low"`,
+		"verbosity": `"high"`, "response_format": `{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"object"}}}`,
+	} {
+		tests[`"`+name+`":`+value] = settings(name, value)
+	}
+	for field, want := range tests {
+		if want.User.IsZero() {
+			want.User = user.Must("192.0.2.7")
+		}
+		want.Message, want.History = "Hello", []chat.Message{}
+		a := &fakeAgent{}
+		s, _ := chatServer(t, a, nil)
+		if w := send(s, "/v1/chat/completions", with(field), nil); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", field, w.Code, w.Body)
+			continue
+		}
+		if diff := cmp.Diff([]chat.Request{want}, a.requests(), messages); diff != "" {
+			t.Errorf("%s: %s", field, diff)
+		}
+	}
+}
+
+// TestFieldsAreRefusedByName: a field that is not supported, not known, or of a wrong value
+// is named in the error, and the agent hears nothing of the request.
+func TestFieldsAreRefusedByName(t *testing.T) {
+	tests := map[string]string{
+		`"frobnicate":1`: "frobnicate", `"Temperature":1`: "Temperature",
+		`"n":2`: "n", `"store":true`: "store", `"service_tier":"flex"`: "service_tier", `"logprobs":true`: "logprobs", `"modalities":["text","audio"]`: "modalities",
+		`"metadata":{"a":"b"}`: "metadata", `"temperature":2.1`: "temperature", `"temperature":"hot"`: "temperature", `"top_p":-1`: "top_p", `"seed":1.5`: "seed",
+		`"presence_penalty":3`: "presence_penalty", `"frequency_penalty":-3`: "frequency_penalty", `"stop":[]`: "stop", `"stop":["a","b","c","d","e"]`: "stop", `"stop":7`: "stop",
+		`"stop":""`: "stop", `"reasoning_effort":"much"`: "reasoning_effort", `"verbosity":"long"`: "verbosity", `"max_tokens":0`: "max_tokens", `"max_completion_tokens":"x"`: "max_completion_tokens",
+		`"response_format":{"type":"xml"}`: "response_format", `"response_format":{"type":"json_schema"}`: "response_format", `"response_format":"json"`: "response_format",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"x":"` + strings.Repeat("x", maxFormat) + `"}}}`: "response_format",
+		`"stream":"yes"`: "stream", `"stream_options":{"x":1}`: "stream_options", `"stream_options":{"include_usage":1}`: "stream_options", `"stream_options":{"include_obfuscation":true}`: "stream_options",
+		`"model":7`: "model", `"model":"` + strings.Repeat("x", 129) + `"`: "model", `"user":7`: "user", `"user":"\u0007"`: "user",
+	}
+	for name, f := range completionsFields {
+		if f.read == nil {
+			tests[`"`+name+`":[1]`] = name
+		}
+	}
+	for name, messages := range map[string]string{
+		"messages": `[]`, "messages[0].role": `[{"content":"x"}]`, "messages[1].role": `[{"role":"user","content":"x"},{"role":"robot","content":"x"}]`,
+		"messages[0].name": `[{"role":"user","content":"x","name":"ada"}]`, "messages[0].frob": `[{"role":"user","content":"x","frob":1}]`,
+		"messages[0].audio":   `[{"role":"assistant","audio":{"id":"x"}},{"role":"user","content":"x"}]`,
+		"messages[0].content": `[{"role":"user","content":7}]`, "messages[0].content[0]": `[{"role":"user","content":["x"]}]`,
+		"messages[0].content[1].type": `[{"role":"user","content":[{"type":"text","text":"x"},{"type":"input_audio","input_audio":{}}]}]`,
+		"messages[0].content[0].type": `[{"role":"user","content":[{"type":"file","file":{}}]}]`,
+		"messages[0].content[0].text": `[{"role":"user","content":[{"type":"text"}]}]`,
+	} {
+		tests[`"messages":`+messages] = name
+	}
+	for field, param := range tests {
+		a := &fakeAgent{}
+		s, _ := chatServer(t, a, nil)
+		body := with(field)
+		if strings.HasPrefix(field, `"messages"`) {
+			body = `{` + field + `}`
+		}
+		w := send(s, "/v1/chat/completions", body, nil)
+		var told struct {
+			Error struct{ Message, Type, Param, Code string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil {
+			t.Errorf("%.80s: %v", field, err)
+		}
+		e := told.Error
+		if w.Code != http.StatusBadRequest || e.Type != "invalid_request_error" || e.Param != param || e.Code == "" || !strings.Contains(e.Message, strings.TrimSuffix(param, ".type")) {
+			t.Errorf("%.80s: %d %s", field, w.Code, w.Body)
+		}
+		if len(a.requests()) > 0 {
+			t.Errorf("%.80s: the agent was asked", field)
+		}
+	}
+}
+
+// TestFieldsStandInTheDocs: docs/chat.md has a row for each field.
+func TestFieldsStandInTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/chat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range completionsFields {
+		if line := fmt.Sprintf("| `%s` | %s | %s |", name, f.use, f.doc); !strings.Contains(string(page), line) {
+			t.Errorf("docs/chat.md lacks %q", line)
+		}
+	}
+}
+
+// FuzzCompletionsRequest: whatever a client sends, there is a turn or a refusal that names a
+// field, and nothing panics.
+func FuzzCompletionsRequest(f *testing.F) {
+	f.Add(hello)
+	f.Add(with(`"temperature":1,"stop":["x"],"response_format":{"type":"json_object"},"stream_options":{"include_usage":true}`))
+	f.Add(`{"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"x"}],"tool_calls":[]},{"role":"user","content":[{"type":"text","text":"x"}]}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var body map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &body) != nil {
+			return
+		}
+		q, no := readCompletionsQuery(body)
+		var req chat.Request
+		if no == nil {
+			no = readMessages(q.messages, &req)
+		}
+		if no != nil && (no.param == "" || no.code == "" || no.message == "") {
+			t.Errorf("%+v", no)
+		}
+		if no == nil && len(req.History) > maxChatMessages {
+			t.Errorf("%d messages", len(req.History))
+		}
+	})
+}
