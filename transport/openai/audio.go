@@ -78,6 +78,10 @@ func (c *conn) newSpoken(id, response string) *spokenItem {
 	c.mu.Lock()
 	it := c.items.add(id, response)
 	c.mu.Unlock()
+	if c.isMuted(response) {
+		it.closed = true
+		return it
+	}
 	if len(c.openAudio) == maxSpoken {
 		c.endAudio(c.openAudio[0]) // a server that ends neither items nor responses
 	}

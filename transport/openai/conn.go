@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -37,6 +38,7 @@ type conn struct {
 	seenCalls callBook
 	unknown   map[string]struct{} // types that were logged
 	lastDone  string              // the response that ended last
+	muted     []string            // responses of which nothing more is given out, oldest first
 
 	// Owned by Send.
 	upBytes    int64 // of audio since the buffer was last emptied
@@ -47,6 +49,7 @@ type conn struct {
 	// Used by both.
 	malformed, unknowns, slow atomic.Int64
 	signs                     atomic.Int64 // see keepalive.go
+	progress                  atomic.Int64 // events of responses
 	notified                  atomic.Bool  // a loop watches
 
 	keeper  keeper
@@ -59,6 +62,7 @@ type conn struct {
 	// doom is what the provider said before it closes (quota in a failed response).
 	doom  *transport.Error
 	seq   sequencer
+	late  *time.Timer // calls overdue when seq has waited for long enough; nil before the first wait
 	calls callIDs
 	items spokenItems
 	pads  padList
@@ -100,8 +104,43 @@ func (c *conn) Stats() transport.Stats {
 func (c *conn) Close() error {
 	c.end(c.fault("close", transport.KindClosed, "", errClosed))
 	c.keeper.stop()
+	c.mu.Lock()
+	if c.late != nil {
+		c.late.Stop()
+	}
+	c.mu.Unlock()
 	c.later.Wait()
 	return nil
+}
+
+// rearm sets the timer to the sequencer's deadline. It is called with mu held, after
+// anything that may change it.
+func (c *conn) rearm() {
+	at := c.seq.deadline()
+	switch {
+	case c.late != nil && (at.IsZero() || c.cause != nil):
+		c.late.Stop()
+	case at.IsZero() || c.cause != nil:
+	case c.late == nil:
+		c.late = time.AfterFunc(time.Until(at), c.overdue)
+	default:
+		c.late.Reset(time.Until(at))
+	}
+}
+
+// overdue sends what the provider has not said may be sent, for it has had its time.
+func (c *conn) overdue() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return
+	}
+	send := c.seq.due(time.Now(), c.progress.Load())
+	c.rearm()
+	if send != nil {
+		c.log.Info("response_create_overdue", "provider", c.info.Provider, "event_id", send.event)
+		c.later.Go(func() { c.releaseNow(func() ([]byte, error) { return createFrame(send) }) })
+	}
 }
 
 // end closes the connection for cause, unless it has ended already. It unblocks

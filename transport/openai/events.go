@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/openai/openai-go/v3/realtime"
 
@@ -113,7 +114,8 @@ var eventRows = map[string]eventRow{
 func (c *conn) onError(ev *realtime.RealtimeErrorEvent) *transport.Error {
 	e := &ev.Error
 	c.mu.Lock()
-	send, absorbed := c.seq.refused(e.EventID, e.Code)
+	send, absorbed := c.seq.refused(e.EventID, e.Code, time.Now())
+	c.rearm()
 	c.mu.Unlock()
 	c.release(send)
 	if absorbed {
@@ -135,12 +137,20 @@ func (c *conn) onSpeechStarted(ev *realtime.InputAudioBufferSpeechStartedEvent) 
 }
 
 func (c *conn) onSpeechStopped(ev *realtime.InputAudioBufferSpeechStoppedEvent) *transport.Error {
+	c.changed()
 	c.give(transport.SpeechStopped{
 		Item:    ev.ItemID,
 		AudioMS: c.callerClock(ev.AudioEndMs),
 		EndMS:   c.callerClock(max(ev.AudioEndMs-c.silenceMS, 0)),
 	})
 	return nil
+}
+
+// changed tells the sequencer that there is something new to answer.
+func (c *conn) changed() {
+	c.mu.Lock()
+	c.seq.changed()
+	c.mu.Unlock()
 }
 
 // callerClock takes what this side has added out of an offset of the provider's.
@@ -151,6 +161,7 @@ func (c *conn) callerClock(ms int64) int64 {
 }
 
 func (c *conn) onCommitted(ev *realtime.InputAudioBufferCommittedEvent) *transport.Error {
+	c.changed()
 	c.give(transport.InputCommitted{Item: ev.ItemID})
 	return nil
 }
@@ -182,23 +193,31 @@ func (c *conn) onUserFailed(ev *realtime.ConversationItemInputAudioTranscription
 }
 
 func (c *conn) onAssistantDelta(ev *realtime.ResponseAudioTranscriptDeltaEvent) *transport.Error {
-	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Delta, false)
+	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Delta, false)
 	return nil
 }
 
 func (c *conn) onAssistantDone(ev *realtime.ResponseAudioTranscriptDoneEvent) *transport.Error {
-	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Transcript, true)
+	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Transcript, true)
 	return nil
 }
 
 func (c *conn) onTextDelta(ev *realtime.ResponseTextDeltaEvent) *transport.Error {
-	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Delta, false)
+	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Delta, false)
 	return nil
 }
 
 func (c *conn) onTextDone(ev *realtime.ResponseTextDoneEvent) *transport.Error {
-	c.transcribe(ev.ItemID, transport.RoleAssistant, ev.ContentIndex, ev.Text, true)
+	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Text, true)
 	return nil
+}
+
+// speak is transcribe for what the model says, unless nothing more of its response is
+// given out.
+func (c *conn) speak(response, item string, part int64, text string, final bool) {
+	if !c.isMuted(response) {
+		c.transcribe(item, transport.RoleAssistant, part, text, final)
+	}
 }
 
 // transcribe takes in a delta, or the final text of one content part, and gives the

@@ -7,6 +7,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/realtime"
 	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
 
 	"voicegw/transport"
 )
@@ -106,10 +107,16 @@ func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
 	return out
 }
 
-// createFrame encodes a response.create. Without anything special it has no
-// `response` at all: the session's own settings apply.
+// labelKey is the key of a response's metadata that holds the event_id of the request
+// it answers: response.created and response.done repeat metadata, and nothing else of a
+// request (openai-go v3.95, RealtimeResponseCreateParams and RealtimeResponse).
+const labelKey = "voicegw_request"
+
+// createFrame encodes a response.create. Where nothing special is asked for it holds
+// its label alone: the session's own settings apply.
 func createFrame(c *create) ([]byte, error) {
 	event := realtime.ResponseCreateEventParam{EventID: param.NewOpt(c.event)}
+	event.Response.Metadata = shared.Metadata{labelKey: c.event}
 	if c.toolsOff {
 		event.Response.ToolChoice.OfToolChoiceMode = param.NewOpt(responses.ToolChoiceOptionsNone)
 	}

@@ -14,6 +14,7 @@ const (
 	maxCalls     = 1024     // calls that may still be answered or repeated
 	maxHeld      = 128      // calls of a response that is not done
 	maxHeldBytes = 1 << 20  // of those
+	maxMuted     = 32       // responses of which nothing more is given out
 )
 
 // spokenItem is one item with audio.

@@ -24,10 +24,13 @@ import (
 // still until everybody waits.
 type rawProvider struct {
 	pongAfter time.Duration // negative: never
+	// heard takes each text frame after the setup; nil if the test wants none.
+	heard func(frame []byte)
 	conn      net.Conn
 	in        *bufio.Reader
 	wg        sync.WaitGroup
 	stop      chan struct{} // closed at the end of the test
+	set       bool          // the setup has been answered; owned by serve
 
 	mu    sync.Mutex // guards writes to conn and the following field
 	pings int
@@ -80,6 +83,11 @@ func (r *rawProvider) serve() {
 		}
 		switch op {
 		case opText:
+			if r.heard != nil && r.set {
+				r.heard(payload)
+				continue
+			}
+			r.set = true
 			r.frame(opText, []byte(`{"type":"session.updated","session":{"type":"realtime"}}`))
 		case opPing:
 			r.mu.Lock()

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,9 @@ import (
 
 // maxEvents bounds what one frame may give: it is dealt with at one go.
 const maxEvents = 256
+
+// responsePrefix begins the types of the events of a response.
+var responsePrefix = []byte("response.")
 
 // maxUnknownLogged bounds the log lines about event types that are not known.
 const maxUnknownLogged = 32
@@ -109,6 +113,9 @@ func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 	} else {
 		row, known = eventRows[c.slowType(frame)]
 	}
+	if v == scanOther && bytes.HasPrefix(s.eventType, responsePrefix) {
+		c.progress.Add(1)
+	}
 	if row.handle == nil {
 		c.skip(frame, known)
 		return nil
@@ -192,25 +199,29 @@ func (c *conn) nextPending() transport.Event {
 }
 
 // release writes a response.create that the sequencer let out while Recv had the
-// floor. A failure is not returned: the same socket fails the next read, which also
-// knows what the provider said before it closed.
+// floor; nil is nothing.
 func (c *conn) release(send *create) {
-	if send == nil {
-		return
+	if send != nil {
+		c.aside(func() ([]byte, error) { return createFrame(send) })
 	}
+}
+
+// aside writes a frame while Recv has the floor. A failure is not returned: the same
+// socket fails the next read, which also knows what the provider said before it closed.
+func (c *conn) aside(frame func() ([]byte, error)) {
 	if !c.notified.Load() {
-		c.releaseNow(send)
+		c.releaseNow(frame)
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause == nil {
-		c.later.Go(func() { c.releaseNow(send) })
+		c.later.Go(func() { c.releaseNow(frame) })
 	}
 }
 
-func (c *conn) releaseNow(send *create) {
-	if err := c.writeCreate(send); err != nil {
-		c.log.Debug("response_create_lost", "provider", c.info.Provider, "error", err)
+func (c *conn) releaseNow(frame func() ([]byte, error)) {
+	if err := c.writeFrame(frame()); err != nil {
+		c.log.Debug("frame_lost", "provider", c.info.Provider, "error", err)
 	}
 }

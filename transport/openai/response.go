@@ -2,6 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
 	"github.com/openai/openai-go/v3/realtime"
 
@@ -18,7 +20,22 @@ type responseEvent struct {
 		StatusDetails *statusDetails                  `json:"status_details"`
 		Output        []outputItem                    `json:"output"`
 		Usage         *realtime.RealtimeResponseUsage `json:"usage"`
+		Metadata      json.RawMessage                 `json:"metadata"`
 	} `json:"response"`
+}
+
+// label returns the event_id of the request that the response answers, as its metadata
+// repeats it; empty if it does not. Metadata of another form is somebody else's.
+func (ev *responseEvent) label() string {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(ev.Response.Metadata, &m) != nil {
+		return ""
+	}
+	var label string
+	if json.Unmarshal(m[labelKey], &label) != nil {
+		return ""
+	}
+	return label
 }
 
 // statusDetails says why a response did not complete.
@@ -29,6 +46,17 @@ type statusDetails struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
+}
+
+// UnmarshalJSON takes an object. Anything else says nothing of use: xAI's server sends a
+// string (recorded session, read 2026-11-23).
+func (d *statusDetails) UnmarshalJSON(b []byte) error {
+	type plain statusDetails
+	var p plain
+	if json.Unmarshal(b, &p) == nil {
+		*d = statusDetails(p)
+	}
+	return nil
 }
 
 // reasonSpeech is the reason of a response that speech detection cancelled.
@@ -53,27 +81,65 @@ func (o *outputItem) call() (finishedCall, bool) {
 
 // outputItemEvent is response.output_item.done.
 type outputItemEvent struct {
-	Item outputItem `json:"item"`
+	ResponseID string     `json:"response_id"`
+	Item       outputItem `json:"item"`
 }
 
 func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 	id := ev.Response.ID
+	var stale bool
+	var over []string
 	c.mu.Lock()
-	again := c.seq.busy && c.seq.active == id
+	again := c.seq.busy && c.seq.active == id && id != "" || c.isMuted(id)
 	if !again {
-		c.seq.created(id)
+		stale = c.seq.created(id, ev.label(), time.Now())
+		if !stale {
+			over, c.seq.abandoned = c.seq.abandoned, nil
+		}
+		c.rearm()
 	}
 	c.mu.Unlock()
-	if !again {
+	switch {
+	case again:
+	case stale:
+		c.log.Debug("response_stale", "provider", c.info.Provider, "response", id)
+		c.mute(id)
+		c.aside(func() ([]byte, error) { return cancelFrame(opCancel+"_stale", id) })
+	default:
+		for _, lost := range over {
+			c.mute(lost)
+			c.give(transport.ResponseDone{ID: lost, Status: transport.ResponseInterrupted})
+		}
 		c.give(transport.ResponseStarted{ID: id})
 	}
 	return nil
 }
 
+// mute keeps what still comes of a response from the caller: another one has taken its
+// place.
+func (c *conn) mute(response string) {
+	if response == "" {
+		return
+	}
+	for i := len(c.openAudio) - 1; i >= 0; i-- {
+		if it := c.openAudio[i]; it.response == response {
+			c.endAudio(it)
+		}
+	}
+	if len(c.muted) == maxMuted {
+		c.muted = slices.Delete(c.muted, 0, 1)
+	}
+	c.muted = append(c.muted, response)
+}
+
+func (c *conn) isMuted(response string) bool {
+	return len(c.muted) > 0 && slices.Contains(c.muted, response)
+}
+
 // onOutputItemDone gives a completed call. This event and not arguments.done decides,
 // because only here the provider says that the call was not cut off.
 func (c *conn) onOutputItemDone(ev *outputItemEvent) *transport.Error {
-	if call, ok := ev.Item.call(); ok {
+	if call, ok := ev.Item.call(); ok && !c.isMuted(ev.ResponseID) {
 		c.giveCall(call)
 	}
 	return nil
@@ -82,7 +148,7 @@ func (c *conn) onOutputItemDone(ev *outputItemEvent) *transport.Error {
 // onArgumentsDone keeps the call for servers that never send output_item.done: the
 // response's end settles it.
 func (c *conn) onArgumentsDone(ev *realtime.ResponseFunctionCallArgumentsDoneEvent) *transport.Error {
-	if ev.Name != "" {
+	if ev.Name != "" && !c.isMuted(ev.ResponseID) {
 		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: ev.Arguments})
 	}
 	return nil
@@ -118,14 +184,17 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 		}
 	}
 	status, err := c.responseEnd(ev)
-	if status == transport.ResponseCompleted {
+	muted := c.isMuted(r.ID)
+	if status == transport.ResponseCompleted && !muted {
 		c.giveOwedCalls(r.Output)
 	}
 	c.seenCalls.unfinished, c.seenCalls.held = c.seenCalls.unfinished[:0], 0
 	if tokens := tokensOf(r.Usage); tokens != (transport.Tokens{}) {
 		c.give(transport.Usage{Tokens: tokens})
 	}
-	c.give(transport.ResponseDone{ID: r.ID, Status: status, Err: err})
+	if !muted {
+		c.give(transport.ResponseDone{ID: r.ID, Status: status, Err: err})
+	}
 
 	bySpeech := r.StatusDetails != nil && r.StatusDetails.Reason == reasonSpeech
 	c.mu.Lock()
@@ -135,7 +204,8 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	case errorRows[errorCode(err)].fatal:
 		c.doom = err
 	}
-	send := c.seq.done(r.ID, bySpeech)
+	send := c.seq.done(r.ID, bySpeech, time.Now())
+	c.rearm()
 	c.mu.Unlock()
 	c.release(send)
 	return nil

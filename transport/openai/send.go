@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"voicegw/transport"
 )
@@ -75,6 +76,7 @@ func (c *conn) sendText(text string) error {
 	if err := c.cancel(); err != nil {
 		return err
 	}
+	c.changed()
 	if err := c.writeFrame(textFrame(c.eventID(opItem), text)); err != nil {
 		return err
 	}
@@ -102,6 +104,7 @@ func (c *conn) endActivity() error {
 	}
 	enough := c.upBytes >= minCommitMS*bytesPerMS
 	c.upBytes = 0
+	c.changed()
 	if err := c.writeFrame(commitFrame(c.eventID(opBuffer))); err != nil {
 		return err
 	}
@@ -117,7 +120,8 @@ const minCommitMS = 100
 // cancel stops the running answer and withdraws what waits for its end.
 func (c *conn) cancel() error {
 	c.mu.Lock()
-	id, running := c.seq.withdraw()
+	id, running := c.seq.withdraw(time.Now())
+	c.rearm()
 	c.mu.Unlock()
 	if !running {
 		return nil
@@ -146,19 +150,16 @@ func (c *conn) sendResult(cmd transport.ToolResult) error {
 		c.log.Warn("tool_result_dropped", "provider", c.info.Provider, "call", cmd.Call, "reason", "no such open call")
 		return nil
 	}
+	c.changed()
 	return c.writeFrame(resultFrame(c.eventID(opItem), id, cmd.Output))
 }
 
 // respond asks for an answer in its turn.
 func (c *conn) respond(r request) error {
 	c.mu.Lock()
-	send := c.seq.ask(r)
+	send := c.seq.ask(r, time.Now(), c.progress.Load())
+	c.rearm()
 	c.mu.Unlock()
-	return c.writeCreate(send)
-}
-
-// writeCreate writes what the sequencer lets out; nil is nothing.
-func (c *conn) writeCreate(send *create) error {
 	if send == nil {
 		return nil
 	}

@@ -1,6 +1,29 @@
 package openai
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// How long something is held back for a word of the provider's that may never come.
+// Each is a row of the sequencer's table.
+const (
+	// createPatience: for response.created or a refusal. Both have been seen to come
+	// within half a second.
+	createPatience = 5 * time.Second
+	// cancelPatience: for the response.done of a response that was cancelled.
+	cancelPatience = 3 * time.Second
+	// silencePatience: for any event of a response that is under way, while a request
+	// waits for its end.
+	silencePatience = 5 * time.Second
+)
+
+// Bounds of what a sequencer remembers. The oldest goes first.
+const (
+	maxLate      = 16 // requests that were given up
+	maxAbandoned = 16 // responses that were given up
+)
 
 // request is one Respond, or several joined.
 type request struct {
@@ -23,30 +46,81 @@ func (r request) join(other request) request {
 
 // create is one response.create on the wire.
 type create struct {
-	event string // its event_id
+	// event is its event_id, which an error repeats, and its label: the metadata that
+	// the response carries.
+	event string
 	request
+	at time.Time // when it was sent
+	// repeats: one that asked for the same was given up and may still be answered.
+	repeats bool
+	// withdrawn: its answer is not wanted any more.
+	withdrawn bool
+	// outdated: its answer will not be wanted once it is given up.
+	outdated bool
 }
 
-// sequencer lets one response.create out at a time: never while a response is
-// active and never while one that was sent is unconfirmed. The provider starts
-// responses by itself (speech detection), so one of ours may still be refused with
-// conversation_already_has_active_response; it then waits for the end of that
-// response like any other. Its methods are called with conn.mu held; what they
+// lateCreate is a request that was given up. The provider may still answer it.
+type lateCreate struct {
+	event string
+	request
+	// stale: its answer is not wanted any more. The conversation has gone on, or
+	// another response has begun since.
+	stale bool
+}
+
+// sequencer lets one response.create out at a time: never while a response is active
+// and never while one that was sent is unconfirmed. Whatever it holds back has a way
+// out that does not depend on the provider:
+//
+//	held                     | until                                        | or, without it
+//	a request that was sent  | response.created with its label, or without  | after createPatience
+//	                         | one from a server that repeats no labels     | it is given up
+//	                         | an error event that names it, or no event    |
+//	                         | a cancel that found nothing active           |
+//	a request that waits for | its response.done                            | after silencePatience without
+//	a response to end        |                                              | an event of it, it is sent
+//	... which was cancelled  | its response.done                            | after cancelPatience the
+//	                         |                                              | response is given up
+//	... which was not seen,  | any response.done, the next request,         | after silencePatience it is
+//	only reported by a       | a cancel that found nothing active           | sent again
+//	refusal                  |                                              |
+//	all of it                | the connection's end: a new one has its own  |
+//	                         | sequencer                                    |
+//
+// An interruption (withdraw) drops what waits. A request that was given up may be
+// answered late: if nothing has happened since, that is the answer, and a repeat of the
+// request is dropped; if something has, the response is cancelled and nobody hears it.
+//
+// The provider starts responses by itself (speech detection), so one of ours may still
+// be refused with conversation_already_has_active_response; it then waits for the end
+// of that response like any other. Its methods are called with conn.mu held; what they
 // return is to be written after mu is let go.
 type sequencer struct {
-	busy   bool
-	cancel bool   // what runs was told to stop
-	active string // the response in progress; empty with busy if the provider did not name it
-	sent   *create
-	last   *create // the newest that was confirmed: it may have been another's confirmation
-	wait   *request
-	events int
+	busy     bool
+	cancel   bool      // what runs was told to stop
+	cancelAt time.Time // when
+	active   string    // the response in progress; empty with busy if the provider did not name it
+	sent     *create
+	last     *create // the newest that was confirmed: it may have been another's confirmation
+	wait     *request
+	quietAt  time.Time // since when wait has been waiting without a sign of the response
+	progress int64     // the signs by then
+	late     []lateCreate
+	// abandoned are the responses that were given up, for Recv to take.
+	abandoned []string
+	labels    bool // the server repeats the label of a request
+	input     bool // the conversation has got something new since a response last began
+	events    int
 }
 
-// ask takes a request and returns what to send now, if anything.
-func (s *sequencer) ask(r request) *create {
+// ask takes a request and returns what to send now, if anything. progress counts the
+// events of responses so far.
+func (s *sequencer) ask(r request, now time.Time, progress int64) *create {
+	s.expire(now)
 	if s.wait != nil {
 		r = s.wait.join(r)
+	} else {
+		s.quietAt, s.progress = now, progress
 	}
 	s.wait = &r
 	if s.busy && s.active == "" && s.sent == nil {
@@ -54,75 +128,228 @@ func (s *sequencer) ask(r request) *create {
 		// seen: trying again costs one refusal at most.
 		s.busy = false
 	}
-	return s.next()
+	return s.next(now)
 }
 
 // next returns the waiting request if its time has come.
-func (s *sequencer) next() *create {
+func (s *sequencer) next(now time.Time) *create {
 	if s.busy || s.sent != nil || s.wait == nil {
 		return nil
 	}
 	s.events++
-	s.sent = &create{event: opCreate + "_" + strconv.Itoa(s.events), request: *s.wait}
+	s.sent = &create{event: opCreate + "_" + strconv.Itoa(s.events), request: *s.wait, at: now}
+	s.sent.repeats = slices.ContainsFunc(s.late, func(l lateCreate) bool { return !l.stale })
 	s.wait, s.cancel = nil, false
 	return s.sent
 }
 
-// created notes that response id has begun.
-func (s *sequencer) created(id string) {
-	s.busy, s.active = true, id
-	if s.sent == nil {
-		s.cancel = false // not the one that was cancelled before it was confirmed
-		return
+// deadline is when due has to be called; zero if nothing waits.
+func (s *sequencer) deadline() time.Time {
+	switch {
+	case s.wait == nil:
+		return time.Time{}
+	case s.sent != nil:
+		return s.sent.at.Add(createPatience)
+	case s.cancel:
+		return s.cancelAt.Add(cancelPatience)
+	default:
+		return s.quietAt.Add(silencePatience)
 	}
-	s.last, s.sent = s.sent, nil
+}
+
+// due returns what to send because nobody has said that it may be sent.
+func (s *sequencer) due(now time.Time, progress int64) *create {
+	s.expire(now)
+	if s.wait != nil && s.busy && s.sent == nil && !s.cancel {
+		if progress != s.progress {
+			s.quietAt, s.progress = now, progress
+		}
+		if !now.Before(s.quietAt.Add(silencePatience)) {
+			s.abandon()
+		}
+	}
+	return s.next(now)
+}
+
+// expire gives up what has been waited for long enough.
+func (s *sequencer) expire(now time.Time) {
+	if s.sent != nil && !now.Before(s.sent.at.Add(createPatience)) {
+		s.giveUp()
+	}
+	if s.busy && s.cancel && !now.Before(s.cancelAt.Add(cancelPatience)) {
+		s.abandon()
+	}
+}
+
+// giveUp stops waiting for the request that was sent.
+func (s *sequencer) giveUp() {
+	if len(s.late) == maxLate {
+		s.late = slices.Delete(s.late, 0, 1)
+	}
+	s.late = append(s.late, lateCreate{event: s.sent.event, request: s.sent.request, stale: s.sent.withdrawn || s.sent.outdated})
+	s.sent = nil
+}
+
+// abandon stops waiting for the end of the active response.
+func (s *sequencer) abandon() {
+	if s.active != "" {
+		if len(s.abandoned) == maxAbandoned {
+			s.abandoned = slices.Delete(s.abandoned, 0, 1)
+		}
+		s.abandoned = append(s.abandoned, s.active)
+	}
+	s.busy, s.active, s.cancel, s.last = false, "", false, nil
+}
+
+// changed notes that the conversation has got something new: what was given up before
+// is not wanted any more.
+func (s *sequencer) changed() {
+	s.input = true
+	s.outdate()
+}
+
+func (s *sequencer) outdate() {
+	if s.sent != nil {
+		s.sent.outdated = true
+	}
+	for i := range s.late {
+		s.late[i].stale = true
+	}
+}
+
+// created notes that response id has begun. label is what its metadata says of the
+// request that it answers; empty for none. A stale one is nobody's answer: it is to be
+// cancelled and not to be heard.
+func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
+	s.expire(now)
+	ours, late := s.origin(label)
+	switch {
+	case ours != nil:
+		stale = ours.withdrawn && label != ""
+	case late != nil:
+		stale = late.stale
+		if !stale && s.sent != nil && s.sent.repeats {
+			s.giveUp() // this response is its answer too
+		}
+	}
+	if !stale {
+		s.input = false
+		s.outdate()
+	}
+	if stale && s.busy && s.active != "" {
+		return true // what the provider runs beside it goes on
+	}
+	if s.cancel = stale || ours != nil && ours.withdrawn; stale {
+		s.cancelAt = now
+	}
+	s.busy, s.active = true, id
+	if ours != nil {
+		s.last = ours
+	}
+	return stale
+}
+
+// origin finds the request that a response answers, and takes it out: the one that was
+// sent, or one that was given up. Neither is found for a response of the provider's own.
+func (s *sequencer) origin(label string) (*create, *lateCreate) {
+	s.labels = s.labels || label != ""
+	if s.sent != nil && (label == s.sent.event || !s.labels) {
+		ours := s.sent
+		s.sent = nil
+		return ours, nil
+	}
+	if !s.labels && len(s.late) > 0 && (!s.input || !s.late[0].stale) {
+		// A server that repeats no labels. With nothing new to answer, this is the answer
+		// to what was asked before.
+		label = s.late[0].event
+	}
+	return nil, s.takeLate(label)
+}
+
+// takeLate takes out the request that was given up of that event_id; nil if there is none.
+func (s *sequencer) takeLate(event string) *lateCreate {
+	at := slices.IndexFunc(s.late, func(l lateCreate) bool { return l.event == event })
+	if at < 0 {
+		return nil
+	}
+	late := s.late[at]
+	s.late = slices.Delete(s.late, at, at+1)
+	return &late
 }
 
 // done notes that response id has ended. bySpeech says that the user's speech ended
 // it: the provider answers that speech by itself, so nothing needs to be asked.
-func (s *sequencer) done(id string, bySpeech bool) *create {
+func (s *sequencer) done(id string, bySpeech bool, now time.Time) *create {
 	if s.active == id || s.active == "" {
 		s.busy, s.active, s.last, s.cancel = false, "", nil, false
 	}
+	s.abandoned = slices.DeleteFunc(s.abandoned, func(r string) bool { return r == id })
 	if bySpeech {
 		s.wait = nil
 	}
-	return s.next()
+	return s.next(now)
 }
 
 // refused notes an error event. absorbed says that it is dealt with and nobody needs
 // to hear of it.
-func (s *sequencer) refused(event, code string) (send *create, absorbed bool) {
+func (s *sequencer) refused(event, code string, now time.Time) (send *create, absorbed bool) {
+	s.expire(now)
 	var ours *create
 	switch {
 	case s.sent != nil && (event == s.sent.event || event == ""):
 		ours, s.sent = s.sent, nil
 	case s.last != nil && (event == s.last.event || event == ""):
 		ours = s.last
+	case event != "":
+		if late := s.takeLate(event); late != nil && code == codeActiveResponse {
+			if !late.stale && s.sent == nil {
+				s.again(late.request, now)
+			}
+			return s.next(now), true
+		}
 	}
 	if code == codeCancelLate {
 		s.cancel = false
+		if s.sent != nil && s.sent.withdrawn {
+			// The provider takes events in their order: it never began this one.
+			s.giveUp()
+		}
 	}
 	switch {
 	case code == codeCancelLate && s.active == "":
 		s.busy = false
 	case code == codeActiveResponse && ours != nil:
+		answered := ours == s.last && ours.repeats // by the answer to the request that it repeats
 		s.last = nil
-		r := ours.request
-		if s.wait != nil {
-			r = r.join(*s.wait)
+		if answered || ours.withdrawn {
+			return s.next(now), true
 		}
-		s.wait, s.busy = &r, true
+		s.again(ours.request, now)
 		return nil, true
 	}
-	return s.next(), false
+	return s.next(now), false
+}
+
+// again has a request that was refused wait for the end of the active response.
+func (s *sequencer) again(r request, now time.Time) {
+	if s.wait != nil {
+		r = r.join(*s.wait)
+	}
+	s.wait, s.busy, s.quietAt = &r, true, now
 }
 
 // withdraw drops what waits and says whether there is a response to cancel, and
 // which one if that is known. A response is cancelled once.
-func (s *sequencer) withdraw() (id string, running bool) {
+func (s *sequencer) withdraw(now time.Time) (id string, running bool) {
+	s.expire(now)
 	s.wait = nil
+	s.outdate()
+	if s.sent != nil {
+		s.sent.withdrawn = true
+	}
 	running = (s.busy || s.sent != nil) && !s.cancel
-	s.cancel = s.cancel || running
+	if running {
+		s.cancel, s.cancelAt = true, now
+	}
 	return s.active, running
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -12,27 +13,77 @@ type seqStep struct {
 	want string // event_id of what goes out, empty for nothing
 }
 
+// seqEpoch is when every test of the sequencer begins, seqClock what its clock shows.
+var (
+	seqEpoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	seqClock = seqEpoch
+)
+
 func asks(r request) func(*sequencer) *create {
-	return func(s *sequencer) *create { return s.ask(r) }
+	return func(s *sequencer) *create { return s.ask(r, seqClock, 0) }
 }
 
-func begins(id string) func(*sequencer) *create {
-	return func(s *sequencer) *create { s.created(id); return nil }
+func begins(id string) func(*sequencer) *create { return answers(id, "") }
+
+// answers begins a response that is labelled as one request's, and wanted.
+func answers(id, label string) func(*sequencer) *create {
+	return func(s *sequencer) *create {
+		if s.created(id, label, seqClock) {
+			return &create{event: id + " is stale"}
+		}
+		return nil
+	}
+}
+
+// answersStale begins a response that nobody wants any more.
+func answersStale(id, label string) func(*sequencer) *create {
+	return func(s *sequencer) *create {
+		if !s.created(id, label, seqClock) {
+			return &create{event: id + " is not stale"}
+		}
+		return nil
+	}
 }
 
 func ends(id string) func(*sequencer) *create {
-	return func(s *sequencer) *create { return s.done(id, false) }
+	return func(s *sequencer) *create { return s.done(id, false, seqClock) }
 }
 
 func endsBySpeech(id string) func(*sequencer) *create {
-	return func(s *sequencer) *create { return s.done(id, true) }
+	return func(s *sequencer) *create { return s.done(id, true, seqClock) }
 }
 
 func refuses(event, code string) func(*sequencer) *create {
-	return func(s *sequencer) *create { send, _ := s.refused(event, code); return send }
+	return func(s *sequencer) *create { send, _ := s.refused(event, code, seqClock); return send }
 }
 
-func withdraws(s *sequencer) *create { s.withdraw(); return nil }
+func withdraws(s *sequencer) *create { s.withdraw(seqClock); return nil }
+
+func changes(s *sequencer) *create { s.changed(); return nil }
+
+// after lets time pass and, as the connection's timer does, gives the sequencer its turn
+// when it has asked for that.
+func after(d time.Duration) func(*sequencer) *create { return afterSigns(d, 0) }
+
+// afterSigns is after with so many events of responses by then.
+func afterSigns(d time.Duration, signs int64) func(*sequencer) *create {
+	return func(s *sequencer) (sent *create) {
+		until := seqClock.Add(d)
+		for at := s.deadline(); !at.IsZero() && !at.After(until); at = s.deadline() {
+			if at.After(seqClock) {
+				seqClock = at
+			}
+			if c := s.due(seqClock, signs); c != nil {
+				sent = c
+			}
+			if next := s.deadline(); !next.IsZero() && !next.After(at) {
+				return &create{event: "a deadline that stays"}
+			}
+		}
+		seqClock = until
+		return sent
+	}
+}
 
 func TestSequencer(t *testing.T) {
 	var plain request
@@ -84,29 +135,19 @@ func TestSequencer(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var s sequencer
-			for i, step := range tt.steps {
-				got := ""
-				if c := step.do(&s); c != nil {
-					got = c.event
-				}
-				if got != step.want {
-					t.Fatalf("step %d sends %q, want %q", i, got, step.want)
-				}
-			}
-		})
+		t.Run(tt.name, func(t *testing.T) { runSteps(t, tt.steps) })
 	}
 }
 
 func TestJoinedRequests(t *testing.T) {
 	var s sequencer
-	s.created("r1")
-	s.ask(request{instructions: "Be kind."})
-	s.ask(request{toolsOff: true})
-	s.ask(request{instructions: "Be brief."})
-	s.ask(request{instructions: "Be kind.\nBe brief."})
-	got := s.done("r1", false)
+	now := seqEpoch
+	s.created("r1", "", now)
+	s.ask(request{instructions: "Be kind."}, now, 0)
+	s.ask(request{toolsOff: true}, now, 0)
+	s.ask(request{instructions: "Be brief."}, now, 0)
+	s.ask(request{instructions: "Be kind.\nBe brief."}, now, 0)
+	got := s.done("r1", false, now)
 	if got == nil {
 		t.Fatal("nothing goes out")
 	}
@@ -114,12 +155,12 @@ func TestJoinedRequests(t *testing.T) {
 		t.Error(diff)
 	}
 	// What is refused is joined with what came after it.
-	s.ask(request{instructions: "Later."})
-	if _, absorbed := s.refused(got.event, codeActiveResponse); !absorbed {
+	s.ask(request{instructions: "Later."}, now, 0)
+	if _, absorbed := s.refused(got.event, codeActiveResponse, now); !absorbed {
 		t.Error("the refusal is not absorbed")
 	}
-	s.created("r2")
-	got = s.done("r2", false)
+	s.created("r2", "", now)
+	got = s.done("r2", false, now)
 	if got == nil || got.instructions != "Be kind.\nBe brief.\nLater." || !got.toolsOff {
 		t.Errorf("what goes out again is %+v", got)
 	}
@@ -129,17 +170,158 @@ func TestJoinedRequests(t *testing.T) {
 // the response that comes next.
 func TestCancelAfterRefusal(t *testing.T) {
 	var s sequencer
-	first := s.ask(request{})
-	if _, running := s.withdraw(); !running {
+	now := seqEpoch
+	first := s.ask(request{}, now, 0)
+	if _, running := s.withdraw(now); !running {
 		t.Error("an unconfirmed response is not cancelled")
 	}
-	if _, running := s.withdraw(); running {
+	if _, running := s.withdraw(now); running {
 		t.Error("it is cancelled twice")
 	}
-	s.refused(first.event, "invalid_value")
-	s.ask(request{})
-	s.created("r1")
-	if id, running := s.withdraw(); !running || id != "r1" {
+	s.refused(first.event, "invalid_value", now)
+	s.ask(request{}, now, 0)
+	s.created("r1", "", now)
+	if id, running := s.withdraw(now); !running || id != "r1" {
 		t.Error("the next response is not cancelled")
+	}
+}
+
+// TestNothingIsHeldBackForGood has a row for each row of the sequencer's table, and for
+// what a provider may still say of a request that was given up.
+func TestNothingIsHeldBackForGood(t *testing.T) {
+	var plain request
+	off := request{toolsOff: true}
+	tests := []struct {
+		name  string
+		steps []seqStep
+	}{
+		{"a request that nobody answers: what waits goes out at its deadline", []seqStep{
+			{asks(plain), "create_1"}, {asks(plain), ""}, {after(createPatience - 1), ""}, {after(1), "create_2"},
+		}},
+		{"a request that nobody answers: a later one goes out at once", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {after(createPatience), ""}, {asks(plain), "create_3"},
+		}},
+		{"its own label confirms it", []seqStep{
+			{asks(plain), "create_1"}, {answers("r1", "create_1"), ""}, {asks(plain), ""}, {ends("r1"), "create_2"},
+		}},
+		{"of a server that repeats labels, a response without one confirms nothing", []seqStep{
+			{asks(plain), "create_1"}, {answers("r1", "create_1"), ""}, {ends("r1"), ""},
+			{asks(plain), "create_2"}, {answers("vad", ""), ""}, {ends("vad"), ""}, {asks(off), ""},
+			{answers("r2", "create_2"), ""}, {ends("r2"), "create_3"},
+		}},
+		{"a refusal that names it clears it", []seqStep{
+			{asks(plain), "create_1"}, {refuses("create_1", "invalid_value"), ""}, {asks(plain), "create_2"},
+		}},
+		{"a refusal that names no event clears it", []seqStep{
+			{asks(plain), "create_1"}, {refuses("", "server_error"), ""}, {asks(plain), "create_2"},
+		}},
+		{"a cancel that found nothing active clears it", []seqStep{
+			{asks(plain), "create_1"}, {withdraws, ""}, {changes, ""}, {asks(plain), ""}, {refuses("cancel_1", codeCancelLate), "create_2"},
+		}},
+		{"a response that never ends, silent: what waits goes out", []seqStep{
+			{begins("r1"), ""}, {asks(plain), ""}, {after(silencePatience - 1), ""}, {after(1), "create_1"},
+		}},
+		{"a response that goes on for long: what waits does not interrupt it", []seqStep{
+			{begins("r1"), ""}, {asks(plain), ""}, {afterSigns(silencePatience, 1), ""}, {afterSigns(silencePatience-1, 2), ""},
+			{afterSigns(silencePatience, 3), ""}, {ends("r1"), "create_1"},
+		}},
+		{"it was only slow: refused, it waits for the end after all", []seqStep{
+			{begins("r1"), ""}, {asks(plain), ""}, {after(silencePatience), "create_1"},
+			{refuses("create_1", codeActiveResponse), ""}, {ends("r1"), "create_2"},
+		}},
+		{"it says for ever that one is active: tried again at each deadline", []seqStep{
+			{asks(plain), "create_1"}, {refuses("create_1", codeActiveResponse), ""}, {after(silencePatience), "create_2"},
+			{refuses("create_2", codeActiveResponse), ""}, {after(silencePatience), "create_3"}, {answers("r1", "create_3"), ""},
+		}},
+		{"a cancelled response that never ends", []seqStep{
+			{begins("r1"), ""}, {withdraws, ""}, {asks(plain), ""}, {after(cancelPatience - 1), ""}, {after(1), "create_1"},
+		}},
+		{"a request of another turn does not wait for a cancelled response that is long overdue", []seqStep{
+			{begins("r1"), ""}, {withdraws, ""}, {after(cancelPatience), ""}, {asks(plain), "create_1"},
+		}},
+		{"an interruption drops what waits", []seqStep{
+			{asks(plain), "create_1"}, {asks(plain), ""}, {withdraws, ""}, {after(time.Minute), ""},
+		}},
+		{"answered late, and nothing has happened since: that is the answer", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {answers("r1", "create_1"), ""}, {ends("r1"), ""},
+		}},
+		{"answered late, after it was asked again: one answer, and the repeat is dropped", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {answers("r1", "create_1"), ""},
+			{refuses("create_2", codeActiveResponse), ""}, {ends("r1"), ""},
+		}},
+		{"... or cancelled, if the provider answers it too", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {answers("r1", "create_1"), ""},
+			{ends("r1"), ""}, {answersStale("r2", "create_2"), ""}, {ends("r2"), ""}, {changes, ""}, {asks(plain), "create_3"},
+		}},
+		{"answered late, when the conversation has gone on: the new one gets its own answer", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {asks(plain), "create_2"},
+			{answersStale("r1", "create_1"), ""}, {refuses("create_2", codeActiveResponse), ""}, {ends("r1"), "create_3"},
+			{answers("r3", "create_3"), ""},
+		}},
+		{"... and does not wait for ever for the end of the stale one", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {asks(plain), "create_2"},
+			{answersStale("r1", "create_1"), ""}, {refuses("create_2", codeActiveResponse), ""}, {after(cancelPatience), "create_3"},
+		}},
+		{"answered late beside the new answer: that one goes on", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {asks(plain), "create_2"}, {answers("r2", "create_2"), ""},
+			{answersStale("r1", "create_1"), ""}, {asks(off), ""}, {ends("r1"), ""}, {ends("r2"), "create_3"},
+		}},
+		{"answered after it was withdrawn: nobody hears it", []seqStep{
+			{asks(plain), "create_1"}, {withdraws, ""}, {changes, ""}, {asks(plain), ""}, {answersStale("r1", "create_1"), ""},
+			{ends("r1"), "create_2"},
+		}},
+		{"without labels: answered late, and the repeat refused", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {begins("r1"), ""},
+			{refuses("create_2", codeActiveResponse), ""}, {ends("r1"), ""},
+		}},
+		{"without labels: both are answered, one is heard", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {asks(plain), "create_2"}, {begins("r1"), ""}, {ends("r1"), ""},
+			{answersStale("r2", ""), ""}, {ends("r2"), ""},
+		}},
+		{"without labels: the answer to what the user says next is the provider's own", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {begins("vad"), ""}, {ends("vad"), ""},
+		}},
+		{"refused after it was given up: it waits for the end of the active response", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {refuses("create_1", codeActiveResponse), ""}, {ends("r1"), "create_2"},
+		}},
+		{"... unless the conversation has gone on", []seqStep{
+			{asks(plain), "create_1"}, {after(createPatience), ""}, {changes, ""}, {refuses("create_1", codeActiveResponse), ""}, {after(time.Minute), ""},
+		}},
+		{"many that nobody answers", []seqStep{
+			{many(1000), "create_1000"}, {answers("r", "create_1000"), ""}, {ends("r"), ""}, {asks(plain), "create_1001"},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { runSteps(t, tt.steps) })
+	}
+}
+
+// many asks n times, each time too late for an answer to the one before.
+func many(n int) func(*sequencer) *create {
+	return func(s *sequencer) (sent *create) {
+		for range n {
+			seqClock = seqClock.Add(createPatience)
+			s.changed()
+			sent = s.ask(request{}, seqClock, 0)
+		}
+		if len(s.late) > maxLate {
+			return &create{event: "too much is remembered"}
+		}
+		return sent
+	}
+}
+
+func runSteps(t *testing.T, steps []seqStep) {
+	t.Helper()
+	var s sequencer
+	seqClock = seqEpoch
+	for i, step := range steps {
+		got := ""
+		if c := step.do(&s); c != nil {
+			got = c.event
+		}
+		if got != step.want {
+			t.Fatalf("step %d sends %q, want %q", i, got, step.want)
+		}
 	}
 }

@@ -1,0 +1,164 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/transport"
+)
+
+// wireLog is what a provider has been sent, with the seconds since the start.
+type wireLog struct {
+	start time.Time
+
+	mu    sync.Mutex // guards the following field
+	lines []string
+}
+
+func (l *wireLog) hear(frame []byte) {
+	var m struct {
+		Type     string `json:"type"`
+		Event    string `json:"event_id"`
+		ID       string `json:"response_id"`
+		Response struct {
+			Metadata map[string]string `json:"metadata"`
+		} `json:"response"`
+	}
+	_ = json.Unmarshal(frame, &m)
+	line := fmt.Sprintf("%v %s", time.Since(l.start), m.Type)
+	if m.Type == "response.create" {
+		line += " " + m.Response.Metadata[labelKey]
+	}
+	if m.ID != "" {
+		line += " " + m.ID
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+func (l *wireLog) take() []string {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+// TestARequestThatNobodyAnswers: the provider says nothing to the first request. The
+// next turn asks all the same; the first one's answer, when it comes after all, is
+// cancelled, and nothing of it is heard; then the second turn is answered.
+func TestARequestThatNobodyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &wireLog{start: time.Now()}
+		r := &rawProvider{pongAfter: 0, heard: wire.hear}
+		conn := connectRaw(t, r, Options{PingInterval: -1})
+		events := make(chan transport.Event, 32)
+		reading := sync.WaitGroup{}
+		reading.Go(func() {
+			for {
+				ev, err := conn.Recv(context.Background())
+				if err != nil {
+					return
+				}
+				if out, ok := ev.(*transport.AudioOut); ok {
+					ev = &transport.AudioOut{Item: out.Item, PCM: append([]byte(nil), out.PCM...)}
+				}
+				events <- ev
+			}
+		})
+		say := func(format string, args ...any) { r.frame(opText, fmt.Appendf(nil, format, args...)) }
+
+		send(t, conn, transport.UserText{Text: "one"})
+		time.Sleep(time.Second)
+		send(t, conn, transport.UserText{Text: "two"})
+		time.Sleep(10 * time.Second)
+		if diff := cmp.Diff([]string{
+			"0s conversation.item.create", "0s response.create create_1",
+			"1s response.cancel", "1s conversation.item.create", "5s response.create create_2",
+		}, wire.take()); diff != "" {
+			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+		}
+
+		say(`{"type":"response.created","response":{"id":"resp_1","metadata":{"voicegw_request":"create_1"}}}`)
+		say(`{"type":"response.output_audio_transcript.delta","response_id":"resp_1","item_id":"item_1","content_index":0,"delta":"One."}`)
+		say(`{"type":"response.output_audio.delta","event_id":"e1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAAA"}`)
+		say(`{"type":"response.output_item.done","response_id":"resp_1","item":{"id":"item_2","type":"function_call","status":"completed","name":"f","call_id":"call_1","arguments":"{}"}}`)
+		say(`{"type":"error","error":{"type":"invalid_request_error","code":"conversation_already_has_active_response","message":"","event_id":"create_2"}}`)
+		if diff := cmp.Diff([]string{"11s response.cancel resp_1"}, wire.take()); diff != "" {
+			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+		}
+		say(`{"type":"response.done","response":{"id":"resp_1","status":"cancelled","status_details":"unimplemented"}}`)
+		if diff := cmp.Diff([]string{"11s response.create create_3"}, wire.take()); diff != "" {
+			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+		}
+		if len(events) > 0 {
+			t.Errorf("the answer to a request that was given up was given out: %#v", <-events)
+		}
+
+		say(`{"type":"response.created","response":{"id":"resp_3","status_details":"unimplemented","metadata":{"voicegw_request":"create_3"}}}`)
+		say(`{"type":"response.output_audio.delta","event_id":"e2","response_id":"resp_3","item_id":"item_3","output_index":0,"content_index":0,"delta":"AAAA"}`)
+		synctest.Wait()
+		if ev := <-events; ev != (transport.ResponseStarted{ID: "resp_3"}) {
+			t.Errorf("the second turn's answer begins with %#v", ev)
+		}
+		if out, ok := (<-events).(*transport.AudioOut); !ok || out.Item != "item_3" {
+			t.Errorf("the second turn's answer sounds as %#v", out)
+		}
+		_ = conn.Close()
+		reading.Wait()
+	})
+}
+
+// TestACancelledResponseThatNeverEnds: the next turn's answer follows, and what still
+// comes of the cancelled one does not.
+func TestACancelledResponseThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wire := &wireLog{start: time.Now()}
+		r := &rawProvider{pongAfter: 0, heard: wire.hear}
+		conn := connectRaw(t, r, Options{PingInterval: -1})
+		say := func(format string, args ...any) {
+			r.wg.Go(func() { r.frame(opText, fmt.Appendf(nil, format, args...)) })
+			synctest.Wait()
+		}
+		say(`{"type":"response.created","response":{"id":"resp_1"}}`)
+		if ev := recv(t, conn); ev != (transport.ResponseStarted{ID: "resp_1"}) {
+			t.Fatalf("%#v", ev)
+		}
+		say(`{"type":"response.output_audio.delta","event_id":"e1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAAA"}`)
+		recvAs[*transport.AudioOut](t, conn)
+		send(t, conn, transport.UserText{Text: "two"})
+		time.Sleep(cancelPatience)
+		if diff := cmp.Diff([]string{
+			"0s response.cancel resp_1", "0s conversation.item.create", "3s response.create create_1",
+		}, wire.take()); diff != "" {
+			t.Fatalf("what the provider was sent (-want +got):\n%s", diff)
+		}
+		say(`{"type":"response.created","response":{"id":"resp_2","metadata":{"voicegw_request":"create_1"}}}`)
+		for _, want := range []transport.Event{
+			transport.AudioDone{Item: "item_1"},
+			transport.ResponseDone{ID: "resp_1", Status: transport.ResponseInterrupted},
+			transport.ResponseStarted{ID: "resp_2"},
+		} {
+			if ev := recv(t, conn); ev != want {
+				t.Fatalf("%#v, want %#v", ev, want)
+			}
+		}
+		go func() {
+			say(`{"type":"response.output_audio.delta","event_id":"e1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAAA"}`)
+			say(`{"type":"response.done","response":{"id":"resp_1","status":"cancelled"}}`)
+			say(`{"type":"response.done","response":{"id":"resp_2","status":"completed"}}`)
+		}()
+		if ev := recv(t, conn); ev != (transport.ResponseDone{ID: "resp_2", Status: transport.ResponseCompleted}) {
+			t.Errorf("%#v", ev)
+		}
+	})
+}
