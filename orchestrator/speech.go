@@ -51,7 +51,7 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	case in.EndAt.Before(m.turnBegan):
 		return // the turn that is over has answered it
 	}
-	if !m.caps.SpeechEvents && !m.responding && !m.Audible(m.at) &&
+	if !m.caps.SpeechEvents && !m.underWay() && !m.Audible(m.at) &&
 		in.SpeechMS >= minSpeech.Milliseconds() {
 		m.openUserTurn(in.EndAt)
 		return
@@ -91,7 +91,7 @@ func (m *machine) userInterrupt() {
 	}
 	m.lastActive, m.userActed = m.at, true
 	m.interrupt(FlushUserStop)
-	if m.turn != nil && !m.responding {
+	if m.turn != nil && !m.underWay() {
 		// Nothing is under way that could end it.
 		m.stopped = !m.turn.modelDone
 		m.turn.modelDone, m.turn.interrupted = true, true

@@ -73,8 +73,9 @@ type State struct {
 
 	responding bool // a response of the model is under way
 	responseID string
-	held       bool // nothing more of this response reaches the client
-	stopped    bool // the user pressed stop before the response had begun
+	held       bool      // nothing more of this response reaches the client
+	stopped    bool      // the user pressed stop before the response had begun
+	signAt     time.Time // of the model: when something last came of it
 
 	items       []item // spoken items that the client may still be playing, oldest first
 	truncations []truncation
@@ -280,6 +281,7 @@ func (s State) WakeAt() time.Time {
 	}
 	sooner(s.endBy)
 	sooner(s.abandonedAt())
+	sooner(s.unfinishedAt())
 	if s.turn != nil && s.turn.modelDone {
 		for _, it := range s.items {
 			if it.ended {

@@ -75,6 +75,10 @@ func (m *machine) sendNotice(words ...string) {
 }
 
 func (m *machine) take(in Input) {
+	switch in.(type) {
+	case FromModel, AudioBegan, AudioEnded:
+		m.signAt = m.at
+	}
 	switch in := in.(type) {
 	case Began:
 		m.began(in)
@@ -158,7 +162,24 @@ func (m *machine) end(reason EndReason) {
 	m.do(End{reason})
 }
 
-// tick does what has become due.
+// tick does what has become due. Whatever waits for a word of the model, the client or a
+// tool has a time in WakeAt:
+//
+//	held                        | until                        | or, without it
+//	speech that is owed         | audio of the answer          | asked again after NudgeAfter, an
+//	                            |                              | error after NoAnswerAfter
+//	an answer without a sound   | another response             | asked again after nudgeGrace
+//	a turn that was interrupted | its response's end           | NoAnswerAfter later it ends
+//	a turn that has been heard  | its response's end           | NoAnswerAfter after the model's
+//	                            |                              | last sign it ends
+//	the answer to tool results  | the end of the response that | NudgeAfter after the results it
+//	                            | called                       | is asked for
+//	a truncation                | the client's report          | ReportWait later it is sent
+//	the session's end           | the farewell's               | FarewellWait later it ends
+//	a question to the user      | its answer                   | it expires
+//	a tool                      | its result                   | the executor's deadline gives one
+//
+// What belongs to a response that an earlier turn has left behind holds nothing back.
 func (m *machine) tick() {
 	if m.ending() && !m.at.Before(m.endBy) {
 		m.end(EndTool)
@@ -167,6 +188,7 @@ func (m *machine) tick() {
 	m.watchCalls()
 	m.watchConfirmations()
 	m.watchInterrupted()
+	m.watchUnfinished()
 	m.watchSpeechOwed()
 	m.watchLimits()
 }

@@ -117,6 +117,40 @@ func (m *machine) watchInterrupted() {
 	}
 }
 
+// unfinishedAt is when a turn whose answer has been heard ends although the model has not
+// said that the answer is over; zero if that is not waited for.
+func (s State) unfinishedAt() time.Time {
+	t := s.turn
+	if t == nil || t.modelDone || t.interrupted || !t.spoke || s.callsOpen(t.number) {
+		return time.Time{}
+	}
+	since := s.signAt
+	for _, it := range s.items {
+		if !it.ended {
+			return time.Time{}
+		}
+		if over := it.overAt(); over.After(since) {
+			since = over
+		}
+	}
+	return since.Add(s.policy.NoAnswerAfter)
+}
+
+// watchUnfinished ends a turn of which nothing has come for long: the model's word that
+// its answer is over may be lost, and whatever waits for the end of the turn would wait
+// for ever.
+func (m *machine) watchUnfinished() {
+	if at := m.unfinishedAt(); !at.IsZero() && !m.at.Before(at) {
+		m.turn.modelDone = true
+	}
+}
+
+// underWay says whether the open turn's own response is under way. One that an earlier
+// turn has left behind is nothing to wait for: its end may never be told.
+func (s State) underWay() bool {
+	return s.responding && s.turn != nil && s.turn.response == s.responseID
+}
+
 func (t *turn) latency() *Latency {
 	if t.clientAt.IsZero() || t.inputEnd.IsZero() || t.unheard {
 		return nil
@@ -220,7 +254,8 @@ func (m *machine) nudge(t *turn) {
 	switch {
 	case !m.caps.RespondNeeded:
 		m.sendNotice(policy.NudgeNotice)
-	case !m.responding:
+	case !m.underWay() || t.calls > 0:
+		// Of one that has its results and says nothing, the end may be lost.
 		m.respond(t)
 	}
 }

@@ -35,6 +35,11 @@ const (
 
 	// turnPatience is how long a turn may be stalling before its response is ended.
 	turnPatience = 3 * time.Second
+	// endPatience is how long after an answer can have been heard its turnComplete may
+	// still come.
+	endPatience = 30 * time.Second
+	// outputBytesPerMS is what a ms of AudioOut takes.
+	outputBytesPerMS = outputRate * 2 / 1000
 )
 
 // errorText is an error from the provider or about what it sent.
@@ -296,14 +301,18 @@ func (c *conn) watch(heard bool) {
 
 // bePatient starts the patience anew.
 func (c *conn) bePatient() {
-	c.patientTill = time.Now().Add(turnPatience)
+	wait := turnPatience
+	if c.stalling == stallGenerated {
+		wait = endPatience + time.Duration(c.dialog.sounds/outputBytesPerMS)*time.Millisecond
+	}
+	c.patientTill = time.Now().Add(wait)
 	switch {
 	case c.patience != nil:
-		c.patience.Reset(turnPatience)
+		c.patience.Reset(wait)
 	case c.notified:
-		c.patience = time.AfterFunc(turnPatience, c.ws.Nudge)
+		c.patience = time.AfterFunc(wait, c.ws.Nudge)
 	default:
-		c.patience = time.NewTimer(turnPatience)
+		c.patience = time.NewTimer(wait)
 	}
 }
 

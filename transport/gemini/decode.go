@@ -114,6 +114,7 @@ func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte) {
 	if whole == 0 {
 		return
 	}
+	c.dialog.sounds += int64(whole)
 	out.Item, out.PCM = item, pcm[:whole]
 	c.dialog.emit(out)
 }

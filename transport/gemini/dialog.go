@@ -29,6 +29,7 @@ type dialog struct {
 	interrupted bool   // it was, and turnComplete is still to come
 	generated   bool   // generationComplete has come
 	spoken      bool   // something other than a transcript has come
+	sounds      int64  // bytes of audio so far
 	// owed: a response was ended here without its turnComplete, which may come yet.
 	owed bool
 	// passed: a turnComplete was taken for the one owed. If that was wrong, no other
@@ -102,7 +103,24 @@ func (d *dialog) content() {
 	d.spoken = true
 }
 
-// stall is why a response should not be waited for longer than a moment.
+// stall is why a response should not be waited for longer than its patience. The service
+// is waited for in these cases alone; what is held back in each has a way out:
+//
+//	held                      | until                           | or, without it
+//	the end of an interrupted | its turnComplete, or content,   | after turnPatience the response
+//	response                  | which is the next turn's        | is ended as interrupted
+//	... of one that consists  | anything else of it             | after turnPatience it is ended
+//	of a transcript           |                                 |
+//	... whose turnComplete    | generationComplete, a tool call | after turnPatience it is ended
+//	was taken for another's   |                                 |
+//	... that was generated    | its turnComplete                | when it can have been heard, and
+//	whole                     |                                 | endPatience more, it is ended
+//	a result without an id    | the results of the calls before | each call gets one from its tool's
+//	                          | it in the same message          | deadline; a new connection forgets
+//	setupComplete             | itself, maxBeforeSetup messages | Connect's context ends it
+//
+// A typed turn, a truncation and an activity are acknowledged by nothing, and nothing
+// waits for that.
 type stall uint8
 
 const (
@@ -114,6 +132,9 @@ const (
 	stallUnspoken
 	// stallPassed: its turnComplete may have been mistaken for another's.
 	stallPassed
+	// stallGenerated: all of it has come but its turnComplete, which the service holds
+	// back until it believes that the answer has been heard.
+	stallGenerated
 )
 
 func (d *dialog) stalling() stall {
@@ -126,6 +147,8 @@ func (d *dialog) stalling() stall {
 		return stallUnspoken
 	case d.passed && !d.generated && !d.calls.waiting():
 		return stallPassed
+	case d.generated && d.sounds > 0 && !d.calls.waiting():
+		return stallGenerated
 	default:
 		return stallNone
 	}
@@ -152,7 +175,7 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	d.closeItem()
 	d.emit(transport.ResponseDone{ID: d.response, Status: status, Err: err})
 	d.response, d.item = "", ""
-	d.interrupted, d.generated, d.spoken = false, false, false
+	d.interrupted, d.generated, d.spoken, d.sounds = false, false, false, 0
 	d.owed, d.passed = false, false
 	clear(d.pairs)
 }

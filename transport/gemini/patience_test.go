@@ -206,6 +206,22 @@ func TestAQuietTurnIsNotHurried(t *testing.T) {
 	})
 }
 
+// TestAnAnswerWhoseTurnNeverCompletes: all of it has come and been heard, and it ends
+// without the service's word; that word, when it comes after all, ends nothing else.
+func TestAnAnswerWhoseTurnNeverCompletes(t *testing.T) {
+	bubble(t, func(c transport.Conn, say func(...string)) {
+		start := time.Now()
+		go say(speech, generated)
+		wantLines(t, since(t, c, start, 4),
+			"0s ResponseStarted {ID:response_1}", "0s AudioOut item_1 480 bytes", "0s AudioDone {Item:item_1}",
+			"30.01s ResponseDone response_1 completed")
+		go say(turnOver, speech, generated, turnOver)
+		wantLines(t, since(t, c, start, 4),
+			"30.01s ResponseStarted {ID:response_2}", "30.01s AudioOut item_2 480 bytes", "30.01s AudioDone {Item:item_2}",
+			"30.01s ResponseDone response_2 completed")
+	})
+}
+
 // TestCloseWhileATurnIsStalling: then a goroutine reads, and has to end too.
 func TestCloseWhileATurnIsStalling(t *testing.T) {
 	bubble(t, func(c transport.Conn, say func(...string)) {

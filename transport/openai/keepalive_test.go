@@ -26,11 +26,11 @@ type rawProvider struct {
 	pongAfter time.Duration // negative: never
 	// heard takes each text frame after the setup; nil if the test wants none.
 	heard func(frame []byte)
-	conn      net.Conn
-	in        *bufio.Reader
-	wg        sync.WaitGroup
-	stop      chan struct{} // closed at the end of the test
-	set       bool          // the setup has been answered; owned by serve
+	conn  net.Conn
+	in    *bufio.Reader
+	wg    sync.WaitGroup
+	stop  chan struct{} // closed at the end of the test
+	set   bool          // the setup has been answered; owned by serve
 
 	mu    sync.Mutex // guards writes to conn and the following field
 	pings int
