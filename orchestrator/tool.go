@@ -162,7 +162,7 @@ func (m *machine) answered(t *turn, ran bool) {
 		t.owedFrom = m.at
 	}
 	t.spoke = false
-	if m.underWay() {
+	if m.responding {
 		t.calls++ // this response began without the result: it needs another one
 	}
 	m.settleCalls(t)

@@ -44,6 +44,9 @@ func (l *wireLog) hear(frame []byte) {
 	l.lines = append(l.lines, line)
 }
 
+// passes lets so much of the bubble's time pass.
+func passes(d time.Duration) { <-time.NewTimer(d).C }
+
 func (l *wireLog) take() []string {
 	synctest.Wait()
 	l.mu.Lock()
@@ -78,9 +81,9 @@ func TestARequestThatNobodyAnswers(t *testing.T) {
 		say := func(format string, args ...any) { r.frame(opText, fmt.Appendf(nil, format, args...)) }
 
 		send(t, conn, transport.UserText{Text: "one"})
-		time.Sleep(time.Second)
+		passes(time.Second)
 		send(t, conn, transport.UserText{Text: "two"})
-		time.Sleep(10 * time.Second)
+		passes(10 * time.Second)
 		if diff := cmp.Diff([]string{
 			"0s conversation.item.create", "0s response.create create_1",
 			"1s response.cancel", "1s conversation.item.create", "5s response.create create_2",
@@ -136,7 +139,7 @@ func TestACancelledResponseThatNeverEnds(t *testing.T) {
 		say(`{"type":"response.output_audio.delta","event_id":"e1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAAA"}`)
 		recvAs[*transport.AudioOut](t, conn)
 		send(t, conn, transport.UserText{Text: "two"})
-		time.Sleep(cancelPatience)
+		passes(cancelPatience)
 		if diff := cmp.Diff([]string{
 			"0s response.cancel resp_1", "0s conversation.item.create", "3s response.create create_1",
 		}, wire.take()); diff != "" {

@@ -309,16 +309,9 @@ func (s *sequencer) refused(event, code string, now time.Time) (send *create, ab
 		}
 	}
 	if code == codeCancelLate {
-		s.cancel = false
-		if s.sent != nil && s.sent.withdrawn {
-			// The provider takes events in their order: it never began this one.
-			s.giveUp()
-		}
+		s.nothingActive()
 	}
-	switch {
-	case code == codeCancelLate && s.active == "":
-		s.busy = false
-	case code == codeActiveResponse && ours != nil:
+	if code == codeActiveResponse && ours != nil {
 		answered := ours == s.last && ours.repeats // by the answer to the request that it repeats
 		s.last = nil
 		if answered || ours.withdrawn {
@@ -328,6 +321,18 @@ func (s *sequencer) refused(event, code string, now time.Time) (send *create, ab
 		return nil, true
 	}
 	return s.next(now), false
+}
+
+// nothingActive notes that a cancel has found no active response.
+func (s *sequencer) nothingActive() {
+	s.cancel = false
+	if s.sent != nil && s.sent.withdrawn {
+		// The provider takes events in their order: it never began this one.
+		s.giveUp()
+	}
+	if s.active == "" {
+		s.busy = false
+	}
 }
 
 // again has a request that was refused wait for the end of the active response.
