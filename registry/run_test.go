@@ -257,7 +257,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 		"its context's error, wrapped":   until(func(ctx context.Context) error { return fmt.Errorf("asking: %w", ctx.Err()) }),
 		"words of its own":               until(func(context.Context) error { return errors.New("gave up") }),
 		"cancelled, by a child's error":  until(func(context.Context) error { return context.Canceled }),
-		"nothing, ever":                  func(context.Context, Call[none, none]) (Result, error) { time.Sleep(time.Hour); return Result{}, nil },
+		"nothing, ever":                  func(context.Context, Call[none, none]) (Result, error) { <-time.After(time.Hour); return Result{}, nil },
 		"a shorter deadline of its own":  at(fmt.Errorf("the source: %w", context.DeadlineExceeded)),
 		"a connection's deadline":        at(&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}),
 		"a name server's":                at(&net.DNSError{IsTimeout: true}),
@@ -287,7 +287,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 					if !strings.Contains(logged.String(), "tool out of time") || !strings.Contains(logged.String(), "error=") {
 						t.Errorf("logged %q", logged)
 					}
-					time.Sleep(2 * time.Hour) // of the bubble: for a handler that was left behind
+					<-time.After(2 * time.Hour) // of the bubble: for a handler that was left behind
 				})
 			})
 		}

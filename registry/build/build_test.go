@@ -384,7 +384,7 @@ func TestModule(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "go.mod"), []byte("// A module.\nmodule example.com/desk // ours\n\ngo 1.26\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"string", "ab-c", "a-bc", "error"} {
+	for _, name := range []string{"string", "string-tool", "ab-c", "error"} {
 		if _, err := New(dir, name); err != nil {
 			t.Fatal(err)
 		}
@@ -398,8 +398,8 @@ func TestModule(t *testing.T) {
 	}
 	text := read(t, dir, "tools/zz_tools.go")
 	for _, want := range []string{
-		`"example.com/desk/registry"`, `stringtool "example.com/desk/tools/string"`, `abc "example.com/desk/tools/a-bc"`,
-		`abc2 "example.com/desk/tools/ab-c"`, `"ab_c":   registry.Bind(abc2.Execute)`, `errortool "example.com/desk/tools/error"`,
+		`"example.com/desk/registry"`, `stringtool "example.com/desk/tools/string"`, `stringtool2 "example.com/desk/tools/string-tool"`,
+		`abc "example.com/desk/tools/ab-c"`, `registry.Bind(stringtool2.Execute)`, `errortool "example.com/desk/tools/error"`,
 		`registry.Bind(errortool.Execute)`, `registry.Bind(stringtool.Execute, stringtool.Check)`,
 	} {
 		if !strings.Contains(text, want) {

@@ -12,6 +12,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/adapter"
+	"voicegw/registry/instance"
 )
 
 // linter collects the findings of one run.
@@ -117,10 +118,34 @@ func (l *linter) schema(s *source, t *tool) *node {
 	if parameters == nil || parameters.kind != kindObject || len(spec.Parameters) == 0 {
 		return nil
 	}
-	if !l.forms(file, tree, problems, t) || !usable {
+	formed := l.forms(file, tree, problems, t)
+	if usable {
+		usable = l.possible(file, tree, spec.Parameters)
+	}
+	if !formed || !usable {
 		return nil
 	}
 	return parameters
+}
+
+// possible refuses parameters, or parts of them, that no value satisfies. What a form
+// refuses at the same place has been said.
+func (l *linter) possible(file string, tree *node, parameters json.RawMessage) bool {
+	possible := true
+	for _, p := range instance.Check(parameters) {
+		pointer := "/parameters" + p.Path
+		switch {
+		case slices.ContainsFunc(l.findings, func(f Finding) bool {
+			return f.File == file && f.Rule == ruleForms && (f.Path == pointer || strings.HasPrefix(f.Path, pointer+"/"))
+		}):
+		case p.Unknown:
+			l.warn(file, tree.lineOf(pointer), pointer, "parameters", "%s", p.Message)
+		default:
+			l.add(file, tree.lineOf(pointer), pointer, "parameters", "%s", p.Message)
+			possible = false
+		}
+	}
+	return possible
 }
 
 // forms makes the providers' forms of the parameters.

@@ -1,0 +1,107 @@
+package instance
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// typeSet is a set of the types of JSON. A number is an integer or a fraction, so that
+// "integer" is inside "number".
+type typeSet uint8
+
+const (
+	typeNull typeSet = 1 << iota
+	typeBoolean
+	typeInteger
+	typeFraction
+	typeString
+	typeArray
+	typeObject
+
+	typeAll = 1<<7 - 1
+)
+
+var typeNames = []struct {
+	name string
+	set  typeSet
+}{
+	{"null", typeNull}, {"boolean", typeBoolean}, {"number", typeInteger | typeFraction}, {"integer", typeInteger},
+	{"string", typeString}, {"array", typeArray}, {"object", typeObject},
+}
+
+func (t typeSet) names() []string {
+	var all []string
+	for _, n := range typeNames {
+		if t&n.set == n.set {
+			all, t = append(all, n.name), t&^n.set
+		}
+	}
+	return all
+}
+
+// typesOf reads "type"; false if there is none.
+func typesOf(n *node) (typeSet, bool) {
+	v, has := n.doc["type"]
+	if !has {
+		return 0, false
+	}
+	list, isList := v.([]any)
+	if !isList {
+		list = []any{v}
+	}
+	var t typeSet
+	for _, one := range list {
+		for _, n := range typeNames {
+			if n.name == one {
+				t |= n.set
+			}
+		}
+	}
+	return t, true
+}
+
+// canonical writes a value so that equal ones are the same text: 1 and 1.0 are equal.
+func canonical(v any) string {
+	var b bytes.Buffer
+	write(&b, v)
+	return b.String()
+}
+
+func write(b *bytes.Buffer, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		b.WriteByte('{')
+		for i, name := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(strconv.Quote(name) + ":")
+			write(b, v[name])
+		}
+		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, item := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			write(b, item)
+		}
+		b.WriteByte(']')
+	case json.Number:
+		if r := rational(v); r != nil {
+			b.WriteString(r.RatString())
+		} else {
+			b.WriteString(string(v))
+		}
+	case string:
+		b.WriteString(strconv.Quote(v))
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
+	default:
+		b.WriteString("null")
+	}
+}
