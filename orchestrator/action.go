@@ -261,6 +261,9 @@ const (
 	FailureNoAnswer Failure = "no_answer"
 	// FailureProvider: the model reported an error.
 	FailureProvider Failure = "provider_error"
+	// FailureTranscription: what the user said in a turn could not be written down. The
+	// model has heard it all the same.
+	FailureTranscription Failure = "transcription_failed"
 	// The failures of a ConfirmationAnswer.
 	FailureConfirmationUnknown Failure = "confirmation_unknown"
 	FailureConfirmationUsed    Failure = "confirmation_used"

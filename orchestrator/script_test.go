@@ -210,6 +210,8 @@ func (w words) event() transport.Event {
 		return transport.Usage{Tokens: transport.Tokens{Input: w.num("in"), Output: w.num("out")}}
 	case "goaway":
 		return transport.GoAway{TimeLeft: w.ms("ms")}
+	case "transcript.failed":
+		return transport.TranscriptFailed{Item: w.id("item"), Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRefused}}
 	case "problem":
 		return transport.Problem{Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRefused}}
 	}

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"voicegw/transport"
@@ -215,6 +216,11 @@ func (m *machine) transcript(ev transport.Transcript) {
 	}
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
 	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
+	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) && strings.TrimSpace(ev.Text) != "" {
+		// A model that answers in text alone has answered. The late words of what it said
+		// before it called a tool are no answer to the result.
+		t.spoke = true
+	}
 }
 
 // userTurn is the turn of an utterance whose transcript comes before its item was

@@ -122,7 +122,7 @@ type turn struct {
 	calls       int       // tool calls of that response
 	waiting     bool      // the response is over, but results or an answer are owed
 	owedFrom    time.Time // when the last tool result was given
-	spoke       bool      // audio has come since
+	spoke       bool      // audio has come since, or words that the client was shown
 	toolsOff    bool      // the budget is used up: the answer is to come without tools
 	nudgeAt     time.Time // the answer ended without a sound: when to ask once more
 	modelDone   bool      // the model has nothing to add

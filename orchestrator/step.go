@@ -139,6 +139,8 @@ func (m *machine) fromModel(ev transport.Event) {
 		m.usage(ev)
 	case transport.GoAway:
 		m.do(Ending{Reason: EndProvider, After: ev.TimeLeft})
+	case transport.TranscriptFailed:
+		m.do(Failed{Turn: m.remember(ev.Item, m.userTurn(), m.utteranceStart(transport.RoleUser)).turn, Failure: FailureTranscription})
 	case transport.Problem:
 		m.problem(ev)
 	}
@@ -166,9 +168,9 @@ func (m *machine) end(reason EndReason) {
 // tool has a time in WakeAt:
 //
 //	held                        | until                        | or, without it
-//	speech that is owed         | audio of the answer          | asked again after NudgeAfter, an
+//	speech that is owed         | audio or words of the answer | asked again after NudgeAfter, an
 //	                            |                              | error after NoAnswerAfter
-//	an answer without a sound   | another response             | asked again after nudgeGrace
+//	an answer without either    | another response             | asked again after nudgeGrace
 //	a turn that was interrupted | its response's end           | NoAnswerAfter later it ends
 //	a turn that has been heard  | its response's end           | NoAnswerAfter after the model's
 //	                            |                              | last sign it ends

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ type watcher struct {
 // turnWatch is about turns, speech and the phases of a session.
 type turnWatch struct {
 	open, last int
-	spoke      map[int]bool // turns with audio
+	spoke      map[int]bool // turns with audio or words
 	failed     map[int]bool // turns with an error
 	flushed    map[string]bool
 	opened     map[string]bool
@@ -131,10 +132,14 @@ func (w *watcher) turnAction(a Action) {
 			w.fail("turn %d ended while %d was open", a.Turn, t.open)
 		}
 		if a.Status == TurnCompleted && !t.spoke[a.Turn] && !t.failed[a.Turn] {
-			w.fail("invariant 2: turn %d completed without speech or error", a.Turn)
+			w.fail("invariant 2: turn %d completed without speech, words or error", a.Turn)
 		}
 		t.open = 0
 		w.waited(a.Latency)
+	case Transcript:
+		if a.Role == transport.RoleAssistant && strings.TrimSpace(a.Text) != "" {
+			t.spoke[a.Turn] = true
+		}
 	case Failed:
 		t.failed[a.Turn] = true
 	case OpenItem:

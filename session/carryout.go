@@ -85,6 +85,8 @@ var failureWords = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
 
+	orchestrator.FailureTranscription: "What you said could not be written down. The voice model has heard it, and its answer is not affected.",
+
 	orchestrator.FailureConfirmationUnknown: "There is no such confirmation in this session; send the token of a confirmation.request.",
 	orchestrator.FailureConfirmationUsed:    "This confirmation has been answered already; each can be answered once.",
 	orchestrator.FailureConfirmationExpired: "This confirmation has expired; ask for it again.",

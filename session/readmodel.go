@@ -71,8 +71,11 @@ func (s *session) modelEvent(ev transport.Event) {
 		}
 		s.dispatch(orchestrator.FromModel{Event: ev})
 	default:
-		if p, ok := ev.(transport.Problem); ok {
-			s.logger.Info("the model reported a problem", "kind", p.Err.Kind.String(), "code", p.Err.Code)
+		switch ev := ev.(type) {
+		case transport.Problem:
+			s.logger.Info("the model reported a problem", "kind", ev.Err.Kind.String(), "code", ev.Err.Code)
+		case transport.TranscriptFailed:
+			s.logger.Info("the provider could not write down what the user said", "code", ev.Err.Code)
 		}
 		s.dispatch(orchestrator.FromModel{Event: ev})
 	}

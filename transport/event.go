@@ -150,22 +150,31 @@ type ResumeHandle struct {
 	Resumable bool
 }
 
+// TranscriptFailed says that what the user said in one item could not be written down.
+// The model has heard it, and its answer is not affected; the item's Transcript, if any,
+// has been given as final.
+type TranscriptFailed struct {
+	Item string
+	Err  *Error
+}
+
 // Problem is an error that the connection survives.
 type Problem struct{ Err *Error }
 
-func (*AudioOut) event()       {}
-func (AudioDone) event()       {}
-func (ResponseStarted) event() {}
-func (ResponseDone) event()    {}
-func (Transcript) event()      {}
-func (SpeechStarted) event()   {}
-func (SpeechStopped) event()   {}
-func (InputCommitted) event()  {}
-func (Interrupted) event()     {}
-func (Truncated) event()       {}
-func (ToolCall) event()        {}
-func (ToolCancelled) event()   {}
-func (Usage) event()           {}
-func (GoAway) event()          {}
-func (ResumeHandle) event()    {}
-func (Problem) event()         {}
+func (*AudioOut) event()        {}
+func (AudioDone) event()        {}
+func (ResponseStarted) event()  {}
+func (ResponseDone) event()     {}
+func (Transcript) event()       {}
+func (SpeechStarted) event()    {}
+func (SpeechStopped) event()    {}
+func (InputCommitted) event()   {}
+func (Interrupted) event()      {}
+func (Truncated) event()        {}
+func (ToolCall) event()         {}
+func (ToolCancelled) event()    {}
+func (Usage) event()            {}
+func (GoAway) event()           {}
+func (ResumeHandle) event()     {}
+func (TranscriptFailed) event() {}
+func (Problem) event()          {}

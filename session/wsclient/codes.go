@@ -25,6 +25,7 @@ const (
 	CodeProviderUnavailable = "provider_unavailable"
 	CodeProviderLost        = "provider_lost"
 	CodeProviderError       = "provider_error"
+	CodeTranscriptionFailed = "transcription_failed"
 	CodeProviderAuth        = "provider_auth"
 	CodeProviderBusy        = "provider_busy"
 	CodeProviderQuota       = "provider_quota"

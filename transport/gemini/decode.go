@@ -38,6 +38,8 @@ type (
 			Data     string `json:"data"`
 		} `json:"inlineData"`
 		FunctionCall *functionCall `json:"functionCall"`
+		Text         string        `json:"text"`
+		Thought      bool          `json:"thought"`
 	}
 
 	functionCall struct {
@@ -248,8 +250,8 @@ func (c *conn) countUnknown(raw json.RawMessage) {
 	}
 }
 
-// decodeParts takes the parts of a model turn. Thoughts, code and plain text are
-// signs of life, but nothing for the caller.
+// decodeParts takes the parts of a model turn. Thoughts and code are signs of life, but
+// nothing for the caller.
 func (c *conn) decodeParts(parts []part) {
 	if len(parts) > 0 {
 		c.dialog.content()
@@ -261,6 +263,8 @@ func (c *conn) decodeParts(parts []part) {
 			c.decodeBlob(p.InlineData.MIMEType, p.InlineData.Data)
 		case p.FunctionCall != nil:
 			c.dialog.call(inContent, *p.FunctionCall)
+		case !p.Thought:
+			c.dialog.written(p.Text)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"bytes"
 	"strconv"
 
 	"google.golang.org/genai"
@@ -30,6 +31,8 @@ type dialog struct {
 	generated   bool   // generationComplete has come
 	spoken      bool   // something other than a transcript has come
 	sounds      int64  // bytes of audio so far
+	heardText   bool   // its transcript has begun
+	plain       []byte // what it says in plain text
 	// owed: a response was ended here without its turnComplete, which may come yet.
 	owed bool
 	// passed: a turnComplete was taken for the one owed. If that was wrong, no other
@@ -169,6 +172,7 @@ func (d *dialog) giveUp() {
 
 // end ends the response.
 func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
+	d.showWritten()
 	if !d.interrupted {
 		d.closeUtterance() // after an interruption, what is being said belongs to the next turn
 	}
@@ -176,6 +180,7 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	d.emit(transport.ResponseDone{ID: d.response, Status: status, Err: err})
 	d.response, d.item = "", ""
 	d.interrupted, d.generated, d.spoken, d.sounds = false, false, false, 0
+	d.heardText, d.plain = false, d.plain[:0]
 	d.owed, d.passed = false, false
 	clear(d.pairs)
 }
@@ -250,9 +255,25 @@ func (d *dialog) heard(text []byte, finished bool) {
 			d.openItem()
 		}
 	}
+	d.heardText = true
 	d.text = appendText(d.text, text)
 	d.final = d.final || finished
 	d.transcribe()
+}
+
+// written takes a part in plain text. A model that speaks may send some beside its speech
+// (code, thoughts that are not marked), so it is kept until the response ends.
+func (d *dialog) written(text string) {
+	d.plain = appendText(d.plain, []byte(text))
+}
+
+// showWritten shows what the model has written if that is all of its answer.
+func (d *dialog) showWritten() {
+	if d.sounds > 0 || d.heardText || d.interrupted || len(bytes.TrimSpace(d.plain)) == 0 {
+		return
+	}
+	d.openItem()
+	d.text = append(d.text, d.plain...)
 }
 
 // heardUser takes a piece of what the user says.

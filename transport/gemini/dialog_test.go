@@ -84,6 +84,26 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			want: []string{"ResponseStarted {ID:response_1}", "ResponseDone response_1 completed"},
 		},
 		{
+			name: "an answer in text alone is its transcript",
+			messages: []string{
+				`{"serverContent":{"modelTurn":{"parts":[{"text":"hm","thought":true},{"text":"It is "}]}}}`,
+				`{"serverContent":{"modelTurn":{"parts":[{"text":"noon."}]}}}`, generated, turnOver,
+			},
+			want: []string{
+				"ResponseStarted {ID:response_1}", `Transcript item_1 assistant "It is noon." final`, "ResponseDone response_1 completed",
+			},
+		},
+		{
+			name: "text beside speech is not shown",
+			messages: []string{
+				`{"serverContent":{"modelTurn":{"parts":[{"text":"I am to greet them."}]}}}`, speech, said("Hello."), generated, turnOver,
+			},
+			want: []string{
+				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", `Transcript item_1 assistant "Hello."`, "AudioDone {Item:item_1}",
+				`Transcript item_1 assistant "Hello." final`, "ResponseDone response_1 completed",
+			},
+		},
+		{
 			name:     "audio and turnComplete in one message",
 			messages: []string{strings.Replace(speech, `"modelTurn"`, `"turnComplete":true,"generationComplete":true,"modelTurn"`, 1)},
 			want: []string{

@@ -86,7 +86,7 @@ func TestSpeechEnd(t *testing.T) {
 	if ev := recv(t, conn); ev != (transport.Transcript{Item: "item_U", Role: transport.RoleUser, Text: "half", Final: true}) {
 		t.Errorf("%#v", ev)
 	}
-	if pr := recvAs[transport.Problem](t, conn); pr.Err.Kind != transport.KindRefused || pr.Err.Code != "audio_unintelligible" {
+	if pr := recvAs[transport.TranscriptFailed](t, conn); pr.Item != "item_U" || pr.Err.Kind != transport.KindRefused || pr.Err.Code != "audio_unintelligible" {
 		t.Errorf("%v", pr.Err)
 	}
 }

@@ -187,7 +187,7 @@ func (c *conn) onUserDone(ev *realtime.ConversationItemInputAudioTranscriptionCo
 // the rest.
 func (c *conn) onUserFailed(ev *realtime.ConversationItemInputAudioTranscriptionFailedEvent) *transport.Error {
 	c.give(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
-	c.give(transport.Problem{Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
+	c.give(transport.TranscriptFailed{Item: ev.ItemID, Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
 		c.providerText("transcription", ev.Error.Message, ev.Error.Param))})
 	return nil
 }
