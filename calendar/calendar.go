@@ -25,8 +25,8 @@ const (
 func Names() []Name { return []Name{Primary, Team, Personal} }
 
 // Calendar is a backend: it keeps the calendars behind the names. Its errors are
-// [*Error], or that of a context that has ended. It may be used from any number of
-// goroutines at once.
+// [*Error], or that of a context that has ended before anything was changed. It may be
+// used from any number of goroutines at once.
 type Calendar interface {
 	// Busy returns the events of one calendar that keep its owner busy and overlap
 	// [q.From, q.To): recurring ones as often as they happen, and none that is
@@ -35,8 +35,12 @@ type Calendar interface {
 	Busy(ctx context.Context, q Query) (Found, error)
 	// Create puts an event into the primary calendar. Where one of the same Key is
 	// there already it returns that one, as it is now, with created false, and changes
-	// nothing: any number of calls, also at once, make one event.
+	// nothing: any number of calls, also at once, make one event. After an error that is
+	// Unsure the event may be there, or may come yet.
 	Create(ctx context.Context, d Draft) (e Event, created bool, err error)
+	// Find looks for the event of a key in the primary calendar. found is false, without
+	// an error, only where the calendar has said that it is not there.
+	Find(ctx context.Context, key string) (e Event, found bool, err error)
 }
 
 // Query is a question to one calendar.

@@ -250,12 +250,12 @@ func TestMeetingLink(t *testing.T) {
 	f := calendartest.NewFake()
 	desk := NewDesk(f, DeskOptions{MeetingURL: "https://m.example/{id}?x={id}"})
 	d := calendartest.Draft("Tea", 1)
-	if e, _, err := desk.Create(t.Context(), d); err != nil || e.MeetingURL != "" {
-		t.Errorf("nobody has asked for %q, %v", e.MeetingURL, err)
+	if made, err := desk.Create(t.Context(), d); err != nil || made.Event.MeetingURL != "" {
+		t.Errorf("nobody has asked for %q, %v", made.Event.MeetingURL, err)
 	}
 	d = calendartest.Draft("Cake", 1)
 	d.Meeting = true
-	if e, _, err := desk.Create(t.Context(), d); err != nil || e.MeetingURL != "https://m.example/"+d.Key+"?x="+d.Key {
-		t.Errorf("%q %v", e.MeetingURL, err)
+	if made, err := desk.Create(t.Context(), d); err != nil || made.Event.MeetingURL != "https://m.example/"+d.Key+"?x="+d.Key {
+		t.Errorf("%q %v", made.Event.MeetingURL, err)
 	}
 }

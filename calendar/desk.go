@@ -90,7 +90,7 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 		names = []Name{Primary}
 	}
 	found, errs := d.ask(ctx, r, names)
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.Canceled) {
 		return Availability{}, ctx.Err()
 	}
 	a := Availability{}
@@ -130,13 +130,18 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 	return a, nil
 }
 
-// ask asks each calendar on a goroutine of its own and waits for all.
+// ask asks each calendar on a goroutine of its own and waits for all, for as long as
+// leaves time to answer: one that hangs does not take the others' answers along.
 func (d *Desk) ask(ctx context.Context, r Request, names []Name) ([]Found, []error) {
+	ctx, cancel := part(ctx, 9, 10)
+	defer cancel()
 	found, errs := make([]Found, len(names)), make([]error, len(names))
 	var all sync.WaitGroup
 	for i, name := range names {
 		all.Go(func() {
-			found[i], errs[i] = d.calendar.Busy(ctx, Query{Calendar: name, From: r.From, To: r.To, Details: r.Details})
+			var err error
+			found[i], err = d.calendar.Busy(ctx, Query{Calendar: name, From: r.From, To: r.To, Details: r.Details})
+			errs[i] = inTime(err)
 		})
 	}
 	all.Wait()
@@ -148,23 +153,6 @@ func (e Event) withoutPrivate() Event {
 		e.Title, e.Description, e.Location, e.MeetingURL, e.Attendees = "", "", "", "", nil
 	}
 	return e
-}
-
-// Create makes an event, once for each key; see [Calendar]. A draft that asks for a
-// meeting gets the desk's link where the backend makes none.
-func (d *Desk) Create(ctx context.Context, draft Draft) (Event, bool, error) {
-	if err := draft.Check(); err != nil {
-		return Event{}, false, err
-	}
-	if draft.Meeting && draft.MeetingURL == "" {
-		draft.MeetingURL = strings.ReplaceAll(d.options.MeetingURL, "{id}", draft.Key)
-	}
-	e, created, err := d.calendar.Create(ctx, draft)
-	if err != nil {
-		return Event{}, false, err
-	}
-	e.Calendar = Primary
-	return e, created, nil
 }
 
 func unique(names []Name) []Name {

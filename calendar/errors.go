@@ -38,7 +38,8 @@ type Error struct {
 	Message string
 	// RetryAfter is how long to wait, as the calendar has said; 0 if it has not.
 	RetryAfter time.Duration
-	// Unsure says that an event may have been created all the same.
+	// Unsure says that an event may have been created all the same, or may be yet: the
+	// request has left, and nobody has said what came of it.
 	Unsure bool
 	// Err is the cause, for the log alone; may be nil.
 	Err error

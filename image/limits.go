@@ -1,6 +1,8 @@
 package image
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,4 +33,13 @@ func OverBound(err error) *Error {
 	default:
 		return &Error{Kind: KindAnswer, Status: over.Status, Err: fmt.Errorf("%w: %w", ErrSize, over)}
 	}
+}
+
+// Ended is the failure of a request whose ctx has ended: ctx's, since an image may have
+// been made, or a passing one where the time was up before anything was sent.
+func Ended(ctx context.Context, unsent bool) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && unsent {
+		return &Error{Kind: KindTransient, Err: ctx.Err()}
+	}
+	return ctx.Err()
 }

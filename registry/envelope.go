@@ -34,6 +34,8 @@ type Error struct {
 	IdempotencyRequired bool `json:"idempotencyRequired,omitempty"`
 	// PartialSideEffects says that something may have been changed all the same.
 	PartialSideEffects bool `json:"partialSideEffects,omitempty"`
+	// Repeatable is [ToolError.Repeatable], for the ledger alone.
+	Repeatable bool `json:"-"`
 	// Details is JSON of the error's type; of VALIDATION an object with "errors", a
 	// list of {path, message}.
 	Details json.RawMessage `json:"details,omitempty"`

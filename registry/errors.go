@@ -55,6 +55,10 @@ type ToolError struct {
 	Retryable bool
 	// PartialSideEffects says that something may have been changed all the same.
 	PartialSideEffects bool
+	// Repeatable says, with PartialSideEffects, that the same call may run again: the
+	// handler names the deed to the system that it writes to, so a second run finds what
+	// the first has done, and does it once. Without it the ledger answers CONFLICT.
+	Repeatable bool
 	// Details goes to the model as JSON; nil for none.
 	Details any
 	// Suggestion tells the model what to do instead; empty for none.

@@ -264,7 +264,7 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 	}
 	told := &Error{
 		Type: named.Type, Message: shorten(named.Message, maxMessage), Retryable: named.Retryable,
-		PartialSideEffects: named.PartialSideEffects, Suggestion: shorten(named.Suggestion, maxMessage),
+		PartialSideEffects: named.PartialSideEffects, Repeatable: named.Repeatable, Suggestion: shorten(named.Suggestion, maxMessage),
 	}
 	if told.Message == "" {
 		told.Message = fmt.Sprintf("The tool %s failed.", t.ToolID)

@@ -173,11 +173,10 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	if err != nil {
 		return calendar.Event{}, false, err
 	}
-	folder, err := c.pathOf(ctx, calendar.Primary)
+	path, err := c.pathOfEvent(ctx, d.Key)
 	if err != nil {
 		return calendar.Event{}, false, err
 	}
-	path := strings.TrimSuffix(folder, "/") + "/" + d.Key + "." + ical.Extension
 	r, err := c.request(ctx, http.MethodPut, path, data)
 	if err != nil {
 		return calendar.Event{}, false, err
@@ -204,13 +203,37 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	return e, err == nil, err
 }
 
-// unsure marks an error after which the event may be there.
+// unsure makes the error of an event whose request was not answered: it may be there,
+// unless nothing has left.
 func unsure(err error) error {
-	if e, ok := err.(*calendar.Error); ok && e.Kind == calendar.Transient { //nolint:errorlint // send makes it itself
-		e.Unsure = true
+	e, ok := errors.AsType[*calendar.Error](err)
+	if !ok { // the context has ended
+		e = calendar.Errorf(calendar.Transient, err, "The calendar server does not answer in time.")
 	}
-	return err
+	e.Unsure = e.Kind == calendar.Transient && !bounded.Unsent(err)
+	return e
 }
+
+// Find is [calendar.Calendar].
+func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
+	path, err := c.pathOfEvent(ctx, key)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	e, err := c.existing(ctx, path, key)
+	if errors.Is(err, errGone) {
+		return calendar.Event{}, false, nil
+	}
+	return e, err == nil, err
+}
+
+// pathOfEvent is where the event of a key is, or would be.
+func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
+	folder, err := c.pathOf(ctx, calendar.Primary)
+	return strings.TrimSuffix(folder, "/") + "/" + key + "." + ical.Extension, err
+}
+
+var errGone = errors.New("caldav: there is no such event")
 
 // existing reads the event that is there already.
 func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event, error) {
@@ -225,8 +248,8 @@ func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event
 	}
 	if resp.StatusCode >= 300 {
 		e := c.wire.refusal(resp)
-		if e.Kind == calendar.NotFound { // removed since we were told that it is there
-			e.Kind = calendar.Transient
+		if e.Kind == calendar.NotFound { // for Create: removed since it was said to be there
+			e.Kind, e.Err = calendar.Transient, fmt.Errorf("%w: %w", errGone, e.Err)
 		}
 		return calendar.Event{}, e
 	}

@@ -71,13 +71,7 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 		}
 		resp, err := client.Do(r)
 		if err != nil {
-			if r.Context().Err() != nil {
-				return nil, r.Context().Err()
-			}
-			if over, ok := bounded.As(err); ok {
-				return nil, tooMuch(over)
-			}
-			return nil, calendar.Errorf(calendar.Transient, err, "The calendar server cannot be reached.")
+			return nil, unanswered(r.Context(), err)
 		}
 		switch resp.StatusCode {
 		case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -90,6 +84,21 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 		}
 	}
 	return nil, calendar.Errorf(calendar.Permanent, errRedirects, "The calendar server redirects without end.")
+}
+
+// unanswered is what a request without an answer is. It wraps err, so that bounded.Unsent
+// is known of it.
+func unanswered(ctx context.Context, err error) error {
+	err = calendar.Bare(err)
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	if over, ok := bounded.As(err); ok {
+		e := tooMuch(over)
+		e.Err = err
+		return e
+	}
+	return calendar.Errorf(calendar.Transient, err, "The calendar server cannot be reached.")
 }
 
 // redirected makes the request that a redirect asks for.

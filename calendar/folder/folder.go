@@ -171,22 +171,57 @@ func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	name := d.Key + ".ics"
 	created, err := writeOnce(root, name, data)
 	if err != nil {
-		return calendar.Event{}, false, unwritable(err)
+		e := unwritable(err)
+		e.Unsure = created && e.Kind == calendar.Transient
+		return calendar.Event{}, false, e
 	}
 	if !created {
 		if data, err = readAll(root, name, ics.MaxBytes); err != nil {
 			return calendar.Event{}, false, unreadable(err)
 		}
 	}
+	e, err := f.event(data)
+	return e, created && err == nil, err
+}
+
+// Find is [calendar.Calendar].
+func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
+	if ctx.Err() != nil {
+		return calendar.Event{}, false, ctx.Err()
+	}
+	if f.dir == "" {
+		return calendar.Event{}, false, calendar.NoCalendar(calendar.Primary)
+	}
+	root, err := os.OpenRoot(filepath.Join(f.dir, f.names[calendar.Primary]))
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Event{}, false, nil
+	}
+	if err != nil {
+		return calendar.Event{}, false, unreadable(err)
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	data, err := readAll(root, key+".ics", ics.MaxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Event{}, false, nil
+	}
+	if err != nil {
+		return calendar.Event{}, false, unreadable(err)
+	}
+	e, err := f.event(data)
+	return e, err == nil, err
+}
+
+// event reads the file of an event that we have made.
+func (f *Folder) event(data []byte) (calendar.Event, error) {
 	e, err := f.reader.First(data)
 	if err != nil {
-		return calendar.Event{}, false, calendar.Errorf(calendar.Conflict, err, "There is something else in the calendar where this event would be.")
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, "There is something else in the calendar where this event would be.")
 	}
 	e.Calendar, e.Invitations = calendar.Primary, calendar.InvitationsNone
 	if len(e.Attendees) > 0 {
 		e.Invitations = calendar.InvitationsNotSent
 	}
-	return e, created, nil
+	return e, nil
 }
 
 // writeOnce writes a file that does not exist yet and says whether it has. The file
@@ -235,11 +270,11 @@ func syncDir(root *os.Root) error {
 	return nil
 }
 
-func unreadable(err error) error {
+func unreadable(err error) *calendar.Error {
 	return calendar.Errorf(kindOf(err), err, "The calendar's folder cannot be read.")
 }
 
-func unwritable(err error) error {
+func unwritable(err error) *calendar.Error {
 	return calendar.Errorf(kindOf(err), err, "The event cannot be written to the calendar's folder.")
 }
 

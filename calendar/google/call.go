@@ -48,8 +48,9 @@ func (c *Client) call(ctx context.Context, method, path string, params url.Value
 		if err != nil {
 			if e, ok := errors.AsType[*calendar.Error](err); ok {
 				e.Err = fmt.Errorf("%w: %w", errNotSent, e.Err)
+				return err
 			}
-			return err
+			return fmt.Errorf("%w: %w", errNotSent, err)
 		}
 		resp, err := c.send(ctx, method, address, access, body)
 		if err != nil {
@@ -75,19 +76,19 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 		r.Header.Set("Content-Type", "application/json; charset=UTF-8")
 	}
 	resp, err := c.http.Do(r)
+	if err == nil {
+		return resp, nil
+	}
+	err = calendar.Bare(err) // it is wrapped in all cases, so that bounded.Unsent is known of it
 	if ctx.Err() != nil {
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		return nil, ctx.Err()
+		return nil, errors.Join(ctx.Err(), err)
 	}
 	if over, ok := bounded.As(err); ok {
-		return nil, tooMuch(over)
+		e := tooMuch(over)
+		e.Err = err
+		return nil, e
 	}
-	if err != nil {
-		return nil, calendar.Errorf(calendar.Transient, err, "Google cannot be reached.")
-	}
-	return resp, nil
+	return nil, calendar.Errorf(calendar.Transient, err, "Google cannot be reached.")
 }
 
 // answer reads an answer, and closes it.

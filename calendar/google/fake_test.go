@@ -38,7 +38,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	t   *testing.T
 	url string
-	key *rsa.PrivateKey
+	// stop ends the server.
+	stop func()
+	key  *rsa.PrivateKey
 
 	mu        sync.Mutex // guards the following
 	calendars map[string][]event
@@ -61,7 +63,7 @@ func newFake(t *testing.T) *fake {
 	f := &fake{t: t, key: key, meetings: true, pageSize: pageSize, calendars: map[string][]event{"primary": nil, "team@example.com": nil, "home@example.com": nil}}
 	srv := httptest.NewServer(f)
 	t.Cleanup(srv.Close)
-	f.url = srv.URL
+	f.url, f.stop = srv.URL, srv.Close
 	return f
 }
 

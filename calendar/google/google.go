@@ -217,25 +217,59 @@ func (c *Client) insert(ctx context.Context, id string, e event) (calendar.Event
 	params := url.Values{"conferenceDataVersion": {"1"}, "sendUpdates": {"all"}}
 	var made event
 	if err := c.call(ctx, http.MethodPost, "/calendars/"+url.PathEscape(id)+"/events", params, e, &made); err != nil {
-		if refused, ok := errors.AsType[*calendar.Error](err); ok && refused.Kind == calendar.Transient {
-			refused.Unsure = !errors.Is(err, errNotSent)
-		}
-		return calendar.Event{}, err
+		return calendar.Event{}, unsure(err)
 	}
 	return c.own(made)
 }
 
+// unsure makes the error of an event whose request got no good answer: it may be there,
+// unless nothing has left.
+func unsure(err error) error {
+	e, ok := errors.AsType[*calendar.Error](err)
+	if !ok { // the context has ended
+		e = calendar.Errorf(calendar.Transient, err, "Google does not answer in time.")
+	}
+	e.Unsure = e.Kind == calendar.Transient && !errors.Is(err, errNotSent) && !bounded.Unsent(err)
+	return e
+}
+
 // existing reads the event that is there already.
 func (c *Client) existing(ctx context.Context, id, key string, refused *calendar.Error) (calendar.Event, error) {
+	e, found, err := c.find(ctx, id, key)
+	if err == nil && !found {
+		err = deleted(refused)
+	}
+	return e, err
+}
+
+func deleted(cause error) error {
+	return calendar.Errorf(calendar.Conflict, cause, "This very event was in the calendar and has been deleted; Google does not take it again under the same title and time.")
+}
+
+// Find is [calendar.Calendar].
+func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
+	id, err := c.idOf(calendar.Primary)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	return c.find(ctx, id, key)
+}
+
+// find reads the event of a key (events.get). One that was deleted is a conflict: its id
+// is not free.
+func (c *Client) find(ctx context.Context, id, key string) (calendar.Event, bool, error) {
 	var there event
 	err := c.call(ctx, http.MethodGet, "/calendars/"+url.PathEscape(id)+"/events/"+url.PathEscape(key), nil, nil, &there)
-	if calendar.KindOf(err) == calendar.NotFound && err != nil || err == nil && there.Status == "cancelled" {
-		return calendar.Event{}, calendar.Errorf(calendar.Conflict, refused, "This very event was in the calendar and has been deleted; Google does not take it again under the same title and time.")
+	switch {
+	case err != nil && calendar.KindOf(err) == calendar.NotFound:
+		return calendar.Event{}, false, nil
+	case err != nil:
+		return calendar.Event{}, false, err
+	case there.Status == "cancelled":
+		return calendar.Event{}, false, deleted(nil)
 	}
-	if err != nil {
-		return calendar.Event{}, err
-	}
-	return c.own(there)
+	e, err := c.own(there)
+	return e, err == nil, err
 }
 
 func (c *Client) own(e event) (calendar.Event, error) {

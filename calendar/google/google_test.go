@@ -316,6 +316,47 @@ func TestTheAnswerIsLost(t *testing.T) {
 	}
 }
 
+// TestAfterALostAnswer: the desk looks the event up by its id. Without a connection, or a
+// token, nothing was sent, and that is said.
+func TestAfterALostAnswer(t *testing.T) {
+	f := newFake(t)
+	c := f.open(t, nil)
+	landed := true
+	f.meddle(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || r.URL.Path == "/token" {
+			return false
+		}
+		if landed {
+			f.insert(discard{}, r, "primary")
+		}
+		panic(http.ErrAbortHandler)
+	})
+	desk := calendar.NewDesk(c, calendar.DeskOptions{})
+	d := calendartest.Draft("Tea", 1)
+	if made, err := desk.Create(t.Context(), d); err != nil || !made.LookedUp || made.Event.ID != d.Key {
+		t.Errorf("%+v %v", made, err)
+	}
+	landed = false
+	var e *calendar.Error
+	if _, err := desk.Create(t.Context(), calendartest.Draft("Cake", 1)); !errors.As(err, &e) || e.Kind != calendar.Transient || e.Unsure || !strings.Contains(e.Message, "not in the calendar") {
+		t.Errorf("%v", err)
+	}
+	f.meddle(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/token" {
+			return false
+		}
+		panic(http.ErrAbortHandler)
+	})
+	if _, _, err := f.open(t, nil).Create(t.Context(), d); !errors.As(err, &e) || e.Kind != calendar.Transient || e.Unsure {
+		t.Errorf("no token: %v", err)
+	}
+	f.stop()
+	c.Close() // so that no connection of before is tried
+	if _, _, err := c.Create(t.Context(), d); !errors.As(err, &e) || e.Kind != calendar.Transient || e.Unsure {
+		t.Errorf("refused: %v", err)
+	}
+}
+
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

@@ -67,6 +67,13 @@ func Error(ctx context.Context, err error) error {
 	}
 	out := registry.Errorf(as.kind, "%s", e.Message)
 	out.Err, out.Suggestion, out.PartialSideEffects = err, as.suggestion, e.Unsure
+	switch {
+	case e.Unsure && out.Retryable:
+		out.Repeatable = true // under the same key: the calendar makes it once
+		out.Suggestion = "Tell the user that the event may have been made. Calling the tool again with the same arguments is safe: it makes no second one."
+	case e.Unsure:
+		out.Suggestion = "Tell the user that the event may have been made, and what to look for in the calendar. Do not call the tool again before."
+	}
 	if e.RetryAfter > 0 {
 		out.Details = RetryAfter{int64(math.Ceil(e.RetryAfter.Seconds()))}
 	}

@@ -29,8 +29,8 @@ func deskOf(t *testing.T, cfg config.Calendar, dataDir string) *calendar.Desk {
 func TestFolderOfCalendars(t *testing.T) {
 	cfg, dir := config.Default().Calendar, t.TempDir()
 	d := calendartest.Draft("Tea", 1)
-	if _, created, err := deskOf(t, cfg, dir).Create(t.Context(), d); err != nil || !created {
-		t.Fatalf("created %t, %v", created, err)
+	if made, err := deskOf(t, cfg, dir).Create(t.Context(), d); err != nil || !made.Created {
+		t.Fatalf("%+v, %v", made, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "calendar", "primary", d.Key+".ics")); err != nil {
 		t.Error(err)
@@ -39,11 +39,11 @@ func TestFolderOfCalendars(t *testing.T) {
 	if err != nil || len(a.Busy) != 1 || len(a.Missing) > 0 {
 		t.Errorf("%+v %v", a, err)
 	}
-	if _, _, err := deskOf(t, cfg, "").Create(t.Context(), d); calendar.KindOf(err) != calendar.NotFound {
+	if _, err := deskOf(t, cfg, "").Create(t.Context(), d); calendar.KindOf(err) != calendar.NotFound {
 		t.Errorf("without a folder: %v", err)
 	}
 	cfg.Folder, cfg.Primary = config.Path(filepath.Join(dir, "other")), "mine"
-	if _, _, err := deskOf(t, cfg, dir).Create(t.Context(), d); err != nil {
+	if _, err := deskOf(t, cfg, dir).Create(t.Context(), d); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "other", "mine", d.Key+".ics")); err != nil {

@@ -106,12 +106,13 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 func (g *Generator) predict(ctx context.Context, r image.Request) ([]image.Generated, error) {
 	ctx, done := g.turn(ctx)
 	defer done()
+	ctx, unsent := bounded.Watch(ctx)
 	answer, err := g.client.Models.GenerateImages(ctx, g.opts.Model, r.Prompt, &genai.GenerateImagesConfig{
 		NumberOfImages: int32(r.Count), AspectRatio: nearest(r.Width, r.Height, imagenShapes),
 		OutputMIMEType: image.TypePNG, IncludeRAIReason: true,
 	})
 	if err != nil {
-		return nil, g.failure(ctx, err)
+		return nil, g.failure(ctx, err, unsent)
 	}
 	var images []image.Generated
 	reason := ""
@@ -164,12 +165,13 @@ func (g *Generator) generateAll(ctx context.Context, r image.Request) ([]image.G
 func (g *Generator) generate(ctx context.Context, r image.Request) (image.Generated, error) {
 	ctx, done := g.turn(ctx)
 	defer done()
+	ctx, unsent := bounded.Watch(ctx)
 	answer, err := g.client.Models.GenerateContent(ctx, g.opts.Model, genai.Text(r.Prompt), &genai.GenerateContentConfig{
 		ResponseModalities: []string{string(genai.ModalityText), string(genai.ModalityImage)},
 		ImageConfig:        &genai.ImageConfig{AspectRatio: nearest(r.Width, r.Height, geminiShapes)},
 	})
 	if err != nil {
-		return image.Generated{}, g.failure(ctx, err)
+		return image.Generated{}, g.failure(ctx, err, unsent)
 	}
 	if f := answer.PromptFeedback; f != nil && f.BlockReason != "" {
 		return image.Generated{}, g.refused(f.BlockReasonMessage, string(f.BlockReason))
@@ -218,10 +220,10 @@ func (g *Generator) refused(reasons ...string) *image.Error {
 	return &image.Error{Kind: image.KindRefused}
 }
 
-// failure classes an error of the SDK.
-func (g *Generator) failure(ctx context.Context, err error) error {
+// failure classes an error of the SDK; unsent says that nothing of the request was sent.
+func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return image.Ended(ctx, unsent())
 	}
 	if over := image.OverBound(err); over != nil {
 		return over

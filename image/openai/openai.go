@@ -83,8 +83,9 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 	}
 	// The library would make several times as much of the answer.
 	var data []byte
+	ctx, unsent := bounded.Watch(ctx)
 	if _, err := g.service.Generate(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
-		return nil, g.failure(ctx, err)
+		return nil, g.failure(ctx, err, unsent)
 	}
 	var answer struct {
 		Data []struct {
@@ -123,10 +124,10 @@ func gptImage(model string) bool {
 // refusals are the codes by which moderation says no.
 var refusals = map[string]bool{"moderation_blocked": true, "content_policy_violation": true}
 
-// failure classes an error of the SDK.
-func (g *Generator) failure(ctx context.Context, err error) error {
+// failure classes an error of the SDK; unsent says that nothing of the request was sent.
+func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return image.Ended(ctx, unsent())
 	}
 	if over := image.OverBound(err); over != nil {
 		return over

@@ -9,10 +9,12 @@ import (
 	stdimage "image"
 	"image/png"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -200,4 +202,29 @@ func TestSimulator(t *testing.T) {
 	if base64.StdEncoding.EncodeToString(images[0].Data) == base64.StdEncoding.EncodeToString(images[1].Data) {
 		t.Error("both images are one")
 	}
+}
+
+// TestNothingWasSent: where the time is up before there is a connection, nothing was asked
+// for and nothing costs; once it was asked for, nobody knows.
+func TestNothingWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for sent, dial := range map[bool]func(context.Context) (net.Conn, error){
+			false: func(ctx context.Context) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() },
+			true: func(context.Context) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the connection
+				return ours, nil
+			},
+		} {
+			transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+			g := New(Options{BaseURL: "http://image.test/v1", HTTPClient: &http.Client{Transport: transport}})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := g.Generate(ctx, fox)
+			cancel()
+			transport.CloseIdleConnections()
+			if e, ok := errors.AsType[*image.Error](err); ok == sent || ok && e.Kind != image.KindTransient || sent && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("sent %t: %v", sent, err)
+			}
+		}
+	})
 }

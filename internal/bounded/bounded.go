@@ -128,7 +128,8 @@ func Client(c *http.Client, l Limits) *http.Client {
 }
 
 // Wrap returns a transport whose answers are bounded; nil stands for Shared. An error of
-// it, and of the bodies that it returns, wraps an *Error where a bound is why. The body of
+// it, and of the bodies that it returns, wraps an *Error where a bound is why; [Unsent]
+// says of the transport's whether the request has left. The body of
 // an answer with status 101 is left as it is. Bodies have to be closed.
 func Wrap(next http.RoundTripper, l Limits) http.RoundTripper {
 	if next == nil {
@@ -155,7 +156,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	w := &watch{limits: &t.limits, cancel: cancel, cause: func() error { return context.Cause(ctx) }}
 	w.start()
-	own := r.Clone(ctx)
+	var sent sending
+	own := r.Clone(sent.trace(ctx))
 	if own.Header.Get("Accept-Encoding") == "" {
 		// Said, or net/http asks for gzip and unpacks whatever comes.
 		own.Header.Set("Accept-Encoding", "identity")
@@ -163,7 +165,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(own)
 	w.pause()
 	if err != nil {
-		err = w.why(err)
+		err = sent.mark(t.next, w.why(err))
 		w.end()
 		return nil, err
 	}

@@ -105,7 +105,8 @@ func (e *Executor) found(entry store.Entry, j Job) registry.Envelope {
 }
 
 // record enters what came of a deed: done with its answer, or not done at all. What may
-// have been done in part stays open, so that it is never begun again by itself.
+// have been done in part stays open, so that it is never begun again by itself, unless the
+// handler finds out by itself what came of it.
 func (e *Executor) record(entry store.Entry, env registry.Envelope, j Job, session registry.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
 	defer cancel()
@@ -118,7 +119,7 @@ func (e *Executor) record(entry store.Entry, env registry.Envelope, j Job, sessi
 			short.Data = json.RawMessage(`{"note":"It was done. Its answer was too long to be kept."}`)
 			err = e.opts.Ledger.Finish(ctx, entry, short.Encode())
 		}
-	case !env.Error.PartialSideEffects:
+	case !env.Error.PartialSideEffects, env.Error.Repeatable:
 		err = e.opts.Ledger.Release(ctx, entry)
 	}
 	if err != nil {

@@ -211,11 +211,12 @@ func TestFailures(t *testing.T) {
 		want     registry.ErrorType
 		released bool
 	}{
-		"refused":    {fail(registry.Errorf(registry.ErrorPermanent, "No.")), registry.ErrorPermanent, true},
-		"for now":    {fail(registry.Errorf(registry.ErrorTransient, "Later.")), registry.ErrorTransient, true},
-		"in part":    {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true}), registry.ErrorTransient, false},
-		"unexpected": {fail(errors.New("what?")), registry.ErrorInternal, false},
-		"panic":      {func(context.Context, call) (registry.Result, error) { panic("oh") }, registry.ErrorInternal, false},
+		"refused":                   {fail(registry.Errorf(registry.ErrorPermanent, "No.")), registry.ErrorPermanent, true},
+		"for now":                   {fail(registry.Errorf(registry.ErrorTransient, "Later.")), registry.ErrorTransient, true},
+		"in part":                   {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true}), registry.ErrorTransient, false},
+		"in part, and it finds out": {fail(&registry.ToolError{Type: registry.ErrorTransient, Message: "Half.", PartialSideEffects: true, Repeatable: true}), registry.ErrorTransient, true},
+		"unexpected":                {fail(errors.New("what?")), registry.ErrorInternal, false},
+		"panic":                     {func(context.Context, call) (registry.Result, error) { panic("oh") }, registry.ErrorInternal, false},
 		"out of time, heeding": {func(ctx context.Context, _ call) (registry.Result, error) {
 			<-ctx.Done()
 			return registry.Result{}, ctx.Err()
@@ -234,7 +235,7 @@ func TestFailures(t *testing.T) {
 				f.do = tc.do
 				c := f.talk("s1", "ada")
 				env := f.run(c, f.job("c1", "book", `{}`))
-				if !failed(env, tc.want) || env.Error.PartialSideEffects == tc.released {
+				if !failed(env, tc.want) || env.Error.PartialSideEffects == tc.released && !env.Error.Repeatable {
 					t.Errorf("answered %+v", env.Error)
 				}
 				synctest.Wait() // for a handler that was left behind

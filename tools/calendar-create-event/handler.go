@@ -36,6 +36,8 @@ type Answer struct {
 	MeetingURL  string               `json:"meeting_url,omitempty"`
 	// MeetingNote says why there is no link although one was asked for.
 	MeetingNote string `json:"meeting_note,omitempty"`
+	// Note says that the event was looked up.
+	Note string `json:"note,omitempty"`
 }
 
 // Check refuses what cannot be an event before a person is asked to approve it.
@@ -51,14 +53,18 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		return registry.Result{}, err
 	}
 	desk := call.Needs.Desk
-	e, created, err := desk.Create(ctx, draft)
+	made, err := desk.Create(ctx, draft)
 	if err != nil {
 		return registry.Result{}, reply.Error(ctx, err)
 	}
+	e, created := made.Event, made.Created
 	answer := Answer{
 		Created: created, ID: e.ID, Title: e.Title, Start: reply.Time(e.Start), End: reply.Time(e.End),
 		Words: calendar.Words(calendar.Period{Start: e.Start, End: e.End}, desk.Zone()), TimeZone: desk.Zone().String(),
 		Attendees: append([]string{}, e.Attendees...), Invitations: e.Invitations, MeetingURL: e.MeetingURL,
+	}
+	if made.LookedUp {
+		answer.Note = "The calendar did not confirm the event, so it was looked up: it is there."
 	}
 	if draft.Meeting && e.MeetingURL == "" {
 		answer.MeetingNote = noLink(e, created)

@@ -183,7 +183,7 @@ func TestFailures(t *testing.T) {
 	}{
 		"refused":   {calendar.Errorf(calendar.Auth, nil, "No."), registry.ErrorAuth, false, false},
 		"too often": {calendar.Errorf(calendar.RateLimit, nil, "No."), registry.ErrorRateLimit, true, false},
-		"no answer": {unsure, registry.ErrorTransient, true, true},
+		"no answer": {unsure, registry.ErrorTransient, true, false},
 		"taken":     {calendar.Errorf(calendar.Conflict, nil, "No."), registry.ErrorConflict, false, false},
 		"unknown":   {calendar.NoCalendar(calendar.Primary), registry.ErrorNotFound, false, false},
 		"wrong":     {calendar.Errorf(calendar.Permanent, nil, "No."), registry.ErrorPermanent, false, false},
@@ -197,5 +197,29 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		})
+	}
+}
+
+// TestNobodyKnows: what may have been made and cannot be looked up is told as such, with
+// what to look for, and may be asked again.
+func TestNobodyKnows(t *testing.T) {
+	for name, tc := range map[string]struct {
+		find error
+		want registry.ErrorType
+		may  bool
+	}{
+		"away":      {calendar.Errorf(calendar.Transient, nil, "Refused."), registry.ErrorTransient, true},
+		"forbidden": {calendar.Errorf(calendar.Auth, nil, "No."), registry.ErrorConflict, false},
+	} {
+		f := calendartest.NewFake()
+		unsure := calendar.Errorf(calendar.Transient, nil, "No answer.")
+		unsure.Unsure = true
+		f.CreateErr, f.FindErr = unsure, tc.find
+		_, err := run(t, f, args(), calendar.DeskOptions{})
+		var e *registry.ToolError
+		key := calendar.Key("ada", "Review", time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC), time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC))
+		if !errors.As(err, &e) || e.Type != tc.want || !e.PartialSideEffects || e.Repeatable != tc.may || e.Retryable != tc.may || !strings.Contains(e.Message, key) || !strings.Contains(e.Message, "Review") {
+			t.Errorf("%s: %+v", name, e)
+		}
 	}
 }

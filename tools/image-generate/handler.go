@@ -88,11 +88,14 @@ func userName(user string) string {
 
 // makeError names what went wrong.
 func makeError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	var failed *image.Error
-	if !errors.As(err, &failed) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case errors.As(err, &failed):
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
 		return err // the images could not be kept: INTERNAL, and it has cost something
 	}
 	e := &registry.ToolError{Err: err}

@@ -1,0 +1,100 @@
+package calendar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Made is an event that [Desk.Create] has seen in the calendar.
+type Made struct {
+	Event Event
+	// Created is false where the event was there already.
+	Created bool
+	// LookedUp says that the calendar did not confirm the event, and that it was looked
+	// up and is there.
+	LookedUp bool
+}
+
+// Create makes an event, once for each key; see [Calendar]. A draft that asks for a
+// meeting gets the desk's link where the backend makes none.
+//
+// What may have been made without an answer is looked up within the time of ctx. An error
+// is Unsure only where that has failed as well: then the event may be there. Creating it
+// again is safe in any case, and finds it.
+func (d *Desk) Create(ctx context.Context, draft Draft) (Made, error) {
+	if err := draft.Check(); err != nil {
+		return Made{}, err
+	}
+	if draft.Meeting && draft.MeetingURL == "" {
+		draft.MeetingURL = strings.ReplaceAll(d.options.MeetingURL, "{id}", draft.Key)
+	}
+	e, created, err := d.tryCreate(ctx, draft)
+	if err == nil {
+		e.Calendar = Primary
+		return Made{Event: e, Created: created}, nil
+	}
+	failed, ok := errors.AsType[*Error](inTime(err))
+	if !ok || !failed.Unsure {
+		return Made{}, inTime(err)
+	}
+	return d.lookUp(ctx, draft, failed)
+}
+
+// tryCreate leaves time to look the event up, and to answer.
+func (d *Desk) tryCreate(ctx context.Context, draft Draft) (Event, bool, error) {
+	ctx, cancel := part(ctx, 3, 5)
+	defer cancel()
+	return d.calendar.Create(ctx, draft)
+}
+
+// lookUp finds out what came of a draft whose creation has failed without an answer.
+func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, error) {
+	ctx, cancel := part(ctx, 3, 4)
+	defer cancel()
+	e, found, err := d.calendar.Find(ctx, draft.Key)
+	what := fmt.Sprintf("%q, %s (UID %s)", draft.Title, Words(Period{draft.Start, draft.End}, d.options.Zone), draft.Key)
+	d.options.Logger.Warn("a calendar has not confirmed an event, so it was looked up",
+		"event", draft.Key, "error", failed, "found", found, "look_up_error", err)
+	switch {
+	case err == nil && !found:
+		// One that is still on its way comes under the same key, and so does another try:
+		// they are one event.
+		out := *failed
+		out.Unsure = false
+		out.Message += " The event is not in the calendar. Asking again is safe and makes it once."
+		return Made{}, &out
+	case err == nil && (!e.Start.Equal(draft.Start) || !e.End.Equal(draft.End)):
+		return Made{}, &Error{Kind: Conflict, Message: "The event " + what + " is in the calendar at another time; somebody has moved it.", Err: failed}
+	case err == nil:
+		e.Calendar = Primary
+		return Made{Event: e, Created: true, LookedUp: true}, nil
+	}
+	out := &Error{Kind: Transient, Unsure: true, RetryAfter: failed.RetryAfter, Err: errors.Join(failed, err)}
+	out.Message = failed.Message + " It is not known whether the event was made, and it cannot be looked up now: " + what + ". Asking again is safe: it finds the event, or makes it once."
+	if KindOf(inTime(err)) != Transient {
+		out.Kind = Conflict
+		out.Message = failed.Message + " It is not known whether the event was made, and the calendar does not let it be looked up. Look in the calendar for " + what + " before it is asked for again."
+	}
+	return Made{}, out
+}
+
+// inTime gives the end of a backend's time the form of an error of its own. A call that
+// was withdrawn keeps its error.
+func inTime(err error) error {
+	if _, named := errors.AsType[*Error](err); named || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return Errorf(Transient, err, "The calendar does not answer in time.")
+}
+
+// part is n parts of m of the time that ctx has left; all of it where it has no end.
+func part(ctx context.Context, n, m time.Duration) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)*n/m)
+}
