@@ -46,6 +46,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.ToolEnded:
 		s.tell(toolEnded(a, s.category(a.Tool)))
 		s.showCall(a)
+	case orchestrator.Failed:
+		s.tellError(&wsclient.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable})
 	default:
 		if m := message(a); m != nil {
 			s.tell(m)
@@ -72,8 +74,6 @@ func message(a orchestrator.Action) wsclient.ServerMessage {
 			Preview: a.Preview, ExpiresAt: wsclient.Time{Time: a.ExpiresAt}}
 	case orchestrator.ConfirmationEnded:
 		return &wsclient.ConfirmationEnded{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Outcome: string(a.Outcome)}
-	case orchestrator.Failed:
-		return &wsclient.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable}
 	case orchestrator.Ending:
 		return &wsclient.SessionEnding{Reason: string(a.Reason), AfterMS: a.After.Milliseconds()}
 	}

@@ -32,10 +32,12 @@ type Cause struct {
 // Error returns the reason.
 func (c *Cause) Error() string { return c.Reason }
 
-// retryable says whether connecting again may help, which the close code says too.
+// retryable says whether the same may help later, for the error message.
 func (c *Cause) retryable() bool {
-	return c.Close == wsclient.CloseServerLeaving || c.Close == wsclient.CloseInternal || c.Close == wsclient.CloseTryLater ||
-		(c.Close >= 4000 && c.Close < 4500)
+	if r := wsclient.RetryOf(c.Code); r != wsclient.RetrySays {
+		return r == wsclient.RetryLater
+	}
+	return c != causeRefused // for the operator to look into
 }
 
 // The causes: the whole table. docs/protocol.md lists them, checked by a test.
@@ -54,7 +56,7 @@ var (
 	causeTooBig = &Cause{Reason: "message_too_big", Close: wsclient.CloseTooBig,
 		Code: wsclient.CodeInvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
 	causeFlood = &Cause{Reason: "flooding", Close: wsclient.CloseLimit,
-		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or more frames than a client may send; the session ends."}
+		Code: wsclient.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more frames than a client may send; the session ends."}
 
 	// The causes of a client that finds no place.
 	causeFull = &Cause{Reason: "full", Close: wsclient.CloseTryLater,

@@ -97,22 +97,8 @@ func gone(err error) *Cause {
 // complain tells the client what it did wrong; too many complaints end the
 // session.
 func (s *session) complain(code, ref, format string, args ...any) {
-	s.tell(&wsclient.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
-	now := time.Now()
-	s.errorsAt = append(s.errorsAt, now)
-	for now.Sub(s.errorsAt[0]) > floodWindow {
-		s.errorsAt = s.errorsAt[1:]
-	}
-	if len(s.errorsAt) > floodErrors {
-		s.end(causeFlood)
-	}
+	s.tellError(&wsclient.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
 }
-
-// More than floodErrors errors within floodWindow are flooding.
-const (
-	floodErrors = 20
-	floodWindow = 10 * time.Second
-)
 
 // clientAudio takes one frame of the user's speech.
 func (s *session) clientAudio(pcm []byte) {

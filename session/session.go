@@ -68,9 +68,8 @@ type session struct {
 	listens    bool             // the model has no ear of its own
 	upBuf      []byte
 	directIn   transport.AudioIn
-	errorsAt   []time.Time // when recent errors were sent
-	tooFastAt  time.Time   // when the client was last told that its audio comes too fast
-	dropped    int         // frames since then
+	tooFastAt  time.Time // when the client was last told that its audio comes too fast
+	dropped    int       // frames since then
 	control    *rate.Limiter
 
 	// Owned by who reads the model.
@@ -80,6 +79,8 @@ type session struct {
 	lastItem    string
 	userDraft   draft
 	modelDraft  draft
+
+	errors errorGate // to the client
 
 	// muted is set when the session ends and the user is not listened to any more.
 	muted atomic.Bool

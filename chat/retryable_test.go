@@ -1,0 +1,22 @@
+package chat
+
+import (
+	"testing"
+
+	"voicegw/session/wsclient"
+)
+
+// TestRetryableOfTroubles: what the client is told of a failure agrees with the table of all
+// codes.
+func TestRetryableOfTroubles(t *testing.T) {
+	all := []wsclient.Error{*noAnswer(), *refused()}
+	for _, told := range troubles {
+		all = append(all, told)
+	}
+	for _, told := range all {
+		switch retry := wsclient.RetryOf(told.Code); {
+		case retry == 0, retry == wsclient.RetryLater && !told.Retryable, retry == wsclient.RetryNever && told.Retryable:
+			t.Errorf("%s is retryable %t, and the table has %d", told.Code, told.Retryable, retry)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+)
+
+// errorsIn are the codes of the errors among the lines of a client's log.
+func errorsIn(log []string) (codes []string) {
+	for _, line := range log {
+		if code, ok := strings.CutPrefix(line, "error "); ok {
+			codes = append(codes, code)
+		}
+	}
+	return codes
+}
+
+// onlyTheEnd fails if anything follows the error that says why a session has ended but
+// session.ended.
+func (c *testClient) onlyTheEnd(t *testing.T, code string) {
+	t.Helper()
+	log := c.log()
+	at := slices.Index(log, "error "+code)
+	if want := []string{"error " + code, "session.ended " + code}; at < 0 || !slices.Equal(log[at:], want) {
+		t.Errorf("the session ended with %q, want %q", log[max(at, 0):], want)
+	}
+}
+
+// TestSlowErrorsEndASession: who sends what is wrong again and again, slower than a flood, gets
+// so many errors and no more.
+func TestSlowErrorsEndASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, _ := st.started()
+		for i := 0; i < 1000 && !c.isOver(); i++ {
+			c.say([]string{`{"type":"hello"}`, `{"type":"confirmation.resolve","token":"cf_x","approved":true}`}[i%2])
+			synctest.Wait()
+			pass(600 * time.Millisecond)
+		}
+		pass(3 * time.Second)
+		synctest.Wait()
+		c.ended(t, wsclient.CloseLimit)
+		c.onlyTheEnd(t, wsclient.CodeFlooding)
+		codes := errorsIn(c.log())
+		if len(codes) != sessionErrors+1 || !slices.Contains(codes, wsclient.CodeUnknownType) || !slices.Contains(codes, wsclient.CodeConfirmationUnknown) {
+			t.Errorf("the client was told %d errors", len(codes))
+		}
+	})
+}
+
+// TestNoErrorsAfterTheEnd: once a session has ended, whatever still goes wrong is told to
+// nobody.
+func TestNoErrorsAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, _ := st.started()
+		s := st.only()
+		s.end(causeFlood)
+		for range 50 {
+			s.complain(wsclient.CodeLimit, "", "Too many.")
+			s.complain(wsclient.CodeAudioTooFast, "", "Too fast.")
+		}
+		pass(3 * time.Second)
+		synctest.Wait()
+		c.onlyTheEnd(t, wsclient.CodeFlooding)
+		if codes := errorsIn(c.log()); len(codes) != 1 {
+			t.Errorf("the errors are %v", codes)
+		}
+	})
+}
+
+// TestErrorsOfTheModelAreBounded: a model that reports errors without end does not flood the
+// client, and ends nothing.
+func TestErrorsOfTheModelAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		problem := transport.Problem{Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRefused}}
+		for range 100 {
+			for range 10 {
+				model.Emit(problem)
+			}
+			synctest.Wait()
+			pass(100 * time.Millisecond)
+		}
+		if c.isOver() {
+			t.Fatalf("the model's errors have ended the session: %q", c.log())
+		}
+		if n := len(errorsIn(c.log())); n < floodErrors || n > floodErrors+1 {
+			t.Errorf("%d of 1000 errors within 10 s were told", n)
+		}
+		pass(time.Minute)
+		model.Emit(problem)
+		synctest.Wait()
+		if n := len(errorsIn(c.log())); n > floodErrors+2 {
+			t.Errorf("%d errors were told after a minute", n)
+		}
+		c.say(`{"type":"hello"}`) // the client's own errors are counted apart
+		synctest.Wait()
+		c.expect(t, "error unknown_type")
+	})
+}
+
+// TestRetryableOfErrors: a running session's errors say what the table says, `limit` too.
+func TestRetryableOfErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		for range controlBurst + 1 {
+			c.say(`{"type":"ping","t":1}`)
+		}
+		synctest.Wait()
+		pass(time.Second)
+		c.say(`{"type":"hello"}`)
+		for range 30 {
+			c.speak(make([]byte, 16_000))
+		}
+		model.Emit(transport.Problem{Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRefused}},
+			transport.Problem{Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRetry}})
+		synctest.Wait()
+		got := map[string]bool{}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, m := range c.texts {
+			if m["type"] == "error" {
+				got[fmt.Sprint(m["code"], " ", m["retryable"])] = true
+			}
+		}
+		for _, want := range []string{"limit true", "audio_too_fast true", "unknown_type false", "provider_error false", "provider_error true"} {
+			if !got[want] {
+				t.Errorf("no error is %s; there are %v", want, got)
+			}
+		}
+		if len(got) != 5 {
+			t.Errorf("the errors are %v", got)
+		}
+	})
+}
+
+// TestRetryableOfCauses: the error that ends a session says what the table says; where the
+// close code says the opposite, docs/protocol.md names it.
+func TestRetryableOfCauses(t *testing.T) {
+	except := map[string]bool{causeRefused.Reason: true, causeVoiceActive.Reason: true}
+	for _, c := range causes() {
+		if c.Code == "" {
+			continue
+		}
+		retry := wsclient.RetryOf(c.Code)
+		if retry == 0 || retry == wsclient.RetryLater && !c.retryable() || retry == wsclient.RetryNever && c.retryable() {
+			t.Errorf("%s: retryable %t, and the table has %d for %s", c.Reason, c.retryable(), retry, c.Code)
+		}
+		again := c.Close == wsclient.CloseServerLeaving || c.Close == wsclient.CloseInternal || c.Close == wsclient.CloseTryLater || c.Close >= 4000 && c.Close < 4500
+		if again != c.retryable() && !except[c.Reason] {
+			t.Errorf("%s: retryable %t, and the close code %d says the opposite", c.Reason, c.retryable(), c.Close)
+		}
+	}
+	if causeRefused.retryable() || !causeUnavailable.retryable() {
+		t.Error("a model that refuses is one that may be back")
+	}
+}
+
+// TestProtocolPageSaysWhatMayHelpLater: the table of errors in docs/protocol.md has each code
+// once, with what wsclient.RetryOf says.
+func TestProtocolPageSaysWhatMayHelpLater(t *testing.T) {
+	page, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## Errors\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	words := map[string]wsclient.Retry{"no": wsclient.RetryNever, "yes": wsclient.RetryLater, "depends": wsclient.RetrySays}
+	seen := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| (\\w+) \\|").FindAllStringSubmatch(table, -1) {
+		for _, code := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			if seen[code[1]] {
+				t.Errorf("docs/protocol.md has %s twice", code[1])
+			}
+			seen[code[1]] = true
+			if want := wsclient.RetryOf(code[1]); words[row[2]] == 0 || words[row[2]] != want {
+				t.Errorf("docs/protocol.md says %q of %s, the table has %d", row[2], code[1], want)
+			}
+		}
+	}
+	source, err := os.ReadFile("wsclient/codes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range regexp.MustCompile(`(?m)^\tCode\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		if !seen[code[1]] || wsclient.RetryOf(code[1]) == 0 {
+			t.Errorf("%s is missing in docs/protocol.md or in the table of package wsclient", code[1])
+		}
+		delete(seen, code[1])
+	}
+	for code := range seen {
+		t.Errorf("docs/protocol.md has %s, which is no code", code)
+	}
+}
