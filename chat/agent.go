@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"voicegw/conversation"
@@ -24,6 +26,11 @@ type Agent struct {
 	// markKey makes the marks of conversations: each keeps its own while the process runs, so
 	// that a provider can cache what begins with it.
 	markKey [32]byte
+
+	mu       sync.Mutex          // guards the following fields
+	messages map[string]*message // under way, or kept for a while; by key
+	kept     []*message          // those that are over, the oldest first
+	keptSize int                 // of all kept, in bytes
 }
 
 // New returns an Agent.
@@ -31,7 +38,7 @@ func New(opts Options) (*Agent, error) {
 	if opts.Model == nil || opts.Executor == nil || opts.Conversations == nil {
 		return nil, errors.New("chat: Options need Model, Executor and Conversations")
 	}
-	a := &Agent{opts: opts.withDefaults()}
+	a := &Agent{opts: opts.withDefaults(), messages: make(map[string]*message)}
 	rand.Read(a.markKey[:]) // it never fails: crypto/rand ends the program instead
 	return a, nil
 }
@@ -57,6 +64,10 @@ type Request struct {
 	// History is what was said before, for a client that keeps the conversation itself:
 	// then nothing is loaded or kept. Nil for a conversation that is kept here.
 	History []Message
+	// ID is the client's own name for this message, which it keeps when it sends the message
+	// again: at most MaxMessageID bytes of UTF-8 without control characters. Empty: what is
+	// said, where and by whom names it, for two minutes.
+	ID string
 	// Confirmation answers a question instead of saying something.
 	Confirmation *Confirmation
 	// Settings are the client's own for the model, fields of Chat Completions such as
@@ -85,43 +96,37 @@ const saveTime = 5 * time.Second
 // saveTries is how often a turn is written into a conversation that changes meanwhile.
 const saveTries = 8
 
-// Respond answers one turn. What happens is told to emit, the last message is a Done.
-// An error comes before the first message and instead of all: ErrMessage, ErrBusy,
-// ErrUnknown, ErrStore, or that of a confirmation (store.ErrUnknown, ErrUsed,
-// ErrExpired). When ctx ends the turn is broken off: tools that can be stopped are
-// stopped, others finish and are recorded, and Respond returns after them.
+// Respond answers one message. What happens is told to emit, from this goroutine; the last
+// message is a Done. An error comes before the first message and instead of all: ErrMessage,
+// ErrReused, ErrBusy, ErrUnknown, ErrStore, or that of a confirmation (store.ErrUnknown,
+// ErrUsed, ErrExpired).
+//
+// The same message again joins the answer that is under way, from its beginning, or gets the
+// one that was given; docs/chat.md says what the same message is. When ctx ends, and nobody
+// else waits for the answer, the turn is broken off: tools that can be stopped are stopped,
+// others finish and are recorded, and Respond returns after them. What has failed or was broken
+// off goes on where it stopped when the message comes again: no call is made twice.
 func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
-	if err := a.check(&req); err != nil {
+	if err := a.check(req); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.TurnTime, errTurnTime)
-	defer cancel()
-	if req.History != nil {
-		c := conversation.New(req.ConversationID, req.User.String(), a.opts.Name, time.Now())
-		return a.newTurn(req, c, emit).answer(ctx)
-	}
-	release, err := a.opts.Conversations.Lease(ctx, req.ConversationID, leaseTime)
-	switch {
-	case errors.Is(err, store.ErrBusy):
-		return ErrBusy
-	case err != nil:
-		return fmt.Errorf("%w: %w", ErrStore, err)
-	}
-	defer release()
-	c, rev, err := a.load(ctx, req)
+	m, mine, err := a.enter(ctx, identify(req))
 	if err != nil {
 		return err
 	}
-	t := a.newTurn(req, c, emit)
-	t.save = func(entries []conversation.Entry) error { return a.keep(ctx, req, c, rev, t.book.Carry(), entries) }
-	return t.answer(ctx)
+	if mine {
+		go a.serve(m, req)
+	}
+	return m.follow(ctx, emit)
 }
 
 // keep writes what was said in a turn into its conversation, whoever has gone by then.
-func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, calls json.RawMessage, entries []conversation.Entry) error {
+// What an earlier try of the message has left there is replaced.
+func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, message string, calls json.RawMessage, entries []conversation.Entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	for range saveTries {
+		c.Entries = slices.DeleteFunc(c.Entries, func(e conversation.Entry) bool { return e.Message == message })
 		c.Append(time.Now(), entries...)
 		c.Policy = calls
 		_, err := a.opts.Conversations.Save(ctx, c, rev)
@@ -140,19 +145,21 @@ func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversat
 // errTurnTime ends a turn that takes too long.
 var errTurnTime = errors.New("the turn took too long")
 
-// check refuses what no turn can be made of, and names a conversation that has no name.
-func (a *Agent) check(req *Request) error {
-	if req.ConversationID == "" {
-		req.ConversationID = conversation.NewID()
-	}
+// check refuses what no turn can be made of.
+func (a *Agent) check(req Request) error {
 	n := utf8.RuneCountInString(req.Message)
 	switch {
+	case req.User.IsZero():
+		return fmt.Errorf("%w: there is no user", ErrMessage)
+	case len(req.ID) > MaxMessageID || !utf8.ValidString(req.ID) || strings.ContainsFunc(req.ID, unicode.IsControl):
+		return fmt.Errorf("%w: the id of the message (message_id, Idempotency-Key) must be at most %d bytes of text without control characters", ErrMessage, MaxMessageID)
+	case req.ConversationID == "":
 	case !conversation.ValidID(req.ConversationID):
 		return fmt.Errorf("%w: conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores", ErrMessage, conversation.MaxID)
 	case !conversation.May(req.User, req.ConversationID):
 		return fmt.Errorf("%w: conversation_id must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation. Leave it out, and one is made", ErrMessage, conversation.MinSecret)
-	case req.User.IsZero():
-		return fmt.Errorf("%w: there is no user", ErrMessage)
+	}
+	switch {
 	case req.Confirmation != nil && req.Message != "":
 		return fmt.Errorf("%w: message and confirmation cannot come together", ErrMessage)
 	case req.Confirmation == nil && strings.TrimSpace(req.Message) == "":

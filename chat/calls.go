@@ -31,13 +31,26 @@ type call struct {
 // progressEvery is how often the client is told of a tool that is still at work.
 const progressEvery = 5 * time.Second
 
-// runCalls decides the calls of one reply in order, lets them run in parallel and returns
-// when each has its answer.
-func (t *turn) runCalls(ctx context.Context, asked []ToolCall) {
+// runCalls decides the calls of a round in order, lets them run in parallel and returns when
+// each has its answer. Those that were answered in an earlier try keep their answer.
+func (t *turn) runCalls(ctx context.Context, r *round) {
+	asked, first := r.asked(), t.count
 	t.asked, t.answers = asked, make(map[string]registry.Envelope, len(asked))
-	for _, a := range asked {
+	for i, a := range asked {
+		var env registry.Envelope
+		if known := r.Calls[i].Envelope; known != nil && json.Unmarshal(known, &env) == nil {
+			t.count++
+			t.answers[t.callName(t.count)] = env
+			t.book.Charge(a.Name)
+			if env.OK && !env.Meta.CacheHit {
+				t.apply(env.Intents) // the audit has it from when it ran
+			}
+			t.deed(a.Name, a.Args)
+			continue
+		}
 		t.decide(a)
 	}
+	defer t.noteAnswers(ctx, r, first)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	gone := ctx.Done()
@@ -55,10 +68,48 @@ func (t *turn) runCalls(ctx context.Context, asked []ToolCall) {
 	}
 }
 
+// callName is the gateway's name of a call of the turn.
+func (t *turn) callName(n int) string {
+	return "call_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(n)
+}
+
+// noteAnswers notes which answers of a round stand for good. Those of calls that were broken
+// off because the client has left do not.
+func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
+	for i := range r.Calls {
+		name := t.callName(first + i + 1)
+		env := t.answers[name]
+		asks := env.Error != nil && env.Error.Type == registry.ErrorConfirmationRequired
+		if ctx.Err() != nil && !env.OK && !asks {
+			t.anew[name] = true
+			continue
+		}
+		r.Calls[i].Envelope = env.Kept().Encode()
+	}
+}
+
+// deed names a call for the ledger: the same in each try of the message.
+func (t *turn) deed(tool string, args json.RawMessage) string {
+	what, _ := json.Marshal([]string{tool, string(args)}) // strings alone: it cannot fail
+	t.made[string(what)]++
+	name, _ := json.Marshal([]string{t.rec.Name, string(what), strconv.Itoa(t.made[string(what)])})
+	return string(name)
+}
+
+// writes says whether a tool changes something.
+func (t *turn) writes(tool string) bool {
+	if t.tools == nil {
+		return false
+	}
+	spec, ok := t.tools.Tool(tool)
+	return ok && spec.SideEffects == registry.SideEffectsWrites
+}
+
 // decide says what becomes of a call.
 func (t *turn) decide(a ToolCall) {
 	t.count++
-	c := &call{id: "call_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.count), asked: a, began: time.Now()}
+	deed := t.deed(a.Name, a.Args)
+	c := &call{id: t.callName(t.count), asked: a, began: time.Now()}
 	t.emit(&wsclient.ToolStarted{CallID: c.id, Tool: a.Name, Category: t.category(a.Name)})
 	d := t.book.Decide(policy.Call{ID: c.id, ProviderID: a.ID, Tool: a.Name, Args: a.Args, Turn: t.number})
 	c.keys, c.budget = d.Keys, d.Budget
@@ -71,11 +122,12 @@ func (t *turn) decide(a ToolCall) {
 		c.prepared = d.Prepared
 		c.progress = c.began.Add(time.Duration(d.Prepared.Tool().LatencyBudgetMS) * time.Millisecond)
 		t.open = append(t.open, c)
-		t.calls.Run(execute.Job{Call: c.id, Turn: t.number, Prepared: d.Prepared, Keys: d.Keys})
+		t.rec.Wrote = t.rec.Wrote || t.writes(a.Name)
+		t.calls.Run(execute.Job{Call: c.id, Turn: t.number, Prepared: d.Prepared, Keys: d.Keys, Message: deed})
 	case policy.Ask:
 		c.prepared = d.Prepared
 		t.open = append(t.open, c)
-		t.calls.Ask(execute.Job{Call: c.id, Turn: t.number, Prepared: d.Prepared, Keys: d.Keys})
+		t.calls.Ask(execute.Job{Call: c.id, Turn: t.number, Prepared: d.Prepared, Keys: d.Keys, Message: deed})
 	default:
 		t.conclude(c, d.Envelope, false)
 	}
@@ -239,7 +291,7 @@ func (t *turn) noteCalls(at time.Time, reply Reply) {
 	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number}
 	first := t.count - len(reply.Calls)
 	for i, asked := range reply.Calls {
-		env := t.answers["call_"+strconv.Itoa(t.number)+"_"+strconv.Itoa(first+i+1)]
+		env := t.answers[t.callName(first+i+1)]
 		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(env.Encode())})
 		encoded := env.Kept().Encode()
 		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK}

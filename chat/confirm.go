@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"voicegw/audit"
@@ -18,9 +17,20 @@ import (
 // it what the model is told in this turn. The error is that of the answer.
 func (t *turn) confirm(ctx context.Context) error {
 	answer := t.req.Confirmation
+	again := t.resumed
+	if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
+		return errors.Join(ErrStore, err)
+	}
 	c, err := t.a.opts.Executor.AnswerIn(ctx, t.session().ID, answer.Token, answer.Approved)
+	if again && errors.Is(err, store.ErrUsed) && (c.Outcome == store.Approved) == answer.Approved {
+		err = nil // by an earlier try, of which nobody knows how far it came
+	}
 	switch {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrUsed), errors.Is(err, store.ErrExpired):
+		t.rec.Refused = true
+		if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
+			t.a.opts.Logger.Warn("it could not be recorded that a confirmation was refused", "conversation_id", t.conv.ID, "error", err)
+		}
 		return err
 	case err != nil:
 		return errors.Join(ErrStore, err)
@@ -45,7 +55,8 @@ func (t *turn) confirm(ctx context.Context) error {
 // runApproved runs the stored arguments of an approved question.
 func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.Envelope {
 	t.count++
-	id := "call_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.count)
+	t.rec.Wrote = true
+	id := t.callName(t.count)
 	t.emit(&wsclient.ToolStarted{CallID: id, Tool: c.Tool, Category: t.category(c.Tool)})
 	budget := t.book.Charge(c.Tool)
 	env := registry.NotFound(c.Tool, "", 0)

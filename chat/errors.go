@@ -10,6 +10,8 @@ var (
 	ErrUnknown = errors.New("chat: there is no such conversation")
 	// ErrMessage is wrapped by what is wrong with a request.
 	ErrMessage = errors.New("chat: the request cannot be taken")
+	// ErrReused: the id of the message was used for another one.
+	ErrReused = errors.New("chat: another message had this id")
 	// ErrStore is wrapped where the conversation cannot be read or kept.
 	ErrStore = errors.New("chat: the store does not answer")
 )

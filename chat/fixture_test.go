@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,8 +56,15 @@ type toolCall = registry.Call[args, needs]
 // handler does what a test wants of a tool.
 type handler func(ctx context.Context, c toolCall) (registry.Result, error)
 
+// eve is another user.
+var eve = user.Must("eve")
+
+// sorted is a sorted copy.
+func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
+
 // entries are the tools here. Search and get retrieve; look may be repeated, rare may
-// not, stop can be stopped; book writes and has a business key, pay needs an approval;
+// not, stop can be stopped; book writes and has a business key, change writes, has
+// none and can be stopped, pay needs an approval;
 // spoken is for voice alone.
 func entries() []registry.Entry {
 	one := func(id string, change func(*registry.Spec)) registry.Entry {
@@ -80,6 +88,7 @@ func entries() []registry.Entry {
 		one("rare", func(*registry.Spec) {}),
 		one("stop", func(s *registry.Spec) { s.Cancellable = true }),
 		one("book", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name}" }),
+		one("change", func(s *registry.Spec) { writes(s); s.Cancellable = true }),
 		one("pay", func(s *registry.Spec) { writes(s); s.RequiresConfirmation = true }),
 		one("spoken", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeVoice} }),
 	}
@@ -220,6 +229,43 @@ func (m *memory) append(t testing.TB, id string, entries ...conversation.Entry) 
 	m.put(c)
 }
 
+// answersKept keeps what became of messages, as the store does.
+type answersKept struct {
+	mu   sync.Mutex // guards the following fields
+	kept map[string][]byte
+	ends map[string]time.Time
+	revs store.Revision
+	at   map[string]store.Revision
+	fail error // of each Save; nil for none
+}
+
+func (a *answersKept) Load(_ context.Context, name string) ([]byte, store.Revision, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept[name] == nil || !time.Now().Before(a.ends[name]) {
+		return nil, 0, store.ErrUnknown
+	}
+	return a.kept[name], a.at[name], nil
+}
+
+func (a *answersKept) Save(_ context.Context, name string, data []byte, rev store.Revision, life time.Duration) (store.Revision, error) {
+	secrettest.Check(secrettest.Conversations, data)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fail != nil {
+		return 0, a.fail
+	}
+	if a.kept == nil {
+		a.kept, a.ends, a.at = map[string][]byte{}, map[string]time.Time{}, map[string]store.Revision{}
+	}
+	if old := a.at[name]; time.Now().Before(a.ends[name]) && old != rev {
+		return 0, store.ErrChanged
+	}
+	a.revs++
+	a.kept[name], a.ends[name], a.at[name] = data, time.Now().Add(life), a.revs
+	return a.revs, nil
+}
+
 // fixture is an Agent with a scripted model and everything in memory.
 type fixture struct {
 	t         testing.TB
@@ -229,6 +275,7 @@ type fixture struct {
 	ledger    *executetest.Ledger
 	questions *executetest.Confirmations
 	kept      *memory
+	answers   *answersKept
 	log       *bytes.Buffer
 
 	// do is what the tools do; nil answers "done" at once.
@@ -245,11 +292,12 @@ type fixture struct {
 type setting struct {
 	options Options
 	execute execute.Options
+	besides *fixture // whose store it shares
 }
 
 func newFixture(t testing.TB, set setting) *fixture {
 	t.Helper()
-	f := &fixture{t: t, model: &script{t: t}, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, kept: &memory{}, log: &bytes.Buffer{}}
+	f := &fixture{t: t, model: &script{t: t}, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, kept: &memory{}, answers: &answersKept{}, log: &bytes.Buffer{}}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries() {
 		handlers[e.ToolID] = registry.Bind(f.handle, func(_ context.Context, c toolCall) error {
@@ -266,12 +314,15 @@ func newFixture(t testing.TB, set setting) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if b := set.besides; b != nil { // another gateway over the same store
+		f.ledger, f.questions, f.kept, f.answers = b.ledger, b.questions, b.kept, b.answers
+	}
 	x := set.execute
 	x.Ledger, x.Confirmations = f.ledger, f.questions
 	f.executor = execute.New(x)
 	t.Cleanup(f.executor.Close)
 	o := set.options
-	o.Model, o.Executor, o.Conversations = f.model, f.executor, f.kept
+	o.Model, o.Executor, o.Conversations, o.Answers = f.model, f.executor, f.kept, f.answers
 	o.Tools = r.Snapshot
 	o.Instructions = func(_ *registry.Snapshot, own mark.Mark) string { return "You are a test. " + own.Text() }
 	o.Audit = f.record
@@ -336,8 +387,11 @@ func (f *fixture) respond(ctx context.Context, req Request, steps ...step) (*tur
 	if req.User.IsZero() {
 		req.User = user.Must("ada")
 	}
-	if req.ConversationID == "" {
+	switch req.ConversationID {
+	case "":
 		req.ConversationID = "conv"
+	case "none":
+		req.ConversationID = ""
 	}
 	told := &turnTold{t: f.t}
 	err := f.agent.Respond(ctx, req, told.emit)

@@ -10,10 +10,9 @@ import (
 	"voicegw/store"
 )
 
-// tellOpen tells the model, before anything else in this turn, of what was approved in the
-// conversation and of which nobody knows what came: a gateway was killed in between. It
-// returns what was told.
-func (t *turn) tellOpen(ctx context.Context) []store.Approval {
+// openApprovals are what was approved in the conversation, of which nobody knows what came: a
+// gateway was killed in between. The model is to be told of them.
+func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 	if t.a.opts.Approvals == nil {
 		return nil
 	}
@@ -27,13 +26,17 @@ func (t *turn) tellOpen(ctx context.Context) []store.Approval {
 		if a.Told || !conversation.Owned(a.User, t.conv.ID, t.req.User) {
 			continue
 		}
-		t.noted(policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun))
 		open = append(open, a)
 	}
 	return open
 }
 
-// told notes that the conversation has what tellOpen said, whoever has gone by then.
+// unknownNotice is what the model is told of an approval.
+func unknownNotice(a store.Approval) string {
+	return policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+}
+
+// told notes that the conversation has been told of approvals, whoever has gone by then.
 func (t *turn) told(ctx context.Context, open []store.Approval) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()

@@ -27,11 +27,20 @@ type Approvals interface {
 	Told(ctx context.Context, a store.Approval) error
 }
 
+// Answers keeps what became of messages; *store.Answers is one.
+type Answers interface {
+	Load(ctx context.Context, name string) (data []byte, rev store.Revision, err error)
+	Save(ctx context.Context, name string, data []byte, rev store.Revision, life time.Duration) (store.Revision, error)
+}
+
 // Options is what an Agent needs. Model, Executor and Conversations must be set.
 type Options struct {
 	Model         Model
 	Executor      *execute.Executor
 	Conversations Conversations
+	// Answers keeps what became of messages, for clients that send one again to another
+	// process. Nil: this process alone knows.
+	Answers Answers
 	// Approvals are told to their conversations, once each. Nil if the store keeps no approvals.
 	Approvals Approvals
 	// Name is the agent's, for requests that ask for one; empty means "default".

@@ -253,7 +253,7 @@ func TestDuplicates(t *testing.T) {
 func TestDeedOnce(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.say("Book", callsTools(nth(1), "book", `{"name":"room"}`), says("Booked."))
-		told := f.say("Book", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
+		told := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
 		if e := of[*wsclient.ToolEnded](told)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
 			t.Errorf("%+v, ran %v", e, f.ran())
 		}

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,12 +13,14 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
+	"voicegw/store"
 )
 
-// turn is one turn under way. It belongs to the goroutine of Respond, but for emit.
+// turn is one turn under way. It belongs to the goroutine of serve, but for emit.
 type turn struct {
 	// Fixed after newTurn.
 	a      *Agent
+	m      *message
 	req    Request
 	conv   *conversation.Conversation
 	number int
@@ -29,6 +32,8 @@ type turn struct {
 	// that runs; it is never closed.
 	results chan any
 	save    func([]conversation.Entry) error // nil: the client keeps the conversation
+	rec     *record                          // how far the message has come, by this try and those before
+	resumed bool                             // there were some before
 
 	book     policy.Book
 	open     []*call // not answered yet, in the order asked for
@@ -41,14 +46,28 @@ type turn struct {
 	items    int
 	toolsOff bool
 	nudged   bool
+	made     map[string]int  // how often each call was made, by its tool and arguments
+	anew     map[string]bool // calls whose answers do not count when the message comes again, by our name
 }
 
 // maxResults is more than a turn can have under way.
 const maxResults = 256
 
-func (a *Agent) newTurn(req Request, c *conversation.Conversation, emit Emit) *turn {
-	t := &turn{a: a, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan any, maxResults)}
-	t.emit = safeEmit(emit, t.number)
+// newTurn makes the turn of a message, or goes on with it where rec says that it was begun.
+func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
+	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan any, maxResults),
+		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, made: map[string]int{}, anew: map[string]bool{}}
+	if kept := rec.keptIn(c); kept > 0 {
+		if kept == c.Turns {
+			t.number = kept
+		}
+		// What was kept of it is written anew.
+		before := *c
+		before.Entries = slices.DeleteFunc(slices.Clone(c.Entries), func(e conversation.Entry) bool { return e.Message == rec.Name })
+		t.conv = &before
+	}
+	rec.Turn = t.number
+	t.emit = safeEmit(m.add, t.number)
 	if a.opts.Tools != nil {
 		t.tools = a.opts.Tools()
 	}
@@ -71,21 +90,16 @@ func (t *turn) session() registry.Session {
 	}
 }
 
-// answer carries the turn to its end.
-func (t *turn) answer(ctx context.Context) error {
+// answer carries the turn to its end, and returns the last message of the answer.
+func (t *turn) answer(ctx context.Context) (wsclient.ServerMessage, error) {
 	// What still runs when the client has left is recorded before anybody goes.
 	defer t.calls.Wait()
 	defer t.calls.End()
-	open := t.tellOpen(ctx)
-	if t.req.Confirmation != nil {
-		if err := t.confirm(ctx); err != nil {
-			return err
-		}
-	} else {
-		t.said(t.req.Message)
+	t.rec.replay(t.m, t.req)
+	open, err := t.begin(ctx)
+	if err != nil {
+		return nil, err
 	}
-	t.recall(ctx)
-	t.askedBefore(ctx)
 	began := time.Now()
 	failure := t.rounds(ctx)
 	if failure != nil {
@@ -107,10 +121,50 @@ func (t *turn) answer(ctx context.Context) error {
 		Input:  wsclient.UsageInput{Text: t.usage.Input, CachedText: t.usage.Cached},
 		Output: wsclient.UsageOutput{Text: t.usage.Output},
 	}})
-	t.emit(&wsclient.Done{ConversationID: t.conv.ID, Status: status})
+	done := &wsclient.Done{ConversationID: t.conv.ID, Status: status}
+	wsclient.SetTurn(done, t.number)
+	t.rec.Done, t.rec.Heard = status == wsclient.DoneCompleted, t.m.watched()
+	t.rec.tell(append(t.m.soFar(), done), t.anew)
+	if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
+		t.a.opts.Logger.Error("what became of a message could not be kept; only this process knows it", "conversation_id", t.conv.ID, "error", err)
+	}
 	t.a.opts.Logger.Info("text turn", "conversation_id", t.conv.ID, "turn", t.number, "status", status, "tool_calls", t.count,
 		"duration_ms", time.Since(began).Milliseconds(), "input_tokens", t.usage.Input, "output_tokens", t.usage.Output)
-	return nil
+	return done, nil
+}
+
+// begin notes what the model is told in this turn before it answers: what nobody knows of
+// earlier approvals, and what the user says or has approved.
+func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
+	open = t.openApprovals(ctx)
+	if t.rec.Begun {
+		for _, e := range t.rec.Lead {
+			if e.System {
+				t.noted(e.Text)
+			} else {
+				t.entries = append(t.entries, e)
+			}
+		}
+		open = slices.DeleteFunc(open, func(a store.Approval) bool {
+			return !slices.ContainsFunc(t.rec.Lead, func(e conversation.Entry) bool { return e.Text == unknownNotice(a) })
+		})
+	} else {
+		for _, a := range open {
+			t.noted(unknownNotice(a))
+		}
+		if t.req.Confirmation != nil {
+			if err := t.confirm(ctx); err != nil {
+				return nil, err
+			}
+		}
+		t.rec.Begun, t.rec.Lead = true, slices.Clone(t.entries)
+	}
+	if t.req.Confirmation == nil {
+		t.said(t.req.Message)
+	}
+	t.recall(ctx)
+	t.askedBefore(ctx)
+	return open, nil
 }
 
 // said notes what the user says in this turn.
@@ -130,6 +184,9 @@ func (t *turn) keep() error {
 	if t.save == nil {
 		return nil
 	}
+	for i := range t.entries {
+		t.entries[i].Message = t.rec.Name
+	}
 	return t.save(t.entries)
 }
 
@@ -137,7 +194,17 @@ func (t *turn) keep() error {
 // message says what went wrong; nil if nothing did.
 func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 	most := t.book.Budget().Total + 2 // so many rounds with a call each, an answer, a nudge
+	before := len(t.rec.Rounds) // of earlier tries
 	for round := range most {
+		if round < before {
+			if done, failure := t.goOn(ctx, round); done {
+				return failure
+			}
+			continue
+		}
+		if ctx.Err() != nil { // while an approved action ran
+			return t.modelFailed(ctx, ctx.Err())
+		}
 		p := t.prompt()
 		p.ToolsOff = t.toolsOff || round == most-1
 		t.items++
@@ -155,6 +222,7 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 			return t.modelFailed(ctx, err)
 		}
 		t.usage = t.usage.Add(reply.Usage)
+		t.rec.Usage = t.usage
 		if reply.Text != "" {
 			t.emit(&wsclient.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
 		}
@@ -165,13 +233,47 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 			}
 			continue
 		}
-		t.runCalls(ctx, reply.Calls)
-		t.noteCalls(at, reply)
-		if ctx.Err() != nil {
-			return t.modelFailed(ctx, ctx.Err())
+		t.rec.add(at, reply)
+		if done, failure := t.goOn(ctx, len(t.rec.Rounds)-1); done {
+			return failure
 		}
 	}
 	return noAnswer()
+}
+
+// announce keeps, before calls run that change something, that they are to run: whoever is
+// asked again after a crash knows them, and asks the model for no others.
+func (t *turn) announce(ctx context.Context, r *round) *wsclient.Error {
+	if !slices.ContainsFunc(r.Calls, func(c calledOnce) bool { return c.Envelope == nil && t.writes(c.Name) }) {
+		return nil
+	}
+	t.rec.tell(t.m.soFar(), nil)
+	err := t.a.write(ctx, t.m.id, t.rec)
+	if err == nil {
+		return nil
+	}
+	t.a.opts.Logger.Error("it could not be recorded what a message is about to do, and nothing was done", "conversation_id", t.conv.ID, "error", err)
+	return &wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "It could not be recorded what is to be done, so nothing was done; try again soon.", Retryable: true}
+}
+
+// goOn makes the calls of a round that have no answer yet, and notes them all. done says that
+// the turn is over.
+func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *wsclient.Error) {
+	r := &t.rec.Rounds[n]
+	t.items = max(t.items, n+1)
+	reply := Reply{Text: r.Text, Calls: r.asked()}
+	if len(r.Calls) == 0 {
+		return t.answered(r.At, reply)
+	}
+	if failure := t.announce(ctx, r); failure != nil {
+		return true, failure
+	}
+	t.runCalls(ctx, r)
+	t.noteCalls(r.At, reply)
+	if ctx.Err() != nil {
+		return true, t.modelFailed(ctx, ctx.Err())
+	}
+	return false, nil
 }
 
 // noAnswer ends a turn without an answer.
@@ -183,6 +285,9 @@ func noAnswer() *wsclient.Error {
 func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient.Error) {
 	switch {
 	case strings.TrimSpace(reply.Text) != "":
+		if n := len(t.rec.Rounds); n == 0 || len(t.rec.Rounds[n-1].Calls) > 0 {
+			t.rec.add(at, reply)
+		}
 		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number})
 		t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text})
 		return true, nil

@@ -54,7 +54,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		first := f.model.prompts[0]
-		if first.Messages[0].Role != RoleSystem || !strings.HasPrefix(first.Messages[0].Text, "You are a test. [voicegw:") || len(first.Tools) != 8 || first.Tools[0].Description == "" || first.ToolsOff {
+		if first.Messages[0].Role != RoleSystem || !strings.HasPrefix(first.Messages[0].Text, "You are a test. [voicegw:") || len(first.Tools) != 9 || first.Tools[0].Description == "" || first.ToolsOff {
 			t.Errorf("%+v, %d tools, tools off %v", first.Messages[0], len(first.Tools), first.ToolsOff)
 		}
 		if strings.Contains(first.User, "ada") || len(first.User) != 24 {
@@ -87,6 +87,17 @@ func TestEmptyAnswer(t *testing.T) {
 		}
 		if e := of[*wsclient.Error](other); len(e) != 1 || e[0] == errs[0] || errs[0].Turn != 2 || e[0].Turn != 1 {
 			t.Errorf("%+v and %+v", errs, e)
+		}
+	})
+}
+
+// TestCallsAfterAnEmptyAnswer: a model that says nothing, is asked once more, and calls a tool
+// then gets its answer.
+func TestCallsAfterAnEmptyAnswer(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
+		if told.types() != "tool.started tool.ended text.done usage done" || told.done().Status != wsclient.DoneCompleted {
+			t.Error(told.types())
 		}
 	})
 }

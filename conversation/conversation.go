@@ -39,6 +39,9 @@ type Entry struct {
 	Turn int `json:"turn,omitempty"`
 	// SessionID is the voice session that it was said in; empty for text.
 	SessionID string `json:"session_id,omitempty"`
+	// Message names the message that the entry belongs to, for one that is sent again. It is
+	// no secret and opens nothing; empty for what was said by voice.
+	Message string `json:"message,omitempty"`
 	// Interrupted says that the user cut it off: Text is what was heard of it.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Calls are the tools that the assistant called, in the order they were asked for.

@@ -35,7 +35,7 @@ func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent 
 		t.Fatal(err)
 	}
 	agent, err := chat.New(chat.Options{
-		Model: model, Executor: voice.Executor, Conversations: set.tools.store.Conversations(), Approvals: set.tools.store.Approvals(), Tools: voice.Tools,
+		Model: model, Executor: voice.Executor, Conversations: set.tools.store.Conversations(), Approvals: set.tools.store.Approvals(), Answers: set.tools.store.Answers(), Tools: voice.Tools,
 		Audit: voice.Audit, Logger: voice.Logger,
 	})
 	if err != nil {

@@ -26,6 +26,7 @@ type TextAgent interface {
 // chatBody is what POST /v1/chat takes.
 type chatBody struct {
 	ConversationID string            `json:"conversation_id"`
+	MessageID      string            `json:"message_id"`
 	Message        string            `json:"message"`
 	Messages       []chatMessage     `json:"messages"`
 	Agent          string            `json:"agent"`
@@ -60,6 +61,10 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	}
 	req, wrong := s.chatRequest(r, body)
 	if wrong != "" {
+		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		return
+	}
+	if req.ID, wrong = messageID(r, body.MessageID); wrong != "" {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
 		return
 	}
@@ -121,6 +126,23 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 		return req, "messages stand alone: with them the conversation is yours to keep, and neither message, conversation_id nor confirmation can be given."
 	}
 	return withHistory(req, body.Messages)
+}
+
+// reusedWords say that an id stands for another message.
+const reusedWords = "Another message was sent with this message_id or Idempotency-Key. Send a message again exactly as it was, or give a new message an id of its own."
+
+// messageID is the name that a client gives its message, so that it is the same message when
+// it is sent again: the header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header, read
+// 2026-11-23) or the field message_id. Empty where it gives none.
+func messageID(r *http.Request, field string) (id, wrong string) {
+	id = r.Header.Get("Idempotency-Key")
+	if id != "" && field != "" && id != field {
+		return "", "message_id and Idempotency-Key name the message differently; give one of them."
+	}
+	if id == "" {
+		id = field
+	}
+	return id, ""
 }
 
 // instructs says why a request may not give its messages; empty if it may. Only who may use
@@ -201,6 +223,8 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 	case errors.Is(err, chat.ErrBusy):
 		retryAfter(w, time.Second)
 		problem(w, http.StatusConflict, "conversation_busy", "Another message of this conversation is being answered; wait for its end (the event done) and send this one again.")
+	case errors.Is(err, chat.ErrReused):
+		problem(w, http.StatusUnprocessableEntity, "message_reused", reusedWords)
 	case errors.Is(err, chat.ErrUnknown):
 		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation of this user's; begin one without conversation_id.")
 	case errors.Is(err, chat.ErrMessage):

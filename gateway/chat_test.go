@@ -387,3 +387,46 @@ func TestClientLeaves(t *testing.T) {
 		srv.Close()
 	}
 }
+
+// TestMessagesHaveNames: the header or the field names a message, on both endpoints; two names
+// are a mistake, and an id of another message is refused in the words of the endpoint.
+func TestMessagesHaveNames(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/chat":             `{"message":"Hello"%s}`,
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"Hello"}]%s}`,
+	} {
+		for name, tc := range map[string]struct{ header, field, want string }{
+			"neither":            {"", "", ""},
+			"the header":         {"k-1", "", "k-1"},
+			"the field":          {"", "m-1", "m-1"},
+			"both":               {"m-1", "m-1", "m-1"},
+			"two different ones": {"k-1", "m-1", "400"},
+		} {
+			a := &fakeAgent{}
+			s, _ := chatServer(t, a, nil)
+			field := ""
+			if tc.field != "" {
+				field = `,"message_id":"` + tc.field + `"`
+			}
+			w := send(s, path, fmt.Sprintf(body, field), func(r *http.Request) {
+				if tc.header != "" {
+					r.Header.Set("Idempotency-Key", tc.header)
+				}
+			})
+			asked := a.requests()
+			if tc.want == "400" {
+				if code, _ := problemOf(t, w); w.Code != http.StatusBadRequest || code != "invalid_message" || len(asked) != 0 {
+					t.Errorf("%s, %s: %d %s", path, name, w.Code, w.Body)
+				}
+			} else if len(asked) != 1 || asked[0].ID != tc.want {
+				t.Errorf("%s, %s: %+v", path, name, asked)
+			}
+		}
+		a := &fakeAgent{do: func(context.Context, chat.Request, chat.Emit) error { return chat.ErrReused }}
+		s, _ := chatServer(t, a, nil)
+		w := send(s, path, fmt.Sprintf(body, ""), nil)
+		if code, message := problemOf(t, w); w.Code != http.StatusUnprocessableEntity || code != "message_reused" || !strings.Contains(message, "message_id") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}

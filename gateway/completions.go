@@ -69,6 +69,8 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, chat.ErrMessage):
 		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", err.Error())
+	case errors.Is(err, chat.ErrReused):
+		refuse(w, openaiError, http.StatusUnprocessableEntity, "message_reused", reusedWords)
 	case err != nil:
 		s.opts.Logger.Error("a completion could not begin", "error", err)
 		refuse(w, openaiError, http.StatusServiceUnavailable, "unavailable", "The gateway cannot answer at the moment; try again.")

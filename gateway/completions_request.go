@@ -47,6 +47,9 @@ var completionsFields = map[string]field{
 	}},
 	"stream_options": {honoured, "`include_usage`; `include_obfuscation` may be false", readStreamOptions},
 	"user":           {honoured, "who speaks; see [above](#one-turn)", func(q *completionsQuery, raw json.RawMessage) string { return readInto(raw, &q.user, "text") }},
+	"message_id": {honoured, "the gateway's own: a name for the message, which it keeps when it is [sent again](#sending-a-message-again); `Idempotency-Key` does the same", func(q *completionsQuery, raw json.RawMessage) string {
+		return readInto(raw, &q.messageID, "text")
+	}},
 	"scopes": {honoured, "the gateway's own: what the conversation is granted; see [above](#one-turn)", func(q *completionsQuery, raw json.RawMessage) string {
 		return readInto(raw, &q.scopes, "a list of texts")
 	}},
@@ -93,6 +96,7 @@ type completionsQuery struct {
 	stream    bool
 	withUsage bool
 	user      string
+	messageID string
 	scopes    []string
 	json      bool // the answer is to be JSON
 	settings  map[string]json.RawMessage
@@ -295,6 +299,9 @@ func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.
 	req := chat.Request{User: who, Vouched: q.user != "" && s.vouched(r), Scopes: q.scopes, Origin: pageOf(r), MaxOutput: q.maxOutput}
 	if len(q.settings) > 0 {
 		req.Settings = q.settings
+	}
+	if req.ID, wrong = messageID(r, q.messageID); wrong != "" {
+		return chat.Request{}, &wrongField{"message_id", "invalid_message", wrong}
 	}
 	no := readMessages(q.messages, &req)
 	return req, no

@@ -19,7 +19,7 @@ func (s *Server) forPages(method, path string, h http.HandlerFunc) {
 	c := cors.New(cors.Options{
 		AllowOriginVaryRequestFunc: func(r *http.Request, _ string) (bool, []string) { return s.originAllowed(r), nil },
 		AllowedMethods:             []string{method},
-		AllowedHeaders:             []string{"Content-Type", "Authorization"},
+		AllowedHeaders:             []string{"Content-Type", "Authorization", "Idempotency-Key"},
 		ExposedHeaders:             []string{"Retry-After"},
 		MaxAge:                     preflightSeconds,
 	})

@@ -48,6 +48,8 @@ type Confirmation struct {
 	Preview        string          `json:"preview,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 	BusinessKey    string          `json:"business_key,omitempty"`
+	// Message names the call in a message of text that may be sent again; empty by voice.
+	Message string `json:"message,omitempty"`
 	// Deed is the key of its side effect in the ledger once it is approved; empty for a tool
 	// that writes nothing.
 	Deed string `json:"deed,omitempty"`

@@ -54,6 +54,7 @@ func TestContract(t *testing.T) {
 				"audit":               testAudit,
 				"audit race":          testAuditRace,
 				"conversations":       testConversations,
+				"answers":             testAnswers,
 				"conversation race":   testConversationRace,
 				"lease":               testLease,
 				"tickets":             testTickets,

@@ -135,7 +135,7 @@ func (s *Store) streams() map[witness.Bucket]jetstream.Stream {
 	return map[witness.Bucket]jetstream.Stream{
 		witness.Audit: s.audit.stream, witness.Conversations: s.talks.bucket.stream,
 		witness.Leases: s.talks.leases.stream, witness.Voice: s.voice.bucket.stream,
-		witness.Approvals: s.confirm.approvals.bucket.stream,
+		witness.Approvals: s.confirm.approvals.bucket.stream, witness.Answers: s.answers.bucket.stream,
 	}
 }
 

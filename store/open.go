@@ -52,6 +52,7 @@ type Store struct {
 	blocks   *Blocks
 	audit    *AuditStream
 	talks    *Conversations
+	answers  *Answers
 	tickets  *Tickets
 	voice    *VoiceSessions
 	journal  *witness.Journal // nil in memory and with an external server
@@ -223,6 +224,9 @@ func (s *Store) prepare(ctx context.Context) error {
 	if s.talks, err = s.openConversations(ctx); err != nil {
 		return err
 	}
+	if s.answers, err = s.openAnswers(ctx); err != nil {
+		return err
+	}
 	if s.tickets, err = s.openTickets(ctx); err != nil {
 		return err
 	}
@@ -264,6 +268,9 @@ func (s *Store) Audit() *AuditStream { return s.audit }
 
 // Conversations returns what was said.
 func (s *Store) Conversations() *Conversations { return s.talks }
+
+// Answers returns what became of messages.
+func (s *Store) Answers() *Answers { return s.answers }
 
 // Tickets returns what opens voice sessions.
 func (s *Store) Tickets() *Tickets { return s.tickets }

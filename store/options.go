@@ -65,6 +65,10 @@ type Options struct {
 	// and 1 GiB.
 	ConversationLife  time.Duration
 	ConversationBytes int64
+	// AnswerBytes is what the answers to messages may take together, for those that are sent
+	// again: those that were not saved for the longest go when it is more. At least 1 MiB.
+	// Zero means 64 MiB.
+	AnswerBytes int64
 	// TicketLife is how long a ticket can be used. Zero means capability.TicketLife.
 	TicketLife time.Duration
 	// MostTickets bounds how many tickets are remembered at once: those of the last hour,
@@ -83,10 +87,11 @@ type Options struct {
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// memoryAudit and memoryConversations bound what a Store in memory keeps.
+// memoryAudit, memoryConversations and memoryAnswers bound what a Store in memory keeps.
 const (
 	memoryAudit         = 64 << 20
 	memoryConversations = 64 << 20
+	memoryAnswers       = 16 << 20
 )
 
 // complete returns the options with their defaults, or what is wrong with them.
@@ -99,12 +104,14 @@ func (o Options) complete() (Options, error) {
 	setDefault(&o.MostBlocks, 100_000)
 	setDefault(&o.ConversationLife, 30*24*time.Hour)
 	setDefault(&o.ConversationBytes, 1<<30)
+	setDefault(&o.AnswerBytes, 64<<20)
 	setDefault(&o.TicketLife, capability.TicketLife)
 	setDefault(&o.MostTickets, 100_000)
 	setDefault(&o.Wait, 5*time.Second)
 	if o.Memory {
 		o.AuditBytes = min(o.AuditBytes, memoryAudit)
 		o.ConversationBytes = min(o.ConversationBytes, memoryConversations)
+		o.AnswerBytes = min(o.AnswerBytes, memoryAnswers)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -143,6 +150,8 @@ func (o Options) checkBounds() error {
 		return fmt.Errorf("store: an audit of %v and %d bytes: use a second and 1 MiB, or more", o.AuditAge, o.AuditBytes)
 	case o.ConversationLife < time.Second || o.ConversationBytes < 1<<20:
 		return fmt.Errorf("store: conversations of %v and %d bytes: use a second and 1 MiB, or more", o.ConversationLife, o.ConversationBytes)
+	case o.AnswerBytes < 1<<20:
+		return fmt.Errorf("store: answers of %d bytes: use 1 MiB or more", o.AnswerBytes)
 	case o.TicketLife < 0 || o.MostTickets < 0:
 		return errors.New("store: TicketLife and MostTickets cannot be negative")
 	case o.MostBlocks < 0 || o.Wait < 0:

@@ -50,7 +50,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		return nil, err
 	}
 	return chat.New(chat.Options{
-		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Name: cfg.Agent.Name,
+		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Name: cfg.Agent.Name,
 		Tools:        s.tools.Snapshot,
 		Instructions: func(tools *registry.Snapshot, own mark.Mark) string { return textInstructions(cfg, tools, own) },
 		Rules:        policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},

@@ -83,11 +83,11 @@ func (e *Executor) ask(j Job, s registry.Session) (Question, error) {
 		Token: token, Reference: reference(token),
 		Session: s.ID, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID, Mode: string(p.Mode()),
 		Tool: p.Tool().ToolID, ToolVersion: p.Tool().Version, RegistryVersion: p.RegistryVersion(),
-		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business,
+		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business, Message: j.Message,
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
 	if p.Tool().SideEffects == registry.SideEffectsWrites {
-		record.Deed = deed(Job{Prepared: p, Keys: approvedKeys(record.Reference, p)}, s)
+		record.Deed = deed(Job{Prepared: p, Keys: approvedKeys(record.Reference, p), Message: j.Message}, s)
 	}
 	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
 		return q, err
@@ -222,7 +222,7 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(e.ctx(), cancel)()
-	j := Job{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Approved: true,
+	j := Job{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Approved: true, Message: c.Message,
 		Keys: approvedKeys(c.Reference, p)}
 	env, _ := e.run(ctx, j, session, caps)
 	return env, p

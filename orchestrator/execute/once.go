@@ -21,9 +21,13 @@ const recordTime = 5 * time.Second
 const leaseMargin = 5 * time.Second
 
 // deed is the name under which a call is entered in the ledger: the tool's business key
-// for this user, else the call itself in this session.
+// for this user, else the call of a message that may be sent again, else the call itself in
+// this session.
 func deed(j Job, session registry.Session) string {
 	parts := []string{"call", session.ID, j.Keys.Idempotency}
+	if j.Message != "" {
+		parts = []string{"message", j.Message}
+	}
 	if j.Keys.Business != "" {
 		parts = []string{"deed", session.UserID, j.Prepared.Tool().ToolID, j.Keys.Business}
 	}

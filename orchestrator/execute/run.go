@@ -15,9 +15,19 @@ type Job struct {
 	Turn     int
 	Prepared *registry.Prepared
 	Keys     policy.Keys
+	// Message names the call in a message that may be sent again: where the tool has no
+	// business key, the same name is the same deed, whatever the model calls it then. A tool
+	// that writes finishes although the conversation is over, for whoever sends the message
+	// again. Empty for a call that no message repeats.
+	Message string
 	// Approved says that a person has approved it: it runs although the conversation may
 	// be over by now.
 	Approved bool
+}
+
+// finishes says that a call goes on once it has begun, also for somebody who has left.
+func (j Job) finishes() bool {
+	return j.Message != "" && j.Prepared.Tool().SideEffects == registry.SideEffectsWrites
 }
 
 // Result is what came of a Job.
@@ -33,7 +43,7 @@ type Result struct {
 func (c *Calls) Run(j Job) {
 	ctx, cancel := context.WithCancelCause(c.e.ctx())
 	c.mu.Lock()
-	c.cancels[j.Call] = &running{cancel: cancel, cancellable: j.Prepared.Tool().Cancellable && !j.Approved}
+	c.cancels[j.Call] = &running{cancel: cancel, cancellable: j.Prepared.Tool().Cancellable && !j.Approved && !j.finishes()}
 	p := c.line.join()
 	c.mu.Unlock()
 	c.begin(j.Prepared.Tool().ToolID, func() {

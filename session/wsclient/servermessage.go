@@ -2,6 +2,7 @@ package wsclient
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"time"
 )
@@ -299,3 +300,12 @@ func (u *Unknown) serverType() string     { return u.Type }
 
 // SetTurn says which turn a message belongs to.
 func SetTurn(m ServerMessage, turn int) { m.header().Turn = turn }
+
+// Clone is a copy of a message with a header of its own, so that it can be sent while the
+// message is sent elsewhere. What the fields refer to is shared.
+func Clone(m ServerMessage) ServerMessage {
+	of := reflect.ValueOf(m).Elem()
+	to := reflect.New(of.Type())
+	to.Elem().Set(of)
+	return to.Interface().(ServerMessage)
+}

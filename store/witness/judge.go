@@ -23,14 +23,15 @@ const (
 	Leases
 	Voice
 	Approvals
+	Answers
 
 	// Last is the last of them.
-	Last = Approvals
+	Last = Answers
 )
 
 var names = map[Bucket]string{
 	Ledger: "ledger", Confirmations: "confirmations", Blocks: "blocks", Tickets: "tickets",
-	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals",
+	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals", Answers: "answers",
 }
 
 // String returns the name that the operator knows, such as "ledger".
@@ -50,7 +51,8 @@ func (b Bucket) String() string {
 // The loss of the others is only told. Audit lines and conversations are what was said
 // and done, and nothing is decided by them alone. Leases and voice name sessions that
 // run; none runs at a start. Approvals are notes of what was approved: a lost one is
-// not told of, and repeats nothing.
+// not told of, and repeats nothing. Answers are what retried messages are given again: a
+// message whose answer is lost counts as a new one.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
 // Key is the SHA-256 of what a record stands for, as in the bucket.

@@ -1,0 +1,91 @@
+package chat
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"voicegw/conversation"
+)
+
+// The time within which a message that is sent again is the same message.
+const (
+	// hashedLife is that of a message that its client has not named.
+	hashedLife = 2 * time.Minute
+	// namedLife is that of one with an id. The ledger remembers as long.
+	namedLife = 24 * time.Hour
+)
+
+// MaxMessageID is the longest id of a message, in bytes.
+const MaxMessageID = 256
+
+// identity says which message a request is.
+type identity struct {
+	// key is the same for each try of a message, and a hash.
+	key string
+	// content is what is said, as a hash: a key with another content is a mistake.
+	content      string
+	conversation string // as asked for; may be empty
+	// named says that the key is of an id that the client gave, or of a whole conversation that
+	// it keeps: equal keys are the same message, whatever was said since.
+	named bool
+	// single says that the message can be sent once anyway: it answers a question.
+	single bool
+	life   time.Duration
+}
+
+// identify says which message a request is: that of its id, else that of its conversation and
+// its content. A conversation that the client keeps is part of the content.
+func identify(req Request) identity {
+	content := hashed(struct {
+		Message  string
+		Token    string
+		Approved bool
+		Keeps    bool
+		History  []Message
+		Settings map[string]json.RawMessage
+		Most     int
+	}{req.Message, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, req.History, req.Settings, req.MaxOutput})
+	id := identity{content: content, conversation: req.ConversationID, named: req.ID != "" || req.History != nil, single: req.Confirmation != nil, life: hashedLife}
+	switch {
+	case req.ID != "":
+		id.key, id.life = hashed([]any{"id", req.scope(), req.Vouched, req.Scopes, req.ID}), namedLife
+	default:
+		id.key = hashed([]any{"content", req.scope(), req.Vouched, req.Scopes, req.ConversationID, content})
+	}
+	return id
+}
+
+// other says that a message with the same key is another one.
+func (i identity) other(than identity) bool {
+	return i.content != than.content || i.conversation != "" && than.conversation != "" && i.conversation != than.conversation
+}
+
+// scope is within whom messages are told apart: a user's name or address. Somebody without
+// either is known by a secret alone, as in conversation.May; who has none is somebody else
+// each time.
+func (r Request) scope() string {
+	if r.User.Anonymous() && max(len(r.ConversationID), len(r.ID)) >= conversation.MinSecret {
+		return ""
+	}
+	return r.User.String()
+}
+
+func (r Request) token() string {
+	if r.Confirmation == nil {
+		return ""
+	}
+	return r.Confirmation.Token
+}
+
+// hashed is the SHA-256 of a value's JSON.
+func hashed(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil { // arguments that are no JSON, in a history
+		text = fmt.Appendf(nil, "%#v", v)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

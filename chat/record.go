@@ -1,0 +1,322 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/internal/redact"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// record is what is known of a message: its answer, or how far a turn has come that was broken
+// off. It is written to the store before a call that changes something, and at the end.
+type record struct {
+	// Name is drawn for each message, and names it in the ledger and in its conversation.
+	Name         string `json:"name"`
+	Content      string `json:"content"`
+	Conversation string `json:"conversation"`
+	Turn         int    `json:"turn"`
+	// Done says that the message was answered. Otherwise it can be gone on with.
+	Done bool `json:"done"`
+	// Heard says that a client was sent all of the answer, and Wrote that a tool which
+	// changes something was called.
+	Heard bool `json:"heard,omitempty"`
+	Wrote bool `json:"wrote,omitempty"`
+	// Begun says that Lead is what the model is told before anything else, beside what the
+	// user says.
+	Begun bool                 `json:"begun,omitempty"`
+	Lead  []conversation.Entry `json:"lead,omitempty"`
+	// Refused says that the message was none: its confirmation cannot be answered.
+	Refused bool `json:"refused,omitempty"`
+	// Rounds are the model's answers so far.
+	Rounds []round           `json:"rounds,omitempty"`
+	Usage  Usage             `json:"usage"`
+	Events []json.RawMessage `json:"events,omitempty"`
+	At     time.Time         `json:"at"`
+
+	// events are the same in this process, which alone keeps their secrets.
+	events []wsclient.ServerMessage
+	rev    store.Revision
+}
+
+// round is one answer of the model.
+type round struct {
+	At    time.Time    `json:"at"`
+	Text  string       `json:"text,omitempty"`
+	Calls []calledOnce `json:"calls,omitempty"`
+}
+
+// add notes an answer of the model.
+func (r *record) add(at time.Time, reply Reply) {
+	next := round{At: at, Text: reply.Text}
+	for _, c := range reply.Calls {
+		next.Calls = append(next.Calls, calledOnce{ID: c.ID, Name: c.Name, Args: string(c.Args)})
+	}
+	r.Rounds = append(slices.Clip(r.Rounds), next)
+}
+
+// asked are the calls as the model made them.
+func (r round) asked() []ToolCall {
+	var out []ToolCall
+	for _, c := range r.Calls {
+		out = append(out, ToolCall{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args)})
+	}
+	return out
+}
+
+// calledOnce is a call of a round, and its answer; nil if that has to be asked for again.
+type calledOnce struct {
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Args     string          `json:"args"`
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+}
+
+// in says whether a request may be the message of the record by its conversation: a client
+// that has begun one may have learned its id meanwhile.
+func (r *record) in(req Request) bool {
+	return r == nil || r.Name == "" || req.ConversationID == "" || req.History != nil || req.ConversationID == r.Conversation
+}
+
+// left is the record of a turn after its end; nil of one that never began.
+func (r *record) left(err error) *record {
+	if err != nil && !r.Begun && !r.Wrote {
+		return nil
+	}
+	return r
+}
+
+// again says whether a message that its client has not named is the one of the record, as its
+// conversation stands now. It is not, if something was said since; nor if its answer was sent
+// whole and changed nothing: then a user may say the same twice. What can be sent once anyway
+// (single) is refused then, whatever it has changed.
+func (r *record) again(c *conversation.Conversation, single bool) bool {
+	at := r.Turn - 1
+	if kept := r.keptIn(c); kept > 0 {
+		at = kept
+	}
+	return c.Turns <= at && (!r.Done || r.Wrote && !single || !r.Heard)
+}
+
+// keptIn is the turn under which a conversation has the message; 0 where it has not.
+func (r *record) keptIn(c *conversation.Conversation) int {
+	for _, e := range c.Entries {
+		if e.Message == r.Name {
+			return e.Turn
+		}
+	}
+	return 0
+}
+
+// replay tells the answer once more.
+func (r *record) replay(m *message, req Request) {
+	for _, s := range r.told(req) {
+		m.add(s)
+	}
+}
+
+// told are the messages of the record.
+func (r *record) told(req Request) []wsclient.ServerMessage {
+	if r.events != nil {
+		return r.events
+	}
+	var out []wsclient.ServerMessage
+	for _, raw := range r.Events {
+		s, err := wsclient.ParseServer(raw)
+		if err != nil {
+			continue // of a version that knew more
+		}
+		if e, ok := s.(*wsclient.ConfirmationEnded); ok {
+			e.Token = req.token() // which is not kept
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// tell takes over what was told so far: all of it when the message is answered, else what
+// stands for good, without the calls that will be made again. Pieces of text are put together.
+func (r *record) tell(all []wsclient.ServerMessage, anew map[string]bool) {
+	whole := map[string]bool{}
+	for _, s := range all {
+		if s, ok := s.(*wsclient.TextDone); ok {
+			whole[s.ItemID] = true
+		}
+	}
+	r.events = []wsclient.ServerMessage{}
+	for _, s := range all {
+		if !r.Done && !lasts(s, whole, anew) {
+			continue
+		}
+		if piece, ok := s.(*wsclient.TextDelta); ok && len(r.events) > 0 {
+			if last, ok := r.events[len(r.events)-1].(*wsclient.TextDelta); ok && last.ItemID == piece.ItemID {
+				joined := *last
+				joined.Text += piece.Text
+				r.events[len(r.events)-1] = &joined
+				continue
+			}
+		}
+		r.events = append(r.events, s)
+	}
+}
+
+// lasts says whether a message of a turn that was broken off belongs to the answer still when
+// the turn goes on.
+func lasts(s wsclient.ServerMessage, whole, anew map[string]bool) bool {
+	switch s := s.(type) {
+	case *wsclient.TextDelta:
+		return whole[s.ItemID]
+	case *wsclient.ToolStarted:
+		return !anew[s.CallID]
+	case *wsclient.ToolProgress:
+		return !anew[s.CallID]
+	case *wsclient.ToolEnded:
+		return !anew[s.CallID]
+	case *wsclient.Error, *wsclient.TurnUsage, *wsclient.Done:
+		return false
+	default:
+		return true
+	}
+}
+
+// found returns what is known of a message: in this process, or in the store where that knows
+// more. Nil if nobody knows it.
+func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
+	if a.opts.Answers == nil {
+		return m.before, nil
+	}
+	data, rev, err := a.opts.Answers.Load(ctx, m.id.key)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		if m.before != nil {
+			m.before.rev = 0
+		}
+		return m.before, nil
+	case err != nil && m.before == nil:
+		return nil, fmt.Errorf("%w: %w", ErrStore, err)
+	case err != nil, m.before != nil && m.before.rev >= rev:
+		return m.before, nil
+	}
+	rec := &record{rev: rev}
+	unknown := &record{rev: rev, Content: m.id.content}
+	if err := json.Unmarshal(data, rec); err != nil || rec.Name == "" {
+		a.opts.Logger.Error("what became of a message cannot be read; it counts as a new one", "error", err)
+		return unknown, nil
+	}
+	if rec.Refused {
+		return unknown, nil
+	}
+	return rec, nil
+}
+
+// write keeps a record in the store, whoever has gone by then. One that is too long is kept
+// without what was told.
+func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
+	rec.At = time.Now().UTC()
+	data, err := rec.encode()
+	if err != nil || a.opts.Answers == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	rev, err := rec.rev, store.ErrTooBig
+	if len(data) <= mostRecord {
+		rev, err = a.opts.Answers.Save(ctx, id.key, data, rec.rev, id.life)
+	}
+	if errors.Is(err, store.ErrTooBig) {
+		short := *rec
+		short.Rounds, short.Events, short.events = nil, nil, nil
+		if rec.Done {
+			short.events = []wsclient.ServerMessage{
+				&wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
+				&wsclient.Done{ConversationID: rec.Conversation, Status: wsclient.DoneFailed},
+			}
+		}
+		if data, err = short.encode(); err == nil {
+			rev, err = a.opts.Answers.Save(ctx, id.key, data, rec.rev, id.life)
+		}
+	}
+	if err == nil {
+		rec.rev = rev
+	}
+	return err
+}
+
+// encode is the record as it may be kept: without what opens something.
+func (r *record) encode() ([]byte, error) {
+	r.Events = nil
+	for _, s := range r.events {
+		switch e := s.(type) {
+		case *wsclient.ConfirmationRequest, *wsclient.VoiceSessionStart:
+			continue
+		case *wsclient.ConfirmationEnded:
+			without := *e
+			without.Token, s = "", &without
+		}
+		raw, err := wsclient.EncodeServer(int64(len(r.Events)+1), wsclient.Clone(s))
+		if err != nil {
+			return nil, err
+		}
+		r.Events = append(r.Events, raw)
+	}
+	data, err := json.Marshal(r)
+	r.Events = nil
+	return redact.Tokens(data), err
+}
+
+// mostRecord is the longest record that the store is given, in bytes.
+const mostRecord = 512 << 10
+
+// The bounds of what this process keeps of answers.
+const (
+	mostKept      = 1000
+	mostKeptBytes = 32 << 20
+)
+
+// ended notes that a message has had its try, and keeps what became of it for a while.
+func (a *Agent) ended(m *message, rec *record, err error) {
+	size := 0
+	if rec != nil {
+		if data, err := rec.encode(); err == nil {
+			size = len(data)
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m.end(rec, err)
+	if rec == nil {
+		delete(a.messages, m.id.key)
+		return
+	}
+	m.size = size
+	m.until = time.Now().Add(hashedLife)
+	if a.opts.Answers == nil {
+		m.until = time.Now().Add(m.id.life)
+	}
+	a.kept, a.keptSize = append(a.kept, m), a.keptSize+m.size
+	a.forget(time.Now())
+}
+
+// forget drops what was kept long enough, and the oldest where there is too much; mu is held.
+func (a *Agent) forget(now time.Time) {
+	n := 0
+	for i, m := range a.kept {
+		if len(a.kept)-i <= mostKept && a.keptSize <= mostKeptBytes && now.Before(m.until) {
+			break
+		}
+		if a.messages[m.id.key] == m {
+			delete(a.messages, m.id.key)
+		}
+		a.keptSize -= m.size
+		n = i + 1
+	}
+	if n > 0 {
+		a.kept = append([]*message{}, a.kept[n:]...)
+	}
+}

@@ -1,0 +1,506 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// lines are all messages of an answer in their own words, without the numbers of a stream;
+// pieces of one text are put together.
+func (h *turnTold) lines() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []string
+	item := ""
+	for _, m := range h.msgs {
+		if piece, ok := m.(*wsclient.TextDelta); ok && piece.ItemID == item {
+			last := strings.TrimSuffix(out[len(out)-1], `"}`)
+			out[len(out)-1] = last + piece.Text + `"}`
+			continue
+		} else if ok {
+			item = piece.ItemID
+		}
+		text, err := wsclient.EncodeServer(0, wsclient.Clone(m))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		out = append(out, string(text))
+	}
+	return strings.Join(out, "\n")
+}
+
+// ways are the ways in which a client says that two requests are one message.
+func ways() map[string]Request {
+	return map[string]Request{
+		"an id":                                  {ID: "m-1", Message: "Book"},
+		"an id, without a conversation":          {ID: "m-2", Message: "Book", ConversationID: "none"},
+		"the same words":                         {Message: "Book"},
+		"the same words, without a conversation": {Message: "Book", ConversationID: "none"},
+		"a history of the client's":              {History: []Message{{Role: RoleUser, Text: "Hello"}, {Role: RoleAssistant, Text: "Hi"}}, Message: "Book", ConversationID: "none"},
+		"an id beside a history":                 {ID: "m-3", History: []Message{}, Message: "Book", ConversationID: "none"},
+	}
+}
+
+// TestTheSameMessageAgain: while it is answered it joins the answer, from its beginning;
+// afterwards it gets the same answer, from this gateway and from another one. The model is
+// asked and the tool runs once.
+func TestTheSameMessageAgain(t *testing.T) {
+	for name, req := range ways() {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				f.do = func(context.Context, toolCall) (registry.Result, error) {
+					pass(time.Second)
+					return registry.Result{Data: "done"}, nil
+				}
+				joined := make(chan *turnTold)
+				first, err := f.respond(t.Context(), req, func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+					delta("One moment.")
+					go func() {
+						told, err := f.respond(t.Context(), req)
+						if err != nil {
+							t.Error(err)
+						}
+						joined <- told
+					}()
+					r, err := callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "rare", `{}`)(ctx, p, delta)
+					r.Text = "One moment."
+					return r, err
+				}, says("It is done."))
+				if err != nil || first.done().Status != wsclient.DoneCompleted {
+					t.Fatal(err, first.types())
+				}
+				want := first.lines()
+				if diff := cmp.Diff(want, (<-joined).lines()); diff != "" {
+					t.Error("joined:", diff)
+				}
+				pass(time.Minute)
+				for name, g := range map[string]*fixture{"here": f, "elsewhere": newFixture(t, setting{besides: f})} {
+					again, err := g.respond(t.Context(), req)
+					if err != nil {
+						t.Fatal(name, err)
+					}
+					if diff := cmp.Diff(want, again.lines()); diff != "" {
+						t.Error(name, diff)
+					}
+					if g != f && len(g.ran()) != 0 {
+						t.Errorf("ran %v elsewhere", g.ran())
+					}
+				}
+				if len(f.ran()) != 2 || len(f.model.prompts) != 2 {
+					t.Errorf("ran %v, the model was asked %d times", f.ran(), len(f.model.prompts))
+				}
+				if len(f.kept.kept) > 1 || len(f.kept.taken) != 0 {
+					t.Errorf("%d conversations, taken are %v", len(f.kept.kept), f.kept.taken)
+				}
+			})
+		})
+	}
+}
+
+// TestTheSameAnswerElsewhere: what opens something is not stored, so another gateway tells the
+// rest.
+func TestTheSameAnswerElsewhere(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		req := Request{ID: "m-1", Message: "Pay"}
+		first, _ := f.respond(t.Context(), req, callsTools(nth(1), "pay", `{"name":"Bob"}`), says("May I?"))
+		if again, _ := f.respond(t.Context(), req); again.lines() != first.lines() || len(of[*wsclient.ConfirmationRequest](again)) != 1 {
+			t.Error(again.types())
+		}
+		g := newFixture(t, setting{besides: f})
+		if again, err := g.respond(t.Context(), req); err != nil || again.types() != "tool.started tool.ended text.done usage done" {
+			t.Error(err, again.types())
+		}
+	})
+}
+
+// TestLeftInTheMiddle: the client leaves while a tool changes something, and asks again: at
+// once, while the tool is at it still, or later. The tool has run once, and the answer is whole.
+func TestLeftInTheMiddle(t *testing.T) {
+	for _, wait := range []time.Duration{0, 10 * time.Second} {
+		for name, req := range ways() {
+			t.Run(fmt.Sprint(name, wait), func(t *testing.T) {
+				bubble(t, setting{}, func(t *testing.T, f *fixture) {
+					ctx, leave := context.WithCancel(t.Context())
+					f.do = func(ctx context.Context, c toolCall) (registry.Result, error) {
+						if c.Tool == "stop" {
+							<-ctx.Done()
+							return registry.Result{}, ctx.Err()
+						}
+						pass(3 * time.Second)
+						return registry.Result{Data: "done"}, ctx.Err()
+					}
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						told, err := f.respond(ctx, req, callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "stop", `{}`, nth(3), "change", `{"name":"b"}`))
+						if err != nil || told.done().Status != wsclient.DoneFailed {
+							t.Error(err, told.types())
+						}
+					}()
+					synctest.Wait()
+					leave()
+					synctest.Wait()
+					pass(wait)
+					f.do = func(context.Context, toolCall) (registry.Result, error) { return registry.Result{Data: "done"}, nil }
+					again, err := f.respond(t.Context(), req, says("It is done."))
+					<-over
+					if err != nil || again.done().Status != wsclient.DoneCompleted || strings.Join(again.errorTypes(), " ") != "ok ok ok" {
+						t.Fatal(err, again.types(), again.errorTypes())
+					}
+					if diff := cmp.Diff([]string{"book a", "change b", "stop", "stop"}, sorted(f.ran())); diff != "" {
+						t.Error(diff)
+					}
+					if got := answers(t, f.last()); len(got) != 3 || !got[0].OK || !got[1].OK || !got[2].OK {
+						t.Errorf("the model was told %+v", got)
+					}
+					if f.kept.kept["conv"] != nil {
+						if c := f.conversation("conv"); len(c.Entries) != 3 || c.Turns != 1 || c.Entries[2].Text != "It is done." {
+							t.Errorf("kept is %+v", c.Entries)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOneOfTwoLeaves: a turn goes on as long as somebody waits for it.
+func TestOneOfTwoLeaves(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			if _, err := f.respond(ctx, Request{Message: "Tell"}, func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+				select {
+				case <-time.After(time.Second):
+					return says("Once upon a time.")(ctx, p, delta)
+				case <-ctx.Done():
+					return Reply{}, ctx.Err()
+				}
+			}); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		stays := make(chan *turnTold)
+		go func() {
+			told, _ := f.respond(t.Context(), Request{Message: "Tell"})
+			stays <- told
+		}()
+		synctest.Wait()
+		leave()
+		<-left
+		if told := <-stays; told.done().Status != wsclient.DoneCompleted || told.types() != "text.done usage done" {
+			t.Error(told.types())
+		}
+	})
+}
+
+// TestFailedMessageGoesOn: a turn that fails after its tools have run asks the model for its
+// answer alone when the message comes again; one that fails before anything happened is tried
+// as if it were new. No failure is the message's answer.
+func TestFailedMessageGoesOn(t *testing.T) {
+	for name, req := range ways() {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				lost := func(context.Context, Prompt, func(string)) (Reply, error) {
+					return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("no route")}
+				}
+				elsewhere := newFixture(t, setting{besides: f})
+				for i, try := range []struct {
+					at    *fixture
+					steps []step
+					types string
+				}{
+					{f, []step{lost}, "error usage done"},
+					{f, []step{callsTools(nth(1), "book", `{"name":"a"}`), lost}, "tool.started tool.ended error usage done"},
+					{elsewhere, []step{lost}, "tool.started tool.ended error usage done"},
+					{f, []step{says("It is done.")}, "tool.started tool.ended text.done usage done"},
+					{elsewhere, nil, "tool.started tool.ended text.done usage done"},
+				} {
+					told, err := try.at.respond(t.Context(), req, try.steps...)
+					if err != nil || told.types() != try.types {
+						t.Errorf("try %d: %v, %s", i+1, err, told.types())
+					}
+				}
+				if len(f.ran())+len(elsewhere.ran()) != 1 {
+					t.Errorf("ran %v and %v", f.ran(), elsewhere.ran())
+				}
+				if f.kept.kept["conv"] != nil {
+					if c := f.conversation("conv"); len(c.Entries) != 3 || c.Turns != 1 {
+						t.Errorf("kept is %+v", c.Entries)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestKilledInTheMiddle: a gateway is killed while a tool is at it. The message that comes
+// again to the next one makes the same call, and learns what the ledger knows of it.
+func TestKilledInTheMiddle(t *testing.T) {
+	for name, req := range ways() {
+		if strings.Contains(name, "same words, without") {
+			continue // the ledger knows it; the rest is as with a conversation
+		}
+		for _, finished := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, finished), func(t *testing.T) {
+				bubble(t, setting{}, func(t *testing.T, f *fixture) {
+					killed := make(chan struct{})
+					f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
+						if c.Args.Name == "b" || !finished {
+							<-killed
+						}
+						return registry.Result{Data: "done"}, nil
+					}
+					ctx, leave := context.WithCancel(t.Context())
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						_, _ = f.respond(ctx, req, callsTools("short", "change", `{"name":"a"}`, "brief", "change", `{"name":"b"}`))
+					}()
+					synctest.Wait()
+					g := newFixture(t, setting{besides: f})
+					f.kept.taken = nil // as the store does when it is opened
+					again, err := g.respond(t.Context(), req, says("I do not know."))
+					first := "CONFLICT"
+					if finished {
+						first = "ok"
+					}
+					if err != nil || strings.Join(sorted(again.errorTypes()), " ") != "CONFLICT "+first || again.done().Status != wsclient.DoneCompleted || len(g.ran()) != 0 {
+						t.Errorf("%v, %s, %v, ran %v", err, again.types(), again.errorTypes(), g.ran())
+					}
+					leave()
+					synctest.Wait()
+					close(killed)
+					<-over
+				})
+			})
+		}
+	}
+}
+
+// TestNothingIsDoneUnrecorded: where it cannot be recorded which calls a message makes, they
+// are not made.
+func TestNothingIsDoneUnrecorded(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.answers.fail = store.ErrUnavailable
+		told := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
+		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeStoreUnavailable || len(f.ran()) != 0 {
+			t.Errorf("%s, ran %v", told.types(), f.ran())
+		}
+		f.answers.fail = nil
+		if told := f.say("Book", says("It is done.")); told.types() != "tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
+			t.Errorf("%s, ran %v", told.types(), f.ran())
+		}
+	})
+}
+
+// TestTooLongToBeKept: of an answer that the store does not take it is known still that it was
+// given, and its calls stay the same calls.
+func TestTooLongToBeKept(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		req := Request{ID: "m-1", Message: "Change"}
+		calls := func(id string) step {
+			return func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+				r, err := callsTools(id, "change", `{"name":"a"}`)(ctx, p, delta)
+				r.Text = strings.Repeat("a", mostRecord)
+				return r, err
+			}
+		}
+		lost := func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("no route")}
+		}
+		_, _ = f.respond(t.Context(), req, calls(nth(1)), lost)
+		g := newFixture(t, setting{besides: f})
+		told, err := g.respond(t.Context(), req, calls(nth(2)), says("Done."))
+		if err != nil || told.done().Status != wsclient.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
+			t.Errorf("%v, %s, ran %d and %d", err, told.types(), len(f.ran()), len(g.ran()))
+		}
+		again, err := newFixture(t, setting{besides: f}).respond(t.Context(), req)
+		if err != nil || again.types() != "error done" {
+			t.Error(err, again.types())
+		}
+	})
+}
+
+// TestSaidTwice: equal words are one message or two, as docs/chat.md says.
+func TestSaidTwice(t *testing.T) {
+	reads, writes := callsTools(nth(1), "look", `{}`), callsTools(nth(2), "change", `{"name":"a"}`)
+	for name, tc := range map[string]struct {
+		first   step
+		between func(f *fixture)
+		leaves  bool
+		same    bool
+	}{
+		"read whole, nothing was changed":      {reads, nil, false, false},
+		"read whole, something was changed":    {writes, nil, false, true},
+		"the client left before the end":       {reads, nil, true, true},
+		"something was changed, then it spoke": {writes, func(f *fixture) { f.say("No", says("As you like.")) }, false, false},
+		"something was changed long ago":       {writes, func(*fixture) { pass(hashedLife) }, false, false},
+		"it spoke of something else":           {reads, func(f *fixture) { f.say("No", says("As you like.")) }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				_, err := f.respond(ctx, Request{Message: "Yes"}, tc.first, func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+					r, err := says("One.")(ctx, p, delta)
+					if tc.leaves {
+						leave()
+					}
+					return r, err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tc.between != nil {
+					tc.between(f)
+				}
+				asked := len(f.model.prompts)
+				again := f.say("Yes", says("Two."))
+				if same := len(f.model.prompts) == asked && of[*wsclient.TextDone](again)[0].Text == "One."; same != tc.same && !tc.leaves {
+					t.Errorf("it is the same message: %t", same)
+				}
+				if tc.leaves && again.done().Turn == 1 != tc.same {
+					t.Errorf("it was turn %d", again.done().Turn)
+				}
+				f.model.steps = nil
+			})
+		})
+	}
+}
+
+// TestAnIDIsOneMessage: an id with other words is refused, also elsewhere and after the answer;
+// another user's id is another id, and a conversation that the client has learned meanwhile is
+// the message's own.
+func TestAnIDIsOneMessage(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		req := Request{ID: "m-1", Message: "Hello", ConversationID: "none"}
+		first, err := f.respond(t.Context(), req, says("Hi."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		elsewhere := newFixture(t, setting{besides: f})
+		for _, g := range []*fixture{f, elsewhere, f} {
+			for name, wrong := range map[string]Request{
+				"other words":          {ID: "m-1", Message: "Bye", ConversationID: "none"},
+				"a history":            {ID: "m-1", Message: "Hello", History: []Message{}},
+				"a confirmation":       {ID: "m-1", Confirmation: &Confirmation{Token: "cf_x"}},
+				"another conversation": {ID: "m-1", Message: "Hello", ConversationID: "other"},
+			} {
+				if told, err := g.respond(t.Context(), wrong); !errors.Is(err, ErrReused) || len(told.msgs) != 0 {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+		known := req
+		known.ConversationID = first.done().ConversationID
+		if again, err := f.respond(t.Context(), known); err != nil || again.lines() != first.lines() {
+			t.Error(err)
+		}
+		other := req
+		other.User = eve
+		if told, err := f.respond(t.Context(), other, says("Hello, Eve.")); err != nil || told.done().ConversationID == first.done().ConversationID {
+			t.Error(err)
+		}
+		pass(namedLife)
+		if told, err := f.respond(t.Context(), req, says("Good morning.")); err != nil || of[*wsclient.TextDone](told)[0].Text != "Good morning." {
+			t.Error(err)
+		}
+		for _, id := range []string{strings.Repeat("x", MaxMessageID+1), "a\nb", "\xff"} {
+			if _, err := f.respond(t.Context(), Request{ID: id, Message: "Hello"}); !errors.Is(err, ErrMessage) {
+				t.Errorf("%q: %v", id, err)
+			}
+		}
+	})
+}
+
+// TestApprovedAgain: an approval whose answer was lost gets it, and runs nothing twice; also
+// after a kill in the middle.
+func TestApprovedAgain(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
+		killed := make(chan struct{})
+		f.do = func(context.Context, toolCall) (registry.Result, error) {
+			<-killed
+			return registry.Result{Data: "done"}, nil
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = f.respond(ctx, req)
+		}()
+		synctest.Wait()
+		g := newFixture(t, setting{besides: f})
+		f.kept.taken = nil
+		told, err := g.respond(t.Context(), req, says("I do not know."))
+		if err != nil || strings.Join(told.errorTypes(), " ") != "CONFLICT" || len(g.ran()) != 0 {
+			t.Errorf("%v, %v, ran %v", err, told.errorTypes(), g.ran())
+		}
+		leave()
+		synctest.Wait()
+		close(killed)
+		<-over
+	})
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		ctx, leave := context.WithCancel(t.Context())
+		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
+		_, _ = f.respond(ctx, req, func(context.Context, Prompt, func(string)) (Reply, error) {
+			leave()
+			return Reply{}, context.Canceled
+		})
+		told, err := f.respond(t.Context(), req, says("It is paid."))
+		if err != nil || told.types() != "confirmation.ended tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
+			t.Errorf("%v, %s, ran %v", err, told.types(), f.ran())
+		}
+		if e := of[*wsclient.ConfirmationEnded](told); e[0].Token != asked.Token {
+			t.Errorf("%+v", e[0])
+		}
+		if got := transcript(f.last()); strings.Count(got, "The user approved pay") != 1 {
+			t.Error(got)
+		}
+		// Another answer is none.
+		deny := Request{Confirmation: &Confirmation{Token: asked.Token}}
+		if _, err := f.respond(t.Context(), deny); !errors.Is(err, store.ErrUsed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAnswersAreBounded: what this process keeps of answers has an end, in number and in bytes.
+func TestAnswersAreBounded(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		long := says(strings.Repeat("a", 100<<10))
+		for i := range 150 {
+			if _, err := f.respond(t.Context(), Request{ID: fmt.Sprint(i), Message: "Tell", History: []Message{}}, long); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if n := f.agent.keptSize; n > mostKeptBytes || n < mostKeptBytes/2 || len(f.agent.messages) != len(f.agent.kept) {
+			t.Errorf("%d bytes, %d messages, %d in the list", n, len(f.agent.messages), len(f.agent.kept))
+		}
+		pass(hashedLife)
+		f.say("Hello", says("Hi."))
+		synctest.Wait()
+		if len(f.agent.messages) != 1 || len(f.agent.kept) != 1 {
+			t.Errorf("%d messages are left", len(f.agent.messages))
+		}
+	})
+}

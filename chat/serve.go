@@ -1,0 +1,209 @@
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// enter finds the message that a request is, and joins it, or makes it: then it is the
+// caller's to serve.
+func (a *Agent) enter(ctx context.Context, id identity) (m *message, mine bool, err error) {
+	for {
+		a.mu.Lock()
+		a.forget(time.Now())
+		old := a.messages[id.key]
+		if old != nil && old.id.other(id) {
+			a.mu.Unlock()
+			return nil, false, ErrReused
+		}
+		if old != nil && old.join() {
+			a.mu.Unlock()
+			return old, false, nil
+		}
+		if old == nil || closed(old.ended) {
+			m = a.newMessage(ctx, id, old)
+			a.messages[id.key] = m
+			a.mu.Unlock()
+			return m, true, nil
+		}
+		a.mu.Unlock()
+		// It is being broken off, because nobody waited for it any more.
+		select {
+		case <-old.ended:
+		case <-ctx.Done():
+			return nil, false, context.Cause(ctx)
+		}
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// newMessage is a message with one client. Its turn has a context of its own, as another
+// client may go on waiting for it.
+func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *message {
+	turn, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), a.opts.TurnTime, errTurnTime)
+	turn, cancel := context.WithCancelCause(turn)
+	m := &message{
+		id: id, ended: make(chan struct{}), more: make(chan struct{}), clients: 1,
+		begin: func() context.Context { return turn }, cancel: func(why error) { cancel(why); stop() },
+	}
+	if old != nil && time.Now().Before(old.until) {
+		m.before = old.remains()
+	}
+	return m
+}
+
+// serve answers a message, and keeps what became of it.
+func (a *Agent) serve(m *message, req Request) {
+	var rec *record
+	var last wsclient.ServerMessage
+	var err error
+	defer func() {
+		defer m.cancel(nil)
+		if p := recover(); p != nil {
+			m.mu.Lock()
+			m.panicked = p // as if the client's own goroutine had answered
+			m.mu.Unlock()
+		}
+		if last != nil {
+			m.add(last)
+		}
+		a.ended(m, rec, err)
+	}()
+	rec, last, err = a.attempt(m.begin(), m, req)
+}
+
+// attempt makes one try of a message, or gives the answer that it had. The last message of the
+// answer is returned, to be told when the conversation is free again.
+func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *record, last wsclient.ServerMessage, err error) {
+	rec, release, err := a.take(ctx, m, req)
+	defer func() { release() }()
+	if err != nil {
+		return m.before, nil, err
+	}
+	if rec != nil && rec.Content != m.id.content || !rec.in(req) {
+		return nil, nil, ErrReused
+	}
+	if rec, err = a.same(ctx, m, req, rec); err != nil {
+		return m.before, nil, err
+	}
+	if rec.Done {
+		rec.replay(m, req)
+		return rec, nil, nil
+	}
+	named := req.ConversationID != ""
+	req.ConversationID = rec.Conversation
+	if req.History != nil {
+		t := a.newTurn(req, conversation.New(rec.Conversation, req.User.String(), a.opts.Name, time.Now()), m, rec)
+		last, err = t.answer(ctx)
+		return rec.left(err), last, err
+	}
+	if !named { // so far only the message is taken
+		both, err := a.lease(ctx, rec.Conversation)
+		if err != nil {
+			return m.before, nil, err
+		}
+		first := release
+		release = func() { both(); first() }
+	}
+	c, rev, err := a.load(ctx, req)
+	if err != nil {
+		return m.before, nil, err
+	}
+	t := a.newTurn(req, c, m, rec)
+	t.save = func(entries []conversation.Entry) error { return a.keep(ctx, req, c, rev, rec.Name, t.book.Carry(), entries) }
+	last, err = t.answer(ctx)
+	return rec.left(err), last, err
+}
+
+// same returns the record that a request goes on from: that of an earlier try, or a new one.
+func (a *Agent) same(ctx context.Context, m *message, req Request, rec *record) (*record, error) {
+	if rec != nil && rec.Name != "" {
+		if m.id.named {
+			return rec, nil
+		}
+		was := req
+		was.ConversationID = rec.Conversation
+		c, _, err := a.load(ctx, was)
+		if err != nil {
+			return nil, err
+		}
+		if rec.again(c, m.id.single) {
+			return rec, nil
+		}
+	}
+	fresh := &record{Name: rand.Text(), Content: m.id.content, Conversation: req.ConversationID}
+	if req.ConversationID == "" || req.History != nil {
+		fresh.Conversation = conversation.NewID()
+	}
+	if rec != nil {
+		fresh.rev = rec.rev
+	}
+	return fresh, nil
+}
+
+// busyPause is how long it is waited before another node is asked again whether it has
+// answered the same message.
+const busyPause = 200 * time.Millisecond
+
+// take takes the conversation for a message, or the message itself where it names no
+// conversation, and returns what an earlier try has left; nil if there was none. A message that
+// another node is answering is waited for. release must be called, also after an error.
+func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record, release func(), err error) {
+	nothing := func() {}
+	what, own := req.ConversationID, false
+	if what == "" || req.History != nil {
+		what, own = "message-"+m.id.key, true
+	}
+	for {
+		if rec, err = a.found(ctx, m); err != nil {
+			return nil, nothing, err
+		}
+		if rec != nil && rec.Done && m.id.named {
+			return rec, nothing, nil
+		}
+		release, err = a.lease(ctx, what)
+		switch {
+		case err == nil:
+			// Whoever had it may have left more.
+			if rec, err = a.found(ctx, m); err != nil {
+				release()
+				return nil, nothing, err
+			}
+			return rec, release, nil
+		case !errors.Is(err, ErrBusy), !own && (rec == nil || rec.Done):
+			return nil, nothing, err
+		}
+		select {
+		case <-time.After(busyPause):
+		case <-ctx.Done():
+			return nil, nothing, ErrBusy
+		}
+	}
+}
+
+// lease is that of a conversation, or of a message.
+func (a *Agent) lease(ctx context.Context, what string) (release func(), err error) {
+	release, err = a.opts.Conversations.Lease(ctx, what, leaseTime)
+	switch {
+	case errors.Is(err, store.ErrBusy):
+		return nil, ErrBusy
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrStore, err)
+	}
+	return release, nil
+}
