@@ -125,7 +125,9 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 		return m.before, nil, err
 	}
 	t := a.newTurn(req, c, m, rec)
-	t.save = func(entries []conversation.Entry) error { return a.keep(ctx, req, c, rev, rec.Name, t.book.Carry(), entries) }
+	t.save = func(entries []conversation.Entry) error {
+		return a.keep(ctx, req, c, rev, rec.Name, t.book.Carry(), entries)
+	}
 	last, err = t.answer(ctx)
 	return rec.left(err), last, err
 }

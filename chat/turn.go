@@ -194,7 +194,7 @@ func (t *turn) keep() error {
 // message says what went wrong; nil if nothing did.
 func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 	most := t.book.Budget().Total + 2 // so many rounds with a call each, an answer, a nudge
-	before := len(t.rec.Rounds) // of earlier tries
+	before := len(t.rec.Rounds)       // of earlier tries
 	for round := range most {
 		if round < before {
 			if done, failure := t.goOn(ctx, round); done {
