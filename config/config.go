@@ -70,6 +70,8 @@ type Gemini struct {
 	BaseURL string `key:"base_url"` // without a path; empty means the provider's own
 	Model   string `key:"model"`    // empty means the adapter's default
 	Voice   string `key:"voice"`    // empty means the provider's default
+	// Interrupt says that the model is told when the user presses stop, where it can be.
+	Interrupt bool `key:"interrupt"`
 }
 
 // OpenAI is how to reach OpenAI Realtime, or what is compatible with it.
@@ -79,6 +81,7 @@ type OpenAI struct {
 	Model              string `key:"model"`    // empty means the adapter's default
 	Voice              string `key:"voice"`    // empty means the provider's default
 	TranscriptionModel string `key:"transcription_model"`
+	Interrupt          bool   `key:"interrupt"` // as with Gemini
 }
 
 // Agent is who answers.
@@ -393,6 +396,7 @@ func Default() *Config {
 		Listen:       "127.0.0.1:8080",
 		DrainTimeout: 30 * time.Second,
 		Provider:     ProviderGemini,
+		Providers:    Providers{Gemini: Gemini{Interrupt: true}, OpenAI: OpenAI{Interrupt: true}},
 		Agent:        Agent{Name: "default"},
 		KB:           KB{Qdrant: Qdrant{Collection: "voicegw"}},
 		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},

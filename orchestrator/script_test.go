@@ -19,6 +19,8 @@ var (
 	capsHearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true}
 	// capsDeaf tells when it was interrupted, answers by itself, and withdraws its calls.
 	capsDeaf = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true}
+	// capsStopped is a deaf one that can be told to stop.
+	capsStopped = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true, Cancel: true}
 	// capsAside is a deaf one that goes on while tools run which say so.
 	capsAside = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true, Tools: transport.ToolsDeclared, Scheduling: true}
 )
@@ -73,12 +75,12 @@ func (w words) time(key string) time.Time { return epoch.Add(w.ms(key)) }
 // caps is the sort of model that the first line of a script names.
 func (w words) caps() transport.Capabilities {
 	w.t.Helper()
-	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside} {
+	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside, "stopped": capsStopped} {
 		if w.has(name) {
 			return caps
 		}
 	}
-	w.t.Fatal("the first line must be caps hearing, caps deaf or caps aside")
+	w.t.Fatal("the first line must be caps hearing, caps deaf, caps stopped or caps aside")
 	return transport.Capabilities{}
 }
 

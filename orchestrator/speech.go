@@ -94,7 +94,7 @@ func (m *machine) userInterrupt() {
 	m.interrupt(FlushUserStop)
 	if m.turn != nil && !m.underWay() {
 		// Nothing is under way that could end it.
-		m.stopped = !m.turn.modelDone
+		m.stopped, m.stoppedAt = !m.turn.modelDone, m.at
 		m.turn.modelDone, m.turn.interrupted = true, true
 	}
 }
@@ -134,6 +134,9 @@ func (m *machine) interrupt(reason FlushReason) {
 	}
 	if reason == FlushUserStop {
 		m.cancel()
+		if m.underWay() {
+			m.turn.stopSent = m.caps.Cancel
+		}
 	}
 }
 

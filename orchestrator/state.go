@@ -74,7 +74,8 @@ type State struct {
 	responding bool // a response of the model is under way
 	responseID string
 	held       bool      // nothing more of this response reaches the client
-	stopped    bool      // the user pressed stop before the response had begun
+	stopped    bool      // the user pressed stop, and a response that begins now is not wanted
+	stoppedAt  time.Time // when
 	signAt     time.Time // of the model: when something last came of it
 
 	items       []item // spoken items that the client may still be playing, oldest first
@@ -129,6 +130,7 @@ type turn struct {
 	interrupted bool
 	// interruptedAt is when the user stopped the answer; zero if something else ended it.
 	interruptedAt time.Time
+	stopSent      bool // the model was told to stop
 	nudged        bool
 }
 

@@ -186,8 +186,8 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 		m.held = false
 	}
 	m.responding, m.responseID = true, ev.ID
-	if m.stopped {
-		// The user pressed stop before this answer had begun.
+	if m.stopped && !m.spokenAt.After(m.stoppedAt) {
+		// The user pressed stop before this answer had begun, and has said nothing since.
 		m.stopped, m.held = false, true
 		m.cancel()
 		return
@@ -226,6 +226,11 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 		t.waiting = true
 		m.settleCalls(t)
 		return
+	}
+	if t.stopSent && ev.Status == transport.ResponseCompleted && !m.caps.RespondNeeded {
+		// It was over when the stop arrived. A model that answers by itself may take the
+		// stop for a turn of the user's, and answer that.
+		m.stopped, m.stoppedAt = true, t.interruptedAt
 	}
 	t.modelDone = true
 	m.missesSpeech(t)

@@ -41,7 +41,7 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, lo
 		c := cfg.Providers.OpenAI
 		o := openai.Options{
 			APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
-			Model: c.Model, Voice: c.Voice, TranscriptionModel: c.TranscriptionModel, Logger: logger,
+			Model: c.Model, Voice: c.Voice, TranscriptionModel: c.TranscriptionModel, NoInterrupt: !c.Interrupt, Logger: logger,
 		}
 		if service.Simulated {
 			o.APIKey, o.BaseURL = simKey, sim.openaiURL()
@@ -51,7 +51,7 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, lo
 	c := cfg.Providers.Gemini
 	o := gemini.Options{
 		APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
-		Model: c.Model, Voice: c.Voice, Logger: logger,
+		Model: c.Model, Voice: c.Voice, NoInterrupt: !c.Interrupt, Logger: logger,
 	}
 	if service.Simulated {
 		o.APIKey, o.BaseURL = simKey, sim.geminiURL()

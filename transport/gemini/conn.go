@@ -109,7 +109,7 @@ type readResult struct {
 // Connect implements [transport.Transport].
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	model := t.opts.modelOr(setup.Model)
-	r := rowFor(model, t.opts.Vertex)
+	r := t.opts.row(model)
 	first, err := t.setupFrame(model, &r, setup)
 	if err != nil {
 		return nil, fail("", "setup", transport.KindInvalid, "", err)

@@ -17,9 +17,6 @@ type row struct {
 	typedAsContent bool
 	// behavior says that each function declaration carries its behaviour.
 	behavior bool
-	// interruptByContent says that clientContent{turnComplete:true} alone stops the
-	// model.
-	interruptByContent bool
 }
 
 // family25 is what all 2.5 models have in common.
@@ -29,13 +26,14 @@ var family25 = transport.Capabilities{
 }
 
 // The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8
-// figure is one connection measured to the second. SpeechEvents is false in all of
+// figure is one connection measured to the second. Cancel: clientContent{turnComplete:true}
+// alone stops the model; Options.NoInterrupt is for whoever finds otherwise. SpeechEvents is false in all of
 // them: the service tells of speech only where an allow list or Vertex's explicit
 // signal says so, and then the events are passed on all the same.
 var (
 	native25 = row{
 		family:         "gemini-2.5-flash-native-audio",
-		typedAsContent: true, behavior: true, interruptByContent: true,
+		typedAsContent: true, behavior: true,
 		caps: with(family25, func(c *transport.Capabilities) {
 			c.Tools, c.Scheduling = transport.ToolsDeclared, true
 			c.Source = "ai.google.dev Live API guide and tools page, read 2026-11-20; three recorded sessions of -preview-09-2025"
@@ -43,7 +41,7 @@ var (
 	}
 	flash25 = row{
 		family:         "gemini-2.5-flash-live",
-		typedAsContent: true, interruptByContent: true,
+		typedAsContent: true,
 		caps: with(family25, func(c *transport.Capabilities) {
 			c.Source = "ai.google.dev Live API guide, read 2026-11-20; not recorded"
 		}),
@@ -51,7 +49,9 @@ var (
 	flash31 = row{
 		family: "gemini-3.1-flash-live",
 		caps: transport.Capabilities{
-			InterruptNotice: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
+			// Reports of Cancel differ: it interrupts in one recorded session, and
+			// livekit/agents#5251 has later client content refused.
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session",
 		},
@@ -59,7 +59,8 @@ var (
 	live38 = row{
 		family: "gemini-3.8-live", behavior: true,
 		caps: transport.Capabilities{
-			InterruptNotice: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
+			// Its page says that client content interrupts whatever runs.
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			ConnectionLife: 58 * time.Minute,
 			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded",
@@ -67,7 +68,7 @@ var (
 	}
 	vertex25 = row{
 		family:         "gemini-live-2.5-flash (Vertex)",
-		typedAsContent: true, interruptByContent: true,
+		typedAsContent: true,
 		caps: with(family25, func(c *transport.Capabilities) {
 			c.Source = "docs.cloud.google.com Live API pages, read 2026-11-20; recordings of js-genai"
 		}),
@@ -103,5 +104,12 @@ func (t *Transport) Name() string { return providerName }
 
 // Capabilities implements [transport.Transport].
 func (t *Transport) Capabilities(model string) transport.Capabilities {
-	return rowFor(t.opts.modelOr(model), t.opts.Vertex).caps
+	return t.opts.row(model).caps
+}
+
+// row returns the row of a model, less what the options switch off.
+func (o *Options) row(model string) row {
+	r := rowFor(o.modelOr(model), o.Vertex)
+	r.caps.Cancel = r.caps.Cancel && !o.NoInterrupt
+	return r
 }

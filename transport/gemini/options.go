@@ -60,6 +60,10 @@ type Options struct {
 	// Voice is what a Setup without one gets. Empty leaves it to the provider.
 	Voice string
 
+	// NoInterrupt keeps transport.Interrupt from the models, also where their row says
+	// that it stops them: the caller holds the rest of an answer back alone.
+	NoInterrupt bool
+
 	// HTTPClient makes the handshake; its CheckRedirect is not used, for redirects
 	// are refused: they would carry the key elsewhere. Nil means one that honours the
 	// usual proxy variables.

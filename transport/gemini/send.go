@@ -87,7 +87,7 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 			return append(dst, activityEnd...), nil
 		}
 	case transport.Interrupt:
-		if c.row.interruptByContent {
+		if c.row.caps.Cancel {
 			return append(dst, endOfContent...), nil
 		}
 	case transport.UserText:

@@ -42,11 +42,11 @@ func TestCommandsOnTheWire(t *testing.T) {
 			`{"clientContent":{"turnComplete":true}}`, `{"realtimeInput":{"audioStreamEnd":true}}`, ``, ``, ``, ``,
 		}},
 		{"3.1, push to talk", model31, true, []string{
-			`{"realtimeInput":{"text":"say \"hi\""}}`, ``, ``,
+			`{"realtimeInput":{"text":"say \"hi\""}}`, `{"clientContent":{"turnComplete":true}}`, ``,
 			`{"realtimeInput":{"activityStart":{}}}`, `{"realtimeInput":{"activityEnd":{}}}`, ``, ``,
 		}},
 		{"3.8", "gemini-3.8-live", false, []string{
-			`{"realtimeInput":{"text":"say \"hi\""}}`, ``, `{"realtimeInput":{"audioStreamEnd":true}}`, ``, ``, ``, ``,
+			`{"realtimeInput":{"text":"say \"hi\""}}`, `{"clientContent":{"turnComplete":true}}`, `{"realtimeInput":{"audioStreamEnd":true}}`, ``, ``, ``, ``,
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -56,6 +56,26 @@ func TestCommandsOnTheWire(t *testing.T) {
 				t.Errorf("messages differ (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTheStopButtonCanBeKeptFromEachModel: with the switch, no row sends an interruption,
+// and the record says so.
+func TestTheStopButtonCanBeKeptFromEachModel(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		tr, err := New(Options{APIKey: secret, NoInterrupt: off})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, model := range []string{model25, "gemini-2.5-flash-live-preview", model31, "gemini-3.8-live", "gemini-9-live"} {
+			if got := tr.Capabilities(model).Cancel; got == off {
+				t.Errorf("%s with NoInterrupt %v: Cancel is %v", model, off, got)
+			}
+			c := tr.newConn(nil, tr.opts.row(model), secret, model, transport.Setup{})
+			if got := sentBy(t, c, transport.Interrupt{}); (got[0] == "") != off {
+				t.Errorf("%s with NoInterrupt %v sends %q", model, off, got)
+			}
+		}
 	}
 }
 

@@ -63,12 +63,12 @@ func inFamily(model, prefix string) bool {
 
 // capabilitiesOf is the record of a row. All models of the API behave alike in what
 // the record holds.
-func capabilitiesOf(row modelRow) transport.Capabilities {
+func capabilitiesOf(row modelRow, noInterrupt bool) transport.Capabilities {
 	return transport.Capabilities{
 		SpeechEvents:    true,
 		InterruptNotice: false, // speech_started is the notice
 		Truncate:        true,
-		Cancel:          true,
+		Cancel:          !noInterrupt,
 		RespondNeeded:   true, // also with speech detection on
 		ToolsOff:        true,
 		Tools:           transport.ToolsBlock,

@@ -68,6 +68,25 @@ func TestBargeIn(t *testing.T) {
 	p.quiet(conn)
 }
 
+// TestAServerWithoutCancel: with the switch no response.cancel is sent, whatever asks for
+// it, and a typed turn is answered all the same.
+func TestAServerWithoutCancel(t *testing.T) {
+	s := newServer(t)
+	s.opts.NoInterrupt = true
+	conn, p := s.connect(transport.Setup{})
+	if conn.Info().Capabilities.Cancel {
+		t.Error("the record says that the model can be told to stop")
+	}
+	p.Begin()
+	recvAs[transport.ResponseStarted](t, conn)
+	send(t, conn, transport.Interrupt{})
+	send(t, conn, transport.UserText{Text: "next"})
+	p.expect("conversation.item.create")
+	p.finish("completed", "null")
+	recvAs[transport.ResponseDone](t, conn)
+	p.expect("response.create")
+}
+
 func TestSpeechEnd(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})

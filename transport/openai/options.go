@@ -53,6 +53,11 @@ type Options struct {
 	// DefaultTranscriptionModel, NoTranscription none.
 	TranscriptionModel string
 
+	// NoInterrupt keeps transport.Interrupt from the models: the caller holds the rest of
+	// an answer back alone. It is for a compatible server without response.cancel, which
+	// a typed turn then does without, too.
+	NoInterrupt bool
+
 	// Organization and Project are sent as headers, if not empty. Azure knows none.
 	Organization string
 	Project      string

@@ -104,6 +104,9 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 	case stale:
 		c.log.Debug("response_stale", "provider", c.info.Provider, "response", id)
 		c.mute(id)
+		if !c.info.Capabilities.Cancel {
+			break
+		}
 		c.aside(func() ([]byte, error) { return cancelFrame(opCancel+"_stale", id) })
 	default:
 		for _, lost := range over {

@@ -123,7 +123,7 @@ func (c *conn) cancel() error {
 	id, running := c.seq.withdraw(time.Now())
 	c.rearm()
 	c.mu.Unlock()
-	if !running {
+	if !running || !c.info.Capabilities.Cancel {
 		return nil
 	}
 	return c.writeFrame(cancelFrame(c.eventID(opCancel), id))

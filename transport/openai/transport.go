@@ -57,7 +57,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 	if model == "" {
 		model = t.opts.Model
 	}
-	return capabilitiesOf(rowOf(model))
+	return capabilitiesOf(rowOf(model), t.opts.NoInterrupt)
 }
 
 // Connect implements transport.Transport: it dials, waits for session.created, sends
