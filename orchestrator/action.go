@@ -36,6 +36,9 @@ type FlushItem struct {
 	Item   string
 	Turn   int
 	Reason FlushReason
+	// HeardMS is the best guess of how much the user has heard of it, and SentMS how much of
+	// it has left for the client.
+	HeardMS, SentMS int64
 }
 
 // FlushReason says what stopped an answer.
@@ -47,6 +50,7 @@ const (
 	FlushUserText   FlushReason = "user_text"
 	FlushUserStop   FlushReason = "user_stop"
 	FlushUserAction FlushReason = "user_action" // the user has approved or declined something
+	FlushSessionEnd FlushReason = "session_end" // the session ends now
 )
 
 // TurnStarted and TurnEnded frame a turn for the client.

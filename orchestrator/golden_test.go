@@ -76,7 +76,7 @@ func setSection(ar *txtar.Archive, name, data string) {
 // are due, as the session's clock would.
 func replay(t *testing.T, script string) string {
 	t.Helper()
-	p := player{t: t, ran: map[string]*registry.Prepared{}}
+	p := player{t: t, ran: map[string]*registry.Prepared{}, lengths: lengths(t, script)}
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -89,7 +89,7 @@ func replay(t *testing.T, script string) string {
 		}
 		at := epoch.Add(time.Duration(w.at) * time.Millisecond)
 		p.ticksBefore(at)
-		p.take(at, w.input(), line[strings.IndexByte(line, ' ')+1:])
+		p.take(at, p.sends(at, w.input()), line[strings.IndexByte(line, ' ')+1:])
 	}
 	return p.out.String()
 }
@@ -101,6 +101,44 @@ type player struct {
 	views bool                          // what the state looks like is written down too, whenever that changes
 	ran   map[string]*registry.Prepared // by call
 	out   strings.Builder
+
+	lengths map[string]time.Duration // of the items that end
+	clock   PlayClock
+}
+
+// lengths finds how long the items of a script are.
+func lengths(t *testing.T, script string) map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for line := range strings.Lines(script) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if w := parseWords(t, line); w.verb == "audio.ended" {
+			all[w.id("item")] = w.ms("ms")
+		}
+	}
+	return all
+}
+
+// sends completes an AudioSent. One that does not say how much has left means all of the
+// item, and ten seconds of one that does not end.
+func (p *player) sends(at time.Time, in Input) Input {
+	sent, ok := in.(AudioSent)
+	if !ok {
+		return in
+	}
+	if sent.Sent == 0 {
+		sent.Sent = 10 * time.Second
+		if d, ends := p.lengths[sent.Item]; ends {
+			sent.Sent = d
+		}
+	}
+	more := sent.Sent
+	if i := p.state.line.index(sent.Item); i >= 0 {
+		more -= p.state.line.items[i].sent
+	}
+	sent.Until = p.clock.Add(at, more)
+	return sent
 }
 
 func (p *player) ticksBefore(at time.Time) {
@@ -129,6 +167,9 @@ func (p *player) take(at time.Time, in Input, name string) {
 	fmt.Fprintf(&p.out, "%d %s\n", at.Sub(epoch).Milliseconds(), name)
 	for _, a := range actions {
 		fmt.Fprintf(&p.out, "    %s\n", show(a))
+		if _, ok := a.(FlushItem); ok {
+			p.clock.Cut(at)
+		}
 		if run, ok := a.(RunTool); ok {
 			p.ran[run.Call] = run.Prepared
 		}

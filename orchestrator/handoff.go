@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"slices"
 	"time"
 
 	"voicegw/transport"
@@ -41,17 +40,9 @@ const (
 // ms of its audio. ok is false for one that is not playing: it was heard to its end, or
 // was flushed, or never began.
 func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
-	i := slices.IndexFunc(s.items, func(it item) bool { return it.id == id })
-	if i < 0 || s.items[i].over(now) {
+	i := s.line.index(id)
+	if i < 0 || s.line.over(i, now) {
 		return 0, false
 	}
-	return s.heard(i, now), true
-}
-
-// heard is Heard of the item at a place in the queue.
-func (s State) heard(i int, now time.Time) int64 {
-	if it := s.items[i]; i == 0 || it.reported {
-		return it.heard(now)
-	}
-	return 0 // it waits behind another one
+	return s.line.heard(i, now), true
 }

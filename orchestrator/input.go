@@ -56,8 +56,14 @@ type AudioEnded struct {
 	AudioMS int64
 }
 
-// AudioSent says that the first audio of an item has left for the client.
-type AudioSent struct{ Item string }
+// AudioSent says how much of an item has left for the client: more than at the last time.
+type AudioSent struct {
+	Item string
+	// Sent is all that has left of the item, and Until is when a client that plays at once
+	// has played it, as [PlayClock] has it.
+	Sent  time.Duration
+	Until time.Time
+}
 
 // UserText is a typed turn.
 type UserText struct{ ID, Text string }

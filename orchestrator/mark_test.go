@@ -45,7 +45,7 @@ func called(tool string, env registry.Envelope) []Input {
 		Began{}, UserText{Text: "do it"}, FromModel{transport.ResponseStarted{ID: "r1"}},
 		FromModel{transport.ToolCall{Call: "c1", Name: tool, Args: json.RawMessage(`{}`)}},
 		ToolFinished{Call: "call_1", Envelope: env}, FromModel{transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
-		FromModel{transport.ResponseStarted{ID: "r2"}}, AudioBegan{"a"}, AudioSent{"a"}, AudioEnded{"a", 10},
+		FromModel{transport.ResponseStarted{ID: "r2"}}, AudioBegan{"a"}, AudioSent{Item: "a", Sent: 10 * time.Millisecond, Until: epoch.Add(10 * time.Millisecond)}, AudioEnded{"a", 10},
 		FromModel{transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted}}, Played{"a", 10, true}, Tick{}, Tick{},
 	}
 }

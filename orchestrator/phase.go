@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"time"
+
 	"voicegw/registry"
 )
 
@@ -70,14 +72,50 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 		return "the session is ending already"
 	}
 	m.phase = PhaseEnding
-	m.endBy = m.at.Add(m.policy.FarewellWait)
-	m.do(Ending{Reason: EndTool, After: m.policy.FarewellWait})
+	if m.responding {
+		m.endedIn = m.responseID
+	}
+	from := m.at
+	if by := m.line.emptyBy(); by.After(from) {
+		from = by // what was said before is heard first
+	}
+	m.endBy = from.Add(m.policy.FarewellWait)
+	m.endLast = m.endBy.Add(maxFarewell)
+	m.do(Ending{Reason: EndTool, After: m.endBy.Sub(m.at)})
 	if after == registry.EndAfterFarewellSpoken {
 		// Nothing may cut the farewell off.
 		m.muted, m.speaking = true, false
 		m.do(MuteUser{})
 	}
 	return ""
+}
+
+// maxFarewell is how much longer than Policy.FarewellWait a session goes on for a model
+// that does not stop speaking, or a client that does not stop playing.
+const maxFarewell = time.Minute
+
+// endsAt is when a session that a tool ends waits no longer: what has been sent until then
+// has been heard. Zero if no tool ends it.
+func (s State) endsAt() time.Time {
+	at := s.endBy
+	if at.IsZero() {
+		return at
+	}
+	if n := len(s.line.items); n > 0 {
+		if heard := s.line.emptyBy().Add(s.line.patience()); heard.After(at) {
+			at = heard
+		}
+	}
+	if at.After(s.endLast) {
+		return s.endLast
+	}
+	return at
+}
+
+// lastWordSaid says that nothing which the model begins now is heard or shown: a tool ends
+// the session, and the turn with the farewell is complete.
+func (s State) lastWordSaid() bool {
+	return s.ending() && (s.turn == nil || s.turn.modelDone)
 }
 
 // ending says whether a tool ends the session.

@@ -32,6 +32,8 @@ type talk struct {
 	response  string   // that the model is giving
 	audio     []string // items that have begun and not ended
 	played    []string // and those that have ended
+	sent      map[string]time.Duration
+	clock     PlayClock
 }
 
 // newTalk begins a conversation: sort chooses the model and the operator's rules.
@@ -44,7 +46,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	}
 	p.Tools.Budget.Total = []int{0, 9, 1}[sort/12%3]
 	p.Tools.Questions = policy.Questions{PerTool: 2, Total: 4}
-	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p)}
+	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}}
 	tk.take(Began{})
 	return tk
 }
@@ -60,6 +62,8 @@ func (tk *talk) take(in Input) {
 	tk.watch.bounded(next)
 	for _, a := range actions {
 		switch a := a.(type) {
+		case FlushItem:
+			tk.clock.Cut(tk.at)
 		case RunTool:
 			tk.running = append(tk.running, a.Call)
 		case AskConfirmation:
@@ -290,11 +294,15 @@ func (tk *talk) modelSpeaks() Input {
 		tk.audio = append(tk.audio, fmt.Sprint("audio", tk.serial))
 		return AudioBegan{tk.audio[len(tk.audio)-1]}
 	case n < 4 && len(tk.audio) > 0:
-		return AudioSent{tk.audio[tk.rng.IntN(len(tk.audio))]}
+		return tk.sends(tk.audio[tk.rng.IntN(len(tk.audio))], time.Duration(tk.rng.IntN(2000))*time.Millisecond)
 	case n < 7 && len(tk.audio) > 0:
 		item := pick(tk.rng, &tk.audio, true)
 		tk.played = append(tk.played, item)
-		return AudioEnded{Item: item, AudioMS: int64(tk.rng.IntN(1500))}
+		if tk.rng.IntN(3) > 0 {
+			return AudioEnded{Item: item, AudioMS: tk.sent[item].Milliseconds()}
+		}
+		// Some of it waits still, and leaves later or never.
+		return AudioEnded{Item: item, AudioMS: tk.sent[item].Milliseconds() + int64(tk.rng.IntN(500))}
 	case n < 9:
 		done := transport.ResponseDone{ID: tk.response, Status: tk.status()}
 		tk.response = ""
@@ -302,6 +310,12 @@ func (tk *talk) modelSpeaks() Input {
 	default:
 		return tk.clientPlays()
 	}
+}
+
+// sends lets more of an item leave for the client.
+func (tk *talk) sends(item string, more time.Duration) Input {
+	tk.sent[item] += more
+	return AudioSent{Item: item, Sent: tk.sent[item], Until: tk.clock.Add(tk.at, more)}
 }
 
 func (tk *talk) status() transport.ResponseStatus {
@@ -318,7 +332,10 @@ func (tk *talk) status() transport.ResponseStatus {
 
 func (tk *talk) clientPlays() Input {
 	all := append(append([]string(nil), tk.audio...), tk.played...)
-	return Played{Item: tk.oneOf(all, 4), MS: int64(tk.rng.IntN(3000)), Done: tk.rng.IntN(2) == 0}
+	if tk.rng.IntN(4) == 0 && len(tk.played) > 0 {
+		return tk.sends(tk.played[len(tk.played)-1], 500*time.Millisecond)
+	}
+	return Played{Item: tk.oneOf(all, 4), MS: int64(tk.rng.IntN(4000)) - 500, Done: tk.rng.IntN(2) == 0}
 }
 
 func (tk *talk) userActs() Input {

@@ -149,7 +149,7 @@ func (w words) input() Input {
 	case "audio.began":
 		return AudioBegan{w.id("item")}
 	case "audio.sent":
-		return AudioSent{w.id("item")}
+		return AudioSent{Item: w.id("item"), Sent: w.ms("ms")}
 	case "audio.ended":
 		return AudioEnded{Item: w.id("item"), AudioMS: w.num("ms")}
 	case "text":

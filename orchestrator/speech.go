@@ -87,6 +87,7 @@ func (m *machine) userActivity(in UserActivity) {
 // userInterrupt is the stop button.
 func (m *machine) userInterrupt() {
 	if m.ending() {
+		m.flush(FlushUserStop)
 		m.end(EndTool)
 		return
 	}
@@ -114,16 +115,9 @@ func (m *machine) interrupt(reason FlushReason) {
 	}
 	m.settleTurn()
 	m.stopCalls()
-	for i, it := range m.items {
-		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason})
-		if m.caps.Truncate {
-			m.truncations = append(m.truncations, truncation{item: it.id, heardMS: m.heard(i, m.at), deadline: m.at.Add(m.policy.ReportWait)})
-		}
+	if m.flush(reason) {
+		m.turn.interrupt(m.at)
 	}
-	if t := m.turn; t != nil && slices.ContainsFunc(m.items, func(it item) bool { return it.turn == t.number }) {
-		t.interrupt(m.at)
-	}
-	m.items = nil
 	if !m.responding {
 		return
 	}
@@ -140,8 +134,38 @@ func (m *machine) interrupt(reason FlushReason) {
 	}
 }
 
+// flush drops every item that the user may not have heard to its end. It says whether the
+// open turn loses something by it.
+func (m *machine) flush(reason FlushReason) (cutOff bool) {
+	m.line.settle(m.at)
+	for i, it := range m.line.items {
+		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(), audioMS: -1, deadline: m.at.Add(m.policy.ReportWait)}
+		if it.ended {
+			c.audioMS = it.audioMS
+		}
+		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason, HeardMS: c.heardMS, SentMS: c.sentMS})
+		m.cuts = append(m.cuts, c)
+		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
+	}
+	m.line.clear()
+	return cutOff
+}
+
+// whole says whether the item was heard to its end before it was flushed.
+func (c cut) whole() bool { return c.heardMS == c.audioMS }
+
+// settleCut tells the model what was heard of a flushed item, unless that is all of it.
+func (m *machine) settleCut(c cut) {
+	if m.caps.Truncate && !c.whole() {
+		m.send(transport.Truncate{Item: c.item, AudioMS: c.heardMS})
+	}
+}
+
 func (m *machine) audioBegan(in AudioBegan) {
-	if m.held {
+	if m.held || m.line.knows(in.Item) {
+		return
+	}
+	if m.lastWordSaid() {
 		return
 	}
 	if m.turn == nil || m.turn.modelDone {
@@ -151,65 +175,55 @@ func (m *machine) audioBegan(in AudioBegan) {
 		m.turn.modelAt = m.at
 	}
 	m.turn.spoke = true
-	if m.suppressed.audio && !m.ending() {
+	if m.suppressed.audio && (!m.ending() || m.farewell != "") {
 		return
 	}
-	m.items = append(m.items, item{id: in.Item, turn: m.turn.number, openedAt: m.at})
-	if len(m.items) > maxItems {
-		m.items = slices.Delete(m.items, 0, 1)
+	if !m.line.begin(in.Item, m.turn.number) {
+		m.held = true // nobody listens to so many: the rest of the response goes nowhere
+		m.do(Failed{Turn: m.turn.number, Failure: FailureProvider})
+		return
+	}
+	// Of a model that has to be asked for its answer, the response under way is not it.
+	if preamble := m.caps.RespondNeeded && m.responding && m.responseID == m.endedIn; m.ending() && m.farewell == "" && !preamble {
+		m.farewell = in.Item
 	}
 	m.remember(in.Item, m.turn.number, m.at)
 	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
 }
 
 func (m *machine) audioEnded(in AudioEnded) {
-	if it := m.item(in.Item); it != nil {
-		it.ended, it.audioMS = true, in.AudioMS
+	if it, ok := m.line.end(in.Item, in.AudioMS); ok {
 		m.do(EndItem{Item: it.id, Turn: it.turn, AudioMS: it.audioMS})
 	}
 }
 
 func (m *machine) audioSent(in AudioSent) {
-	it := m.item(in.Item)
-	if it == nil {
-		return
-	}
-	it.sentAt = m.at
-	if m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
+	it, ok := m.line.send(in)
+	if ok && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
 		m.turn.clientAt = m.at
 	}
 }
 
 func (m *machine) played(in Played) {
-	if it := m.item(in.Item); it != nil {
-		it.playedMS, it.reported = in.MS, true
-		if in.Done && it.ended {
-			m.items = slices.DeleteFunc(m.items, func(it item) bool { return it.id == in.Item })
-		}
+	if m.line.report(in, m.at) {
 		return
 	}
-	i := slices.IndexFunc(m.truncations, func(t truncation) bool { return t.item == in.Item })
+	i := slices.IndexFunc(m.cuts, func(c cut) bool { return c.item == in.Item })
 	if i < 0 {
 		return
 	}
-	m.truncations[i].heardMS = in.MS
+	m.line.reports = true
+	c := &m.cuts[i]
+	c.heardMS = min(max(in.MS, c.leastMS), c.sentMS)
+	c.leastMS = c.heardMS
 	if in.Done {
-		m.send(transport.Truncate{Item: in.Item, AudioMS: in.MS})
-		m.truncations = slices.Delete(m.truncations, i, i+1)
+		m.settleCut(*c)
+		m.cuts = slices.Delete(m.cuts, i, i+1)
 	}
-}
-
-func (m *machine) item(id string) *item {
-	for i := range m.items {
-		if m.items[i].id == id {
-			return &m.items[i]
-		}
-	}
-	return nil
 }
 
 func (m *machine) transcript(ev transport.Transcript) {
-	if ev.Role == transport.RoleAssistant && m.held && !m.known(ev.Item) || m.suppressed.transcript && !m.ending() {
+	if m.unwanted(ev) {
 		return
 	}
 	turn := m.lastTurn
@@ -223,6 +237,21 @@ func (m *machine) transcript(ev transport.Transcript) {
 		// A model that answers in text alone has answered. The late words of what it said
 		// before it called a tool are no answer to the result.
 		t.spoke = true
+	}
+}
+
+// unwanted says whether the client is not shown a transcript.
+func (m *machine) unwanted(ev transport.Transcript) bool {
+	farewell := m.ending() && ev.Role == transport.RoleAssistant && (m.farewell == "" || m.farewell == ev.Item)
+	switch {
+	case m.suppressed.transcript && !farewell:
+		return true
+	case ev.Role == transport.RoleUser || m.known(ev.Item):
+		return false
+	case m.held, m.lastWordSaid():
+		return true
+	default:
+		return m.suppressed.audio && m.ending() && !farewell
 	}
 }
 

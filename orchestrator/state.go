@@ -24,8 +24,9 @@ type Policy struct {
 	// ReportWait is how long a truncation waits for the client's word on what was
 	// heard. Zero means 250 ms.
 	ReportWait time.Duration
-	// FarewellWait is how long a session that a tool ends may still go on, for its
-	// farewell to be heard. Zero means 12 s.
+	// FarewellWait is how long a session that a tool ends waits for its farewell, once what
+	// was said before has been heard. What has been sent of a farewell is heard to its end.
+	// Zero means 12 s.
 	FarewellWait time.Duration
 	// ProgressEvery is how often the client is told that a tool is still at work, once
 	// it has outlasted its latency budget. Zero means 5 s.
@@ -78,8 +79,8 @@ type State struct {
 	stoppedAt  time.Time // when
 	signAt     time.Time // of the model: when something last came of it
 
-	items       []item // spoken items that the client may still be playing, oldest first
-	truncations []truncation
+	line line  // what the user hears
+	cuts []cut // flushed items whose heard part is not settled yet, oldest first
 
 	speaking    bool // the user speaks
 	speechItem  string
@@ -101,7 +102,10 @@ type State struct {
 	suppressed suppressed
 	muted      bool      // the user is not listened to any more
 	endNow     bool      // the session ends with this step
-	endBy      time.Time // of PhaseEnding
+	endBy      time.Time // of PhaseEnding, where nothing sounds
+	endLast    time.Time // of PhaseEnding, whatever sounds
+	farewell   string    // the first item of PhaseEnding that knows of the tool's result
+	endedIn    string    // the response that was under way when PhaseEnding began
 	lastActive time.Time // somebody last said or typed something
 	spokenAt   time.Time // the user last began to speak, or typed
 	quietAt    time.Time // from then on the user has said nothing more for a while
@@ -134,22 +138,13 @@ type turn struct {
 	nudged        bool
 }
 
-// item is one spoken item on its way to the client's ear.
-type item struct {
-	id       string
-	turn     int
-	openedAt time.Time
-	sentAt   time.Time // first audio left for the client
-	audioMS  int64     // all of it, once ended
-	ended    bool
-	playedMS int64
-	reported bool // the client has reported on it
-}
-
-// truncation waits for the client's word on what was heard of a flushed item.
-type truncation struct {
+// cut is an item that was flushed: it waits for the client's word on what was heard.
+type cut struct {
 	item     string
 	heardMS  int64
+	leastMS  int64 // by reports before the flush
+	sentMS   int64
+	audioMS  int64 // all of it; -1 where more was to come
 	deadline time.Time
 }
 
@@ -167,7 +162,9 @@ type suppressed struct{ audio, transcript bool }
 const (
 	maxUtterances = 32
 	maxCalls      = 64
-	maxItems      = 16
+	// maxItems is how many spoken items may wait to be heard at once.
+	maxItems = 256
+	maxGone  = 64
 	// maxConfirmations is how many questions to the user may wait at once.
 	maxConfirmations = 8
 	maxResolved      = 32
@@ -197,10 +194,8 @@ func (s State) Turn() int {
 // Turns returns how many turns there have been.
 func (s State) Turns() int { return s.lastTurn }
 
-// Audible says whether the client may be playing something now.
-func (s State) Audible(now time.Time) bool {
-	return slices.ContainsFunc(s.items, func(it item) bool { return !it.over(now) })
-}
+// Audible says whether the user has still to hear something that was said.
+func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
 
 // clone returns a copy that shares nothing which Step changes.
 func (s State) clone() State {
@@ -208,55 +203,14 @@ func (s State) clone() State {
 		t := *s.turn
 		s.turn = &t
 	}
-	s.items = slices.Clone(s.items)
-	s.truncations = slices.Clone(s.truncations)
+	s.line = s.line.clone()
+	s.cuts = slices.Clone(s.cuts)
 	s.utterances = slices.Clone(s.utterances)
 	s.calls = slices.Clone(s.calls)
 	s.confirmations = slices.Clone(s.confirmations)
 	s.resolved = slices.Clone(s.resolved)
 	s.notices = slices.Clone(s.notices)
 	return s
-}
-
-// An item counts as playing for a while after its calculated end: playGrace for a
-// client that says nothing of it (its jitter buffer), reportGrace for one that
-// reports but has not said that it is done.
-const (
-	playGrace   = 300 * time.Millisecond
-	reportGrace = 3 * time.Second
-)
-
-// over says whether an item has been heard to its end, by the clock where the
-// client does not say so.
-func (it item) over(now time.Time) bool {
-	if !it.ended {
-		return false
-	}
-	return !now.Before(it.overAt())
-}
-
-func (it item) overAt() time.Time {
-	from := it.openedAt
-	if !it.sentAt.IsZero() {
-		from = it.sentAt
-	}
-	end := from.Add(time.Duration(it.audioMS) * time.Millisecond)
-	if it.reported {
-		return end.Add(reportGrace)
-	}
-	return end.Add(playGrace)
-}
-
-// heard is the best guess of how much of an item was heard by now.
-func (it item) heard(now time.Time) int64 {
-	if it.reported || it.sentAt.IsZero() {
-		return it.playedMS
-	}
-	ms := now.Sub(it.sentAt).Milliseconds()
-	if it.ended {
-		ms = min(ms, it.audioMS)
-	}
-	return max(ms, 0)
 }
 
 // WakeAt returns when the next Tick is due; zero if none is.
@@ -270,8 +224,8 @@ func (s State) WakeAt() time.Time {
 	if s.phase == PhaseEnded {
 		return at
 	}
-	for _, t := range s.truncations {
-		sooner(t.deadline)
+	for _, c := range s.cuts {
+		sooner(c.deadline)
 	}
 	for _, c := range s.calls {
 		sooner(c.progressAt)
@@ -281,15 +235,11 @@ func (s State) WakeAt() time.Time {
 			sooner(c.expiresAt)
 		}
 	}
-	sooner(s.endBy)
+	sooner(s.endsAt())
 	sooner(s.abandonedAt())
 	sooner(s.unfinishedAt())
 	if s.turn != nil && s.turn.modelDone {
-		for _, it := range s.items {
-			if it.ended {
-				sooner(it.overAt())
-			}
-		}
+		sooner(s.line.lastAt(s.ending()))
 	}
 	if s.turn == nil && len(s.notices) > 0 && !s.speaking {
 		sooner(s.quietAt)

@@ -17,7 +17,7 @@ func Step(s State, at time.Time, in Input) (State, []Action) {
 		m.afterwards(in)
 		return m.State, m.actions
 	}
-	m.truncateDue()
+	m.settleCuts()
 	m.take(in)
 	m.settle()
 	return m.State, m.actions
@@ -183,7 +183,8 @@ func (m *machine) end(reason EndReason) {
 //
 // What belongs to a response that an earlier turn has left behind holds nothing back.
 func (m *machine) tick() {
-	if m.ending() && !m.at.Before(m.endBy) {
+	if m.ending() && !m.at.Before(m.endsAt()) {
+		m.flush(FlushSessionEnd)
 		m.end(EndTool)
 		return
 	}
@@ -195,14 +196,15 @@ func (m *machine) tick() {
 	m.watchLimits()
 }
 
-// truncateDue gives up waiting for the client's word on what was heard.
-func (m *machine) truncateDue() {
-	for _, t := range m.truncations {
-		if !m.at.Before(t.deadline) {
-			m.send(transport.Truncate{Item: t.item, AudioMS: t.heardMS})
+// settleCuts gives up waiting for the client's word on what was heard.
+func (m *machine) settleCuts() {
+	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
+		due := !m.at.Before(c.deadline)
+		if due {
+			m.settleCut(c)
 		}
-	}
-	m.truncations = slices.DeleteFunc(m.truncations, func(t truncation) bool { return !m.at.Before(t.deadline) })
+		return due
+	})
 }
 
 // watchSpeechOwed keeps the promise that every turn ends in speech or in an error.
@@ -229,6 +231,7 @@ func (m *machine) watchLimits() {
 	if p := m.policy; p.MaxLength > 0 {
 		left := m.startedAt.Add(p.MaxLength).Sub(m.at)
 		if left <= 0 {
+			m.flush(FlushSessionEnd)
 			m.end(EndLength)
 			return
 		}
@@ -253,6 +256,7 @@ func (m *machine) settle() {
 		return
 	}
 	if m.endNow {
+		m.flush(FlushSessionEnd)
 		m.end(EndTool)
 		return
 	}
@@ -263,8 +267,12 @@ func (m *machine) settle() {
 }
 
 func (m *machine) settleTurn() {
-	m.items = slices.DeleteFunc(m.items, func(it item) bool { return it.over(m.at) })
-	if t := m.turn; t != nil && t.modelDone && (t.interrupted || len(m.items) == 0) {
+	m.line.settle(m.at)
+	heard := !m.Audible(m.at)
+	if m.ending() {
+		heard = len(m.line.items) == 0 // the session closes with the turn: nothing may sound any more
+	}
+	if t := m.turn; t != nil && t.modelDone && (t.interrupted || heard) {
 		m.endTurn()
 	}
 }

@@ -14,6 +14,10 @@ import (
 // toolCall decides what becomes of a call of the model. Its one terminal is the answer
 // that is sent, now or when it has finished, or the model's own cancellation.
 func (m *machine) toolCall(ev transport.ToolCall) {
+	if m.lastWordSaid() {
+		m.refuseLate(ev)
+		return
+	}
 	if m.turn == nil || m.turn.modelDone {
 		m.openTurnMidway()
 	}
@@ -49,6 +53,15 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 	case policy.Run:
 		m.run(c, d.Prepared)
 	}
+}
+
+// refuseLate answers a call that comes after the farewell: no turn follows that could use it.
+func (m *machine) refuseLate(ev transport.ToolCall) {
+	c := m.newCall(ev.Name, ev.Args)
+	c.model, c.provider = ev.Call, ev.ID
+	m.do(ToolStarted{Turn: c.turn, Call: c.id, Tool: c.tool})
+	m.conclude(c, m.book.Refuse(c.tool, &registry.Error{Type: registry.ErrorPermanent, Message: "The session is ending, and the farewell has been said.",
+		Suggestion: "Say nothing more and call no tool."}), false)
 }
 
 // newCall is a call of the latest turn with a name of ours.

@@ -125,12 +125,13 @@ func (s State) unfinishedAt() time.Time {
 		return time.Time{}
 	}
 	since := s.signAt
-	for _, it := range s.items {
-		if !it.ended {
-			return time.Time{}
+	if len(s.line.items) > 0 {
+		heard := s.line.lastAt(false)
+		if heard.IsZero() {
+			return heard
 		}
-		if over := it.overAt(); over.After(since) {
-			since = over
+		if heard.After(since) {
+			since = heard
 		}
 	}
 	return since.Add(s.policy.NoAnswerAfter)
@@ -167,6 +168,9 @@ func (t *turn) latency() *Latency {
 }
 
 func (m *machine) inputCommitted(ev transport.InputCommitted) {
+	if m.muted {
+		return // it was said before the farewell, which is the last answer
+	}
 	told := !m.speaking // of its end
 	m.speaking = false
 	if m.turn != nil && !m.responding && m.turn.modelAt.IsZero() && !m.turn.modelDone {
@@ -189,6 +193,16 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	if m.stopped && !m.spokenAt.After(m.stoppedAt) {
 		// The user pressed stop before this answer had begun, and has said nothing since.
 		m.stopped, m.held = false, true
+		m.cancel()
+		return
+	}
+	if m.lastWordSaid() {
+		m.held = true // the farewell was the last answer
+		m.cancel()
+		return
+	}
+	if t := m.turn; t != nil && t.interrupted && m.speaking && m.caps.SpeechEvents {
+		m.held = true // it was asked for before the user spoke: the rest of what they have stopped
 		m.cancel()
 		return
 	}

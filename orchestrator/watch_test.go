@@ -39,13 +39,14 @@ type turnWatch struct {
 	suppressed bool // audio was turned off at some time
 	speaking   bool
 	ended      bool
+	sent       map[string]int64 // ms of each item
 }
 
 func newWatcher(t *testing.T, caps transport.Capabilities, policy Policy) *watcher {
 	policy = policy.withDefaults()
 	return &watcher{
 		t: t, caps: caps, policy: policy,
-		turns:  turnWatch{spoke: map[int]bool{}, failed: map[int]bool{}, flushed: map[string]bool{}, opened: map[string]bool{}},
+		turns:  turnWatch{spoke: map[int]bool{}, failed: map[int]bool{}, flushed: map[string]bool{}, opened: map[string]bool{}, sent: map[string]int64{}},
 		tools:  newToolWatch(),
 		deeds:  newDeedWatch(),
 		budget: newBudgetWatch(policy),
@@ -101,6 +102,9 @@ func (w *watcher) afterEnd(a Action) {
 }
 
 func (w *watcher) turnInput(in Input) {
+	if in, ok := in.(AudioSent); ok {
+		w.turns.sent[in.Item] = in.Sent.Milliseconds()
+	}
 	if w.turns.muted {
 		w.turns.speaking = false
 		return
@@ -181,8 +185,11 @@ func (w *watcher) flush(a FlushItem) {
 	if w.turns.flushed[a.Item] {
 		w.fail("item %s was flushed twice", a.Item)
 	}
-	if w.turns.muted {
+	if w.turns.muted && !slices.ContainsFunc(w.actions, func(a Action) bool { _, ends := a.(End); return ends }) {
 		w.fail("item %s was flushed from the farewell", a.Item)
+	}
+	if a.HeardMS < 0 || a.HeardMS > a.SentMS || a.SentMS > w.turns.sent[a.Item] {
+		w.fail("of item %s %d ms are said to be heard and %d sent; %d were", a.Item, a.HeardMS, a.SentMS, w.turns.sent[a.Item])
 	}
 	w.turns.flushed[a.Item] = true
 }
@@ -194,8 +201,8 @@ func (w *watcher) turnCommand(cmd transport.Command) {
 			w.fail("an answer was asked for while the user speaks")
 		}
 	case transport.Truncate:
-		if !w.turns.flushed[cmd.Item] || cmd.AudioMS < 0 {
-			w.fail("item %s was truncated at %d ms; flushed: %t", cmd.Item, cmd.AudioMS, w.turns.flushed[cmd.Item])
+		if !w.turns.flushed[cmd.Item] || cmd.AudioMS < 0 || cmd.AudioMS > w.turns.sent[cmd.Item] {
+			w.fail("item %s was truncated at %d ms of %d; flushed: %t", cmd.Item, cmd.AudioMS, w.turns.sent[cmd.Item], w.turns.flushed[cmd.Item])
 		}
 	}
 }
@@ -215,7 +222,9 @@ func (w *watcher) bounded(s State) {
 		have, most int
 	}{
 		{"utterances", len(s.utterances), maxUtterances},
-		{"items", len(s.items), maxItems},
+		{"items", len(s.line.items), maxItems},
+		{"items that are over", len(s.line.gone), maxGone},
+		{"cuts", len(s.cuts), 4 * maxItems},
 		{"calls", len(s.calls), maxCalls + maxConfirmations}, // what is approved is refused to nobody
 		{"confirmations", len(s.confirmations), maxConfirmations},
 		{"resolved", len(s.resolved), maxResolved},

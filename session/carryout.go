@@ -16,7 +16,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.Command:
 		s.command(a.Command)
 	case orchestrator.OpenItem:
-		s.queued(s.down.openItem(&wsclient.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
+		s.queued(true, s.down.openItem(&wsclient.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
 	case orchestrator.EndItem:
 		s.queued(s.down.endItem(&wsclient.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
 	case orchestrator.FlushItem:

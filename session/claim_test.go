@@ -13,11 +13,16 @@ import (
 // flushed item through, or overtake a message.
 func TestDownlinkClaim(t *testing.T) {
 	open := func() *downlink {
-		d := newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: 4800}, nil)
-		if _, err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
+		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, nil)
+		if err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		d.pop() // audio.start has been written
+		if d.claim("a", 2) {
+			t.Error("audio would overtake its audio.start")
+		}
+		d.pushAudio("a", []byte{0, 0})
+		e, _ := d.pop() // audio.start and the first frame have been written
+		d.written(e)
 		d.pop()
 		return d
 	}
@@ -40,7 +45,7 @@ func TestDownlinkClaim(t *testing.T) {
 	} {
 		d := open()
 		tc.before(d)
-		if _, ok := d.claim(tc.item, 2); ok != tc.want {
+		if ok := d.claim(tc.item, 2); ok != tc.want {
 			t.Errorf("%s: claimed=%t, want %t", tc.name, ok, tc.want)
 		}
 	}
@@ -51,15 +56,18 @@ func TestDownlinkClaim(t *testing.T) {
 func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	var written []string
 	var d *downlink
-	d = newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
+	d = newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
 		for e, ok := d.pop(); ok; e, ok = d.pop() {
 			written = append(written, string(e.text))
 		}
 	})
-	d.openItem(&wsclient.AudioStart{ItemID: "a"})
+	if err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	d.pushAudio("a", []byte{0, 0})
 	d.writer.Wait()
-	if first, ok := d.claim("a", 2); !ok || !first {
-		t.Fatalf("claimed=%t, first=%t", ok, first)
+	if !d.claim("a", 2) {
+		t.Fatal("not claimed")
 	}
 	d.flushItem(&wsclient.AudioFlush{ItemID: "a"})
 	d.finish()
@@ -67,7 +75,7 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	if len(written) != 1 {
 		t.Fatal("the flush was written while a frame of the item was being written")
 	}
-	d.release()
+	d.release("a", 2)
 	d.wait()
 	if len(written) != 2 || !strings.Contains(written[1], "audio.flush") {
 		t.Errorf("written: %q", written)
@@ -79,13 +87,16 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 func TestLostClientIsWaitedForNoLonger(t *testing.T) {
 	var d *downlink
 	writes := 0
-	d = newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
+	d = newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
 		for _, ok := d.pop(); ok; _, ok = d.pop() {
 			writes++
 			d.lose()
 		}
 	})
-	d.openItem(&wsclient.AudioStart{ItemID: "a"})
+	if err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	d.pushAudio("a", []byte{0, 0})
 	d.writer.Wait()
 	d.pushAudio("a", []byte{0, 0})
 	d.pushMessage(&wsclient.Pong{})

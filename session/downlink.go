@@ -2,14 +2,19 @@ package session
 
 import (
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
+	"voicegw/audio"
+	"voicegw/orchestrator"
 	"voicegw/session/wsclient"
 )
 
 // downlink is the queue towards the client: messages and audio in one order.
 // Audio enters it only for the item that is open, so that nothing of a flushed
-// item can follow its flush. Audio is never dropped frame by frame: a client that
+// item can follow its flush. An item is announced with its first audio and not before, so
+// that what is dropped as a whole is never told of. Audio is never dropped frame by frame: a client that
 // falls too far behind is disconnected (policy disconnectSlow), and from then on nothing is
 // taken but the last messages. What is queued is written
 // by a writer, a goroutine that there is only meanwhile.
@@ -29,41 +34,40 @@ type downlink struct {
 	bytes    int  // of memory that entries take
 	full     bool // there was too much
 	seq      int64
-	open     string // the item whose audio is let through
-	isFirst  bool   // its next frame is its first
-	sent     int64  // bytes of the open item that were queued
-	flushed  int64  // bytes dropped by flushes and the end, or of items that were not open
-	busy     bool   // somebody is writing: the writer, or who has claimed
-	finished bool   // nothing is taken any more
+	open     string     // the item whose audio is let through
+	start    []byte     // announces it, with its first audio; nil once queued
+	items    []outgoing // those of which something waits or is not told yet, oldest first
+	clock    orchestrator.PlayClock
+	flushed  int64 // bytes dropped by flushes and the end, or of items that were not open
+	busy     bool  // somebody is writing: the writer, or who has claimed
+	finished bool  // nothing is taken any more
 }
 
-// downEntry is a message or a frame.
+// outgoing is an item on its way to the client.
+type outgoing struct {
+	item         string
+	queued, sent int64     // bytes: all, and those that were written
+	until        time.Time // when a client that plays at once has played those
+	ended        bool
+	told         int64 // what sent was when left was last asked
+}
+
+// downEntry is a message, or a frame with the message that announces its item, if it is the
+// first.
 type downEntry struct {
 	text  []byte
+	seq   int64 // that text has
 	frame *frame
-	item  string
-	first bool // the first frame of its item
-	end   *itemEnd
+	item  string             // of the frame, or of end
+	end   *wsclient.AudioEnd // text is this
 }
 
-// itemEnd is an audio.end that waits behind audio: if that is dropped, it must not promise it.
-type itemEnd struct {
-	seq     int64
-	m       *wsclient.AudioEnd
-	audioMS int64 // of bytes
-	bytes   int64
-}
-
-// less takes dropped bytes out of what is promised, and returns the message anew.
-func (e *itemEnd) less(dropped int64) ([]byte, error) {
-	if e.bytes > 0 {
-		e.m.AudioMS = e.audioMS * (e.bytes - dropped) / e.bytes
-	}
-	return wsclient.EncodeServer(e.seq, e.m)
-}
+// tells says whether the orchestrator waits to hear that e has been written.
+func (e downEntry) tells() bool { return e.end != nil || e.frame != nil && e.text != nil }
 
 // downBounds bound what may wait for a client, in bytes.
 type downBounds struct {
+	rate  int // of the audio, Hz
 	audio int // of audio
 	all   int // of memory, for audio and messages
 	frame int // of audio that is put together to one frame
@@ -94,15 +98,15 @@ func (d *downlink) push(m wsclient.ServerMessage) (bool, error) {
 	if d.finished || d.full {
 		return !d.full, nil
 	}
-	text, err := wsclient.EncodeServer(d.seq+1, m)
+	seq := d.seq + int64(d.waiting) + 1
+	text, err := wsclient.EncodeServer(seq, m)
 	if err != nil {
 		return true, err
 	}
-	d.seq++
-	d.entries = append(d.entries, downEntry{text: text})
+	d.entries = append(d.entries, downEntry{text: text, seq: seq})
 	d.waiting++
 	d.bytes += cap(text)
-	d.start()
+	d.run()
 	return d.fits(), nil
 }
 
@@ -112,39 +116,95 @@ func (d *downlink) fits() bool {
 	return !d.full
 }
 
-// openItem lets the audio of an item through and announces it.
-func (d *downlink) openItem(m *wsclient.AudioStart) (bool, error) {
+// openItem lets the audio of an item through; m announces it.
+func (d *downlink) openItem(m *wsclient.AudioStart) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open, d.isFirst, d.sent = m.ItemID, true, 0
-	return d.push(m)
+	text, err := wsclient.EncodeServer(0, m) // it gets its seq when it is written
+	if err != nil {
+		return err
+	}
+	d.open, d.start = m.ItemID, text
+	d.items = append(d.items, outgoing{item: m.ItemID})
+	return nil
+}
+
+// outgoing returns what is known of an item, or nil. mu is held.
+func (d *downlink) outgoing(item string) *outgoing {
+	for i := range d.items {
+		if d.items[i].item == item {
+			return &d.items[i]
+		}
+	}
+	return nil
 }
 
 // claim says that the caller may write n bytes of an item's audio to the client
-// itself, because the item is open, nothing is queued and nobody else is writing.
-// It must then release. first says that it is the item's first frame.
-func (d *downlink) claim(item string, n int) (first, ok bool) {
+// itself, because the item is open and announced, nothing is queued and nobody else is
+// writing. It must then release.
+func (d *downlink) claim(item string, n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.busy || d.finished || item != d.open || d.head < len(d.entries) {
-		return false, false
+	if d.busy || d.finished || item != d.open || d.start != nil || d.head < len(d.entries) {
+		return false
 	}
-	first = d.isFirst
-	d.busy, d.isFirst = true, false
-	d.sent += int64(n)
-	return first, true
+	d.busy = true
+	if o := d.outgoing(item); o != nil {
+		o.queued += int64(n)
+	}
+	return true
 }
 
-// release ends a claim.
-func (d *downlink) release() {
+// release ends a claim: n bytes of the item have been written.
+func (d *downlink) release(item string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.wrote(item, n)
 	d.busy = false
-	d.start()
+	d.run()
 }
 
-// start starts the writer, if there is something to write and nobody writes. mu is held.
-func (d *downlink) start() {
+// written notes that an entry was written.
+func (d *downlink) written(e downEntry) {
+	if e.frame == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wrote(e.item, len(e.frame.pcm))
+}
+
+// wrote is written with mu held. An item that was flushed meanwhile is not known any more.
+func (d *downlink) wrote(item string, n int) {
+	if o := d.outgoing(item); o != nil {
+		o.sent += int64(n)
+		o.until = d.clock.Add(time.Now(), audio.Duration(d.most.rate, n))
+	}
+}
+
+// left returns how much of each item has left for the client, of those of which more has
+// since it was last asked.
+func (d *downlink) left() []orchestrator.AudioSent {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var news []orchestrator.AudioSent
+	kept := d.items[:0]
+	for _, o := range d.items {
+		if o.sent > o.told {
+			news = append(news, orchestrator.AudioSent{Item: o.item, Sent: audio.Duration(d.most.rate, int(o.sent)), Until: o.until})
+			o.told = o.sent
+		}
+		if !o.ended || o.sent < o.queued {
+			kept = append(kept, o)
+		}
+	}
+	clear(d.items[len(kept):])
+	d.items = kept
+	return news
+}
+
+// run starts the writer, if there is something to write and nobody writes. mu is held.
+func (d *downlink) run() {
 	switch {
 	case d.busy:
 	case d.head == len(d.entries):
@@ -167,76 +227,102 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 	if d.full {
 		return false
 	}
-	if n := len(d.entries); n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.most.frame) {
-		f := newFrame(pcm)
-		d.entries = append(d.entries, downEntry{frame: f, item: d.open, first: d.isFirst})
-		d.bytes += f.size()
+	o := d.outgoing(item)
+	if len(pcm) == 0 || o == nil {
+		return true
 	}
-	d.isFirst = false
+	n := len(d.entries)
+	if d.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.most.frame) {
+		e := downEntry{frame: newFrame(pcm), item: item, text: d.start}
+		d.entries = append(d.entries, e)
+		d.bytes += e.frame.size() + cap(e.text)
+		if d.start != nil {
+			d.start = nil
+			d.waiting++
+		}
+	}
 	d.audio += len(pcm)
-	d.sent += int64(len(pcm))
-	d.start()
+	o.queued += int64(len(pcm))
+	d.run()
 	return d.fits()
 }
 
-// endItem says that an item is complete.
+// endItem says that an item is complete. How long it was is known when the message is
+// written: as long as what was sent of it. Of an item without any audio nothing is told.
 func (d *downlink) endItem(m *wsclient.AudioEnd) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var end *itemEnd
-	if d.open == m.ItemID {
-		d.open = ""
-		end = &itemEnd{seq: d.seq + 1, m: m, audioMS: m.AudioMS, bytes: d.sent}
+	o := d.outgoing(m.ItemID)
+	if o == nil || o.ended {
+		return true, nil
 	}
+	o.ended = true
+	if d.open == m.ItemID {
+		d.open, d.start = "", nil
+	}
+	if o.queued == 0 {
+		return true, nil
+	}
+	n := len(d.entries)
 	ok, err := d.push(m)
-	if end != nil && d.seq == end.seq { // it has been queued
-		last := &d.entries[len(d.entries)-1]
-		last.item, last.end = m.ItemID, end
+	if len(d.entries) > n {
+		d.entries[n].item, d.entries[n].end = m.ItemID, m
 	}
 	return ok, err
 }
 
-// flushItem drops what is queued of an item, shuts it, and tells the client.
+// flushItem drops what is queued of an item, shuts it, and tells the client, if it has heard
+// of the item.
 func (d *downlink) flushItem(m *wsclient.AudioFlush) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open == m.ItemID {
-		d.open = ""
+		d.open, d.start = "", nil
 	}
-	dropping := d.drop(func(item string) bool { return item == m.ItemID })
-	ok, err := d.push(m)
-	return ok, errors.Join(dropping, err)
+	known := !d.drop(func(item string) bool { return item == m.ItemID }, false)
+	for i, o := range d.items {
+		if o.item == m.ItemID {
+			known = known && o.queued > 0
+			d.items = append(d.items[:i], d.items[i+1:]...)
+			break
+		}
+	}
+	d.clock.Cut(time.Now()) // who flushes one item flushes all
+	if !known {
+		return true, nil
+	}
+	return d.push(m)
 }
 
-// drop drops what is queued of some items, whatever it returns. mu is held.
-func (d *downlink) drop(which func(item string) bool) error {
+// drop drops the queued audio of some items, and their ends, which are kept for items that
+// the client has heard of if keepEnds is set. It says whether there is an item that it has
+// not heard of: it never will. mu is held.
+func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bool) {
 	kept := d.entries[:d.head]
-	dropped := map[string]int64{}
-	var failed []error
+	var whole []string // items that were not announced
 	for _, e := range d.entries[d.head:] {
-		switch {
-		case e.frame != nil && which(e.item):
+		if e.item == "" || !which(e.item) || e.end != nil && keepEnds && !slices.Contains(whole, e.item) {
+			kept = append(kept, e)
+			continue
+		}
+		if e.frame != nil {
 			n := len(e.frame.pcm)
 			d.audio -= n
 			d.bytes -= e.frame.size()
 			d.flushed += int64(n)
-			dropped[e.item] += int64(n)
 			e.frame.free()
-			continue
-		case e.end != nil && dropped[e.item] > 0:
-			text, err := e.end.less(dropped[e.item])
-			if err != nil {
-				failed = append(failed, err)
-				break
+			if e.text != nil {
+				whole = append(whole, e.item)
 			}
-			d.bytes += cap(text) - cap(e.text)
-			e.text = text
 		}
-		kept = append(kept, e)
+		if e.text != nil {
+			d.waiting--
+			d.bytes -= cap(e.text)
+		}
 	}
 	clear(d.entries[len(kept):])
 	d.entries = kept
-	return errors.Join(failed...)
+	return len(whole) > 0
 }
 
 // finish drops all queued audio and queues the last messages. Nothing can be queued
@@ -244,7 +330,8 @@ func (d *downlink) drop(which func(item string) bool) error {
 func (d *downlink) finish(last ...wsclient.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	failed := d.drop(func(string) bool { return true })
+	d.drop(func(string) bool { return true }, true)
+	var failed error
 	d.full = false
 	for _, m := range last {
 		_, err := d.push(m)
@@ -273,7 +360,7 @@ func (d *downlink) lose() {
 			e.frame.free()
 		}
 	}
-	d.entries, d.head, d.audio, d.bytes = nil, 0, 0, 0
+	d.entries, d.head, d.audio, d.bytes, d.waiting = nil, 0, 0, 0, 0
 	d.finished = true
 }
 
@@ -298,9 +385,12 @@ func (d *downlink) pop() (e downEntry, ok bool) {
 	if e.frame != nil {
 		d.audio -= len(e.frame.pcm)
 		d.bytes -= e.frame.size()
-	} else {
+	}
+	if e.text != nil {
 		d.bytes -= cap(e.text)
 		d.waiting--
+		d.seq++
+		e.text = d.final(e)
 	}
 	if d.head > 64 && d.head*2 > len(d.entries) {
 		n := copy(d.entries, d.entries[d.head:])
@@ -310,14 +400,31 @@ func (d *downlink) pop() (e downEntry, ok bool) {
 	return e, true
 }
 
-// itemBytes returns how much audio of an item has been queued, if it is open.
+// final is the message of an entry that is about to be written: the seq of it may have
+// changed since it was queued, and how much was sent of an item that it ends. mu is held.
+func (d *downlink) final(e downEntry) []byte {
+	if e.end != nil {
+		if o := d.outgoing(e.item); o != nil {
+			e.end.AudioMS = audio.MS(d.most.rate, int(o.sent))
+		}
+		if text, err := wsclient.EncodeServer(d.seq, e.end); err == nil { // as it was when it was queued
+			return text
+		}
+	}
+	if e.seq != d.seq {
+		return wsclient.Renumber(e.text, d.seq)
+	}
+	return e.text
+}
+
+// itemBytes returns how much audio of an item has been queued, until it has ended.
 func (d *downlink) itemBytes(item string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if item != d.open {
-		return 0
+	if o := d.outgoing(item); o != nil {
+		return o.queued
 	}
-	return d.sent
+	return 0
 }
 
 func (d *downlink) flushedBytes() int64 {

@@ -5,72 +5,161 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"voicegw/session/wsclient"
 )
 
-// TestDroppedAudioIsNotPromised: an audio.end that waits behind audio names what was sent
-// once some of that is dropped, whether by a flush or by the session's end. It keeps its
-// seq, and the end of another item its length.
+// slowLink is a downlink that a test writes by hand, with what was written.
+type slowLink struct {
+	*downlink
+	t   *testing.T
+	got []string
+}
+
+const slowFrame = 4800 // 100 ms at 24 kHz
+
+func newSlowLink(t *testing.T) *slowLink {
+	return &slowLink{newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: slowFrame}, nil), t, nil}
+}
+
+// write writes so many entries.
+func (l *slowLink) write(n int) {
+	l.t.Helper()
+	for range n {
+		e, ok := l.pop()
+		if !ok {
+			return
+		}
+		if e.text != nil {
+			l.got = append(l.got, string(e.text))
+		}
+		if e.frame != nil {
+			l.got = append(l.got, "frame of "+e.item)
+		}
+		l.written(e)
+	}
+}
+
+// item queues an item of so many frames, and its end.
+func (l *slowLink) item(id string, frames int) {
+	l.t.Helper()
+	if err := l.openItem(&wsclient.AudioStart{ItemID: id}); err != nil {
+		l.t.Fatal(err)
+	}
+	for range frames {
+		l.pushAudio(id, make([]byte, slowFrame))
+	}
+	if _, err := l.endItem(&wsclient.AudioEnd{ItemID: id, AudioMS: int64(100 * frames)}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *slowLink) flush(id string) {
+	l.t.Helper()
+	if _, err := l.flushItem(&wsclient.AudioFlush{ItemID: id, Reason: "user_speech"}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// wrote writes the rest, and compares all that was written.
+func (l *slowLink) wrote(want ...string) {
+	l.t.Helper()
+	l.write(len(l.entries))
+	if diff := cmp.Diff(want, l.got); diff != "" {
+		l.t.Error(diff)
+	}
+	if l.audio != 0 || l.bytes != 0 || l.waiting != 0 {
+		l.t.Errorf("%d bytes are said to wait, %d of them audio, and %d messages", l.bytes, l.audio, l.waiting)
+	}
+}
+
+func audioStart(seq int, item string) string {
+	return fmt.Sprintf(`{"type":"audio.start","seq":%d,"item_id":%q}`, seq, item)
+}
+
+func audioEnd(seq int, item string, ms int) string {
+	return fmt.Sprintf(`{"type":"audio.end","seq":%d,"item_id":%q,"audio_ms":%d}`, seq, item, ms)
+}
+
+func audioFlush(seq int, item string) string {
+	return fmt.Sprintf(`{"type":"audio.flush","seq":%d,"item_id":%q,"reason":"user_speech"}`, seq, item)
+}
+
+// TestDroppedAudioIsNotPromised: where the session ends before all was sent, audio.end says
+// how much was, of what never sounded nothing is told, and no seq is missing.
 func TestDroppedAudioIsNotPromised(t *testing.T) {
-	const frame = 4800 // 100 ms at 24 kHz
-	for name, drop := range map[string]func(d *downlink) error{
-		"by a flush": func(d *downlink) error {
-			_, err := d.flushItem(&wsclient.AudioFlush{ItemID: "b", Reason: "user_speech"})
-			return err
-		},
-		"by the end": func(d *downlink) error { return d.finish(&wsclient.SessionEnded{Reason: "client_ended"}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDownlink(downBounds{audio: 1 << 20, all: 1 << 20, frame: frame}, nil)
-			var got []string
-			pop := func() {
-				e, ok := d.pop()
-				switch {
-				case !ok:
-				case e.frame != nil:
-					got = append(got, "frame of "+e.item)
-				default:
-					got = append(got, string(e.text))
-				}
-			}
-			open := func(item string, frames int) {
-				if _, err := d.openItem(&wsclient.AudioStart{ItemID: item}); err != nil {
-					t.Fatal(err)
-				}
-				for range frames {
-					d.pushAudio(item, make([]byte, frame))
-				}
-				if _, err := d.endItem(&wsclient.AudioEnd{ItemID: item, AudioMS: int64(100 * frames)}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			open("a", 1)
-			for range 3 {
-				pop()
-			}
-			open("b", 3)
-			pop()
-			pop() // one frame of three
-			if err := drop(d); err != nil {
-				t.Fatal(err)
-			}
-			for d.head < len(d.entries) {
-				pop()
-			}
-			all := strings.Join(got, "\n")
-			if n := strings.Count(all, "frame of b"); n != 1 {
-				t.Errorf("%d frames of b", n)
-			}
-			for i, want := range []string{`"seq":2`, `"audio_ms":100`, `"seq":4`, `"audio_ms":100`, `"seq":5`} {
-				at := strings.Index(all, want)
-				if at < 0 {
-					t.Fatal(fmt.Sprintf("%d: %s is missing in\n", i, want), strings.Join(got, "\n"))
-				}
-				all = all[at+len(want):]
-			}
-			if d.audio != 0 || d.bytes != 0 {
-				t.Errorf("%d bytes are said to wait, %d of them audio", d.bytes, d.audio)
-			}
-		})
+	l := newSlowLink(t)
+	l.item("a", 1)
+	l.item("b", 3)
+	l.item("c", 2)
+	l.write(3) // a, its end, and one frame of b
+	if err := l.finish(&wsclient.SessionEnded{Reason: "client_ended"}); err != nil {
+		t.Fatal(err)
+	}
+	l.wrote(audioStart(1, "a"), "frame of a", audioEnd(2, "a", 100), audioStart(3, "b"), "frame of b",
+		audioEnd(4, "b", 100), `{"type":"session.ended","seq":5,"reason":"client_ended"}`)
+}
+
+// TestFlushedItemsAreGone: a flush ends its item, no end follows; of an item that the client
+// has not heard of it is told nothing, whatever of it waited. What is between them stays.
+func TestFlushedItemsAreGone(t *testing.T) {
+	l := newSlowLink(t)
+	l.item("a", 3)
+	l.pushMessage(&wsclient.Pong{T: 7})
+	l.item("b", 3)
+	if err := l.openItem(&wsclient.AudioStart{ItemID: "c"}); err != nil { // announced by no audio yet
+		t.Fatal(err)
+	}
+	l.write(1)
+	for _, id := range []string{"a", "b", "c"} {
+		l.flush(id)
+	}
+	l.pushAudio("c", make([]byte, slowFrame))
+	l.item("b", 0)
+	l.wrote(audioStart(1, "a"), "frame of a", `{"type":"pong","seq":2,"t":7}`, audioFlush(3, "a"))
+	if l.flushedBytes() != 6*slowFrame {
+		t.Errorf("%d bytes are counted as flushed", l.flushedBytes())
+	}
+}
+
+// TestSilentItemIsNotToldOf: neither its start nor its end.
+func TestSilentItemIsNotToldOf(t *testing.T) {
+	l := newSlowLink(t)
+	l.item("a", 0)
+	l.item("b", 1)
+	l.wrote(audioStart(1, "b"), "frame of b", audioEnd(2, "b", 100))
+	if l.left(); len(l.items) != 0 {
+		t.Errorf("%d items are remembered", len(l.items))
+	}
+}
+
+// TestLeftForTheClient: what has been written is told of each item once, and a flushed item
+// is told of no more.
+func TestLeftForTheClient(t *testing.T) {
+	l := newSlowLink(t)
+	l.item("a", 2)
+	l.item("b", 2)
+	told := func() string {
+		var all []string
+		for _, in := range l.left() {
+			all = append(all, fmt.Sprintf("%s %d", in.Item, in.Sent.Milliseconds()))
+		}
+		return strings.Join(all, ", ")
+	}
+	for _, tc := range []struct {
+		writes int
+		want   string
+	}{{0, ""}, {1, "a 100"}, {0, ""}, {3, "a 200, b 100"}, {0, ""}} {
+		l.write(tc.writes)
+		if got := told(); got != tc.want {
+			t.Errorf("after %d more entries: %q, want %q", tc.writes, got, tc.want)
+		}
+	}
+	e, _ := l.pop()
+	l.flush("b")
+	l.written(e) // it was being written meanwhile
+	if got := told(); got != "" || len(l.items) != 0 {
+		t.Errorf("of a flushed item: %q; %d items are remembered", got, len(l.items))
 	}
 }

@@ -40,13 +40,7 @@ func (s *session) narrate(in orchestrator.Input, actions []orchestrator.Action, 
 		s.story.played(p)
 	}
 	for _, a := range actions {
-		s.story.note(a, at, func(item string) int64 {
-			ms, ok := s.state.Heard(item, at)
-			if !ok {
-				return 0
-			}
-			return ms
-		}, s.queuedMS)
+		s.story.note(a, at, s.queuedMS)
 	}
 }
 

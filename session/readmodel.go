@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -114,12 +115,9 @@ func (s *session) worthTelling(ev transport.Transcript) bool {
 
 // modelAudio takes one piece of the model's speech.
 func (s *session) modelAudio(ev *transport.AudioOut) {
-	if ev.Item != s.lastItem {
-		s.lastItem = ev.Item
-		if s.resampleOut != nil {
-			s.resampleOut.Reset()
-		}
-		s.dispatch(orchestrator.AudioBegan{Item: ev.Item})
+	if ev.Item != s.lastItem && !s.nextItem(ev.Item) {
+		s.down.pushAudio(ev.Item, ev.PCM) // only counted
+		return
 	}
 	pcm := ev.PCM
 	if s.resampleOut != nil {
@@ -129,9 +127,37 @@ func (s *session) modelAudio(ev *transport.AudioOut) {
 	s.queueAudio(ev.Item, pcm)
 }
 
-// modelAudioDone takes the end of an item.
+// nextItem ends what the model said before and begins with another item. It reports false
+// for one that another one has followed already: items play one after another.
+func (s *session) nextItem(item string) bool {
+	if slices.Contains(s.spoken, item) {
+		return false
+	}
+	if s.lastItem != "" {
+		s.modelAudioDone(s.lastItem)
+		s.spoken = append(s.spoken, s.lastItem)
+		if len(s.spoken) > maxSpoken {
+			s.spoken = slices.Delete(s.spoken, 0, 1)
+		}
+	}
+	s.lastItem, s.itemOver = item, false
+	if s.resampleOut != nil {
+		s.resampleOut.Reset()
+	}
+	s.dispatch(orchestrator.AudioBegan{Item: item})
+	return true
+}
+
+// maxSpoken is how many items are remembered that another one has followed.
+const maxSpoken = 16
+
+// modelAudioDone takes the end of an item, once.
 func (s *session) modelAudioDone(item string) {
-	if item == s.lastItem && s.resampleOut != nil {
+	if item != s.lastItem || s.itemOver {
+		return
+	}
+	s.itemOver = true
+	if s.resampleOut != nil {
 		s.downBuf = s.resampleOut.Flush(s.downBuf[:0])
 		s.queueAudio(item, s.downBuf)
 	}

@@ -77,6 +77,8 @@ type session struct {
 	resampleOut *audio.Resampler // nil where the rates agree
 	downBuf     []byte
 	lastItem    string
+	spoken      []string // the newest items before it
+	itemOver    bool     // lastItem has ended
 	userDraft   draft
 	modelDraft  draft
 
@@ -126,7 +128,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	}
 	s.up = newUplink(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.down = newDownlink(downBounds{
-		audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), all: opts.Limits.BacklogBytes,
+		rate: start.OutputRate, audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), all: opts.Limits.BacklogBytes,
 		frame: audio.Bytes(start.OutputRate, maxDownFrame),
 	}, s.writeClient)
 	ctx, s.end = context.WithCancelCause(ctx)
@@ -289,21 +291,47 @@ func (s *session) wind() {
 	}
 }
 
-// dispatch takes one step and carries out what it decides.
+// dispatch takes one step and carries out what it decides. What has left for the client
+// meanwhile is told first: what was heard cannot be more.
 func (s *session) dispatch(in orchestrator.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, now := s.state.WakeAt(), time.Now()
+	s.takeSent(now)
+	s.step(in, now)
+	s.showState()
+	_, ticked := in.(orchestrator.Tick)
+	if ticked || s.clockwork == nil || !s.state.WakeAt().Equal(before) {
+		s.wind()
+	}
+}
+
+// tellSent tells the orchestrator what has left for the client.
+func (s *session) tellSent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.state.WakeAt()
+	s.takeSent(time.Now())
+	s.showState()
+	if !s.state.WakeAt().Equal(before) {
+		s.wind()
+	}
+}
+
+// takeSent is tellSent with mu held, which leaves the clock to the caller.
+func (s *session) takeSent(now time.Time) {
+	for _, in := range s.down.left() {
+		s.step(in, now)
+	}
+}
+
+// step takes one step and carries out what it decides. mu is held.
+func (s *session) step(in orchestrator.Input, now time.Time) {
 	next, actions := orchestrator.Step(s.state, now, in)
 	s.narrate(in, actions, now)
 	s.state = next
 	for _, a := range actions {
 		s.carryOut(a)
-	}
-	s.showState()
-	_, ticked := in.(orchestrator.Tick)
-	if ticked || s.clockwork == nil || !s.state.WakeAt().Equal(before) {
-		s.wind()
 	}
 }
 

@@ -35,12 +35,13 @@ type saying struct {
 	// none of it was written yet.
 	cut     bool
 	heardMS int64
+	sentMS  int64 // so much had left for the client: no more can have been heard
 	text    int
 }
 
-// note takes what a step has decided. heard says how much of an item was heard, and
-// queued how much audio of it has come, in ms; both as of before the step.
-func (y *story) note(a orchestrator.Action, at time.Time, heard, queued func(item string) int64) {
+// note takes what a step has decided. queued says how much audio of an item has come, in
+// ms, as of before the step.
+func (y *story) note(a orchestrator.Action, at time.Time, queued func(item string) int64) {
 	switch a := a.(type) {
 	case orchestrator.Transcript:
 		y.transcript(a)
@@ -57,7 +58,8 @@ func (y *story) note(a orchestrator.Action, at time.Time, heard, queued func(ite
 			s = &saying{id: a.Item, entry: y.entry(at, conversation.RoleAssistant, a.Turn)}
 			y.add(s)
 		}
-		s.stop(heard(a.Item), queued(a.Item))
+		s.stop(a.HeardMS, queued(a.Item))
+		s.sentMS = a.SentMS
 	case orchestrator.ToolStarted:
 		y.called(a, at)
 	case orchestrator.ToolEnded:
@@ -73,7 +75,7 @@ func (y *story) note(a orchestrator.Action, at time.Time, heard, queued func(ite
 // played takes the client's report of what was heard of an item that was cut off.
 func (y *story) played(in orchestrator.Played) {
 	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // before a flush it counts for nothing
-		s.heardMS = in.MS
+		s.heardMS = min(max(in.MS, 0), s.sentMS)
 	}
 }
 

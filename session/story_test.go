@@ -30,7 +30,11 @@ func newTeller() *teller {
 
 func (l *teller) at(s int, actions ...orchestrator.Action) {
 	for _, a := range actions {
-		l.note(a, noon.Add(time.Duration(s)*time.Second), func(item string) int64 { return l.heard[item] }, func(item string) int64 { return l.queued[item] })
+		if f, ok := a.(orchestrator.FlushItem); ok {
+			f.HeardMS, f.SentMS = l.heard[f.Item], 4000
+			a = f
+		}
+		l.note(a, noon.Add(time.Duration(s)*time.Second), func(item string) int64 { return l.queued[item] })
 	}
 }
 

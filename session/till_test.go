@@ -111,7 +111,7 @@ type needsMessenger struct{ Messenger registry.Messenger }
 
 func ban(_ context.Context, c registry.Call[noArgs, needsMessenger]) (registry.Result, error) {
 	c.Needs.Messenger.Timeout(c.Session.Now.Add(time.Hour), time.Hour, "Enough.")
-	return registry.Result{Intents: []registry.Intent{registry.EndVoiceSession(registry.EndAfterFarewellSpoken)}}, nil
+	return registry.Result{Intents: []registry.Intent{registry.EndVoiceSession(registry.EndAfterFarewellSpoken), registry.SuppressAudio(true)}}, nil
 }
 
 // session is that of the last search.

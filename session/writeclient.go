@@ -1,10 +1,6 @@
 package session
 
-import (
-	"time"
-
-	"voicegw/orchestrator"
-)
+import "time"
 
 // writeClient is the pump from the downlink to the client, as long as something is in it.
 func (s *session) writeClient() {
@@ -24,15 +20,22 @@ func (s *session) writeClient() {
 }
 
 func (s *session) writeEntry(e downEntry) error {
-	if e.frame == nil {
-		return s.client.WriteText(e.text)
+	if e.text != nil {
+		if err := s.client.WriteText(e.text); err != nil {
+			return err
+		}
 	}
-	err := s.client.WriteAudio(e.frame.pcm)
-	e.frame.free()
-	if err == nil && e.first {
-		s.dispatch(orchestrator.AudioSent{Item: e.item})
+	if e.frame != nil {
+		if err := s.client.WriteAudio(e.frame.pcm); err != nil {
+			return err
+		}
+		s.down.written(e)
+		e.frame.free()
 	}
-	return err
+	if e.tells() {
+		s.tellSent()
+	}
+	return nil
 }
 
 // writeDirect writes audio from the goroutine that read it, which spares a hop, as
@@ -42,21 +45,16 @@ func (s *session) writeDirect(item string, pcm []byte) bool {
 	if !s.client.Ready() {
 		return false
 	}
-	first, ok := s.down.claim(item, len(pcm))
-	if !ok {
+	if !s.down.claim(item, len(pcm)) {
 		return false
 	}
 	err := s.client.WriteAudio(pcm) // the connection keeps what the network does not take
 	if err != nil {
 		s.down.lose()
 	}
-	s.down.release()
+	s.down.release(item, len(pcm))
 	if err != nil {
 		s.end(gone(err))
-		return true
-	}
-	if first {
-		s.dispatch(orchestrator.AudioSent{Item: item})
 	}
 	return true
 }

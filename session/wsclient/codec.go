@@ -140,6 +140,23 @@ func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
 	return out, nil
 }
 
+// Renumber returns a message that [EncodeServer] has encoded with another seq. It may use the
+// memory of message.
+func Renumber(message []byte, seq int64) []byte {
+	// The header comes first, and a type holds no quotes: the first such key is its own.
+	key := []byte(`"seq":`)
+	from := bytes.Index(message, key)
+	if from < 0 {
+		return message
+	}
+	from += len(key)
+	to := from
+	for to < len(message) && message[to] >= '0' && message[to] <= '9' {
+		to++
+	}
+	return slices.Replace(message, from, to, strconv.AppendInt(nil, seq, 10)...)
+}
+
 func messageType(data []byte) (string, error) {
 	var head struct {
 		Type *string `json:"type"`

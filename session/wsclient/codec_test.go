@@ -57,6 +57,12 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 		if diff := cmp.Diff(m, got); diff != "" || m.header().Seq != 9 || m.header().Type == "" {
 			t.Errorf("%s came back otherwise (-want +got):\n%s", text, diff)
 		}
+		for _, seq := range []int64{3, 123456} {
+			want, err := EncodeServer(seq, m)
+			if text = Renumber(text, seq); err != nil || string(text) != string(want) {
+				t.Errorf("with another seq: %s, want %s (%v)", text, want, err)
+			}
+		}
 	}
 }
 

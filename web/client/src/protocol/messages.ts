@@ -132,7 +132,7 @@ export interface AudioEnd extends Numbered {
 export interface AudioFlush extends Numbered {
   type: "audio.flush";
   item_id: string;
-  reason: "user_speech" | "user_text" | "user_stop" | "user_action" | (string & {});
+  reason: "user_speech" | "user_text" | "user_stop" | "user_action" | "session_end" | (string & {});
 }
 
 /** audio_ms counts on the client's audio clock: since the first sample it sent. */

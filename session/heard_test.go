@@ -1,0 +1,336 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// announcing is a model that announces interruptions and cannot be told what was heard.
+var announcing = transport.Capabilities{InterruptNotice: true, ToolCancelNotice: true}
+
+// second is a second of what the model says, at the client's rate.
+const second = 48000
+
+// speaks lets the model say an item of so many bytes, to its end.
+func speaks(model *transporttest.Conn, item string, bytes int) {
+	for n := 0; n < bytes; n += 4800 {
+		model.EmitAudio(item, make([]byte, min(4800, bytes-n)))
+	}
+	model.Emit(transport.AudioDone{Item: item})
+	synctest.Wait()
+}
+
+// TestFlushesOfManyItems: whatever is interrupted, how and when, nothing of an item follows
+// its flush, no item has both an end and a flush, each end says what was sent, the model
+// is told of no more than was sent, and what was said before an interruption is not begun
+// after it.
+func TestFlushesOfManyItems(t *testing.T) {
+	for seed := range uint64(60) {
+		for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
+			t.Run(fmt.Sprint(name, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					st := newStage(t, caps, nil)
+					c, model := st.started()
+					synctest.Wait()
+					g := &babble{rng: rand.New(rand.NewPCG(seed, 9)), c: c, model: model, bornAt: map[string]int{}}
+					for range 40 {
+						g.act(t)
+						synctest.Wait()
+					}
+					g.run()
+					c.say(`{"type":"session.end"}`)
+					synctest.Wait()
+					g.check(t)
+				})
+			})
+		}
+	}
+}
+
+// babble is a model that says one item after another, and is interrupted.
+type babble struct {
+	rng     *rand.Rand
+	c       *testClient
+	model   *transporttest.Conn
+	items   int
+	open    string
+	stalled bool
+	bornAt  map[string]int // after how many interruptions an item began
+	cuts    []int          // how long the client's log was at each
+}
+
+func (g *babble) act(t *testing.T) {
+	switch n := g.rng.IntN(12); {
+	case n < 5:
+		if g.open == "" {
+			g.items++
+			g.open = fmt.Sprint("item", g.items)
+			g.bornAt[g.open] = len(g.cuts)
+			if g.items == 1 || g.rng.IntN(3) == 0 {
+				g.model.Emit(transport.InputCommitted{Item: "u" + g.open}, transport.ResponseStarted{ID: "r" + g.open})
+			}
+		}
+		g.model.EmitAudio(g.open, make([]byte, 2*(1+g.rng.IntN(second))))
+	case n < 7 && g.open != "":
+		g.model.Emit(transport.AudioDone{Item: g.open})
+		g.open = ""
+	case n < 8 && !g.stalled:
+		g.c.stallWrites()
+		g.stalled = true
+	case n < 9:
+		g.run()
+	case n < 10:
+		pass(time.Duration(g.rng.IntN(3000)) * time.Millisecond)
+	case n < 11 && g.items > 0:
+		g.c.say(fmt.Sprintf(`{"type":"playback","item_id":"item%d","played_ms":%d,"done":%t}`, 1+g.rng.IntN(g.items), g.rng.IntN(5000), g.rng.IntN(3) == 0))
+	default:
+		synctest.Wait()
+		g.c.say([]string{`{"type":"interrupt"}`, `{"type":"input.text","text":"no"}`}[g.rng.IntN(2)])
+		synctest.Wait()
+		g.cuts = append(g.cuts, len(g.c.log()))
+		g.open = ""
+		g.model.Emit(transport.ResponseDone{ID: fmt.Sprint("ritem", g.items), Status: transport.ResponseInterrupted})
+	}
+}
+
+// run lets a stalled client go on.
+func (g *babble) run() {
+	if g.stalled {
+		g.c.mu.Lock()
+		close(g.c.stall)
+		g.c.stall = nil
+		g.c.mu.Unlock()
+		g.stalled = false
+	}
+	synctest.Wait()
+}
+
+// check looks at what the client was sent and the model told.
+func (g *babble) check(t *testing.T) {
+	log := g.c.log()
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(log, "\n"))
+	}
+	sent, over := map[string]int{}, map[string]string{}
+	playing, ends := "", map[string]float64{}
+	for _, m := range g.c.texts {
+		if m["type"] == "audio.end" {
+			ends[m["item_id"].(string)] = m["audio_ms"].(float64)
+		}
+	}
+	for i, line := range log {
+		kind, rest, _ := strings.Cut(line, " ")
+		item, _, _ := strings.Cut(rest, " ")
+		switch kind {
+		case "audio.start":
+			if _, again := sent[item]; again || over[item] != "" {
+				fail("%s began twice", item)
+			}
+			if i+1 == len(log) || !strings.HasPrefix(log[i+1], "audio ") {
+				fail("%s was announced without a byte of it", item)
+			}
+			playing, sent[item] = item, 0
+		case "audio":
+			n := 0
+			fmt.Sscan(rest, &n)
+			if playing == "" || over[playing] != "" {
+				fail("line %d: audio of %q, which is over by %s", i, playing, over[playing])
+			}
+			sent[playing] += n
+			born := g.bornAt[playing]
+			// One entry may have been on its way when the interruption came.
+			if born < len(g.cuts) && i > g.cuts[born]+1 {
+				fail("line %d: audio of %s, which was interrupted at line %d", i, playing, g.cuts[born])
+			}
+		case "audio.end", "audio.flush":
+			if _, known := sent[item]; !known || over[item] != "" && (over[item] != "audio.end" || kind != "audio.flush") {
+				fail("line %d: %s of %s, which has begun: %t; it was over by %q", i, kind, item, known, over[item])
+			}
+			over[item] = kind
+			if ms := audio.MS(24000, sent[item]); kind == "audio.end" && ends[item] != float64(ms) {
+				fail("audio.end of %s promises %v ms; %d were sent", item, ends[item], ms)
+			}
+		}
+	}
+	for _, cmd := range g.model.Commands() {
+		if cut, ok := cmd.(transport.Truncate); ok && (cut.AudioMS < 0 || cut.AudioMS > audio.MS(24000, sent[cut.Item])) {
+			fail("%s was truncated at %d ms; %d were sent", cut.Item, cut.AudioMS, audio.MS(24000, sent[cut.Item]))
+		}
+	}
+}
+
+// TestInterruptionFlushesWhatWaits: the model speaks, calls a tool and speaks again; whatever
+// interrupts the first, long item flushes the second, short one too, and the model is told
+// of both what was heard where it can be.
+func TestInterruptionFlushesWhatWaits(t *testing.T) {
+	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
+		for how, reason := range map[string]string{"speech": "user_speech", `{"type":"interrupt"}`: "user_stop", `{"type":"input.text","text":"no"}`: "user_text"} {
+			t.Run(name+" "+reason, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					st := newStage(t, caps, nil)
+					c, model := st.started()
+					model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+					speaks(model, "a1", 5*second)
+					speaks(model, "a2", second/2)
+					model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+					pass(2 * time.Second)
+					synctest.Wait()
+					switch {
+					case how != "speech":
+						c.say(how)
+					case caps.InterruptNotice:
+						model.Emit(transport.Interrupted{})
+					default:
+						model.Emit(transport.SpeechStarted{Item: "u2", AudioMS: 0})
+					}
+					synctest.Wait()
+					c.expect(t, "audio.flush a1 "+reason, "audio.flush a2 "+reason)
+					pass(time.Second)
+					synctest.Wait()
+					var cuts []transport.Truncate
+					for _, cmd := range model.Commands() {
+						if cut, ok := cmd.(transport.Truncate); ok {
+							cuts = append(cuts, cut)
+						}
+					}
+					want := []transport.Truncate{{Item: "a1", AudioMS: 2000}, {Item: "a2", AudioMS: 0}}
+					if !caps.Truncate {
+						want = nil
+					}
+					if !slices.Equal(cuts, want) {
+						t.Errorf("the model was told %+v, want %+v", cuts, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFarewellBehindALongSentence: a session that a tool ends closes when all of it has been
+// heard, and not before: by the clock and its allowance where the client reports nothing,
+// however late it is, and by its reports where it does.
+func TestFarewellBehindALongSentence(t *testing.T) {
+	for _, tool := range []string{"bye", "ban"} {
+		for _, reports := range []bool{false, true} {
+			t.Run(fmt.Sprint(tool, " reports ", reports), func(t *testing.T) {
+				onStage(t, nil, func(t *testing.T, tl *till) {
+					c, model := tl.talk()
+					model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+					speaks(model, "sentence", 20*second)
+					model.Emit(transport.ToolCall{Call: "m1", ID: "call_of_u1", Name: tool, Args: []byte(`{}`)},
+						transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+					synctest.Wait()
+					model.Emit(transport.ResponseStarted{ID: "r2"})
+					speaks(model, "farewell", 3*second)
+					model.Emit(transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
+					synctest.Wait()
+					if !reports {
+						pass(25*time.Second - time.Millisecond)
+						synctest.Wait()
+						if c.isOver() {
+							t.Fatal("a client that is two seconds late does not hear the farewell to its end")
+						}
+						pass(time.Millisecond)
+					} else {
+						pass(5 * time.Second) // it begins late, and plays slowly
+						c.say(`{"type":"playback","item_id":"sentence","played_ms":200}`)
+						pass(25 * time.Second)
+						c.say(`{"type":"playback","item_id":"sentence","played_ms":18000}`)
+						pass(10 * time.Second)
+						c.say(`{"type":"playback","item_id":"farewell","played_ms":2800}`)
+						pass(11 * time.Second)
+						synctest.Wait()
+						if c.isOver() {
+							t.Fatal("a client that has reported was not waited for")
+						}
+						c.say(`{"type":"playback","item_id":"farewell","played_ms":3000,"done":true}`)
+					}
+					synctest.Wait()
+					if !c.isOver() || c.bytes != 23*second || c.count("audio.flush") != 0 {
+						t.Errorf("closed=%t after %d bytes with %d flushes", c.isOver(), c.bytes, c.count("audio.flush"))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestNothingAfterTheFarewell: who is shut out hears the farewell and no more, however much
+// the model goes on, in the same answer or in another.
+func TestNothingAfterTheFarewell(t *testing.T) {
+	onStage(t, nil, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		tl.calls(model, "u1", "ban", `{}`)
+		model.Emit(transport.ResponseStarted{ID: "r2"})
+		speaks(model, "farewell", second)
+		model.Emit(transport.Transcript{Item: "more", Role: transport.RoleAssistant, Text: "And another thing."})
+		speaks(model, "more", second)
+		model.Emit(transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		model.Emit(transport.InputCommitted{Item: "u2"}, transport.ResponseStarted{ID: "r3"},
+			transport.Transcript{Item: "evenmore", Role: transport.RoleAssistant, Text: "Are you there?", Final: true})
+		speaks(model, "evenmore", second)
+		model.Emit(transport.ResponseDone{ID: "r3", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		c.say(`{"type":"playback","item_id":"farewell","played_ms":1000,"done":true}`)
+		synctest.Wait()
+		if c.bytes != second || c.count("audio.start") != 1 || c.count("transcript") != 0 || c.count("turn.started") != 1 || !c.isOver() {
+			t.Errorf("%d bytes were heard, and the session is over: %t\n%s", c.bytes, c.isOver(), strings.Join(c.log(), "\n"))
+		}
+	})
+}
+
+// TestUnsentIsNotHeard: a session ends while most of an answer waits for a slow client. What
+// is handed back of it is what has left, and nobody was promised more.
+func TestUnsentIsNotHeard(t *testing.T) {
+	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var back []HandBack
+				st := newStage(t, caps, func(o *Options) {
+					o.HandBack = func(_ context.Context, said HandBack) error { back = append(back, said); return nil }
+				})
+				c := st.connect(strings.Replace(startText, "}", `,"conversation_id":"conv_00000000000000000000000000"}`, 1))
+				model := st.fake.Accept(t)
+				synctest.Wait()
+				model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"},
+					transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: "one two three four five six seven eight nine ten", Final: true},
+					transport.Transcript{Item: "a2", Role: transport.RoleAssistant, Text: "eleven twelve", Final: true})
+				model.EmitAudio("a1", make([]byte, second))
+				synctest.Wait()
+				c.stallWrites()
+				speaks(model, "a1", 3*second)
+				speaks(model, "a2", 2*second)
+				model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+				pass(3 * time.Second) // less than a slow client has
+				c.say(`{"type":"playback","item_id":"a1","played_ms":90000}`)
+				c.say(`{"type":"session.end"}`)
+				synctest.Wait()
+				close(c.stall)
+				synctest.Wait()
+				pass(time.Minute)
+				said := ""
+				for _, e := range back[0].Entries {
+					said += e.Text + "|"
+				}
+				if said != "one two|" || c.count("audio.start") != 1 || c.count("audio.flush") != 0 {
+					t.Errorf("handed back: %q\n%s", said, strings.Join(c.log(), "\n"))
+				}
+				if end := c.last(t, "audio.end"); end["audio_ms"] != float64(audio.MS(24000, c.bytes)) {
+					t.Errorf("%v promises other than the %d bytes that were sent", end, c.bytes)
+				}
+			})
+		})
+	}
+}
