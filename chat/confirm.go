@@ -35,6 +35,7 @@ func (t *turn) confirm(ctx context.Context) error {
 	case err != nil:
 		return errors.Join(ErrStore, err)
 	}
+	t.started()
 	outcome := "denied"
 	if answer.Approved {
 		outcome = "approved"

@@ -433,12 +433,19 @@ func of[M wsclient.ServerMessage](h *turnTold) []M {
 	return out
 }
 
-// types are the types of all messages, pieces of text left out.
+// types are the types of all messages but that which says that the turn has begun, which must
+// be the first; pieces of text are left out.
 func (h *turnTold) types() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []string
-	for _, m := range h.msgs {
+	for i, m := range h.msgs {
+		if first, is := m.(*wsclient.TurnStarted); is {
+			if i != 0 || first.ConversationID == "" {
+				h.t.Errorf("message %d is %+v", i, m)
+			}
+			continue
+		}
 		if _, piece := m.(*wsclient.TextDelta); piece {
 			continue
 		}

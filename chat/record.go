@@ -170,6 +170,8 @@ func (r *record) tell(all []wsclient.ServerMessage, anew map[string]bool) {
 // the turn goes on.
 func lasts(s wsclient.ServerMessage, whole, anew map[string]bool) bool {
 	switch s := s.(type) {
+	case *wsclient.TurnStarted: // each try begins with one of its own
+		return false
 	case *wsclient.TextDelta:
 		return whole[s.ItemID]
 	case *wsclient.ToolStarted:

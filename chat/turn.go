@@ -95,6 +95,9 @@ func (t *turn) answer(ctx context.Context) (wsclient.ServerMessage, error) {
 	// What still runs when the client has left is recorded before anybody goes.
 	defer t.calls.Wait()
 	defer t.calls.End()
+	if t.rec.Begun {
+		t.started()
+	}
 	t.rec.replay(t.m, t.req)
 	open, err := t.begin(ctx)
 	if err != nil {
@@ -152,10 +155,10 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 		for _, a := range open {
 			t.noted(unknownNotice(a))
 		}
-		if t.req.Confirmation != nil {
-			if err := t.confirm(ctx); err != nil {
-				return nil, err
-			}
+		if t.req.Confirmation == nil {
+			t.started()
+		} else if err := t.confirm(ctx); err != nil {
+			return nil, err
 		}
 		t.rec.Begun, t.rec.Lead = true, slices.Clone(t.entries)
 	}
@@ -166,6 +169,10 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 	t.askedBefore(ctx)
 	return open, nil
 }
+
+// started tells the client, before anything else, that the turn has begun: from now on nothing
+// refuses it.
+func (t *turn) started() { t.emit(&wsclient.TurnStarted{ConversationID: t.conv.ID}) }
 
 // said notes what the user says in this turn.
 func (t *turn) said(text string) {

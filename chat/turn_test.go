@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,7 @@ import (
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // TestTurn: what a turn with a tool tells, in order, and what the model is given.
@@ -388,4 +390,40 @@ func TestSettingsOfTheClient(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheTurnBeginsAtOnce: before the model is asked, and before an approved tool runs, the
+// client is told that the turn has begun, and in which conversation.
+func TestTheTurnBeginsAtOnce(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := &turnTold{t: t}
+		first := func() { // that of all that was told
+			if begun := of[*wsclient.TurnStarted](told); len(begun) != 1 || begun[0].ConversationID != "conv" || wsclient.HeaderOf(begun[0]).Turn == 0 || told.msgs[0] != wsclient.ServerMessage(begun[0]) {
+				t.Errorf("%s %+v", told.types(), begun)
+			}
+		}
+		f.model.steps = []step{func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			synctest.Wait()
+			first()
+			return callsTools(nth(1), "pay", `{"name":"Bob"}`)(ctx, p, delta)
+		}, says("Please approve."), says("Done.")}
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Message: "Pay"}, told.emit); err != nil {
+			t.Fatal(err)
+		}
+		token := of[*wsclient.ConfirmationRequest](told)[0].Token
+		told = &turnTold{t: t}
+		f.do = func(context.Context, toolCall) (registry.Result, error) {
+			synctest.Wait()
+			first()
+			return registry.Result{}, nil
+		}
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: token, Approved: true}}, told.emit); err != nil {
+			t.Fatal(err)
+		}
+		first()
+		told = &turnTold{t: t}
+		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Confirmation: &Confirmation{Token: "cf_none", Approved: true}}, told.emit); err == nil || len(told.msgs) > 0 {
+			t.Errorf("%v, %s", err, told.types())
+		}
+	})
 }

@@ -85,7 +85,9 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	stream := &eventStream{w: w, flush: http.NewResponseController(w)}
+	out := newEventWriter(w)
+	defer out.close()
+	stream := &eventStream{out: out}
 	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
 		s.reachable(r, m)
 		stream.send(m)
@@ -276,37 +278,4 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, stri
 		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
 	}
 	return false
-}
-
-// eventStream writes messages as server-sent events (html.spec.whatwg.org, section 9.2,
-// read 2026-11-21). It begins with the first one.
-type eventStream struct {
-	w     http.ResponseWriter
-	flush *http.ResponseController
-	seq   int64
-}
-
-// send writes one message. A client that is gone ends the request's context, which ends
-// the turn: errors of writing need no other care.
-func (e *eventStream) send(m wsclient.ServerMessage) {
-	if e.seq == 0 {
-		openStream(e.w)
-	}
-	e.seq++
-	text, err := wsclient.EncodeServer(e.seq, m)
-	if err != nil {
-		return // every message of ours can be encoded, which wsclient's tests see to
-	}
-	_, _ = io.WriteString(e.w, "id: "+strconv.FormatInt(e.seq, 10)+"\nevent: "+wsclient.HeaderOf(m).Type+"\ndata: "+string(text)+"\n\n")
-	_ = e.flush.Flush()
-}
-
-// openStream sends the header of a stream of events.
-func openStream(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // proxies are not to collect it
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(http.StatusOK)
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -237,6 +238,15 @@ func TestCompletionKey(t *testing.T) {
 // TestModels: the agent is the one model.
 func TestModels(t *testing.T) {
 	s, _ := chatServer(t, &fakeAgent{}, nil)
+	if w := ask(s, http.MethodGet, "/v1/models/default", nil); strings.TrimSpace(w.Body.String()) != `{"created":0,"id":"default","object":"model","owned_by":"voicegw"}` {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, id := range []string{"gpt-6", "openai/gpt-6", ""} {
+		w := ask(s, http.MethodGet, "/v1/models/"+id, nil)
+		if kind, code, _ := openaiProblem(t, w); w.Code != 404 || kind != "invalid_request_error" || code != "model_not_found" {
+			t.Errorf("%q: %d %s", id, w.Code, w.Body)
+		}
+	}
 	w := ask(s, http.MethodGet, "/v1/models", nil)
 	if got := strings.TrimSpace(w.Body.String()); got != `{"data":[{"created":0,"id":"default","object":"model","owned_by":"voicegw"}],"object":"list"}` {
 		t.Error(got)
@@ -304,6 +314,105 @@ func TestTroublesStandInTheDocs(t *testing.T) {
 	for code, row := range openaiTroubles {
 		if line := fmt.Sprintf("| `%s` | %d | `%s` | `%s` |", code, row.status, row.kind, row.code); !strings.Contains(string(page), line) {
 			t.Errorf("docs/chat.md lacks %q", line)
+		}
+	}
+}
+
+// TestFirstByte: the head of a stream and the conversation's id are out before the model has
+// said anything, and a comment every 10 s shows that the answer is still made.
+func TestFirstByte(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/chat": `{"message":"Hello"}`, "/v1/chat/completions": `{"stream":true,` + hello[1:],
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			a := &fakeAgent{do: func(_ context.Context, _ chat.Request, emit chat.Emit) error {
+				emit(&wsclient.TurnStarted{ConversationID: "conv-1"})
+				if got := w.Body.String(); w.Code != 200 || !w.Flushed || !strings.Contains(got, `"conversation_id":"conv-1"`) || strings.Count(got, "data: ") != 1 {
+					t.Errorf("%s: at once: %d %q", path, w.Code, got)
+				}
+				<-time.After(25 * time.Second)
+				synctest.Wait()
+				if got := w.Body.String(); strings.Count(got, "\n\n: ") != 2 {
+					t.Errorf("%s: after 25 s: %q", path, got)
+				}
+				emit(&wsclient.TextDelta{ItemID: "i", Text: "Hi"})
+				emit(&wsclient.Done{ConversationID: "conv-1", Status: wsclient.DoneCompleted})
+				return nil
+			}}
+			s, m := chatServer(t, a, nil)
+			defer m.Close()
+			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+			r.Host, r.RemoteAddr = "localhost:8080", "192.0.2.7:40000"
+			r.Header.Set("Content-Type", "application/json")
+			s.ServeHTTP(w, r)
+			before := w.Body.Len()
+			<-time.After(time.Minute)
+			synctest.Wait()
+			if w.Body.Len() != before {
+				t.Errorf("%s: it goes on after its end: %q", path, w.Body)
+			}
+		})
+	}
+	// Who does not stream gets the conversation's id as well.
+	s, _ := chatServer(t, &fakeAgent{do: tells(&wsclient.TurnStarted{ConversationID: "conv-1"}, &wsclient.TextDelta{Text: "Hi"}, &wsclient.Done{})}, nil)
+	w := send(s, "/v1/chat/completions", hello, nil)
+	if got := w.Body.String(); !strings.Contains(got, `"voicegw":[{"type":"turn.started","seq":1,"conversation_id":"conv-1"}]`) || !strings.HasPrefix(w.Header().Get("X-Request-Id"), "chatcmpl-") {
+		t.Errorf("%s %v", got, w.Header())
+	}
+}
+
+// TestCompletionImages: an image is in the content as Markdown, in a list beside it, and
+// whole under "voicegw", with an address that a client can use; nothing of its description
+// ends the Markdown. Content that is to be JSON holds none.
+func TestCompletionImages(t *testing.T) {
+	do := tells(
+		&wsclient.TextDelta{ItemID: "a", Text: "Here."}, &wsclient.UIImage{ID: "img_1", URL: "/v1/images/x", Prompt: "A fox](http://evil) [x\n!"},
+		&wsclient.TextDelta{ItemID: "b", Text: "Done."}, &wsclient.Done{})
+	s, _ := chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = "wss://voice.example.org/v1/voice" })
+	const address = "https://voice.example.org/v1/images/x"
+	content := "Here.\n\n![A fox http://evil x](" + address + ")\n\nDone."
+	var whole struct {
+		Choices []struct {
+			Message struct {
+				Content string
+				Images  []struct {
+					Type  string
+					Image struct{ URL string } `json:"image_url"`
+				}
+			}
+		}
+		Voicegw []struct{ Type, URL string }
+	}
+	if err := json.Unmarshal(send(s, "/v1/chat/completions", hello, nil).Body.Bytes(), &whole); err != nil {
+		t.Fatal(err)
+	}
+	m := whole.Choices[0].Message
+	if m.Content != content || len(m.Images) != 1 || m.Images[0].Type != "image_url" || m.Images[0].Image.URL != address || len(whole.Voicegw) != 1 || whole.Voicegw[0].URL != address {
+		t.Errorf("%+v", whole)
+	}
+	said, images := "", 0
+	for line := range strings.Lines(send(s, "/v1/chat/completions", `{"stream":true,`+hello[1:], nil).Body.String()) {
+		var chunk struct {
+			Choices []struct {
+				Delta struct {
+					Content string
+					Images  []any
+				}
+			}
+		}
+		if data, ok := strings.CutPrefix(line, "data: {"); ok && json.Unmarshal([]byte("{"+data), &chunk) == nil && len(chunk.Choices) > 0 {
+			said += chunk.Choices[0].Delta.Content
+			images += len(chunk.Choices[0].Delta.Images)
+		}
+	}
+	if said != content || images != 1 {
+		t.Errorf("%q, %d images", said, images)
+	}
+	for _, more := range []string{"", `"stream":true,`} {
+		w := send(s, "/v1/chat/completions", `{`+more+`"response_format":{"type":"json_object"},`+hello[1:], nil)
+		if got := w.Body.String(); !strings.Contains(got, `"content":"Done."`) || strings.Contains(got, "![") || strings.Contains(got, "Here.") || !strings.Contains(got, address) {
+			t.Error(got)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/rs/cors"
 )
@@ -11,6 +13,40 @@ import (
 // sends is refused at once all the same.
 const preflightSeconds = 600
 
+// pageHeaders are the headers that pages of allowed origins may send: what the endpoints
+// read, and what clients of Chat Completions and of the AI SDK put into every request. A name
+// that ends in "*" stands for all that begin so; browsers know no such names in lists, so
+// what was asked for is what is answered.
+var pageHeaders = []string{
+	"accept", "accept-language", "authorization", "content-language", "content-type", "idempotency-key", "last-event-id",
+	"openai-organization", "openai-project", "openai-beta", "api-key", "x-api-key", "user-agent", "x-request-id", "x-client-request-id",
+	"http-referer", "x-title", "traceparent", "tracestate", "x-stainless-*", "x-vercel-*", "x-voicegw-*",
+}
+
+// exposedHeaders are those of answers that such pages may read.
+var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry", "X-Request-Id", "X-Vercel-Ai-Ui-Message-Stream"}
+
+// pageHeader says whether pages may send a header.
+func pageHeader(name string) bool {
+	name = strings.ToLower(strings.TrimSpace(name))
+	return slices.ContainsFunc(pageHeaders, func(known string) bool {
+		begin, open := strings.CutSuffix(known, "*")
+		return name == known || open && strings.HasPrefix(name, begin)
+	})
+}
+
+// mayAsk says whether every header that a browser asks for is one that pages may send.
+func mayAsk(r *http.Request) bool {
+	for _, line := range r.Header.Values("Access-Control-Request-Headers") {
+		for name := range strings.SplitSeq(line, ",") {
+			if strings.TrimSpace(name) != "" && !pageHeader(name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // forPages serves an endpoint that pages of the origins that [Options.Origins] names may
 // call and read the answers of, as https://fetch.spec.whatwg.org/#http-cors-protocol (read
 // 2026-11-22) has it: without it a browser keeps the answer from the page. No cookies are
@@ -19,13 +55,21 @@ func (s *Server) forPages(method, path string, h http.HandlerFunc) {
 	c := cors.New(cors.Options{
 		AllowOriginVaryRequestFunc: func(r *http.Request, _ string) (bool, []string) { return s.originAllowed(r), nil },
 		AllowedMethods:             []string{method},
-		AllowedHeaders:             []string{"Content-Type", "Authorization", "Idempotency-Key"},
-		ExposedHeaders:             []string{"Retry-After"},
+		AllowedHeaders:             []string{"*"}, // those that are asked for, which mayAsk has seen
+		ExposedHeaders:             exposedHeaders,
 		MaxAge:                     preflightSeconds,
 	})
 	s.handle(method+" "+path, c.Handler(h).ServeHTTP)
-	s.handle("OPTIONS "+path, c.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	plain := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", method+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
-	})).ServeHTTP)
+	})
+	allowed := c.Handler(plain)
+	s.handle("OPTIONS "+path, func(w http.ResponseWriter, r *http.Request) {
+		if mayAsk(r) {
+			allowed.ServeHTTP(w, r)
+			return
+		}
+		plain(w, r)
+	})
 }

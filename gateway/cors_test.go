@@ -38,9 +38,20 @@ func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
 		t.Errorf("a method that there is not: %s %v", got.Status, got.Header)
 	}
 
+	// What npm openai and the AI SDK send from a page.
+	const sent = "authorization,content-type,idempotency-key,user-agent,x-stainless-arch,x-stainless-helper-method,x-stainless-retry-count"
+	if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", sent); got.Header.Get("Access-Control-Allow-Headers") != sent || got.Header.Get("Access-Control-Allow-Origin") != friend {
+		t.Errorf("what clients send is answered %s %v", got.Status, got.Header)
+	}
+	for _, name := range []string{"x-forwarded-for", "cookie", "x-stainless", "authorization,x-secret"} {
+		if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", name); got.Header.Get("Access-Control-Allow-Origin") != "" || got.Header.Get("Access-Control-Allow-Headers") != "" {
+			t.Errorf("%s is allowed: %v", name, got.Header)
+		}
+	}
+
 	got = ask(http.MethodGet, friend)
 	if got.StatusCode != http.StatusOK || got.Header.Get("Access-Control-Allow-Origin") != friend || !strings.Contains(strings.Join(got.Header.Values("Vary"), ","), "Origin") ||
-		got.Header.Get("Access-Control-Expose-Headers") != "Retry-After" {
+		!strings.Contains(got.Header.Get("Access-Control-Expose-Headers"), "Retry-After, ") {
 		t.Errorf("a friend gets %s %v", got.Status, got.Header)
 	}
 	if got = ask(http.MethodGet, stranger); got.Header.Get("Access-Control-Allow-Origin") != "" {

@@ -111,6 +111,7 @@ func New(opts Options) *Server {
 		s.forPages("POST", "/v1/chat", s.chat)
 		s.forPages("POST", completionsPath, s.completions)
 		s.forPages("GET", "/v1/models", s.models)
+		s.forPages("GET", "/v1/models/{id...}", s.model)
 	}
 	if opts.Images != nil {
 		s.handle("GET /v1/images/{id}", s.image)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -186,6 +187,19 @@ func (s *Server) voiceURL(r *http.Request) string {
 		scheme = "wss"
 	}
 	return scheme + "://" + r.Host + "/v1/voice"
+}
+
+// absolute is the whole address of something of this gateway's, by which the client that has
+// sent the request reaches it; a whole address stays as it is.
+func (s *Server) absolute(r *http.Request, address string) string {
+	if !strings.HasPrefix(address, "/") {
+		return address
+	}
+	at, err := url.Parse(s.voiceURL(r))
+	if err != nil || at.Host == "" {
+		return address
+	}
+	return strings.Replace(at.Scheme, "ws", "http", 1) + "://" + at.Host + address
 }
 
 // runningLine is a session in the list.

@@ -39,7 +39,7 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 		&SessionStarted{SessionID: "s", Provider: "gemini", Model: "m", InputRate: 16000, OutputRate: 24000, ExpiresAt: at},
 		&AudioStart{Header: Header{Turn: 2}, ItemID: "a"}, &AudioEnd{ItemID: "a", AudioMS: 5}, &AudioFlush{ItemID: "a", Reason: "user_speech"},
 		&SpeechStarted{AudioMS: 1}, &SpeechStopped{AudioMS: 2}, &Transcript{ID: "t", Role: "user", Text: "hi", Final: true, StartedAt: at},
-		&TurnStarted{Header{Turn: 1}}, &TurnEnded{Status: "completed", Latency: &Latency{1, 2, 3, 4}}, &ToolStarted{CallID: "c", Tool: "t"},
+		&TurnStarted{Header: Header{Turn: 1}}, &TurnEnded{Status: "completed", Latency: &Latency{1, 2, 3, 4}}, &ToolStarted{CallID: "c", Tool: "t"},
 		&ToolProgress{Header: Header{Turn: 3}, CallID: "c", Tool: "t", Category: "retrieval", DurationMS: 1500},
 		&ConfirmationRequest{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Args: json.RawMessage(`{"a":1}`), Preview: "Do it", ExpiresAt: at},
 		&ConfirmationEnded{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Outcome: "approved"},

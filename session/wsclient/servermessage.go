@@ -118,8 +118,13 @@ type Transcript struct {
 	StartedAt Time   `json:"started_at"`
 }
 
-// TurnStarted says that a user's turn has begun.
-type TurnStarted struct{ Header }
+// TurnStarted says that a user's turn has begun. In the stream of a text conversation it is
+// the first message of what is new.
+type TurnStarted struct {
+	Header
+	// ConversationID is that of a text conversation; empty by voice.
+	ConversationID string `json:"conversation_id,omitempty"`
+}
 
 // TurnEnded says how a turn ended: completed, interrupted or failed.
 type TurnEnded struct {

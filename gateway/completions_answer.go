@@ -1,0 +1,219 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"voicegw/session/wsclient"
+)
+
+// completion makes one answer in the shape of Chat Completions out of a turn's messages.
+type completion struct {
+	// Fixed after completions.
+	id        string
+	model     string
+	created   int64
+	w         http.ResponseWriter
+	out       *eventWriter // nil: not a stream
+	withUsage bool
+	json      bool                // the content is to be JSON, and nothing else
+	absolute  func(string) string // of an image's address
+
+	opened  bool   // the first chunk has been sent
+	item    string // the text item that came last
+	text    strings.Builder
+	cut     bool
+	refused bool
+	refusal string // why, where the model has said nothing
+	usage   wsclient.Usage
+	failure *wsclient.Error
+	images  []any
+	extras  []json.RawMessage // messages that the shape has no place for
+}
+
+// take takes one message of the turn.
+func (c *completion) take(m wsclient.ServerMessage) {
+	switch m := m.(type) {
+	case *wsclient.TurnStarted:
+		c.extra(m)
+	case *wsclient.TextDelta:
+		c.say(m.ItemID, m.Text)
+	case *wsclient.TextDone:
+		c.cut, c.refused = m.Cut, m.Refused
+	case *wsclient.ConfirmationRequest, *wsclient.VoiceSessionStart:
+		c.extra(m)
+	case *wsclient.UIImage:
+		c.image(m)
+	case *wsclient.TurnUsage:
+		c.usage = m.Usage
+	case *wsclient.Error:
+		if m.Code == wsclient.CodeRefused { // an answer, in this form: one that is withheld
+			c.refused, c.refusal = true, m.Message
+			return
+		}
+		c.failure = m
+	}
+}
+
+// say takes a piece of text. What was said before a tool and after it stands apart; where
+// the content is to be JSON, only what was said last is it.
+func (c *completion) say(item, text string) {
+	another := c.item != "" && c.item != item
+	c.item = item
+	switch {
+	case c.json && another:
+		c.text.Reset()
+	case another:
+		text = "\n\n" + text
+	}
+	c.text.WriteString(text)
+	if !c.json {
+		c.chunk(map[string]any{"content": text}, nil, nil)
+	}
+}
+
+// image shows an image as a list beside the content, where clients of OpenRouter and of
+// Vercel's AI Gateway look for it (openrouter.ai/docs/features/multimodal/image-generation,
+// vercel.com/docs/ai-gateway/openai-compat/image-generation, read 2026-11-23), and in the
+// content as Markdown for all others.
+func (c *completion) image(m *wsclient.UIImage) {
+	shown := *m
+	shown.URL = c.absolute(m.URL)
+	part := map[string]any{"type": "image_url", "image_url": map[string]any{"url": shown.URL}, "index": len(c.images)}
+	if len(c.images) < maxExtras {
+		c.images = append(c.images, part)
+	}
+	delta := map[string]any{"images": []any{part}}
+	if !c.json {
+		text := markdownImage(shown.Prompt, shown.URL)
+		if c.text.Len() > 0 {
+			text = "\n\n" + text
+		}
+		c.text.WriteString(text)
+		if c.item == "" {
+			c.item = shown.ID // what is said next stands apart
+		}
+		delta["content"] = text
+	}
+	c.chunk(delta, nil, nil)
+	c.extra(&shown)
+}
+
+// maxAlt bounds the description of an image in Markdown, in characters.
+const maxAlt = 120
+
+// markdownImage is an image in Markdown. Nothing of its description can end it.
+func markdownImage(about, address string) string {
+	about = strings.Join(strings.FieldsFunc(about, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`[]()!\<>`+"`", r) }), " ")
+	if r := []rune(about); len(r) > maxAlt {
+		about = string(r[:maxAlt]) + "…"
+	}
+	return "![" + about + "](" + address + ")"
+}
+
+// maxExtras bounds what is kept of a turn beside its text; a turn has fewer calls.
+const maxExtras = 64
+
+// extra takes a message that the shape has no place for: a client that knows of it finds
+// it under "voicegw", in a chunk or, without a stream, in a list.
+func (c *completion) extra(m wsclient.ServerMessage) {
+	text, err := wsclient.EncodeServer(int64(len(c.extras)+1), m)
+	if err != nil || len(c.extras) == maxExtras {
+		return // every message of ours can be encoded, which wsclient's tests see to
+	}
+	c.extras = append(c.extras, text)
+	c.chunk(map[string]any{}, nil, text)
+}
+
+// chunk writes a piece of a stream.
+func (c *completion) chunk(delta map[string]any, finish *string, extra json.RawMessage) {
+	if c.out == nil {
+		return
+	}
+	if !c.opened {
+		c.opened = true
+		delta["role"] = "assistant"
+		if delta["content"] == nil {
+			delta["content"] = ""
+		}
+	}
+	out := c.shape("chat.completion.chunk")
+	out["choices"] = []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}
+	if extra != nil {
+		out["voicegw"] = extra
+	}
+	c.out.data(out)
+}
+
+func (c *completion) shape(object string) map[string]any {
+	return map[string]any{"id": c.id, "object": object, "created": c.created, "model": c.model}
+}
+
+// finish is why the answer ends.
+func (c *completion) finish() string {
+	switch {
+	case c.refused:
+		return "content_filter"
+	case c.cut:
+		return "length"
+	default:
+		return "stop"
+	}
+}
+
+// end writes what follows the last message of the turn.
+func (c *completion) end(ctx context.Context) {
+	if ctx.Err() != nil {
+		return // nobody reads it
+	}
+	usage := map[string]any{
+		"prompt_tokens": c.usage.InputTokens, "completion_tokens": c.usage.OutputTokens, "total_tokens": c.usage.InputTokens + c.usage.OutputTokens,
+		"prompt_tokens_details": map[string]any{"cached_tokens": c.usage.Input.CachedText},
+	}
+	if c.failure != nil && !c.opened {
+		refuseTurn(c.w, c.failure)
+		return
+	}
+	finish := c.finish()
+	if c.out == nil {
+		out := c.shape("chat.completion")
+		out["choices"] = []any{map[string]any{"index": 0, "finish_reason": finish, "message": c.message()}}
+		out["usage"] = usage
+		if len(c.extras) > 0 {
+			out["voicegw"] = c.extras
+		}
+		answer(c.w, http.StatusOK, out)
+		return
+	}
+	if c.failure != nil {
+		c.out.data(map[string]any{"error": troubleOf(c.failure).shape(c.failure.Message)})
+	} else {
+		if c.json && c.text.Len() > 0 {
+			c.chunk(map[string]any{"content": c.text.String()}, nil, nil)
+		}
+		if c.refusal != "" {
+			c.chunk(map[string]any{"refusal": c.refusal}, nil, nil)
+		}
+		c.chunk(map[string]any{}, &finish, nil)
+		if c.withUsage {
+			out := c.shape("chat.completion.chunk")
+			out["choices"], out["usage"] = []any{}, usage
+			c.out.data(out)
+		}
+	}
+	c.out.write("data: [DONE]\n\n")
+}
+
+// message is the whole answer.
+func (c *completion) message() map[string]any {
+	m := map[string]any{"role": "assistant", "content": c.text.String(), "refusal": nil}
+	if c.refusal != "" {
+		m["refusal"] = c.refusal
+	}
+	if len(c.images) > 0 {
+		m["images"] = c.images
+	}
+	return m
+}
