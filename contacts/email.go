@@ -28,6 +28,11 @@ const (
 
 var (
 	plainEmail = regexp.MustCompile(localPart + `(?:\.+` + localPart + `)*@(?:` + label + `\.)+` + label)
+	// With a quoted local part (RFC 5322 section 3.4.1): "john doe"@example.org.
+	quotedEmail = regexp.MustCompile(`"(?:[^"\\\x00-\x1f\x7f]|\\[^\x00-\x1f\x7f]){1,62}"@(?:` + label + `\.)+` + label)
+	// What follows the address of a host in a remote of git, scp or rsync, with a port or
+	// with a path.
+	remotePath = regexp.MustCompile(`^:[^\s:;,()<>"']+`)
 	// Spelled with brackets: ada [at] example (dot) org; one of the two may be plain.
 	bracketEmail = regexp.MustCompile(`(?i)` + localPart + `(?:(?:\.|` + hiddenDot + `)` + localPart + `)*(?:` + hiddenAt + `|@)` +
 		label + `(?:(?:\.|` + hiddenDot + `)` + label + `)+`)
@@ -70,12 +75,69 @@ func (x *Extractor) emails(p *page) []hit[Email] {
 			}
 		}
 	}
-	find(plainEmail, func(int, int) bool { return true })
+	hits = append(hits, x.quotedEmails(p)...)
+	find(plainEmail, func(start, end int) bool {
+		remote := remoteEnd(p, start, end)
+		if remote > 0 {
+			p.take(start, remote)
+		}
+		return remote == 0
+	})
 	find(bracketEmail, func(start, end int) bool {
 		return strings.ContainsAny(p.text[start:end], "[({<")
 	})
 	find(wordEmail, func(start, end int) bool { return spelled(p.text[:start], p.text[start:end]) })
 	return hits
+}
+
+// quotedEmails finds the addresses with a quoted local part and takes them.
+func (x *Extractor) quotedEmails(p *page) []hit[Email] {
+	var hits []hit[Email]
+	for at := 0; at < len(p.left); {
+		m := quotedEmail.FindIndex(p.left[at:])
+		if m == nil {
+			break
+		}
+		start, end := at+m[0], at+m[1]
+		at = start + 1
+		split := strings.LastIndexByte(p.text[start:end], '@')
+		local := p.text[start : start+split]
+		domain, cut := x.domainOf(p.text[start+split+1 : end])
+		inside := local[1 : len(local)-1]
+		if ascii, err := idna.Lookup.ToASCII(domain); err == nil && domain != "" && len(ascii) <= maxDomain && len(local) <= maxLocal &&
+			inside == strings.TrimSpace(inside) && !wordBefore(p, start) {
+			hits = append(hits, hit[Email]{start, end - cut, Email{Address: local + "@" + ascii}})
+			p.take(start, end-cut)
+			at = end - cut
+		}
+	}
+	return hits
+}
+
+// wordBefore says whether a quotation mark closes something rather than opens it.
+func wordBefore(p *page, at int) bool {
+	r := p.before(at)
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(`.!?"\`, r) && r != 0
+}
+
+// forges are hosts at which git@ is everybody's user and nobody's mailbox.
+var forges = set("github.com gitlab.com bitbucket.org codeberg.org git.sr.ht ssh.dev.azure.com gitea.com")
+
+// remoteEnd is where the remote of a program (git, scp, rsync, ssh) ends that begins at
+// start and has the form of an address up to end; 0 for an address.
+func remoteEnd(p *page, start, end int) int {
+	text := p.text[start:end]
+	if strings.HasSuffix(p.text[:start], "://") {
+		return end + len(remotePath.FindString(p.text[end:]))
+	}
+	if m := remotePath.FindString(p.text[end:]); strings.Trim(m, ":.!?") != "" {
+		return end + len(m)
+	}
+	local, host, _ := strings.Cut(text, "@")
+	if local == "git" && forges[strings.ToLower(host)] {
+		return end
+	}
+	return 0
 }
 
 // spelled says whether words with "at" and "dot" among them are an address, and not a

@@ -105,7 +105,7 @@ func (r reader) readPerson(i int) (Person, int) {
 		return Person{}, i
 	}
 	person, end := r.readName(i)
-	if end > i {
+	if end > i && !r.field(i, end, r.is(end, "/")) {
 		position, after := r.readFollowing(end)
 		person.Position = position
 		if person.Title != "" || position != "" {
@@ -195,6 +195,21 @@ func (r reader) bare(name, end int) bool {
 		real = real || utf8.RuneCountInString(r.tokens[i].text) > 1 && !particles[r.tokens[i].lower]
 	}
 	return !real || r.same(end) && r.at(end).gap == gapNone && r.is(end, "@", "/", "_", "'", "’") && r.at(end+1).word
+}
+
+// field says whether what was read as a name is what somebody works at: all words of it or,
+// before a slash, one of them.
+func (r reader) field(i, end int, slash bool) bool {
+	known, words := 0, 0
+	for ; i < end; i++ {
+		if t := r.tokens[i]; t.word {
+			words++
+			if fields[t.lower] || modifiers[t.lower] {
+				known++
+			}
+		}
+	}
+	return known > 0 && (slash || known == words)
 }
 
 // readTitle reads "Prof. Dr. med.".

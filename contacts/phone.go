@@ -103,6 +103,9 @@ func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) 
 	if !isPhonePlace(p, start, end) {
 		return nil, false
 	}
+	if hits := readAlternates(p, start, end, region); hits != nil {
+		return hits, false
+	}
 	h, ok, lacking := readPhone(p, start, end, region)
 	if ok {
 		return []hit[Phone]{h}, false
@@ -121,6 +124,60 @@ func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) 
 		break
 	}
 	return hits, lacking
+}
+
+// alternate is a further number of the same subscriber, written by its last digits alone:
+// 555-2671/2672, 901820-0/-1.
+var alternate = regexp.MustCompile(`[ ]?/[ ]?-?([0-9]{1,4})$`)
+
+// maxAlternates is how many such numbers are read.
+const maxAlternates = 8
+
+// readAlternates reads a number that is followed by last digits of further ones; nil where
+// it is not such a number. Each has as many digits as the first.
+func readAlternates(p *page, start, end int, region string) []hit[Phone] {
+	var tails [][2]int // of the digits, from the last on
+	head := end
+	for len(tails) < maxAlternates {
+		m := alternate.FindStringSubmatchIndex(p.text[start:head])
+		if m == nil {
+			break
+		}
+		tails = append(tails, [2]int{start + m[2], start + m[3]})
+		head = start + m[0]
+	}
+	if len(tails) == 0 || countDigits(p.text[start:head]) < minDigits {
+		return nil
+	}
+	first := p.text[start:head]
+	main, ok, _ := readPhone(p, start, head, region)
+	if !ok {
+		return nil
+	}
+	hits := []hit[Phone]{main}
+	for i := len(tails) - 1; i >= 0; i-- {
+		digits := p.text[tails[i][0]:tails[i][1]]
+		at := tailOf(first, len(digits))
+		number := parseNumber(first[:at]+digits, region)
+		if number == nil {
+			return nil
+		}
+		ext, more := extension(p, tails[i][1])
+		hits = append(hits, hit[Phone]{tails[i][0], tails[i][1] + more, Phone{
+			E164: phonenumbers.Format(number, phonenumbers.E164), Region: phonenumbers.GetRegionCodeForNumber(number), Type: typeOf(number), Extension: ext,
+		}})
+	}
+	return hits
+}
+
+// tailOf is where the last n digits of a number begin, when they stand together; else its
+// end, so that what is made of it is not valid.
+func tailOf(number string, n int) int {
+	at := len(number) - n
+	if at < 0 || countDigits(number[at:]) != n {
+		return len(number)
+	}
+	return at
 }
 
 // readPart reads a part of a candidate if it has enough digits.

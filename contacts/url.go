@@ -45,7 +45,7 @@ func (x *Extractor) webAddresses(p *page) []hit[URL] {
 		start := from
 		at = end
 		if trimmed := start + len(trimURL(p.text[start:end])); whole {
-			if normal, ok := x.normalURL(p.text[start:trimmed]); ok {
+			if normal, ok := x.normalURL(p.text[start:trimmed]); ok && isPublic(normal) {
 				hits = append(hits, hit[URL]{start, trimmed, URL{URL: normal}})
 			}
 		}
@@ -104,7 +104,9 @@ func (x *Extractor) bareAddresses(p *page) []hit[URL] {
 			continue
 		}
 		if normal, ok := x.normalURL("https://" + text); ok {
-			hits = append(hits, hit[URL]{start, end, URL{URL: normal}})
+			if isPublic(normal) {
+				hits = append(hits, hit[URL]{start, end, URL{URL: normal}})
+			}
 			p.take(start, end)
 		}
 	}
@@ -199,4 +201,42 @@ func (x *Extractor) normalURL(text string) (string, bool) {
 	}
 	normal := u.String()
 	return normal, !strings.ContainsFunc(normal, unicode.IsControl)
+}
+
+// privateNames end the names of hosts that are not on the internet: those reserved for it
+// (RFC 2606, 6761, 6762, 8375, and .internal by ICANN), and those that routers and
+// companies use.
+var privateNames = []string{
+	"local", "localhost", "localdomain", "internal", "intern", "intranet", "private", "lan", "corp", "home", "home.arpa", "test", "invalid",
+}
+
+// carrier is the network of carriers' own addresses (RFC 6598), nobody the first of each
+// network (RFC 1122 section 3.2.1.3).
+var (
+	carrier = netip.MustParsePrefix("100.64.0.0/10")
+	nobody  = netip.MustParsePrefix("0.0.0.0/8")
+)
+
+// remoteSchemes lead to repositories and files, not to pages.
+var remoteSchemes = set("ssh git git+ssh svn svn+ssh rsync sftp scp")
+
+// isPublic says whether a normalised address leads to a page on the internet. One of a
+// private network is not a web page for whoever reads the text somewhere else.
+func isPublic(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || remoteSchemes[u.Scheme] {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ip = ip.Unmap()
+		return ip.IsGlobalUnicast() && !ip.IsPrivate() && !carrier.Contains(ip) && !nobody.Contains(ip)
+	}
+	labels := strings.Split(host, ".")
+	// The name of a host ends in a letter; 0x7f.1 and 010.0.0.1 are addresses in disguise.
+	last := labels[len(labels)-1]
+	if len(labels) < 2 || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		return false
+	}
+	return !slices.ContainsFunc(privateNames, func(name string) bool { return strings.HasSuffix(host, "."+name) })
 }

@@ -41,6 +41,19 @@ var (
 	roleEndings = []string{"leiter", "führer", "chef", "manager", "direktor", "ingenieur", "entwickler", "berater", "assistent", "referent",
 		"beauftragte", "beauftragter", "präsident", "sprecher", "architekt", "anwalt", "anwältin", "gründer", "vorsitzende", "vorsitzender"}
 
+	// fields are what people work at. Two of them are no name, and one before a slash is the
+	// first half of a position: "Data Science / Head of Analytics".
+	fields = set(`front back full stack end desk frontend backend fullstack devops quality assurance machine learning artificial intelligence
+		social media content public relations investor cloud security cyber network supply chain logistics success night day shift real estate
+		scrum master agile business inside event events operational people talent human executive managing senior junior lead deputy creative
+		technical sales marketing engineering hardware data science analytics digital mobile web game video sound film interior graphic
+		visual industrial fashion investment private equity risk tax legal compliance audit procurement purchasing warehouse store shop
+		retail branch loan client user experience interface growth brand performance plumber carpenter electrician pastry chef kitchen
+		studio stage production product project program community customer field site safety health clinical medical regulatory strategy
+		innovation training education general information system database platform infrastructure reliability test testing automation
+		personal personnel payroll accounting financial treasury corporate internal external communication communications press editorial
+		personalwesen vertrieb einkauf buchhaltung verwaltung marketing technik produktion lager empfang kundendienst öffentlichkeitsarbeit`)
+
 	// stops begin with a capital without being names, mostly where a sentence begins.
 	stops = set(`the our my your their his her its this that these those there here a an and or but if when while where who what why how
 		which i we you he she they it is are was were be been am do does did has have had will would can could may might shall should must

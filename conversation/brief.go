@@ -63,10 +63,16 @@ func (e Entry) line() string {
 
 // Summary tells in a few sentences what was said in a stretch of a conversation: how
 // long it lasted, what the user asked last and was answered, which tools were called.
-// It is made of what was said, without a model.
-func Summary(entries []Entry) string {
+// It is made of what was said, without a model. Entries have the times at which they
+// begin, so only the caller knows when the last one has ended: lasted is from the
+// beginning of the stretch to its end, pauses and silence included.
+func Summary(entries []Entry, lasted time.Duration) string {
+	span := lasted.Round(time.Second).String()
+	if lasted < time.Second {
+		span = "less than 1s"
+	}
 	if len(entries) == 0 {
-		return "Nothing was said."
+		return "Nothing was said in " + span + "."
 	}
 	turns := map[int]bool{}
 	var asked, answered Entry
@@ -86,7 +92,6 @@ func Summary(entries []Entry) string {
 		}
 	}
 	var b strings.Builder
-	span := entries[len(entries)-1].At.Sub(entries[0].At).Round(time.Second)
 	fmt.Fprintf(&b, "%s over %s.", plural(len(turns), "turn"), span)
 	if asked.Text != "" {
 		fmt.Fprintf(&b, " The user's last words: %q.", shorten(oneLine(asked.Text), maxLine))

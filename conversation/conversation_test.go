@@ -128,22 +128,24 @@ func TestBrief(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	if got := Summary(nil); got != "Nothing was said." {
-		t.Error(got)
+	for lasted, want := range map[time.Duration]string{0: "less than 1s", 999 * time.Millisecond: "less than 1s", 1499 * time.Millisecond: "1s", 59600 * time.Millisecond: "1m0s", time.Hour: "1h0m0s"} {
+		if got := Summary(nil, lasted); got != "Nothing was said in "+want+"." {
+			t.Error(got)
+		}
 	}
 	entries := []Entry{
 		asked(0, 1, "first"), assistant(1, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_search"}, Call{Tool: "book"}, Call{Tool: "kb_get", OK: true}),
 		assistant(2, 1, "one"), asked(60, 2, "second"), {At: at(61), Role: RoleAssistant, Text: "two and", Interrupted: true, Turn: 2},
 	}
-	want := `2 turns over 1m1s. The user's last words: "second". The assistant's last answer (interrupted; this is what was heard): "two and". Tools: kb_search 2 times (1 failed), book (failed), kb_get.`
-	if diff := cmp.Diff(want, Summary(entries)); diff != "" {
+	want := `2 turns over 1m35s. The user's last words: "second". The assistant's last answer (interrupted; this is what was heard): "two and". Tools: kb_search 2 times (1 failed), book (failed), kb_get.`
+	if diff := cmp.Diff(want, Summary(entries, 95*time.Second)); diff != "" {
 		t.Error(diff)
 	}
-	if got := Summary(entries[:1]); got != `1 turn over 0s. The user's last words: "first".` {
+	if got := Summary(entries[:1], 3*time.Second); got != `1 turn over 3s. The user's last words: "first".` {
 		t.Error(got)
 	}
 	// A call is no answer: the last one that was given in words is told.
-	if got := Summary(append(slices.Clone(entries[:3]), assistant(3, 1, "", Call{Tool: "x", OK: true}))); !strings.Contains(got, `last answer: "one"`) {
+	if got := Summary(append(slices.Clone(entries[:3]), assistant(3, 1, "", Call{Tool: "x", OK: true})), 3*time.Second); !strings.Contains(got, `last answer: "one"`) {
 		t.Error(got)
 	}
 }

@@ -64,14 +64,14 @@ func (s *session) told() []conversation.Entry {
 }
 
 // handBack gives the conversation back, on a goroutine of its own: done is closed when
-// that is over, after most at the latest. The message is nil where there is no conversation.
-func (s *session) handBack(entries []conversation.Entry, most time.Duration) (m *wsclient.Handback, done <-chan struct{}) {
+// that is over, after most at the latest. lasted is how long the session was. The message is nil where there is no conversation.
+func (s *session) handBack(entries []conversation.Entry, lasted, most time.Duration) (m *wsclient.Handback, done <-chan struct{}) {
 	over := make(chan struct{}) // closed below
 	if s.story == nil {
 		close(over)
 		return nil, over
 	}
-	m = &wsclient.Handback{ConversationID: s.start.ConversationID, Summary: conversation.Summary(entries)}
+	m = &wsclient.Handback{ConversationID: s.start.ConversationID, Summary: conversation.Summary(entries, lasted)}
 	if len(entries) == 0 {
 		close(over)
 		return m, over

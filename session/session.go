@@ -225,7 +225,7 @@ func (s *session) announce() {
 
 // goodbye tells the client why the session ends and closes its connection.
 func (s *session) goodbye(cause *Cause) {
-	entries := s.told()
+	entries, lasted := s.told(), time.Since(s.startedAt)
 	// From here on, what still runs is journalled and nothing else happens.
 	s.dispatch(orchestrator.Over{})
 	s.mu.Lock()
@@ -236,7 +236,7 @@ func (s *session) goodbye(cause *Cause) {
 	if cause == causeVoiceLost {
 		most = handbackAway
 	}
-	handback, handed := s.handBack(entries, most)
+	handback, handed := s.handBack(entries, lasted, most)
 	s.handed = handed
 	if cause != causeGone {
 		select {

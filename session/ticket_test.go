@@ -272,6 +272,8 @@ func TestHandedBack(t *testing.T) {
 		model := st.fake.Accept(t)
 		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "o1", Role: transport.RoleAssistant, Text: "At nine.", Final: true})
 		synctest.Wait()
+		pass(12 * time.Second) // the answer plays, and then nobody says anything
+		synctest.Wait()
 		c.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		if c.isOver() || len(desk.seen().back) != 0 {
@@ -290,7 +292,7 @@ func TestHandedBack(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		h, _ := c.last(t, "session.ended")["handback"].(map[string]any)
-		if h["conversation_id"] != "c-7" || !strings.Contains(fmt.Sprint(h["summary"]), "At nine.") {
+		if h["conversation_id"] != "c-7" || !strings.Contains(fmt.Sprint(h["summary"]), "At nine.") || !strings.HasPrefix(fmt.Sprint(h["summary"]), "1 turn over 12s.") {
 			t.Errorf("the client was told %v", h)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/emersion/go-ical"
@@ -28,6 +29,9 @@ type occurrence struct {
 type timed struct {
 	start  moment
 	length length
+	// own says that the length is the occurrence's, not that of its series: a recurrence
+	// date that is a period.
+	own bool
 }
 
 // slack is how far a wall time and a time may be apart, and a little more.
@@ -51,12 +55,12 @@ func (s series) expand(from, to time.Time) ([]occurrence, error) {
 		if err != nil {
 			return nil, err
 		}
-		walls, err := s.walls(m, t, to)
+		times, err := s.times(m, t, to)
 		if err != nil {
 			return nil, err
 		}
-		for _, start := range walls {
-			c, at := changes.apply(m, timed{start, t.length})
+		for _, one := range times {
+			c, at := changes.apply(m, one)
 			if c != nil {
 				keep(c, at)
 			}
@@ -68,11 +72,12 @@ func (s series) expand(from, to time.Time) ([]occurrence, error) {
 	return all, nil
 }
 
-// walls lists when a master takes place up to to: its rules and dates without its
-// exceptions.
-func (s series) walls(m *ical.Component, t timed, to time.Time) ([]moment, error) {
+// times lists when a master takes place up to to: its rules and dates without its
+// exceptions. Where a rule and a period name the same start, the period says how long it
+// is (RFC 5545 section 3.8.5.2: they are one occurrence).
+func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error) {
 	limit := to.UTC().Add(slack)
-	starts := []moment{t.start}
+	all := []timed{t}
 	if n := len(m.Props[ical.PropRecurrenceRule]); n > maxRules {
 		return nil, fmt.Errorf("%w: it has %d rules", ErrRule, n)
 	}
@@ -86,25 +91,70 @@ func (s series) walls(m *ical.Component, t timed, to time.Time) ([]moment, error
 			return nil, err
 		}
 		for _, w := range walls {
-			starts = append(starts, moment{stamp{wall: w, date: t.start.date}, t.start.zone})
+			all = append(all, timed{start: moment{stamp{wall: w, date: t.start.date}, t.start.zone}, length: t.length})
 		}
 	}
-	dates, err := s.zones.moments(m, ical.PropRecurrenceDates)
+	dates, err := s.zones.dates(m, t.length)
 	if err != nil {
 		return nil, err
 	}
-	starts = append(starts, dates...)
+	all = append(all, dates...)
 	exceptions, err := s.zones.moments(m, ical.PropExceptionDates)
 	if err != nil {
 		return nil, err
 	}
-	seen := map[int64]bool{}
+	seen := map[int64]int{} // where a start is in kept
 	out := newMarks(exceptions)
-	return slices.DeleteFunc(starts, func(start moment) bool {
-		again := seen[start.time().Unix()]
-		seen[start.time().Unix()] = true
-		return again || out.has(start)
-	}), nil
+	var kept []timed
+	for _, one := range all {
+		i, again := seen[one.start.time().Unix()]
+		switch {
+		case out.has(one.start):
+		case !again:
+			seen[one.start.time().Unix()] = len(kept)
+			kept = append(kept, one)
+		case one.own:
+			kept[i] = one
+		}
+	}
+	return kept, nil
+}
+
+// dates reads a master's recurrence dates: times of the series' length, or periods.
+func (z *zones) dates(m *ical.Component, usual length) ([]timed, error) {
+	var all []timed
+	for i := range m.Props[ical.PropRecurrenceDates] {
+		p := &m.Props[ical.PropRecurrenceDates][i]
+		for s := range strings.SplitSeq(p.Value, ",") {
+			from, till, period := strings.Cut(strings.TrimSpace(s), "/")
+			start, err := z.moment(p, from)
+			if err != nil {
+				return nil, err
+			}
+			one := timed{start: start, length: usual, own: period}
+			if period {
+				one.length, err = z.periodLength(p, start, till)
+			}
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// periodLength reads the second part of a period: its end, or how long it is (RFC 5545
+// section 3.3.9).
+func (z *zones) periodLength(p *ical.Prop, start moment, till string) (length, error) {
+	if till = strings.TrimSpace(till); strings.HasPrefix(strings.ToUpper(strings.TrimPrefix(till, "+")), "P") {
+		return parseLength(till)
+	}
+	end, err := z.moment(p, till)
+	if err != nil {
+		return length{}, err
+	}
+	return between(start, end)
 }
 
 // marks are moments that point at occurrences: at a time, or at all of a day.
@@ -192,7 +242,11 @@ func (c changes) apply(master *ical.Component, t timed) (*ical.Component, timed)
 			continue
 		}
 		wall := t.start.wall.Add(l.start.wall.Sub(l.of.wall))
-		return l.event, timed{moment{stamp{wall: wall, date: l.start.date}, l.start.zone}, l.length}
+		now := timed{start: moment{stamp{wall: wall, date: l.start.date}, l.start.zone}, length: l.length}
+		if t.own {
+			now.length = t.length
+		}
+		return l.event, now
 	}
 	return master, t
 }

@@ -112,13 +112,12 @@ func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	return m, err
 }
 
-// moments reads all values of all properties of a name. Of a period its start counts.
+// moments reads all values of all properties of a name.
 func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
 	var all []moment
 	for i := range c.Props[name] {
 		p := &c.Props[name][i]
 		for s := range strings.SplitSeq(p.Value, ",") {
-			s, _, _ = strings.Cut(s, "/")
 			m, err := z.moment(p, s)
 			if err != nil {
 				return nil, err
