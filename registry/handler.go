@@ -81,7 +81,7 @@ type invocation struct {
 }
 
 // Bind makes a [Handler] of a tool's Execute function. N must be a struct; its
-// exported fields are matched by type (see [Options]), others stay zero. A must take
+// fields are exported and matched by type (see [Options]). A must take
 // everything that the tool's schema accepts, by encoding/json: [Load] checks that it
 // has the schema's properties.
 //

@@ -104,6 +104,9 @@ func (l *loader) tool(place pointer, entry any, data json.RawMessage) {
 	if utf8.RuneCountInString(e.Summary) > MaxSummary {
 		l.problem(place.with("summary"), "The summary has more than %d characters.", MaxSummary)
 	}
+	if strings.TrimSpace(e.Summary) != "" && Wordless(e.Summary) {
+		l.problem(place.with("summary"), "The summary holds no word but markup.")
+	}
 	e.Forms = l.forms(place.with("forms"), object["forms"], raw["forms"])
 	spec := maps.Clone(object)
 	for _, key := range []string{"summary", "guide", "forms"} {
@@ -129,6 +132,7 @@ func (l *loader) text(place pointer, object map[string]any, key string) string {
 	if !ok || strings.TrimSpace(s) == "" {
 		l.problem(place.with(key), "The tool has no %s. Run `voicegw tools build`.", key)
 	}
+	l.problems = append(l.problems, legible(s, place.with(key))...)
 	return s
 }
 

@@ -252,7 +252,6 @@ func TestNeeds(t *testing.T) {
 		Store     *store
 		Messenger messenger
 		Snapshot  *Snapshot
-		private   int
 	}
 	e := entry(t, kbSearch)
 	var got needs
@@ -269,7 +268,7 @@ func TestNeeds(t *testing.T) {
 	s := r.Snapshot()
 	p := &phone{}
 	env := s.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"}, 5, p)
-	if !env.OK || got.Store != kept || got.Snapshot != s || got.private != 0 || len(p.sent) != 1 || p.sent[0] != "s1" {
+	if !env.OK || got.Store != kept || got.Snapshot != s || len(p.sent) != 1 || p.sent[0] != "s1" {
 		t.Errorf("got %s, %+v, %+v", env.Encode(), got, p)
 	}
 	env = s.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"})
@@ -277,6 +276,24 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("without the messenger: %s", env.Encode())
 	}
 	checkEnvelope(t, env)
+}
+
+// TestNeedsThatCannotBeFilled: a field that nothing can be put into would be nil at the
+// first call, so the registry is not loaded.
+func TestNeedsThatCannotBeFilled(t *testing.T) {
+	type hidden struct {
+		kept *store //nolint:unused // that is what is wrong with it
+	}
+	type blank struct{ _ *store }
+	for name, handler := range map[string]Handler{
+		"kept": Bind(func(context.Context, Call[kbArgs, hidden]) (Result, error) { return Result{}, nil }),
+		"_":    Bind(func(context.Context, Call[kbArgs, blank]) (Result, error) { return Result{}, nil }),
+	} {
+		_, err := Load(encodeFile(t, entry(t, kbSearch)), Options{Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{&store{}}})
+		if err == nil || !strings.Contains(err.Error(), "The field "+name+" of the handler's needs") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func FuzzLoad(f *testing.F) {

@@ -62,13 +62,18 @@ func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[M
 		return nil, []Problem{{Message: fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
 	}
 	var problems []Problem
+	for i := range h.needs.NumField() {
+		if field := h.needs.Field(i); !field.IsExported() {
+			problems = append(problems, Problem{Message: fmt.Sprintf("The field %s of the handler's needs (%s) begins with a small letter, so nothing can be put into it and it would be nil; write it with a capital.", field.Name, field.Type)})
+		}
+	}
 	bound := map[Mode][]source{}
 	for _, mode := range modes {
 		sources := make([]source, h.needs.NumField())
 		for i := range sources {
 			field := h.needs.Field(i)
 			if !field.IsExported() {
-				continue
+				continue // told above
 			}
 			s, why := match(field.Type, providersOf[mode])
 			if why != "" {

@@ -31,6 +31,9 @@ func ParseSpec(data []byte) (Spec, []Problem) {
 	if err := json.Unmarshal(data, &raw); err != nil { // what decodeStrict took, this takes
 		return Spec{}, append(problems, Problem{Message: err.Error()})
 	}
+	if i := LoneSurrogate(data); i >= 0 {
+		problems = append(problems, Problem{Message: fmt.Sprintf("The escape %s at %s is half of a character (a lone surrogate); write the whole pair, or the character itself.", data[i:min(i+6, len(data))], position(data, int64(i)+1))})
+	}
 	spec, _, found := readSpec(object, raw)
 	return spec, sortProblems(append(problems, found...))
 }
@@ -90,6 +93,10 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 		s.TimeoutMS = DefaultTimeoutMS
 	}
 	r.rules(&s)
+	r.problems = append(r.problems, legible(object, nil)...)
+	if strings.TrimSpace(s.Description) != "" && Wordless(s.Description) {
+		r.problem(pointer{"description"}, "The description holds no word but markup; write a sentence that tells a model when to call the tool.")
+	}
 	var compiled *compiledSpec
 	if _, has := object["parameters"]; !has {
 		r.missing("parameters", "the JSON Schema of the arguments")

@@ -50,7 +50,7 @@ type node struct {
 	fills         bool // there are defaults at or below it
 	nodes, height int  // with every $ref replaced
 
-	// compiled is there for a schema with a default, and for every choice of an anyOf or
+	// compiled is there for a schema with a default or examples, and for every choice of an anyOf or
 	// oneOf in which there is a default, to find the one that is chosen.
 	compiled *jsonschema.Schema
 }
@@ -160,7 +160,7 @@ func (p *parameters) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []
 	var problems []Problem
 	needed := map[*node]bool{}
 	for _, n := range tree.nodes {
-		needed[n] = needed[n] || n.hasDefault
+		needed[n] = needed[n] || n.hasDefault || len(n.examples()) > 0
 		for _, list := range [][]*node{n.anyOf, n.oneOf} {
 			if slices.ContainsFunc(list, func(choice *node) bool { return choice.fills }) {
 				for _, choice := range list {
@@ -186,20 +186,34 @@ func (p *parameters) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []
 	}
 	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
 		n := tree.nodes[place]
-		if !n.hasDefault {
-			continue
+		if n.hasDefault {
+			problems = append(problems, p.fits(n, n.at.with("default"), "default", n.value)...)
 		}
-		value := cloneJSON(n.value)
-		f := filler{}
-		f.fill(n, value, nil)
-		if err := n.compiled.Validate(value); err != nil {
-			sub := &parameters{doc: p.doc, schema: n.compiled}
-			why := sub.explain(err, value)
-			problems = append(problems, Problem{Path: n.at.with("default").String(),
-				Message: fmt.Sprintf("The default %s does not fit its own schema: %s. Change the default or the schema.", show(n.value), why[0].Message)})
+		for i, v := range n.examples() {
+			problems = append(problems, p.fits(n, n.at.with("examples").index(i), "example", v)...)
 		}
 	}
 	return problems
+}
+
+// fits reports a value that n says of itself and does not accept, defaults filled in.
+func (p *parameters) fits(n *node, place pointer, what string, v any) []Problem {
+	value := cloneJSON(v)
+	f := filler{}
+	f.fill(n, value, nil)
+	err := n.compiled.Validate(value)
+	if err == nil {
+		return nil
+	}
+	why := (&parameters{doc: p.doc, schema: n.compiled}).explain(err, value)[0]
+	return []Problem{{Path: place.String(), Message: fmt.Sprintf("The %s %s does not fit its own schema: %s. Change the %s or the schema.",
+		what, show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
+}
+
+// examples are those that the schema names.
+func (n *node) examples() []any {
+	list, _ := n.doc["examples"].([]any)
+	return list
 }
 
 // fragment is a pointer as a URL's fragment.

@@ -27,7 +27,7 @@ func CheckParameters(schema json.RawMessage) []Problem {
 
 // knownKeywords are those of draft 2020-12 that a parameter schema may use.
 var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{
-	"$comment", "$ref", "$schema", "const", "default", "dependentRequired", "deprecated", "description", "enum", "examples",
+	"$comment", "$ref", "$schema", "const", "contentEncoding", "contentMediaType", "default", "dependentRequired", "deprecated", "description", "enum", "examples",
 	"exclusiveMaximum", "exclusiveMinimum", "format", "maxContains", "maxItems", "maxLength", "maxProperties", "maximum",
 	"minContains", "minItems", "minLength", "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required",
 	"title", "type", "uniqueItems", "writeOnly",
@@ -46,8 +46,6 @@ var refusedKeywords = map[string]string{
 	"dependencies":          "belongs to an older draft; write dependentRequired or dependentSchemas",
 	"additionalItems":       "belongs to an older draft; write prefixItems and items",
 	"nullable":              "is OpenAPI's; write \"type\": [\"string\", \"null\"]",
-	"contentEncoding":       "is never checked; say it in the description",
-	"contentMediaType":      "is never checked; say it in the description",
 	"contentSchema":         "is never checked; say it in the description",
 	"propertyOrdering":      "is Gemini's and is added by the build; remove it",
 	"enumDescriptions":      "is nobody's keyword; say it in the description",
@@ -84,7 +82,9 @@ func (c *schemaCheck) all(tree *treeBuilder, root *node) {
 	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
 		n := tree.nodes[place]
 		c.keywords(n)
+		c.idle(n)
 		c.patterns(n)
+		c.twice(n)
 		if format, ok := n.doc["format"].(string); ok && !slices.Contains(formats, format) {
 			c.problem(n.at.with("format"), "The format %q is not supported; use one of %s, or a pattern.", shorten(format, 40), strings.Join(formats, ", "))
 		}
@@ -104,7 +104,7 @@ func (c *schemaCheck) keywords(n *node) {
 			c.problem(place, "The keyword %q %s.", keyword, why)
 			continue
 		}
-		if !slices.Contains(knownKeywords, keyword) {
+		if !slices.Contains(knownKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
 			c.problem(place, "%q is not a keyword of JSON Schema draft 2020-12 and would be ignored%s.", shorten(keyword, 40), didYouMean(keyword, knownKeywords))
 		}
 	}
@@ -119,6 +119,9 @@ func (c *schemaCheck) keywords(n *node) {
 // patterns refuses regular expressions that RE2 does not have.
 func (c *schemaCheck) patterns(n *node) {
 	check := func(place pointer, pattern string) {
+		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
+			c.problem(place, "The pattern %s stands in slashes, which would have to be in the text, flags and all; write what is between them. (A slash that is meant is written [/].)", show(pattern))
+		}
 		if _, err := regexp.Compile(pattern); err != nil {
 			c.problem(place, "The regular expression %s does not compile (%v); lookahead, lookbehind and back references do not exist here (RE2 syntax).", show(pattern), err)
 		}
@@ -129,6 +132,60 @@ func (c *schemaCheck) patterns(n *node) {
 	byPattern, _ := n.doc["patternProperties"].(map[string]any)
 	for _, pattern := range slices.Sorted(maps.Keys(byPattern)) {
 		check(n.at.with("patternProperties", pattern), pattern)
+	}
+}
+
+// inSlashes is a pattern as JavaScript and Perl write one.
+var inSlashes = regexp.MustCompile(`(?s)^/.*/[dgimsuvxy]*$`)
+
+// twice reports equal values of an enum: of numbers the value counts and not its spelling.
+func (c *schemaCheck) twice(n *node) {
+	list, _ := n.doc["enum"].([]any)
+	first := map[string]int{}
+	for i, v := range list {
+		text := string(appendCanonical(nil, v))
+		if before, has := first[text]; has {
+			c.problem(n.at.with("enum").index(i), "The value %s stands in the enum twice, first as item %d; leave one.", show(v), before)
+			continue
+		}
+		first[text] = i
+	}
+}
+
+// constrained are the types that a keyword says something of; one that is not named says
+// something of all.
+var constrained = map[string][]string{}
+
+func init() {
+	for types, keywords := range map[string][]string{
+		"string":         {"contentEncoding", "contentMediaType", "format", "maxLength", "minLength", "pattern"},
+		"integer number": {"exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"},
+		"array":          {"contains", "items", "maxContains", "maxItems", "minContains", "minItems", "prefixItems", "unevaluatedItems", "uniqueItems"},
+		"object": {"additionalProperties", "dependentRequired", "dependentSchemas", "maxProperties", "minProperties", "patternProperties",
+			"properties", "propertyNames", "required", "unevaluatedProperties"},
+	} {
+		for _, keyword := range keywords {
+			constrained[keyword] = strings.Fields(types)
+		}
+	}
+}
+
+// idle reports keywords that have no effect where they stand: they say something of values
+// that the type beside them does not let in, or belong to a keyword that is missing.
+func (c *schemaCheck) idle(n *node) {
+	types := n.types()
+	for _, keyword := range slices.Sorted(maps.Keys(n.doc)) {
+		about := constrained[keyword]
+		if len(types) > 0 && len(about) > 0 && !slices.ContainsFunc(types, func(t string) bool { return slices.Contains(about, t) }) {
+			c.problem(n.at.with(keyword), "%q says something of a value of the type %s, and the type here is %s, so that it has no effect; change one of them.",
+				keyword, strings.Join(about, " or "), strings.Join(types, " or "))
+		}
+	}
+	for keyword, owner := range map[string]string{"minContains": "contains", "maxContains": "contains", "then": "if", "else": "if"} {
+		_, has := n.doc[keyword]
+		if _, owned := n.doc[owner]; has && !owned {
+			c.problem(n.at.with(keyword), "%q has no effect without %q; add it, or remove this.", keyword, owner)
+		}
 	}
 }
 

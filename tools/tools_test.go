@@ -129,7 +129,7 @@ func TestContract(t *testing.T) {
 // away: an operator to whom it is too dear asks for one (confirmation.require). There
 // is no other finding.
 func TestTheTwoWarnings(t *testing.T) {
-	report, err := build.Lint(registrytest.Root(t))
+	report, err := build.Lint(build.Options{Dir: registrytest.Root(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"voicegw/calendar"
 	"voicegw/capability"
 	"voicegw/config"
 	"voicegw/contacts"
+	"voicegw/image"
 	"voicegw/kb"
 	"voicegw/kb/embed"
 	"voicegw/kb/local"
@@ -203,6 +205,20 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 			registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()},
 		},
 		Dev: dev, Logger: c.logger,
+	}
+}
+
+// provided are the types that a tool's Needs may name, by mode: what registryOptions
+// provides, as the tools call it. The build checks tools against it, as it cannot load them.
+func provided() map[registry.Mode][]reflect.Type {
+	voice := []reflect.Type{
+		reflect.TypeFor[*kb.Library](), reflect.TypeFor[capability.Blocks](), reflect.TypeFor[capability.VoiceSessions](),
+		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
+		reflect.TypeFor[registry.Messenger](), reflect.TypeFor[*registry.Snapshot](),
+	}
+	return map[registry.Mode][]reflect.Type{
+		registry.ModeVoice: voice,
+		registry.ModeText:  append(slices.Clone(voice), reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()),
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +17,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/kb"
+	"voicegw/registry"
 	"voicegw/store"
 	"voicegw/user"
 )
@@ -141,5 +145,39 @@ func TestBlockedUsers(t *testing.T) {
 	}
 	if _, ok := caps.blocked(user.Must("ada")); ok {
 		t.Error("another user is blocked")
+	}
+}
+
+// TestTheBuildKnowsWhatIsProvided: what the build lets Needs name is what the program
+// provides, in each mode, no more and no less, and docs/tools.md names it.
+func TestTheBuildKnowsWhatIsProvided(t *testing.T) {
+	caps, err := openCapabilities(t.Context(), config.Default(), t.TempDir(), store.Options{Memory: true}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caps.close()
+	options := caps.registryOptions(false)
+	page, err := os.ReadFile("../../docs/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mode, types := range provided() {
+		have := slices.Concat(options.SessionCapabilities, options.ModeCapabilities[mode], []reflect.Type{reflect.TypeFor[*registry.Snapshot]()})
+		for _, c := range options.Capabilities {
+			have = append(have, reflect.TypeOf(c))
+		}
+		for _, need := range types {
+			if !strings.Contains(string(page), "`"+need.String()+"`") {
+				t.Errorf("docs/tools.md does not name %s", need)
+			}
+			if !slices.ContainsFunc(have, func(t reflect.Type) bool { return t.AssignableTo(need) }) {
+				t.Errorf("%s: %s is promised by the build and provided by nobody", mode, need)
+			}
+		}
+		for _, has := range have {
+			if !slices.ContainsFunc(types, has.AssignableTo) {
+				t.Errorf("%s: %s is provided, and the build does not know it", mode, has)
+			}
+		}
 	}
 }

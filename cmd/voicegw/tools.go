@@ -70,7 +70,7 @@ func (p Process) toolsBuild(ctx context.Context, flags toolsBuildFlags) int {
 		p.complain("%v", err)
 		return exitUsage
 	}
-	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: commitOf(ctx, flags.Dir)})
+	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: commitOf(ctx, flags.Dir), Provided: provided()})
 	if err != nil {
 		return p.cannotBuild(flags.Dir, err)
 	}
@@ -91,7 +91,7 @@ func (p Process) toolsLint(flags toolsLintFlags) int {
 		}
 		names = []string{name}
 	}
-	report, err := build.Lint(dir, names...)
+	report, err := build.Lint(build.Options{Dir: dir, Provided: provided()}, names...)
 	if err != nil {
 		return p.cannotBuild(dir, err)
 	}

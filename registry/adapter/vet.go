@@ -25,14 +25,13 @@ type vetted struct {
 	// schemas has every schema and subschema by its JSON pointer: what a reference may
 	// mean, and nothing else.
 	schemas map[string]any
-	anchors map[string]any
 	// sound is false when the schema breaks the meta-schema: its values cannot be relied on.
 	sound bool
 }
 
 // vet looks at what can be judged without the schema's neighbours.
 func vet(root *object, p *problems) vetted {
-	v := vetted{root: root, schemas: map[string]any{}, anchors: map[string]any{}}
+	v := vetted{root: root, schemas: map[string]any{}}
 	v.walk(root, p)
 	v.checkRefs(p)
 	v.sound = v.checkMeta(p)
@@ -98,13 +97,6 @@ func (v *vetted) keyword(o *object, m member, k Keyword, p *problems) {
 		p.add(o.path, m.key, "there is no type %q; use one of %s", clip(text), strings.Join(typeAny.known(), ", "))
 	case m.key == "$schema" && text != draft && text != draft+"#":
 		p.add(o.path, m.key, "the schema is read as draft 2020-12, not as %q; remove $schema and write for 2020-12", clip(text))
-	case m.key == "$id" && o.path != "":
-		p.add(o.path, m.key, "$id below the root changes what references mean; %s", k.Mend)
-	case m.key == "$anchor":
-		if _, twice := v.anchors[text]; twice {
-			p.add(o.path, m.key, "the anchor %q stands twice; rename one", clip(text))
-		}
-		v.anchors[text] = o
 	case m.key == "pattern":
 		checkPattern(o.path, m.key, text, p)
 	case m.key == "format" && !slices.Contains(formats, text):
@@ -175,10 +167,7 @@ func (v *vetted) refer(ref string) (string, any, error) {
 		return "", nil, fmt.Errorf("%q is no URI fragment; write #/$defs/name", clip(ref))
 	}
 	if fragment != "" && !strings.HasPrefix(fragment, "/") {
-		if s, ok := v.anchors[fragment]; ok {
-			return ref, s, nil
-		}
-		return "", nil, fmt.Errorf("there is no $anchor %q in this schema; define it or refer to #/$defs/name", clip(fragment))
+		return "", nil, fmt.Errorf("%q names an $anchor, and those are refused; refer to #/$defs/name", clip(ref))
 	}
 	if s, ok := v.schemas[fragment]; ok {
 		return "#" + fragment, s, nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ type Options struct {
 	// written as such; Commit may be empty.
 	Time   time.Time
 	Commit string
+	// Provided are the types that a tool's Needs may name, by mode; nil where that is not
+	// to be checked.
+	Provided map[registry.Mode][]reflect.Type
 }
 
 // Build checks all tools and writes the registry and the generated Go files. With an
@@ -44,17 +48,20 @@ func Build(o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.provided = o.Provided
 	report, err := p.build(o)
 	return report, errors.Join(err, p.root.Close())
 }
 
 // Lint checks the named tools, or all if there are no names, and writes nothing. A
-// name is a directory's or an id. Generated files are not looked at.
-func Lint(dir string, names ...string) (*Report, error) {
-	p, err := open(dir)
+// name is a directory's or an id. Generated files are not looked at, and of o only Dir
+// and Provided are.
+func Lint(o Options, names ...string) (*Report, error) {
+	p, err := open(o.Dir)
 	if err != nil {
 		return nil, err
 	}
+	p.provided = o.Provided
 	defer p.root.Close() //nolint:errcheck // it was only read
 	if len(names) == 0 {
 		if names, err = toolNames(p.root.FS()); err != nil {

@@ -337,7 +337,7 @@ func TestLint(t *testing.T) {
 	dir := newProject(t, "alpha", "beta")
 	change(t, dir, "tools/beta/guide.md", "## Examples", "## Example")
 	for name, want := range map[string]int{"alpha": 0, "beta": 1, "gamma": 4, "../alpha": 4} {
-		report, err := Lint(dir, name)
+		report, err := Lint(Options{Dir: dir}, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -345,10 +345,10 @@ func TestLint(t *testing.T) {
 			t.Errorf("%s: %s", name, findingLines(report))
 		}
 	}
-	if report, err := Lint(dir); err != nil || report.Errors() != 1 || !slices.Equal(report.Tools, []string{"alpha", "beta"}) {
+	if report, err := Lint(Options{Dir: dir}); err != nil || report.Errors() != 1 || !slices.Equal(report.Tools, []string{"alpha", "beta"}) {
 		t.Errorf("all: %+v, %v", report, err)
 	}
-	if _, err := Lint(t.TempDir()); !errors.Is(err, ErrNoTools) {
+	if _, err := Lint(Options{Dir: t.TempDir()}); !errors.Is(err, ErrNoTools) {
 		t.Errorf("no tools: %v", err)
 	}
 	if _, err := Build(Options{Dir: filepath.Join(dir, "nothing")}); !errors.Is(err, fs.ErrNotExist) {

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"voicegw/registry"
 )
 
 const (
@@ -25,7 +27,10 @@ type goFile struct {
 // handler checks the Go code of a tool, as far as it can be told without compiling:
 // the package, Execute with its signature, and Needs.
 // It says whether there is a function Check.
-func (l *linter) handler(s *source) (checked bool) {
+func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
+	if !l.leftOuts(s) {
+		return false
+	}
 	fset := token.NewFileSet()
 	main, ok := l.parse(fset, s.file(handlerFile), s.handler)
 	if !ok {
@@ -43,8 +48,8 @@ func (l *linter) handler(s *source) (checked bool) {
 				"The package is %s and must be %s: the directory's name without dashes.", f.tree.Name.Name, want)
 		}
 	}
-	l.execute(fset, main)
-	l.needs(fset, files)
+	l.execute(fset, s, main)
+	l.needs(fset, s, files, modes)
 	l.noArgs(fset, files)
 	return l.checks(fset, files)
 }
@@ -85,7 +90,7 @@ func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, b
 }
 
 // execute looks for the function that is the tool.
-func (l *linter) execute(fset *token.FileSet, f goFile) {
+func (l *linter) execute(fset *token.FileSet, s *source, f goFile) {
 	for _, d := range f.tree.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok || fn.Name.Name != "Execute" || fn.Recv != nil {
@@ -96,7 +101,7 @@ func (l *linter) execute(fset *token.FileSet, f goFile) {
 		}
 		return
 	}
-	l.add(f.name, 0, "", ruleHandler, "There is no function Execute; write\n    %s", signature)
+	l.add(f.name, 0, "", ruleHandler, "There is no function Execute; write\n    %s%s", signature, s.elsewhere("Execute"))
 }
 
 // signed compares the signature of Execute.
@@ -161,22 +166,6 @@ func isFrom(f *ast.File, e ast.Expr, importPath, name string) bool {
 		}
 	}
 	return false
-}
-
-// needs looks for the struct of capabilities.
-func (l *linter) needs(fset *token.FileSet, files []goFile) {
-	for _, f := range files {
-		spec := typeSpec(f.tree, "Needs")
-		if spec == nil {
-			continue
-		}
-		if _, ok := spec.Type.(*ast.StructType); !ok || spec.Assign.IsValid() || spec.TypeParams != nil {
-			l.add(f.name, fset.Position(spec.Pos()).Line, "", ruleHandler,
-				"Needs must be a struct of its own; its exported fields are the capabilities that the handler gets.")
-		}
-		return
-	}
-	l.add(files[0].name, 0, "", ruleHandler, "There is no type Needs; write type Needs struct{}, with a field for each capability that the handler uses.")
 }
 
 // noArgs refuses arguments that somebody wrote by hand.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,7 +20,8 @@ import (
 type linter struct {
 	module   string            // the path of the project's module
 	twins    map[string]string // ids that are too much like an earlier one
-	tool     string            // of which it is speaking now
+	provided map[registry.Mode][]reflect.Type
+	tool     string // of which it is speaking now
 	findings []Finding
 }
 
@@ -67,9 +69,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if s.guide != nil {
 		l.guide(s, t, parameters)
 	}
-	if s.handler != nil {
-		t.checked = l.handler(s)
-	}
+	t.checked = l.handler(s, t.entry.AllowedModes)
 	if parameters != nil && s.named {
 		var err error
 		if t.args, err = argsSource(packageName(name), parameters); err != nil {

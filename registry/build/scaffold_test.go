@@ -50,7 +50,7 @@ func TestLookalikes(t *testing.T) {
 		}
 	}
 	for _, names := range [][]string{nil, {"kbsearch"}} {
-		report, err := Lint(dir, names...)
+		report, err := Lint(Options{Dir: dir}, names...)
 		if err != nil || report.Errors() != 1 || !strings.Contains(findingLines(report), `"kbsearch" and "kb_search" differ in underscores alone`) {
 			t.Errorf("%v: %v\n%s", names, err, findingLines(report))
 		}

@@ -38,7 +38,8 @@ type source struct {
 	guide   []byte
 	handler []byte
 	args    []byte            // zz_args.go as it is
-	others  map[string][]byte // the other Go files but for tests
+	others  map[string][]byte // the other Go files that are built
+	left    map[string][]byte // those that are not: tests, and what a constraint leaves out
 }
 
 // file is the path of one of the tool's files in the project.
@@ -71,7 +72,7 @@ func toolNames(root fs.FS) ([]string, error) {
 // read reads a tool's files. root is bounded by os.Root, so that no link leads out of
 // the project, and links inside it are refused as well.
 func (l *linter) read(root fs.FS, name string) *source {
-	s := &source{name: name, others: map[string][]byte{}}
+	s := &source{name: name, others: map[string][]byte{}, left: map[string][]byte{}}
 	dir := path.Join(toolsDir, name)
 	info, err := fs.Lstat(root, dir)
 	if err != nil || !info.IsDir() {
@@ -92,11 +93,18 @@ func (l *linter) read(root fs.FS, name string) *source {
 	}
 	for _, e := range entries {
 		switch n := e.Name(); {
-		case n == schemaFile, n == guideFile, n == handlerFile, !strings.HasSuffix(n, ".go"), strings.HasSuffix(n, "_test.go"):
+		case n == schemaFile, n == guideFile, n == handlerFile, !strings.HasSuffix(n, ".go"):
+		case strings.HasSuffix(n, "_test.go"), strings.HasPrefix(n, "_"), strings.HasPrefix(n, "."):
+			s.left[n], _ = readFile(root, s.file(n), maxHandler) // looked at for a hint alone
 		case n == ArgsFile:
 			s.args, _ = readFile(root, s.file(n), maxHandler) // what cannot be read is stale
 		default:
-			if text := l.file(root, s.file(n), maxHandler); text != nil {
+			text := l.file(root, s.file(n), maxHandler)
+			switch {
+			case text == nil:
+			case leftOut(n, text) != "":
+				s.left[n] = text
+			default:
 				s.others[n] = text
 			}
 		}

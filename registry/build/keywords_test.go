@@ -1,0 +1,60 @@
+package build
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"voicegw/registry"
+	"voicegw/registry/adapter"
+)
+
+// TestTheTableIsWhatTheBuildDoes walks the table of docs/tool-schemas.md: a property with a
+// keyword is built if and only if no form refuses it. A keyword without a row here fails.
+func TestTheTableIsWhatTheBuildDoes(t *testing.T) {
+	const str, num, list = `"type":"string"`, `"type":"integer"`, `"type":"array","items":{"type":"string"}`
+	const obj = `"type":"object","properties":{"b":{"type":"string"},"c":{"type":"string"}},"additionalProperties":false`
+	samples := map[string]string{
+		"type": str, "title": str + `,"title":"T"`, "description": str + `,"description":"D"`, "enum": str + `,"enum":["x"]`, "const": `"const":"x"`,
+		"default": str + `,"default":"x"`, "examples": str + `,"examples":["x"]`, "deprecated": str + `,"deprecated":true`, "readOnly": str + `,"readOnly":true`,
+		"writeOnly": str + `,"writeOnly":true`, "format": str + `,"format":"date"`, "contentEncoding": str + `,"contentEncoding":"base64"`,
+		"contentMediaType": str + `,"contentMediaType":"text/csv"`, "contentSchema": str + `,"contentMediaType":"application/json","contentSchema":{"type":"string"}`,
+		"pattern": str + `,"pattern":"^a$"`, "minLength": str + `,"minLength":1`, "maxLength": str + `,"maxLength":9`, "minimum": num + `,"minimum":1`,
+		"exclusiveMinimum": num + `,"exclusiveMinimum":1`, "maximum": num + `,"maximum":1`, "exclusiveMaximum": num + `,"exclusiveMaximum":1`, "multipleOf": num + `,"multipleOf":2`,
+		"items": list, "prefixItems": list + `,"prefixItems":[{"type":"string"}]`, "minItems": list + `,"minItems":1`, "maxItems": list + `,"maxItems":1`,
+		"uniqueItems": list + `,"uniqueItems":true`, "contains": list + `,"contains":{"type":"string"}`, "minContains": list + `,"contains":{"type":"string"},"minContains":1`,
+		"maxContains": list + `,"contains":{"type":"string"},"maxContains":1`, "properties": obj, "required": obj + `,"required":["b"]`, "minProperties": obj + `,"minProperties":1`,
+		"maxProperties": obj + `,"maxProperties":1`, "additionalProperties": obj, "patternProperties": obj + `,"patternProperties":{"^x":{"type":"string"}}`,
+		"propertyNames": obj + `,"propertyNames":{"maxLength":5}`, "dependentRequired": obj + `,"dependentRequired":{"b":["c"]}`,
+		"dependentSchemas": obj + `,"dependentSchemas":{"b":{"required":["c"]}}`, "anyOf": `"anyOf":[{"type":"string"},{"type":"integer"}]`,
+		"oneOf": `"oneOf":[{"type":"string"},{"type":"integer"}]`, "allOf": `"allOf":[{"type":"string"},{"minLength":1}]`, "not": str + `,"not":{"const":"x"}`,
+		"if": str + `,"if":{"minLength":2},"then":{"maxLength":3}`, "then": str + `,"if":{"minLength":2},"then":{"maxLength":3}`, "else": str + `,"if":{"minLength":2},"else":{"maxLength":3}`,
+		"$ref": `"$ref":"#/$defs/d"`, "$defs": `"$ref":"#/$defs/d"`, "definitions": str + `,"definitions":{"d":{"type":"string"}}`, "$anchor": str + `,"$anchor":"here"`,
+		"$schema": str, "$id": str + `,"$id":"https://example.org/x"`, "$comment": str + `,"$comment":"C"`, "$dynamicRef": str + `,"$dynamicRef":"#d"`,
+		"$dynamicAnchor": str + `,"$dynamicAnchor":"d"`, "$recursiveRef": str + `,"$recursiveRef":"#"`, "$recursiveAnchor": str + `,"$recursiveAnchor":true`,
+		"$vocabulary": str + `,"$vocabulary":{}`, "unevaluatedProperties": obj + `,"unevaluatedProperties":false`, "unevaluatedItems": list + `,"unevaluatedItems":false`,
+		"dependencies": obj + `,"dependencies":{"b":["c"]}`, "additionalItems": list + `,"additionalItems":false`, "nullable": str + `,"nullable":true`, "example": str + `,"example":"x"`,
+	}
+	for _, k := range append(adapter.Keywords(), adapter.Keyword{Name: "x-note", OpenAI: adapter.Dropped}, adapter.Keyword{Name: "minlength", OpenAI: adapter.Refused}) {
+		sample, has := samples[k.Name]
+		if k.Name == "x-note" || k.Name == "minlength" {
+			sample, has = str+`,"`+k.Name+`":1`, true
+		}
+		if !has {
+			t.Errorf("%s has no sample in this test", k.Name)
+			continue
+		}
+		schema := `"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"a":{` + sample + `}},"$defs":{"d":{"type":"string"}},"additionalProperties":false`
+		if k.Name != "$schema" {
+			schema = schema[len(`"$schema":"https://json-schema.org/draft/2020-12/schema",`):]
+		}
+		spec, problems := registry.ParseSpec(fmt.Appendf(nil, `{"toolId":"probe","version":"1.0.0","description":"Probes.","category":"utility","sideEffects":"none","idempotent":true,
+			"requiresConfirmation":false,"allowedModes":["text"],"latencyBudgetMs":100,"parameters":{%s}}`, schema))
+		spec.Parameters = json.RawMessage("{" + schema + "}")
+		_, err := formsOf(spec)
+		refused := k.OpenAI == adapter.Refused || k.Gemini == adapter.Refused
+		if got := len(problems) > 0 || err != nil; got != refused {
+			t.Errorf("%s is refused: %t, and the table says %t: %v %v", k.Name, got, refused, problems, err)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Hidden says what is wrong with the first character of text that must not stand in what
+// a model reads, and at which byte it is: control characters, and characters that nobody
+// sees or that make a text look like another (zero-width ones, overrides of direction,
+// tags). Empty if there is none. Line feeds and tabs are let pass, and so are joiners and
+// marks of direction, which some scripts and emojis need.
+func Hidden(text string) (what string, at int) {
+	before := ' '
+	for i, r := range text {
+		if hidden(r, before) {
+			return fmt.Sprintf("%U%s", r, nameOf(r)), i
+		}
+		before = r
+	}
+	return "", 0
+}
+
+func hidden(r, before rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r == zeroWidthNonJoiner || r == zeroWidthJoiner: // they join letters of scripts, and emojis
+		return before < 0x300
+	case r == 0x200e || r == 0x200f || r == 0x61c: // marks, which change no letter's place but a neutral one's
+		return false
+	case unicode.Is(unicode.Cf, r): // but for signs that stand before numbers
+		return !unicode.In(r, unicode.Arabic, unicode.Syriac) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Noncharacter_Code_Point, r) || unicode.In(r, unicode.Zl, unicode.Zp) ||
+		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && r != 0x34f
+}
+
+const (
+	zeroWidthNonJoiner = 0x200c
+	zeroWidthJoiner    = 0x200d
+)
+
+func nameOf(r rune) string {
+	switch {
+	case unicode.IsControl(r):
+		return " (a control character)"
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		return " (an override of the direction of writing)"
+	case r >= 0xe0000:
+		return " (an invisible tag)"
+	default:
+		return " (invisible)"
+	}
+}
+
+// legible reports every string below v, keys included, that holds what must not be read.
+func legible(v any, place pointer) []Problem {
+	var problems []Problem
+	look := func(at pointer, text string) {
+		if what, _ := Hidden(text); what != "" {
+			problems = append(problems, Problem{Path: at.String(), Message: fmt.Sprintf("This holds the character %s, which nobody sees and a model reads; remove it.", what)})
+		}
+	}
+	var walk func(v any, at pointer)
+	walk = func(v any, at pointer) {
+		switch v := v.(type) {
+		case string:
+			look(at, v)
+		case []any:
+			for i, item := range v {
+				walk(item, at.index(i))
+			}
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				look(at.with(key), key)
+				walk(v[key], at.with(key))
+			}
+		}
+	}
+	walk(v, place)
+	return problems
+}
+
+// LoneSurrogate finds a \u escape of JSON that is half of a character, which a reader
+// replaces without a word; -1 if there is none. data is JSON.
+func LoneSurrogate(data []byte) int {
+	unit := func(i int) (rune, bool) {
+		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(string(data[i+2:i+6]), 16, 32)
+		return rune(n), err == nil
+	}
+	for i := 0; i < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		r, ok := unit(i)
+		switch {
+		case !ok:
+			i++ // another escape, of one character
+		case r >= 0xd800 && r < 0xdc00:
+			low, ok := unit(i + 6)
+			if !ok || low < 0xdc00 || low > 0xdfff {
+				return i
+			}
+			i += 11
+		case r >= 0xdc00 && r < 0xe000:
+			return i
+		default:
+			i += 5
+		}
+	}
+	return -1
+}
+
+var (
+	markupComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
+	markupTag     = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
+	markupEntity  = regexp.MustCompile(`&(#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);`)
+	markupImage   = regexp.MustCompile(`!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])?`)
+	markupTarget  = regexp.MustCompile(`\]\([^)]*\)|\]\[[^\]]*\]|<[a-z]+:[^>]*>|https?://\S+`)
+)
+
+// Wordless says whether text has no word in it once its markup (Markdown's and HTML's,
+// pictures and the addresses of links included) is taken away: it tells a model nothing.
+func Wordless(text string) bool {
+	for _, form := range []*regexp.Regexp{markupComment, markupImage, markupTarget, markupTag, markupEntity} {
+		text = form.ReplaceAllString(text, " ")
+	}
+	return !strings.ContainsFunc(text, unicode.IsLetter)
+}
