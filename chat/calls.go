@@ -284,19 +284,41 @@ func (t *turn) category(tool string) string {
 // maxKept is the longest envelope that the conversation keeps, in bytes.
 const maxKept = 8 << 10
 
+// maxKeptExtra bounds what is kept of what comes beside an answer's text and calls, in bytes.
+const maxKeptExtra = 64 << 10
+
+// keptWhole says whether all of what comes beside an answer can be kept. Otherwise later turns
+// are told of the calls in words, which need nothing beside them.
+func keptWhole(reply Reply) bool {
+	n := len(reply.Extra)
+	for _, c := range reply.Calls {
+		n += len(c.Extra)
+	}
+	return n <= maxKeptExtra
+}
+
+// keptExtra is what is kept of what comes beside an answer's text.
+func keptExtra(reply Reply) json.RawMessage {
+	if !keptWhole(reply) {
+		return nil
+	}
+	return reply.Extra
+}
+
 // noteCalls puts a round's calls and answers where the model and the conversation find
 // them.
 func (t *turn) noteCalls(at time.Time, reply Reply) {
-	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls})
-	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number}
+	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
+	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)}
+	whole := keptWhole(reply)
 	first := t.count - len(reply.Calls)
 	for i, asked := range reply.Calls {
 		env := t.answers[t.callName(first+i+1)]
 		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(env.Encode())})
 		encoded := env.Kept().Encode()
 		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK}
-		if json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= maxKept && env.Meta.Tool != "" {
-			kept.Args, kept.Envelope = asked.Args, encoded
+		if whole && json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= maxKept && env.Meta.Tool != "" {
+			kept.Args, kept.Envelope, kept.Extra = asked.Args, encoded, asked.Extra
 			if e := env.Error; e != nil && e.ConfirmationRequest != nil && e.ConfirmationRequest.Token != "" {
 				kept.Question = store.QuestionName(e.ConfirmationRequest.Token)
 			}

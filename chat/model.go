@@ -26,6 +26,9 @@ type Message struct {
 	Calls []ToolCall
 	// CallID is the call that a message of RoleTool answers.
 	CallID string
+	// Extra is what came with an assistant's message beside its text and calls, such as
+	// signatures: JSON of the Model's own, which it is given back with the message.
+	Extra json.RawMessage
 	// notice says that a message of RoleUser is the gateway's own: it goes to the model
 	// under the mark of the conversation.
 	notice bool
@@ -37,6 +40,8 @@ type ToolCall struct {
 	Name string
 	// Args is what the model wrote: meant to be a JSON object, but not checked.
 	Args json.RawMessage
+	// Extra is what came with the call, as Message.Extra.
+	Extra json.RawMessage
 }
 
 // Tool declares a tool to a model.
@@ -64,6 +69,8 @@ type Prompt struct {
 type Reply struct {
 	Text  string
 	Calls []ToolCall
+	// Extra is for the Message that is made of the answer.
+	Extra json.RawMessage
 	Usage Usage
 	// Cut says that the answer ended at the model's length limit.
 	Cut bool

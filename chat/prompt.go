@@ -102,8 +102,9 @@ func size(group []Message) int {
 	n := 0
 	for _, m := range group {
 		n += utf8.RuneCountInString(m.Text)
+		n += len(m.Extra)
 		for _, c := range m.Calls {
-			n += len(c.Args)
+			n += len(c.Args) + len(c.Extra)
 		}
 	}
 	return n
@@ -122,12 +123,16 @@ func entryMessages(e conversation.Entry, whole bool) []Message {
 	case e.Role != conversation.RoleAssistant:
 		return []Message{{Role: RoleUser, Text: text, notice: e.System && e.Role == conversation.RoleNotice}}
 	case len(e.Calls) == 0:
-		return []Message{{Role: RoleAssistant, Text: text}}
-	case whole && e.Side == conversation.SideText && allKept(e.Calls):
 		m := Message{Role: RoleAssistant, Text: text}
+		if whole {
+			m.Extra = e.Extra
+		}
+		return []Message{m}
+	case whole && e.Side == conversation.SideText && allKept(e.Calls):
+		m := Message{Role: RoleAssistant, Text: text, Extra: e.Extra}
 		var answers []Message
 		for _, c := range e.Calls {
-			m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: c.Args})
+			m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: c.Args, Extra: c.Extra})
 			answers = append(answers, Message{Role: RoleTool, CallID: c.ID, Text: string(c.Envelope)})
 		}
 		return append([]Message{m}, answers...)

@@ -50,13 +50,15 @@ type round struct {
 	At    time.Time    `json:"at"`
 	Text  string       `json:"text,omitempty"`
 	Calls []calledOnce `json:"calls,omitempty"`
+	// Extra is Reply.Extra.
+	Extra json.RawMessage `json:"extra,omitempty"`
 }
 
 // add notes an answer of the model.
 func (r *record) add(at time.Time, reply Reply) {
-	next := round{At: at, Text: reply.Text}
+	next := round{At: at, Text: reply.Text, Extra: reply.Extra}
 	for _, c := range reply.Calls {
-		next.Calls = append(next.Calls, calledOnce{ID: c.ID, Name: c.Name, Args: string(c.Args)})
+		next.Calls = append(next.Calls, calledOnce{ID: c.ID, Name: c.Name, Args: string(c.Args), Extra: c.Extra})
 	}
 	r.Rounds = append(slices.Clip(r.Rounds), next)
 }
@@ -65,7 +67,7 @@ func (r *record) add(at time.Time, reply Reply) {
 func (r round) asked() []ToolCall {
 	var out []ToolCall
 	for _, c := range r.Calls {
-		out = append(out, ToolCall{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args)})
+		out = append(out, ToolCall{ID: c.ID, Name: c.Name, Args: json.RawMessage(c.Args), Extra: c.Extra})
 	}
 	return out
 }
@@ -75,6 +77,7 @@ type calledOnce struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
 	Args     string          `json:"args"`
+	Extra    json.RawMessage `json:"extra,omitempty"`
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 

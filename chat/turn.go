@@ -268,7 +268,7 @@ func (t *turn) announce(ctx context.Context, r *round) *wsclient.Error {
 func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *wsclient.Error) {
 	r := &t.rec.Rounds[n]
 	t.items = max(t.items, n+1)
-	reply := Reply{Text: r.Text, Calls: r.asked()}
+	reply := Reply{Text: r.Text, Calls: r.asked(), Extra: r.Extra}
 	if len(r.Calls) == 0 {
 		return t.answered(r.At, reply)
 	}
@@ -295,8 +295,8 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient
 		if n := len(t.rec.Rounds); n == 0 || len(t.rec.Rounds[n-1].Calls) > 0 {
 			t.rec.add(at, reply)
 		}
-		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number})
-		t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text})
+		t.entries = append(t.entries, conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)})
+		t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Extra: reply.Extra})
 		return true, nil
 	case reply.Refused:
 		return true, refused()

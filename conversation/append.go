@@ -54,10 +54,11 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 func (c *Conversation) add(entries []Entry) {
 	for _, e := range entries {
 		e.At, e.Text = e.At.UTC(), shorten(redact.Tokens(e.Text), MaxText)
+		e.Extra = redact.Tokens(e.Extra)
 		e.Calls = slices.Clone(e.Calls)
 		for i := range e.Calls {
 			call := &e.Calls[i]
-			call.Args, call.Envelope = redact.Tokens(call.Args), redact.Tokens(call.Envelope)
+			call.Args, call.Envelope, call.Extra = redact.Tokens(call.Args), redact.Tokens(call.Envelope), redact.Tokens(call.Extra)
 		}
 		c.Entries = append(c.Entries, e)
 		c.Turns = max(c.Turns, e.Turn)

@@ -44,6 +44,9 @@ type Entry struct {
 	Message string `json:"message,omitempty"`
 	// Interrupted says that the user cut it off: Text is what was heard of it.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Extra is what came with the text beside it, for the model that it came from: nobody
+	// else is shown it.
+	Extra json.RawMessage `json:"extra,omitempty"`
 	// Calls are the tools that the assistant called, in the order they were asked for.
 	Calls []Call `json:"calls,omitempty"`
 }
@@ -59,6 +62,8 @@ type Call struct {
 	// It holds no secret: the question to the user has no token here.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 	OK       bool            `json:"ok"`
+	// Extra is what came with the call, as Entry.Extra.
+	Extra json.RawMessage `json:"extra,omitempty"`
 	// Question names the question that the user was asked about the call, as
 	// store.QuestionName does; it answers nothing. Empty if nobody was asked.
 	Question string `json:"question,omitempty"`

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"slices"
+
 	"voicegw/conversation"
 	"voicegw/session/wsclient"
 )
@@ -23,6 +25,10 @@ type entryLine struct {
 func shownConversation(c *conversation.Conversation) conversationLines {
 	lines := make([]entryLine, 0, len(c.Entries))
 	for _, e := range c.Entries {
+		e.Extra, e.Calls = nil, slices.Clone(e.Calls) // it is the model's alone
+		for i := range e.Calls {
+			e.Calls[i].Extra = nil
+		}
 		lines = append(lines, entryLine{Entry: e, At: wsclient.Time{Time: e.At}})
 	}
 	return conversationLines{Conversation: c, Entries: lines, CreatedAt: wsclient.Time{Time: c.CreatedAt}, UpdatedAt: wsclient.Time{Time: c.UpdatedAt}}

@@ -14,6 +14,7 @@ import (
 // answer is an answer as it comes in chunks.
 type answer struct {
 	delta func(string)
+	from  string // Client.from
 
 	begun    bool // text or a call has come
 	finished bool // the model has said why it ended
@@ -23,13 +24,17 @@ type answer struct {
 	calls    []*partial
 	byIndex  map[int]*partial // the one that a piece with that index belongs to
 	argBytes int
-	usage    chat.Usage
+	extra    fields
+	// extraBytes counts what came beside text and calls.
+	extraBytes int
+	usage      chat.Usage
 }
 
 // partial is a call whose arguments still come.
 type partial struct {
 	id, name string
 	args     strings.Builder
+	extra    fields
 }
 
 // add takes one chunk. Only the first choice is looked at: no other is asked for.
@@ -42,6 +47,9 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 			continue
 		}
 		d := choice.Delta
+		if err := a.takeExtra(&a.extra, messageExtras, d.RawJSON()); err != nil {
+			return err
+		}
 		text, err := content(d.Content, d.JSON.Content.Raw())
 		if err != nil {
 			return err
@@ -97,7 +105,7 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 		return &unreadable{fmt.Sprintf("the arguments of the tool calls have more than %d bytes", maxArgs)}
 	}
 	p.args.WriteString(args)
-	return nil
+	return a.takeExtra(&p.extra, callExtras, d.RawJSON())
 }
 
 // ends says that a piece with the index of p begins another call: it has another id, or
@@ -111,7 +119,7 @@ func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 
 // reply is what came in all.
 func (a *answer) reply() chat.Reply {
-	r := chat.Reply{Text: a.text.String(), Usage: a.usage, Cut: a.finish == "length", Refused: a.finish == "content_filter"}
+	r := chat.Reply{Text: a.text.String(), Extra: a.pack(a.extra), Usage: a.usage, Cut: a.finish == "length", Refused: a.finish == "content_filter"}
 	if a.refusal.Len() > 0 {
 		r.Refused = true
 		if r.Text == "" {
@@ -123,7 +131,7 @@ func (a *answer) reply() chat.Reply {
 		if p.id == "" {
 			p.id = "call_" + strconv.Itoa(i) // the model needs one for the answer
 		}
-		r.Calls = append(r.Calls, chat.ToolCall{ID: p.id, Name: p.name, Args: json.RawMessage(p.args.String())})
+		r.Calls = append(r.Calls, chat.ToolCall{ID: p.id, Name: p.name, Args: json.RawMessage(p.args.String()), Extra: a.pack(p.extra)})
 	}
 	return r
 }

@@ -104,7 +104,7 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 		return chat.Reply{}, c.failure(ctx, err, false)
 	}
 	defer func() { _ = raw.Body.Close() }() // what could be read was read
-	a := answer{delta: delta}
+	a := answer{delta: delta, from: c.from()}
 	if err := a.read(raw.Body); err != nil {
 		return chat.Reply{}, c.failure(ctx, err, a.begun)
 	}
@@ -149,8 +149,9 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	if p.User != "" {
 		out.User = param.NewOpt(p.User)
 	}
-	for _, m := range p.Messages {
-		out.Messages = append(out.Messages, message(m))
+	calling := calling(p.Messages)
+	for i, m := range p.Messages {
+		out.Messages = append(out.Messages, c.message(m, calling[i]))
 	}
 	for _, t := range p.Tools {
 		out.Tools = append(out.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
@@ -178,7 +179,8 @@ func parameters(schema json.RawMessage) shared.FunctionParameters {
 	return p
 }
 
-func message(m chat.Message) openai.ChatCompletionMessageParamUnion {
+// message is a message as the wire has it; calling says that tools were called in its turn.
+func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMessageParamUnion {
 	switch m.Role {
 	case chat.RoleSystem:
 		return openai.SystemMessage(m.Text)
@@ -189,12 +191,17 @@ func message(m chat.Message) openai.ChatCompletionMessageParamUnion {
 		if m.Text != "" || len(m.Calls) == 0 {
 			out.Content.OfString = param.NewOpt(m.Text)
 		}
+		if extra := c.unpack(m.Extra, messageExtras, calling); extra != nil {
+			out.SetExtraFields(extra)
+		}
 		for _, call := range m.Calls {
-			out.ToolCalls = append(out.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{
-				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-					ID: call.ID, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: string(call.Args)},
-				},
-			})
+			made := &openai.ChatCompletionMessageFunctionToolCallParam{
+				ID: call.ID, Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: call.Name, Arguments: string(call.Args)},
+			}
+			if extra := c.unpack(call.Extra, callExtras, calling); extra != nil {
+				made.SetExtraFields(extra)
+			}
+			out.ToolCalls = append(out.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: made})
 		}
 		return openai.ChatCompletionMessageParamUnion{OfAssistant: &out}
 	default:

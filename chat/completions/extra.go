@@ -1,0 +1,227 @@
+package completions
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"voicegw/chat"
+)
+
+// maxExtra bounds what comes beside text and calls in one answer, in bytes.
+const maxExtra = 512 << 10
+
+// carried is a field beside text and calls that a provider wants back as it came, on the same
+// message or call.
+type carried struct {
+	name string
+	// join puts together what comes in several chunks.
+	join func(before, next json.RawMessage) json.RawMessage
+	// calling says that it goes back only with the messages of a turn in which tools were
+	// called: in others it is ignored, or refused.
+	calling bool
+	// instead names a field that says the same: where that has come, this one stays.
+	instead string
+}
+
+// messageExtras are the fields of messages, callExtras those of tool calls. Read 2026-11-23:
+//   - extra_content: the thought signatures of Gemini 3 (ai.google.dev/gemini-api/docs/openai and
+//     thought-signatures). A call without its signature is refused with 400 within its turn;
+//   - provider_specific_fields: the same by way of LiteLLM (docs.litellm.ai/blog/gemini_3);
+//   - reasoning_details: OpenRouter, which wants the whole list unchanged
+//     (openrouter.ai/docs/use-cases/reasoning-tokens);
+//   - reasoning_content: DeepSeek, which refuses later requests without it with 400 if the turn
+//     called tools, and does not want it of other turns (api-docs.deepseek.com/guides/thinking_mode);
+//     Moonshot and others have it from there;
+//   - reasoning: the same, as vLLM and OpenRouter name it.
+var (
+	messageExtras = []carried{
+		{"extra_content", joinObjects, false, ""},
+		{"provider_specific_fields", joinObjects, false, ""},
+		{"reasoning_details", joinDetails, false, ""},
+		{"reasoning_content", joinTexts, true, ""},
+		{"reasoning", joinTexts, true, "reasoning_details"},
+	}
+	callExtras = []carried{
+		{"extra_content", joinObjects, false, ""},
+		{"provider_specific_fields", joinObjects, false, ""},
+	}
+)
+
+// fields are fields of a message or a call, by name, in JSON.
+type fields map[string]json.RawMessage
+
+// take takes what a piece of a message or a call has of the fields, and returns how many bytes
+// that were.
+func (f *fields) take(known []carried, piece string) int {
+	var came fields
+	if json.Unmarshal([]byte(piece), &came) != nil {
+		return 0 // the library has read it: it is an object, or nothing
+	}
+	n := 0
+	for _, k := range known {
+		next := came[k.name]
+		if len(next) == 0 || string(next) == "null" {
+			continue
+		}
+		n += len(next)
+		if *f == nil {
+			*f = fields{}
+		}
+		if before := (*f)[k.name]; before != nil {
+			next = k.join(before, next)
+		}
+		(*f)[k.name] = next
+	}
+	return n
+}
+
+// takeExtra takes what a piece has beside text and calls.
+func (a *answer) takeExtra(f *fields, known []carried, piece string) error {
+	if a.extraBytes += f.take(known, piece); a.extraBytes > maxExtra {
+		return &unreadable{fmt.Sprintf("what came beside the answer's text and calls has more than %d bytes", maxExtra)}
+	}
+	return nil
+}
+
+// joinTexts puts two texts together.
+func joinTexts(before, next json.RawMessage) json.RawMessage {
+	var a, b string
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil {
+		return next
+	}
+	return encode(a + b)
+}
+
+// joinObjects adds the members of an object to another one: what both have is next's, but for
+// objects, which are joined in turn, and for an empty text, which says nothing.
+func joinObjects(before, next json.RawMessage) json.RawMessage {
+	var a, b fields
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil || a == nil || b == nil {
+		if string(next) == `""` {
+			return before
+		}
+		return next
+	}
+	for name, value := range b {
+		if old, ok := a[name]; ok {
+			value = joinObjects(old, value)
+		}
+		a[name] = value
+	}
+	return encode(a)
+}
+
+// joinDetails adds the elements of a list to another one. Pieces of one block, which have its
+// index and type, are put together.
+func joinDetails(before, next json.RawMessage) json.RawMessage {
+	var a, b []json.RawMessage
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil {
+		return next
+	}
+	for _, piece := range b {
+		if n := len(a); n > 0 {
+			if whole, ok := joinDetail(a[n-1], piece); ok {
+				a[n-1] = whole
+				continue
+			}
+		}
+		a = append(a, piece)
+	}
+	return encode(a)
+}
+
+// joinDetail puts two pieces of a block together, if they are of one.
+func joinDetail(before, next json.RawMessage) (json.RawMessage, bool) {
+	var a, b fields
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil || a["index"] == nil ||
+		!bytes.Equal(a["index"], b["index"]) || !bytes.Equal(a["type"], b["type"]) {
+		return nil, false
+	}
+	for name, value := range b {
+		switch old := a[name]; {
+		case old != nil && (name == "text" || name == "summary" || name == "data"):
+			a[name] = joinTexts(old, value)
+		case string(value) != "null" || old == nil:
+			a[name] = value
+		}
+	}
+	return encode(a), true
+}
+
+// encode writes JSON without changing the letters of texts.
+func encode(v any) json.RawMessage {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return nil // texts and JSON that was read: it cannot fail
+	}
+	return bytes.TrimRight(out.Bytes(), "\n")
+}
+
+// extra is what chat keeps of fields: whose they are, as another server refuses what it does
+// not know.
+type extra struct {
+	From   string `json:"from"`
+	Fields fields `json:"fields"`
+}
+
+// pack writes fields for chat.Reply; nil where there are none.
+func (a *answer) pack(f fields) json.RawMessage {
+	if len(f) == 0 {
+		return nil
+	}
+	return encode(extra{a.from, f})
+}
+
+// unpack returns what of an Extra goes back; nil for nothing. calling says that tools were
+// called in its turn.
+func (c *Client) unpack(raw json.RawMessage, known []carried, calling bool) map[string]any {
+	var e extra
+	if len(raw) == 0 || json.Unmarshal(raw, &e) != nil || e.From != c.from() {
+		return nil
+	}
+	var out map[string]any
+	for _, k := range known {
+		value := e.Fields[k.name]
+		if value == nil || k.calling && !calling || k.instead != "" && e.Fields[k.instead] != nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]any{}
+		}
+		out[k.name] = value
+	}
+	return out
+}
+
+// from names the model and its server.
+func (c *Client) from() string {
+	host := ""
+	if at, err := url.Parse(c.options.BaseURL); err == nil {
+		host = at.Host
+	}
+	return host + " " + c.options.Model
+}
+
+// calling says of each message whether tools were called in its turn: from what the user says
+// to the next time.
+func calling(messages []chat.Message) []bool {
+	out := make([]bool, len(messages))
+	for i := len(messages) - 1; i >= 0; {
+		first, called := i, false
+		for ; first >= 0; first-- {
+			called = called || len(messages[first].Calls) > 0
+			if messages[first].Role == chat.RoleUser {
+				break
+			}
+		}
+		for j := max(first, 0); j <= i; j++ {
+			out[j] = called
+		}
+		i = first - 1
+	}
+	return out
+}

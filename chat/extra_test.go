@@ -1,0 +1,93 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"voicegw/session/wsclient"
+)
+
+// signed is a step whose message and calls carry something of the model's own.
+func signed(do step, extra string) step {
+	return func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+		r, err := do(ctx, p, delta)
+		r.Extra = json.RawMessage(`{"of":"` + extra + `"}`)
+		for i := range r.Calls {
+			r.Calls[i].Extra = json.RawMessage(fmt.Sprintf(`{"of":"%s","call":%d}`, extra, i))
+		}
+		return r, err
+	}
+}
+
+// extras are what of it stands in a prompt, in order.
+func extras(p Prompt) string {
+	var out []string
+	for _, m := range p.Messages {
+		if m.Extra != nil {
+			out = append(out, string(m.Extra))
+		}
+		for _, c := range m.Calls {
+			if c.Extra != nil {
+				out = append(out, string(c.Extra))
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// TestExtrasGoBack: what came beside an answer's text and calls goes back to the model, in its
+// turn, in the turns after it, and when the message is sent again, to another gateway too.
+// Neither the client nor the log is told of it.
+func TestExtrasGoBack(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		const calls = `{"of":"first"} {"of":"first","call":0} {"of":"first","call":1}`
+		lost := func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("no route")}
+		}
+		f.say("Go", signed(callsTools(nth(1), "change", `{"name":"a"}`, nth(2), "look", `{}`), "first"), lost)
+		if got := extras(f.last()); got != calls {
+			t.Errorf("in its turn: %s", got)
+		}
+		g := newFixture(t, setting{besides: f})
+		told := g.say("Go", signed(says("Done."), "second"))
+		if got := extras(g.last()); got != calls {
+			t.Errorf("sent again elsewhere: %s", got)
+		}
+		g.say("And?", says("Nothing."))
+		if got := extras(g.last()); got != calls+` {"of":"second"}` {
+			t.Errorf("in the next turn: %s", got)
+		}
+		for _, s := range []string{told.lines(), f.log.String(), g.log.String()} {
+			if strings.Contains(s, `first`) || strings.Contains(s, `second`) {
+				t.Errorf("told: %s", s)
+			}
+		}
+		g.say("And?", says("Nothing more."))
+		g.say("And then?", says("Nothing at all."))
+		if got := extras(g.last()); got != "" {
+			t.Errorf("turns later: %s", got)
+		}
+	})
+}
+
+// TestLargeExtrasAreNotKept: where what came beside the calls is too long to be kept, later
+// turns are told of the calls in words.
+func TestLargeExtrasAreNotKept(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.say("Go", signed(callsTools(nth(1), "look", `{}`), strings.Repeat("x", maxKeptExtra)), says("Done."))
+		if got := extras(f.last()); len(got) < maxKeptExtra {
+			t.Errorf("in its turn: %d bytes", len(got))
+		}
+		told := f.say("And?", says("Nothing."))
+		if got := extras(f.last()); got != "" || !strings.Contains(transcript(f.last()), "[called look: ok]") || told.done().Status != wsclient.DoneCompleted {
+			t.Errorf("%s: %s", got, transcript(f.last()))
+		}
+		if raw, _ := json.Marshal(f.conversation("conv")); len(raw) > maxKeptExtra {
+			t.Errorf("kept are %d bytes", len(raw))
+		}
+	})
+}

@@ -1,0 +1,25 @@
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"voicegw/conversation"
+)
+
+// TestWhatIsTheModelsIsNotShown: what came from a model beside its text and calls is shown to
+// nobody, and stays in the conversation.
+func TestWhatIsTheModelsIsNotShown(t *testing.T) {
+	const secret = `"SIGNATURE"`
+	c := &conversation.Conversation{ID: "c", Entries: []conversation.Entry{{
+		Text: "Ada.", Extra: json.RawMessage(secret), Calls: []conversation.Call{{Tool: "kb_get", Extra: json.RawMessage(secret)}},
+	}}}
+	shown, err := json.Marshal(shownConversation(c))
+	if err != nil || strings.Contains(string(shown), "SIGNATURE") || !strings.Contains(string(shown), "kb_get") {
+		t.Errorf("%v: %s", err, shown)
+	}
+	if kept, _ := json.Marshal(c); strings.Count(string(kept), "SIGNATURE") != 2 {
+		t.Errorf("%s", kept)
+	}
+}
