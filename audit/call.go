@@ -45,6 +45,7 @@ func (c Call) Record() Record {
 		Clamped: env.Meta.Clamped, CacheHit: env.Meta.CacheHit, OriginalTurn: env.Meta.OriginalTurn,
 		Intents: intentTypes(c.Applied), Refused: intentTypes(c.Refused), Why: c.Why,
 		Delivered: c.NotDelivered == "", NotDelivered: c.NotDelivered, Args: c.Args,
+		Evidence: env.Evidence,
 	}
 	if c.Tools != nil {
 		r.RegistryVersion = c.Tools.Version()

@@ -24,9 +24,9 @@ const (
 	maxString = 512
 	// maxBudget is how many bytes the account of a budget may have.
 	maxBudget = 4 << 10
-	// maxList is how many clamped arguments or intents are written, maxIntent how many
-	// bytes of an intent's name.
-	maxList, maxIntent = 32, 64
+	// maxList is how many clamped arguments, intents or ids are written, maxIntent how many
+	// bytes of an intent's name, maxID of an id of a record.
+	maxList, maxIntent, maxID = 32, 64, 128
 )
 
 // MarshalJSON writes the record as it stands in the audit, with its time in UTC and
@@ -86,6 +86,7 @@ func bound(r *Record) {
 	if len(r.Clamped) > 0 {
 		r.Clamped = boundClamped(r.Clamped)
 	}
+	r.Evidence = boundIDs(r.Evidence)
 	r.Intents, r.Refused = boundIntents(r.Intents), boundIntents(r.Refused)
 }
 
@@ -119,6 +120,15 @@ func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamp
 			c.Requested = "0"
 		}
 		kept[short(name)] = c
+	}
+	return kept
+}
+
+// boundIDs keeps so many ids of records, each so long.
+func boundIDs(ids []string) []string {
+	var kept []string
+	for _, id := range ids[:min(len(ids), maxList)] {
+		kept = append(kept, cut(id, maxID))
 	}
 	return kept
 }

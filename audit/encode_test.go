@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func fullRecord() Record {
 		CacheHit: true, OriginalTurn: 3,
 		Confirmation: "approved", ConfirmedBy: "client", Reference: "c-1",
 		Intents: []registry.IntentType{registry.IntentEndVoiceSession}, Refused: []registry.IntentType{registry.IntentSuppressAudio},
-		Why: "the session ends", Delivered: true, NotDelivered: "superseded",
+		Why: "the session ends", Evidence: []string{"person:ada_l", "doc:lab"}, Delivered: true, NotDelivered: "superseded",
 		Args: json.RawMessage("{\"query\": \"<tea> & \u2028biscuits\",\n\"top_k\": 3}"),
 	}
 }
@@ -96,7 +97,7 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 	worst := Record{
 		Event: Event(evil), Time: time.Now(), ToolID: evil, ToolVersion: evil, RegistryVersion: evil, Category: registry.Category(evil), Mode: registry.Mode(evil),
 		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, CallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil,
-		ErrorType: registry.ErrorType(evil), Confirmation: evil, ConfirmedBy: evil, Reference: evil, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil,
+		ErrorType: registry.ErrorType(evil), Confirmation: evil, ConfirmedBy: evil, Reference: evil, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500),
 		Budget: json.RawMessage("{broken"), Args: json.RawMessage("{broken"), Clamped: map[string]registry.Clamped{},
 	}
 	for i := range 500 {

@@ -72,9 +72,13 @@ type Record struct {
 	Intents []registry.IntentType `json:"intents,omitempty"`
 	Refused []registry.IntentType `json:"refusedIntents,omitempty"`
 	Why     string                `json:"why,omitempty"`
-	// Delivered says that the model was given the answer.
+	// Evidence are the ids of the records that the answer of a retrieval tool gave to the
+	// model, in their order, at most registry.MaxEvidence.
+	Evidence []string `json:"evidence,omitempty"`
+	// Delivered says that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
-	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over".
+	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over",
+	// "not_sent".
 	NotDelivered string `json:"notDelivered,omitempty"`
 
 	// Args are the arguments in canonical JSON as they ran. A Log writes them as

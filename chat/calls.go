@@ -218,7 +218,7 @@ func (t *turn) conclude(c *call, env registry.Envelope, ran bool) {
 	if ran && env.OK && !env.Meta.CacheHit {
 		record.Applied, record.Refused, record.Why = t.apply(env.Intents)
 	}
-	t.audit(record.Record())
+	t.fresh.add(record.Record())
 	t.answers[c.id] = env
 	t.emit(toolEnded(c.id, c.asked.Name, t.category(c.asked.Name), env))
 }

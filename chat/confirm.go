@@ -72,7 +72,7 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	if env.OK && !env.Meta.CacheHit {
 		record.Applied, record.Refused, record.Why = t.apply(env.Intents)
 	}
-	t.audit(record.Record())
+	t.fresh.add(record.Record())
 	t.a.opts.Executor.Settle(c.Conversation, c.Session, c.Reference)
 	t.emit(toolEnded(id, c.Tool, t.category(c.Tool), env))
 	return env

@@ -35,6 +35,8 @@ type turn struct {
 	rec     *record                          // how far the message has come, by this try and those before
 	resumed bool                             // there were some before
 
+	fresh undelivered // answers that the next request gives to the model
+
 	book     policy.Book
 	open     []*call // not answered yet, in the order asked for
 	count    int     // calls so far
@@ -105,6 +107,7 @@ func (t *turn) answer(ctx context.Context) (wsclient.ServerMessage, error) {
 	}
 	began := time.Now()
 	failure := t.rounds(ctx)
+	t.undeliver(ctx)
 	if failure != nil {
 		t.emit(failure)
 	}
@@ -217,7 +220,7 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 		t.items++
 		item := "text_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.items)
 		began, said := time.Now(), strings.Builder{}
-		reply, err := t.a.opts.Model.Complete(ctx, p, func(s string) {
+		reply, err := t.complete(ctx, p, func(s string) {
 			said.WriteString(s)
 			t.emit(&wsclient.TextDelta{ItemID: item, Text: s})
 		})

@@ -208,7 +208,13 @@ type IntentDecided struct {
 }
 
 // Audit is a line of the audit. Who the session is of is still to be added.
-type Audit struct{ Record audit.Record }
+//
+// Told says that the next Command of this step carries the answer: the record is true once
+// that is written to the model's connection. Where it never is, the answer was not delivered.
+type Audit struct {
+	Record audit.Record
+	Told   bool
+}
 
 // CancelTool stops a running tool, if it can be stopped: its result is not wanted
 // any more.

@@ -139,7 +139,7 @@ func (m *machine) confirmationResolved(in ConfirmationResolved) {
 		m.approved(c, in.By)
 		return
 	}
-	m.do(Audit{m.outcomeRecord(c, in.Outcome, in.By)})
+	m.do(Audit{Record: m.outcomeRecord(c, in.Outcome, in.By)})
 	if spoken := m.call(c.spokenBy); spoken != nil {
 		said := *spoken
 		m.forgetCall(said.id)

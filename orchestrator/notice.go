@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"voicegw/audit"
 	"voicegw/orchestrator/policy"
 )
 
@@ -11,6 +12,8 @@ type notice struct {
 	text  string // for the model
 	shown bool   // a tool's words and not the gateway's: the client sees them as text of the user's side
 	now   bool   // it does not wait for the end of a turn
+	// record is the audit's of the call whose answer this is; nil for none. Nobody changes it.
+	record *audit.Record
 }
 
 // notify tells the model at once where the turn it belongs to still waits, or where it
@@ -23,7 +26,7 @@ func (m *machine) notify(n notice) bool {
 		return false
 	case t != nil && t.number == n.turn && !t.modelDone && !n.now && !m.speaking:
 		t.owedFrom, t.spoke = m.at, false
-		m.sendNotice(n.text)
+		m.sendAnswer(n)
 	case m.phase == PhaseEnding:
 		return false
 	case n.now && !m.speaking:
@@ -44,7 +47,28 @@ func (m *machine) tell(n notice) {
 		m.say("pending_message", n.text)
 		return
 	}
+	m.sendAnswer(n)
+}
+
+// sendAnswer gives the model a notice, and the audit the record that it makes true.
+func (m *machine) sendAnswer(n notice) {
+	if n.record != nil {
+		m.do(Audit{Record: *n.record, Told: true})
+	}
 	m.sendNotice(n.text)
+}
+
+// dropNotices audits, at the end of a session, the answers that the model was to be told in
+// a turn that never comes.
+func (m *machine) dropNotices() {
+	for _, n := range m.notices {
+		if n.record != nil {
+			r := *n.record
+			r.Delivered, r.NotDelivered = false, sessionOver
+			m.do(Audit{Record: r})
+		}
+	}
+	m.notices = nil
 }
 
 // outcomeNotice tells the model of a question that ran nothing.

@@ -24,6 +24,9 @@ func (m *machine) record(c call, env registry.Envelope, applied, refused []regis
 	return r.Record()
 }
 
+// sessionOver is why nobody is told any more.
+const sessionOver = "session_over"
+
 // notDelivered says why the model was not given an answer.
 func (m *machine) notDelivered(c call) string {
 	switch {
@@ -34,6 +37,6 @@ func (m *machine) notDelivered(c call) string {
 	case c.superseded:
 		return "superseded"
 	default:
-		return "session_over"
+		return sessionOver
 	}
 }

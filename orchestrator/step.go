@@ -112,6 +112,7 @@ func (m *machine) take(in Input) {
 		m.confirmationResolved(in)
 	case Over:
 		m.phase = PhaseEnded
+		m.dropNotices()
 	case HungUp:
 		m.end(EndHungUp)
 	case Tick:
@@ -162,6 +163,7 @@ func (m *machine) end(reason EndReason) {
 	}
 	m.phase = PhaseEnded
 	m.do(End{reason})
+	m.dropNotices()
 }
 
 // tick does what has become due. Whatever waits for a word of the model, the client or a

@@ -143,13 +143,20 @@ func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
 		applied, refused, why = m.applyAll(c.turn, env.Intents)
 	}
 	delivered := c.open() && m.phase != PhaseEnded
-	if delivered && c.model == "" {
-		delivered = m.notify(notice{turn: c.turn, text: policy.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, m.mark.JSON(env.Encode()))})
-	}
 	record := m.record(c, env, applied, refused, why, delivered)
-	m.do(Audit{record})
-	if delivered && c.model != "" {
+	switch {
+	case delivered && c.model == "":
+		text := policy.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, m.mark.JSON(env.Encode()))
+		told := record
+		if delivered = m.notify(notice{turn: c.turn, text: text, record: &told}); !delivered {
+			record.Delivered, record.NotDelivered = false, m.notDelivered(c)
+			m.do(Audit{Record: record})
+		}
+	case delivered:
+		m.do(Audit{Record: record, Told: true})
 		m.send(transport.ToolResult{Call: c.model, Output: env.Encode(), Scheduling: c.scheduling()})
+	default:
+		m.do(Audit{Record: record})
 	}
 	ended := ToolEnded{Turn: c.turn, Call: c.id, Tool: c.tool, Envelope: env, Delivered: delivered, Record: record, Asked: c.asked}
 	ended.Queued, ended.Ran = c.times(env)

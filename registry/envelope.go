@@ -21,7 +21,19 @@ type Envelope struct {
 	// Error is there if and only if not OK.
 	Error *Error `json:"error"`
 	Meta  Meta   `json:"meta"`
+	// Evidence are the ids that a result which is [Evidenced] names, at most MaxEvidence. They
+	// are for the audit: the model has them in Data.
+	Evidence []string `json:"-"`
 }
+
+// Evidenced is the Data of a [Result] that rests on records: it names them. The audit has the
+// ids, and nothing else of the answer.
+type Evidenced interface {
+	EvidenceIDs() []string
+}
+
+// MaxEvidence is how many ids of one answer are kept.
+const MaxEvidence = 32
 
 // Error tells a model what went wrong, in words it may act on.
 type Error struct {

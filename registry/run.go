@@ -26,10 +26,11 @@ const (
 // outcome is what came of a handler, in its final form: nothing of the handler's is
 // touched after it has been made.
 type outcome struct {
-	data    json.RawMessage
-	intents []Intent
-	err     error
-	told    *Error // err as the model is told; nil if the handler did not name it
+	data     json.RawMessage
+	intents  []Intent
+	evidence []string
+	err      error
+	told     *Error // err as the model is told; nil if the handler did not name it
 	// cancelled says that err is the caller's doing: nobody wants the result any more.
 	cancelled bool
 	// unnamed says that the handler returned err and did not name it.
@@ -61,7 +62,7 @@ func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps .
 	env.Meta.Clamped = maps.Clone(p.clamped)
 	env.Meta.LatencyBudgetExceeded = took > time.Duration(p.tool.LatencyBudgetMS)*time.Millisecond
 	if o.err == nil {
-		env.OK, env.Data, env.Intents = true, o.data, o.intents
+		env.OK, env.Data, env.Intents, env.Evidence = true, o.data, o.intents, o.evidence
 	} else {
 		env.Error = p.tool.told(o)
 	}
@@ -252,7 +253,12 @@ func (s *Snapshot) succeeded(result Result) outcome {
 			return outcome{err: fmt.Errorf("%w: %w", errBadResult, err)}
 		}
 	}
-	return outcome{data: data, intents: append([]Intent{}, result.Intents...)}
+	o := outcome{data: data, intents: append([]Intent{}, result.Intents...)}
+	if found, ok := result.Data.(Evidenced); ok {
+		ids := found.EvidenceIDs()
+		o.evidence = slices.Clone(ids[:min(len(ids), MaxEvidence)])
+	}
+	return o
 }
 
 // failed takes a handler's error apart. A deadline that the handler calls INTERNAL has no name.

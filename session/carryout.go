@@ -14,7 +14,9 @@ import (
 func (s *session) carryOut(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.Command:
-		s.command(a.Command)
+		told := s.telling
+		s.telling = nil
+		s.command(a.Command, told)
 	case orchestrator.OpenItem:
 		s.queued(true, s.down.openItem(&wsclient.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
 	case orchestrator.EndItem:
@@ -30,7 +32,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.ResolveConfirmation:
 		s.calls.Resolve(execute.Answer{Token: a.Token, Approved: a.Approved, By: string(a.By)})
 	case orchestrator.Audit:
-		s.audit(a)
+		s.decided(a)
 	case orchestrator.ToolsSlow:
 		s.logger.Warn("the tools of a turn are slow", "turn", a.Turn, "tool_time_ms", a.Taken.Milliseconds(), "limit_ms", a.Limit.Milliseconds())
 	case orchestrator.IntentDecided:

@@ -118,7 +118,7 @@ func TestUplinkClaim(t *testing.T) {
 			sent += len(batch)
 		}
 	})
-	u.pushCommand(transport.Interrupt{})
+	u.pushCommand(transport.Interrupt{}, nil)
 	if u.claim() {
 		t.Error("audio would overtake a command, or two would send at once")
 	}
@@ -127,7 +127,7 @@ func TestUplinkClaim(t *testing.T) {
 	if !u.claim() || u.claim() {
 		t.Fatal("an idle queue is claimed once")
 	}
-	u.pushCommand(transport.Interrupt{})
+	u.pushCommand(transport.Interrupt{}, nil)
 	u.writer.Wait()
 	if sent != 1 {
 		t.Error("the writer sends while somebody else does")
@@ -142,7 +142,7 @@ func TestUplinkClaim(t *testing.T) {
 	if u.claim() {
 		t.Error("a closed queue was claimed")
 	}
-	u.pushCommand(transport.Interrupt{})
+	u.pushCommand(transport.Interrupt{}, nil)
 	u.wait()
 	if sent != 2 {
 		t.Error("a closed queue sends")

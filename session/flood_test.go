@@ -221,7 +221,7 @@ func TestCommandsAreBoundedInBytes(t *testing.T) {
 	u := newUplink(160_000, 3200, nil)
 	result := transport.ToolResult{Output: make(json.RawMessage, 1<<20)}
 	n := 1
-	for u.pushCommand(result) {
+	for u.pushCommand(result, nil) {
 		n++
 	}
 	if n > maxWords>>20+1 {

@@ -44,7 +44,7 @@ func (s *session) watchPause() {
 		return
 	}
 	s.flows.Store(false) // a frame that comes now may be missed; the next one is not
-	s.command(transport.AudioPause{})
+	s.command(transport.AudioPause{}, nil)
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
 	if s.ear == nil || s.modelHears.Load() {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"voicegw/audio"
+	"voicegw/audit"
 	"voicegw/nonblock"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
@@ -114,6 +115,7 @@ type session struct {
 	pauseWatch *time.Timer // looks whether audio still comes; nil before the first
 	state      orchestrator.State
 	story      *story            // nil where the session goes on with no conversation
+	telling    *audit.Record     // that the next command makes true; nil for none
 	shown      orchestrator.View // what a client that inspects the session was shown last
 }
 
@@ -127,6 +129,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 		control: rate.NewLimiter(controlRate, controlBurst),
 	}
 	s.up = newUplink(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
+	s.up.unsent = s.untold
 	s.down = newDownlink(downBounds{
 		rate: start.OutputRate, audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), all: opts.Limits.BacklogBytes,
 		frame: audio.Bytes(start.OutputRate, maxDownFrame),
@@ -351,9 +354,9 @@ func (s *session) queued(ok bool, err error) {
 	}
 }
 
-// command queues a command for the model.
-func (s *session) command(cmd transport.Command) {
-	if !s.up.pushCommand(cmd) {
+// command queues a command for the model, with the record that it makes true.
+func (s *session) command(cmd transport.Command, record *audit.Record) {
+	if !s.up.pushCommand(cmd, record) {
 		s.end(causeStalled)
 	}
 }

@@ -101,14 +101,32 @@ func (s *session) category(tool string) string {
 	return string(t.Category)
 }
 
-// audit writes down what was decided. What came of an approved action is known with that.
-func (s *session) audit(a orchestrator.Audit) {
+// decided takes a record of what was decided: it is written at once, or when its answer is.
+// What came of an approved action is known with that. mu is held.
+func (s *session) decided(a orchestrator.Audit) {
 	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
 		s.calls.Settle(a.Record.Reference)
 	}
-	if s.opts.Audit != nil {
-		s.opts.Audit(s.ours(a.Record))
+	if a.Told {
+		s.telling = &a.Record
+		return
 	}
+	s.audit(a.Record)
+}
+
+// audit writes a record. It may be called from any goroutine.
+func (s *session) audit(r audit.Record) {
+	if s.opts.Audit != nil {
+		s.opts.Audit(s.ours(r))
+	}
+}
+
+// untold writes the record of an answer that was on its way to the model and is never
+// written to it: the connection has broken, or the session is over.
+func (s *session) untold(r *audit.Record) {
+	undelivered := *r
+	undelivered.Delivered, undelivered.NotDelivered = false, "not_sent"
+	s.audit(undelivered)
 }
 
 // declarations are the tools of a mode, in the form that a model takes.

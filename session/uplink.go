@@ -3,6 +3,7 @@ package session
 import (
 	"sync"
 
+	"voicegw/audit"
 	"voicegw/transport"
 )
 
@@ -15,6 +16,9 @@ type uplink struct {
 	maxAudio int    // bytes of audio
 	maxFrame int    // bytes of audio that are put together to one frame
 	write    func() // the writer: it takes until there is nothing; nil: the test takes
+	// unsent is told the records of commands that are never sent; nil for nobody. It must not
+	// wait, nor call the uplink.
+	unsent func(*audit.Record)
 
 	writer sync.WaitGroup // it gets no more once closed is set
 
@@ -32,6 +36,8 @@ type uplink struct {
 type upEntry struct {
 	frame *frame
 	cmd   transport.Command
+	// record is the audit's, which is true once cmd is sent; nil for none.
+	record *audit.Record
 }
 
 // maxCommands is how many commands may wait, and maxWords how many bytes of them: a model that
@@ -105,19 +111,30 @@ func (u *uplink) dropOldest() {
 	u.audio = 0
 }
 
-// pushCommand queues a command. It reports false when the model has not taken any
-// for so long that it must be given up.
-func (u *uplink) pushCommand(cmd transport.Command) bool {
+// pushCommand queues a command, with the record that it makes true once it is sent; nil
+// for none. It reports false when the model has not taken any for so long that it must be
+// given up.
+func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
+		u.lose([]upEntry{{record: record}})
 		return true
 	}
-	u.entries = append(u.entries, upEntry{cmd: cmd})
+	u.entries = append(u.entries, upEntry{cmd: cmd, record: record})
 	u.waiting++
 	u.words += wordsOf(cmd)
 	u.start()
 	return u.waiting <= maxCommands && u.words <= maxWords
+}
+
+// lose says of entries that they are never sent.
+func (u *uplink) lose(entries []upEntry) {
+	for _, e := range entries {
+		if e.record != nil && u.unsent != nil {
+			u.unsent(e.record)
+		}
+	}
 }
 
 // wordsOf is how many bytes a command holds that come from elsewhere.
@@ -159,6 +176,7 @@ func (u *uplink) close() {
 			e.frame.free()
 		}
 	}
+	u.lose(u.entries)
 	u.entries, u.audio = nil, 0
 	u.mu.Unlock()
 }

@@ -24,8 +24,12 @@ func (s *session) writeModel() {
 			batch[i] = upEntry{}
 			stuck.Reset(modelStalled)
 			if err := s.sendEntry(e, &in); err != nil {
+				s.up.lose(append(batch[i+1:], e))
 				s.modelLost("send", err)
 				return // nobody sends after that
+			}
+			if e.record != nil {
+				s.audit(*e.record)
 			}
 		}
 	}

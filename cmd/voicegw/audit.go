@@ -269,7 +269,7 @@ var auditColumns = []struct {
 	name  string
 	width int
 }{
-	{"TIME", 24}, {"SESSION", 14}, {"TURN", 4}, {"TOOL", 26}, {"OUTCOME", 22}, {"MS", 6}, {"BUDGET", 6}, {"CLAMPED", 14}, {"CONFIRMATION", 0},
+	{"TIME", 24}, {"SESSION", 14}, {"TURN", 4}, {"TOOL", 26}, {"OUTCOME", 22}, {"MS", 6}, {"BUDGET", 6}, {"CLAMPED", 14}, {"CONFIRMATION", 12}, {"EVIDENCE", 0},
 }
 
 // outcomeColumn is where in auditColumns the outcome is.
@@ -280,7 +280,7 @@ func (a *auditPrinter) row(r audit.Record) string {
 	outcome, colour := outcomeOf(r)
 	cells := []string{
 		r.Time.UTC().Format(audit.TimeLayout), begin(r.SessionID, auditColumns[1].width), strconv.Itoa(r.TurnID), r.ToolID, outcome,
-		strconv.FormatInt(r.DurationMS, 10), budgetOf(r), clampedOf(r), confirmationOf(r),
+		strconv.FormatInt(r.DurationMS, 10), budgetOf(r), clampedOf(r), confirmationOf(r), evidenceOf(r),
 	}
 	var line strings.Builder
 	from, to := 0, 0 // the outcome, in runes: an earlier cell may be wider than its column
@@ -362,6 +362,14 @@ func clampedOf(r audit.Record) string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, ", ")
+}
+
+// evidenceOf lists the records that the model was given.
+func evidenceOf(r audit.Record) string {
+	if len(r.Evidence) == 0 {
+		return "-"
+	}
+	return strings.Join(r.Evidence, ", ")
 }
 
 func confirmationOf(r audit.Record) string {

@@ -127,3 +127,13 @@ func Cut(text string, n int) string {
 	}
 	return strings.TrimRight(text[:n], " \n") + mark
 }
+
+// IDs are the ids of the records, in their order: what a tool's answer gives as
+// registry.Evidenced.
+func IDs(list []Evidence) []string {
+	ids := make([]string, len(list))
+	for i, e := range list {
+		ids[i] = e.ID
+	}
+	return ids
+}

@@ -26,6 +26,9 @@ type Answer struct {
 	Invalid []InvalidID `json:"invalid,omitempty"`
 }
 
+// EvidenceIDs are the ids of the records, for the audit.
+func (a Answer) EvidenceIDs() []string { return evidence.IDs(a.Records) }
+
 // InvalidID says why an id cannot be one.
 type InvalidID struct {
 	ID     string `json:"id"`

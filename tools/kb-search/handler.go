@@ -33,6 +33,9 @@ type Answer struct {
 	InvalidTags []string `json:"invalid_tags,omitempty"`
 }
 
+// EvidenceIDs are the ids of the records, for the audit.
+func (a Answer) EvidenceIDs() []string { return evidence.IDs(a.Results) }
+
 // maxText bounds full_text by mode, in bytes: what a model can take in before it speaks.
 var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeText: 12 << 10}
 

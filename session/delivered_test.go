@@ -1,0 +1,96 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/registry"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// TestWhatWaitsIsNotDelivered: a record whose command is dropped with the queue, or comes after
+// its end, is told, once.
+func TestWhatWaitsIsNotDelivered(t *testing.T) {
+	u := newUplink(1000, 100, nil)
+	var lost []string
+	u.unsent = func(r *audit.Record) { lost = append(lost, r.CallID) }
+	u.pushCommand(transport.Respond{}, nil)
+	u.pushCommand(transport.ToolResult{}, &audit.Record{CallID: "queued"})
+	u.close()
+	u.pushCommand(transport.ToolResult{}, &audit.Record{CallID: "late"})
+	u.close()
+	if want := []string{"queued", "late"}; !slices.Equal(lost, want) {
+		t.Errorf("%q are told as not sent, want %q", lost, want)
+	}
+}
+
+// TestDeliveredIsWritten: the audit calls an answer delivered once it is written to the
+// model's connection, and not delivered where it never is, whatever was decided.
+func TestDeliveredIsWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(model *transporttest.Conn) (after func()) // the answers are there
+		end    func(c *testClient)
+		want   bool
+	}{
+		"written": {want: true},
+		"the model is gone": {before: func(model *transporttest.Conn) func() {
+			model.FailSend(errors.New("broken pipe"))
+			return nil
+		}},
+		"it waits behind another one, and the client leaves": {
+			before: func(model *transporttest.Conn) func() { return model.StallSend() },
+			end:    func(c *testClient) { c.Abort() },
+		},
+		"it waits, and is written": {before: func(model *transporttest.Conn) func() { return model.StallSend() }, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				audited := &records{}
+				answer := make(chan struct{}) // closed by the test: the tools answer
+				st, _ := withTools(t, entry("look", "1.0.0"), func(context.Context) (registry.Result, error) {
+					<-answer
+					return registry.Result{Data: "seen"}, nil
+				}, false)
+				st.m.opts.Audit = audited.add
+				client, model := st.started()
+				asked(model, "look", "c1", "c2")
+				var after func()
+				if c.before != nil {
+					after = c.before(model)
+				}
+				close(answer)
+				synctest.Wait()
+				if n := len(audited.byCall(t)); after != nil && n > 0 {
+					t.Errorf("%d calls are audited before their answers are written", n)
+				}
+				if c.end != nil {
+					c.end(client)
+					synctest.Wait()
+				}
+				if after != nil {
+					after()
+				}
+				pass(time.Minute)
+				synctest.Wait()
+				got := audited.byCall(t)
+				if len(got) != 2 {
+					t.Fatalf("%d of 2 calls are audited: %+v", len(got), got)
+				}
+				for id, r := range got {
+					if r.Delivered != c.want || (r.NotDelivered == "") != c.want || !r.OK {
+						t.Errorf("%s: delivered %t, %q", id, r.Delivered, r.NotDelivered)
+					}
+				}
+				if sent := len(results(t, model)); c.want && sent != 2 || !c.want && sent == 2 {
+					t.Errorf("the model was sent %d answers", sent)
+				}
+			})
+		})
+	}
+}
