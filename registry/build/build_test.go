@@ -21,7 +21,8 @@ import (
 	"voicegw/registry"
 )
 
-// newProject is an empty project with the named tools, as New writes them.
+// newProject is an empty project with the named tools, as New writes them but for the
+// places to fill in.
 func newProject(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,8 +30,15 @@ func newProject(t *testing.T, names ...string) string {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if _, err := New(dir, name); err != nil {
+		files, err := New(dir, name)
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, file := range files {
+			text := read(t, dir, file)
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(strings.ReplaceAll(text, "TODO: ", "")), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return dir
@@ -122,7 +130,7 @@ func TestNothingChangedNothingWritten(t *testing.T) {
 		t.Errorf("written again: %v", again.Written)
 	}
 	// A registry that somebody has changed is written, whatever it says of itself.
-	change(t, dir, RegistryFile, "TODO", "DONE")
+	change(t, dir, RegistryFile, "What to look for.", "What to find.")
 	if mended := mustBuild(t, Options{Dir: dir, Time: time.Unix(2, 0), Commit: "c"}); !slices.Equal(mended.Written, []string{RegistryFile}) {
 		t.Errorf("written %v", mended.Written)
 	}

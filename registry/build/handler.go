@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"errors"
 	"go/ast"
 	"go/parser"
@@ -47,6 +48,9 @@ func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
 			l.add(f.name, fset.Position(f.tree.Name.Pos()).Line, "", ruleHandler,
 				"The package is %s and must be %s: the directory's name without dashes.", f.tree.Name.Name, want)
 		}
+	}
+	if at := bytes.Index(s.handler, []byte(scaffolded)); at >= 0 {
+		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler, "The handler is still the one that voicegw tools new has written: it finds nothing. Write what the tool does.")
 	}
 	l.execute(fset, s, main)
 	l.needs(fset, s, files, modes)

@@ -99,7 +99,11 @@ func (l *linter) schema(s *source, t *tool) *node {
 	t.entry.Spec = spec
 	usable := true
 	for _, p := range problems {
-		l.add(file, tree.lineOf(p.Path), p.Path, ruleOf(p.Path), "%s", p.Message)
+		line := tree.lineOf(p.Path)
+		if at := registry.LoneSurrogate(s.schema); at >= 0 && p.Path == "" {
+			line = lineAt(s.schema, at)
+		}
+		l.add(file, line, p.Path, ruleOf(p.Path), "%s", p.Message)
 		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
 	}
 	if want := toolID(s.name); s.named && spec.ToolID != "" && spec.ToolID != want {
@@ -114,10 +118,12 @@ func (l *linter) schema(s *source, t *tool) *node {
 		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,
 			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
 	}
+	l.wording(file, tree)
 	parameters := tree.get("parameters")
 	if parameters == nil || parameters.kind != kindObject || len(spec.Parameters) == 0 {
 		return nil
 	}
+	l.preview(file, tree)
 	formed := l.forms(file, tree, problems, t)
 	if usable {
 		usable = l.possible(file, tree, spec.Parameters)
@@ -220,6 +226,10 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 			l.add(file, g.section(heading).line, "", ruleGuide, "The section \"## %s\" is there more than once; join them.", heading)
 		}
 	}
+	l.legible(file, text)
+	if registry.Wordless(g.summary) && g.summary != "" {
+		l.add(file, g.summaryLine, "", ruleSummary, "The summary holds no word but markup, and it is all that a prompt has of the tool. Write a sentence.")
+	}
 	l.mentions(file, g.section("Parameters"), parameters)
 	if examples := g.section("Examples"); examples != nil {
 		l.examples(file, examples, t, parameters != nil)
@@ -232,10 +242,11 @@ func (l *linter) mentions(file string, s *section, parameters *node) {
 		return
 	}
 	for _, p := range membersOf(parameters.get("properties")) {
-		if !strings.Contains(s.text, p.key) {
+		if !speaksOf(s.text, p.key) {
 			l.warn(file, s.line, "", ruleGuide, "The section \"## Parameters\" does not speak of %s.", p.key)
 		}
 	}
+	l.onlyGuide(file, s, parameters)
 }
 
 // examples checks the blocks of JSON: each is the arguments of a call.
@@ -260,6 +271,10 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 			continue
 		}
 		n++
+		if at := registry.LoneSurrogate([]byte(b.text)); at >= 0 {
+			l.add(file, b.line+strings.Count(b.text[:at], "\n"), "", ruleExamples, "The escape %s is half of a character (a lone surrogate). Write the whole pair, or the character itself.", b.text[at:min(at+6, len(b.text))])
+			continue
+		}
 		tree, err := parseJSON([]byte(b.text))
 		if err != nil {
 			l.exampleSyntax(file, b, err)

@@ -20,8 +20,8 @@ func TestNew(t *testing.T) {
 		t.Fatalf("wrote %v, %v", files, err)
 	}
 	report := mustBuild(t, Options{Dir: dir})
-	if len(report.Findings) > 0 {
-		t.Errorf("a new tool is not right:\n%s", findingLines(report))
+	if report.Errors() > 0 || len(report.Findings) != 3 {
+		t.Errorf("a new tool builds, and is warned of for each place to fill in:\n%s", findingLines(report))
 	}
 	if _, err := New(dir, "weather-lookup"); !errors.Is(err, ErrExists) {
 		t.Errorf("the second time: %v", err)

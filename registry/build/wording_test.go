@@ -1,0 +1,52 @@
+package build
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWording spoils what a model reads of a tool, one text at a time: what nobody sees is
+// refused, and of what tells a model nothing an author is warned.
+func TestWording(t *testing.T) {
+	const schema, guide, handler = "tools/alpha/schema.json", "tools/alpha/guide.md", "tools/alpha/handler.go"
+	summary := "one line that tells a model when to use the tool; only this line stands in its prompt."
+	tests := []struct{ name, file, old, with, want string }{
+		{"a control character, escaped", schema, `What to look for.`, `What\u0007 to look for.`, "error tools/alpha/schema.json:16 #parameters /parameters/properties/query/description: This holds the character U+0007 (a control character)"},
+		{"half a character", schema, `What to look for.`, `What \ud83d.`, "error tools/alpha/schema.json:16 #schemajson : The escape \\ud83d at line 16"},
+		{"an override", schema, `What to look for.`, "What \u202eto look for.", "U+202E (an override of the direction of writing)"},
+		{"an override, escaped", schema, `What to look for.`, `What \u202eto look for.`, "U+202E"},
+		{"a name of zero width", schema, `"limit"`, "\"lim\u200bit\"", "error tools/alpha/schema.json:"},
+		{"an enum of tags", schema, `"maxLength": 200`, `"enum": ["a\udb40\udc41"]`, "U+E0041 (an invisible tag)"},
+		{"the guide", guide, "what to look for", "what \u200bto look for", "error tools/alpha/guide.md:7 #the-files : The line holds the character U+200B"},
+		{"the guide's direction", guide, "what to look for", "what \u2067to look for", "U+2067"},
+		{"the guide's control character", guide, "what to look for", "what \u0085to look for", "error tools/alpha/guide.md:7"},
+		{"half a character in an example", guide, `"red bicycles", "limit"`, `"red \ude00", "limit"`, "error tools/alpha/guide.md:15 #the-examples : The escape \\ude00 is half of a character"},
+		{"a summary of markup", guide, summary, "<br> **---** ![logo](x.png)", "error tools/alpha/guide.md:3 #the-summary : The summary holds no word but markup"},
+		{"a description of markup", schema, `"description": "say what the tool does and when a model should call it."`, `"description": "***"`, "error tools/alpha/schema.json:4 #description /description: The description holds no word"},
+		{"a parameter described by markup", schema, `What to look for.`, `---`, "warning tools/alpha/schema.json:16 #parameters /parameters/properties/query/description: The description holds no word"},
+		{"a parameter described by nothing", schema, `What to look for.`, ``, "holds no word"},
+		{"a placeholder in the schema", schema, `What to look for.`, `TODO`, "warning tools/alpha/schema.json:16 #parameters /parameters/properties/query/description: The text still holds TODO"},
+		{"another", schema, `What to look for.`, `FIXME: say it`, "still holds FIXME"},
+		{"one in the guide", guide, "what to look for", "XXX", "warning tools/alpha/guide.md:7 #guidemd : The line still holds XXX"},
+		{"the new handler", handler, "find something. Until then", "TODO: find something. Until then", "warning tools/alpha/handler.go:29 #handlergo : The handler is still the one"},
+		{"a constant preview", schema, `"latencyBudgetMs"`, `"preview": "Do {{it}}?", "latencyBudgetMs"`, "warning tools/alpha/schema.json:10 #preview /preview: The preview names no argument"},
+		{"a preview", schema, `"latencyBudgetMs"`, `"preview": "Find {query}[ ({limit})]", "latencyBudgetMs"`, ""},
+		{"a parameter of the guide alone", guide, "- `limit`: how", "- `colour`: which\n- `limit`: how", "warning tools/alpha/guide.md:8 #guidemd : The guide tells of colour"},
+		{"one in a table", guide, "- `limit`: how", "| `limit` | `x` |\n|---|---|\n| `colour` | which |\n\n- `limit`: how", "The guide tells of colour"},
+		{"one beside another", guide, "- `limit`: how", "- `query`, `colour`: which\n- `limit`: how", "The guide tells of colour"},
+		{"a part of one", guide, "- `limit`: how", "- `query.colour`: which\n- `limit`: how", "The guide tells of query.colour"},
+		{"what is no name", guide, "- `limit`: how", "- `\"red\"`: a colour\n- `limit`: how", ""},
+		{"a parameter that the guide is silent about", guide, "- `limit`: how", "- unlimited: how", "warning tools/alpha/guide.md:5 #guidemd : The section \"## Parameters\" does not speak of limit"},
+		{"good words", schema, `What to look for.`, "Was gesucht wird: «Größe», 漢字, 👩\u200d💻. Not a todo.", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := newProject(t, "alpha")
+			change(t, dir, tt.file, tt.old, tt.with)
+			got := findingLines(mustBuild(t, Options{Dir: dir}))
+			if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("want %q, got\n%s", tt.want, got)
+			}
+		})
+	}
+}
