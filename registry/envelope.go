@@ -95,6 +95,9 @@ type Meta struct {
 	LatencyBudgetExceeded bool `json:"latencyBudgetExceeded,omitempty"`
 	// Clamped holds the arguments that were lowered, by name.
 	Clamped map[string]Clamped `json:"clamped,omitempty"`
+	// Invalid are the items of lists that were left out because they are not valid, with
+	// their places in the arguments; the call was answered for the others.
+	Invalid []Problem `json:"invalid,omitempty"`
 	// Budget is the caller's account of the turn's budget, an object.
 	Budget json.RawMessage `json:"budget,omitempty"`
 	// CacheHit and OriginalTurn mark a stored answer given again.
@@ -267,6 +270,16 @@ const EnvelopeSchema = `{
             "type": "object",
             "properties": {"requested": {"type": "number"}, "applied": {"type": "integer"}},
             "required": ["requested", "applied"],
+            "additionalProperties": false
+          }
+        },
+        "invalid": {
+          "description": "The items of lists that were left out; the call was answered for the others.",
+          "type": "array",
+          "items": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
+            "required": ["path", "message"],
             "additionalProperties": false
           }
         },

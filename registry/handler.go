@@ -20,6 +20,9 @@ type Call[A, N any] struct {
 	// Clamped are the arguments that were lowered before the handler saw them, by
 	// name; empty if none was.
 	Clamped map[string]Clamped
+	// Invalid are the items of lists that were left out because they are not valid: the
+	// handler sees the others. They are in the answer's meta. See [Prepared.Invalid].
+	Invalid []Problem
 	// Needs are the capabilities.
 	Needs N
 	// Session is a snapshot of the session at the time of the call.
@@ -78,6 +81,7 @@ type invocation struct {
 	tool    string
 	key     string
 	clamped map[string]Clamped
+	invalid []Problem
 }
 
 // Bind makes a [Handler] of a tool's Execute function. N must be a struct; its
@@ -99,7 +103,7 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 	}
 	// callOf gives a call its types again.
 	callOf := func(in invocation) (Call[A, N], error) {
-		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key, Clamped: in.clamped}
+		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key, Clamped: in.clamped, Invalid: in.invalid}
 		if err := json.Unmarshal(in.args, &call.Args); err != nil {
 			return call, err // Prepare has tried it, so this is a bug of ours
 		}

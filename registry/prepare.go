@@ -23,6 +23,7 @@ type Prepared struct {
 	snapshot *Snapshot
 	mode     Mode
 	defaults []string
+	invalid  []Problem
 
 	// Owned by the caller.
 	value   map[string]any
@@ -33,7 +34,8 @@ type Prepared struct {
 
 // Prepare takes a call as the model sent it to the point where only policy and
 // execution are left: it finds the tool, checks the mode, decodes raw strictly
-// (empty is {}), applies defaults at every depth and validates. Otherwise the
+// (empty is {}), applies defaults at every depth and validates. Of a list in which some
+// items are invalid it keeps the others, unless the tool writes: see Invalid. Otherwise the
 // Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with every
 // error (at most 20 of them) and its path.
 func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared, *Envelope) {
@@ -67,8 +69,21 @@ func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared
 	return p, nil
 }
 
-// arguments decodes, completes and validates raw.
+// arguments decodes, completes and validates raw. A tool that writes nothing works with
+// the valid part of its lists.
 func (s *Snapshot) arguments(t *Tool, raw json.RawMessage) (*Prepared, []Problem) {
+	p, problems := s.whole(t, raw, nil)
+	if p != nil || t.SideEffects == SideEffectsWrites {
+		return p, problems
+	}
+	if part, _ := s.whole(t, raw, problems); part != nil {
+		return part, nil
+	}
+	return nil, problems
+}
+
+// whole is arguments without the items of lists that without is about.
+func (s *Snapshot) whole(t *Tool, raw json.RawMessage, without []Problem) (*Prepared, []Problem) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
@@ -80,6 +95,12 @@ func (s *Snapshot) arguments(t *Tool, raw json.RawMessage) (*Prepared, []Problem
 	if !ok {
 		return nil, []Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s", describe(decoded))}}
 	}
+	var invalid []Problem
+	if without != nil {
+		if invalid, ok = dropInvalid(value, without); !ok {
+			return nil, without
+		}
+	}
 	params := t.compiled.params
 	f := filler{}
 	f.fill(params.root, value, nil)
@@ -89,7 +110,7 @@ func (s *Snapshot) arguments(t *Tool, raw json.RawMessage) (*Prepared, []Problem
 	if err := params.schema.Validate(value); err != nil {
 		return nil, params.explain(err, value)
 	}
-	p := &Prepared{tool: t, snapshot: s, value: value, args: appendCanonical(make([]byte, 0, len(raw)+64), value)}
+	p := &Prepared{tool: t, snapshot: s, value: value, args: appendCanonical(make([]byte, 0, len(raw)+64), value), invalid: toldItems(invalid)}
 	if err := t.handler.check(p.args); err != nil {
 		return nil, []Problem{unreadable(err)}
 	}
@@ -191,7 +212,7 @@ func (p *Prepared) RegistryVersion() string { return p.snapshot.version }
 // were lowered are named.
 func (p *Prepared) Refuse(e *Error) Envelope {
 	env := p.snapshot.Refuse(p.tool.ToolID, e)
-	env.Meta.Clamped = maps.Clone(p.clamped)
+	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
 	return env
 }
 
@@ -203,6 +224,13 @@ func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelo
 // Defaults are JSON pointers to the arguments that the model left out and a
 // default filled in, sorted.
 func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }
+
+// Invalid are the items of lists that were left out because they are not valid, with
+// their places in what the model sent; nil if none was. At most 20 are named. A call that
+// has any left in each such list goes on without them, where its tool writes nothing: a
+// deed with a part of what was asked for would be another deed. The caller must not change
+// them.
+func (p *Prepared) Invalid() []Problem { return p.invalid }
 
 // Clamp lowers top-level numbers that are above the tool's own limits of the mode
 // or above limits, the lower of both, and says which; nil if none. It changes Args,

@@ -59,7 +59,7 @@ func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps .
 	}
 	took := time.Since(start)
 	env := Envelope{Meta: s.meta(p.tool, took)}
-	env.Meta.Clamped = maps.Clone(p.clamped)
+	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
 	env.Meta.LatencyBudgetExceeded = took > time.Duration(p.tool.LatencyBudgetMS)*time.Millisecond
 	if o.err == nil {
 		env.OK, env.Data, env.Intents, env.Evidence = true, o.data, o.intents, o.evidence
@@ -87,7 +87,7 @@ func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Env
 		return nil
 	}
 	env := Envelope{Error: p.tool.told(o), Meta: s.meta(p.tool, time.Since(start))}
-	env.Meta.Clamped = maps.Clone(p.clamped)
+	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
 	s.stats.done(p.tool.ToolID, &env)
 	s.log(ctx, p, session, &env, o, left)
 	return &env
@@ -130,7 +130,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		}}, false
 	}
 	session.Mode = p.mode
-	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key, clamped: maps.Clone(p.clamped)}
+	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key, clamped: maps.Clone(p.clamped), invalid: p.invalid}
 	if in.key == "" {
 		in.key = p.BusinessKey()
 	}

@@ -218,6 +218,7 @@ func TestArguments(t *testing.T) {
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z"}`, "VALIDATION", "/end_date"},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":["primary","team","personal"],"min_duration_minutes":480}`, "", ""},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":["work"]}`, "VALIDATION", "/calendars/0"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":["work","team",7]}`, "", ""},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":[]}`, "VALIDATION", "/calendars"},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","min_duration_minutes":14}`, "VALIDATION", "/min_duration_minutes"},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","min_duration_minutes":481}`, "VALIDATION", "/min_duration_minutes"},

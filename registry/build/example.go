@@ -40,9 +40,9 @@ func newExampleChecker(t *tool) (*exampleChecker, error) {
 
 // check tells what a call with these arguments would be answered.
 func (c *exampleChecker) check(args json.RawMessage) []registry.Problem {
-	_, refused := c.snapshot.Prepare(exampleTool, registry.ModeText, args)
+	p, refused := c.snapshot.Prepare(exampleTool, registry.ModeText, args)
 	if refused == nil {
-		return nil
+		return p.Invalid() // an example is whole
 	}
 	var details struct {
 		Errors []registry.Problem `json:"errors"`

@@ -85,6 +85,9 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		MoreBusy: max(0, len(found.Busy)-maxPeriods), MoreFree: max(0, len(found.Free)-maxPeriods),
 		MoreEvents: max(0, len(found.Events)-maxEvents), Unread: found.Unread,
 	}
+	if len(call.Invalid) > 0 { // calendars is the only list: what they have is not among the busy times
+		answer.Summary += " Not looked at: the calendars whose names are not valid."
+	}
 	for _, e := range found.Events[:min(maxEvents, len(found.Events))] {
 		answer.Events = append(answer.Events, eventOf(e, desk.Zone()))
 	}

@@ -194,3 +194,14 @@ func TestLongAnswers(t *testing.T) {
 		t.Errorf("%d+%d busy, %d+%d free, %d+%d events, %v", len(got.Busy), got.MoreBusy, len(got.Free), got.MoreFree, len(got.Events), got.MoreEvents, err)
 	}
 }
+
+// TestUnknownNamesAreSaid: nobody takes the time of a calendar that was not looked at for
+// free.
+func TestUnknownNamesAreSaid(t *testing.T) {
+	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
+		Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}, Invalid: []registry.Problem{{Path: "/calendars/1"}},
+	})
+	if err != nil || !strings.Contains(result.Data.(Answer).Summary, "Not looked at") {
+		t.Errorf("%+v %v", result.Data, err)
+	}
+}

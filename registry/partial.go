@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// dropInvalid takes out of the lists in value what problems are about, in place, and
+// returns those problems: the ones of items, at every depth. ok is false where nothing of
+// a list would be left, or where no list is to blame; then value may have been changed.
+func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, ok bool) {
+	items := map[string]map[int]bool{} // the items to drop, by the pointer to their list
+	for _, p := range problems {
+		list, index, found := innermostItem(value, p.Path)
+		if !found {
+			continue
+		}
+		if items[list] == nil {
+			items[list] = map[int]bool{}
+		}
+		items[list][index] = true
+		dropped = append(dropped, p)
+	}
+	// From the inside out, so that no pointer leads elsewhere once it is needed.
+	lists := slices.SortedFunc(maps.Keys(items), func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
+	for _, list := range lists {
+		place, _ := parsePointer(list)
+		all, _ := valueAt(value, place).([]any)
+		var kept []any
+		for i, item := range all {
+			if !items[list][i] {
+				kept = append(kept, item)
+			}
+		}
+		if len(kept) == 0 {
+			return nil, false
+		}
+		switch parent := valueAt(value, place[:len(place)-1]).(type) {
+		case map[string]any:
+			parent[place[len(place)-1]] = kept
+		case []any:
+			i, _ := strconv.Atoi(place[len(place)-1]) // innermostItem has walked it
+			parent[i] = kept
+		}
+	}
+	return dropped, len(dropped) > 0
+}
+
+// innermostItem is the item of a list that a path leads to or into: the list's pointer and
+// the item's index.
+func innermostItem(value any, path string) (list string, index int, found bool) {
+	place, _ := parsePointer(path)
+	for i, token := range place {
+		at := valueAt(value, place[:i])
+		all, isList := at.([]any)
+		if n, err := strconv.Atoi(token); isList && err == nil && n >= 0 && n < len(all) {
+			list, index, found = place[:i].String(), n, true
+		}
+	}
+	return list, index, found
+}
+
+// valueAt is what a pointer leads to; nil for nothing.
+func valueAt(value any, place pointer) any {
+	for _, token := range place {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// toldItems bounds what a model is told of the items that were left out.
+func toldItems(dropped []Problem) []Problem {
+	if more := len(dropped) - maxArgProblems; more > 0 {
+		dropped = append(slices.Clone(dropped[:maxArgProblems]), Problem{Message: fmt.Sprintf("and %d more", more)})
+	}
+	return dropped
+}
