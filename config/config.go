@@ -70,6 +70,8 @@ type Gemini struct {
 	BaseURL string `key:"base_url"` // without a path; empty means the provider's own
 	Model   string `key:"model"`    // empty means the adapter's default
 	Voice   string `key:"voice"`    // empty means the provider's default
+	// Thinking is a level or a number of tokens; empty leaves it to the provider.
+	Thinking string `key:"thinking"`
 	// Interrupt says that the model is told when the user presses stop, where it can be.
 	Interrupt bool `key:"interrupt"`
 }
@@ -81,6 +83,7 @@ type OpenAI struct {
 	Model              string `key:"model"`    // empty means the adapter's default
 	Voice              string `key:"voice"`    // empty means the provider's default
 	TranscriptionModel string `key:"transcription_model"`
+	Reasoning          string `key:"reasoning"` // an effort; empty leaves it to the provider
 	Interrupt          bool   `key:"interrupt"` // as with Gemini
 }
 
@@ -112,6 +115,8 @@ type Chat struct {
 	BaseURL string `key:"base_url"`
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
+	// Reasoning is how much the model may think, in its own words; empty for what suits it.
+	Reasoning string `key:"reasoning"`
 	// MaxOutput is the most tokens of one answer; 0 for the default.
 	MaxOutput int `key:"max_output"`
 }

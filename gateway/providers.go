@@ -1,6 +1,10 @@
 package gateway
 
-import "net/http"
+import (
+	"net/http"
+
+	"voicegw/internal/modelend"
+)
 
 // providerLine is a provider in the answer of GET /v1/providers.
 type providerLine struct {
@@ -11,6 +15,8 @@ type providerLine struct {
 	Voices    []string `json:"voices"`
 	Voice     string   `json:"voice"`
 	Simulated bool     `json:"simulated"`
+	// Ends is the announced end of the model, if there is one.
+	Ends *modelend.End `json:"ends,omitempty"`
 }
 
 // offered is all that a client may ask for.
@@ -29,6 +35,9 @@ func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
 		line := providerLine{Name: p.Name, Model: p.Model, Voices: p.Voices, Voice: p.Voice}
 		if line.Voices == nil {
 			line.Voices = []string{}
+		}
+		if end, announced := modelend.Of(p.Model); announced {
+			line.Ends = &end
 		}
 		line.Simulated = s.opts.Simulator != nil && s.opts.Simulator.Simulates(p.Name)
 		list.Providers = append(list.Providers, line)

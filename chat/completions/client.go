@@ -29,6 +29,9 @@ type Options struct {
 	APIKey string
 	// Model is required.
 	Model string
+	// Reasoning is sent as reasoning_effort; empty leaves it out. Which values there are
+	// depends on the model.
+	Reasoning string
 	// MaxOutput is the most tokens of one answer. Zero means 2048.
 	MaxOutput int
 	// Retries is how often a request is made again after 408, 409, 429, 5xx or a broken
@@ -146,6 +149,7 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	} else {
 		out.MaxTokens = param.NewOpt(most) // what compatible servers know
 	}
+	out.ReasoningEffort = shared.ReasoningEffort(c.options.Reasoning)
 	if p.User != "" {
 		out.User = param.NewOpt(p.User)
 	}

@@ -82,6 +82,21 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestReasoningIsSentWhereItIsSet: in the model's own words; else nothing is said of it.
+func TestReasoningIsSentWhereItIsSet(t *testing.T) {
+	for _, effort := range []string{"", "none", "xhigh"} {
+		p := &provider{answers: []response{{body: hello}}}
+		c := p.client(t, Options{BaseURL: "http://provider.test/v1/", Reasoning: effort})
+		if _, _, err := ask(t.Context(), c, chat.Prompt{Messages: []chat.Message{{Role: chat.RoleUser, Text: "Who?"}}}); err != nil {
+			t.Fatal(err)
+		}
+		sent, has := p.bodies[0]["reasoning_effort"]
+		if has != (effort != "") || has && sent != effort {
+			t.Errorf("with %q, %v was sent", effort, sent)
+		}
+	}
+}
+
 // TestLimitByServer: OpenAI and Azure take max_completion_tokens, others max_tokens.
 func TestLimitByServer(t *testing.T) {
 	for base, field := range map[string]string{

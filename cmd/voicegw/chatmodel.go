@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"strings"
 
 	"voicegw/chat"
 	"voicegw/chat/completions"
@@ -14,13 +15,27 @@ import (
 )
 
 // The chat models that stand in where the configuration names none, and where they are
-// served (developers.openai.com/api/docs/models and ai.google.dev/gemini-api/docs/openai,
-// read 2026-11-21).
+// served (developers.openai.com/api/docs/models and deprecations, and
+// ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23). OpenAI recommends
+// gpt-6-astra and gpt-6.1-sol, which take no function tools over Chat Completions
+// (developers.openai.com/api/docs/guides/latest-model), and the text agent has tools; so it
+// is the newest that takes them there.
 const (
-	openaiChatModel = "gpt-6-astra"
-	geminiChatModel = "gemini-2.5-flash"
+	openaiChatModel = "gpt-5.6-terra"
+	geminiChatModel = "gemini-3.8-flash"
 	geminiChatURL   = "https://generativelanguage.googleapis.com/v1beta/openai"
 )
+
+// usualReasoning is the effort that a chat model needs where nothing is configured; empty
+// for one that needs none. Models of gpt-5.6 refuse tools over Chat Completions with any
+// effort but none, their default included (seen in BerriAI/litellm#34569 and
+// livekit/agents#7169, read 2026-11-23).
+func usualReasoning(model string) string {
+	if strings.HasPrefix(model, "gpt-5.6") {
+		return "none"
+	}
+	return ""
+}
 
 // chatOptions says where the text agent's model is: as configured, else that of a
 // provider with a key, else the simulator.
@@ -39,6 +54,7 @@ func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 		o.BaseURL, o.APIKey = geminiChatURL, p.Gemini.APIKey.Reveal()
 		o.Model = cmp.Or(o.Model, geminiChatModel)
 	}
+	o.Reasoning = cmp.Or(cfg.Chat.Reasoning, usualReasoning(o.Model))
 	return o
 }
 

@@ -464,8 +464,31 @@ func TestWhatThereIsToChooseFrom(t *testing.T) {
 	if openai.Model != "gpt-realtime-2.1" || openai.Voices[0] != "marin" || openai.Voice != "" || !openai.Simulated {
 		t.Errorf("%+v", openai)
 	}
-	if gemini.Model != "gemini-3.1-flash-live-preview" || gemini.Voices[0] != "Puck" || gemini.Voice != "Kore" || !gemini.Simulated {
+	if gemini.Model != "gemini-3.8-live" || gemini.Voices[0] != "Puck" || gemini.Voice != "Kore" || !gemini.Simulated {
 		t.Errorf("%+v", gemini)
+	}
+}
+
+// TestAnEndIsToldToClients: the model's announced end stands beside it, and the log has it.
+func TestAnEndIsToldToClients(t *testing.T) {
+	r := start(t, "--set", "providers.openai.model=gpt-realtime")
+	var got struct {
+		Providers []struct {
+			Name string
+			Ends *struct{ Date, Successor, Source string }
+		}
+	}
+	r.get(t, "/v1/providers", &got)
+	for _, p := range got.Providers {
+		switch {
+		case p.Name != "openai" && p.Ends != nil:
+			t.Errorf("%s ends: %+v", p.Name, p.Ends)
+		case p.Name == "openai" && (p.Ends == nil || p.Ends.Date != "2027-01-20" || p.Ends.Successor != "gpt-realtime-2.1" || p.Ends.Source == ""):
+			t.Errorf("the end of gpt-realtime: %+v", p.Ends)
+		}
+	}
+	if log := r.err.String(); !strings.Contains(log, "2027-01-20") || !strings.Contains(log, "providers.openai.model") {
+		t.Errorf("the log does not say it:\n%s", log)
 	}
 }
 

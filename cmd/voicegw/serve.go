@@ -214,6 +214,7 @@ func (s *server) run(ctx context.Context, p Process) error {
 		serving.Go(func() { s.reload.watch(watching) })
 	}
 	services := s.cfg.Services()
+	warnOfEnds(s.logger, modelsInUse(s.cfg, s.sessions.Providers(), s.sim), time.Now())
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
 		"provider", services[0].Name, "simulated", services[0].Simulated, "tools_version", s.tools.Snapshot().Version(),
 		"data_dir", s.dataDir)

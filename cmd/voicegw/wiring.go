@@ -41,7 +41,8 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, lo
 		c := cfg.Providers.OpenAI
 		o := openai.Options{
 			APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
-			Model: c.Model, Voice: c.Voice, TranscriptionModel: c.TranscriptionModel, NoInterrupt: !c.Interrupt, Logger: logger,
+			Model: c.Model, Voice: c.Voice, TranscriptionModel: c.TranscriptionModel,
+			Reasoning: c.Reasoning, NoInterrupt: !c.Interrupt, Logger: logger,
 		}
 		if service.Simulated {
 			o.APIKey, o.BaseURL = simKey, sim.openaiURL()
@@ -51,7 +52,7 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, lo
 	c := cfg.Providers.Gemini
 	o := gemini.Options{
 		APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
-		Model: c.Model, Voice: c.Voice, NoInterrupt: !c.Interrupt, Logger: logger,
+		Model: c.Model, Voice: c.Voice, Thinking: c.Thinking, NoInterrupt: !c.Interrupt, Logger: logger,
 	}
 	if service.Simulated {
 		o.APIKey, o.BaseURL = simKey, sim.geminiURL()

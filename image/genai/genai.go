@@ -21,8 +21,9 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultModel is the model where none is named.
-const DefaultModel = "gemini-2.5-flash-image"
+// DefaultModel is the model where none is named (ai.google.dev/gemini-api/docs/deprecations,
+// read 2026-11-23).
+const DefaultModel = "gemini-3.1-flash-image"
 
 // Options are what a Generator may be told. APIKey is required.
 type Options struct {

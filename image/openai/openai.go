@@ -21,8 +21,9 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultModel is the model where none is named.
-const DefaultModel = openai.ImageModelGPTImage1Mini
+// DefaultModel is the model where none is named: of the two that OpenAI recommends the one
+// for everyday images (developers.openai.com/api/docs/deprecations, read 2026-11-23).
+const DefaultModel = "gpt-image-2.6-flare"
 
 // Options are what a Generator may be told.
 type Options struct {

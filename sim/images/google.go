@@ -118,7 +118,7 @@ func (h *Handler) generateContent(x *rest.Exchange, model string, body []byte) e
 	}
 	if !geminiImages.MatchString(model) {
 		if strings.HasPrefix(model, "gemini-") { // (own): the simulator's Gemini writes through its compatible endpoint
-			return invalidArgument("The simulator serves generateContent for models that draw, such as gemini-2.5-flash-image; for text use /v1beta/openai/chat/completions.")
+			return invalidArgument("The simulator serves generateContent for models that draw, such as gemini-3.1-flash-image; for text use /v1beta/openai/chat/completions.")
 		}
 		return noSuchModel(model, "generateContent")
 	}

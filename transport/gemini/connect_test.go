@@ -117,14 +117,14 @@ func TestSetupFrames(t *testing.T) {
 		setup transport.Setup
 		want  string
 	}{
-		{"nothing asked for", Options{APIKey: secret}, transport.Setup{}, `{"setup":{"model":"models/gemini-3.1-flash-live-preview","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},` + always + `}}`},
+		{"nothing asked for", Options{APIKey: secret}, transport.Setup{}, `{"setup":{"model":"models/gemini-3.8-live","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},` + always + `}}`},
 		{"2.5", Options{APIKey: secret, Model: model25}, full, `{"setup":{"model":"models/` + model25 + `",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
 		{"3.1", Options{APIKey: secret, Model: "models/" + model31}, full, `{"setup":{"model":"models/` + model31 + `",` + speech + `,` + rest + `,` + without + `,` + always + `}}`},
 		{"3.8", Options{APIKey: secret, Model: "gemini-3.8-live", Voice: "Aoede"}, full, `{"setup":{"model":"models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
 		{"Vertex", vertex, full, `{"setup":{"model":"projects/p/locations/l/publishers/google/models/gemini-3.8-live",` + speech + `,` + rest + `,` + withBehavior + `,` + always + `}}`},
 		{
 			"push to talk", Options{APIKey: secret}, transport.Setup{ManualActivity: true, SilenceMS: 500},
-			`{"setup":{"model":"models/gemini-3.1-flash-live-preview","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},
+			`{"setup":{"model":"models/gemini-3.8-live","generationConfig":{"responseModalities":["AUDIO"]},"sessionResumption":{},
 			"realtimeInputConfig":{"automaticActivityDetection":{"disabled":true}},` + always + `}}`,
 		},
 	} {
@@ -337,10 +337,11 @@ func TestSessionIDOfVertexIsKept(t *testing.T) {
 
 func TestRowsOfModels(t *testing.T) {
 	for model, want := range map[string]string{
-		"":      flash31.family,
+		"":      live38.family,
 		model25: native25.family, "models/" + model25: native25.family,
 		"gemini-2.5-flash-live-preview": flash25.family, "gemini-2.0-flash-live-001": flash25.family,
 		model31: flash31.family, "gemini-3.8-live": live38.family, "gemini-9-live": live38.family,
+		"gemini-3.8-live-extended-thinking": extended38.family,
 	} {
 		tr, err := New(Options{APIKey: secret})
 		if err != nil {
@@ -352,5 +353,65 @@ func TestRowsOfModels(t *testing.T) {
 	}
 	if got := rowFor("projects/p/locations/l/publishers/google/models/gemini-live-2.5-flash-native-audio", true); got.family != vertex25.family {
 		t.Errorf("Vertex has the row %q", got.family)
+	}
+}
+
+// TestHowMuchToThink: each row is told in its own way how much to think, and what it does
+// not take is refused before anything is sent.
+func TestHowMuchToThink(t *testing.T) {
+	const extended = "gemini-3.8-live-extended-thinking"
+	for _, test := range []struct{ model, choice, want string }{
+		{model25, "", ""}, {model25, "0", `{"thinkingBudget":0}`}, {model25, "-1", `{"thinkingBudget":-1}`}, {model25, "low", "takes a number of tokens"},
+		{"gemini-2.5-flash-live-preview", "100", "leave it out"},
+		{model31, "", ""}, {model31, "minimal", `{"thinkingLevel":"MINIMAL"}`}, {model31, "512", "takes minimal, low, medium, high"},
+		{"gemini-3.8-live", "", ""}, {"gemini-3.8-live", "low", "leave it out"},
+		{extended, "", `{"thinkingLevel":"LOW"}`}, {extended, "high", `{"thinkingLevel":"HIGH"}`}, {extended, "2048", `{"thinkingBudget":2048}`},
+		{extended, "minimal", "takes low, medium, high"}, {extended, "-2", "takes low"}, {extended, "99999999999", "takes low"},
+	} {
+		tr, err := New(Options{APIKey: secret, Model: test.model, Thinking: test.choice})
+		if err != nil {
+			if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), test.want) || strings.HasPrefix(test.want, "{") || test.want == "" {
+				t.Errorf("%s with %q: %v, want %q", test.model, test.choice, err, test.want)
+			}
+			continue
+		}
+		r := tr.opts.row("")
+		frame, err := tr.setupFrame(test.model, &r, transport.Setup{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent struct {
+			Setup struct {
+				GenerationConfig struct {
+					ThinkingConfig json.RawMessage `json:"thinkingConfig"`
+				} `json:"generationConfig"`
+			} `json:"setup"`
+		}
+		if err := json.Unmarshal(frame, &sent); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(sent.Setup.GenerationConfig.ThinkingConfig); got != test.want {
+			t.Errorf("%s with %q sends %s, want %s", test.model, test.choice, got, test.want)
+		}
+	}
+	tr, err := New(Options{APIKey: secret, Model: model31, Thinking: "minimal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Connect(t.Context(), transport.Setup{Model: "gemini-3.8-live"}); transport.KindOf(err) != transport.KindInvalid {
+		t.Errorf("a Setup with a model that has no choice: %v", err)
+	}
+}
+
+// TestExtendedThinkingTakesNoBlockingTool: it closes the connection on one.
+func TestExtendedThinkingTakesNoBlockingTool(t *testing.T) {
+	tools, err := declareTools(&extended38, []transport.Tool{{Name: "a"}, {Name: "b", NonBlocking: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range tools[0].FunctionDeclarations {
+		if d.Behavior != "NON_BLOCKING" {
+			t.Errorf("%s is declared %s", d.Name, d.Behavior)
+		}
 	}
 }

@@ -1,8 +1,13 @@
 package gemini
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"google.golang.org/genai"
 
 	"voicegw/transport"
 )
@@ -15,8 +20,21 @@ type row struct {
 	// typed says how a typed turn is sent: as clientContent, or as realtimeInput.text
 	// where clientContent is documented for a conversation's history only.
 	typedAsContent bool
+	// thinking says how the model lets itself be told how much to think.
+	thinking thinking
 	// behavior says that each function declaration carries its behaviour.
 	behavior bool
+}
+
+// thinking is what a model takes of generationConfig.thinkingConfig.
+type thinking struct {
+	// levels are the values of thinkingLevel; none of them, and no budget, is a model
+	// that refuses any thinkingConfig.
+	levels []string
+	// budget says that thinkingBudget is taken, a number of tokens.
+	budget bool
+	// standard is sent where nothing is asked for; empty sends nothing.
+	standard string
 }
 
 // family25 is what all 2.5 models have in common.
@@ -33,7 +51,7 @@ var family25 = transport.Capabilities{
 var (
 	native25 = row{
 		family:         "gemini-2.5-flash-native-audio",
-		typedAsContent: true, behavior: true,
+		typedAsContent: true, behavior: true, thinking: thinking{budget: true},
 		caps: with(family25, func(c *transport.Capabilities) {
 			c.Tools, c.Scheduling = transport.ToolsDeclared, true
 			c.Source = "ai.google.dev Live API guide and tools page, read 2026-11-20; three recorded sessions of -preview-09-2025"
@@ -47,13 +65,14 @@ var (
 		}),
 	}
 	flash31 = row{
-		family: "gemini-3.1-flash-live",
+		family:   "gemini-3.1-flash-live",
+		thinking: thinking{levels: []string{"minimal", "low", "medium", "high"}},
 		caps: transport.Capabilities{
 			// Reports of Cancel differ: it interrupts in one recorded session, and
 			// livekit/agents#5251 has later client content refused.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
-			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session",
+			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; called legacy by its maker, 2026-11-23",
 		},
 	}
 	live38 = row{
@@ -63,8 +82,17 @@ var (
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			ConnectionLife: 58 * time.Minute,
-			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded",
+			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
 		},
+	}
+	extended38 = row{
+		family: "gemini-3.8-live-extended-thinking", behavior: true,
+		// It refuses a setup that does not say how much it is to think.
+		thinking: thinking{levels: []string{"low", "medium", "high"}, budget: true, standard: "low"},
+		caps: with(live38.caps, func(c *transport.Capabilities) {
+			c.Tools = transport.ToolsAsync
+			c.Source = "ai.google.dev live-api/thinking and models/gemini-3.8-live-extended-thinking, read 2026-11-23; thinkingConfig from vercel/ai#20787 and ProfSynapse/nexus#389; not recorded"
+		}),
 	}
 	vertex25 = row{
 		family:         "gemini-live-2.5-flash (Vertex)",
@@ -94,9 +122,37 @@ func rowFor(model string, vertex bool) row {
 		return flash25
 	case strings.Contains(name, "3.1") || strings.Contains(name, "3.0"):
 		return flash31
+	case strings.Contains(name, "extended-thinking"):
+		return extended38
 	default:
 		return live38
 	}
+}
+
+// thinkingConfig returns what is sent of a choice of how much to think, nil for nothing, or says
+// why the model does not take that choice.
+func (r *row) thinkingConfig(choice string) (*genai.ThinkingConfig, error) {
+	t := r.thinking
+	if choice == "" {
+		choice = t.standard
+	}
+	switch tokens, err := strconv.ParseInt(choice, 10, 32); {
+	case choice == "":
+		return nil, nil
+	case err == nil && t.budget && tokens >= -1:
+		budget := int32(tokens)
+		return &genai.ThinkingConfig{ThinkingBudget: &budget}, nil
+	case slices.Contains(t.levels, choice):
+		return &genai.ThinkingConfig{ThinkingLevel: genai.ThinkingLevel(strings.ToUpper(choice))}, nil
+	}
+	takes := slices.Clone(t.levels)
+	if t.budget {
+		takes = append(takes, "a number of tokens (-1 leaves it to the model)")
+	}
+	if len(takes) == 0 {
+		return nil, fmt.Errorf("%w: Thinking is set, but %s cannot be told how much to think: leave it out, or use another model", ErrOptions, r.family)
+	}
+	return nil, fmt.Errorf("%w: Thinking is %q, but %s takes %s", ErrOptions, choice, r.family, strings.Join(takes, ", "))
 }
 
 // Name implements [transport.Transport].

@@ -20,8 +20,9 @@ const (
 	tokenVersion     = "v1alpha" // ephemeral tokens are known to this one only
 	vertexVersion    = "v1beta1"
 
-	developerModel = "gemini-3.1-flash-live-preview"
-	vertexModel    = "gemini-3.8-live"
+	// The model that its maker recommends (ai.google.dev/gemini-api/docs/models and
+	// cloud.google.com's list, read 2026-11-23).
+	defaultModel = "gemini-3.8-live"
 
 	tokenPrefix = "auth_tokens/"
 )
@@ -55,10 +56,15 @@ type Options struct {
 	Location string
 
 	// Model is what a Setup without one gets, with or without "models/" in front.
-	// Empty means gemini-3.1-flash-live-preview, on Vertex gemini-3.8-live.
+	// Empty means gemini-3.8-live.
 	Model string
 	// Voice is what a Setup without one gets. Empty leaves it to the provider.
 	Voice string
+
+	// Thinking is how much the model may think before it speaks: minimal, low, medium or
+	// high, or a number of tokens, as its row takes it. Empty leaves it to the provider.
+	// New refuses what Model's row does not take, Connect what another model's does not.
+	Thinking string
 
 	// NoInterrupt keeps transport.Interrupt from the models, also where their row says
 	// that it stops them: the caller holds the rest of an answer back alone.
@@ -101,6 +107,11 @@ func New(opts Options) (*Transport, error) {
 	}
 	if opts.Vertex && !strings.HasPrefix(opts.modelOr(""), "projects/") && (opts.Project == "" || opts.Location == "") {
 		return nil, fmt.Errorf("%w: Project and Location are needed for Vertex unless Model is a full name (projects/…/locations/…/publishers/google/models/…)", ErrOptions)
+	}
+	if r := opts.row(""); opts.Thinking != "" {
+		if _, err := r.thinkingConfig(opts.Thinking); err != nil {
+			return nil, err
+		}
 	}
 	t := &Transport{opts: opts, url: endpoint, client: noRedirects(opts.HTTPClient), log: opts.Logger}
 	if t.log == nil {
@@ -188,10 +199,8 @@ func (o *Options) modelOr(name string) string {
 		return name
 	case o.Model != "":
 		return o.Model
-	case o.Vertex:
-		return vertexModel
 	default:
-		return developerModel
+		return defaultModel
 	}
 }
 

@@ -35,7 +35,12 @@ type setupMessage struct {
 func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]byte, error) {
 	var m setupMessage
 	m.Setup.Model = t.opts.resource(model)
+	thinking, err := r.thinkingConfig(t.opts.Thinking)
+	if err != nil {
+		return nil, err
+	}
 	m.Setup.GenerationConfig = &genai.GenerationConfig{
+		ThinkingConfig:     thinking,
 		ResponseModalities: []genai.Modality{genai.ModalityAudio},
 		SpeechConfig:       speechConfig(setup.Voice, t.opts.Voice, setup.Language),
 	}
@@ -114,7 +119,7 @@ func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
 		d := functionDeclaration{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters}
 		if r.behavior {
 			d.Behavior = genai.BehaviorBlocking
-			if tool.NonBlocking {
+			if tool.NonBlocking || r.caps.Tools == transport.ToolsAsync {
 				d.Behavior = genai.BehaviorNonBlocking
 			}
 		}

@@ -14,10 +14,10 @@ func TestVoices(t *testing.T) {
 		name  string // that Model returns
 		n     int
 	}{
-		{Options{}, "", "gemini-3.1-flash-live-preview", 30},
+		{Options{}, "", "gemini-3.8-live", 30},
 		{Options{Model: "gemini-3.8-live"}, "", "gemini-3.8-live", 30},
-		{Options{}, "gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.1-flash-live-preview", 30},
-		{Options{}, "gemini-2.5-flash-live-preview", "gemini-3.1-flash-live-preview", 8},
+		{Options{}, "gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.8-live", 30},
+		{Options{}, "gemini-2.5-flash-live-preview", "gemini-3.8-live", 8},
 		{Options{Vertex: true, Project: "p", Location: "l"}, "", "gemini-3.8-live", 30},
 		{Options{Model: "someone-elses"}, "", "someone-elses", 0},
 	} {

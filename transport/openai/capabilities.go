@@ -14,25 +14,29 @@ type modelRow struct {
 	// silenceMS is the provider's default of silence_duration_ms; zero if not known.
 	// It serves only where the server does not report its own.
 	silenceMS int64
-	source    string
+	// reasons says that the model takes session.reasoning.effort.
+	reasons bool
+	source  string
 }
 
 const (
 	sourceDocs     = "developers.openai.com realtime guide and openai-go v3.95 types, read 2026-11-20"
+	sourceReasons  = "; reasoning: openai-go v3.95 RealtimeReasoning and learn.microsoft.com GPT Realtime 2, read 2026-11-23"
 	sourceRecorded = "; session.created as recorded"
 )
 
-// modelRows lists the models of the Realtime API as of 2026-11-20. gpt-realtime and
-// gpt-realtime-mini are announced to be shut down on 2027-01-20. On Azure the model
+// modelRows lists the models of the Realtime API as of 2026-11-23; gpt-realtime-2.1 and
+// its mini are those that the provider recommends. internal/modelend has the announced
+// ends. On Azure the model
 // is the name of a deployment: it meets these rows where it is named after its
 // model, as deployments mostly are.
 var modelRows = []modelRow{
-	{"gpt-realtime", 200, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
-	{"gpt-realtime-mini", 200, sourceDocs + sourceRecorded},
-	{"gpt-realtime-1.5", 0, sourceDocs},
-	{"gpt-realtime-2", 0, sourceDocs},
-	{"gpt-realtime-2.1", 500, sourceDocs + sourceRecorded},
-	{"gpt-realtime-2.1-mini", 0, sourceDocs},
+	{"gpt-realtime", 200, false, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
+	{"gpt-realtime-mini", 200, false, sourceDocs + sourceRecorded},
+	{"gpt-realtime-1.5", 0, false, sourceDocs},
+	{"gpt-realtime-2", 0, true, sourceDocs + sourceReasons},
+	{"gpt-realtime-2.1", 500, true, sourceDocs + sourceRecorded + sourceReasons},
+	{"gpt-realtime-2.1-mini", 0, true, sourceDocs + sourceReasons},
 }
 
 // rowOf returns the row of the nearest family: the longest prefix that fits, else

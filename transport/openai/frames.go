@@ -37,12 +37,12 @@ const (
 )
 
 // sessionUpdate encodes the setup.
-func sessionUpdate(event string, setup transport.Setup, transcription string) ([]byte, error) {
+func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, error) {
 	pcm := realtime.RealtimeAudioFormatsUnionParam{
 		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
 	}
 	input := realtime.RealtimeAudioConfigInputParam{Format: pcm, TurnDetection: turnDetection(setup)}
-	if transcription != NoTranscription {
+	if transcription := o.TranscriptionModel; transcription != NoTranscription {
 		input.Transcription = realtime.AudioTranscriptionParam{Model: realtime.AudioTranscriptionModel(transcription)}
 		if lang, _, _ := strings.Cut(setup.Language, "-"); lang != "" {
 			// ISO 639-1, where Setup has BCP 47.
@@ -59,6 +59,9 @@ func sessionUpdate(event string, setup transport.Setup, transcription string) ([
 		Audio:            realtime.RealtimeAudioConfigParam{Input: input, Output: output},
 		ToolChoice:       realtime.RealtimeToolChoiceConfigUnionParam{OfToolChoiceMode: param.NewOpt(responses.ToolChoiceOptionsAuto)},
 		Tools:            toolParams(setup.Tools),
+	}
+	if o.Reasoning != "" && rowOf(setup.Model).reasons {
+		session.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
 	}
 	if setup.Instructions == "" {
 		session.Instructions = param.Opt[string]{} // the provider's own stand

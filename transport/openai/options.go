@@ -6,8 +6,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/openai/openai-go/v3/realtime"
 )
 
 // What stands where an option is left empty.
@@ -52,6 +55,11 @@ type Options struct {
 	// TranscriptionModel writes down the user's speech. Empty means
 	// DefaultTranscriptionModel, NoTranscription none.
 	TranscriptionModel string
+
+	// Reasoning is how much the model may think before it speaks: minimal, low, medium,
+	// high or xhigh. Empty leaves it to the provider (low, for speed). New refuses it for
+	// a Model whose row has none; a Setup with another such model goes without.
+	Reasoning string
 
 	// NoInterrupt keeps transport.Interrupt from the models: the caller holds the rest of
 	// an answer back alone. It is for a compatible server without response.cancel, which
@@ -98,6 +106,9 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 	if o.Model == "" && !ep.azure {
 		o.Model = DefaultModel
 	}
+	if err := o.checkReasoning(); err != nil {
+		return o, err
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -120,6 +131,27 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// efforts are the values of session.reasoning.effort.
+var efforts = []string{
+	string(realtime.RealtimeReasoningEffortMinimal), string(realtime.RealtimeReasoningEffortLow),
+	string(realtime.RealtimeReasoningEffortMedium), string(realtime.RealtimeReasoningEffortHigh),
+	string(realtime.RealtimeReasoningEffortXhigh),
+}
+
+// checkReasoning says why Reasoning cannot be used.
+func (o Options) checkReasoning() error {
+	switch {
+	case o.Reasoning == "":
+		return nil
+	case !slices.Contains(efforts, o.Reasoning):
+		return fmt.Errorf("openai: Options.Reasoning %q: %w: it is one of %s", clip(o.Reasoning, 40), ErrBadOption, strings.Join(efforts, ", "))
+	case !rowOf(o.Model).reasons:
+		return fmt.Errorf("openai: Options.Reasoning: %w: the model %s does not reason: leave it out, or use a model that does, such as %s",
+			ErrBadOption, clip(o.Model, 80), DefaultModel)
+	}
+	return nil
 }
 
 // headerValue says why value cannot be sent in a header. It does not repeat value.

@@ -240,3 +240,34 @@ func TestRedactor(t *testing.T) {
 		t.Errorf("clip cuts a character: %q", got)
 	}
 }
+
+// TestReasoning: the effort is sent to models that reason, and refused for others before
+// anything is sent.
+func TestReasoning(t *testing.T) {
+	for _, test := range []struct{ model, effort, refused string }{
+		{"", "high", ""}, {"gpt-realtime-2", "minimal", ""}, {"gpt-realtime-2.1-mini", "xhigh", ""}, {"gpt-realtime", "", ""},
+		{"gpt-realtime", "low", "does not reason"}, {"gpt-realtime-1.5", "low", "does not reason"}, {"", "none", "one of minimal, low"}, {"", "HIGH", "one of minimal, low"},
+	} {
+		tr, err := New(Options{APIKey: secret, Model: test.model, Reasoning: test.effort})
+		if test.refused != "" {
+			if !errors.Is(err, ErrBadOption) || !strings.Contains(err.Error(), test.refused) {
+				t.Errorf("%q with %q: %v, want %q", test.model, test.effort, err, test.refused)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q with %q: %v", test.model, test.effort, err)
+		} else if tr.opts.Reasoning != test.effort {
+			t.Errorf("%+v", tr.opts)
+		}
+	}
+	for model, want := range map[string]any{"": "high", "gpt-realtime-2": "high", "gpt-realtime-1.5": nil} {
+		s := newServer(t)
+		s.opts.Reasoning = "high"
+		_, p := s.connect(transport.Setup{Model: model})
+		reasoning, _ := p.setup["reasoning"].(map[string]any)
+		if reasoning["effort"] != want {
+			t.Errorf("%q is sent %v, want %v", model, p.setup["reasoning"], want)
+		}
+	}
+}

@@ -74,7 +74,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		return nil, t.fault("setup", transport.KindInvalid, "",
 			fmt.Errorf("Options.Model: %w: with Azure it is the name of your deployment and has no default", ErrBadOption))
 	}
-	update, err := sessionUpdate(opUpdate+"_1", setup, t.opts.TranscriptionModel)
+	update, err := sessionUpdate(opUpdate+"_1", setup, &t.opts)
 	if err != nil {
 		return nil, t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
 	}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"voicegw/config"
+	imagegenai "voicegw/image/genai"
+	imageopenai "voicegw/image/openai"
+	"voicegw/internal/modelend"
+	"voicegw/session"
+)
+
+// modelInUse is a model that this gateway asks, and the setting that names it.
+type modelInUse struct{ setting, model string }
+
+// modelsInUse lists the models that are asked, the providers' as they name them. Of what
+// the simulator stands in for, only what is configured counts: nobody asks the rest. sim
+// may be nil.
+func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulator) []modelInUse {
+	var list []modelInUse
+	for _, p := range providers {
+		list = append(list, modelInUse{"providers." + p.Name + ".model", p.Model})
+	}
+	list = append(list, modelInUse{"providers.openai.transcription_model", cfg.Providers.OpenAI.TranscriptionModel})
+	chat, image := cfg.Chat.Model, cfg.Image.Model
+	if sim == nil {
+		chat = chatOptions(cfg, nil).Model
+		if image == "" && imageServiceOf(cfg, nil).provider == config.ProviderOpenAI {
+			image = imageopenai.DefaultModel
+		}
+		image = cmp.Or(image, imagegenai.DefaultModel)
+	}
+	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", image}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
+}
+
+// warnOfEnds says which of the models have an announced end.
+func warnOfEnds(logger *slog.Logger, models []modelInUse, now time.Time) {
+	for _, m := range models {
+		end, announced := modelend.Of(m.model)
+		if !announced {
+			continue
+		}
+		words := "the end of a configured model is announced; change the setting before that day"
+		if end.Past(now) {
+			words = "the announced end of a configured model is past; change the setting"
+		}
+		logger.Warn(words, "setting", m.setting, "model", m.model, "ends", end.Date, "successor", end.Successor, "source", end.Source)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/config"
+	"voicegw/internal/modelend"
+	"voicegw/session"
+)
+
+// TestEndsAreWarnedOf: each kind of model that is configured and has an announced end is
+// named with its setting, the day and the successor; one whose day has come is said to be
+// past.
+func TestEndsAreWarnedOf(t *testing.T) {
+	cfg := config.Default()
+	cfg.Providers.OpenAI.APIKey = config.NewSecret("k")
+	cfg.Providers.OpenAI.TranscriptionModel = "gpt-4o-mini-transcribe"
+	cfg.Chat.Model, cfg.Image.Model, cfg.KB.Embeddings.Model = "gpt-5-mini", "gpt-image-1-mini", "text-embedding-004"
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	models := modelsInUse(cfg, []session.Provider{{Name: "openai", Model: "gpt-realtime"}, {Name: "gemini", Model: "gemini-3.8-live"}}, nil)
+	warnOfEnds(logger, models, time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC))
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	for i, want := range []string{
+		`setting=providers.openai.model model=gpt-realtime ends=2027-01-20 successor=gpt-realtime-2.1`,
+		`setting=providers.openai.transcription_model model=gpt-4o-mini-transcribe ends=2027-02-26`,
+		`setting=chat.model model=gpt-5-mini ends=2026-12-11`,
+		`setting=image.model model=gpt-image-1-mini ends=2026-12-01`,
+		`past; change the setting" setting=kb.embeddings.model model=text-embedding-004 ends=2026-01-14`,
+	} {
+		if i >= len(lines) || !strings.Contains(lines[i], want) || !strings.Contains(lines[i], "level=WARN") {
+			t.Fatalf("line %d of\n%s\nlacks %s", i, log.String(), want)
+		}
+	}
+	if len(lines) != 5 {
+		t.Errorf("%d lines:\n%s", len(lines), log.String())
+	}
+}
+
+// TestNoDefaultHasAnAnnouncedEnd: whatever is configured nowhere goes on, with either
+// provider's key.
+func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
+	for _, provider := range []string{config.ProviderOpenAI, config.ProviderGemini} {
+		cfg := config.Default()
+		cfg.Provider = provider
+		if provider == config.ProviderOpenAI {
+			cfg.Providers.OpenAI.APIKey = config.NewSecret("k")
+		} else {
+			cfg.Providers.Gemini.APIKey = config.NewSecret("k")
+		}
+		transports, err := newTransports(cfg, nil, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := transports[provider].(interface{ Model() string }).Model()
+		models := modelsInUse(cfg, []session.Provider{{Name: provider, Model: model}}, nil)
+		seen := 0
+		for _, m := range models {
+			if end, announced := modelend.Of(m.model); announced {
+				t.Errorf("%s is %s, which ends on %s", m.setting, m.model, end.Date)
+			}
+			if m.model != "" {
+				seen++
+			}
+		}
+		if seen != 3 {
+			t.Errorf("with %s, %+v: want a model for voice, chat and images", provider, models)
+		}
+	}
+}
+
+// TestSettingsThatAModelDoesNotTakeEndTheStart: in plain words, with the setting's place.
+func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
+	cfg := config.Default()
+	cfg.Providers.OpenAI.APIKey, cfg.Providers.Gemini.APIKey = config.NewSecret("k"), config.NewSecret("k")
+	cfg.Providers.OpenAI.Model, cfg.Providers.OpenAI.Reasoning = "gpt-realtime", "low"
+	if _, err := newTransports(cfg, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.openai") || !strings.Contains(err.Error(), "does not reason") {
+		t.Errorf("%v", err)
+	}
+	cfg.Providers.OpenAI.Reasoning, cfg.Providers.Gemini.Thinking = "", "low"
+	if _, err := newTransports(cfg, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.gemini") || !strings.Contains(err.Error(), "leave it out") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestReasoningOfTheTextAgent: models that take no tools otherwise are told not to reason.
+func TestReasoningOfTheTextAgent(t *testing.T) {
+	cfg := config.Default()
+	cfg.Providers.OpenAI.APIKey = config.NewSecret("k")
+	for _, test := range []struct{ model, configured, want string }{
+		{"", "", "none"}, {"gpt-5.6-sol", "", "none"}, {"gpt-5.6-sol", "low", "low"}, {"gpt-5.4-mini", "", ""}, {"llama", "", ""},
+	} {
+		cfg.Chat.Model, cfg.Chat.Reasoning = test.model, test.configured
+		if got := chatOptions(cfg, nil).Reasoning; got != test.want {
+			t.Errorf("%q with %q: %q, want %q", test.model, test.configured, got, test.want)
+		}
+	}
+}
