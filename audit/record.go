@@ -46,6 +46,9 @@ type Record struct {
 	CallID         string `json:"callId,omitempty"`
 	ProviderCallID string `json:"providerCallId,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	// Executor is "client" where the client runs the tool, of which nothing is known here but
+	// that it was asked to; empty for the gateway's own.
+	Executor string `json:"executor,omitempty"`
 	// BusinessKey is the tool's own key, hashed: it is made of arguments.
 	BusinessKey string `json:"businessKey,omitempty"`
 
@@ -78,7 +81,8 @@ type Record struct {
 	// Delivered says that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over",
-	// "not_sent".
+	// "not_sent", or "client": the client runs the tool, and brings the answer with its next
+	// request.
 	NotDelivered string `json:"notDelivered,omitempty"`
 
 	// Args are the arguments in canonical JSON as they ran. A Log writes them as

@@ -73,6 +73,14 @@ type Request struct {
 	// Settings are the client's own for the model, fields of Chat Completions such as
 	// temperature, in JSON. Nil means none.
 	Settings map[string]json.RawMessage
+	// Tools are the client's own, beside the gateway's: a call of one ends the turn with a
+	// wsclient.ToolCall, and the client's next request brings its answer at the end of
+	// History, with an empty Message. Only with History.
+	Tools []Tool
+	// ToolChoice and Parallel are tool_choice, in JSON, and parallel_tool_calls of Chat
+	// Completions. They are for the first answer of the model: "none" for all.
+	ToolChoice json.RawMessage
+	Parallel   *bool
 	// MaxOutput is the most tokens of one answer of the model; zero for the model's own
 	// limit, which is never exceeded.
 	MaxOutput int
@@ -162,12 +170,13 @@ func (a *Agent) check(req Request) error {
 	switch {
 	case req.Confirmation != nil && req.Message != "":
 		return fmt.Errorf("%w: message and confirmation cannot come together", ErrMessage)
+	case req.Message == "" && len(req.History) > 0 && req.History[len(req.History)-1].Role == RoleTool:
 	case req.Confirmation == nil && strings.TrimSpace(req.Message) == "":
 		return fmt.Errorf("%w: the message is empty", ErrMessage)
 	case n > a.opts.MaxMessage:
 		return fmt.Errorf("%w: the message has %d characters, at most %d are taken", ErrMessage, n, a.opts.MaxMessage)
 	}
-	return nil
+	return a.checkTools(req)
 }
 
 // load finds the conversation of a request, or begins it.

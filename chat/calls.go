@@ -78,6 +78,9 @@ func (t *turn) callName(n int) string {
 func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
 	for i := range r.Calls {
 		name := t.callName(first + i + 1)
+		if t.handed[name] {
+			continue
+		}
 		env := t.answers[name]
 		asks := env.Error != nil && env.Error.Type == registry.ErrorConfirmationRequired
 		if ctx.Err() != nil && !env.OK && !asks {
@@ -108,6 +111,10 @@ func (t *turn) writes(tool string) bool {
 // decide says what becomes of a call.
 func (t *turn) decide(a ToolCall) {
 	t.count++
+	if t.isClients(a.Name) {
+		t.hand(a)
+		return
+	}
 	deed := t.deed(a.Name, a.Args)
 	c := &call{id: t.callName(t.count), asked: a, began: time.Now()}
 	t.emit(&wsclient.ToolStarted{CallID: c.id, Tool: a.Name, Category: t.category(a.Name)})
@@ -305,6 +312,22 @@ func keptExtra(reply Reply) json.RawMessage {
 	return reply.Extra
 }
 
+// mostKept is maxKept, and more for a turn that is gone on with after the client's tools.
+func (t *turn) mostKept() int {
+	if len(t.req.Tools) > 0 {
+		return 8 * maxKept
+	}
+	return maxKept
+}
+
+// objectOr is a call's arguments, or those of one that has none.
+func objectOr(args json.RawMessage) json.RawMessage {
+	if len(args) == 0 {
+		return json.RawMessage("{}")
+	}
+	return args
+}
+
 // noteCalls puts a round's calls and answers where the model and the conversation find
 // them.
 func (t *turn) noteCalls(at time.Time, reply Reply) {
@@ -313,11 +336,20 @@ func (t *turn) noteCalls(at time.Time, reply Reply) {
 	whole := keptWhole(reply)
 	first := t.count - len(reply.Calls)
 	for i, asked := range reply.Calls {
-		env := t.answers[t.callName(first+i+1)]
+		name := t.callName(first + i + 1)
+		if t.handed[name] {
+			theirs := conversation.Call{ID: asked.ID, Tool: asked.Name, Args: objectOr(asked.Args), OK: true}
+			if whole {
+				theirs.Extra = asked.Extra
+			}
+			entry.Calls = append(entry.Calls, theirs)
+			continue
+		}
+		env := t.answers[name]
 		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(env.Encode())})
 		encoded := env.Kept().Encode()
 		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK}
-		if whole && json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= maxKept && env.Meta.Tool != "" {
+		if whole && json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= t.mostKept() && env.Meta.Tool != "" {
 			kept.Args, kept.Envelope, kept.Extra = asked.Args, encoded, asked.Extra
 			if e := env.Error; e != nil && e.ConfirmationRequest != nil && e.ConfirmationRequest.Token != "" {
 				kept.Question = store.QuestionName(e.ConfirmationRequest.Token)

@@ -47,7 +47,10 @@ func identify(req Request) identity {
 		History  []Message
 		Settings map[string]json.RawMessage
 		Most     int
-	}{req.Message, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, req.History, req.Settings, req.MaxOutput})
+		Tools    []Tool
+		Choice   json.RawMessage
+		Parallel *bool
+	}{req.Message, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, req.History, req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel})
 	id := identity{content: content, conversation: req.ConversationID, named: req.ID != "" || req.History != nil, single: req.Confirmation != nil, life: hashedLife}
 	switch {
 	case req.ID != "":

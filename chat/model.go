@@ -50,6 +50,8 @@ type Tool struct {
 	Description string
 	// Parameters is its JSON Schema in the form of Chat Completions.
 	Parameters json.RawMessage
+	// Strict asks for arguments that keep to the schema; nil says nothing of it.
+	Strict *bool
 }
 
 // Prompt is what a model is asked to go on from.
@@ -60,6 +62,9 @@ type Prompt struct {
 	ToolsOff bool
 	// User names the user to the provider, hashed; empty for nobody.
 	User string
+	// ToolChoice and Parallel are those of a Request; nil says nothing of them.
+	ToolChoice json.RawMessage
+	Parallel   *bool
 	// Settings and MaxOutput are those of a Request.
 	Settings  map[string]json.RawMessage
 	MaxOutput int

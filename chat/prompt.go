@@ -22,6 +22,8 @@ func (t *turn) prompt() Prompt {
 	before := t.req.History
 	if before == nil {
 		before = t.history()
+	} else if t.earlier != nil {
+		before = t.earlier
 	}
 	for _, m := range slices.Concat(before, t.messages) {
 		p.Messages = append(p.Messages, t.marked(m))
@@ -31,6 +33,15 @@ func (t *turn) prompt() Prompt {
 			p.Tools = append(p.Tools, Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
 		}
 	}
+	for _, tool := range t.req.Tools { // a client's words, which carry no mark
+		tool.Description, tool.Parameters = t.mark.Foreign(tool.Description), t.mark.JSON(tool.Parameters)
+		p.Tools = append(p.Tools, tool)
+	}
+	p.Parallel = t.req.Parallel
+	if t.items == 0 { // the first answer of the turn
+		p.ToolChoice = t.req.ToolChoice
+	}
+	p.ToolsOff = string(t.req.ToolChoice) == `"none"`
 	return p
 }
 

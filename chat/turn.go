@@ -37,6 +37,8 @@ type turn struct {
 
 	fresh undelivered // answers that the next request gives to the model
 
+	earlier  []Message       // the client's history, as the model is given it
+	handed   map[string]bool // calls that the client runs, by our name
 	book     policy.Book
 	open     []*call // not answered yet, in the order asked for
 	count    int     // calls so far
@@ -58,7 +60,7 @@ const maxResults = 256
 // newTurn makes the turn of a message, or goes on with it where rec says that it was begun.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
 	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan any, maxResults),
-		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, made: map[string]int{}, anew: map[string]bool{}}
+		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, made: map[string]int{}, handed: map[string]bool{}, anew: map[string]bool{}}
 	if kept := rec.keptIn(c); kept > 0 {
 		if kept == c.Turns {
 			t.number = kept
@@ -165,7 +167,8 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 		}
 		t.rec.Begun, t.rec.Lead = true, slices.Clone(t.entries)
 	}
-	if t.req.Confirmation == nil {
+	t.restore(ctx)
+	if t.req.Confirmation == nil && t.req.Message != "" {
 		t.said(t.req.Message)
 	}
 	t.recall(ctx)
@@ -216,7 +219,7 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 			return t.modelFailed(ctx, ctx.Err())
 		}
 		p := t.prompt()
-		p.ToolsOff = t.toolsOff || round == most-1
+		p.ToolsOff = p.ToolsOff || t.toolsOff || round == most-1
 		t.items++
 		item := "text_" + strconv.Itoa(t.number) + "_" + strconv.Itoa(t.items)
 		began, said := time.Now(), strings.Builder{}
@@ -282,6 +285,9 @@ func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *wsclient.Er
 	t.noteCalls(r.At, reply)
 	if ctx.Err() != nil {
 		return true, t.modelFailed(ctx, ctx.Err())
+	}
+	if len(t.handed) > 0 {
+		return true, t.handOver(ctx)
 	}
 	return false, nil
 }

@@ -64,11 +64,14 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		c.out = newEventWriter(w)
 		defer c.out.close()
 	}
+	var field *chat.FieldError
 	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
 		s.reachable(r, m)
 		c.take(m)
 	})
 	switch {
+	case errors.As(err, &field):
+		refuseField(w, &wrongField{field.Field, "invalid_value", field.Message})
 	case errors.Is(err, chat.ErrMessage):
 		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", err.Error())
 	case errors.Is(err, chat.ErrReused):

@@ -30,6 +30,7 @@ type completion struct {
 	usage   wsclient.Usage
 	failure *wsclient.Error
 	images  []any
+	calls   []any             // of the client's own tools
 	extras  []json.RawMessage // messages that the shape has no place for
 }
 
@@ -46,6 +47,8 @@ func (c *completion) take(m wsclient.ServerMessage) {
 		c.extra(m)
 	case *wsclient.UIImage:
 		c.image(m)
+	case *wsclient.ToolCall:
+		c.call(m)
 	case *wsclient.TurnUsage:
 		c.usage = m.Usage
 	case *wsclient.Error:
@@ -101,6 +104,20 @@ func (c *completion) image(m *wsclient.UIImage) {
 	c.extra(&shown)
 }
 
+// call asks the client to run a tool of its own: in a stream a first piece with the name, and
+// one with the arguments.
+func (c *completion) call(m *wsclient.ToolCall) {
+	shape := func(args string) map[string]any {
+		return map[string]any{"id": m.CallID, "type": "function", "function": map[string]any{"name": m.Name, "arguments": args}}
+	}
+	n := len(c.calls)
+	c.calls = append(c.calls, shape(string(m.Args)))
+	first := shape("")
+	first["index"] = n
+	c.chunk(map[string]any{"tool_calls": []any{first}}, nil, nil)
+	c.chunk(map[string]any{"tool_calls": []any{map[string]any{"index": n, "function": map[string]any{"arguments": string(m.Args)}}}}, nil, nil)
+}
+
 // maxAlt bounds the description of an image in Markdown, in characters.
 const maxAlt = 120
 
@@ -154,6 +171,8 @@ func (c *completion) shape(object string) map[string]any {
 // finish is why the answer ends.
 func (c *completion) finish() string {
 	switch {
+	case len(c.calls) > 0:
+		return "tool_calls"
 	case c.refused:
 		return "content_filter"
 	case c.cut:
@@ -214,6 +233,12 @@ func (c *completion) message() map[string]any {
 	}
 	if len(c.images) > 0 {
 		m["images"] = c.images
+	}
+	if len(c.calls) > 0 {
+		m["tool_calls"] = c.calls
+		if c.text.Len() == 0 {
+			m["content"] = nil
+		}
 	}
 	return m
 }

@@ -15,6 +15,8 @@ type completionMessage struct {
 	where   string
 	role    string
 	content json.RawMessage
+	calls   []chat.ToolCall
+	callID  string
 }
 
 // messageFields are the fields that messages may have, by role. What stands in them beside
@@ -24,11 +26,12 @@ var messageFields = map[string][]string{
 	"system":    {"role", "content"},
 	"developer": {"role", "content"},
 	"user":      {"role", "content"},
+	"tool":      {"role", "content", "tool_call_id", "name"},
 	"assistant": {"role", "content", "refusal", "annotations", "reasoning", "reasoning_content", "images", "voicegw", "tool_calls", "function_call", "audio"},
 }
 
 // emptyFields may stand in a message only where they are null or an empty list.
-var emptyFields = []string{"tool_calls", "function_call", "audio"}
+var emptyFields = []string{"function_call", "audio"}
 
 // readMessages reads the messages of a request: the last one is the turn, those before it its
 // history.
@@ -45,24 +48,30 @@ func readMessages(raw json.RawMessage, req *chat.Request) *wrongField {
 		return &wrongField{"messages", "invalid_value", "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are taken."}
 	}
 	req.History = []chat.Message{}
+	var open openCalls
 	for i, fields := range messages {
 		m, no := readMessage("messages["+strconv.Itoa(i)+"]", fields)
 		if no != nil {
 			return no
 		}
 		text, no := readContent(m)
-		switch {
-		case no != nil:
+		if no != nil {
 			return no
-		case i < len(messages)-1:
-			req.History = append(req.History, chat.Message{Role: chat.Role(m.role), Text: text})
+		}
+		said := chat.Message{Role: chat.Role(m.role), Text: text, Calls: m.calls, CallID: m.callID}
+		if no := open.take(m.where, said); no != nil {
+			return no
+		}
+		switch {
+		case i < len(messages)-1 || m.role == "tool":
+			req.History = append(req.History, said)
 		case m.role != "user":
-			return &wrongField{"messages", "invalid_value", "The last message must be the user's."}
+			return &wrongField{"messages", "invalid_value", "The last message must be the user's, or answer a call of a tool."}
 		default:
 			req.Message = text
 		}
 	}
-	return nil
+	return open.end()
 }
 
 // readMessage reads the fields of a message.
@@ -72,14 +81,14 @@ func readMessage(where string, fields map[string]json.RawMessage) (m completionM
 	}
 	m = completionMessage{where: where, content: fields["content"]}
 	if json.Unmarshal(fields["role"], &m.role) != nil || m.role == "" {
-		return wrong("role", "invalid_value", "must be user, assistant, system or developer")
+		return wrong("role", "invalid_value", "must be user, assistant, tool, system or developer")
 	}
-	if m.role == "tool" || m.role == "function" {
-		return wrong("role", "invalid_value", "cannot be "+m.role+": tools are run here, and their messages stay here")
+	if m.role == "function" {
+		return wrong("role", "invalid_value", "cannot be function; the role is tool")
 	}
 	known, ok := messageFields[m.role]
 	if !ok {
-		return wrong("role", "invalid_value", "must be user, assistant, system or developer")
+		return wrong("role", "invalid_value", "must be user, assistant, tool, system or developer")
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		value := string(fields[name])
@@ -88,8 +97,18 @@ func readMessage(where string, fields map[string]json.RawMessage) (m completionM
 		case !slices.Contains(known, name):
 			return wrong(clip(name), "unknown_parameter", "is not supported in a message with the role "+m.role)
 		case slices.Contains(emptyFields, name):
-			return wrong(name, "unsupported_parameter", "must be null: tools are run here, and their messages stay here")
+			return wrong(name, "unsupported_parameter", "must be null")
 		}
+	}
+	if raw := fields["tool_calls"]; len(raw) > 0 && string(raw) != "null" {
+		calls, no := readCalls(where, raw)
+		if no != nil {
+			return m, no
+		}
+		m.calls = calls
+	}
+	if m.role == "tool" && (json.Unmarshal(fields["tool_call_id"], &m.callID) != nil || m.callID == "") {
+		return wrong("tool_call_id", "invalid_value", "must be the id of the call that is answered")
 	}
 	if m.role == "developer" {
 		m.role = "system"

@@ -68,22 +68,25 @@ var completionsFields = map[string]field{
 	"verbosity":         {passed, "`low`, `medium` or `high`", setting("verbosity", oneOf("low", "medium", "high"))},
 	"response_format":   {passed, "`text`, `json_object` or `json_schema`", readResponseFormat},
 
-	"store":                  {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
-	"service_tier":           {accepted, "`auto` or `default`: the tier is the operator's", only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
-	"logprobs":               {accepted, "false: there are none", only("false: there are no log probabilities here", "false")},
-	"modalities":             {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
-	"metadata":               {accepted, "`{}`: nothing is stored that it could be kept with", only("empty: this endpoint stores nothing that it could be kept with", "{}")},
-	"top_logprobs":           {refused, "there are no log probabilities", nil},
-	"logit_bias":             {refused, "the tokens are the model's business", nil},
-	"audio":                  {refused, "speech is at `/v1/voice`", nil},
-	"prediction":             {refused, "", nil},
-	"moderation":             {refused, "", nil},
-	"web_search_options":     {refused, "tools are named in `tools`", nil},
-	"functions":              {refused, "the old form of `tools`", nil},
-	"function_call":          {refused, "the old form of `tool_choice`", nil},
-	"tools":                  {refused, "the tools are the gateway's own", nil},
-	"tool_choice":            {refused, "", nil},
-	"parallel_tool_calls":    {refused, "", nil},
+	"store":              {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
+	"service_tier":       {accepted, "`auto` or `default`: the tier is the operator's", only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
+	"logprobs":           {accepted, "false: there are none", only("false: there are no log probabilities here", "false")},
+	"modalities":         {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
+	"metadata":           {accepted, "`{}`: nothing is stored that it could be kept with", only("empty: this endpoint stores nothing that it could be kept with", "{}")},
+	"top_logprobs":       {refused, "there are no log probabilities", nil},
+	"logit_bias":         {refused, "the tokens are the model's business", nil},
+	"audio":              {refused, "speech is at `/v1/voice`", nil},
+	"prediction":         {refused, "", nil},
+	"moderation":         {refused, "", nil},
+	"web_search_options": {refused, "tools are named in `tools`", nil},
+	"functions":          {refused, "the old form of `tools`", nil},
+	"function_call":      {refused, "the old form of `tool_choice`", nil},
+	"tools":              {honoured, "at most 64 functions that you run; see [below](#tools-of-your-own)", readTools},
+	"tool_choice":        {passed, "`none`, `auto`, `required`, or one of your own; of the first answer in the turn", readToolChoice},
+	"parallel_tool_calls": {passed, "true or false", func(q *completionsQuery, raw json.RawMessage) string {
+		q.parallel = new(bool)
+		return readInto(raw, q.parallel, "true or false")
+	}},
 	"prompt_cache_key":       {refused, "the gateway names users to the provider itself", nil},
 	"prompt_cache_retention": {refused, "", nil},
 	"safety_identifier":      {refused, "use `user`", nil},
@@ -101,6 +104,10 @@ type completionsQuery struct {
 	json      bool // the answer is to be JSON
 	settings  map[string]json.RawMessage
 	maxOutput int
+	tools     []chat.Tool
+	choice    json.RawMessage
+	chosen    string // the tool that choice names
+	parallel  *bool
 }
 
 // wrongField is what is wrong with a request.
@@ -129,6 +136,9 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 				return nil, &wrongField{name, "invalid_value", name + " " + wrong + "."}
 			}
 		}
+	}
+	if q.chosen != "" && !slices.ContainsFunc(q.tools, func(t chat.Tool) bool { return t.Name == q.chosen }) {
+		return nil, &wrongField{"tool_choice", "invalid_value", "tool_choice names " + strconv.Quote(clip(q.chosen)) + ", which is none of the tools in tools."}
 	}
 	return q, nil
 }
@@ -296,7 +306,8 @@ func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.
 	if wrong := scopesProblem(q.scopes); wrong != "" {
 		return chat.Request{}, &wrongField{"scopes", "invalid_message", wrong}
 	}
-	req := chat.Request{User: who, Vouched: q.user != "" && s.vouched(r), Scopes: q.scopes, Origin: pageOf(r), MaxOutput: q.maxOutput}
+	req := chat.Request{User: who, Vouched: q.user != "" && s.vouched(r), Scopes: q.scopes, Origin: pageOf(r), MaxOutput: q.maxOutput,
+		Tools: q.tools, ToolChoice: q.choice, Parallel: q.parallel}
 	if len(q.settings) > 0 {
 		req.Settings = q.settings
 	}

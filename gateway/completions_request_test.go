@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
+	"voicegw/session/wsclient"
 	"voicegw/user"
 )
 
@@ -30,6 +32,10 @@ func TestFieldsReachTheModel(t *testing.T) {
 		`"max_tokens":9`:                           {MaxOutput: 9},
 		`"max_completion_tokens":9`:                {MaxOutput: 9},
 		`"max_tokens":9,"max_completion_tokens":7`: {MaxOutput: 7},
+		`"tools":[{"type":"function","function":{"name":"mine","description":"d","parameters":{"type":"object"},"strict":true}}],"tool_choice":{"type":"function","function":{"name":"mine"}},"parallel_tool_calls":false`: {
+			Tools:      []chat.Tool{{Name: "mine", Description: "d", Parameters: json.RawMessage(`{"type":"object"}`), Strict: new(true)}},
+			ToolChoice: json.RawMessage(`{"type":"function","function":{"name":"mine"}}`), Parallel: new(false)},
+		`"tool_choice":"none"`: {ToolChoice: json.RawMessage(`"none"`)},
 		`"n":1,"store":false,"service_tier":"auto","logprobs":false,"modalities":[ "text" ],"metadata":{},"top_logprobs":null,"tools":null,"audio":null,"response_format":{"type":"text"}`: {},
 		`"stream_options":{"include_usage":true,"include_obfuscation":false}`: {},
 	}
@@ -70,13 +76,28 @@ func TestFieldsAreRefusedByName(t *testing.T) {
 		`"stream":"yes"`: "stream", `"stream_options":{"x":1}`: "stream_options", `"stream_options":{"include_usage":1}`: "stream_options", `"stream_options":{"include_obfuscation":true}`: "stream_options",
 		`"model":7`: "model", `"model":"` + strings.Repeat("x", 129) + `"`: "model", `"user":7`: "user", `"user":"\u0007"`: "user",
 	}
+	tool := func(more string) string { return `{"type":"function","function":{"name":"mine"` + more + `}}` }
+	for name, values := range map[string][]string{
+		"tools": {`7`, `[7]`, `[{"type":"custom","custom":{}}]`, `[{"type":"function"}]`, `[{"type":"function","function":{"name":"a b"}}]`, "[" + tool("") + "," + tool("") + "]",
+			"[" + tool(`,"parameters":[]`) + "]", "[" + tool(`,"frob":1`) + "]", "[" + tool(`,"description":"`+strings.Repeat("x", maxClientTool)+`"`) + "]",
+			"[" + strings.Repeat(tool("")+",", maxClientTools) + tool("") + "]"},
+		"tool_choice":         {`"some"`, `7`, `{"type":"function"}`, `{"type":"allowed_tools"}`, `{"type":"function","function":{"name":"mine"}}`},
+		"parallel_tool_calls": {`1`},
+	} {
+		for _, value := range values {
+			tests[`"`+name+`":`+value] = name
+		}
+	}
 	for name, f := range completionsFields {
 		if f.read == nil {
 			tests[`"`+name+`":[1]`] = name
 		}
 	}
 	for name, messages := range map[string]string{
-		"messages": `[]`, "messages[0].role": `[{"content":"x"}]`, "messages[1].role": `[{"role":"user","content":"x"},{"role":"robot","content":"x"}]`,
+		"messages[1].tool_call_id": `[{"role":"user","content":"x"},{"role":"tool","content":"x","tool_call_id":"c"}]`, "messages[1].tool_calls": `[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"mine","arguments":"{}"}}]},{"role":"user","content":"y"}]`,
+		"messages[0].tool_calls[0].id": `[{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"mine"}}]}]`, "messages[0].tool_calls[0].function.name": `[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{}}]}]`,
+		"messages[0].tool_calls[1].id": `[{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"a"}},{"id":"c","function":{"name":"a"}}]}]`,
+		"messages":                     `[]`, "messages[0].role": `[{"content":"x"}]`, "messages[1].role": `[{"role":"user","content":"x"},{"role":"robot","content":"x"}]`,
 		"messages[0].name": `[{"role":"user","content":"x","name":"ada"}]`, "messages[0].frob": `[{"role":"user","content":"x","frob":1}]`,
 		"messages[0].audio":   `[{"role":"assistant","audio":{"id":"x"}},{"role":"user","content":"x"}]`,
 		"messages[0].content": `[{"role":"user","content":7}]`, "messages[0].content[0]": `[{"role":"user","content":["x"]}]`,
@@ -146,4 +167,44 @@ func FuzzCompletionsRequest(f *testing.F) {
 			t.Errorf("%d messages", len(req.History))
 		}
 	})
+}
+
+// TestToolsOfTheClient: a call of the client's tool ends the answer in the form that its
+// library reads, and the request that brings the answer goes on with the turn.
+func TestToolsOfTheClient(t *testing.T) {
+	const tools = `"tools":[{"type":"function","function":{"name":"mine"}}]`
+	do := tells(&wsclient.TextDelta{ItemID: "a", Text: "One moment."}, &wsclient.ToolCall{CallID: "call_1", Name: "mine", Args: []byte(`{"a":1}`)}, &wsclient.ToolCall{CallID: "call_2", Name: "mine", Args: []byte(`{}`)}, &wsclient.Done{})
+	s, _ := chatServer(t, &fakeAgent{do: do}, nil)
+	got := settled(send(s, "/v1/chat/completions", with(tools), nil).Body.String())
+	const calls = `"tool_calls":[{"function":{"arguments":"{\"a\":1}","name":"mine"},"id":"call_1","type":"function"},{"function":{"arguments":"{}","name":"mine"},"id":"call_2","type":"function"}]`
+	if !strings.Contains(got, calls) || !strings.Contains(got, `"finish_reason":"tool_calls"`) || !strings.Contains(got, `"content":"One moment."`) {
+		t.Error(got)
+	}
+	got = send(s, "/v1/chat/completions", with(`"stream":true,`+tools), nil).Body.String()
+	for _, piece := range []string{
+		`"tool_calls":[{"function":{"arguments":"","name":"mine"},"id":"call_1","index":0,"type":"function"}]`, `"tool_calls":[{"function":{"arguments":"{\"a\":1}"},"index":0}]`,
+		`"tool_calls":[{"function":{"arguments":"","name":"mine"},"id":"call_2","index":1,"type":"function"}]`, `"delta":{},"finish_reason":"tool_calls"`,
+	} {
+		if _, got, _ = strings.Cut(got, piece); got == "" {
+			t.Fatalf("%s does not come in its place", piece)
+		}
+	}
+	a := &fakeAgent{}
+	s, _ = chatServer(t, a, nil)
+	w := send(s, "/v1/chat/completions", `{`+tools+`,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,`+calls+`},{"role":"tool","tool_call_id":"call_2","content":"B"},{"role":"tool","tool_call_id":"call_1","content":[{"type":"text","text":"A"}]}]}`, nil)
+	want := chat.Request{User: user.Must("192.0.2.7"), Tools: []chat.Tool{{Name: "mine"}}, History: []chat.Message{
+		{Role: chat.RoleUser, Text: "x"},
+		{Role: chat.RoleAssistant, Calls: []chat.ToolCall{{ID: "call_1", Name: "mine", Args: json.RawMessage(`{"a":1}`)}, {ID: "call_2", Name: "mine", Args: json.RawMessage(`{}`)}}},
+		{Role: chat.RoleTool, CallID: "call_2", Text: "B"}, {Role: chat.RoleTool, CallID: "call_1", Text: "A"},
+	}}
+	if diff := cmp.Diff([]chat.Request{want}, a.requests(), messages); diff != "" || w.Code != 200 {
+		t.Errorf("%d %s", w.Code, diff)
+	}
+	// What the agent refuses is named as well.
+	s, _ = chatServer(t, &fakeAgent{do: func(context.Context, chat.Request, chat.Emit) error {
+		return &chat.FieldError{Field: "tools[0].function.name", Message: "taken"}
+	}}, nil)
+	if w := send(s, "/v1/chat/completions", with(tools), nil); w.Code != 400 || !strings.Contains(w.Body.String(), `"param":"tools[0].function.name"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }

@@ -100,6 +100,9 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	defer cancel()
 	var raw *http.Response
 	options := []option.RequestOption{option.WithJSONSet("stream", true)}
+	if len(p.ToolChoice) > 0 && !p.ToolsOff {
+		options = append(options, option.WithJSONSet("tool_choice", p.ToolChoice))
+	}
 	for name, value := range p.Settings {
 		options = append(options, option.WithJSONSet(name, value))
 	}
@@ -158,9 +161,17 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 		out.Messages = append(out.Messages, c.message(m, calling[i]))
 	}
 	for _, t := range p.Tools {
-		out.Tools = append(out.Tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-			Name: t.Name, Description: param.NewOpt(t.Description), Parameters: parameters(t.Parameters),
-		}))
+		f := shared.FunctionDefinitionParam{Name: t.Name, Parameters: parameters(t.Parameters)}
+		if t.Description != "" {
+			f.Description = param.NewOpt(t.Description)
+		}
+		if t.Strict != nil {
+			f.Strict = param.NewOpt(*t.Strict)
+		}
+		out.Tools = append(out.Tools, openai.ChatCompletionFunctionTool(f))
+	}
+	if p.Parallel != nil && len(p.Tools) > 0 {
+		out.ParallelToolCalls = param.NewOpt(*p.Parallel)
 	}
 	if p.ToolsOff && len(p.Tools) > 0 {
 		out.ToolChoice = openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt("none")}

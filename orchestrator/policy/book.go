@@ -407,6 +407,18 @@ func (b *Book) Charge(tool string) json.RawMessage {
 	return b.account.Encode(b.rules.Budget)
 }
 
+// Hand counts a call of a tool that the client runs, and returns the account. over is the
+// answer to one beyond the budget, which is not handed over; else nil.
+func (b *Book) Hand(tool string) (budget json.RawMessage, over *registry.Envelope) {
+	b.count(tool)
+	if b.over(tool) {
+		env := b.exceeded(tool)
+		env.Meta.DurationMS, env.Meta.Budget = 0, b.account.Encode(b.rules.Budget)
+		over = &env
+	}
+	return b.account.Encode(b.rules.Budget), over
+}
+
 // Confirmed lets a call run that a person has approved. It counts in its turn and is
 // refused nothing but doing the same deed twice.
 func (b *Book) Confirmed(c Call, reference string, p *registry.Prepared) Decision {

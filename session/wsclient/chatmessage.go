@@ -1,5 +1,7 @@
 package wsclient
 
+import "encoding/json"
+
 // The messages of a text conversation, on the stream of POST /v1/chat. Tools,
 // confirmations, timeouts and errors are told in the messages that voice has.
 
@@ -67,6 +69,17 @@ const (
 	DoneFailed    = "failed"
 )
 
+// ToolCall asks the client to run a tool of its own, and to bring the answer with its next
+// request. The turn ends with it.
+type ToolCall struct {
+	Header
+	// CallID is what the answer names.
+	CallID string          `json:"call_id"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+}
+
+func (*ToolCall) serverType() string          { return "tool.call" }
 func (*TextDelta) serverType() string         { return "text.delta" }
 func (*TextDone) serverType() string          { return "text.done" }
 func (*VoiceSessionStart) serverType() string { return "voice_session_start" }

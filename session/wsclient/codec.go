@@ -57,6 +57,7 @@ var serverTypes = map[string]func() ServerMessage{
 	"confirmation.ended":   func() ServerMessage { return new(ConfirmationEnded) },
 	"text.delta":           func() ServerMessage { return new(TextDelta) },
 	"text.done":            func() ServerMessage { return new(TextDone) },
+	"tool.call":            func() ServerMessage { return new(ToolCall) },
 	"voice_session_start":  func() ServerMessage { return new(VoiceSessionStart) },
 	"ui.image":             func() ServerMessage { return new(UIImage) },
 	"usage":                func() ServerMessage { return new(TurnUsage) },

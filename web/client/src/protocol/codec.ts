@@ -29,6 +29,7 @@ const REQUIRED: { [T in ServerMessage["type"]]: Record<string, unknown> } = {
   "ui.image": { url: TEXT },
   "text.delta": { item_id: TEXT, text: TEXT },
   "text.done": { item_id: TEXT, text: TEXT },
+  "tool.call": { call_id: TEXT, name: TEXT },
   usage: {},
   done: { conversation_id: TEXT, status: TEXT },
   "provider.reconnecting": {},

@@ -158,6 +158,8 @@ export interface TranscriptMessage extends Numbered {
 
 export interface TurnStarted extends Numbered {
   type: "turn.started";
+  /** Of the text agent alone. */
+  conversation_id?: string;
 }
 
 /** Tokens of one turn; cached ones are a subset. */
@@ -299,12 +301,24 @@ export interface TextDelta extends Numbered {
   text: string;
 }
 
-/** The whole of one text of the text agent. cut: the model's length limit ended it. */
+/**
+ * The whole of one text of the text agent. cut: the model's length limit ended it.
+ * refused: the model, or a filter, would not answer.
+ */
 export interface TextDone extends Numbered {
   type: "text.done";
   item_id: string;
   text: string;
   cut?: boolean;
+  refused?: boolean;
+}
+
+/** A tool that the client is to run (/v1/chat/completions only, as tool_calls). */
+export interface ToolCallMessage extends Numbered {
+  type: "tool.call";
+  call_id: string;
+  name: string;
+  args: unknown;
 }
 
 /** The tokens of a turn of the text agent. */
@@ -366,6 +380,7 @@ export interface ErrorMessage extends Numbered {
   ref?: string;
   /** When it will be over: of "blocked". */
   until?: string;
+  retry_after_ms?: number;
 }
 
 export interface Pong extends Numbered {
@@ -434,6 +449,7 @@ export type ServerMessage =
   | UiImage
   | TextDelta
   | TextDone
+  | ToolCallMessage
   | UsageMessage
   | Done
   | ProviderReconnecting

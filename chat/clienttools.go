@@ -1,0 +1,190 @@
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/conversation"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+	"voicegw/store"
+)
+
+// FieldError is an ErrMessage that names the field of the request that is wrong.
+type FieldError struct {
+	// Field is its path in a request of Chat Completions, such as tools[0].function.name.
+	Field   string
+	Message string
+}
+
+// Error is the message.
+func (e *FieldError) Error() string { return e.Message }
+
+// Unwrap is ErrMessage.
+func (e *FieldError) Unwrap() error { return ErrMessage }
+
+// checkTools refuses tools of the client's that take the name of one of the gateway's, and
+// calls of those in a history: what they have answered is known here alone.
+func (a *Agent) checkTools(req Request) error {
+	var own *registry.Snapshot
+	if a.opts.Tools != nil {
+		own = a.opts.Tools()
+	}
+	ours := func(name string) bool {
+		if own != nil {
+			if _, known := own.Tool(name); known {
+				return true
+			}
+		}
+		return registry.Reserved(name) != ""
+	}
+	for i, t := range req.Tools {
+		if ours(t.Name) {
+			where := fmt.Sprintf("tools[%d].function.name", i)
+			return &FieldError{where, fmt.Sprintf("%s is %q, which is a tool of the gateway's own; give yours another name.", where, t.Name)}
+		}
+	}
+	for i, m := range req.History {
+		for j, c := range m.Calls {
+			if ours(c.Name) {
+				where := fmt.Sprintf("messages[%d].tool_calls[%d].function.name", i, j)
+				return &FieldError{where, fmt.Sprintf("%s is %q, which is a tool of the gateway's own; its calls stay in the gateway.", where, c.Name)}
+			}
+		}
+	}
+	return nil
+}
+
+// isClients says whether a tool is one that the client runs.
+func (t *turn) isClients(name string) bool {
+	return slices.ContainsFunc(t.req.Tools, func(tool Tool) bool { return tool.Name == name })
+}
+
+// hand decides a call of a tool that the client runs: it counts against the turn's budget,
+// stands in the audit, and is handed over when the gateway's own calls of the round are done.
+func (t *turn) hand(a ToolCall) {
+	c := &call{id: t.callName(t.count), asked: a, began: time.Now()}
+	var over *registry.Envelope
+	c.budget, over = t.book.Hand(a.Name)
+	var object map[string]json.RawMessage
+	switch {
+	case over != nil:
+		t.toolsOff = true
+	case len(a.Args) > 0 && json.Unmarshal(a.Args, &object) != nil:
+		env := t.book.Refuse(a.Name, &registry.Error{Type: registry.ErrorValidation, Message: "The arguments of " + a.Name + " are no JSON object.", Suggestion: "Call it again with a JSON object."})
+		over = &env
+	default:
+		t.handed[c.id] = true
+		r := audit.Call{
+			At: c.began, Tools: t.tools, Tool: a.Name, Mode: registry.ModeText, Turn: t.number, ID: c.id, ProviderID: a.ID,
+			Args: a.Args, Budget: c.budget, Envelope: registry.Envelope{OK: true}, NotDelivered: "client",
+		}.Record()
+		r.Executor = "client"
+		t.audit(r)
+		return
+	}
+	t.emit(&wsclient.ToolStarted{CallID: c.id, Tool: a.Name})
+	t.conclude(c, *over, false)
+}
+
+// heldName and heldCall name what is kept of a turn that waits for the client's tools, and a
+// call in it. The client has the latter alone, and gives it back.
+func heldName(key string) string        { return "held-" + key }
+func heldCall(key string, n int) string { return "call_" + key + "_" + strconv.Itoa(n) }
+
+// heldID finds the key in a call's name.
+var heldID = regexp.MustCompile(`^call_([A-Z2-7]{26})_(\d{1,3})$`)
+
+// handOver ends the turn with the calls of its last round that the client is to run. What the
+// turn has come to is kept, because the client learns neither the gateway's own calls nor
+// their answers and the model needs both when it goes on.
+func (t *turn) handOver(ctx context.Context) *wsclient.Error {
+	key := rand.Text()
+	c := conversation.New(heldName(key), t.req.User.String(), t.a.opts.Name, time.Now())
+	c.Append(time.Now(), slices.DeleteFunc(slices.Clone(t.entries), func(e conversation.Entry) bool { return e.Role != conversation.RoleAssistant })...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	if _, err := t.a.opts.Conversations.Save(ctx, c, 0); err != nil {
+		t.a.opts.Logger.Error("a turn that waits for the client's tools could not be kept", "conversation_id", t.conv.ID, "error", err)
+		return &wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "What was done so far could not be kept, so your tools are not called; try again soon.", Retryable: true}
+	}
+	last := c.Entries[len(c.Entries)-1]
+	first := t.count - len(last.Calls)
+	for i, call := range last.Calls {
+		if t.handed[t.callName(first+i+1)] {
+			t.emit(&wsclient.ToolCall{CallID: heldCall(key, i), Name: call.Tool, Args: objectOr(t.asked[i].Args)})
+		}
+	}
+	return nil
+}
+
+// maxHeldLoads bounds how many turns of a history are looked up.
+const maxHeldLoads = 32
+
+// restore makes the model's history of the client's: where the client has run tools in
+// between, the gateway's own calls and answers are put back. What is no longer known stays as
+// the client tells it. The calls after the user's last message count against the turn.
+func (t *turn) restore(ctx context.Context) {
+	loads := 0
+	history := t.req.History
+	for i := 0; i < len(history); i++ {
+		m := history[i]
+		var key []string
+		if len(m.Calls) > 0 {
+			key = heldID.FindStringSubmatch(m.Calls[0].ID)
+		}
+		if key == nil || loads == maxHeldLoads {
+			t.earlier = append(t.earlier, m)
+			continue
+		}
+		loads++
+		c, _, err := t.a.opts.Conversations.Load(ctx, heldName(key[1]))
+		if err != nil || !c.OwnedBy(t.req.User) {
+			if err != nil && !errors.Is(err, store.ErrUnknown) {
+				t.a.opts.Logger.Warn("what the gateway's tools have answered between a client's is not known", "conversation_id", t.conv.ID, "error", err)
+			}
+			t.earlier = append(t.earlier, m)
+			continue
+		}
+		answers := map[string]string{}
+		for i+1 < len(history) && history[i+1].Role == RoleTool {
+			i++
+			answers[history[i].CallID] = history[i].Text
+		}
+		t.earlier = append(t.earlier, heldMessages(key[1], c.Entries, answers)...)
+	}
+	for i := len(t.earlier) - 1; i >= 0 && t.req.Message == "" && t.earlier[i].Role != RoleUser; i-- {
+		for _, c := range t.earlier[i].Calls {
+			t.book.Charge(c.Name)
+		}
+	}
+}
+
+// heldMessages are the rounds of a turn that has waited for the client's tools.
+func heldMessages(key string, entries []conversation.Entry, answers map[string]string) []Message {
+	var out []Message
+	for n, e := range entries {
+		m := Message{Role: RoleAssistant, Text: e.Text, Extra: e.Extra}
+		var told []Message
+		for i, c := range e.Calls {
+			m.Calls = append(m.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: objectOr(c.Args), Extra: c.Extra})
+			text := string(c.Envelope)
+			if answer, is := answers[heldCall(key, i)]; is && n == len(entries)-1 && text == "" {
+				text = answer
+			} else if text == "" {
+				text = fmt.Sprintf(`{"ok":%t,"note":"The answer is no longer known."}`, c.OK)
+			}
+			told = append(told, Message{Role: RoleTool, CallID: c.ID, Text: text})
+		}
+		out = append(append(out, m), told...)
+	}
+	return out
+}

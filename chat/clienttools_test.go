@@ -1,0 +1,142 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/audit"
+	"voicegw/session/wsclient"
+)
+
+// theirs is a tool of the client's.
+var theirs = []Tool{{Name: "open_page", Description: "Opens a page.", Parameters: json.RawMessage(`{"type":"object"}`)}}
+
+// asks is a request of a client that keeps its conversation and has tools of its own.
+func asks(history ...Message) Request {
+	req := Request{History: history, Tools: theirs}
+	if last := history[len(history)-1]; last.Role == RoleUser {
+		req.History, req.Message = history[:len(history)-1], last.Text
+	}
+	return req
+}
+
+// TestToolsOfTheClient: a batch with calls of both sides. The gateway's run first, the
+// client's end the turn, and in its next request the model finds both answers under its own
+// ids; the one budget counts them all.
+func TestToolsOfTheClient(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		user := Message{Role: RoleUser, Text: "Show me Ada"}
+		both := callsTools("call_mine", "search", `{"name":"ada"}`, "call_theirs", "open_page", `{"page":"ada"}`)
+		told, err := f.respond(t.Context(), asks(user), callsTools("call_first", "look", `{}`), both)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := told.types(); got != "tool.started tool.ended tool.started tool.ended tool.call usage done" || told.done().Status != wsclient.DoneCompleted {
+			t.Error(got)
+		}
+		if diff := cmp.Diff([]string{"look", "search ada"}, f.ran()); diff != "" {
+			t.Error(diff)
+		}
+		if names := f.last().Tools; !slices.ContainsFunc(names, func(tool Tool) bool { return tool.Name == "open_page" }) || len(names) < 2 {
+			t.Errorf("the model has the tools %+v", names)
+		}
+		handed := of[*wsclient.ToolCall](told)[0]
+		if handed.Name != "open_page" || string(handed.Args) != `{"page":"ada"}` || len(handed.CallID) > 40 {
+			t.Errorf("%+v", handed)
+		}
+		// The client knows its own call alone.
+		answer := []Message{user, {Role: RoleAssistant, Calls: []ToolCall{{ID: handed.CallID, Name: "open_page", Args: handed.Args}}}, {Role: RoleTool, CallID: handed.CallID, Text: "It is open."}}
+		if told, err = f.respond(t.Context(), asks(answer...), says("There she is.")); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range f.last().Messages[1:] {
+			line := string(m.Role) + " " + m.CallID
+			for _, c := range m.Calls {
+				line += c.ID + "=" + c.Name + " "
+			}
+			if m.Role == RoleTool && strings.Contains(m.Text, `"ok":true`) {
+				line += " ok"
+			} else {
+				line += m.Text
+			}
+			got = append(got, strings.TrimSpace(line))
+		}
+		want := []string{
+			"user Show me Ada", "assistant call_first=look", "tool call_first ok", "assistant call_mine=search call_theirs=open_page", "tool call_mine ok", "tool call_theirsIt is open.",
+		}
+		if diff := cmp.Diff(want, got); diff != "" || told.types() != "text.done usage done" {
+			t.Errorf("%s %s", told.types(), diff)
+		}
+		var record audit.Record
+		for _, r := range f.audited() {
+			if r.ToolID == "open_page" {
+				record = r
+			}
+		}
+		if record.Executor != "client" || record.Delivered || record.NotDelivered != "client" || !strings.Contains(string(record.Budget), `"total":{"used":3`) {
+			t.Errorf("%+v %s", record, record.Budget)
+		}
+	})
+}
+
+// TestToolsOfTheClientAreBounded: calls over the budget are answered by the gateway, whatever
+// requests they are spread over, and what is no object is told to the model.
+func TestToolsOfTheClientAreBounded(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		history := []Message{{Role: RoleUser, Text: "Go"}}
+		for i := range 10 {
+			told, err := f.respond(t.Context(), asks(history...), callsTools(nth(i), "open_page", `{}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			handed := of[*wsclient.ToolCall](told)
+			if len(handed) != 1 {
+				t.Fatalf("request %d: %s", i, told.types())
+			}
+			history = append(history, Message{Role: RoleAssistant, Calls: []ToolCall{{ID: handed[0].CallID, Name: "open_page", Args: json.RawMessage(`{}`)}}}, Message{Role: RoleTool, CallID: handed[0].CallID, Text: "ok"})
+		}
+		told, err := f.respond(t.Context(), asks(history...), callsTools(nth(10), "open_page", `{}`), says("That is all."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := told.types(); got != "tool.started tool.ended text.done usage done" || !f.last().ToolsOff {
+			t.Errorf("%s, tools off %v", got, f.last().ToolsOff)
+		}
+		told, err = f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Again"}), callsTools("a", "open_page", `{"a`), says("I see."))
+		if e := of[*wsclient.ToolEnded](told); err != nil || len(e) != 1 || !strings.Contains(string(e[0].Error), "VALIDATION") {
+			t.Errorf("%v %s", err, told.types())
+		}
+	})
+}
+
+// TestNamesOfTheClientsTools: no tool of the client's has the name of one of the gateway's,
+// and no history tells of those.
+func TestNamesOfTheClientsTools(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		calls := func(name string) Message {
+			return Message{Role: RoleAssistant, Calls: []ToolCall{{ID: "a", Name: name}}}
+		}
+		for field, req := range map[string]Request{
+			"tools[1].function.name":                  {Message: "x", History: []Message{}, Tools: append(slices.Clone(theirs), Tool{Name: "search"})},
+			"tools[0].function.name":                  {Message: "x", History: []Message{}, Tools: []Tool{{Name: "confirm_action"}}},
+			"messages[0].tool_calls[0].function.name": {Message: "x", History: []Message{calls("pay"), {Role: RoleTool, CallID: "a", Text: "paid"}}},
+		} {
+			_, err := f.respond(t.Context(), req)
+			var wrong *FieldError
+			if !errors.As(err, &wrong) || wrong.Field != field || !errors.Is(err, ErrMessage) {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
+		// What is not known any more stays as the client tells it.
+		told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "x"}, Message{Role: RoleAssistant, Calls: []ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, Message{Role: RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
+		if err != nil || told.done().Status != wsclient.DoneCompleted || len(f.last().Messages) != 4 {
+			t.Errorf("%v %+v", err, f.last().Messages)
+		}
+	})
+}
