@@ -23,7 +23,7 @@ var foreign = map[string][]string{
 	"internal/mark":           {"golang.org/x/text"},
 	"user":                    {"golang.org/x/text"},
 	"kb":                      {yaml, "github.com/fsnotify/fsnotify"},
-	"kb/internal/english":     {bleve},
+	"kb/internal/words":       {bleve, "github.com/blevesearch/snowballstem", "golang.org/x/text"},
 	"kb/local":                {bleve, "github.com/blevesearch/bleve_index_api"},
 	"kb/embed":                {"github.com/openai/openai-go/v3"},
 	"kb/kbtest":               {"github.com/google/go-cmp"},

@@ -131,7 +131,11 @@ const Stdout Path = "-"
 // KB is the knowledge base that the retrieval tools work on.
 type KB struct {
 	// Path is the folder of records; empty means the invented ones that are built in.
-	Path       Path       `key:"path"`
+	Path Path `key:"path"`
+	// Language is that of all records, as kb.RecordLanguages has it, or auto.
+	Language string `key:"language"`
+	// Synonyms is a file of words that stand for others; empty for none.
+	Synonyms   Path       `key:"synonyms"`
 	Embeddings Embeddings `key:"embeddings"`
 	Qdrant     Qdrant     `key:"qdrant"`
 	// Namespaces say who may read what. Studio and Public are open to everybody unless
@@ -403,7 +407,7 @@ func Default() *Config {
 		Provider:     ProviderGemini,
 		Providers:    Providers{Gemini: Gemini{Interrupt: true}, OpenAI: OpenAI{Interrupt: true}},
 		Agent:        Agent{Name: "default"},
-		KB:           KB{Qdrant: Qdrant{Collection: "voicegw"}},
+		KB:           KB{Language: "auto", Qdrant: Qdrant{Collection: "voicegw"}},
 		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},
 		Image:        defaultImage(),
 		Budget: Budgets{

@@ -123,6 +123,7 @@ func (l *loader) baseURL(key, text string) {
 }
 
 func (l *loader) validateKB() {
+	l.oneOf("kb.language", l.config.KB.Language, "auto", "en", "de", "es", "fr", "it", "pt", "nl")
 	e, q := l.config.KB.Embeddings, l.config.KB.Qdrant
 	l.httpURL("kb.embeddings.base_url", e.BaseURL)
 	l.httpURL("kb.qdrant.url", q.URL)

@@ -69,6 +69,8 @@ const (
 	MaxQueryRunes = 1000
 	// MaxLimit bounds the hits of a query: no more are ranked by either way.
 	MaxLimit = 50
+	// MaxAlternatives bounds the other wordings of a query.
+	MaxAlternatives = 3
 	// DefaultLimit is the number of hits when a query does not say.
 	DefaultLimit = 10
 )
@@ -77,6 +79,9 @@ const (
 type Query struct {
 	// Text is what is looked for: words, a name, a sentence. It must not be empty.
 	Text string
+	// Alternatives are other wordings of the same question, at most MaxAlternatives, which
+	// count less than Text: synonyms, a translation, abbreviations in full.
+	Alternatives []string
 	// Namespaces are the only namespaces looked in; empty is all of them.
 	Namespaces []Namespace
 	// Type is the only type looked for; empty is any.
@@ -96,13 +101,19 @@ func (q *Query) Check() error {
 			return fmt.Errorf("%w: namespace %q is none of %s", ErrQuery, namespace, list(Namespaces()))
 		}
 	}
+	for _, text := range append([]string{q.Text}, q.Alternatives...) {
+		switch {
+		case text == "":
+			return fmt.Errorf("%w: the text is empty", ErrQuery)
+		case !utf8.ValidString(text):
+			return fmt.Errorf("%w: the text is not UTF-8", ErrQuery)
+		case utf8.RuneCountInString(text) > MaxQueryRunes:
+			return fmt.Errorf("%w: the text has more than %d characters", ErrQuery, MaxQueryRunes)
+		}
+	}
 	switch {
-	case q.Text == "":
-		return fmt.Errorf("%w: the text is empty", ErrQuery)
-	case !utf8.ValidString(q.Text):
-		return fmt.Errorf("%w: the text is not UTF-8", ErrQuery)
-	case utf8.RuneCountInString(q.Text) > MaxQueryRunes:
-		return fmt.Errorf("%w: the text has more than %d characters", ErrQuery, MaxQueryRunes)
+	case len(q.Alternatives) > MaxAlternatives:
+		return fmt.Errorf("%w: more than %d alternatives", ErrQuery, MaxAlternatives)
 	case q.Type != "" && !slices.Contains(Types(), q.Type):
 		return fmt.Errorf("%w: type %q is none of %s", ErrQuery, q.Type, list(Types()))
 	case len(q.Tags) > MaxTags:
@@ -121,9 +132,9 @@ type Results struct {
 	// No id is in them twice.
 	Hits []Hit
 	// Hybrid says that vectors took part. It is false when there is no Embedder,
-	// and when the Embedder failed for this query.
+	// when it failed for this query, and while no record has a vector.
 	Hybrid bool
-	// Degraded says that the Embedder failed for this query: words alone decided.
+	// Degraded says that there is an Embedder and words alone decided all the same.
 	Degraded bool
 	// Took is the time from the call to the answer.
 	Took time.Duration
@@ -133,10 +144,11 @@ type Results struct {
 type Hit struct {
 	Record Record
 	// Score is above 0 and at most 1. By words alone it is BM25 divided by that of
-	// the best hit, so the first hit always has 1. Hybrid, it is the sum of
+	// the best hit, times how much of the query the best hit covers: 1 where it has every
+	// word, less where words are missing or only near ones were found. Hybrid, it is the sum of
 	// 1/(60+place) over the rankings (words, vectors, whole names), divided by what
 	// first place in every one of them gives. It compares the hits of one query;
-	// it says nothing about how good the best one is: BM25 and Vector tell that.
+	// Hybrid, it says nothing about how good the best one is: BM25 and Vector tell that.
 	Score float64
 	// BM25 is the score of the words, 0 when no word was found or the record was
 	// not among the 50 best.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,8 +27,16 @@ func scores(hits []kb.Hit) []string {
 	return out
 }
 
+// byWords is the ranking of a question by words that covers all of it.
+func byWords(query string, ranked ...kb.Ranked) []kb.Wording {
+	for i := range ranked {
+		ranked[i].Cover = 1
+	}
+	return []kb.Wording{{Text: query, Weight: 1, Ranked: ranked}}
+}
+
 func TestFuseWordsAlone(t *testing.T) {
-	got := ranker(t).Fuse("anything", []kb.Ranked{{"c", 2}, {"a", 8}, {"b", 2}, {"gone", 9}}, nil, 10, titled(map[string]string{"a": "x", "b": "x", "c": "x"}))
+	got := ranker(t).Fuse(byWords("anything", []kb.Ranked{{ID: "c", Score: 2}, {ID: "a", Score: 8}, {ID: "b", Score: 2}, {ID: "gone", Score: 9}}...), nil, 10, titled(map[string]string{"a": "x", "b": "x", "c": "x"}))
 	if diff := cmp.Diff([]string{"a 1.0000", "b 0.2500", "c 0.2500"}, scores(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -39,9 +46,9 @@ func TestFuseWordsAlone(t *testing.T) {
 }
 
 func TestFuseByPlace(t *testing.T) {
-	words := []kb.Ranked{{"a", 100}, {"b", 1}}
-	vectors := []kb.Ranked{{"b", 0.9}, {"c", 0.8}}
-	got := ranker(t).Fuse("anything", words, vectors, 2, titled(map[string]string{"a": "x", "b": "x", "c": "x"}))
+	words := []kb.Ranked{{ID: "a", Score: 100}, {ID: "b", Score: 1}}
+	vectors := []kb.Ranked{{ID: "b", Score: 0.9}, {ID: "c", Score: 0.8}}
+	got := ranker(t).Fuse(byWords("anything", words...), vectors, 2, titled(map[string]string{"a": "x", "b": "x", "c": "x"}))
 	// b: (61/62 + 61/61)/2; a: (61/61)/2; c: (61/62)/2 is over the limit.
 	if diff := cmp.Diff([]string{"b 0.9919", "a 0.5000"}, scores(got)); diff != "" {
 		t.Error(diff)
@@ -53,12 +60,14 @@ func TestFuseByPlace(t *testing.T) {
 
 func TestWholeTitlesAreRaised(t *testing.T) {
 	titles := titled(map[string]string{"one": "Invoices", "two": "Ada Lindqvist", "none": "Ada Lindqvist of Malmo"})
-	words := func() []kb.Ranked { return []kb.Ranked{{"one", 10}, {"two", 10}, {"none", 12}} }
-	got := ranker(t).Fuse("the invoice of ada lindqvist", words(), nil, 10, titles)
+	words := func() []kb.Ranked {
+		return []kb.Ranked{{ID: "one", Score: 10}, {ID: "two", Score: 10}, {ID: "none", Score: 12}}
+	}
+	got := ranker(t).Fuse(byWords("the invoice of ada lindqvist", words()...), nil, 10, titles)
 	if diff := cmp.Diff([]string{"two 1.0000", "none 0.8000", "one 0.7667"}, scores(got)); diff != "" {
 		t.Error(diff)
 	}
-	got = ranker(t).Fuse("ada lindqvist", words(), []kb.Ranked{{"none", 0.9}, {"one", 0.8}, {"two", 0.7}}, 10, titles)
+	got = ranker(t).Fuse(byWords("ada lindqvist", words()...), []kb.Ranked{{ID: "none", Score: 0.9}, {ID: "one", Score: 0.8}, {ID: "two", Score: 0.7}}, 10, titles)
 	if got[0].Record.ID != "two" {
 		t.Errorf("%v", scores(got))
 	}
@@ -72,7 +81,7 @@ func TestScoresStayWithinTheirBounds(t *testing.T) {
 	}
 	record := func(id string) (kb.Record, bool) { return kb.Record{ID: id}, true }
 	for _, v := range [][]kb.Ranked{nil, vectors} {
-		for _, h := range ranker(t).Fuse("q", slices.Clone(words), v, kb.Depth, record) {
+		for _, h := range ranker(t).Fuse(byWords("q", slices.Clone(words)...), v, kb.Depth, record) {
 			if h.Score <= 0 || h.Score > 1 {
 				t.Errorf("%s: %v", h.Record.ID, h.Score)
 			}
@@ -80,20 +89,32 @@ func TestScoresStayWithinTheirBounds(t *testing.T) {
 	}
 }
 
-func TestQueryStems(t *testing.T) {
-	r := ranker(t)
-	if diff := cmp.Diff([]string{"ada", "studio", "invoic", "café"}, r.QueryStems("Where is Ada's studio? The INVOICES, invoice; café")); diff != "" {
+// TestOtherWordings: a record counts by its best wording, another one adds a little, and how
+// much of a wording was found decides what its best record is worth.
+func TestOtherWordings(t *testing.T) {
+	titles := titled(map[string]string{"a": "x", "b": "x", "c": "x"})
+	got := ranker(t).Fuse([]kb.Wording{
+		{Text: "one two", Weight: 1, Ranked: []kb.Ranked{{ID: "a", Score: 9, Cover: 0.5}, {ID: "b", Score: 3, Cover: 0.5}}},
+		{Text: "other", Weight: kb.AlternativeWeight, Ranked: []kb.Ranked{{ID: "c", Score: 2, Cover: 1}, {ID: "a", Score: 1, Cover: 1}}},
+	}, nil, 10, titles)
+	if diff := cmp.Diff([]string{"c 0.7500", "a 0.5563", "b 0.1667"}, scores(got)); diff != "" {
 		t.Error(diff)
 	}
-	long := strings.Repeat("a1 b2 c3 d4 e5 f6 g7 h8 i9 j10 ", 1) + strings.Join(strings.Split(strings.Repeat("x", 40), ""), "1 ")
-	for i := range 60 {
-		long += fmt.Sprintf(" w%d", i)
+	if got[1].BM25 != 9 {
+		t.Errorf("%+v", got[1])
 	}
-	if n := len(r.QueryStems(long)); n != kb.MaxQueryStems {
-		t.Errorf("%d stems", n)
+}
+
+// TestAccentsDecideBetweenEqualTitles, and no more than that.
+func TestAccentsDecideBetweenEqualTitles(t *testing.T) {
+	titles := titled(map[string]string{"a": "Nunez bakery", "b": "Núñez bakery", "c": "x"})
+	ranked := func() []kb.Ranked {
+		return []kb.Ranked{{ID: "a", Score: 10}, {ID: "b", Score: 10}, {ID: "c", Score: 9.5}}
 	}
-	title, tags, text := r.RecordWords(&kb.Record{Title: "The Boats", Tags: []string{"big boat"}, Text: "**Boats** float."})
-	if diff := cmp.Diff([][]string{{"boat"}, {"big", "boat"}, {"boat", "float"}}, [][]string{title, tags, text}); diff != "" {
-		t.Error(diff)
+	for query, want := range map[string]string{"bäckerei núñez": "b", "bäckerei nunez": "a"} {
+		got := ranker(t).Fuse(byWords(query, ranked()...), nil, 10, titles)
+		if got[0].Record.ID != want || got[1].Record.ID == "c" {
+			t.Errorf("%s: %v", query, scores(got))
+		}
 	}
 }

@@ -1,12 +1,15 @@
 package kb
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"voicegw/kb/internal/english"
+	"voicegw/kb/internal/words"
 )
 
 // SnippetRunes bounds a snippet, the marks of what is left out included.
@@ -55,33 +58,67 @@ func Plain(markdown string) string {
 // of words, snippets, and the fusion of rankings. It may be used by any number of
 // goroutines at once. Package kb/local and package kb/qdrant have one each.
 type Ranker struct {
-	english *english.Analyzer
+	// Fixed after NewRanker.
+	words *words.Analyzer
+	fixed words.Language
 }
 
-// NewRanker makes a Ranker.
-func NewRanker() (*Ranker, error) {
-	analyzer, err := english.New()
-	if err != nil {
-		return nil, err
+// AutoLanguage lets the language of each record be told by its text.
+const AutoLanguage = "auto"
+
+// RecordLanguages are the languages that records can be analyzed in, as ISO 639-1 codes.
+func RecordLanguages() []string {
+	var all []string
+	for _, language := range words.Languages() {
+		all = append(all, string(language))
 	}
-	return &Ranker{english: analyzer}, nil
+	return all
 }
+
+// NewRanker makes a Ranker. language is that of every record, one of RecordLanguages, or
+// AutoLanguage or empty.
+func NewRanker(language string) (*Ranker, error) {
+	r := &Ranker{fixed: words.Language(language)}
+	switch {
+	case language == AutoLanguage:
+		r.fixed = words.Unknown
+	case language != "" && !slices.Contains(RecordLanguages(), language):
+		return nil, fmt.Errorf("kb: language %q is none of %s, %s", language, AutoLanguage, strings.Join(RecordLanguages(), ", "))
+	}
+	var err error
+	r.words, err = words.New()
+	return r, err
+}
+
+// Words is the analysis of words, and Language that of every record, Unknown where it is
+// told by the text.
+func (r *Ranker) Words() (a *words.Analyzer, fixed words.Language) { return r.words, r.fixed }
 
 // Snippet returns the passage of a text, of at most SnippetRunes characters, that
-// has the most of the query's words; its beginning when it has none of them.
-func (r *Ranker) Snippet(text, query string) string {
+// has the most of the query's words; its beginning when it has none of them. Terms are
+// those that the record was found by, if others than the query's own; nil for none.
+func (r *Ranker) Snippet(text, query string, terms map[string]bool) string {
 	text = Plain(text)
 	if utf8.RuneCountInString(text) <= SnippetRunes {
 		return text
 	}
-	wanted := map[string]bool{}
-	for _, stem := range r.english.Stems(query) {
-		wanted[stem] = true
+	wanted := maps.Clone(terms)
+	if wanted == nil {
+		wanted = map[string]bool{}
 	}
-	var found []english.Term
-	for _, term := range r.english.Terms(text) {
-		if wanted[term.Stem] {
-			found = append(found, term)
+	for _, asked := range r.words.Question(query, words.Languages()) {
+		for _, form := range slices.Concat(asked.Surfaces, asked.Forms) {
+			wanted[form] = true
+		}
+	}
+	reader := r.words.NewReader(r.fixed)
+	var found []passageTerm
+	for _, term := range reader.Terms(text, reader.Language(text), false) {
+		for _, form := range append([]string{term.Surface}, term.Forms...) {
+			if wanted[form] {
+				found = append(found, passageTerm{form, term.Start, term.End})
+				break
+			}
 		}
 	}
 	first, last := bestRun(found)
@@ -91,13 +128,19 @@ func (r *Ranker) Snippet(text, query string) string {
 	return passage(text, found[first].Start, found[last].End)
 }
 
+// passageTerm is a word of a text that the query has, too.
+type passageTerm struct {
+	Stem       string
+	Start, End int
+}
+
 // runBytes is how far apart the first and the last word of a run may be: less than
 // a snippet, so that something stands around them.
 const runBytes = SnippetRunes - 40
 
 // bestRun finds the run of terms, near enough for one snippet, with the most
 // different stems, then the most terms, then the first; -1 when there is no term.
-func bestRun(terms []english.Term) (first, last int) {
+func bestRun(terms []passageTerm) (first, last int) {
 	first, last = -1, -1
 	best := 0
 	count := map[string]int{}

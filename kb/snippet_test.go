@@ -10,7 +10,7 @@ import (
 
 func ranker(tb testing.TB) *kb.Ranker {
 	tb.Helper()
-	r, err := kb.NewRanker()
+	r, err := kb.NewRanker("")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestSnippet(t *testing.T) {
 		{"the end", filler + "Last is the zebra.", "zebra", "Last is the zebra."},
 	}
 	for _, test := range tests {
-		got := r.Snippet(test.text, test.query)
+		got := r.Snippet(test.text, test.query, nil)
 		if !strings.Contains(got, test.want) || utf8.RuneCountInString(got) > kb.SnippetRunes {
 			t.Errorf("%s: %d characters, %q", test.name, utf8.RuneCountInString(got), got)
 		}
@@ -52,7 +52,7 @@ func TestSnippet(t *testing.T) {
 			t.Errorf("%s: %q does not stand in the text", test.name, trimmed)
 		}
 	}
-	if got := r.Snippet(filler, "zebra"); !strings.HasSuffix(got, "…") || strings.HasSuffix(strings.TrimSuffix(got, "…"), " ") {
+	if got := r.Snippet(filler, "zebra", nil); !strings.HasSuffix(got, "…") || strings.HasSuffix(strings.TrimSuffix(got, "…"), " ") {
 		t.Errorf("the end is %q", got)
 	}
 }
@@ -64,7 +64,7 @@ func FuzzSnippet(f *testing.F) {
 	f.Add(strings.Repeat("ab\xff ", 200), "ab")
 	f.Add(strings.Repeat("x", 500)+" zebra "+strings.Repeat("y", 500), "zebra")
 	f.Fuzz(func(t *testing.T, text, query string) {
-		got := r.Snippet(text, query)
+		got := r.Snippet(text, query, nil)
 		if n := utf8.RuneCountInString(got); n > kb.SnippetRunes {
 			t.Errorf("%d characters", n)
 		}

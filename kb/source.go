@@ -19,6 +19,8 @@ import (
 type SourceOptions struct {
 	// Path is the folder of records. Empty takes Demo, which does not change.
 	Path string
+	// Synonyms are read again when their file changes, as the records are. Nil has none.
+	Synonyms *SynonymFile
 	// Static leaves the folder alone after the first reading.
 	Static bool
 	// Debounce is how long the folder must be quiet before it is read again.
@@ -98,7 +100,7 @@ func OpenSource(ctx context.Context, index Index, o SourceOptions) (*Source, err
 	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[Problem]bool{}, backoff: firstRetry}
 	if o.Path == "" {
 		s.scanner.root = Demo()
-		s.options.Static = true
+		s.options.Static = o.Static || o.Synonyms == nil
 	} else {
 		info, err := os.Stat(o.Path)
 		if err == nil && !info.IsDir() {
@@ -206,6 +208,9 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 		all = s.scanner.scan(dirty)
 	}
 	change := Change{Records: len(all.records), Problems: all.problems}
+	if s.options.Synonyms != nil {
+		change.Problems = append(slices.Clip(change.Problems), s.options.Synonyms.reload()...)
+	}
 	var held map[string]Held
 	held, change.Err = s.index.Held(ctx)
 	if change.Err == nil {
@@ -351,7 +356,15 @@ func (s *Source) startWatching() {
 		return
 	}
 	s.watcher = watcher
-	s.watch([]string{"."})
+	if s.options.Path != "" {
+		s.watch([]string{"."})
+	}
+	if s.options.Synonyms != nil {
+		// The folder: editors put a new file in the old one's place.
+		if err := watcher.Add(filepath.Dir(s.options.Synonyms.path)); err != nil {
+			s.log.Warn("the file of synonyms is looked at now and then, not watched", "error", err, "every", s.options.Poll)
+		}
+	}
 }
 
 func (s *Source) stopWatching() {
@@ -363,7 +376,7 @@ func (s *Source) stopWatching() {
 // watch follows the folders there are, and says whether there were new ones. One that
 // was made anew under an old name is new: the system has dropped the old one.
 func (s *Source) watch(folders []string) (found bool) {
-	if s.watcher == nil {
+	if s.watcher == nil || s.options.Path == "" {
 		return false
 	}
 	watched := map[string]bool{}

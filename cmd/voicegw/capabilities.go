@@ -101,11 +101,17 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	if c.embed, err = newEmbedder(cfg.Embeddings); err != nil {
 		return fmt.Errorf("kb.embeddings: %w", err)
 	}
-	if c.kb, err = c.openIndex(ctx, cfg.Qdrant); err != nil {
+	var synonyms *kb.SynonymFile
+	if cfg.Synonyms != "" {
+		if synonyms, err = kb.OpenSynonyms(string(cfg.Synonyms)); err != nil {
+			return fmt.Errorf("the synonyms cannot be read (kb.synonyms): %w", err)
+		}
+	}
+	if c.kb, err = c.openIndex(ctx, cfg, synonyms); err != nil {
 		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
 	}
 	c.library = kb.NewLibrary(c.kb, grants)
-	c.source, err = kb.OpenSource(ctx, c.kb, kb.SourceOptions{Path: string(cfg.Path), Logger: c.logger})
+	c.source, err = kb.OpenSource(ctx, c.kb, kb.SourceOptions{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
 		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
 	}
@@ -151,16 +157,21 @@ func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
 	return embed.NewCache(client, embed.CacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
 }
 
-func (c *capabilities) openIndex(ctx context.Context, cfg config.Qdrant) (kb.Index, error) {
+func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *kb.SynonymFile) (kb.Index, error) {
+	var current func() *kb.Synonyms
+	if synonyms != nil {
+		current = synonyms.Current
+	}
 	var embedder kb.Embedder // not a nil pointer in an interface
 	if c.embed != nil {
 		embedder = c.embed
 	}
-	if cfg.URL == "" {
-		return asIndex(local.Open(ctx, local.Options{Embedder: embedder, Logger: c.logger}))
+	if cfg.Qdrant.URL == "" {
+		return asIndex(local.Open(ctx, local.Options{Embedder: embedder, Language: cfg.Language, Synonyms: current, Logger: c.logger}))
 	}
 	return asIndex(qdrant.Open(ctx, qdrant.Options{
-		URL: cfg.URL, APIKey: cfg.APIKey.Reveal(), Collection: cfg.Collection, Embedder: embedder, Logger: c.logger,
+		URL: cfg.Qdrant.URL, APIKey: cfg.Qdrant.APIKey.Reveal(), Collection: cfg.Qdrant.Collection, Embedder: embedder,
+		Language: cfg.Language, Synonyms: current, Logger: c.logger,
 	}))
 }
 

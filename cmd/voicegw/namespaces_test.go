@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,5 +56,49 @@ func TestNamespacesAreGranted(t *testing.T) {
 		if out, ok := callTool(t, "kb_get", `{"id":"doc:trip"}`, "--set", setting); ok || !strings.Contains(out, want) {
 			t.Errorf("%s: %s", setting, out)
 		}
+	}
+}
+
+// TestToolsCallComparesVectors: a search from the command line waits for the vectors of what
+// was only just read; where there is nobody who makes them it says so, and so does the answer.
+func TestToolsCallComparesVectors(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte("---\nid: doc:a\n---\n# Anchor\nIron."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "synonyms.txt"), []byte("hook => anchor\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broken := false
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if broken {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		var body struct {
+			Input []string `json:"input"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		data := []map[string]any{}
+		for i := range body.Input {
+			data = append(data, map[string]any{"object": "embedding", "index": i, "embedding": []float32{1, 0.5}})
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "model": "small", "data": data, "usage": map[string]int{"prompt_tokens": 1, "total_tokens": 1}})
+	}))
+	defer srv.Close()
+	flags := []string{"--set", "kb.path=" + dir, "--set", "kb.synonyms=" + filepath.Join(dir, "synonyms.txt"),
+		"--set", "kb.embeddings.base_url=" + srv.URL + "/v1", "--set", "kb.embeddings.model=small"}
+	if out, ok := callTool(t, "kb_search", `{"query":"hook"}`, flags...); !ok || !strings.Contains(out, "doc:a") || strings.Contains(out, "degraded") || strings.Contains(out, "no vector") {
+		t.Errorf("%t %s", ok, out)
+	}
+	broken = true
+	if out, ok := callTool(t, "kb_search", `{"query":"hook"}`, flags...); !ok || !strings.Contains(out, "doc:a") || !strings.Contains(out, `"degraded":true`) && !strings.Contains(out, `"degraded": true`) || !strings.Contains(out, "no vector") {
+		t.Errorf("%t %s", ok, out)
+	}
+	if out, ok := callTool(t, "kb_search", `{"query":"hook"}`, "--set", "kb.synonyms="+filepath.Join(dir, "none.txt")); ok || !strings.Contains(out, "kb.synonyms") {
+		t.Errorf("%t %s", ok, out)
 	}
 }

@@ -107,6 +107,9 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	}
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
+	if id == "kb_search" {
+		p.awaitVectors(ctx, caps)
+	}
 	envelope := snapshot.Execute(ctx, id, cmp.Or(mode, registry.ModeText), args, registry.Session{
 		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: cfg.Agent.Name,
 		Vouched: true, Scopes: flags.Scope, // whoever runs this reads the folders themselves
@@ -116,6 +119,42 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 		return code
 	}
 	return exitFailure
+}
+
+// vectorWait is how long a search waits for the vectors of a knowledge base that was only
+// just read.
+const vectorWait = 20 * time.Second
+
+// awaitVectors waits until every record has its vector, or says how many have none.
+func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
+	if caps.embed == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, vectorWait)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		without := 0
+		held, err := caps.kb.Held(ctx)
+		for _, h := range held {
+			if !h.Complete {
+				without++
+			}
+		}
+		failed := caps.source.State().Waiting > 0 // the endpoint was asked and did not answer
+		switch {
+		case err == nil && without == 0:
+			return
+		case failed || ctx.Err() != nil:
+			p.complain("%d of %d records have no vector (kb.embeddings): these are found by their words alone", without, len(held))
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // nobody is the client of a session that has none: what it would be told is shown.

@@ -34,12 +34,16 @@ func Suite(t *testing.T, setup Setup) {
 		{"filters leave out what does not pass", testFilters},
 		{"hits are sorted, scored from 0 to 1, and each id once", testScores},
 		{"a whole title wins", testWholeTitle},
+		{"accents make no difference", testAccents},
+		{"endings of several languages", testEndings},
+		{"other wordings find what the query does not", testAlternatives},
 		{"a limit is kept", testLimit},
 		{"an update takes the place of the old record", testUpdate},
 		{"what is deleted is gone", testDelete},
 		{"held tells hashes and what wants a vector", testHeld},
 		{"vectors find what words do not", testHybrid},
 		{"the same text keeps its vector", testSameText},
+		{"searches without vectors say so", testDegraded},
 		{"a failing embedder leaves the words", testEmbedderFails},
 		{"a snippet shows the passage", testSnippet},
 		{"many at once", testConcurrent},
@@ -281,6 +285,71 @@ func testWholeTitle(t *testing.T, setup Setup) {
 				t.Errorf("%q finds %v", q, got)
 			}
 		}
+	}
+}
+
+func testAccents(t *testing.T, setup Setup) {
+	x := filled(t, setup, nil,
+		record("person:nunez", "Joaquín Núñez", "Leads the warehouse."), record("person:gruen", "Jörg Grünwald", "Er prüft die Rechnungen."),
+		record("person:soren", "Søren Sørensen", "Sails the boat."), record("person:obrien", "Siobhán O'Brien", "Runs the payroll."),
+		record("person:strauss", "Anton Strauß", ""), record("doc:mail", "E-mail rules", "Be short."), record("person:plain", "Jose Ibanez", ""))
+	for query, want := range map[string]string{
+		"nunez": "person:nunez", "JOAQUIN NUÑEZ": "person:nunez", "grunwald": "person:gruen", "Gruenwald": "person:gruen", "joerg": "person:gruen",
+		"soerensen": "person:soren", "Sorensen": "person:soren", "obrien": "person:obrien", "O’Brien's": "person:obrien", "Brien": "person:obrien",
+		"strauss": "person:strauss", "email": "doc:mail", "José Ibáñez": "person:plain", "ｎｕｎｅｚ": "person:nunez",
+	} {
+		if got := ids(search(t, x, kb.Query{Text: query})); len(got) == 0 || got[0] != want {
+			t.Errorf("%q finds %v", query, got)
+		}
+	}
+}
+
+func testEndings(t *testing.T, setup Setup) {
+	x := filled(t, setup, nil,
+		record("doc:en", "Returns", "The customers are returning parcels to the warehouse."),
+		record("doc:de", "Mahnungen", "Die Kunden bekommen nach zwei Wochen eine Mahnung und dann keine Häuser mehr."),
+		record("doc:es", "Las devoluciones", "Los empleados pueden devolver las prendas y piden las habitaciones."),
+		record("doc:fr", "Les remboursements", "Les salariés sont remboursés à la fin du mois pour les chevaux."))
+	for query, want := range map[string]string{
+		"parcel": "doc:en", "return of a parcel": "doc:en", "Haus": "doc:de", "Mahnung": "doc:de", "prenda": "doc:es", "devolución": "doc:es",
+		"devolucion": "doc:es", "habitación": "doc:es", "remboursement": "doc:fr", "salarié": "doc:fr",
+	} {
+		if got := ids(search(t, x, kb.Query{Text: query})); len(got) == 0 || got[0] != want {
+			t.Errorf("%q finds %v", query, got)
+		}
+	}
+}
+
+func testAlternatives(t *testing.T, setup Setup) {
+	x := filled(t, setup, nil, record("doc:leave", "Parental leave", "Sixteen weeks."), record("doc:baby", "Baby blanket", "Wool."))
+	want(t, "without", ids(search(t, x, kb.Query{Text: "time off for a father"})), []string{})
+	got := search(t, x, kb.Query{Text: "time off for a father", Alternatives: []string{"parental leave", "paternity"}})
+	want(t, "with", ids(got), []string{"doc:leave"})
+	if got.Hits[0].Score > kb.AlternativeWeight || got.Hits[0].BM25 == 0 {
+		t.Errorf("%+v", got.Hits[0])
+	}
+	want(t, "the query counts more", ids(search(t, x, kb.Query{Text: "baby blanket", Alternatives: []string{"parental leave"}})), []string{"doc:baby", "doc:leave"})
+	for _, q := range []kb.Query{{Text: "a", Alternatives: []string{"a", "b", "c", "d"}}, {Text: "a", Alternatives: []string{""}}, {Text: "a", Alternatives: []string{"\xff"}}} {
+		if _, err := x.Search(t.Context(), q); !errors.Is(err, kb.ErrQuery) {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+}
+
+// testDegraded: an embedder is there, and no record has a vector yet.
+func testDegraded(t *testing.T, setup Setup) {
+	x := setup(t, &Embedder{})
+	a := record("doc:a", "Anchor", "Iron.")
+	apply(t, x, kb.Batch{Upsert: []kb.Record{a}, WordsOnly: true})
+	if got := search(t, x, kb.Query{Text: "anchor"}); got.Hybrid || !got.Degraded || len(got.Hits) != 1 {
+		t.Errorf("before any vector: hybrid %t, degraded %t, %d hits", got.Hybrid, got.Degraded, len(got.Hits))
+	}
+	apply(t, x, kb.Batch{Upsert: []kb.Record{a}})
+	if got := search(t, x, kb.Query{Text: "anchor"}); !got.Hybrid || got.Degraded {
+		t.Errorf("with vectors: hybrid %t, degraded %t", got.Hybrid, got.Degraded)
+	}
+	if got := search(t, filled(t, setup, nil, a), kb.Query{Text: "anchor"}); got.Hybrid || got.Degraded {
+		t.Errorf("without an embedder: hybrid %t, degraded %t", got.Hybrid, got.Degraded)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"voicegw/kb"
@@ -52,7 +53,7 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 			change.drop = append(change.drop, id)
 		}
 	}
-	if err := x.store.write(ctx, x.ranker, change, held, next); err != nil {
+	if err := x.store.write(ctx, change, held, next); err != nil {
 		return fmt.Errorf("kb/local: %w", err)
 	}
 	return x.publish(next)
@@ -111,13 +112,17 @@ func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bo
 // analyze finds the words of the entries, on both cores.
 func analyze(ranker *kb.Ranker, entries []*entry) []recordWords {
 	out := make([]recordWords, len(entries))
+	analyzer, fixed := ranker.Words()
 	var wg sync.WaitGroup
 	for part := range 2 {
 		wg.Go(func() {
+			reader := analyzer.NewReader(fixed)
 			for i := part; i < len(entries); i += 2 {
-				rec := entries[i].record
-				title, tags, text := ranker.RecordWords(&rec)
-				out[i] = recordWords{title: title, tags: tags, text: text}
+				rec := &entries[i].record
+				text := kb.Plain(rec.Text)
+				in := reader.Language(rec.Title + "\n" + text)
+				out[i] = recordWords{in: in, title: reader.Terms(rec.Title, in, true),
+					tags: reader.Terms(strings.Join(rec.Tags, " "), in, true), text: reader.Terms(text, in, false)}
 			}
 		})
 	}

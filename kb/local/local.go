@@ -24,6 +24,12 @@ type Options struct {
 	// Embedder makes the vectors. Nil means that words alone rank. Close does not
 	// close it.
 	Embedder kb.Embedder
+	// Language is that of every record, one of kb.RecordLanguages; empty lets the text of
+	// each tell. Whoever changes it empties Dir.
+	Language string
+	// Synonyms are looked up for every search; it may be nil, and return nil. It may be
+	// called by several goroutines at once.
+	Synonyms func() *kb.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
 	// MinCosine is the cosine below which a record does not count as near; what
@@ -89,11 +95,11 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if o.EmbedTimeout <= 0 {
 		o.EmbedTimeout = 600 * time.Millisecond
 	}
-	ranker, err := kb.NewRanker()
+	ranker, err := kb.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}
-	st, err := openStore(o.Dir)
+	st, err := openStore(o.Dir, ranker)
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}
@@ -103,6 +109,9 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
 	}
 	entries, err := st.read(ctx)
+	if err == nil {
+		st.count(entries)
+	}
 	if err == nil {
 		err = x.publish(entries)
 	}

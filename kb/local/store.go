@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/blevesearch/bleve/v2/analysis"
@@ -17,11 +19,12 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 
 	"voicegw/kb"
+	"voicegw/kb/internal/words"
 )
 
 // format is raised when what is written changes; a folder of another format is
 // built anew by the next Apply.
-const format = "1"
+const format = "2"
 
 // The fields of a document.
 const (
@@ -40,16 +43,18 @@ const batchSize = 4000
 // store is a scorch index: the postings, in memory or in a folder.
 type store struct {
 	// Fixed after openStore.
-	dir   string
-	index index.Index
-	queue *index.AnalysisQueue
+	dir    string
+	index  index.Index
+	queue  *index.AnalysisQueue
+	ranker *kb.Ranker
+	words  *vocabulary
 
 	// Guarded by Index.applying.
 	loose    map[string]bool // ids in segments made of few documents
 	segments int             // such segments
 }
 
-func openStore(dir string) (*store, error) {
+func openStore(dir string, ranker *kb.Ranker) (*store, error) {
 	path := ""
 	if dir != "" {
 		path = filepath.Join(dir, "words")
@@ -66,7 +71,7 @@ func openStore(dir string) (*store, error) {
 		queue.Close()
 		return nil, fmt.Errorf("opening the index in %q: %w", path, err)
 	}
-	return &store{dir: dir, index: idx, queue: queue, loose: map[string]bool{}}, nil
+	return &store{dir: dir, index: idx, queue: queue, ranker: ranker, words: newVocabulary(), loose: map[string]bool{}}, nil
 }
 
 // prepare makes the folder, and empties the index in it when another version of
@@ -175,25 +180,56 @@ type change struct {
 
 // write makes the change, in batches; the entries put get their lengths. Searches
 // see none of it until the next publish.
-func (s *store) write(ctx context.Context, ranker *kb.Ranker, c change, held, next map[string]*entry) error {
+func (s *store) write(ctx context.Context, c change, held, next map[string]*entry) error {
 	puts := make([]*entry, 0, len(c.put))
-	for _, e := range c.put {
+	var olds []*entry // what is replaced, or goes
+	for id, e := range c.put {
 		puts = append(puts, e)
+		if old := held[id]; old != nil {
+			olds = append(olds, old)
+		}
 	}
-	if err := s.batches(ctx, ranker, puts, c.drop); err != nil {
+	for _, id := range c.drop {
+		olds = append(olds, held[id])
+	}
+	counted, err := s.batches(ctx, puts, c.drop, true)
+	if err != nil {
+		s.forget(puts[:counted])
 		// What was written before the fault must not show: put back what was there.
-		return errors.Join(err, s.restore(ranker, c, held))
+		return errors.Join(err, s.restore(c, held))
 	}
+	s.forget(olds)
 	if s.dir == "" {
-		return s.compact(ranker, c, len(puts), next)
+		return s.compact(c, len(puts), next)
 	}
 	return nil
 }
 
-func (s *store) batches(ctx context.Context, ranker *kb.Ranker, puts []*entry, drops []string) error {
+// count puts the words of the entries of a folder into the vocabulary.
+func (s *store) count(entries map[string]*entry) {
+	all := slices.Collect(maps.Values(entries))
+	for len(all) > 0 {
+		some := all[:min(batchSize, len(all))]
+		all = all[len(some):]
+		s.words.add(analyze(s.ranker, some), 1)
+	}
+}
+
+// forget takes the words of entries out of the vocabulary.
+func (s *store) forget(entries []*entry) {
+	for len(entries) > 0 {
+		some := entries[:min(batchSize, len(entries))]
+		entries = entries[len(some):]
+		s.words.add(analyze(s.ranker, some), -1)
+	}
+}
+
+// batches writes entries, and returns how many of them the vocabulary counts: none
+// without count.
+func (s *store) batches(ctx context.Context, puts []*entry, drops []string, count bool) (counted int, err error) {
 	for first := true; first && len(drops) > 0 || len(puts) > 0; first = false {
 		if err := ctx.Err(); err != nil {
-			return err
+			return counted, err
 		}
 		some := puts[:min(batchSize, len(puts))]
 		puts = puts[len(some):]
@@ -203,22 +239,27 @@ func (s *store) batches(ctx context.Context, ranker *kb.Ranker, puts []*entry, d
 				batch.Delete(id)
 			}
 		}
-		for i, words := range analyze(ranker, some) {
-			some[i].lengths = words.lengths()
-			doc, err := s.document(some[i], words)
+		found := analyze(s.ranker, some)
+		for i := range found {
+			some[i].lengths = found[i].lengths()
+			doc, err := s.document(some[i], found[i])
 			if err != nil {
-				return err
+				return counted, err
 			}
 			batch.Update(doc)
 		}
+		if count {
+			s.words.add(found, 1)
+			counted += len(some)
+		}
 		if err := s.index.Batch(batch); err != nil {
-			return err
+			return counted, err
 		}
 	}
-	return nil
+	return counted, nil
 }
 
-func (s *store) restore(ranker *kb.Ranker, c change, held map[string]*entry) error {
+func (s *store) restore(c change, held map[string]*entry) error {
 	var puts []*entry
 	var drops []string
 	for id := range c.put {
@@ -233,7 +274,8 @@ func (s *store) restore(ranker *kb.Ranker, c change, held map[string]*entry) err
 		copied := *held[id]
 		puts = append(puts, &copied)
 	}
-	return s.batches(context.Background(), ranker, puts, drops)
+	_, err := s.batches(context.Background(), puts, drops, false)
+	return err
 }
 
 const (
@@ -246,7 +288,7 @@ const (
 
 // compact puts the documents of small segments in again, together, when there are
 // many such segments: scorch merges files only, and every search visits each segment.
-func (s *store) compact(ranker *kb.Ranker, c change, puts int, next map[string]*entry) error {
+func (s *store) compact(c change, puts int, next map[string]*entry) error {
 	for _, id := range c.drop {
 		delete(s.loose, id)
 	}
@@ -270,21 +312,28 @@ func (s *store) compact(ranker *kb.Ranker, c change, puts int, next map[string]*
 		clear(s.loose)
 		s.segments = 0
 	}
-	return s.batches(context.Background(), ranker, again, nil)
+	_, err := s.batches(context.Background(), again, nil, false)
+	return err
 }
 
 // document is a record as scorch keeps it: the words are analyzed already, one
 // space between, and split at it again.
-func (s *store) document(e *entry, words recordWords) (*document.Document, error) {
+func (s *store) document(e *entry, found recordWords) (*document.Document, error) {
 	doc := document.NewDocument(e.record.ID)
-	text := func(field string, stems []string) {
-		if len(stems) > 0 {
-			doc.AddField(document.NewTextFieldCustom(field, nil, []byte(strings.Join(stems, " ")), index.IndexField, spaced{}))
+	text := func(field string, terms []words.Term) {
+		var all []byte
+		for _, t := range terms {
+			for _, form := range t.Forms {
+				all = append(append(all, form...), ' ')
+			}
+		}
+		if len(all) > 0 {
+			doc.AddField(document.NewTextFieldCustom(field, nil, all, index.IndexField, spaced{}))
 		}
 	}
-	text(fieldTitle, words.title)
-	text(fieldTags, words.tags)
-	text(fieldText, words.text)
+	text(fieldTitle, found.title)
+	text(fieldTags, found.tags)
+	text(fieldText, found.text)
 	exact := func(field, value string, position uint64) {
 		doc.AddField(document.NewTextFieldCustom(field, []uint64{position}, []byte(value), index.IndexField|index.SkipFreqNorm, nil))
 	}

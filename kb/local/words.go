@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	index "github.com/blevesearch/bleve_index_api"
 
 	"voicegw/kb"
+	"voicegw/kb/internal/words"
 )
 
 // The constants of BM25, as Lucene and bleve have them.
@@ -20,13 +22,24 @@ const (
 	bm25B  = 0.75
 )
 
-// recordWords are a record's stems by part.
+// recordWords are a record's words by part.
 type recordWords struct {
-	title, tags, text []string
+	in                words.Text
+	title, tags, text []words.Term
 }
 
 func (w recordWords) lengths() lengths {
-	return lengths{Title: len(w.title), Tags: len(w.tags), Text: len(w.text)}
+	return lengths{Title: countForms(w.title), Tags: countForms(w.tags), Text: countForms(w.text)}
+}
+
+// languages are those in which the words have forms.
+func (w recordWords) languages() []words.Language { return w.in.Languages() }
+
+func countForms(terms []words.Term) (n int) {
+	for _, t := range terms {
+		n += len(t.Forms)
+	}
+	return n
 }
 
 // lengths are numbers of words; of one record, or summed over all.
@@ -43,16 +56,17 @@ func (l *lengths) add(o lengths) {
 }
 
 // bestWords returns the kb.Depth records with the highest BM25 of those that pass
-// the filter.
-func (s *snapshot) bestWords(ctx context.Context, stems []string, f *filter) ([]kb.Ranked, error) {
-	if len(stems) == 0 || len(s.entries) == 0 {
+// the filter. A record counts of each group the best variant, by part of the record.
+func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter) ([]kb.Ranked, error) {
+	if len(groups) == 0 || len(s.entries) == 0 {
 		return nil, nil
 	}
 	allowed, err := s.allowed(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	scores := &scores{allowed: allowed}
+	sc := takeScores(allowed)
+	defer sc.giveBack()
 	parts := []struct {
 		field  string
 		weight float64
@@ -62,20 +76,30 @@ func (s *snapshot) bestWords(ctx context.Context, stems []string, f *filter) ([]
 		{fieldTags, kb.WeightTags, s.lengths.Tags},
 		{fieldText, kb.WeightText, s.lengths.Text},
 	}
-	for _, part := range parts {
-		mean := float64(part.words) / float64(len(s.entries))
-		for _, stem := range stems {
-			if err := s.addTerm(ctx, scores, part.field, stem, part.weight, mean); err != nil {
-				return nil, err
-			}
+	whole := 0.0
+	for _, g := range groups {
+		if !g.part {
+			whole += g.share
 		}
+		narrow := sc.narrow(g.records, len(s.entries))
+		for _, part := range parts {
+			mean := float64(part.words) / float64(len(s.entries))
+			for _, one := range g.variants {
+				if err := s.addTerm(ctx, sc, part.field, one, part.weight, mean, narrow); err != nil {
+					return nil, err
+				}
+			}
+			sc.endField()
+		}
+		sc.endGroup(g.share)
 	}
-	return s.top(ctx, scores, f)
+	return s.top(ctx, sc, f, whole)
 }
 
-// addTerm adds one term's share of BM25 to every document that has it.
-func (s *snapshot) addTerm(ctx context.Context, into *scores, field, stem string, weight, mean float64) error {
-	postings, err := s.reader.TermFieldReader(ctx, []byte(stem), field, true, true, false)
+// addTerm adds one term's share of BM25 to every document that has it; of narrow, if it is
+// not nil.
+func (s *snapshot) addTerm(ctx context.Context, into *scores, field string, one variant, weight, mean float64, narrow []int) error {
+	postings, err := s.reader.TermFieldReader(ctx, []byte(one.term), field, true, true, false)
 	if err != nil {
 		return err
 	}
@@ -85,23 +109,55 @@ func (s *snapshot) addTerm(ctx context.Context, into *scores, field, stem string
 		return nil
 	}
 	idf := math.Log(1 + (float64(len(s.entries))-n+0.5)/(n+0.5))
-	var doc index.TermFieldDoc
+	w := walk{postings: postings, narrow: narrow}
 	for i := 0; ; i++ {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		next, err := postings.Next(&doc)
+		next, number, err := w.next()
 		if err != nil || next == nil {
-			return err
-		}
-		number, err := docNumber(next.ID)
-		if err != nil {
 			return err
 		}
 		tf := float64(next.Freq)
 		length := 1 / (next.Norm * next.Norm) // scorch keeps 1/sqrt(length)
-		into.add(number, weight*idf*tf*(bm25K1+1)/(tf+bm25K1*(1-bm25B+bm25B*length/mean)))
+		into.add(number, one.weight*weight*idf*tf*(bm25K1+1)/(tf+bm25K1*(1-bm25B+bm25B*length/mean)), one.weight)
 	}
+}
+
+// walk goes over the postings of a term; of some documents, if narrow is not nil.
+type walk struct {
+	postings index.TermFieldReader
+	narrow   []int // in order
+	at       int   // in narrow
+	doc      index.TermFieldDoc
+}
+
+// next returns the next posting and its document; nil after the last.
+func (w *walk) next() (*index.TermFieldDoc, int, error) {
+	if w.narrow == nil {
+		next, err := w.postings.Next(&w.doc)
+		if err != nil || next == nil {
+			return nil, 0, err
+		}
+		number, err := docNumber(next.ID)
+		return next, number, err
+	}
+	for w.at < len(w.narrow) {
+		next, err := w.postings.Advance(binary.BigEndian.AppendUint64(nil, uint64(w.narrow[w.at])), &w.doc)
+		if err != nil || next == nil {
+			return nil, 0, err
+		}
+		number, err := docNumber(next.ID)
+		if err != nil {
+			return nil, 0, err
+		}
+		found, ok := slices.BinarySearch(w.narrow[w.at:], number)
+		if w.at += found; ok {
+			w.at++
+			return next, number, nil
+		}
+	}
+	return nil, 0, nil
 }
 
 // docNumber reads scorch's number of a document: eight bytes, the highest first.
@@ -112,30 +168,96 @@ func docNumber(id index.IndexInternalID) (int, error) {
 	return int(binary.BigEndian.Uint64(id)), nil
 }
 
-// scores are sums by document number.
+// scores are sums by document number. All that is not zero is named in touched.
 type scores struct {
 	allowed *bitset // nil allows all
-	sums    []float64
+	docs    []docScore
 	touched []int
+	// field and group are the documents that the field and the group at hand have.
+	field, group []int
 }
 
-func (s *scores) add(number int, score float64) {
+// docScore is what is known of one document.
+type docScore struct {
+	sum   float64
+	cover float32 // of the question, summed
+	// best is the field's best variant at hand; weight that of the group.
+	best, weight float32
+}
+
+// pool keeps the memory of scores between searches: it is as long as there are documents.
+var pool = sync.Pool{New: func() any { return &scores{} }}
+
+func takeScores(allowed *bitset) *scores {
+	s := pool.Get().(*scores)
+	s.allowed = allowed
+	return s
+}
+
+func (s *scores) giveBack() {
+	for _, number := range s.touched {
+		s.docs[number] = docScore{}
+	}
+	s.allowed, s.touched, s.field, s.group = nil, s.touched[:0], s.field[:0], s.group[:0]
+	pool.Put(s)
+}
+
+// narrow returns the documents found so far, in order, where a word that so many records have
+// need be looked for in no others: those that have common words alone would not come before
+// them. It is nil where every document counts.
+func (s *scores) narrow(having, records int) []int {
+	if having < records/20 || len(s.touched) < 4*kb.Depth || len(s.touched) > having/8 {
+		return nil
+	}
+	slices.Sort(s.touched)
+	return slices.Clone(s.touched)
+}
+
+// add notes what a variant counts in a document.
+func (s *scores) add(number int, score, weight float64) {
 	if s.allowed != nil && !s.allowed.has(number) {
 		return
 	}
-	if number >= len(s.sums) {
-		s.sums = append(s.sums, make([]float64, number+1-len(s.sums)+len(s.sums)/2)...)
+	if number >= len(s.docs) {
+		s.docs = append(s.docs, make([]docScore, number+1-len(s.docs)+len(s.docs)/2)...)
 	}
-	if s.sums[number] == 0 {
+	d := &s.docs[number]
+	if d.sum == 0 && d.weight == 0 {
 		s.touched = append(s.touched, number)
 	}
-	s.sums[number] += score
+	if d.weight == 0 {
+		s.group = append(s.group, number)
+	}
+	if d.best == 0 {
+		s.field = append(s.field, number)
+	}
+	d.best, d.weight = max(d.best, float32(score)), max(d.weight, float32(weight))
+}
+
+// endField adds up what the best variants have in one part of the records.
+func (s *scores) endField() {
+	for _, number := range s.field {
+		d := &s.docs[number]
+		d.sum += float64(d.best)
+		d.best = 0
+	}
+	s.field = s.field[:0]
+}
+
+// endGroup counts the group as found, as far as its best variant is the word itself.
+func (s *scores) endGroup(share float64) {
+	for _, number := range s.group {
+		d := &s.docs[number]
+		d.cover += float32(share) * d.weight
+		d.weight = 0
+	}
+	s.group = s.group[:0]
 }
 
 // top takes the best documents, best first, looks each up and keeps those that pass
 // the whole filter, until there are enough.
-func (s *snapshot) top(ctx context.Context, sc *scores, f *filter) ([]kb.Ranked, error) {
-	queue := &docHeap{sums: sc.sums, docs: sc.touched}
+func (s *snapshot) top(ctx context.Context, sc *scores, f *filter, whole float64) ([]kb.Ranked, error) {
+	queue := &docHeap{scores: sc.docs, docs: slices.Clone(sc.touched)}
 	heap.Init(queue)
 	var best []kb.Ranked
 	for i := 0; queue.Len() > 0; i++ {
@@ -143,7 +265,7 @@ func (s *snapshot) top(ctx context.Context, sc *scores, f *filter) ([]kb.Ranked,
 			return nil, ctx.Err()
 		}
 		number := heap.Pop(queue).(int)
-		score := sc.sums[number]
+		score := sc.docs[number].sum
 		// Equal scores at the end are all looked at, so that ids decide and not
 		// the order in which records came.
 		if len(best) >= kb.Depth && (score < best[kb.Depth-1].Score || len(best) >= 4*kb.Depth) {
@@ -154,7 +276,7 @@ func (s *snapshot) top(ctx context.Context, sc *scores, f *filter) ([]kb.Ranked,
 			return nil, err
 		}
 		if e != nil && f.passes(e) {
-			best = append(best, kb.Ranked{ID: e.record.ID, Score: score})
+			best = append(best, kb.Ranked{ID: e.record.ID, Score: score, Cover: min(float64(sc.docs[number].cover)/whole, 1)})
 		}
 	}
 	slices.SortFunc(best, func(a, b kb.Ranked) int {
@@ -175,12 +297,12 @@ func (s *snapshot) entry(number int) (*entry, error) {
 
 // docHeap has the document with the highest sum at its top.
 type docHeap struct {
-	sums []float64
-	docs []int
+	scores []docScore
+	docs   []int
 }
 
 func (h *docHeap) Len() int           { return len(h.docs) }
-func (h *docHeap) Less(i, j int) bool { return h.sums[h.docs[i]] > h.sums[h.docs[j]] }
+func (h *docHeap) Less(i, j int) bool { return h.scores[h.docs[i]].sum > h.scores[h.docs[j]].sum }
 func (h *docHeap) Swap(i, j int)      { h.docs[i], h.docs[j] = h.docs[j], h.docs[i] }
 func (h *docHeap) Push(v any)         { h.docs = append(h.docs, v.(int)) }
 func (h *docHeap) Pop() any {

@@ -9,10 +9,12 @@ import (
 	"hash/fnv"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 
 	"voicegw/internal/bounded"
 	"voicegw/kb"
+	"voicegw/kb/internal/words"
 )
 
 // pointID is the UUID of a record's point: Qdrant takes no other names. The form is
@@ -69,33 +71,49 @@ const (
 	meanText  = 60
 )
 
+// wholeWord is what a whole word counts beside its stem: who writes it the same way, but
+// for accents, finds it whatever language the stem was made in.
+const wholeWord = 0.4
+
 // sparseRecord is a record's words as the part of BM25 that does not depend on other
 // records.
 func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
-	title, tags, text := ranker.RecordWords(rec)
+	analyzer, fixed := ranker.Words()
+	reader := analyzer.NewReader(fixed)
+	plain := kb.Plain(rec.Text)
+	in := reader.Language(rec.Title + "\n" + plain)
 	values := map[uint32]float64{}
 	var order []uint32
-	add := func(stems []string, weight, mean float64) {
-		counts := map[string]int{}
+	add := func(terms []words.Term, weight, mean float64) {
+		counts := map[string]float64{}
 		var each []string
-		for _, stem := range stems {
-			if counts[stem]++; counts[stem] == 1 {
-				each = append(each, stem)
+		count := func(form string, n float64) {
+			if counts[form] == 0 {
+				each = append(each, form)
+			}
+			counts[form] += n
+		}
+		for _, t := range terms {
+			for _, form := range t.Forms {
+				count(form, 1)
+			}
+			if !slices.Contains(t.Forms, t.Surface) {
+				count(t.Surface, wholeWord)
 			}
 		}
-		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(stems))/mean)
-		for _, stem := range each {
-			index := hashStem(stem)
+		norm := bm25K1 * (1 - bm25B + bm25B*float64(len(terms))/mean)
+		for _, form := range each {
+			index := hashStem(form)
 			if _, ok := values[index]; !ok {
 				order = append(order, index)
 			}
-			tf := float64(counts[stem])
+			tf := counts[form]
 			values[index] += weight * tf * (bm25K1 + 1) / (tf + norm)
 		}
 	}
-	add(title, kb.WeightTitle, meanTitle)
-	add(tags, kb.WeightTags, meanTags)
-	add(text, kb.WeightText, meanText)
+	add(reader.Terms(rec.Title, in, true), kb.WeightTitle, meanTitle)
+	add(reader.Terms(strings.Join(rec.Tags, " "), in, true), kb.WeightTags, meanTags)
+	add(reader.Terms(plain, in, false), kb.WeightText, meanText)
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
 	for _, index := range order {
 		out.Indices = append(out.Indices, index)
@@ -104,15 +122,35 @@ func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 	return out
 }
 
-// sparseQuery has a 1 for each stem; two stems of one hash are one.
-func sparseQuery(stems []string) sparse {
+// weakWord is what a word counts that may be a stop word, synonym one that stands for another.
+const weakWord, synonym = 0.25, 0.8
+
+// sparseQuery has a number for each term of a question, in every language; of two terms of
+// one hash the first counts.
+func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
+	analyzer, _ := ranker.Words()
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
 	seen := map[uint32]bool{}
-	for _, stem := range stems {
-		if index := hashStem(stem); !seen[index] {
+	add := func(term string, weight float32) {
+		if index := hashStem(term); term != "" && !seen[index] {
 			seen[index] = true
 			out.Indices = append(out.Indices, index)
-			out.Values = append(out.Values, 1)
+			out.Values = append(out.Values, weight)
+		}
+	}
+	for _, asked := range analyzer.Question(text, words.Languages()) {
+		weight := float32(1)
+		if asked.Weak {
+			weight = weakWord
+		}
+		for _, term := range slices.Concat(asked.Forms, asked.Surfaces) {
+			add(term, weight)
+		}
+		for _, other := range synonyms.Words(asked.Surfaces[0]) {
+			add(other, synonym)
+			for _, language := range words.Languages() {
+				add(analyzer.Stem(other, language), synonym)
+			}
 		}
 	}
 	return out
@@ -164,8 +202,16 @@ func filterOf(q *kb.Query) object {
 const rankTo = 4 * kb.Depth
 
 // rankings asks for the best by words and, with a vector, by vectors, in one request.
-func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (words, near []kb.Ranked, titles map[string]string, err error) {
+func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []kb.Wording, near []kb.Ranked, titles map[string]string, err error) {
 	filter := filterOf(q)
+	var synonyms *kb.Synonyms
+	if x.options.Synonyms != nil {
+		synonyms = x.options.Synonyms()
+	}
+	wordings = []kb.Wording{{Text: q.Text, Weight: 1}}
+	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
+		wordings = append(wordings, kb.Wording{Text: text, Weight: kb.AlternativeWeight})
+	}
 	var searches []object
 	var into []*[]kb.Ranked
 	ask := func(query any, using string, to *[]kb.Ranked) object {
@@ -176,8 +222,10 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 		searches, into = append(searches, search), append(into, to)
 		return search
 	}
-	if stems := x.ranker.QueryStems(q.Text); len(stems) > 0 {
-		ask(sparseQuery(stems), vectorWords, &words)
+	for i := range wordings {
+		if terms := sparseQuery(x.ranker, wordings[i].Text, synonyms); len(terms.Indices) > 0 {
+			ask(terms, vectorWords, &wordings[i].Ranked)
+		}
 	}
 	if vector != nil {
 		search := ask(vector, vectorDense, &near)
@@ -199,7 +247,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	for i, answer := range answers {
 		for _, p := range answer.Points {
 			if p.Score > 0 && p.Payload.ID != "" {
-				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score})
+				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // the server does not tell
 				titles[p.Payload.ID] = p.Payload.Title
 			}
 		}
@@ -208,7 +256,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	for i := range near {
 		near[i].Score = min(near[i].Score, 1) // rounding of float32
 	}
-	return words, near, titles, nil
+	return wordings, near, titles, nil
 }
 
 // fetch returns the records there are of the ids.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,12 @@ type Options struct {
 	// Dimensions are those of the Embedder's vectors. Zero asks the Embedder when
 	// the collection is made.
 	Dimensions int
+	// Language is that of every record, one of kb.RecordLanguages; empty lets the text of
+	// each tell.
+	Language string
+	// Synonyms are looked up for every search; it may be nil, and return nil. It may be
+	// called by several goroutines at once.
+	Synonyms func() *kb.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
 	// MinCosine is the cosine below which a record does not count as near. Zero
@@ -86,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		httpClient = &http.Client{Transport: bounded.NewTransport()}
 	}
 	httpClient = bounded.Client(httpClient, limits(o.Timeout))
-	ranker, err := kb.NewRanker()
+	ranker, err := kb.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
 	}
@@ -167,12 +174,15 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	if x.query != nil {
 		vector = x.query.Query(ctx, q.Text, x.dimensions)
 	}
-	words, near, titles, err := x.rankings(ctx, &q, vector)
+	wordings, near, titles, err := x.rankings(ctx, &q, vector)
 	if err != nil {
 		return kb.Results{}, err
 	}
-	results := kb.Results{Hybrid: vector != nil, Degraded: vector == nil && x.query != nil}
-	hits := x.ranker.Fuse(q.Text, words, near, q.Limit, func(id string) (kb.Record, bool) {
+	// Where words find records and vectors find none, however far, no record has a vector.
+	missing := len(near) == 0 && x.options.MinCosine <= 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
+	results := kb.Results{Hybrid: vector != nil && !missing}
+	results.Degraded = !results.Hybrid && x.query != nil
+	hits := x.ranker.Fuse(wordings, near, q.Limit, func(id string) (kb.Record, bool) {
 		title, ok := titles[id]
 		return kb.Record{ID: id, Title: title}, ok
 	})
@@ -180,7 +190,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	for i := range results.Hits {
-		results.Hits[i].Snippet = x.ranker.Snippet(results.Hits[i].Record.Text, q.Text)
+		results.Hits[i].Snippet = x.ranker.Snippet(results.Hits[i].Record.Text, q.Text, nil)
 	}
 	results.Took = time.Since(began)
 	return results, nil

@@ -67,11 +67,17 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
+// givenID is an id and where in the arguments it stands.
+type givenID struct{ id, path string }
+
 // idsOf returns the ids to ask for, each once, and those that cannot be ids.
 func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
-	given := slices.Clone(args.IDs)
+	given := make([]givenID, 0, len(args.IDs)+1)
+	for i, id := range args.IDs {
+		given = append(given, givenID{strings.TrimSpace(id), fmt.Sprintf("/ids/%d", i)})
+	}
 	if args.ID != nil {
-		given = append(given, *args.ID)
+		given = append(given, givenID{strings.TrimSpace(*args.ID), "/id"})
 	}
 	if len(given) == 0 {
 		e := registry.Errorf(registry.ErrorValidation, "No id was given.")
@@ -79,23 +85,20 @@ func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 		e.Suggestion = "Call kb_get with ids, or look for the record with kb_search."
 		return nil, nil, e
 	}
-	for _, id := range given {
-		id = strings.TrimSpace(id)
-		switch reason := checkID(id); {
+	var problems []registry.Problem
+	for _, g := range given {
+		switch reason := checkID(g.id); {
 		case reason != "":
-			if !slices.ContainsFunc(invalid, func(x InvalidID) bool { return x.ID == id }) {
-				invalid = append(invalid, InvalidID{ID: id, Reason: reason})
+			problems = append(problems, registry.Problem{Path: g.path, Message: fmt.Sprintf("%q %s", g.id, reason)})
+			if !slices.ContainsFunc(invalid, func(x InvalidID) bool { return x.ID == g.id }) {
+				invalid = append(invalid, InvalidID{ID: g.id, Reason: reason})
 			}
-		case !slices.Contains(ids, id):
-			ids = append(ids, id)
+		case !slices.Contains(ids, g.id):
+			ids = append(ids, g.id)
 		}
 	}
 	if len(ids) > 0 {
 		return ids, invalid, nil
-	}
-	var problems []registry.Problem
-	for _, x := range invalid {
-		problems = append(problems, registry.Problem{Path: "/ids", Message: fmt.Sprintf("%q %s", x.ID, x.Reason)})
 	}
 	e := registry.Errorf(registry.ErrorValidation, "None of the ids can be one: %s", problems[0].Message)
 	e.Details = map[string]any{"errors": problems}

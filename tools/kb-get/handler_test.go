@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,26 @@ func TestValidation(t *testing.T) {
 				t.Errorf("the index was asked for %v", x.asked)
 			}
 		})
+	}
+}
+
+// TestThePathIsTheArguments: an id that cannot be one is told with the argument that it came in.
+func TestThePathIsTheArguments(t *testing.T) {
+	for want, a := range map[string]Args{
+		"[/id]": {ID: id("ada")}, "[/ids/0]": {IDs: []string{"ada"}}, "[/ids/0 /ids/1 /id]": {IDs: []string{"", "faq:x"}, ID: id("ada")},
+	} {
+		_, err := run(t, &index{}, a)
+		var e *registry.ToolError
+		if !errors.As(err, &e) {
+			t.Fatalf("%v", err)
+		}
+		var paths []string
+		for _, p := range e.Details.(map[string]any)["errors"].([]registry.Problem) {
+			paths = append(paths, p.Path)
+		}
+		if got := fmt.Sprint(paths); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 

@@ -31,6 +31,14 @@ type Answer struct {
 	Degraded bool `json:"degraded,omitempty"`
 	// InvalidTags were left out of the search.
 	InvalidTags []string `json:"invalid_tags,omitempty"`
+	// InvalidAlternatives were left out, too.
+	InvalidAlternatives []InvalidAlternative `json:"invalid_alternatives,omitempty"`
+}
+
+// InvalidAlternative says why another wording was left out.
+type InvalidAlternative struct {
+	Alternative string `json:"alternative"`
+	Reason      string `json:"reason"`
 }
 
 // EvidenceIDs are the ids of the records, for the audit.
@@ -45,6 +53,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	if problem != nil {
 		return registry.Result{}, problem
 	}
+	var left []InvalidAlternative
+	query.Alternatives, left = splitAlternatives(query.Text, call.Args.Alternatives)
 	s := call.Session
 	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
 	found, _, err := reader.Search(ctx, query)
@@ -57,7 +67,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	_, clamped := call.Clamped["top_k"]
 	answer := Answer{
 		Results: []evidence.Evidence{}, QueryTimeMS: found.Took.Milliseconds(),
-		Clamped: clamped, Degraded: found.Degraded, InvalidTags: invalid,
+		Clamped: clamped, Degraded: found.Degraded, InvalidTags: invalid, InvalidAlternatives: left,
 	}
 	fields := evidence.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
 	for _, hit := range found.Hits {
@@ -98,6 +108,33 @@ func queryOf(args Args) (q kb.Query, invalid []string, err error) {
 	e.Details = map[string]any{"errors": problems}
 	e.Suggestion = "Correct the arguments and call kb_search again."
 	return q, nil, e
+}
+
+// maxWording bounds an alternative, in characters, as the schema bounds the query.
+const maxWording = 200
+
+// splitAlternatives returns the other wordings that are searched, and those that are left out.
+// One that repeats the query or another one says nothing new and is left out without a word.
+func splitAlternatives(query string, all []string) (valid []string, invalid []InvalidAlternative) {
+	for _, text := range all {
+		text = strings.Join(strings.Fields(text), " ")
+		reason := ""
+		switch {
+		case text == "":
+			reason = "is blank"
+		case utf8.RuneCountInString(text) > maxWording:
+			reason = fmt.Sprintf("is longer than %d characters", maxWording)
+		case strings.EqualFold(text, query) || slices.ContainsFunc(valid, func(v string) bool { return strings.EqualFold(v, text) }):
+			continue
+		case len(valid) == kb.MaxAlternatives:
+			reason = fmt.Sprintf("is one too many; at most %d are searched", kb.MaxAlternatives)
+		default:
+			valid = append(valid, text)
+			continue
+		}
+		invalid = append(invalid, InvalidAlternative{Alternative: text, Reason: reason})
+	}
+	return valid, invalid
 }
 
 // splitTags returns the tags that a record can have, and the others.

@@ -107,6 +107,28 @@ func TestNamespaceIsNotGranted(t *testing.T) {
 	}
 }
 
+// TestAlternatives: three wordings are searched, and those that are left out are named.
+func TestAlternatives(t *testing.T) {
+	x := &index{}
+	a := args()
+	long := strings.Repeat("x", 201)
+	a.Alternatives = []string{" fonts  and type ", "Letters", "", "FONTS and type", long, "glyphs", "typography", "one more"}
+	got, err := run(t, x, a, registry.ModeVoice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"fonts and type", "glyphs", "typography"}, x.asked.Alternatives); diff != "" {
+		t.Error(diff)
+	}
+	var left []string
+	for _, l := range got.InvalidAlternatives {
+		left = append(left, l.Alternative+" "+l.Reason)
+	}
+	if diff := cmp.Diff([]string{" is blank", long + " is longer than 200 characters", "one more is one too many; at most 3 are searched"}, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestNothingFoundIsNoError(t *testing.T) {
 	got, err := run(t, &index{}, args(), registry.ModeVoice)
 	if err != nil {

@@ -6,6 +6,9 @@ package kbsearch
 type Args struct {
 	// What to look for: words, a name or a short sentence. 1 to 200 characters.
 	Query string `json:"query"`
+	// At most three other wordings of the query, which count less: synonyms, a translation,
+	// abbreviations in full. At most 10 items. Nil if absent.
+	Alternatives []string `json:"alternatives,omitzero"`
 	// Which part of the knowledge base to search. Default: "studio".
 	Namespace ArgsNamespace `json:"namespace"`
 	// What every result must be. Nil if absent.

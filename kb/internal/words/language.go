@@ -1,0 +1,174 @@
+package words
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/analysis/lang/de"
+	"github.com/blevesearch/bleve/v2/analysis/lang/en"
+	"github.com/blevesearch/bleve/v2/analysis/lang/es"
+	"github.com/blevesearch/bleve/v2/analysis/lang/fr"
+	"github.com/blevesearch/bleve/v2/analysis/lang/it"
+	"github.com/blevesearch/bleve/v2/analysis/lang/nl"
+	"github.com/blevesearch/bleve/v2/analysis/lang/pt"
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/spanish"
+)
+
+// Language is the ISO 639-1 code of a language that words are analyzed in; empty where
+// nobody knows it.
+type Language string
+
+// Unknown stands for a text that says too little.
+const Unknown Language = ""
+
+// Languages are all there are.
+func Languages() []Language { return []Language{"en", "de", "es", "fr", "it", "pt", "nl"} }
+
+// guessed are the languages that a short text of unknown language is analyzed in: each
+// adds a term for a word, so they are few.
+var guessed = []Language{"en", "de", "es", "fr"}
+
+type dialect struct {
+	stem  func(*snowballstem.Env) bool
+	stops analysis.TokenMap
+	// ends are endings that tell the language of a word a little.
+	ends []string
+	// marks are letters that do.
+	marks string
+}
+
+// load makes what the languages need. The lists of stop words are Snowball's.
+func load() (map[Language]*dialect, error) {
+	all := map[Language]*dialect{
+		"en": {stem: english.Stem, ends: []string{"ing", "ness", "ship"}},
+		"de": {stem: german.Stem, ends: []string{"ung", "ungen", "keit", "heit", "lich", "schaft"}, marks: "äöüß"},
+		"es": {stem: spanish.Stem, ends: []string{"ción", "ciones", "dad", "ería"}, marks: "ñ¿¡"},
+		"fr": {stem: french.Stem, ends: []string{"eur", "eaux", "ité", "ée"}, marks: "çèêœ"},
+		"it": {stem: italian.Stem, ends: []string{"zione", "zioni", "ità"}},
+		"pt": {stem: portuguese.Stem, ends: []string{"ção", "ções", "dade"}, marks: "ãõ"},
+		"nl": {stem: dutch.Stem, ends: []string{"heid", "lijk", "ingen"}},
+	}
+	for language, list := range map[Language][]byte{
+		"en": en.EnglishStopWords, "de": de.GermanStopWords, "es": es.SpanishStopWords, "fr": fr.FrenchStopWords,
+		"it": it.ItalianStopWords, "pt": pt.PortugueseStopWords, "nl": nl.DutchStopWords,
+	} {
+		all[language].stops = analysis.NewTokenMap()
+		if err := all[language].stops.LoadBytes(list); err != nil {
+			return nil, err
+		}
+		for _, word := range strings.Fields(asking[language]) {
+			all[language].stops.AddToken(word)
+			all[language].stops.AddToken(Fold(word))
+		}
+	}
+	return all, nil
+}
+
+// asking are words of questions that Snowball's lists do not have.
+var asking = map[Language]string{
+	"en": "please", "de": "wer wen wem wessen wann wo wohin woher wieso warum weshalb bitte gibt",
+	"es": "cuál cuáles cuánto cuánta cuántos cuántas cuándo cómo dónde qué quién quiénes", "fr": "combien quand comment où quel quelle quels quelles",
+	"it": "quanto quando quale quali", "pt": "quanto quando onde qual quais", "nl": "wanneer waar waarom welke",
+}
+
+const (
+	// detectWords is how many words of a text are looked at for its language.
+	detectWords = 300
+	// enough is more than one stop word says: "war" may be German or English.
+	enough = 1.2
+	// shortText is the number of words below which a text may say nothing of its language.
+	shortText = 12
+)
+
+// Detect tells the language of a text by its stop words, endings and letters; Unknown where
+// they say too little, or two languages as much.
+func (a *Analyzer) Detect(text string) Language {
+	return a.detect(Tokens(text))
+}
+
+func (a *Analyzer) detect(tokens []Token) Language {
+	var scores [7]float64
+	languages := Languages()
+	for _, t := range tokens[:min(len(tokens), detectWords)] {
+		a.evidence(t.Text, languages, &scores)
+	}
+	best, second := -1, 0.0
+	for i, score := range scores {
+		switch {
+		case best < 0 || score > scores[best]:
+			if best >= 0 {
+				second = scores[best]
+			}
+			best = i
+		case score > second:
+			second = score
+		}
+	}
+	if scores[best] < enough || scores[best] < 1.25*second {
+		return Unknown
+	}
+	return languages[best]
+}
+
+// evidence adds what one word says. A stop word of several languages says less.
+func (a *Analyzer) evidence(word string, languages []Language, scores *[7]float64) {
+	in := 0
+	var stops [7]bool
+	for i, language := range languages {
+		if stops[i] = a.dialects[language].stops[word]; stops[i] {
+			in++
+		}
+	}
+	for i, language := range languages {
+		d := a.dialects[language]
+		if stops[i] {
+			scores[i] += 1 / float64(in)
+			continue
+		}
+		if len(word) > 5 && slices.ContainsFunc(d.ends, func(end string) bool { return strings.HasSuffix(word, end) }) {
+			scores[i] += 0.4
+		}
+		if d.marks != "" && !ascii(word) && strings.ContainsAny(word, d.marks) {
+			scores[i] += 0.5
+		}
+	}
+}
+
+// Stop says whether a word of a language carries no meaning of its own.
+func (a *Analyzer) Stop(word string, language Language) bool {
+	d := a.dialects[language]
+	return d != nil && d.stops[word]
+}
+
+// Stem is the stem of a word in a language, folded. A word of an unknown language is its
+// own stem.
+func (a *Analyzer) Stem(word string, language Language) string {
+	d := a.dialects[language]
+	if d == nil || hasDigit(word) {
+		return Fold(word)
+	}
+	if language == "es" {
+		switch {
+		case strings.HasSuffix(word, "cion"): // as it is written without accents
+			word = word[:len(word)-len("on")] + "ón"
+		case len(word) > 4 && strings.HasSuffix(word, "ces"): // aprendices, aprendiz
+			word = word[:len(word)-len("ces")] + "z"
+		}
+	}
+	env := snowballstem.NewEnv(word)
+	d.stem(env)
+	if stem := Fold(env.Current()); stem != "" {
+		return stem
+	}
+	return Fold(word)
+}
+
+func hasDigit(word string) bool { return strings.ContainsAny(word, "0123456789") }

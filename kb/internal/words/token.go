@@ -1,0 +1,105 @@
+package words
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxBytes is where longer words are cut: nothing that people look for is longer.
+const MaxBytes = 64
+
+// Token is a word as it stands in a text.
+type Token struct {
+	// Text is the word in its normal form, in lower case, with its accents and without
+	// apostrophes.
+	Text string
+	// Also are other ways to write it that cannot be had from Text: "brien" for
+	// "o'brien", "email" for the first part of "e-mail".
+	Also []string
+	// Start and End are the bytes of the word in the text.
+	Start, End int
+}
+
+// Tokens splits a text into words: letters, digits and marks. An apostrophe within a word
+// does not end it, a hyphen does; a Chinese character is a word.
+func Tokens(text string) []Token {
+	var all []Token
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if !inWord(r) {
+			at += size
+			continue
+		}
+		end := wordEnd(text, at)
+		all = append(all, token(text, at, end))
+		at = end
+	}
+	for i := 0; i+1 < len(all); i++ {
+		joinHyphened(text, all[i:])
+	}
+	return all
+}
+
+// wordEnd is the end of the word that begins at a byte.
+func wordEnd(text string, at int) int {
+	first, size := utf8.DecodeRuneInString(text[at:])
+	at += size
+	if alone(first) {
+		return at
+	}
+	for at < len(text) {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if isApostrophe(r) && r != '`' {
+			next, _ := utf8.DecodeRuneInString(text[at+size:])
+			if !inWord(next) || alone(next) {
+				return at
+			}
+		} else if !inWord(r) || alone(r) {
+			return at
+		}
+		at += size
+	}
+	return at
+}
+
+func token(text string, start, end int) Token {
+	word := text[start:end]
+	t := Token{Start: start, End: end}
+	if len(word) > MaxBytes {
+		cut := MaxBytes
+		for !utf8.RuneStart(word[cut]) {
+			cut--
+		}
+		word = word[:cut]
+	}
+	mark := strings.IndexFunc(word, isApostrophe)
+	if mark < 0 {
+		t.Text = lower(word)
+		return t
+	}
+	parts := strings.FieldsFunc(lower(word), isApostrophe)
+	if n := len(parts); n > 1 && parts[n-1] == "s" { // a possessive
+		parts = parts[:n-1]
+	}
+	t.Text = strings.Join(parts, "")
+	if len(parts) > 1 {
+		t.Also = append(t.Also, parts[len(parts)-1]) // "hotel" of "l'hotel"
+	}
+	return t
+}
+
+// joinHyphened adds the whole of two or three words that hyphens join to the first of them.
+func joinHyphened(text string, rest []Token) {
+	joined := rest[0].Text
+	for i := 1; i < min(3, len(rest)); i++ {
+		between := text[rest[i-1].End:rest[i].Start]
+		r, size := utf8.DecodeRuneInString(between)
+		if !isHyphen(r) || size != len(between) {
+			return
+		}
+		joined += rest[i].Text
+		if len(joined) <= MaxBytes {
+			rest[0].Also = append(rest[0].Also, joined)
+		}
+	}
+}

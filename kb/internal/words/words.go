@@ -1,0 +1,205 @@
+// Package words turns text into the terms that the indexes count and that snippets are
+// chosen by: words in lower case, without accents, stemmed in the language of their text.
+//
+// The stemmers are Snowball's, the folding is Unicode's decomposition and a table of the
+// letters that it leaves alone (fold.go), the language is told by stop words.
+package words
+
+import "slices"
+
+// Analyzer makes terms. It may be used by any number of goroutines at once.
+type Analyzer struct {
+	// Fixed after New.
+	dialects map[Language]*dialect
+}
+
+// New makes an Analyzer.
+func New() (*Analyzer, error) {
+	dialects, err := load()
+	if err != nil {
+		return nil, err
+	}
+	return &Analyzer{dialects: dialects}, nil
+}
+
+// Term is a word of a record.
+type Term struct {
+	// Surface is the whole word, folded.
+	Surface string
+	// Forms are what it is found by: its stem, then what it may be called otherwise.
+	// Each stands once.
+	Forms []string
+	// Start and End are the bytes of the word in the text.
+	Start, End int
+}
+
+// Reader analyzes the texts of one record after another. It remembers words, so only one
+// goroutine at a time may use it.
+type Reader struct {
+	a     *Analyzer
+	fixed Language
+	known map[known]Term
+}
+
+type known struct {
+	word     string
+	language Language
+	short    bool
+}
+
+// maxKnown bounds what a Reader remembers.
+const maxKnown = 50_000
+
+// NewReader makes a Reader. A language other than Unknown is that of every text.
+func (a *Analyzer) NewReader(fixed Language) *Reader {
+	return &Reader{a: a, fixed: fixed, known: map[known]Term{}}
+}
+
+// Text is a text whose language was told.
+type Text struct {
+	Language Language
+	// Short says that the language is a guess, and words have forms in several.
+	Short bool
+}
+
+// Language tells the language of a record by its whole text.
+func (r *Reader) Language(text string) Text {
+	if r.fixed != Unknown {
+		return Text{Language: r.fixed}
+	}
+	tokens := Tokens(text)
+	language := r.a.detect(tokens)
+	return Text{Language: language, Short: language == Unknown && len(tokens) <= shortText}
+}
+
+// Terms returns the terms of a text. keep keeps stop words.
+func (r *Reader) Terms(text string, in Text, keep bool) []Term {
+	var terms []Term
+	for _, t := range Tokens(text) {
+		if !keep && r.a.Stop(t.Text, in.stops()) {
+			continue
+		}
+		term := r.term(t.Text, in)
+		term.Start, term.End = t.Start, t.End
+		if len(t.Also) > 0 {
+			term.Forms = slices.Clone(term.Forms)
+			for _, also := range t.Also {
+				term.Forms = addAll(term.Forms, r.term(also, in).Forms)
+			}
+		}
+		terms = append(terms, term)
+	}
+	return terms
+}
+
+// Languages are those in which the text's words have forms.
+func (t Text) Languages() []Language {
+	switch {
+	case t.Language != Unknown:
+		return []Language{t.Language}
+	case t.Short:
+		return guessed
+	}
+	return []Language{"en"}
+}
+
+// stops is the language whose stop words are left out.
+func (t Text) stops() Language {
+	if t.Language == Unknown {
+		return "en"
+	}
+	return t.Language
+}
+
+func (r *Reader) term(word string, in Text) Term {
+	key := known{word, in.Language, in.Short}
+	if t, ok := r.known[key]; ok {
+		return t
+	}
+	t := Term{Surface: Fold(word)}
+	for _, language := range in.Languages() {
+		t.Forms = r.a.forms(t.Forms, word, language)
+	}
+	if len(r.known) >= maxKnown {
+		clear(r.known)
+	}
+	r.known[key] = t
+	return t
+}
+
+// forms adds the stem of a word, and that of its spelling without umlauts.
+func (a *Analyzer) forms(to []string, word string, language Language) []string {
+	to = add(to, a.Stem(word, language))
+	if other := respell(word); other != "" {
+		to = add(to, a.Stem(other, language))
+	}
+	return to
+}
+
+func add(to []string, form string) []string {
+	if form == "" || slices.Contains(to, form) {
+		return to
+	}
+	return append(to, form)
+}
+
+func addAll(to, forms []string) []string {
+	for _, form := range forms {
+		to = add(to, form)
+	}
+	return to
+}
+
+// Asked is a word of a question.
+type Asked struct {
+	// Word is the word with its accents, Surfaces its folded spellings, Word's first.
+	Word     string
+	Surfaces []string
+	// Forms are its stems in every language asked for, each once.
+	Forms []string
+	// Weak says that it is a stop word of a language that the question may be in.
+	Weak bool
+}
+
+// MaxAsked bounds the words of a question.
+const MaxAsked = 32
+
+// Question analyzes a question in several languages, and always in English: its different
+// words, the first MaxAsked of them, without the stop words of its own language unless
+// there are no others.
+func (a *Analyzer) Question(text string, languages []Language) []Asked {
+	if !slices.Contains(languages, "en") {
+		languages = append(slices.Clone(languages), "en")
+	}
+	tokens := Tokens(text)
+	own := a.detect(tokens)
+	var all, stops []Asked
+	seen := map[string]bool{}
+	for _, t := range tokens {
+		if seen[t.Text] || t.Text == "" {
+			continue
+		}
+		seen[t.Text] = true
+		w := Asked{Word: t.Text, Surfaces: add([]string{Fold(t.Text)}, respell(t.Text))}
+		for _, language := range languages {
+			w.Forms = a.forms(w.Forms, t.Text, language)
+			w.Forms = add(w.Forms, a.Stem(w.Surfaces[0], language))
+			w.Weak = w.Weak || own == Unknown && a.Stop(t.Text, language)
+			for _, also := range t.Also {
+				w.Forms = a.forms(w.Forms, also, language)
+			}
+		}
+		for _, also := range t.Also {
+			w.Surfaces = add(w.Surfaces, Fold(also))
+		}
+		if own != Unknown && a.Stop(t.Text, own) {
+			stops = append(stops, w)
+		} else {
+			all = append(all, w)
+		}
+	}
+	if len(all) == 0 {
+		all = stops
+	}
+	return all[:min(len(all), MaxAsked)]
+}

@@ -1,0 +1,218 @@
+package local
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxNear bounds the letters of words that near ones are looked for of.
+const maxNear = 32
+
+// edits is how many typos a word of so many letters may have.
+func edits(letters int) int {
+	switch {
+	case letters < 4:
+		return 0
+	case letters < 8:
+		return 1
+	}
+	return 2
+}
+
+// parts cuts a word into one more part than it may have typos: a word with so many typos
+// has one of the parts as it is, a place or two aside (the pigeonhole of Li, Deng, Wang and
+// Feng, "Pass-Join", VLDB 2011). A swap of two letters across a cut spoils two parts; swaps
+// are looked up on their own.
+func parts(word []rune) []string {
+	n := edits(len(word)) + 1
+	out := make([]string, n)
+	for i := range n {
+		out[i] = string(word[i*len(word)/n : (i+1)*len(word)/n])
+	}
+	return out
+}
+
+// partKey is the key of a part of the words of so many letters.
+func partKey(letters, part int, text string) string {
+	return string([]byte{byte(letters), byte(part)}) + text
+}
+
+// maxCompared bounds the words that one word is compared with.
+const maxCompared = 4000
+
+// neighbour is a word of the records near to another one.
+type neighbour struct {
+	at       int32
+	distance int
+}
+
+// neighbours are the words within so many typos of a word, the nearest first, of equal ones
+// those that more records have: at most limit. Words that begin with another letter come
+// last.
+func (v *vocabulary) neighbours(word string, limit int) []neighbour {
+	runes := []rune(word)
+	most := edits(len(runes))
+	if most == 0 || len(runes) > maxNear {
+		return nil
+	}
+	var found []neighbour
+	seen := map[int32]bool{}
+	try := func(at int32) {
+		if seen[at] || len(seen) >= maxCompared {
+			return
+		}
+		seen[at] = true
+		s := &v.surfaces[at]
+		if s.records <= 0 || s.text == word {
+			return
+		}
+		other := []rune(s.text)
+		if d := distance(runes, other, min(most, edits(len(other)))); d >= 0 {
+			found = append(found, neighbour{at, d})
+		}
+	}
+	for i := range len(runes) - 1 { // swaps
+		runes[i], runes[i+1] = runes[i+1], runes[i]
+		if at, ok := v.byText[string(runes)]; ok {
+			try(at)
+		}
+		runes[i], runes[i+1] = runes[i+1], runes[i]
+	}
+	for letters := len(runes) - most; letters <= len(runes)+most; letters++ {
+		if letters < edges {
+			continue
+		}
+		n := edits(letters) + 1
+		for part := range n {
+			from, size := part*letters/n, (part+1)*letters/n-part*letters/n
+			for start := max(0, from-most); start <= min(len(runes)-size, from+most); start++ {
+				for _, at := range v.near[partKey(letters, part, string(runes[start:start+size]))] {
+					try(at)
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b neighbour) int {
+		x, y := &v.surfaces[a.at], &v.surfaces[b.at]
+		switch {
+		case a.distance != b.distance:
+			return a.distance - b.distance
+		case (x.text[0] == word[0]) != (y.text[0] == word[0]):
+			if x.text[0] == word[0] {
+				return -1
+			}
+			return 1
+		case x.records != y.records:
+			return int(y.records - x.records)
+		}
+		return strings.Compare(x.text, y.text)
+	})
+	return found[:min(len(found), limit)]
+}
+
+// distance is the number of letters to insert, leave out, replace or swap with the next one
+// that makes one word the other (Damerau and Levenshtein, optimal string alignment); -1 when
+// it is more than most.
+func distance(a, b []rune, most int) int {
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return -1
+	}
+	var rows [3][maxNear + 3]int8
+	before, row, next := &rows[0], &rows[1], &rows[2]
+	for j := range len(b) + 1 {
+		row[j] = int8(j)
+	}
+	for i := 1; i <= len(a); i++ {
+		next[0] = int8(i)
+		least := next[0]
+		for j := 1; j <= len(b); j++ {
+			cost := int8(1)
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d := min(next[j-1]+1, row[j]+1, row[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, before[j-2]+1)
+			}
+			next[j] = d
+			least = min(least, d)
+		}
+		if int(least) > most {
+			return -1
+		}
+		before, row, next = row, next, before
+	}
+	if d := int(row[len(b)]); d <= most {
+		return d
+	}
+	return -1
+}
+
+// sounds are letters that are spoken alike in English, German and Spanish, longest first.
+var sounds = strings.NewReplacer(
+	"tsch", "x", "sch", "x", "sh", "x", "tch", "x", "ch", "x",
+	"ph", "f", "th", "t", "dt", "t", "ck", "k", "qu", "k", "gh", "g", "wh", "v", "rh", "r", "kn", "n", "wr", "r",
+	"ai", "ai", "ei", "ai", "ey", "ai", "ay", "ai", "ie", "i", "ee", "i", "ea", "i", "oo", "u", "ou", "u", "ue", "u", "oe", "o", "ae", "e",
+	"c", "k", "q", "k", "z", "s", "tz", "s", "y", "i", "w", "v", "j", "i", "d", "t", "b", "p",
+)
+
+// soundOf is roughly what a word sounds like: words with the same one are taken for another
+// when they are only heard. Empty for a word that says too little.
+func soundOf(word string) string {
+	if !lettersOnly(word) || len(word) < edges {
+		return ""
+	}
+	s := sounds.Replace(word)
+	var b strings.Builder
+	for i := range len(s) {
+		switch {
+		case i > 0 && s[i] == s[i-1], s[i] == 'h' && i > 0:
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	if b.Len() < 3 {
+		return ""
+	}
+	return b.String()
+}
+
+// links stand between the parts of a German compound.
+var links = []string{"", "s", "es", "n", "en", "er", "e", "ns"}
+
+// leastPart is the shortest part of a compound.
+const leastPart = 4
+
+// split takes a word apart into two or three words that records have; nil where it cannot.
+func (v *vocabulary) split(word string) []string {
+	if len(word) < 2*leastPart || len(word) > maxNear || !lettersOnly(word) {
+		return nil
+	}
+	// The longest head first: it says what the thing is.
+	for cut := leastPart; cut <= len(word)-leastPart; cut++ {
+		if head := word[cut:]; v.has(head) {
+			if first := v.without(word[:cut]); first != "" {
+				return []string{first, head}
+			}
+			if rest := v.split(word[:cut]); len(rest) == 2 {
+				return append(rest, head)
+			}
+		}
+	}
+	return nil
+}
+
+// without is a first part, without what links it to the next; empty if it is no word.
+func (v *vocabulary) without(part string) string {
+	for _, link := range links {
+		if stem, ok := strings.CutSuffix(part, link); ok && len(stem) >= leastPart && v.has(stem) {
+			return stem
+		}
+	}
+	return ""
+}
+
+func (v *vocabulary) has(word string) bool {
+	at, ok := v.byText[word]
+	return ok && v.surfaces[at].records > 0 || v.terms[word] != nil
+}

@@ -1,0 +1,72 @@
+package kb
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// SynonymFile is a file of synonyms (ParseSynonyms) that a Source reads again when it has
+// changed. Its methods may be called from any goroutine.
+type SynonymFile struct {
+	// Fixed after OpenSynonyms.
+	path string
+
+	current atomic.Pointer[Synonyms]
+
+	// Owned by OpenSynonyms, then by the Source.
+	size     int64
+	modified time.Time
+	problems []Problem
+}
+
+// OpenSynonyms reads a file of synonyms. A file that cannot be read is an error; lines with
+// mistakes are problems that the Source reports.
+func OpenSynonyms(path string) (*SynonymFile, error) {
+	f := &SynonymFile{path: path}
+	if err := f.read(); err != nil {
+		return nil, fmt.Errorf("kb: synonyms: %w", err)
+	}
+	return f, nil
+}
+
+// Current are the synonyms that hold now.
+func (f *SynonymFile) Current() *Synonyms { return f.current.Load() }
+
+// reload reads the file if it has changed, and returns what is wrong with it now. What was
+// read last holds while the file cannot be read.
+func (f *SynonymFile) reload() []Problem {
+	info, err := os.Stat(f.path)
+	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
+		return f.problems
+	}
+	if err == nil {
+		err = f.read()
+	}
+	if err != nil {
+		f.modified = time.Time{} // look again next time
+		return []Problem{{File: f.path, Message: "cannot be read, so the synonyms stay as they were: " + reason(err)}}
+	}
+	return f.problems
+}
+
+func (f *SynonymFile) read() error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // only read from
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "read", Path: f.path, Err: fmt.Errorf("it is not a file")}
+	}
+	synonyms, problems := ParseSynonyms(f.path, file)
+	f.size, f.modified, f.problems = info.Size(), info.ModTime(), problems
+	f.current.Store(synonyms)
+	return nil
+}
