@@ -58,6 +58,9 @@ type Inviter interface {
 	// Origin is that of the page which the client is, and which alone may use a ticket
 	// made for it; empty for a client that is no page.
 	Origin() string
+	// Keep makes the conversation one that a voice session finds, where its client keeps it.
+	// It comes before the offer. The error says that it could not be stored.
+	Keep(ctx context.Context) error
 }
 
 // TicketLife is how long an offer's ticket can be used unless the operator has decided

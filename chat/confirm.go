@@ -102,6 +102,9 @@ func (c client) Show(image capability.Image) {
 // Origin is that of the page which has sent the message.
 func (c client) Origin() string { return c.t.req.Origin }
 
+// Keep stores a conversation that its client keeps, for the voice session that goes on with it.
+func (c client) Keep(ctx context.Context) error { return c.t.keepHistory(ctx) }
+
 // Invite tells the client of a voice session that it may go on in.
 func (c client) Invite(offer capability.VoiceOffer) {
 	c.t.emit(&wsclient.VoiceSessionStart{

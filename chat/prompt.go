@@ -127,6 +127,9 @@ func entryMessages(e conversation.Entry, whole bool) []Message {
 	if e.Interrupted {
 		text += " [the user interrupted here]"
 	}
+	if e.Broken {
+		text += " [the answer broke off here; the user has read so much of it]"
+	}
 	if e.Side == conversation.SideVoice {
 		text = "(by voice) " + text
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/conversation"
 	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 )
 
@@ -29,6 +31,46 @@ func (t *turn) recall(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// tellExpired tells the model, once, of questions of earlier turns that nobody has answered in
+// time.
+func (t *turn) tellExpired(ctx context.Context) {
+	for _, e := range t.conv.Entries {
+		if e.Side != conversation.SideText {
+			continue // a voice session tells its own model
+		}
+		for _, c := range e.Calls {
+			reference, ends := question(c)
+			if reference == "" || time.Now().Before(ends) || t.conv.Told(reference) {
+				continue
+			}
+			if fate := t.a.opts.Executor.Fate(ctx, c.Question); fate == execute.FateOver || fate == execute.FateForgotten {
+				t.noted(policy.ExpiredNotice(c.Tool, reference))
+			}
+		}
+	}
+}
+
+// question is the reference of the question that a call has put, and when it ends; empty if it
+// has put none.
+func question(c conversation.Call) (reference string, ends time.Time) {
+	var env registry.Envelope
+	if c.Question == "" || json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil || env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
+		return "", ends
+	}
+	var details struct {
+		Reference string `json:"reference"`
+	}
+	raw, _ := json.Marshal(env.Error.Details) // it has just been read
+	if json.Unmarshal(raw, &details) != nil {
+		return "", ends
+	}
+	ends, err := time.Parse(time.RFC3339, env.Error.ConfirmationRequest.ExpiresAt)
+	if err != nil {
+		return "", ends
+	}
+	return details.Reference, ends
 }
 
 // resume takes up what the conversation has kept of earlier turns. What the user says in this

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,6 +161,7 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 		for _, a := range open {
 			t.noted(unknownNotice(a))
 		}
+		t.tellExpired(ctx)
 		if t.req.Confirmation == nil {
 			t.started()
 		} else if err := t.confirm(ctx); err != nil {
@@ -228,9 +230,10 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 			t.emit(&wsclient.TextDelta{ItemID: item, Text: s})
 		})
 		if err != nil {
-			if ctx.Err() != nil && strings.TrimSpace(said.String()) != "" { // it was read
+			if strings.TrimSpace(said.String()) != "" { // it was read
+				left := errors.Is(context.Cause(ctx), errLeft)
 				t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
-					Text: said.String(), Turn: t.number, Interrupted: true})
+					Text: said.String(), Turn: t.number, Interrupted: left, Broken: !left})
 			}
 			return t.modelFailed(ctx, err)
 		}

@@ -190,7 +190,7 @@ func TestModelFails(t *testing.T) {
 				if told.done().Status != wsclient.DoneFailed {
 					t.Errorf("%+v", told.done())
 				}
-				if c := f.conversation("conv"); len(c.Entries) != 2 || len(c.Entries[1].Calls) != 1 || !c.Entries[1].Calls[0].OK {
+				if c := f.conversation("conv"); len(c.Entries) != 3 || !c.Entries[2].Broken || len(c.Entries[1].Calls) != 1 || !c.Entries[1].Calls[0].OK {
 					t.Errorf("%+v", c.Entries)
 				}
 				if !strings.Contains(f.log.String(), "inner secret") {

@@ -48,6 +48,9 @@ func (e Entry) line() string {
 	if e.Interrupted {
 		said += " [interrupted]"
 	}
+	if e.Broken {
+		said += " [broken off]"
+	}
 	for _, call := range e.Calls {
 		outcome := "ok"
 		if !call.OK {

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,6 +46,8 @@ type Entry struct {
 	Message string `json:"message,omitempty"`
 	// Interrupted says that the user cut it off: Text is what was heard of it.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Broken says that the model broke off: Text is what the user has read of it.
+	Broken bool `json:"broken,omitempty"`
 	// Extra is what came with the text beside it, for the model that it came from: nobody
 	// else is shown it.
 	Extra json.RawMessage `json:"extra,omitempty"`
@@ -86,6 +90,14 @@ type Conversation struct {
 	Policy    json.RawMessage `json:"policy,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
+}
+
+// Told says whether the conversation has a word of the gateway's about the question of that
+// reference: what came of it.
+func (c *Conversation) Told(reference string) bool {
+	return slices.ContainsFunc(c.Entries, func(e Entry) bool {
+		return e.Role == RoleNotice && e.System && strings.Contains(e.Text, "(reference "+reference+")")
+	})
 }
 
 // The bounds of a conversation.

@@ -203,3 +203,91 @@ func TestApprovalInText(t *testing.T) {
 		t.Errorf("kept: %s", text)
 	}
 }
+
+// TestApprovalByTheAPIInText: what a backend approves of a text conversation stands in it, once,
+// for the model's next turn.
+func TestApprovalByTheAPIInText(t *testing.T) {
+	t.Parallel()
+	tools := newStage(t)
+	st := newStack(t, "openai", setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true})
+	asked := only[*wsclient.ConfirmationRequest](t, st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Message: "pay"}))
+	for _, want := range []int{http.StatusOK, http.StatusConflict} {
+		if status, answer := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`); status != want {
+			t.Errorf("%d %s", status, answer)
+		}
+	}
+	tools.ran(t, "pay", 1)
+	st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Message: "And now?"})
+	kept := st.conversation(t, "c-pay")
+	var notices []int
+	for i, e := range kept.Entries {
+		if e.Role == conversation.RoleNotice && strings.Contains(e.Text, "The user approved pay") {
+			notices = append(notices, i)
+		}
+	}
+	if n := len(kept.Entries); len(notices) != 1 || n < 2 || notices[0] > n-2 || !kept.Entries[notices[0]].System {
+		t.Errorf("kept: %+v", kept.Entries)
+	}
+}
+
+// TestAMessageSentAgain: a client of Chat Completions that sends a message again gets its answer
+// word for word, and the tool has run once.
+func TestAMessageSentAgain(t *testing.T) {
+	t.Parallel()
+	tools := newStage(t)
+	st := newStack(t, "openai", setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true})
+	body := `{"model":"default","messages":[{"role":"user","content":"pay"}]}`
+	said := func(answer string) string {
+		var a struct{ Choices json.RawMessage }
+		if err := json.Unmarshal([]byte(answer), &a); err != nil {
+			t.Error(err)
+		}
+		return string(a.Choices)
+	}
+	first := ""
+	for i := range 3 {
+		status, answer := st.http(t, http.MethodPost, "/v1/chat/completions", body)
+		if i == 0 {
+			first = said(answer)
+		}
+		if status != http.StatusOK || said(answer) != first || strings.Count(answer, `"confirmation.request"`) != 1 {
+			t.Errorf("try %d: %d %s", i+1, status, answer)
+		}
+	}
+}
+
+// TestClientsHistoryToVoiceAndBack: a conversation that its client keeps goes on by voice; what
+// was said on both sides stands in the conversation that the handback names.
+func TestClientsHistoryToVoiceAndBack(t *testing.T) {
+	t.Parallel()
+	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t), text: true})
+	status, answer := st.http(t, http.MethodPost, "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"I live in Rome."},
+		{"role":"assistant","content":"Noted."},{"role":"user","content":"Start voice and tell me about the robotics lab"}]}`)
+	var told struct {
+		Voicegw []struct{ Type, Ticket string }
+	}
+	err := json.Unmarshal([]byte(answer), &told)
+	last := len(told.Voicegw) - 1
+	if err != nil || status != http.StatusOK || last < 0 || told.Voicegw[last].Type != "voice_session_start" {
+		t.Fatalf("%d %s", status, answer)
+	}
+	c := st.connect(t)
+	c.say(&wsclient.Start{Ticket: told.Voicegw[last].Ticket, InputRate: 16000, OutputRate: 24000})
+	c.heard([]string{"kb_search"}, []string{"About the robotics lab"})
+	all := waitFor[*wsclient.AudioEnd](c)
+	c.say(&wsclient.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
+	waitFor[*wsclient.TurnEnded](c)
+	c.say(&wsclient.End{})
+	h := waitFor[*wsclient.SessionEnded](c).Handback
+	if h == nil {
+		t.Fatal("nothing is handed back")
+	}
+	kept := st.conversation(t, h.ConversationID)
+	if brief := kept.Brief(2000); !strings.HasPrefix(brief, "User: I live in Rome.\nAssistant: Noted.\nUser: Start voice") || !strings.Contains(brief, "About the robotics lab") {
+		t.Errorf("kept: %s", brief)
+	}
+	next := st.wrote(t, talk.TextTurn{ConversationID: h.ConversationID, Message: "Hello"})
+	if next.done.ConversationID != h.ConversationID {
+		t.Errorf("%+v", next.done)
+	}
+}

@@ -76,6 +76,9 @@ func (st *stack) http(t testing.TB, method, path, body string) (status int, answ
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+operatorsKey)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	r.Close = true // nothing of it outlives the story
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {

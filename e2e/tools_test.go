@@ -49,7 +49,7 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	})
 	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
 	desk := handoff.New(b.store, "default")
-	opts.Redeem, opts.Enter, opts.HandBack, serve.Voice = desk.Redeem, desk.Enter, desk.HandBack, desk
+	opts.Redeem, opts.Enter, opts.HandBack, opts.Decided, serve.Voice = desk.Redeem, desk.Enter, desk.HandBack, desk.Decided, desk
 }
 
 // undrawn is an image model that is never there.

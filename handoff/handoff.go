@@ -3,6 +3,7 @@ package handoff
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -197,6 +198,41 @@ func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []st
 		}
 	}
 	return notices, nil
+}
+
+// Decided is session.Options.Decided: it writes what came of an answer into the conversation of
+// its question, once. A conversation that is not kept here is not told.
+func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
+	if c.Conversation == "" {
+		return nil
+	}
+	who, err := user.Stored(c.User)
+	if err != nil {
+		return fmt.Errorf("a question to an invalid user: %w", err)
+	}
+	text := policy.DeclinedNotice(c.Tool, c.Reference)
+	if result != nil {
+		text = policy.ApprovedNotice(c.Tool, c.Reference, result)
+	}
+	side := conversation.SideText
+	if strings.HasPrefix(c.Session, "voice-") {
+		side = conversation.SideVoice
+	}
+	return untilStored(ctx, func() error {
+		if _, _, err := d.talks.Load(ctx, c.Conversation); errors.Is(err, store.ErrUnknown) {
+			return nil // its client keeps it, or its life is over
+		}
+		return d.talks.Update(ctx, c.Conversation, func(talk *conversation.Conversation) error {
+			if err := owned(talk, who); err != nil {
+				return err
+			}
+			if talk.Told(c.Reference) {
+				return nil // by a try that the store did not acknowledge
+			}
+			talk.Append(time.Now(), conversation.Entry{At: time.Now(), Side: side, Role: conversation.RoleNotice, Text: text, System: true, Turn: talk.Turns})
+			return nil
+		})
+	})
 }
 
 // The lease that a handback waits for: a turn of text that is being answered would fail

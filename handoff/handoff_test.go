@@ -195,3 +195,47 @@ func TestHandBackWaitsForText(t *testing.T) {
 		t.Error(err, diff)
 	}
 }
+
+// TestDecided: what came of an answer over the API stands in the conversation of its question,
+// once, for whoever goes on with it; nobody else's conversation is told, and none is made.
+func TestDecided(t *testing.T) {
+	d, s := newDesk(t)
+	talk := conversation.New("c-1", "ada", "", time.Now())
+	talk.Append(time.Now(), entry(time.Now(), conversation.SideText, 1, "Pay Bob"))
+	if _, err := s.Conversations().Save(t.Context(), talk, 0); err != nil {
+		t.Fatal(err)
+	}
+	approved := store.Confirmation{Session: "chat-c-1", Conversation: "c-1", User: "ada", Tool: "pay", Reference: "AAAAAA"}
+	declined := approved
+	declined.Reference = "BBBBBB"
+	for range 2 {
+		if err := errors.Join(d.Decided(t.Context(), approved, []byte(`{"ok":true,"data":"receipt"}`)), d.Decided(t.Context(), declined, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := d.Conversation(t.Context(), "c-1")
+	if err != nil || len(c.Entries) != 3 || c.Turns != 1 {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	for i, want := range []string{"The user approved pay (reference AAAAAA)", "The user declined pay (reference BBBBBB)"} {
+		if e := c.Entries[i+1]; e.Role != conversation.RoleNotice || !e.System || !strings.HasPrefix(e.Text, want) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if !strings.Contains(c.Entries[1].Text, "receipt") {
+		t.Errorf("%+v", c.Entries[1])
+	}
+	eves := approved
+	eves.User, eves.Reference = "eve", "CCCCCC"
+	if err := d.Decided(t.Context(), eves, nil); !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+	nobodys := approved
+	nobodys.Conversation = "c-2"
+	if err := d.Decided(t.Context(), nobodys, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Conversation(t.Context(), "c-2"); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a conversation was made: %v", err)
+	}
+}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"voicegw/audit"
@@ -18,7 +19,8 @@ type Confirmed struct {
 	SessionID string
 	Tool      string
 	// Told says that the session runs here: what is approved runs in it, and its model is
-	// told. Otherwise Envelope is what came of it, and no model learns of it.
+	// told. Otherwise Envelope is what came of it, and the model of its
+	// conversation learns of it in the next turn.
 	Told     bool
 	Envelope *registry.Envelope // nil for a denial, or if Told
 }
@@ -53,10 +55,31 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 	if m.opts.Audit != nil {
 		m.opts.Audit(r)
 	}
+	m.decided(ctx, c, done.Envelope)
 	if approved {
 		m.opts.Executor.Settle(c.Conversation, c.Session, c.Reference)
 	}
 	return done, nil
+}
+
+// decidedTime bounds how long it takes to tell a conversation of an answer.
+const decidedTime = 5 * time.Second
+
+// decided tells the conversation of a question what came of its answer, for the model's next
+// turn, whoever has gone by then.
+func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *registry.Envelope) {
+	if m.opts.Decided == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decidedTime)
+	defer cancel()
+	var result json.RawMessage
+	if env != nil {
+		result = env.Encode()
+	}
+	if err := m.opts.Decided(ctx, c, result); err != nil {
+		m.opts.Logger.Error("a conversation could not be told what came of an answer to a confirmation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
+	}
 }
 
 // visit returns the session of that id if it runs here, counted as a visitor's.
@@ -101,4 +124,5 @@ type nobody struct{}
 func (nobody) Timeout(time.Time, time.Duration, string) {}
 func (nobody) Invite(capability.VoiceOffer)             {}
 func (nobody) Origin() string                           { return "" }
+func (nobody) Keep(context.Context) error               { return nil }
 func (nobody) Show(capability.Image)                    {}

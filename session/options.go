@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
+	"voicegw/store"
 	"voicegw/transport"
 	"voicegw/user"
 )
@@ -49,6 +51,10 @@ type Options struct {
 	// its end and before its ticket's Over. ctx ends after 15 s. Nil: there is no such
 	// thing.
 	HandBack func(ctx context.Context, said HandBack) error
+	// Decided is told what came of an answer that the API has given to a question of a session
+	// that does not run here: result is the envelope of what was approved, nil of what was
+	// declined. ctx ends after 5 s. Nil: nobody is told.
+	Decided func(ctx context.Context, c store.Confirmation, result json.RawMessage) error
 	// Executor runs the tools. Drain closes it. Nil: one without a ledger, which lets
 	// nothing run that writes.
 	Executor *execute.Executor

@@ -33,6 +33,7 @@ type client struct{}
 
 func (client) Timeout(time.Time, time.Duration, string) {}
 func (client) Invite(capability.VoiceOffer)             {}
+func (client) Keep(context.Context) error               { return nil }
 func (client) Origin() string                           { return "" }
 func (client) Show(capability.Image)                    {}
 

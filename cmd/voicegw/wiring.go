@@ -95,6 +95,7 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		Redeem:       s.desk.Redeem,
 		Enter:        s.desk.Enter,
 		HandBack:     s.desk.HandBack,
+		Decided:      s.desk.Decided,
 		Executor:     executor,
 		Audit:        s.audit.Write,
 		Policy:       voicePolicy(cfg),

@@ -16,7 +16,17 @@ import (
 )
 
 // client notes the invitations that it gets.
-type client struct{ offers []capability.VoiceOffer }
+type client struct {
+	offers []capability.VoiceOffer
+	keep   func() error // of Keep; nil for none
+}
+
+func (c *client) Keep(context.Context) error {
+	if c.keep == nil {
+		return nil
+	}
+	return c.keep()
+}
 
 func (c *client) Invite(offer capability.VoiceOffer) { c.offers = append(c.offers, offer) }
 func (c *client) Origin() string                     { return "https://app.example" }
@@ -111,5 +121,27 @@ func TestFailures(t *testing.T) {
 				t.Error("the client was invited to nothing")
 			}
 		})
+	}
+}
+
+// TestKeptBeforeTheOffer: the conversation can be found before anybody is offered to go on with
+// it; where it cannot be stored, nothing is offered.
+func TestKeptBeforeTheOffer(t *testing.T) {
+	o := &offers{}
+	c := &client{keep: func() error {
+		if len(o.asked) != 0 {
+			t.Error("it was offered first")
+		}
+		return nil
+	}}
+	call := registry.Call[Args, Needs]{Args: Args{PendingRequest: "Tell me"}, Needs: Needs{VoiceSessions: o, Inviter: c}}
+	if _, err := Execute(t.Context(), call); err != nil || len(c.offers) != 1 {
+		t.Errorf("%v, %d offers", err, len(c.offers))
+	}
+	c.keep = func() error { return errors.New("the disk is full") }
+	_, err := Execute(t.Context(), call)
+	var told *registry.ToolError
+	if !errors.As(err, &told) || told.Type != registry.ErrorTransient || len(o.asked) != 1 {
+		t.Errorf("%v, asked %d times", err, len(o.asked))
 	}
 }

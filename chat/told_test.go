@@ -1,0 +1,91 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/registry"
+	"voicegw/session/wsclient"
+)
+
+// TestBrokenOff: what a user has read of an answer that broke off stays in the conversation with
+// the calls before it, marked; the message that is sent again replaces it.
+func TestBrokenOff(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		breaks := func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+			delta("It is in the")
+			return Reply{}, &ModelError{Kind: KindUnavailable, Begun: true, Err: errors.New("reset")}
+		}
+		told := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
+		if told.types() != "tool.started tool.ended error usage done" || told.done().Status != wsclient.DoneFailed {
+			t.Error(told.types())
+		}
+		e := f.conversation("conv").Entries
+		if len(e) != 3 || len(e[1].Calls) != 1 || !e[1].Calls[0].OK || e[2].Text != "It is in the" || !e[2].Broken || e[2].Interrupted {
+			t.Fatalf("%+v", e)
+		}
+		f.say("Go on", says("In the hall."))
+		if got := transcript(f.last()); !strings.Contains(got, "assistant: It is in the [the answer broke off here; the user has read so much of it]\nuser: Go on") || !strings.Contains(got, "tool "+nth(1)) {
+			t.Error(got)
+		}
+		f.say("And?", breaks)
+		f.say("And?", says("That is all."))
+		if e := f.conversation("conv").Entries; len(e) != 7 || e[6].Text != "That is all." || e[5].Text != "And?" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestExpiredIsTold: the model is told in the next turn, once, that nobody has answered its
+// question in time, and nothing of a question that was answered.
+func TestExpiredIsTold(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token}}, says("As you like.")); err != nil {
+			t.Fatal(err)
+		}
+		f.say("Another", callsTools(nth(7), "pay", `{"name":"Eve"}`), says("May I?"))
+		pass(10 * time.Minute)
+		f.say("Hello", says("Hello."))
+		f.say("And?", says("Nothing."))
+		got := transcript(f.last())
+		if strings.Count(got, "did not answer in time whether to run pay") != 1 || strings.Index(got, "did not answer in time") > strings.Index(got, "user: Hello") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestVoiceFindsTheClientsHistory: a conversation that its client keeps can be found by the
+// voice session that goes on with it, without what instructs the model; one that is kept here is
+// left as it is.
+func TestVoiceFindsTheClientsHistory(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		id := ""
+		f.do = func(ctx context.Context, c toolCall) (registry.Result, error) {
+			id = c.Session.ConversationID
+			return registry.Result{Data: "done"}, c.Needs.Inviter.Keep(ctx)
+		}
+		req := Request{ConversationID: "none", Message: "Call me", History: []Message{
+			{Role: RoleSystem, Text: "Be brief."}, {Role: RoleUser, Text: "I am in Rome."}, {Role: RoleAssistant, Text: "Noted."}, {Role: RoleAssistant}}}
+		told, err := f.respond(t.Context(), req, callsTools(nth(1), "look", `{}`), says("Speak."))
+		if err != nil || told.done().ConversationID != id {
+			t.Fatal(err, id)
+		}
+		c := f.conversation(id)
+		if got, want := c.Brief(1000), "User: I am in Rome.\nAssistant: Noted.\nUser: Call me"; got != want || c.Turns != 2 || c.User != "ada" {
+			t.Errorf("%q, %d turns, of %q", got, c.Turns, c.User)
+		}
+		c.Join(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "aloud", Turn: 1})
+		if last := c.Entries[len(c.Entries)-1]; last.Text != "aloud" {
+			t.Errorf("what is said by voice is not the last: %+v", c.Entries)
+		}
+		f.say("Hello", callsTools(nth(2), "look", `{}`), says("Hi."))
+		if e := f.conversation("conv").Entries; len(e) != 3 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
