@@ -141,6 +141,9 @@ func saidBefore(messages []chatMessage, now time.Time) (said []conversation.Entr
 		default:
 			return nil, fmt.Sprintf("messages[%d].role must be user or assistant; leave others out.", i)
 		}
+		if n := utf8.RuneCountInString(m.Content); n > conversation.MaxText {
+			return nil, fmt.Sprintf("messages[%d].content has %d characters; at most %d are taken.", i, n, conversation.MaxText)
+		}
 		e.Turn = turn
 		said = append(said, e)
 	}

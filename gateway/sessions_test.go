@@ -137,6 +137,7 @@ func TestSessionIsNotOffered(t *testing.T) {
 		"unknown field": {body: `{"user":"ada","usr":"x"}`, status: 400, code: "invalid_message", word: "usr"},
 		"not JSON":      {body: `hello`, status: 400, code: "invalid_message"},
 		"two objects":   {body: `{"user":"ada"}{}`, status: 400, code: "invalid_message"},
+		"long message":  {body: `{"user":"ada","messages":[{"role":"user","content":"` + strings.Repeat("ü", 16_001) + `"}]}`, status: 400, code: "invalid_message", word: "messages[0].content"},
 		"long request":  {body: `{"user":"ada","pending_request":"` + strings.Repeat("ü", 8001) + `"}`, status: 400, code: "invalid_message", word: "pending_request"},
 		"long context":  {body: `{"user":"ada","context":"` + strings.Repeat("ü", 8001) + `"}`, status: 400, code: "invalid_message", word: "context"},
 		"both":          {body: `{"user":"ada","context":"x","messages":[{"role":"user","content":"a"}]}`, status: 400, code: "invalid_message", word: "messages"},

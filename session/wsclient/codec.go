@@ -207,6 +207,9 @@ func jsonKind(goKind string) string {
 // check says what is wrong with a message whose fields have the right types; data is
 // what it was read from.
 func check(m ClientMessage, data []byte) error {
+	if err := checkNames(m); err != nil {
+		return err
+	}
 	switch m := m.(type) {
 	case *Start:
 		return checkStart(m)
@@ -227,6 +230,35 @@ func check(m ClientMessage, data []byte) error {
 			return invalid("token", "confirmation.resolve: the field token is missing.")
 		}
 		return checkApproved(data)
+	}
+	return nil
+}
+
+// checkNames refuses ids and names that are too long: what is cut off or replaced would
+// name something else than the client means.
+func checkNames(m ClientMessage) error {
+	type field struct{ name, value string }
+	var fields []field
+	switch m := m.(type) {
+	case *Start:
+		fields = []field{{"provider", m.Provider}, {"agent", m.Agent}, {"voice", m.Voice}, {"conversation_id", m.ConversationID}}
+		if c := m.Client; c != nil {
+			fields = append(fields, field{"client.name", c.Name}, field{"client.version", c.Version})
+		}
+		if r := m.Resume; r != nil {
+			fields = append(fields, field{"resume.session_id", r.SessionID}, field{"resume.token", r.Token})
+		}
+	case *InputText:
+		fields = []field{{"id", m.ID}}
+	case *Playback:
+		fields = []field{{"item_id", m.ItemID}}
+	case *ConfirmationResolve:
+		fields = []field{{"token", m.Token}}
+	}
+	for _, f := range fields {
+		if n := utf8.RuneCountInString(f.value); n > MaxNameChars {
+			return invalid(f.name, "%s: the field %s has %d characters; at most %d are accepted.", m.clientType(), f.name, n, MaxNameChars)
+		}
 	}
 	return nil
 }

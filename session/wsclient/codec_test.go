@@ -125,6 +125,12 @@ func TestWrongShapesNameTheField(t *testing.T) {
 		{`{"type":"session.start","input_rate":16000,"output_rate":24000,"client":{"name":1}}`, "client.name", "string"},
 		{`{"type":"session.start","input_rate":16000,"output_rate":24000,"turn_detection":"x"}`, "turn_detection", "server"},
 		{`{"type":"input.text","text":"` + strings.Repeat("a", MaxTextChars+1) + `"}`, "text", "8000"},
+		{`{"type":"input.text","text":"a","id":"` + strings.Repeat("é", MaxNameChars+1) + `"}`, "id", "257"},
+		{`{"type":"playback","item_id":"` + strings.Repeat("a", MaxNameChars+1) + `"}`, "item_id", "256"},
+		{`{"type":"confirmation.resolve","approved":true,"token":"` + strings.Repeat("a", MaxNameChars+1) + `"}`, "token", "256"},
+		{`{"type":"session.start","input_rate":16000,"output_rate":24000,"client":{"name":"` + strings.Repeat("a", MaxNameChars+1) + `"}}`, "client.name", "256"},
+		{`{"type":"session.start","input_rate":16000,"output_rate":24000,"voice":"` + strings.Repeat("a", MaxNameChars+1) + `"}`, "voice", "256"},
+		{`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"a","last_seq":1,"token":"` + strings.Repeat("a", MaxNameChars+1) + `"}}`, "resume.token", "256"},
 		{"{\"type\":\"\xff\"}", "", "UTF-8"},
 	} {
 		_, err := ParseClient([]byte(tc.text))

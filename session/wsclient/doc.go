@@ -18,6 +18,9 @@ const (
 	MaxMessageBytes = 64 << 10
 	// MaxFrameMS is the longest audio frame that is accepted.
 	MaxFrameMS = 500
+	// MaxNameChars is the longest id or name that a client sends, in characters: an item's,
+	// a text's, its own. That of client.id is in package user.
+	MaxNameChars = 256
 	// MaxTextChars is the longest typed turn or pending request, in characters.
 	MaxTextChars = 8000
 	// MaxTicketBytes is the longest ticket.
