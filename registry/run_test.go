@@ -510,3 +510,21 @@ func TestEndedWhileCancelled(t *testing.T) {
 		t.Errorf("counters: %+v", s)
 	}
 }
+
+// TestLateHandlerInItsOwnWords forces the order in which a handler has ended before anybody
+// sees that its time is up: what it says in its own words is a deadline all the same.
+func TestLateHandlerInItsOwnWords(t *testing.T) {
+	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Unix(0, 0), errDeadline)
+	defer cancel()
+	tool := &Tool{Entry: Entry{Spec: Spec{ToolID: "probe", TimeoutMS: 2000, SideEffects: SideEffectsWrites}}}
+	o := tool.late(ctx, outcome{err: errors.New("gave up"), unnamed: true})
+	if e := tool.told(o); e.Type != ErrorTransient || e.Retryable || !e.PartialSideEffects || !strings.Contains(o.err.Error(), "gave up") {
+		t.Errorf("told %+v of %v", e, o.err)
+	}
+	if o := tool.late(ctx, outcome{err: errPanic}); tool.told(o).Type != ErrorInternal {
+		t.Errorf("a panic is told as %+v", tool.told(o))
+	}
+	if o := tool.late(ctx, outcome{err: errPanic, told: &Error{Type: ErrorConflict}}); tool.told(o).Type != ErrorConflict {
+		t.Errorf("what the handler has named is told as %+v", tool.told(o))
+	}
+}

@@ -50,7 +50,7 @@ type node struct {
 	fills         bool // there are defaults at or below it
 	nodes, height int  // with every $ref replaced
 
-	// compiled is there for a schema with a default or examples, and for every choice of an anyOf or
+	// compiled is there for a property of the root, for a schema with a default or examples, and for every choice of an anyOf or
 	// oneOf in which there is a default, to find the one that is chosen.
 	compiled *jsonschema.Schema
 }
@@ -160,7 +160,7 @@ func (p *parameters) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []
 	var problems []Problem
 	needed := map[*node]bool{}
 	for _, n := range tree.nodes {
-		needed[n] = needed[n] || n.hasDefault || len(n.examples()) > 0
+		needed[n] = needed[n] || n.hasDefault || len(n.examples()) > 0 || len(n.at) == 2 && n.at[0] == "properties"
 		for _, list := range [][]*node{n.anyOf, n.oneOf} {
 			if slices.ContainsFunc(list, func(choice *node) bool { return choice.fills }) {
 				for _, choice := range list {

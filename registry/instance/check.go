@@ -15,7 +15,8 @@ type Problem struct {
 	Path string
 	// Message says in a sentence what contradicts what.
 	Message string
-	// Unknown says that neither a value was found nor that there is none.
+	// Unknown says that neither a value was found nor that there is none, or that what is
+	// told leaves the schema with valid values.
 	Unknown bool
 }
 
@@ -38,12 +39,16 @@ func Check(schema json.RawMessage) []Problem {
 	}
 	c := &checker{
 		solver: solver{doc: doc, known: map[string]answer{}, open: map[string]bool{}},
-		seen:   map[string]bool{}, bad: map[string]bool{},
+		seen:   map[string]bool{}, bad: map[string]bool{}, used: map[string]bool{},
 	}
 	if root := doc.node(""); root != nil {
 		c.visit([]*node{root}, nil, 0)
 	}
 	c.rest(doc.root, "", true)
+	if c.work > maxWork {
+		c.problems = slices.DeleteFunc(c.problems, func(p Problem) bool { return p.Unknown })
+		c.tell("", true, "The schema is too intricate to find a valid value for each part of it; parts that nothing satisfies may be among them.")
+	}
 	slices.SortStableFunc(c.problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	return slices.Compact(c.problems)
 }
@@ -70,6 +75,7 @@ type checker struct {
 	problems []Problem
 	seen     map[string]bool // sets of schemas that were looked at
 	bad      map[string]bool // pointers of schemas that are told of
+	used     map[string]bool // pointers of schemas that describe a value
 }
 
 func (c *checker) tell(at string, unknown bool, format string, args ...any) {
@@ -84,7 +90,7 @@ func (c *checker) tell(at string, unknown bool, format string, args ...any) {
 // was told.
 func (c *checker) visit(conj []*node, chosen []string, depth int) (told bool) {
 	k := key(conj)
-	if c.seen[k] || depth > maxDepth || len(conj) == 0 {
+	if c.seen[k] || depth > maxDepth || len(conj) == 0 || c.work > maxWork {
 		return c.bad[k]
 	}
 	c.seen[k] = true
@@ -101,6 +107,7 @@ func (c *checker) visit(conj []*node, chosen []string, depth int) (told bool) {
 			c.tell(place, true, "No valid value was found here, and it is not sure that there is none. If there is one, name it in \"examples\".")
 		default:
 			c.possible(conj, parts)
+			c.types(conj)
 		}
 	}
 	c.bad[k] = told
@@ -130,6 +137,7 @@ func (c *checker) together(conj []*node) []*node {
 			continue
 		}
 		parts = append(parts, n)
+		c.used[n.at] = true
 		if to := c.doc.referred(n); to != nil {
 			queue = append(queue, to)
 		}
@@ -174,7 +182,7 @@ func (c *checker) inside(conj, parts []*node, chosen []string, depth int) (told 
 	return told
 }
 
-func isFalse(n *node) bool { return n.doc == nil && n.must == "" && !n.yes }
+func isFalse(n *node) bool { return n.doc == nil && n.must == "" && n.only == 0 && !n.yes }
 
 // possible tells of optional properties that can never be sent.
 func (c *checker) possible(conj, parts []*node) {
@@ -188,6 +196,21 @@ func (c *checker) possible(conj, parts []*node) {
 		with := append(slices.Clone(conj), &node{at: conj[0].at, must: name})
 		if a := c.fresh(with); a.none() {
 			c.tell(props[0].at, false, "%q can never be sent: %s. Correct one of them, or remove the property.", clip(name, 60), a.why)
+		}
+	}
+}
+
+// types tells of types of the schema's list that no value has.
+func (c *checker) types(conj []*node) {
+	for _, name := range conj[0].names("type") {
+		for _, t := range typeNames {
+			if t.name != name {
+				continue
+			}
+			if a := c.fresh(append(slices.Clone(conj), &node{at: conj[0].at, only: t.set})); a.none() {
+				c.problems = append(c.problems, Problem{Path: join(conj[0].at, "type"), Unknown: true,
+					Message: fmt.Sprintf("No value of the type %s can be valid here (%s). Take the type out, or let its values in.", name, a.why)})
+			}
 		}
 	}
 }
@@ -217,20 +240,9 @@ func (c *checker) rest(v any, at string, isSchema bool) {
 	for _, keyword := range []string{"$defs", "definitions"} {
 		named, _ := object[keyword].(map[string]any)
 		for _, name := range sortedNames(named) {
-			if n := c.doc.node(join(join(at, keyword), name)); n != nil && isSchema && !isFalse(n) && !c.used(n) {
+			if n := c.doc.node(join(join(at, keyword), name)); n != nil && isSchema && !isFalse(n) && !c.used[n.at] {
 				c.visit([]*node{n}, nil, 0)
 			}
 		}
 	}
-}
-
-// used says whether n was looked at with others, which was as good.
-func (c *checker) used(n *node) bool {
-	mark := strconv.Quote(n.at + "|")
-	for k := range c.seen {
-		if strings.Contains(k, mark) {
-			return true
-		}
-	}
-	return false
 }

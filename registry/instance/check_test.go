@@ -93,6 +93,30 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
+// TestDoubts are told of schemas that have valid values, and of what is not known.
+func TestDoubts(t *testing.T) {
+	for _, tt := range []struct{ schema, path, words string }{
+		{`{"type":["string","null"],"enum":["a","b"]}`, "/properties/a/type", "No value of the type null"},
+		{`{"type":["string","integer"],"minimum":4,"maximum":3}`, "/properties/a/type", "minimum 4 and maximum 3"},
+		{`{"type":"string","pattern":"^(a|b)*a(a|b){14}$"}`, "/properties/a", "it is not sure that there is none"},
+	} {
+		if problems := Check(object(tt.schema)); len(problems) != 1 || !problems[0].Unknown || problems[0].Path != tt.path || !strings.Contains(problems[0].Message, tt.words) {
+			t.Errorf("%s\nwant %s: … %s\ngot  %s", tt.schema, tt.path, tt.words, report(problems))
+		}
+	}
+	lists := `{"type":"number"}`
+	for range 6 {
+		lists = `{"type":"array","uniqueItems":true,"minItems":2000,"items":` + lists + `}`
+	}
+	if problems := Check(object(lists)); len(problems) == 0 || !problems[0].Unknown {
+		t.Errorf("lists of lists: %s", report(problems))
+	}
+	shared := Check(json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/d"},"b":{"$ref":"#/$defs/d"}},"$defs":{"d":{"type":"string","minLength":2,"maxLength":1},"e":{"enum":[]}}}`))
+	if len(shared) != 3 || shared[0].Path != "/$defs/e" {
+		t.Errorf("definitions: %s", report(shared))
+	}
+}
+
 // TestPossible: nothing is said of schemas that have a value.
 func TestPossible(t *testing.T) {
 	for _, schema := range []string{

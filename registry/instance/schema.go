@@ -27,6 +27,8 @@ type node struct {
 	yes bool           // of a schema without doc
 	// must is the property that a schema which is made up asks for.
 	must string
+	// only are the types that one which is made up lets in; 0 of all others.
+	only typeSet
 
 	compiled *jsonschema.Schema
 	tried    bool // to compile it
@@ -153,7 +155,7 @@ func (d *document) node(at string) *node {
 
 // child is the schema below n; nil if there is none.
 func (d *document) child(n *node, tokens ...string) *node {
-	if n.must != "" {
+	if n.must != "" || n.only != 0 {
 		return nil
 	}
 	at := n.at
@@ -197,6 +199,9 @@ func (d *document) referred(n *node) *node {
 // accepts says whether v is valid for n, and what the library says if not. ok is false if
 // that is not known.
 func (d *document) accepts(n *node, v any) (valid, ok bool, why string) {
+	if n.only != 0 {
+		return typeOf(v)&n.only != 0, true, "the type"
+	}
 	if n.must != "" {
 		object, isObject := v.(map[string]any)
 		_, has := object[n.must]

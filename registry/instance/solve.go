@@ -14,6 +14,9 @@ const (
 	maxBranches = 64
 	maxDepth    = 70
 	maxSteps    = 50_000
+	// maxWork bounds all that is done for one schema: characters of values that are tried,
+	// steps of automata.
+	maxWork = 20_000_000
 	// spare is how many more values are tried than are wanted, since some are refused by
 	// what was left away.
 	spare = 8
@@ -38,15 +41,16 @@ type solver struct {
 	doc   *document
 	known map[string]answer
 	open  map[string]bool // what is being asked now
-	steps int
-	place string // of the schema that a reader is told of
+	steps int             // of the search for one place
+	work  int             // of all searches
+	place string          // of the schema that a reader is told of
 }
 
 // key names a set of schemas.
 func key(conj []*node) string {
 	names := make([]string, len(conj))
 	for i, n := range conj {
-		names[i] = strconv.Quote(n.at + "|" + n.must)
+		names[i] = strconv.Quote(n.at + "|" + n.must + "|" + strconv.Itoa(int(n.only)))
 	}
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), " ")
@@ -60,7 +64,7 @@ func (s *solver) solve(conj []*node, want, depth int) answer {
 		return a
 	}
 	s.steps++
-	if s.open[k] || depth > maxDepth || s.steps > maxSteps {
+	if s.open[k] || depth > maxDepth || s.steps > maxSteps || s.work > maxWork {
 		return answer{}
 	}
 	s.open[k] = true
@@ -85,6 +89,10 @@ type finding struct {
 // try takes v if it is valid.
 func (f *finding) try(v any) {
 	text := canonical(v)
+	if f.s.work += 100 + len(text); f.s.work > maxWork {
+		f.missed = true
+		return
+	}
 	if f.seen[text] || len(text) > maxArgs {
 		return
 	}
@@ -217,7 +225,7 @@ func (s *solver) branch(f *finding, parts []*node, depth int) (complete bool) {
 	types := typeSet(typeAll)
 	var typed []string
 	for _, n := range parts {
-		if n.doc == nil && n.must == "" && !n.yes {
+		if isFalse(n) {
 			f.because("the schema false accepts nothing")
 			return true
 		}
@@ -226,6 +234,9 @@ func (s *solver) branch(f *finding, parts []*node, depth int) (complete bool) {
 		}
 		if v, has := n.doc["const"]; has {
 			listed, hasList = []any{v}, true
+		}
+		if n.only != 0 {
+			types &= n.only
 		}
 		if t, has := typesOf(n); has {
 			types &= t
@@ -400,11 +411,16 @@ func (s *solver) texts(f *finding, parts []*node, _ typeSet, _ int) bool {
 		if f.enough() {
 			return false
 		}
+		if s.work > maxWork {
+			return false
+		}
 		a := newAutomaton(patterns)
 		if a == nil {
+			s.work += automatics / 4
 			continue
 		}
-		found, complete, _ := a.texts(least.n, longest, f.want+spare)
+		found, complete, steps := a.texts(least.n, longest, f.want+spare)
+		s.work += a.work + steps
 		for _, text := range found {
 			f.try(text)
 		}

@@ -358,15 +358,13 @@ func extend(list, prefixes []*prefix, runes []rune, most int) []*prefix {
 }
 
 // texts gives up to want accepted texts of least to most characters, shorter ones first
-// (most below 0 is no bound). complete says that there are no others; gaveUp that it took
-// too long to know.
-func (a *automaton) texts(least, most, want int) (found []string, complete, gaveUp bool) {
+// (most below 0 is no bound). complete says that there are no others, work what it took.
+func (a *automaton) texts(least, most, want int) (found []string, complete bool, work int) {
 	level := map[int][]*prefix{0: {{}}}
 	runes := make([][]rune, len(a.classes))
 	for i := range a.classes {
 		runes[i] = a.classes[i].runes(want)
 	}
-	work := 0
 	for length := 0; len(level) > 0; length++ {
 		states := make([]int, 0, len(level))
 		for s := range level {
@@ -380,7 +378,7 @@ func (a *automaton) texts(least, most, want int) (found []string, complete, gave
 						break
 					}
 					if len(found) == want {
-						return found, false, false
+						return found, false, work
 					}
 					found = append(found, p.text())
 				}
@@ -396,12 +394,12 @@ func (a *automaton) texts(least, most, want int) (found []string, complete, gave
 					continue
 				}
 				if work += 1 + len(level[s]); work > automatics {
-					return found, false, true
+					return found, false, work
 				}
 				after[to] = extend(after[to], level[s], runes[j], want+1) // one more tells whether there are others
 			}
 		}
 		level = after
 	}
-	return found, true, false
+	return found, true, work
 }

@@ -70,7 +70,11 @@ func canonical(v any) string {
 	return b.String()
 }
 
+// write stops where the text is too long for a call, so that lists of lists cost little.
 func write(b *bytes.Buffer, v any) {
+	if b.Len() > maxArgs {
+		return
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		b.WriteByte('{')
@@ -85,6 +89,9 @@ func write(b *bytes.Buffer, v any) {
 	case []any:
 		b.WriteByte('[')
 		for i, item := range v {
+			if b.Len() > maxArgs {
+				return
+			}
 			if i > 0 {
 				b.WriteByte(',')
 			}
@@ -104,4 +111,24 @@ func write(b *bytes.Buffer, v any) {
 	default:
 		b.WriteString("null")
 	}
+}
+
+// typeOf is the type of a value.
+func typeOf(v any) typeSet {
+	switch v := v.(type) {
+	case nil:
+		return typeNull
+	case bool:
+		return typeBoolean
+	case json.Number:
+		if r := rational(v); r != nil && r.IsInt() {
+			return typeInteger
+		}
+		return typeFraction
+	case string:
+		return typeString
+	case []any:
+		return typeArray
+	}
+	return typeObject
 }
