@@ -321,8 +321,10 @@ func TestUnsentIsNotHeard(t *testing.T) {
 				synctest.Wait()
 				pass(time.Minute)
 				said := ""
-				for _, e := range back[0].Entries {
-					said += e.Text + "|"
+				for _, b := range back {
+					for _, e := range b.Entries {
+						said += e.Text + "|"
+					}
 				}
 				if said != "one two|" || c.count("audio.start") != 1 || c.count("audio.flush") != 0 {
 					t.Errorf("handed back: %q\n%s", said, strings.Join(c.log(), "\n"))
@@ -333,4 +335,109 @@ func TestUnsentIsNotHeard(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReportBeyondWhatWasSent: an interrupted answer is handed back as far as it was sent,
+// whatever the client says that it has heard.
+func TestReportBeyondWhatWasSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back []HandBack
+		st := newStage(t, hearing, func(o *Options) {
+			o.HandBack = func(_ context.Context, said HandBack) error { back = append(back, said); return nil }
+		})
+		c := st.connect(strings.Replace(startText, "}", `,"conversation_id":"conv_00000000000000000000000000"}`, 1))
+		model := st.fake.Accept(t)
+		synctest.Wait()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"},
+			transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: "one two three four five six seven eight nine ten", Final: true})
+		model.EmitAudio("a1", make([]byte, second))
+		synctest.Wait()
+		c.stallWrites()
+		speaks(model, "a1", 3*second)
+		c.say(`{"type":"interrupt"}`)
+		synctest.Wait()
+		close(c.stall)
+		c.say(`{"type":"playback","item_id":"a1","played_ms":90000,"done":true}`)
+		synctest.Wait()
+		c.say(`{"type":"session.end"}`)
+		pass(time.Minute)
+		if len(back) != 1 || len(back[0].Entries) != 1 || back[0].Entries[0].Text != "one two" || !back[0].Entries[0].Interrupted {
+			t.Errorf("handed back: %+v", back)
+		}
+	})
+}
+
+// TestClockStartsAnewAfterAFlush: what was dropped takes no time, so the next answer begins
+// when it is sent, and its turn ends when that was heard.
+func TestClockStartsAnewAfterAFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+		speaks(model, "a1", 30*second)
+		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		c.say(`{"type":"input.text","text":"no"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r2"})
+		speaks(model, "a2", second)
+		model.Emit(transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
+		pass(1300 * time.Millisecond)
+		synctest.Wait()
+		c.expect(t, "audio.flush a1", "turn.ended interrupted", "audio.start a2", "audio.end a2", "turn.ended completed")
+	})
+}
+
+// TestTurnEndsWhenASlowClientHasHeardIt: the end of the last writing is an event of its own,
+// and nothing else has to happen.
+func TestTurnEndsWhenASlowClientHasHeardIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		synctest.Wait()
+		c.stallWrites()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+		speaks(model, "a1", second)
+		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		pass(4 * time.Second)
+		synctest.Wait()
+		close(c.stall)
+		pass(1300*time.Millisecond - 1)
+		synctest.Wait()
+		if c.count("turn.ended") != 0 {
+			t.Fatal("the turn has ended before it was heard")
+		}
+		pass(time.Millisecond)
+		synctest.Wait()
+		c.expect(t, "audio.end a1", "turn.ended completed")
+	})
+}
+
+// TestItemsDoNotMix: the next item ends the one before, and what still comes of that is
+// dropped and counted.
+func TestItemsDoNotMix(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+		for range 3 {
+			model.EmitAudio("a1", make([]byte, 4800))
+			model.EmitAudio("a2", make([]byte, 2400))
+		}
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.AudioDone{Item: "a2"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		dropped := st.only().down.flushedBytes()
+		pass(time.Second)
+		synctest.Wait()
+		var told []string
+		for _, line := range c.log() {
+			if strings.HasPrefix(line, "audio.") {
+				told = append(told, line)
+			}
+		}
+		want := []string{"audio.start a1", "audio.end a1", "audio.start a2", "audio.end a2"}
+		if !slices.Equal(told, want) || c.bytes != 4800+3*2400 || dropped != 2*4800 {
+			t.Errorf("the client got %q and %d bytes, %d were dropped", told, c.bytes, dropped)
+		}
+	})
 }

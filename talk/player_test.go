@@ -86,6 +86,26 @@ func TestPlayerAnswersEveryFlush(t *testing.T) {
 	}
 }
 
+// TestPlayerFlushesWhatWaits: an item behind another one was not heard, and what comes after
+// the flushes plays at once.
+func TestPlayerFlushesWhatWaits(t *testing.T) {
+	p, reports := testPlayer()
+	for _, id := range []string{"a", "b"} {
+		p.add(at(0), p.begin(at(0), id, nil), ms(500))
+		p.end(at(0), id)
+	}
+	p.advance(at(150))
+	p.flush(at(150), "a")
+	p.flush(at(150), "b")
+	p.add(at(160), p.begin(at(160), "c", nil), ms(100))
+	p.end(at(160), "c")
+	p.advance(at(260))
+	want := []wsclient.Playback{{ItemID: "a", PlayedMS: 150, Done: true}, {ItemID: "b", Done: true}, {ItemID: "c", PlayedMS: 100, Done: true}}
+	if diff := cmp.Diff(want, *reports); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestPlayerDoesNotDrift(t *testing.T) {
 	p := newPlayer(44100, true, func(wsclient.Playback) {})
 	i := p.begin(at(0), "a", nil)

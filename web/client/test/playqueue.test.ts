@@ -175,6 +175,22 @@ test("a flushed item that had not begun was not heard, and the one before it pla
   assert.deepEqual(device.of("silenced"), []);
 });
 
+test("an item and the one that waits behind it are flushed one after another", () => {
+  const device = new Device();
+  device.item("a", 300);
+  device.item("b", 300);
+  device.play(100);
+  device.flush("a");
+  device.flush("b");
+  assert.ok(soundingMs(device.play(300)) <= 10);
+  assert.deepEqual(device.reports("a").at(-1)?.done, true);
+  assert.deepEqual(device.reports("b"), [{ playedMs: 0, done: true }]);
+  assert.deepEqual(device.of("sounding", "b"), []);
+  device.item("c", 100);
+  device.play(300);
+  assert.deepEqual(device.reports("c").at(-1), { playedMs: 100, done: true });
+});
+
 test("the next item begins right after the flushed one, from its own beginning", () => {
   const device = new Device();
   device.item("a", 1000);

@@ -136,6 +136,25 @@ test("an answer that is interrupted is marked to where it was heard", () => {
   assert.equal(line.text.slice(0, line.heard), "one two");
 });
 
+test("a flush of what waited does not cut off what was heard before it", () => {
+  const conversation = inCall();
+  const pcm = new Int16Array(24_000);
+  for (const item of ["i1", "i2"]) {
+    conversation.take(received("voice", { type: "audio.start", turn: 1, item_id: item }));
+    conversation.take(received("voice", said(item, "assistant", `${item} says this`, 1, { turn: 1 })));
+    conversation.take({ at: 0, wall: NOW, kind: "downlink", side: "voice", item, pcm, rate: 24_000 });
+    conversation.take(received("voice", { type: "audio.end", turn: 1, item_id: item, audio_ms: 1000 }));
+  }
+  conversation.take(noticed({ name: "played", event: { item: "i1", playedMs: 1000, done: true, at: 0 } }));
+  conversation.take(received("voice", { type: "audio.flush", turn: 1, item_id: "i2", reason: "user_stop" }));
+  conversation.take(noticed({ name: "played", event: { item: "i2", playedMs: 0, done: true, at: 0 } }));
+  const answers = conversation.transcript.lines.filter((line) => line.kind === "utterance" && line.role === "assistant");
+  assert.deepEqual(
+    answers.map((line) => line.kind === "utterance" && line.cut),
+    [false, true],
+  );
+});
+
 test("what was heard to its end is not cut off when its turn is, later", () => {
   const conversation = inCall();
   const pcm = new Int16Array(24_000);

@@ -160,7 +160,7 @@ export class Conversation implements Watcher {
       case "audio.end":
         return this.heard.all(message.item_id, message.audio_ms);
       case "audio.flush":
-        this.transcript.cutOff(source, message.turn);
+        this.transcript.cutOff(source, message.turn, this.heard.whole());
         return this.heard.flushed(message.item_id, this.transcript.length(source, message.item_id));
       case "turn.ended":
         this.transcript.unheard(source, message.turn);

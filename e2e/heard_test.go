@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"slices"
+	"testing"
+
+	"voicegw/session/wsclient"
+)
+
+// longSentence takes the simulator's voice about twelve seconds to say.
+const longSentence = "I will now talk for quite a long time, so that there is something to interrupt, and I will " +
+	"not stop before I am told to, because that is what this test is about, and nothing else."
+
+// TestSpeakToolSpeakInterrupted: the model speaks at length, calls a tool and speaks again, all
+// of it long before it is heard. The stop button silences both: each is flushed, the model is
+// told of each what was heard, where it can be told, and nothing of either follows.
+func TestSpeakToolSpeakInterrupted(t *testing.T) {
+	overBothWires(t, setting{speed: 50, playback: 50, scenario: `
+name: speak, tool, speak
+rules:
+  - when: {text: talk}
+    do:
+      - say: ` + longSentence + `
+      - call: {tool: lookup, args: {query: it}}
+      - then: [say: That is all.]
+  - when: {text: again}
+    do: [say: "Yes?"]
+`}, func(t *testing.T, provider string, st *stack, tools *stage) {
+		c := st.start(t, 16000)
+		c.say(&wsclient.InputText{Text: "talk"})
+		first := waitFor[*wsclient.AudioEnd](c)
+		second := waitFor[*wsclient.AudioEnd](c)
+		// Who reports is waited for, however slow the machine is.
+		c.say(&wsclient.Playback{ItemID: first.ItemID, PlayedMS: 200})
+		c.say(&wsclient.Interrupt{})
+		for i, want := range []struct {
+			item   string
+			played int64
+		}{{first.ItemID, 400}, {second.ItemID, 0}} {
+			flush := waitFor[*wsclient.AudioFlush](c)
+			if flush.ItemID != want.item || flush.Reason != "user_stop" {
+				t.Fatalf("flush %d is %+v, want %s; %s", i+1, flush, want.item, c.story())
+			}
+			c.say(&wsclient.Playback{ItemID: want.item, PlayedMS: want.played, Done: true})
+			if provider != "openai" {
+				continue
+			}
+			cut := st.tap.wait(t, "the truncation of "+want.item, func(m map[string]any) bool {
+				return m["type"] == "conversation.item.truncate" && m["item_id"] == want.item
+			})
+			if cut["audio_end_ms"] != float64(want.played) {
+				t.Errorf("the model was told %v of %s, and %d ms were heard", cut["audio_end_ms"], want.item, want.played)
+			}
+		}
+		if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "interrupted" {
+			t.Errorf("the turn ended %s", ended.Status)
+		}
+		c.say(&wsclient.InputText{Text: "again"})
+		third := waitFor[*wsclient.AudioStart](c).ItemID
+		if third == first.ItemID || third == second.ItemID {
+			t.Errorf("%s is said again", third)
+		}
+		playTurn(c)
+		nothingAfterFlush(t, c.seen, second.ItemID)
+		if told := messages[*wsclient.Error](c); len(told) != 0 {
+			t.Errorf("the client was told of %+v", told[0])
+		}
+	})
+}
+
+// TestFarewellBehindALongSentence: the model says a long sentence, ends the session with a tool
+// and says goodbye. All of it has arrived long before it is heard; the session goes on until
+// the client says that the farewell was.
+func TestFarewellBehindALongSentence(t *testing.T) {
+	const farewell = "Goodbye and thank you for calling."
+	for tool, reason := range map[string]string{"end_voice_session": "tool_ended", "ignore_user": "blocked"} {
+		for _, provider := range providers {
+			t.Run(tool+" "+provider, func(t *testing.T) {
+				t.Parallel()
+				args := map[string]string{"end_voice_session": "reason: user_goodbye", "ignore_user": "duration_seconds: 90"}[tool]
+				st := newStack(t, provider, setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t), scenario: `
+name: the end
+rules:
+  - when: {text: goodbye}
+    do:
+      - say: ` + longSentence + `
+      - call: {tool: ` + tool + `, args: {` + args + `, farewell_message: "` + farewell + `"}}
+      - then:
+          - say: ` + farewell + `
+`})
+				c := st.startAs(t, "mallory")
+				c.say(&wsclient.InputText{Text: "goodbye"})
+				sentence := waitFor[*wsclient.AudioEnd](c)
+				c.say(&wsclient.Playback{ItemID: sentence.ItemID, PlayedMS: 200})
+				bytes := len(c.seen)
+				hearFarewell(c, farewell, reason)
+				if sentence.AudioMS < 5000 || slices.ContainsFunc(c.seen[:bytes], func(h happening) bool { return isEnded(h.msg, reason) }) {
+					t.Errorf("the sentence took %d ms; %s", sentence.AudioMS, c.story())
+				}
+			})
+		}
+	}
+}
