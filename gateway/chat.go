@@ -55,8 +55,8 @@ const (
 
 // chat answers a turn of a text conversation with server-sent events.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	var body chatBody
-	if !s.readBody(w, r, &body, true, plainError) {
+	body, ok := s.readChat(w, r)
+	if !ok {
 		return
 	}
 	req, wrong := s.chatRequest(r, body)
@@ -87,10 +87,10 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	out := newEventWriter(w)
 	defer out.close()
-	stream := &eventStream{out: out}
+	take := s.taker(r, out)
 	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
 		s.reachable(r, m)
-		stream.send(m)
+		take(m)
 	})
 	if err != nil {
 		s.chatRefused(w, err)

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { generateText, streamText } from 'ai';
+import { DefaultChatTransport, generateText, jsonSchema, readUIMessageStream, stepCountIs, streamText, tool } from 'ai';
 import OpenAI from 'openai';
 
 import { startGateway } from './gateway.mjs';
@@ -28,6 +28,12 @@ rules:
           - {tool: kb_search, args: {query: fonts}}
           - {tool: kb_search, args: {query: apprentice}}
       - then: [say: Both are done.]
+  - when: {text: 'show me the page'}
+    do:
+      - call:
+          - {tool: kb_search, args: {query: fonts}}
+          - {tool: open_page, args: {page: fonts}}
+      - then: [say: It is on your screen.]
   - when: {text: 'what did I say'}
     do: [say: "\${history}"]
   - when: {text: any}
@@ -110,14 +116,27 @@ describe('npm openai', limit, () => {
     assert.deepEqual(models, ['default']);
   });
 
+  test('its own tools stand beside the gateway’s', async () => {
+    const before = await ran('kb_search');
+    const tools = [{ type: 'function', function: { name: 'open_page', parameters: { type: 'object', properties: { page: { type: 'string' } } } } }];
+    const messages = user('Please show me the page');
+    const asked = await client().chat.completions.create({ model: 'default', messages, tools });
+    const [choice] = asked.choices;
+    assert.equal(choice.finish_reason, 'tool_calls');
+    assert.deepEqual(choice.message.tool_calls.map((c) => [c.function.name, JSON.parse(c.function.arguments)]), [['open_page', { page: 'fonts' }]]);
+    assert.equal(await ran('kb_search'), before + 1, 'the gateway’s call of the same batch has run');
+    messages.push(choice.message, { role: 'tool', tool_call_id: choice.message.tool_calls[0].id, content: JSON.stringify({ opened: true }) });
+    const done = await client().chat.completions.create({ model: 'default', messages, tools });
+    assert.equal(done.choices[0].message.content.trim(), 'It is on your screen.');
+    assert.equal(await ran('kb_search'), before + 1, 'and not again');
+  });
+
   test('refusals are its own errors, and are not asked again', async () => {
-    const wrong = client().chat.completions.create({ model: 'default', messages: user('x'), tools: [{ type: 'function', function: { name: 'mine' } }] });
+    const wrong = client().chat.completions.create({ model: 'default', messages: user('x'), tools: [{ type: 'function', function: { name: 'kb_search' } }] });
     await assert.rejects(wrong, (error) => {
       assert.ok(error instanceof OpenAI.BadRequestError);
-      assert.equal(error.code, 'unsupported_parameter');
-      assert.equal(error.param, 'tools');
+      assert.equal(error.param, 'tools[0].function.name');
       assert.equal(error.type, 'invalid_request_error');
-      assert.match(error.message, /tools/);
       return true;
     });
     await assert.rejects(client().chat.completions.create({ model: 'default', messages: [] }), OpenAI.BadRequestError);
@@ -152,9 +171,40 @@ describe('the Vercel ai package', limit, () => {
     assert.equal(await ran('kb_search'), before + 1);
   });
 
+  test('its own tools run between two answers', async () => {
+    const opened = [];
+    const open_page = tool({
+      inputSchema: jsonSchema({ type: 'object', properties: { page: { type: 'string' } } }),
+      execute: async ({ page }) => opened.push(page),
+    });
+    const result = streamText({ model: model(), prompt: 'Please show me the page', tools: { open_page }, stopWhen: stepCountIs(3) });
+    assert.match(await result.text, /It is on your screen\./);
+    assert.deepEqual(opened, ['fonts']);
+  });
+
   test('answers in one piece', async () => {
     const result = await generateText({ model: model(), prompt: 'Hello' });
     assert.equal(result.text.trim(), 'Good day to you.');
+  });
+});
+
+describe('the transport of useChat', limit, () => {
+  test('a turn with a tool is a message with its parts', async () => {
+    const transport = new DefaultChatTransport({ api: `${gateway.http}/v1/chat?protocol=ui-message-stream` });
+    const stream = await transport.sendMessages({
+      chatId: 'abc', trigger: 'submit-message', messages: [{ id: '1', role: 'user', parts: [{ type: 'text', text: 'Where is the font library?' }] }],
+    });
+    let message;
+    for await (const so_far of readUIMessageStream({ stream, onError: (e) => assert.fail(e) })) {
+      message = so_far;
+    }
+    assert.match(message.metadata.conversation_id, /^conv-/);
+    assert.ok(message.metadata.usage.inputTokens > 0);
+    const kinds = message.parts.map((p) => p.type);
+    assert.deepEqual(kinds, ['text', 'dynamic-tool', 'text']);
+    assert.equal(message.parts[1].toolName, 'kb_search');
+    assert.equal(message.parts[1].state, 'output-available');
+    assert.match(message.parts[2].text, /I found the Font library/);
   });
 });
 

@@ -1,0 +1,265 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"voicegw/chat"
+	"voicegw/session/wsclient"
+)
+
+// uiProtocol is how a request asks for the AI SDK's UI message stream, as the parameter
+// "protocol" of the address or of a type in Accept.
+const uiProtocol = "ui-message-stream"
+
+// wantsUI says whether a request at /v1/chat asks for the AI SDK's UI message stream.
+func wantsUI(r *http.Request) bool {
+	if r.URL.Query().Get("protocol") == uiProtocol {
+		return true
+	}
+	for _, line := range r.Header.Values("Accept") {
+		for kind := range strings.SplitSeq(line, ",") {
+			if _, params, err := mime.ParseMediaType(kind); err == nil && params["protocol"] == uiProtocol {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// uiBody is what useChat's default transport sends, and what a page may add to it
+// (ai-sdk.dev/docs/ai-sdk-ui/transport and stream-protocol, npm ai 6.0.322, read 2026-11-23).
+type uiBody struct {
+	ID        string      `json:"id"`
+	Messages  []uiMessage `json:"messages"`
+	Trigger   string      `json:"trigger"`
+	MessageID string      `json:"messageId"`
+	User      string      `json:"user"`
+	Scopes    []string    `json:"scopes"`
+}
+
+// uiMessage is a message of the AI SDK's.
+type uiMessage struct {
+	ID       string          `json:"id"`
+	Role     string          `json:"role"`
+	Metadata json.RawMessage `json:"metadata"`
+	Parts    []uiPart        `json:"parts"`
+}
+
+// uiPart is a part of a message; only text is read.
+type uiPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: parts have many fields, none of which is read.
+func (p *uiPart) UnmarshalJSON(raw []byte) error {
+	var fields struct {
+		Type string          `json:"type"`
+		Text json.RawMessage `json:"text"`
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return err //nolint:wrapcheck // readBody has the words
+	}
+	p.Type = fields.Type
+	if p.Type != "text" {
+		return nil
+	}
+	return json.Unmarshal(fields.Text, &p.Text) //nolint:wrapcheck // readBody has the words
+}
+
+// asChat is the body as a turn of a conversation that the client keeps.
+func (b uiBody) asChat() (chatBody, string) {
+	out := chatBody{User: b.User, Scopes: b.Scopes}
+	if b.Trigger == "regenerate-message" {
+		out.MessageID = "regenerate-" + rand.Text() // another answer is wanted, and not the same one
+	}
+	if b.Trigger != "" && b.Trigger != "submit-message" && b.Trigger != "regenerate-message" {
+		return out, "trigger must be submit-message or regenerate-message."
+	}
+	if len(b.Messages) == 0 {
+		return out, "messages is missing or empty."
+	}
+	for i, m := range b.Messages {
+		var texts []string
+		for j, p := range m.Parts {
+			switch {
+			case p.Type == "text":
+				texts = append(texts, p.Text)
+			case m.Role != "assistant":
+				return out, "messages[" + strconv.Itoa(i) + "].parts[" + strconv.Itoa(j) + "] is of the type " + strconv.Quote(clip(p.Type)) + "; a message of the role " + clip(m.Role) + " has parts of the type text alone."
+			}
+		}
+		out.Messages = append(out.Messages, chatMessage{Role: m.Role, Content: strings.Join(texts, "\n")})
+	}
+	return out, ""
+}
+
+// uiStream writes a turn as the AI SDK's UI message stream, version 1.
+type uiStream struct {
+	// Fixed after chat.
+	out       *eventWriter
+	absolute  func(string) string
+	mediaType func(address string) string
+
+	begun  bool
+	seq    int64
+	text   string // the text part that is open
+	cut    bool
+	refuse bool
+	failed bool
+	usage  wsclient.Usage
+}
+
+// part writes one part. The first is preceded by the start.
+func (u *uiStream) part(kind string, fields map[string]any) {
+	if !u.begun {
+		u.begun = true
+		u.out.w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+		if kind != "start" {
+			u.out.data(map[string]any{"type": "start", "messageId": "msg_" + rand.Text()})
+		}
+	}
+	fields["type"] = kind
+	u.out.data(fields)
+}
+
+// endText ends the text part that is open.
+func (u *uiStream) endText() {
+	if u.text != "" {
+		u.part("text-end", map[string]any{"id": u.text})
+		u.text = ""
+	}
+}
+
+// take takes one message of the turn.
+func (u *uiStream) take(m wsclient.ServerMessage) {
+	u.seq++
+	switch m := m.(type) {
+	case *wsclient.TurnStarted:
+		u.part("start", map[string]any{"messageId": "msg_" + rand.Text(), "messageMetadata": map[string]any{"conversation_id": m.ConversationID}})
+	case *wsclient.TextDelta:
+		if u.text != m.ItemID {
+			u.endText()
+			u.text = m.ItemID
+			u.part("text-start", map[string]any{"id": u.text})
+		}
+		u.part("text-delta", map[string]any{"id": u.text, "delta": m.Text})
+	case *wsclient.TextDone:
+		u.cut, u.refuse = m.Cut, m.Refused
+		u.endText()
+	case *wsclient.ToolStarted:
+		// Arguments and answers are not for every user to see, here as at /v1/chat.
+		u.part("tool-input-available", map[string]any{"toolCallId": m.CallID, "toolName": m.Tool, "input": map[string]any{}, "dynamic": true, "providerExecuted": true})
+	case *wsclient.ToolEnded:
+		u.toolEnded(m)
+	case *wsclient.UIImage:
+		shown := *m
+		shown.URL = u.absolute(m.URL)
+		u.part("file", map[string]any{"url": shown.URL, "mediaType": u.mediaType(m.URL)})
+		u.data(&shown)
+	case *wsclient.ConfirmationRequest, *wsclient.ConfirmationEnded, *wsclient.VoiceSessionStart, *wsclient.Timeout:
+		u.data(m)
+	case *wsclient.TurnUsage:
+		u.usage = m.Usage
+	case *wsclient.Error:
+		u.endText()
+		u.failed = true
+		u.part("error", map[string]any{"errorText": m.Message})
+	case *wsclient.Done:
+		u.done()
+	}
+}
+
+// data writes a message that has no part of its own, as it is at /v1/chat.
+func (u *uiStream) data(m wsclient.ServerMessage) {
+	text, err := wsclient.EncodeServer(u.seq, wsclient.Clone(m))
+	if err != nil {
+		return // every message of ours can be encoded, which wsclient's tests see to
+	}
+	name := strings.ReplaceAll(wsclient.HeaderOf(m).Type, ".", "_")
+	if name == "" {
+		var typed struct{ Type string }
+		_ = json.Unmarshal(text, &typed) // it was just written
+		name = strings.ReplaceAll(typed.Type, ".", "_")
+	}
+	u.part("data-"+name, map[string]any{"id": name + "_" + strconv.FormatInt(u.seq, 10), "data": json.RawMessage(text)})
+}
+
+func (u *uiStream) toolEnded(m *wsclient.ToolEnded) {
+	fields := map[string]any{"toolCallId": m.CallID, "dynamic": true, "providerExecuted": true}
+	var e struct{ Type, Message string }
+	_ = json.Unmarshal(m.Error, &e) // there is none, or it is ours
+	switch {
+	case m.OK:
+		fields["output"] = map[string]any{"ok": true, "duration_ms": m.DurationMS}
+	case e.Type == "CONFIRMATION_REQUIRED":
+		fields["output"] = map[string]any{"ok": false, "error": e.Type}
+	default:
+		fields["errorText"] = e.Message
+		u.part("tool-output-error", fields)
+		return
+	}
+	u.part("tool-output-available", fields)
+}
+
+// done ends the stream.
+func (u *uiStream) done() {
+	u.endText()
+	reason := "stop"
+	switch {
+	case u.failed:
+		reason = "error"
+	case u.refuse:
+		reason = "content-filter"
+	case u.cut:
+		reason = "length"
+	}
+	u.part("finish", map[string]any{"finishReason": reason, "messageMetadata": map[string]any{
+		"usage": map[string]any{"inputTokens": u.usage.InputTokens, "outputTokens": u.usage.OutputTokens},
+	}})
+	u.out.write("data: [DONE]\n\n")
+}
+
+// imageType is the type of one of the gateway's images, by its address.
+func (s *Server) imageType(address string) string {
+	if s.opts.Images != nil {
+		if img, err := s.opts.Images.Open(path.Base(address)); err == nil {
+			defer func() { _ = img.Close() }() // it was only read
+			return img.Type
+		}
+	}
+	return "image/png"
+}
+
+// readChat reads the body of a request at /v1/chat, in either form.
+func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (chatBody, bool) {
+	if !wantsUI(r) {
+		var body chatBody
+		ok := s.readBody(w, r, &body, true, plainError)
+		return body, ok
+	}
+	var body uiBody
+	if !s.readBody(w, r, &body, true, plainError) {
+		return chatBody{}, false
+	}
+	out, wrong := body.asChat()
+	if wrong != "" {
+		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+	}
+	return out, wrong == ""
+}
+
+// taker returns what writes a turn for a request at /v1/chat.
+func (s *Server) taker(r *http.Request, out *eventWriter) chat.Emit {
+	if !wantsUI(r) {
+		return (&eventStream{out: out}).send
+	}
+	u := &uiStream{out: out, absolute: func(address string) string { return s.absolute(r, address) }, mediaType: s.imageType}
+	return u.take
+}
