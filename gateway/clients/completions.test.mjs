@@ -46,6 +46,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
+// Each test says something of its own: the same again within two minutes is the same message.
 const user = (content) => [{ role: 'user', content }];
 
 // ran are the calls of a tool that the audit has, none of them with an error.
@@ -158,7 +159,7 @@ describe('the Vercel ai package', limit, () => {
 
   test('streams, with a tool run on the server', async () => {
     const before = await ran('kb_search');
-    const result = streamText({ model: model(), prompt: 'Where is the font library?' });
+    const result = streamText({ model: model(), prompt: 'And where is the font library?' });
     const pieces = [];
     for await (const piece of result.textStream) {
       pieces.push(piece);
@@ -192,7 +193,7 @@ describe('the transport of useChat', limit, () => {
   test('a turn with a tool is a message with its parts', async () => {
     const transport = new DefaultChatTransport({ api: `${gateway.http}/v1/chat?protocol=ui-message-stream` });
     const stream = await transport.sendMessages({
-      chatId: 'abc', trigger: 'submit-message', messages: [{ id: '1', role: 'user', parts: [{ type: 'text', text: 'Where is the font library?' }] }],
+      chatId: 'abc', trigger: 'submit-message', messages: [{ id: '1', role: 'user', parts: [{ type: 'text', text: 'So where is the font library?' }] }],
     });
     let message;
     for await (const so_far of readUIMessageStream({ stream, onError: (e) => assert.fail(e) })) {
