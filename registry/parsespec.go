@@ -352,16 +352,16 @@ func clampable(root *node, name string, limit int) string {
 		return fmt.Sprintf("%q is no number, so it cannot be clamped", name)
 	case float64(limit) < lowest:
 		return fmt.Sprintf("The clamp %d is below the minimum of %q; raise it", limit, name)
-	case n.compiled != nil && !abovesAll(n, limit) && n.compiled.Validate(json.Number(strconv.Itoa(limit))) != nil:
+	case n.compiled != nil && !neverAbove(n, limit) && n.compiled.Validate(json.Number(strconv.Itoa(limit))) != nil:
 		return fmt.Sprintf("The clamp %d is no valid value of %q, so that a call which is lowered to it would not be valid any more; choose one that is", limit, name)
 	}
 	return ""
 }
 
-// abovesAll says whether n has a maximum below limit, so that the clamp never lowers anything.
-func abovesAll(n *node, limit int) bool {
+// neverAbove says whether n lets in no number above limit, so that a clamp to it never lowers one.
+func neverAbove(n *node, limit int) bool {
 	number, ok := n.doc["maximum"].(json.Number)
-	return ok && !above(number, limit-1)
+	return ok && !above(number, limit)
 }
 
 // eachInPlace visits n and what it takes in by $ref and allOf.

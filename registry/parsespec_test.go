@@ -210,3 +210,22 @@ func mustMarshal(t testing.TB, v any) []byte {
 	}
 	return b
 }
+
+// TestAClampIsAValidValue: a call that was valid must be so when it has been lowered.
+func TestAClampIsAValidValue(t *testing.T) {
+	for property, refused := range map[string]bool{
+		`{"type":"integer","minimum":1}`:          false,
+		`{"type":"integer","multipleOf":5}`:       true,
+		`{"type":"integer","enum":[1,5,10]}`:      true,
+		`{"type":"integer","enum":[1,3,10]}`:      false,
+		`{"type":"integer","exclusiveMinimum":3}`: true,
+		`{"type":"integer","maximum":2}`:          false, // it never lowers anything
+	} {
+		_, problems := ParseSpec([]byte(`{"toolId":"probe","version":"1.0.0","description":"Probes.","category":"utility","sideEffects":"none","idempotent":true,
+			"requiresConfirmation":false,"allowedModes":["voice"],"latencyBudgetMs":100,"clamp":{"voice":{"n":3}},
+			"parameters":{"type":"object","properties":{"n":` + property + `},"additionalProperties":false}}`))
+		if (len(problems) > 0) != refused || refused && problems[0].Path != "/clamp/voice/n" {
+			t.Errorf("%s: %v", property, problems)
+		}
+	}
+}

@@ -106,18 +106,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 		l.add(file, line, p.Path, ruleOf(p.Path), "%s", p.Message)
 		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
 	}
-	if want := toolID(s.name); s.named && spec.ToolID != "" && spec.ToolID != want {
-		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
-			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", spec.ToolID, want)
-	}
-	if twin, has := l.twins[toolID(s.name)]; has && s.named {
-		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
-			"The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", toolID(s.name), twin)
-	}
-	if spec.Category == registry.CategoryAction && spec.SideEffects == registry.SideEffectsWrites && !spec.RequiresConfirmation {
-		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,
-			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
-	}
+	l.fields(s, tree, &spec)
 	l.wording(file, tree)
 	parameters := tree.get("parameters")
 	if parameters == nil || parameters.kind != kindObject || len(spec.Parameters) == 0 {
@@ -132,6 +121,23 @@ func (l *linter) schema(s *source, t *tool) *node {
 		return nil
 	}
 	return parameters
+}
+
+// fields checks what schema.json says beside the parameters and ParseSpec cannot know.
+func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
+	file := s.file(schemaFile)
+	if want := toolID(s.name); s.named && spec.ToolID != "" && spec.ToolID != want {
+		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
+			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", spec.ToolID, want)
+	}
+	if twin, has := l.twins[toolID(s.name)]; has && s.named {
+		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
+			"The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", toolID(s.name), twin)
+	}
+	if spec.Category == registry.CategoryAction && spec.SideEffects == registry.SideEffectsWrites && !spec.RequiresConfirmation {
+		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,
+			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
+	}
 }
 
 // possible refuses parameters, or parts of them, that no value satisfies. What a form
