@@ -28,7 +28,7 @@ func TestFold(t *testing.T) {
 			t.Errorf("%s is folded to %q, want %q", word, got, want)
 		}
 	}
-	for word, want := range map[string]string{"müller": "mueller", "søren": "soeren", "åsa": "aasa", "müßig": "muessig", "nunez": "", "núñez": ""} {
+	for word, want := range map[string]string{"müller": "mueller", "jörg": "joerg", "händel": "haendel", "søren": "soeren", "åsa": "aasa", "müßig": "muessig", "nunez": "", "núñez": ""} {
 		if got := respell(word); got != want {
 			t.Errorf("%s is respelt %q, want %q", word, got, want)
 		}
