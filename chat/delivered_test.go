@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/httptrace"
 	"testing"
+	"testing/synctest"
 
 	"voicegw/audit"
 	"voicegw/registry"
@@ -83,6 +84,7 @@ func TestClientLeavesBeforeTheAnswer(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			leave()
+			synctest.Wait() // the turn has heard of it
 			return registry.Result{Data: "done"}, nil
 		}
 		if _, err := f.respond(ctx, Request{Message: "Book it"}, callsTools(nth(1), "book", `{"name":"ada"}`)); err != nil {
