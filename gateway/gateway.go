@@ -53,6 +53,9 @@ type Options struct {
 	// Ready returns what sessions need and cannot have; nil means that they need
 	// nothing. /readyz asks it, for at most readyTime.
 	Ready func(ctx context.Context) error
+	// Behind says whether new sessions are refused because the gateway is behind with those
+	// that run. Nil asks the loops of the request's own listener.
+	Behind func() bool
 	// MaxMessageBytes is the largest message that a client may send; zero means
 	// wsclient.MaxMessageBytes.
 	MaxMessageBytes int
@@ -91,6 +94,7 @@ type Server struct {
 	// unready says what /readyz has answered last, so that the log tells of a change
 	// and not of every question.
 	unready atomic.Bool
+	late    atomic.Bool // the same, of being behind
 }
 
 // New returns a Server.
@@ -166,6 +170,10 @@ func withHostOf(hosts origin.Hosts, address string) origin.Hosts {
 // voice upgrades a client to a session.
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	addr := s.clientAddr(r)
+	if s.behind(r) {
+		s.refuse(w, addr, errBehind)
+		return
+	}
 	admission, err := s.opts.Sessions.Admit(addr)
 	if err != nil {
 		s.refuse(w, addr, err)
@@ -191,6 +199,18 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	s.opts.Sessions.Start(admission, conn)
 }
 
+// errBehind refuses a session while the loops that read all of them are behind by seconds.
+var errBehind = errors.New("the gateway is behind")
+
+// behind says whether the loops are that read the sessions of this listener.
+func (s *Server) behind(r *http.Request) bool {
+	if s.opts.Behind != nil {
+		return s.opts.Behind()
+	}
+	c := connOf(r.Context())
+	return c != nil && c.Loops().Behind()
+}
+
 // refuse answers a request that was not admitted.
 func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 	s.seldom.Info("session refused", err.Error(), "addr", addr.String())
@@ -198,6 +218,9 @@ func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 	case errors.Is(err, session.ErrAddressLimit):
 		retryAfter(w, time.Second)
 		problem(w, http.StatusTooManyRequests, "limit", "Too many sessions from your address; end one, or try again in a moment.")
+	case errors.Is(err, errBehind):
+		retryAfter(w, 5*time.Second)
+		problem(w, http.StatusServiceUnavailable, "behind", "The gateway is behind with its work and takes no new session; try again in a moment.")
 	case errors.Is(err, session.ErrFull):
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "full", "The gateway has as many sessions as it takes; try again in a moment.")
@@ -223,6 +246,14 @@ const readyTime = 2 * time.Second
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Sessions.Draining() {
 		s.notReady(w, "draining")
+		return
+	}
+	late := s.behind(r)
+	if was := s.late.Swap(late); was != late {
+		s.opts.Logger.Warn("the loops that read all sessions are behind, or are no more; new sessions are refused meanwhile", "behind", late)
+	}
+	if late {
+		s.notReady(w, "behind")
 		return
 	}
 	if s.opts.Ready != nil {

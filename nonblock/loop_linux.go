@@ -37,6 +37,7 @@ const (
 type Loops struct {
 	// Fixed; zero but in tests.
 	worked func() time.Duration // how long this thread has worked; nil asks the kernel
+	clock  func() time.Time     // nil for the real one
 	most   int                  // how many loops there may be; 0: one for each processor
 
 	mu    sync.Mutex // guards loops
@@ -88,7 +89,9 @@ func (l *Loops) relief(busy int64) *Loop {
 type Loop struct {
 	all *Loops // fixed
 
-	busy atomic.Int64 // in the last window
+	busy      atomic.Int64 // in the last window
+	beat      atomic.Int64 // when its last wait ended, Unix ns; 0 while it does not run
+	lateUntil atomic.Int64 // it counts as behind until then, Unix ns
 
 	// Owned by the goroutine.
 	since  time.Time     // the window's beginning
@@ -98,6 +101,9 @@ type Loop struct {
 	shed   int           // connections to give away
 	to     *Loop         // to whom
 	round  uint64        // counts waits; from 1
+	woken  time.Time     // when the last wait ended
+	told   time.Time     // when the last wait did that told of all connections with something to read
+	seen   time.Time     // the same, of those before the last
 
 	mu      sync.Mutex // guards the following fields
 	running bool       // the goroutine runs; then poll and wake are open
@@ -164,6 +170,7 @@ func (l *Loop) start() error {
 		return errors.Join(os.NewSyscallError("eventfd", err), unix.Close(poll))
 	}
 	l.poll, l.wake, l.running = poll, wake, true
+	l.beat.Store(l.all.now().UnixNano())
 	go l.run(poll)
 	return nil
 }
@@ -223,14 +230,16 @@ func (l *Loop) run(poll int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	now := time.Now()
+	l.told, l.seen = time.Time{}, time.Time{}
 	l.since, l.worked, l.waited, l.full, l.shed = now, l.all.threadTime(), 0, 0, 0
 	events := make([]unix.EpollEvent, maxTurns)
 	turns := make([]turn, 0, maxTurns)
 	for {
-		n, err := unix.EpollWait(poll, events, -1)
+		n, err := unix.EpollWait(poll, events, int(longestNap.Milliseconds()))
 		if err != nil {
 			n = 0 // EINTR: nothing else can be
 		}
+		l.woke(l.all.now(), err == nil && n < maxTurns)
 		l.waited += time.Since(now)
 		l.round++
 		var ok bool
@@ -319,6 +328,7 @@ func (l *Loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
 	_ = unix.Close(l.wake)
 	_ = unix.Close(l.poll)
 	l.busy.Store(0)
+	l.beat.Store(0)
 	l.running, l.awake, l.slots, l.free, l.nudged = false, false, nil, nil, nil
 	return nil, false
 }

@@ -25,8 +25,10 @@ type watched struct {
 	notify func()
 
 	// Owned by the turn.
-	dry  bool // the kernel had no more
-	told bool // it began after Close
+	caughtUp time.Time // see Conn.CaughtUp
+	drained  bool      // the last turn has left nothing unread
+	dry      bool      // the kernel had no more
+	told     bool      // it began after Close
 	// Written by the turn too, with Conn.mu.
 	paused bool // nothing is read any more
 	broken bool // the kernel has said so
@@ -37,6 +39,7 @@ type watched struct {
 	round   uint64 // of loop, in which the last turn was
 	fd      int
 	inTurn  bool // notify runs
+	left    bool // the turn has left something: it has asked for another one
 	closing bool // Close was called
 	over    bool // fd is closed
 }
@@ -50,6 +53,7 @@ func (c *Conn) Nudge() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.watched; w != nil && !w.over {
+		w.left = w.left || w.inTurn
 		w.loop.nudge(c)
 	}
 }

@@ -30,7 +30,7 @@ func (c *Conn) Notify(loop *Loop, f func()) bool {
 	if err != nil {
 		return false
 	}
-	w := &watched{loop: loop, notify: f, fd: fd}
+	w := &watched{loop: loop, notify: f, fd: fd, drained: true, caughtUp: loop.all.now()}
 	c.watched = w
 	if w.slot, err = loop.attach(c, fd, true, false); err != nil {
 		c.watched = nil
@@ -75,6 +75,10 @@ func (c *Conn) turn(l *Loop, t turn) {
 		return // nobody has two turns in a round: what was asked for came before this one
 	}
 	w.round = l.round
+	if w.drained && l.seen.After(w.caughtUp) {
+		w.caughtUp = l.seen // nothing was there then, or that wait had told of it
+	}
+	w.left = false
 	w.broken = w.broken || t.events&(unix.EPOLLHUP|unix.EPOLLERR) != 0
 	for again := true; again; again = w.closing && !w.told {
 		w.told = w.closing
@@ -83,6 +87,9 @@ func (c *Conn) turn(l *Loop, t turn) {
 		w.notify()
 		c.mu.Lock()
 		w.inTurn = false
+	}
+	if w.drained = w.dry && !w.left; w.drained {
+		w.caughtUp = l.woken
 	}
 	if w.closing {
 		_ = unix.Close(w.fd) // it is gone whatever this says
@@ -107,7 +114,8 @@ func (c *Conn) move(from, to *Loop) bool {
 	_ = unix.EpollCtl(from.poll, unix.EPOLL_CTL_DEL, w.fd, nil)
 	from.detach(w.slot)
 	w.loop, w.slot, w.round = to, slot, 0
-	to.nudge(c) // what was to be told is told again
+	w.drained = false // whether something waits the other loop's waits have not told
+	to.nudge(c)       // what was to be told is told again
 	return true
 }
 

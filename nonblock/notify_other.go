@@ -2,6 +2,8 @@
 
 package nonblock
 
+import "time"
+
 // Loops and Loop are for Linux: elsewhere Notify always reports false.
 type (
 	Loops struct{}
@@ -10,6 +12,12 @@ type (
 
 // Pick returns nil: there are no loops.
 func (*Loops) Pick() *Loop { return nil }
+
+// Behind reports false: there are no loops.
+func (*Loops) Behind() bool { return false }
+
+// CaughtUp is only for connections that are watched.
+func (*Conn) CaughtUp() time.Time { return time.Time{} }
 
 func (*Loop) nudge(*Conn) {}
 

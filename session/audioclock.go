@@ -30,23 +30,28 @@ type clockMark struct {
 // at the pace of the clock, to a few ms.
 const markEvery = 100
 
-// add notes that n bytes have come, unless the client's audio would then be more
-// than most ahead of real time. It returns how far it is or would be.
-func (c *audioClock) add(n int, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
+// add notes that n bytes are read, unless the client's audio would then be more
+// than most ahead of real time. It returns how far it is or would be. What is read now came
+// after since; zero: it comes now. A reader that is late is not taken for a pause of the
+// client: what has waited for it is as good as if it had been read in time.
+func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if since.IsZero() || since.After(now) {
+		since = now
+	}
 	if c.marks == nil {
-		c.start, c.marks = now, new([80]clockMark)
+		c.start, c.marks = since, new([80]clockMark)
 	}
 	ahead = audio.Duration(c.rate, int(c.bytes)+n) - now.Sub(c.start)
 	if ahead > most {
 		return ahead, false
 	}
-	if ahead < 0 {
+	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n); pause > 0 {
 		// A pause (mute, a hole in the network) does not earn the right to a burst.
-		c.start = c.start.Add(-ahead)
-		ahead = 0
+		c.start = c.start.Add(pause)
 	}
+	ahead = max(ahead, 0)
 	c.bytes += int64(n)
 	c.mark(clockMark{ms: audio.MS(c.rate, int(c.bytes)), at: now})
 	return ahead, true

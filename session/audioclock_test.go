@@ -15,7 +15,7 @@ func TestAudioClockKnowsWhenASampleCame(t *testing.T) {
 		if i == 250 {
 			now = now.Add(3 * time.Second)
 		}
-		if _, ok := c.add(640, now, time.Second); !ok {
+		if _, ok := c.add(640, now, now, time.Second); !ok {
 			t.Fatalf("frame %d was refused", i)
 		}
 		now = now.Add(20 * time.Millisecond)
@@ -33,5 +33,41 @@ func TestAudioClockKnowsWhenASampleCame(t *testing.T) {
 	}
 	if c.ms() != 10000 {
 		t.Errorf("%d ms have come", c.ms())
+	}
+}
+
+// TestLateReaderIsNoFastClient: a client that keeps to real time while the reader is late by
+// many seconds, again and again, is not too fast; one that sends more than real time is, and a
+// pause of the client's own earns it nothing.
+func TestLateReaderIsNoFastClient(t *testing.T) {
+	const frame, ms = 640, time.Millisecond
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c := audioClock{rate: 16000}
+	since := now
+	read := func(frames int) (refused int) {
+		for range frames {
+			if _, ok := c.add(frame, since, now, 5*time.Second); !ok {
+				refused++
+			}
+		}
+		since = now // everything is read
+		return refused
+	}
+	for round, late := range []time.Duration{20 * ms, 20 * ms, 7 * time.Second, 20 * ms, 30 * time.Second, 12 * time.Second, 20 * ms} {
+		now = now.Add(late)
+		if n := read(int(late / (20 * ms))); n > 0 {
+			t.Errorf("round %d, late by %v: %d frames were refused", round, late, n)
+		}
+	}
+	// Twice real time while the reader is late: no more than 5 s ahead of it.
+	now = now.Add(10 * time.Second)
+	if n := read(1000); n < 240 || n > 260 {
+		t.Errorf("of 20 s of audio in 10 s, %d frames were refused", n)
+	}
+	// A pause in which the reader waits for the client.
+	now = now.Add(time.Minute)
+	since = now.Add(-500 * ms)
+	if n := read(1000); n < 700 || n > 760 {
+		t.Errorf("of 20 s of audio at once, after a pause, %d frames were refused", n)
 	}
 }

@@ -30,10 +30,12 @@ type watchedClient interface {
 	Loops() *nonblock.Loops
 	Notify(loop *nonblock.Loop, f func()) bool
 	TryRead() (f wsclient.Frame, ok bool, err error)
+	CaughtUp() time.Time
 }
 
 // hearClient is the same pump, where a loop calls it.
 func (s *session) hearClient(c watchedClient) {
+	s.caughtUp = c.CaughtUp()
 	for !s.clientOver {
 		f, ok, err := c.TryRead()
 		switch {
@@ -114,7 +116,7 @@ func (s *session) clientAudio(pcm []byte) {
 		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), wsclient.MaxFrameMS)
 		return
 	}
-	if ahead, ok := s.clock.add(len(pcm), time.Now(), s.opts.Limits.AudioAhead); !ok {
+	if ahead, ok := s.clock.add(len(pcm), s.caughtUp, time.Now(), s.opts.Limits.AudioAhead); !ok {
 		s.tooFast(ahead)
 		return
 	}

@@ -65,6 +65,7 @@ type session struct {
 
 	// Owned by who reads the client.
 	clientOver bool
+	caughtUp   time.Time        // what is read now came after it; zero if that is not known
 	resampleIn *audio.Resampler // nil where the rates agree
 	listens    bool             // the model has no ear of its own
 	upBuf      []byte

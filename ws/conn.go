@@ -129,6 +129,15 @@ func (c *Conn) Loops() *nonblock.Loops {
 	return c.under.Loops()
 }
 
+// CaughtUp returns a time by which everything that had come was read, as nonblock.Conn has
+// it: zero where no loop watches the connection. Only within the function of Notify.
+func (c *Conn) CaughtUp() time.Time {
+	if c.under == nil {
+		return time.Time{}
+	}
+	return c.under.CaughtUp()
+}
+
 // Notify has loop call f when there may be a message to read, and one last time when the
 // connection is closed. From then on TryRead takes the place of Read. f must not wait for
 // anything; it has to call TryRead until that has none, which it says after 64 frames or

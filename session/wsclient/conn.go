@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -154,6 +155,11 @@ func (c *Conn) Read() (Frame, error) {
 
 // Loops returns the loops that may watch the connection; nil if there are none.
 func (c *Conn) Loops() *nonblock.Loops { return c.ws.Loops() }
+
+// CaughtUp returns a time by which everything that had come was read: what is read in this
+// turn came after it. Zero where no loop watches the connection. Only within the function of
+// Notify.
+func (c *Conn) CaughtUp() time.Time { return c.ws.CaughtUp() }
 
 // Notify has loop call f when there may be a frame to read, and one last time when the
 // connection is closed. From then on TryRead takes the place of Read. f must not wait for
