@@ -47,6 +47,16 @@ type UserSpeechStopped struct {
 	SpeechMS int64
 }
 
+// UserHeard says that the gateway's own ear still hears the user speak. It comes at least
+// every [HeardEvery] while that is so.
+type UserHeard struct {
+	// AudioMS is on the client's audio clock.
+	AudioMS int64
+}
+
+// HeardEvery is how often the orchestrator wants to hear that the user still speaks.
+const HeardEvery = 5 * time.Second
+
 // AudioBegan says that the first audio of an item has come from the model.
 type AudioBegan struct{ Item string }
 
@@ -132,6 +142,7 @@ func (Began) input()                {}
 func (FromModel) input()            {}
 func (UserSpeechStarted) input()    {}
 func (UserSpeechStopped) input()    {}
+func (UserHeard) input()            {}
 func (AudioBegan) input()           {}
 func (AudioEnded) input()           {}
 func (AudioSent) input()            {}

@@ -260,6 +260,17 @@ func (l line) audible(now time.Time) bool {
 	return false
 }
 
+// openUntil is when the client has played what was sent of the items that have not ended, by
+// the clock or its reports; ok is false where all have ended.
+func (l line) openUntil() (until time.Time, ok bool) {
+	for i, it := range l.items {
+		if !it.ended {
+			until, ok = l.playedBy(i), true
+		}
+	}
+	return until, ok
+}
+
 // emptyBy is when all that was sent or waits in the gateway has been played, without
 // patience; zero where nothing is on the line.
 func (l line) emptyBy() time.Time {

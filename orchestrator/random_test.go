@@ -39,12 +39,12 @@ type talk struct {
 // newTalk begins a conversation: sort chooses the model and the operator's rules.
 func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	rng := rand.New(rand.NewPCG(seed, 3))
-	caps := []transport.Capabilities{capsHearing, capsDeaf, capsAside}[sort%3]
-	p := Policy{SpokenConfirmation: sort/3%2 == 1}
-	if sort/6%2 == 1 {
+	caps := []transport.Capabilities{capsHearing, capsDeaf, capsAside, capsStopped}[sort%4]
+	p := Policy{SpokenConfirmation: sort/4%2 == 1}
+	if sort/8%2 == 1 {
 		p.Tools.Confirm = []string{"write", "book"}
 	}
-	p.Tools.Budget.Total = []int{0, 9, 1}[sort/12%3]
+	p.Tools.Budget.Total = []int{0, 9, 1}[sort/16%3]
 	p.Tools.Questions = policy.Questions{PerTool: 2, Total: 4}
 	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}}
 	tk.take(Began{})
@@ -341,7 +341,9 @@ func (tk *talk) clientPlays() Input {
 func (tk *talk) userActs() Input {
 	item := fmt.Sprint("item", tk.rng.IntN(6))
 	lately := tk.at.Add(-time.Duration(tk.rng.IntN(600)) * time.Millisecond)
-	switch tk.rng.IntN(12) {
+	switch tk.rng.IntN(13) {
+	case 12:
+		return UserHeard{AudioMS: 500}
 	case 0, 1:
 		return UserSpeechStarted{Item: item, AudioMS: 100, At: lately}
 	case 2, 3, 4:
@@ -400,5 +402,18 @@ func (tk *talk) finish() {
 		return
 	}
 	tk.watch.settled()
+	tk.take(UserActivity{}) // a button that is held is waited for
+	for _, it := range tk.state.line.items {
+		if more := it.unsent(); more > 0 {
+			tk.take(tk.sends(it.id, more)) // a client that takes nothing is disconnected
+		}
+	}
+	tk.pass(3 * time.Minute)
+	if tk.state.phase == PhaseEnded {
+		return
+	}
+	if s := tk.state; s.turn != nil || s.speaking || s.Audible(tk.at) || len(s.notices) > 0 {
+		tk.watch.fail("nothing has happened for three minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.speaking, len(s.line.items), len(s.notices))
+	}
 	tk.take(HungUp{})
 }

@@ -146,6 +146,8 @@ func (w words) input() Input {
 		return UserSpeechStarted{Item: w.id("item"), AudioMS: w.num("ms"), At: w.time("ms")}
 	case "speech.stopped":
 		return UserSpeechStopped{Item: w.id("item"), AudioMS: w.num("ms"), EndAt: w.time("end"), SpeechMS: w.num("spoken")}
+	case "heard":
+		return UserHeard{AudioMS: w.num("ms")}
 	case "audio.began":
 		return AudioBegan{w.id("item")}
 	case "audio.sent":

@@ -17,12 +17,25 @@ const minSpeech = 400 * time.Millisecond
 // speech opens comes first.
 const quietTime = 1500 * time.Millisecond
 
+// speech takes what was heard of the user.
+func (m *machine) speech(in Input) {
+	switch in := in.(type) {
+	case UserSpeechStarted:
+		m.speechStarted(in)
+	case UserSpeechStopped:
+		m.speechStopped(in)
+	case UserHeard:
+		m.earAt, m.earMS = m.at, in.AudioMS
+	}
+}
+
 func (m *machine) speechStarted(in UserSpeechStarted) {
 	if m.muted {
 		return
 	}
-	m.speaking, m.userActed, m.unanswered = true, true, false
+	m.speaking, m.pressed, m.userActed, m.unanswered = true, false, true, false
 	m.lastActive, m.spokenAt = m.at, in.At
+	m.earAt, m.earMS = m.at, in.AudioMS
 	m.speechItem, m.speechSince = in.Item, in.At
 	m.remember(in.Item, m.nextTurn(), in.At)
 	m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
@@ -60,6 +73,29 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	m.unanswered = true
 }
 
+// speechLostAt is when the user's speech counts as over although the model has not said so;
+// zero if that is not waited for.
+func (s State) speechLostAt() time.Time {
+	if !s.speaking || s.pressed {
+		return time.Time{}
+	}
+	return s.earAt.Add(s.policy.SpeechSilence)
+}
+
+// watchSpeech ends speech that the gateway has not heard for long: the model's word that it
+// is over may be lost. Where no turn is open, nobody else tells the user that no answer comes.
+func (m *machine) watchSpeech() {
+	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
+		return
+	}
+	m.speaking = false
+	m.lastActive, m.quietAt = m.at, m.at
+	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.earMS})
+	if m.turn == nil {
+		m.do(Failed{Turn: m.nextTurn(), Failure: FailureNoAnswer, Retryable: true})
+	}
+}
+
 // userActivity is push-to-talk. Pressing is an interruption by intent: it does
 // not wait for the model to notice.
 func (m *machine) userActivity(in UserActivity) {
@@ -68,8 +104,9 @@ func (m *machine) userActivity(in UserActivity) {
 	}
 	m.lastActive, m.userActed = m.at, true
 	if in.Active {
-		m.speaking, m.spokenAt = true, m.at
+		m.speaking, m.pressed, m.spokenAt = true, true, m.at
 		m.speechItem, m.speechSince = "", m.at
+		m.earAt, m.earMS = m.at, in.AudioMS
 		m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 		m.interrupt(FlushUserSpeech)
 		m.send(transport.ActivityStart{})
@@ -183,12 +220,17 @@ func (m *machine) audioBegan(in AudioBegan) {
 		m.do(Failed{Turn: m.turn.number, Failure: FailureProvider})
 		return
 	}
-	// Of a model that has to be asked for its answer, the response under way is not it.
-	if preamble := m.caps.RespondNeeded && m.responding && m.responseID == m.endedIn; m.ending() && m.farewell == "" && !preamble {
+	if m.ending() && m.farewell == "" && !m.preamble() {
 		m.farewell = in.Item
 	}
 	m.remember(in.Item, m.turn.number, m.at)
 	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
+}
+
+// preamble says whether the response under way began before the tool that ends the session
+// had its result: of a model that has to be asked for its answer, the farewell is not in it.
+func (m *machine) preamble() bool {
+	return m.caps.RespondNeeded && m.responding && m.responseID == m.endedIn
 }
 
 func (m *machine) audioEnded(in AudioEnded) {
@@ -227,9 +269,12 @@ func (m *machine) transcript(ev transport.Transcript) {
 		return
 	}
 	turn := m.lastTurn
-	if ev.Role == transport.RoleUser {
+	switch {
+	case ev.Role == transport.RoleUser:
 		m.lastActive, m.userActed = m.at, true
 		turn = m.userTurn()
+	case m.ending() && m.farewell == "" && m.written == "" && !m.known(ev.Item) && !m.preamble():
+		m.written = ev.Item
 	}
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
 	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
@@ -242,7 +287,9 @@ func (m *machine) transcript(ev transport.Transcript) {
 
 // unwanted says whether the client is not shown a transcript.
 func (m *machine) unwanted(ev transport.Transcript) bool {
-	farewell := m.ending() && ev.Role == transport.RoleAssistant && (m.farewell == "" || m.farewell == ev.Item)
+	// The farewell may be in words alone, or its words come before it sounds.
+	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
+		(m.farewell == "" && m.written == "" || m.farewell == ev.Item || m.written == ev.Item)
 	switch {
 	case m.suppressed.transcript && !farewell:
 		return true

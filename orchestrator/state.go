@@ -21,6 +21,9 @@ type Policy struct {
 	// means 10 s and 15 s.
 	NudgeAfter    time.Duration
 	NoAnswerAfter time.Duration
+	// SpeechSilence is how long the user may say nothing that the gateway's own ear hears
+	// until speech counts as over although the model has not said so. Zero means 15 s.
+	SpeechSilence time.Duration
 	// ReportWait is how long a truncation waits for the client's word on what was
 	// heard. Zero means 250 ms.
 	ReportWait time.Duration
@@ -44,6 +47,9 @@ func (p Policy) withDefaults() Policy {
 	}
 	if p.NoAnswerAfter == 0 {
 		p.NoAnswerAfter = 15 * time.Second
+	}
+	if p.SpeechSilence == 0 {
+		p.SpeechSilence = 15 * time.Second
 	}
 	if p.ReportWait == 0 {
 		p.ReportWait = 250 * time.Millisecond
@@ -83,9 +89,12 @@ type State struct {
 	cuts []cut // flushed items whose heard part is not settled yet, oldest first
 
 	speaking    bool // the user speaks
+	pressed     bool // they say so themselves, by push-to-talk
 	speechItem  string
 	speechSince time.Time
 	speechKnown time.Time   // when the gateway learnt of it
+	earAt       time.Time   // of the user: when speech was last heard
+	earMS       int64       // on the client's audio clock
 	unanswered  bool        // speech has ended that no turn has begun for
 	utterances  []utterance // where recent transcripts began, oldest first
 
@@ -105,6 +114,7 @@ type State struct {
 	endBy      time.Time // of PhaseEnding, where nothing sounds
 	endLast    time.Time // of PhaseEnding, whatever sounds
 	farewell   string    // the first item of PhaseEnding that knows of the tool's result
+	written    string    // the first item with words that has not sounded, of those that know of it
 	endedIn    string    // the response that was under way when PhaseEnding began
 	lastActive time.Time // somebody last said or typed something
 	spokenAt   time.Time // the user last began to speak, or typed
@@ -237,7 +247,9 @@ func (s State) WakeAt() time.Time {
 	}
 	sooner(s.endsAt())
 	sooner(s.abandonedAt())
+	sooner(s.unendedAt())
 	sooner(s.unfinishedAt())
+	sooner(s.speechLostAt())
 	if s.turn != nil && s.turn.modelDone {
 		sooner(s.line.lastAt(s.ending()))
 	}
@@ -281,10 +293,10 @@ func (s State) owedSince() time.Time {
 	if t.owedFrom.After(since) {
 		since = t.owedFrom
 	}
-	if s.speaking && s.speechSince.After(since) {
+	if s.speaking && s.earAt.After(since) {
 		// Who speaks waits for nothing yet. But the model's word that the speech is over may
-		// be lost, so the wait begins with the speech.
-		since = s.speechSince
+		// be lost, so the wait begins where speech was last heard.
+		since = s.earAt
 	}
 	return since
 }

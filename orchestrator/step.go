@@ -84,10 +84,8 @@ func (m *machine) take(in Input) {
 		m.began(in)
 	case FromModel:
 		m.fromModel(in.Event)
-	case UserSpeechStarted:
-		m.speechStarted(in)
-	case UserSpeechStopped:
-		m.speechStopped(in)
+	case UserSpeechStarted, UserSpeechStopped, UserHeard:
+		m.speech(in)
 	case AudioBegan:
 		m.audioBegan(in)
 	case AudioEnded:
@@ -176,6 +174,11 @@ func (m *machine) end(reason EndReason) {
 //	a turn that was interrupted | its response's end           | NoAnswerAfter later it ends
 //	a turn that has been heard  | its response's end           | NoAnswerAfter after the model's
 //	                            |                              | last sign it ends
+//	an item's end               | its end, or another item     | NoAnswerAfter after what was sent of
+//	                            |                              | it was played it is complete
+//	the user's speech           | the model's word that it is  | SpeechSilence after the gateway has
+//	                            | over                         | last heard any itself it is over
+//	... of push-to-talk         | the client's release         | MaxLength alone ends the session
 //	the answer to tool results  | the end of the response that | NudgeAfter after the results it
 //	                            | called                       | is asked for
 //	a truncation                | the client's report          | ReportWait later it is sent
@@ -193,7 +196,9 @@ func (m *machine) tick() {
 	m.watchCalls()
 	m.watchConfirmations()
 	m.watchInterrupted()
+	m.watchUnended()
 	m.watchUnfinished()
+	m.watchSpeech()
 	m.watchSpeechOwed()
 	m.watchLimits()
 }

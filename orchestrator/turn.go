@@ -146,6 +146,33 @@ func (m *machine) watchUnfinished() {
 	}
 }
 
+// unendedAt is when an item that the model has not ended counts as complete; zero if there is
+// none. While a tool runs, the model may yet go on with it.
+func (s State) unendedAt() time.Time {
+	since, ok := s.line.openUntil()
+	if !ok || s.turn != nil && s.callsOpen(s.turn.number) {
+		return time.Time{}
+	}
+	if s.signAt.After(since) {
+		since = s.signAt
+	}
+	return since.Add(s.policy.NoAnswerAfter)
+}
+
+// watchUnended ends an item of which nothing has come for long after what was sent of it was
+// played: the model's word that it is complete may be lost.
+func (m *machine) watchUnended() {
+	if at := m.unendedAt(); at.IsZero() || m.at.Before(at) {
+		return
+	}
+	for _, it := range m.line.items {
+		if ended, ok := m.line.end(it.id, it.sent.Milliseconds()); ok {
+			m.do(EndItem{Item: ended.id, Turn: ended.turn, AudioMS: ended.audioMS})
+		}
+	}
+	m.line.settle(m.at)
+}
+
 // underWay says whether the open turn's own response is under way. One that an earlier
 // turn has left behind is nothing to wait for: its end may never be told.
 func (s State) underWay() bool {

@@ -157,6 +157,8 @@ func (w *watcher) turnAction(a Action) {
 		}
 	case FlushItem:
 		w.flush(a)
+	case SpeechStopped:
+		t.speaking = false
 	case MuteUser:
 		t.muted, t.speaking = true, false
 	case End:

@@ -280,8 +280,10 @@ func (w *watcher) inspected(c *watchedCall, a ToolEnded) {
 }
 
 // toldAsText says whether a call is told in a turn of its own, because a person has
-// approved it.
-func (w *watcher) toldAsText(c *watchedCall) bool { return c.run != nil && c.run.Confirmation != "" }
+// approved it: the model may have no call that waits for its answer, and it need not have run.
+func (w *watcher) toldAsText(c *watchedCall) bool {
+	return c.model == "" || c.run != nil && c.run.Confirmation != ""
+}
 
 func (w *watcher) toolsOver() {
 	for id, c := range w.tools.calls {

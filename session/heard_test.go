@@ -184,7 +184,9 @@ func TestInterruptionFlushesWhatWaits(t *testing.T) {
 					speaks(model, "a1", 5*second)
 					speaks(model, "a2", second/2)
 					model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
-					pass(2 * time.Second)
+					// Longer than the second item and its allowance: it would be over if it played
+					// beside the first.
+					pass(3 * time.Second)
 					synctest.Wait()
 					switch {
 					case how != "speech":
@@ -204,7 +206,7 @@ func TestInterruptionFlushesWhatWaits(t *testing.T) {
 							cuts = append(cuts, cut)
 						}
 					}
-					want := []transport.Truncate{{Item: "a1", AudioMS: 2000}, {Item: "a2", AudioMS: 0}}
+					want := []transport.Truncate{{Item: "a1", AudioMS: 3000}, {Item: "a2", AudioMS: 0}}
 					if !caps.Truncate {
 						want = nil
 					}
@@ -320,6 +322,7 @@ func TestUnsentIsNotHeard(t *testing.T) {
 				close(c.stall)
 				synctest.Wait()
 				pass(time.Minute)
+				synctest.Wait()
 				said := ""
 				for _, b := range back {
 					for _, e := range b.Entries {
@@ -361,6 +364,7 @@ func TestReportBeyondWhatWasSent(t *testing.T) {
 		synctest.Wait()
 		c.say(`{"type":"session.end"}`)
 		pass(time.Minute)
+		synctest.Wait()
 		if len(back) != 1 || len(back[0].Entries) != 1 || back[0].Entries[0].Text != "one two" || !back[0].Entries[0].Interrupted {
 			t.Errorf("handed back: %+v", back)
 		}

@@ -134,8 +134,11 @@ func (s *session) clientAudio(pcm []byte) {
 	if !s.sendDirect(pcm) {
 		s.up.pushAudio(pcm)
 	}
-	if s.listens && !s.modelHears.Load() {
+	switch {
+	case s.listens && !s.modelHears.Load():
 		s.listen(pcm)
+	case s.userSpeaks.Load():
+		s.listenOn(pcm)
 	}
 }
 
@@ -159,9 +162,7 @@ func (s *session) tooFast(ahead time.Duration) {
 func (s *session) listen(pcm []byte) {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
-	if s.ear == nil {
-		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
-	}
+	s.openEar()
 	for _, a := range s.ear.Process(pcm) {
 		now, edge, report := time.Now(), s.earFrom+a.EdgeMS, s.earFrom+a.ReportMS
 		if a.Started {
@@ -170,6 +171,34 @@ func (s *session) listen(pcm []byte) {
 			continue
 		}
 		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndAt: s.clock.when(edge, now), SpeechMS: edge - s.speechFrom})
+	}
+	s.stillSpeaks()
+}
+
+// listenOn hears whether the user still speaks, for a model whose word of the end may be lost.
+func (s *session) listenOn(pcm []byte) {
+	s.hearing.Lock()
+	defer s.hearing.Unlock()
+	s.openEar()
+	s.ear.Process(pcm)
+	s.stillSpeaks()
+}
+
+// openEar makes the gateway's own ear. hearing is held.
+func (s *session) openEar() {
+	if s.ear == nil {
+		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
+	}
+}
+
+// stillSpeaks tells now and then that the ear hears the user. hearing is held.
+func (s *session) stillSpeaks() {
+	if !s.ear.Speaking() {
+		return
+	}
+	if now := time.Now(); now.Sub(s.heardAt) >= orchestrator.HeardEvery {
+		s.heardAt = now
+		s.dispatch(orchestrator.UserHeard{AudioMS: s.clock.ms()})
 	}
 }
 

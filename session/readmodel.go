@@ -58,8 +58,10 @@ func (s *session) modelEvent(ev transport.Event) {
 		s.modelAudioDone(ev.Item)
 	case transport.SpeechStarted:
 		s.modelHears.Store(true)
+		s.userSpeaks.Store(!s.manual())
 		s.dispatch(orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: ev.AudioMS, At: s.clock.when(ev.AudioMS, time.Now())})
 	case transport.SpeechStopped:
+		s.userSpeaks.Store(false)
 		s.dispatch(orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: ev.AudioMS, EndAt: s.clock.when(ev.EndMS, time.Now())})
 	case transport.Transcript:
 		if s.worthTelling(ev) {

@@ -96,6 +96,10 @@ type session struct {
 	// so: the gateway's own ear then has nothing to add.
 	modelHears atomic.Bool
 
+	// userSpeaks is set from where the model says that the user speaks to where it says that
+	// they do not: meanwhile the gateway's own ear listens too.
+	userSpeaks atomic.Bool
+
 	// visitors are calls of Manager.Confirm that bring an answer. New ones come only
 	// while the Manager knows the session.
 	visitors sync.WaitGroup
@@ -110,6 +114,7 @@ type session struct {
 	ear        *audio.Detector // nil until there is something to hear
 	earFrom    int64           // where the ear's clock began, ms
 	speechFrom int64           // where the ear heard the speech begin, ms
+	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
 
 	mu         sync.Mutex  // guards the following fields
 	clockwork  *time.Timer // brings the next tick; nil before the first

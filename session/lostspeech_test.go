@@ -1,0 +1,54 @@
+package session
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/orchestrator"
+	"voicegw/transport"
+)
+
+// TestSpeechThatNeverEnds: the model says that the user speaks and never that they have
+// stopped. Who really speaks is listened to for minutes; once the gateway itself has heard
+// nothing for 15 s the speech is over, whether silence comes or no audio at all, and the
+// session can be idle.
+func TestSpeechThatNeverEnds(t *testing.T) {
+	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
+		for _, muted := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					st := newStage(t, caps, func(o *Options) { o.Policy = orchestrator.Policy{MaxIdle: time.Minute} })
+					c, model := st.started()
+					model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 0})
+					c.stream(audiotest.SpeechLike(16000, 2*time.Minute, 7))
+					synctest.Wait()
+					if c.count("speech.stopped") != 0 || c.count("error") != 0 {
+						t.Fatalf("somebody who speaks was given up: %q", c.log())
+					}
+					begun := time.Now()
+					for c.count("speech.stopped") == 0 && time.Since(begun) < time.Minute {
+						if muted {
+							pass(time.Second)
+						} else {
+							c.stream(audiotest.Silence(16000, time.Second))
+						}
+						synctest.Wait()
+					}
+					if waited := time.Since(begun); waited < 10*time.Second || waited > 17*time.Second {
+						t.Errorf("speech was over %s after it was last heard", waited)
+					}
+					if m := c.last(t, "error"); m["code"] != "no_answer" {
+						t.Errorf("the user was told %v", m)
+					}
+					pass(2 * time.Minute)
+					synctest.Wait()
+					if c.last(t, "session.ended")["reason"] != "idle" {
+						t.Errorf("the session is held: %q", c.log())
+					}
+				})
+			})
+		}
+	}
+}
