@@ -54,6 +54,7 @@ var foreign = map[string][]string{
 	"load/script":             {yaml},
 	"load/measure":            {"github.com/HdrHistogram/hdrhistogram-go"},
 	"registry/adapter":        {"github.com/santhosh-tekuri/jsonschema/v5"},
+	"registry/format":         {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"registry/instance":       {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"cmd/voicegw":             {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
 

@@ -29,7 +29,8 @@ type Forms struct {
 	OpenAI json.RawMessage `json:"openai"`
 	// OpenAIChat is the JSON Schema for Chat Completions' nested function tools.
 	OpenAIChat json.RawMessage `json:"openaiChat"`
-	// Gemini is Gemini's Schema object, with its types in capitals.
+	// Gemini is Gemini's Schema object, with its types in capitals; empty for a tool without
+	// parameters, since Gemini takes no object without properties.
 	Gemini json.RawMessage `json:"gemini"`
 }
 

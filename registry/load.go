@@ -107,7 +107,9 @@ func (l *loader) tool(place pointer, entry any, data json.RawMessage) {
 	if strings.TrimSpace(e.Summary) != "" && Wordless(e.Summary) {
 		l.problem(place.with("summary"), "The summary holds no word but markup.")
 	}
-	e.Forms = l.forms(place.with("forms"), object["forms"], raw["forms"])
+	parameters, _ := object["parameters"].(map[string]any)
+	properties, _ := parameters["properties"].(map[string]any)
+	e.Forms = l.forms(place.with("forms"), object["forms"], raw["forms"], len(properties) == 0)
 	spec := maps.Clone(object)
 	for _, key := range []string{"summary", "guide", "forms"} {
 		delete(spec, key)
@@ -136,7 +138,8 @@ func (l *loader) text(place pointer, object map[string]any, key string) string {
 	return s
 }
 
-func (l *loader) forms(place pointer, tree any, data json.RawMessage) Forms {
+// forms reads the providers' forms; bare is a tool without parameters, which has none for Gemini.
+func (l *loader) forms(place pointer, tree any, data json.RawMessage, bare bool) Forms {
 	var forms Forms
 	byName, ok := tree.(map[string]any)
 	if !ok {
@@ -144,12 +147,15 @@ func (l *loader) forms(place pointer, tree any, data json.RawMessage) Forms {
 		return forms
 	}
 	for _, name := range []string{"gemini", "openai", "openaiChat"} {
-		if _, ok := byName[name].(map[string]any); !ok {
+		if _, ok := byName[name].(map[string]any); !ok && !(name == "gemini" && bare) {
 			l.problem(place.with(name), "The form %q is no schema object. Run `voicegw tools build`.", name)
 		}
 	}
 	if err := json.Unmarshal(data, &forms); err != nil {
 		l.problem(place, "%v", err)
+	}
+	if string(forms.Gemini) == "null" {
+		forms.Gemini = nil
 	}
 	return forms
 }

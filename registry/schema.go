@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"voicegw/registry/format"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 )
 
 // formats are the values of "format" that are understood everywhere.
-var formats = []string{"date", "date-time", "email", "ipv4", "ipv6", "time", "uri", "uuid"}
+var formats = format.Names()
 
 // node is one subschema of a parameter schema, as a tree with links for $ref: what
 // defaults and checks walk. Fixed once the schema is compiled.
@@ -96,7 +98,7 @@ func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
 func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []Problem) {
 	compiler := jsonschema.NewCompiler()
 	compiler.Draft = jsonschema.Draft2020
-	compiler.AssertFormat = true
+	compiler.AssertFormat, compiler.Formats = true, format.Checks()
 	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
 	}

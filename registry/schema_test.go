@@ -33,6 +33,7 @@ func TestCheckParametersRefuses(t *testing.T) {
 		{"keyword of OpenAPI", in(`{"type":"string","nullable":true}`), "/properties/a/nullable", `"null"`},
 		{"a format at an integer", in(`{"type":"integer","format":"date"}`), "/properties/a/format", "has no effect"},
 		{"a length at an integer", in(`{"type":["integer","null"],"minLength":1}`), "/properties/a/minLength", "has no effect"},
+		{"dependentRequired of nothing", in(`{"type":"object","properties":{"b":{"type":"string"}},"dependentRequired":{"c":["b"]},"additionalProperties":false}`), "/properties/a/dependentRequired/c", "no property \"c\""},
 		{"then without if", in(`{"type":"string","then":{"maxLength":1}}`), "/properties/a/then", "without \"if\""},
 		{"an enum with a value twice", in(`{"type":"number","enum":[1,2,1.0]}`), "/properties/a/enum/2", "twice"},
 		{"a pattern in slashes", in(`{"type":"string","pattern":"/^a$/i"}`), "/properties/a/pattern", "in slashes"},

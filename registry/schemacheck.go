@@ -181,6 +181,13 @@ func (c *schemaCheck) idle(n *node) {
 				keyword, strings.Join(about, " or "), strings.Join(types, " or "))
 		}
 	}
+	if needed, is := n.doc["dependentRequired"].(map[string]any); is && n.doc["additionalProperties"] == false && n.doc["patternProperties"] == nil {
+		for _, name := range slices.Sorted(maps.Keys(needed)) {
+			if _, has := n.props[name]; !has {
+				c.problem(n.at.with("dependentRequired").with(name), "This has no effect: the closed object has no property %q; correct the name or remove it.", shorten(name, 40))
+			}
+		}
+	}
 	for keyword, owner := range map[string]string{"minContains": "contains", "maxContains": "contains", "then": "if", "else": "if"} {
 		_, has := n.doc[keyword]
 		if _, owned := n.doc[owner]; has && !owned {

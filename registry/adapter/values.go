@@ -178,9 +178,12 @@ func count(n json.Number) (int64, bool) {
 }
 
 // float gives the number as a float64, and whether that is the very number written: the
-// shortest text of the float is the text's value.
+// float is its value, as of 2^60, or the shortest text of the float is, as of 0.1.
 func float(r *big.Rat) (float64, bool) {
-	f, _ := r.Float64()
+	f, exact := r.Float64()
+	if exact {
+		return f, true
+	}
 	back, ok := new(big.Rat).SetString(strconv.FormatFloat(f, 'g', -1, 64))
 	return f, ok && back.Cmp(r) == 0
 }

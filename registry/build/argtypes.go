@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -60,8 +61,9 @@ func (s shaper) merge(sh *shape, n *node, depth int) error {
 		}
 	}
 	if ref := n.str("$ref"); ref != "" {
-		target := s.root.at(strings.TrimPrefix(ref, "#"))
-		if !strings.HasPrefix(ref, "#") || target == nil {
+		place, err := url.PathUnescape(strings.TrimPrefix(ref, "#")) // a fragment of a URL (RFC 6901 section 6)
+		target := s.root.at(place)
+		if err != nil || !strings.HasPrefix(ref, "#") || target == nil {
 			return fmt.Errorf("%w: the reference %s leads nowhere", errTypes, ref)
 		}
 		if err := s.merge(sh, target, depth+1); err != nil {

@@ -63,6 +63,9 @@ func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
 func (l *linter) checks(fset *token.FileSet, files []goFile) bool {
 	for _, f := range files {
 		for _, d := range f.tree.Decls {
+			if line := declaredOtherwise(fset, d, "Check"); line > 0 {
+				l.add(f.name, line, "", ruleHandler, "Check is no function, so that it is never called; it must be\n    %s\nor have another name.", checkSignature)
+			}
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Name.Name != "Check" || fn.Recv != nil {
 				continue
@@ -75,6 +78,30 @@ func (l *linter) checks(fset *token.FileSet, files []goFile) bool {
 		}
 	}
 	return false
+}
+
+// declaredOtherwise is the line at which d declares a variable, a constant or a type of
+// that name; 0 if it does not.
+func declaredOtherwise(fset *token.FileSet, d ast.Decl, name string) int {
+	gen, ok := d.(*ast.GenDecl)
+	if !ok {
+		return 0
+	}
+	for _, spec := range gen.Specs {
+		var names []*ast.Ident
+		switch spec := spec.(type) {
+		case *ast.ValueSpec:
+			names = spec.Names
+		case *ast.TypeSpec:
+			names = []*ast.Ident{spec.Name}
+		}
+		for _, n := range names {
+			if n.Name == name {
+				return fset.Position(n.Pos()).Line
+			}
+		}
+	}
+	return 0
 }
 
 func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, bool) {

@@ -1,7 +1,9 @@
 package instance
 
-// format is what is known of the texts of a "format".
-type format struct {
+import "voicegw/registry/format"
+
+// textForm is what is known of the texts of a "format".
+type textForm struct {
 	// loose matches every text of the format, and more.
 	loose string
 	// tight matches texts of which most are of the format, to find some.
@@ -13,21 +15,17 @@ type format struct {
 }
 
 const (
-	dateForm = `[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`
-	timeForm = `([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?([zZ]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])`
 	octet    = `(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])`
-	// The library reads "+5" as two digits.
-	looseTime = `([01][0-9]|2[0-3]|[+-][0-9]):([0-5]|[+-])[0-9]:([0-5][0-9]|60|[+-][0-9])(\.[0-9]+)?([zZ]|[+-]([01][0-9]|2[0-3]|[+-][0-9]):([0-5]|[+-])[0-9])`
-	hostForm  = `[a-z0-9]+(\.[a-z0-9]+)*`
+	hostForm = `[a-z0-9]+(\.[a-z0-9]+)*`
 )
 
 // formats are those that a schema may name (registry.Formats).
-var formats = map[string]format{
-	"date":      {loose: `^` + dateForm + `$`, samples: []string{"2026-01-31"}},
-	"time":      {loose: `^` + looseTime + `$`, tight: `^` + timeForm + `$`, samples: []string{"09:30:00Z", "09:30:00+02:00"}},
-	"date-time": {loose: `^` + dateForm + `[tT]` + looseTime + `$`, tight: `^` + dateForm + `[tT]` + timeForm + `$`, samples: []string{"2026-01-31T09:30:00Z"}},
+var formats = map[string]textForm{
+	"date":      {loose: `^` + format.Date + `$`, samples: []string{"2026-01-31"}},
+	"time":      {loose: `^` + format.Time + `$`, samples: []string{"09:30:00Z", "09:30:00+02:00"}},
+	"date-time": {loose: `^` + format.Date + `[tT]` + format.Time + `$`, samples: []string{"2026-01-31T09:30:00Z"}},
 	"uuid":      {loose: `^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`, samples: []string{"123e4567-e89b-12d3-a456-426614174000"}},
-	"ipv4":      {loose: `^[0-9+-]+(\.[0-9+-]+){3}$`, tight: `^` + octet + `(\.` + octet + `){3}$`, samples: []string{"192.0.2.1", "10.0.0.1", "127.0.0.1"}},
+	"ipv4":      {loose: `^` + octet + `(\.` + octet + `){3}$`, samples: []string{"192.0.2.1", "10.0.0.1", "127.0.0.1"}},
 	"ipv6": {most: 45, loose: `^[0-9A-Fa-f:.]+$`, tight: `^([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4}){7}|([0-9a-fA-F]{1,4}:){1,6}:[0-9a-fA-F]{1,4}|::[0-9a-fA-F]{0,4})$`,
 		samples: []string{"2001:db8::1", "::1"}},
 	"email": {most: 254, loose: `(?s)^.+@.+$`, tight: `^[A-Za-z0-9._+-]{0,20}[A-Za-z0-9]@([A-Za-z0-9]{1,30}[.])*[A-Za-z0-9]{1,30}$`, samples: []string{"ada@example.org"}},

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"voicegw/registry/format"
 )
 
 // schemaURL is where the compiler believes that the schema stands.
@@ -47,6 +49,15 @@ func (n *node) names(keyword string) []string {
 		}
 	}
 	return all
+}
+
+// isInt64 says whether a handler gets values of the schema as an int64.
+func (n *node) isInt64() bool {
+	names := n.names("type")
+	if one, is := n.doc["type"].(string); is {
+		names = []string{one}
+	}
+	return slices.Contains(names, "integer") && !slices.ContainsFunc(names, func(t string) bool { return t != "integer" && t != "null" })
 }
 
 // count reads a size; otherwise if it is missing.
@@ -88,7 +99,7 @@ func newDocument(schema json.RawMessage) (*document, error) {
 		return nil, fmt.Errorf("reading the schema: %w", err)
 	}
 	d.compiler.Draft = jsonschema.Draft2020
-	d.compiler.AssertFormat = true
+	d.compiler.AssertFormat, d.compiler.Formats = true, format.Checks()
 	d.compiler.LoadURL = func(url string) (io.ReadCloser, error) { return nil, fmt.Errorf("%w: %s", errNothingOpened, url) }
 	if err := d.compiler.AddResource(schemaURL, bytes.NewReader(schema)); err != nil {
 		return nil, fmt.Errorf("reading the schema: %w", err)

@@ -304,6 +304,10 @@ func (s *solver) numbers(f *finding, parts []*node, types typeSet, _ int) bool {
 		}
 	}
 	whole := "number"
+	if slices.ContainsFunc(parts, (*node).isInt64) {
+		n.atLeast(limit{rational(json.Number("-9223372036854775808")), false, "the least integer -9223372036854775808"})
+		n.atMost(limit{rational(json.Number("9223372036854775807")), false, "the greatest integer 9223372036854775807"})
+	}
 	if types&typeFraction == 0 {
 		whole = "integer"
 		n.multiple(rational(json.Number("1")), "")
