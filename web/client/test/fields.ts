@@ -64,7 +64,7 @@ export const SERVER_FIELDS = {
   voice_session_start: { ...numbered, sessionId: true, pendingRequest: true, ticket: true, url: true, expires_at: true },
   "ui.image": { ...numbered, id: true, url: true, prompt: true, width: true, height: true, expires_at: true },
   "text.delta": { ...numbered, item_id: true, text: true },
-  "text.done": { ...numbered, item_id: true, text: true, cut: true },
+  "text.done": { ...numbered, item_id: true, text: true, cut: true, refused: true },
   usage: { ...numbered, ...usage },
   done: { ...numbered, conversation_id: true, status: true },
   "provider.reconnecting": { ...numbered, reason: true },
@@ -72,7 +72,7 @@ export const SERVER_FIELDS = {
   "session.moving": { ...numbered, reason: true, deadline: true },
   "session.ending": { ...numbered, reason: true, after: true },
   "session.ended": { ...numbered, reason: true, handback: { conversation_id: true, summary: true } },
-  error: { ...numbered, code: true, message: true, retryable: true, ref: true, until: true },
+  error: { ...numbered, code: true, message: true, retryable: true, ref: true, until: true, retry_after_ms: true },
   pong: { ...numbered, t: true },
   "inspect.call": { ...numbered, call_id: true, tool: true, queued_ms: true, run_ms: true, record: true, args: true, envelope: true },
   "inspect.state": {
