@@ -46,6 +46,9 @@ func New(opts Options) (*Agent, error) {
 // Name is what requests ask for.
 func (a *Agent) Name() string { return a.opts.Name }
 
+// Sees says whether messages may have images.
+func (a *Agent) Sees() bool { return a.opts.Vision }
+
 // Request is one turn of a user's.
 type Request struct {
 	// ConversationID continues a conversation; empty begins one. It is of the form that
@@ -61,6 +64,9 @@ type Request struct {
 	Origin string
 	// Message is what the user says. Empty with a Confirmation.
 	Message string
+	// Parts are those of Message where it has images, as in Message.Parts; nil where it has
+	// none. Only for a model that sees (Agent.Sees).
+	Parts []Part
 	// History is what was said before, for a client that keeps the conversation itself:
 	// then nothing is loaded or kept. Nil for a conversation that is kept here.
 	History []Message
@@ -84,6 +90,14 @@ type Request struct {
 	// MaxOutput is the most tokens of one answer of the model; zero for the model's own
 	// limit, which is never exceeded.
 	MaxOutput int
+}
+
+// says whether the user says something in this turn, in words or images.
+func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
+
+// hasImages says whether an image stands anywhere in the request.
+func (r Request) hasImages() bool {
+	return len(r.Parts) > 0 || slices.ContainsFunc(r.History, func(m Message) bool { return len(m.Parts) > 0 })
 }
 
 // Confirmation is the user's answer to a confirmation.request.
@@ -168,10 +182,12 @@ func (a *Agent) check(req Request) error {
 		return fmt.Errorf("%w: conversation_id must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation. Leave it out, and one is made", ErrMessage, conversation.MinSecret)
 	}
 	switch {
-	case req.Confirmation != nil && req.Message != "":
+	case req.Confirmation != nil && req.says():
 		return fmt.Errorf("%w: message and confirmation cannot come together", ErrMessage)
-	case req.Message == "" && len(req.History) > 0 && req.History[len(req.History)-1].Role == RoleTool:
-	case req.Confirmation == nil && strings.TrimSpace(req.Message) == "":
+	case !a.opts.Vision && req.hasImages():
+		return fmt.Errorf("%w: the model sees no images", ErrMessage)
+	case !req.says() && len(req.History) > 0 && req.History[len(req.History)-1].Role == RoleTool:
+	case req.Confirmation == nil && len(req.Parts) == 0 && strings.TrimSpace(req.Message) == "":
 		return fmt.Errorf("%w: the message is empty", ErrMessage)
 	case n > a.opts.MaxMessage:
 		return fmt.Errorf("%w: the message has %d characters, at most %d are taken", ErrMessage, n, a.opts.MaxMessage)

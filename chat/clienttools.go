@@ -161,7 +161,7 @@ func (t *turn) restore(ctx context.Context) {
 		}
 		t.earlier = append(t.earlier, heldMessages(key[1], c.Entries, answers)...)
 	}
-	for i := len(t.earlier) - 1; i >= 0 && t.req.Message == "" && t.earlier[i].Role != RoleUser; i-- {
+	for i := len(t.earlier) - 1; i >= 0 && !t.req.says() && t.earlier[i].Role != RoleUser; i-- {
 		for _, c := range t.earlier[i].Calls {
 			t.book.Charge(c.Name)
 		}

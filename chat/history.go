@@ -21,13 +21,13 @@ func (t *turn) keepHistory(ctx context.Context) error {
 	now := time.Now()
 	c := conversation.New(t.conv.ID, t.req.User.String(), t.a.opts.Name, now)
 	said := append([]Message{}, t.req.History...)
-	if t.req.Message != "" {
-		said = append(said, Message{Role: RoleUser, Text: t.req.Message})
+	if t.req.says() {
+		said = append(said, Message{Role: RoleUser, Text: t.req.Message, Parts: t.req.Parts})
 	}
 	var entries []conversation.Entry
 	turn := 0
 	for i, m := range said {
-		e := conversation.Entry{At: now.Add(time.Duration(i-len(said)) * time.Millisecond), Side: conversation.SideText, Role: conversation.RoleUser, Text: m.Text}
+		e := conversation.Entry{At: now.Add(time.Duration(i-len(said)) * time.Millisecond), Side: conversation.SideText, Role: conversation.RoleUser, Text: inWords(m.Text, m.Parts)}
 		switch m.Role {
 		case RoleUser:
 			turn++
@@ -36,7 +36,7 @@ func (t *turn) keepHistory(ctx context.Context) error {
 		default:
 			continue
 		}
-		if m.Text == "" {
+		if e.Text == "" {
 			continue
 		}
 		e.Turn = max(turn, 1)

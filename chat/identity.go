@@ -1,10 +1,11 @@
 package chat
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"time"
 
 	"voicegw/conversation"
@@ -41,6 +42,7 @@ type identity struct {
 func identify(req Request) identity {
 	content := hashed(struct {
 		Message  string
+		Parts    []Part
 		Token    string
 		Approved bool
 		Keeps    bool
@@ -50,7 +52,7 @@ func identify(req Request) identity {
 		Tools    []Tool
 		Choice   json.RawMessage
 		Parallel *bool
-	}{req.Message, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, req.History, req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel})
+	}{req.Message, req.Parts, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, quoted(req.History), req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel})
 	id := identity{content: content, conversation: req.ConversationID, named: req.ID != "" || req.History != nil, single: req.Confirmation != nil, life: hashedLife}
 	switch {
 	case req.ID != "":
@@ -83,11 +85,25 @@ func (r Request) token() string {
 	return r.Confirmation.Token
 }
 
+// quoted are messages whose calls' arguments are texts: as a client tells them, they need not
+// be JSON.
+func quoted(history []Message) []Message {
+	out := slices.Clone(history)
+	for i := range out {
+		out[i].Calls = slices.Clone(out[i].Calls)
+		for j := range out[i].Calls {
+			text, _ := json.Marshal(string(out[i].Calls[j].Args)) // a text: it cannot fail
+			out[i].Calls[j].Args = text
+		}
+	}
+	return out
+}
+
 // hashed is the SHA-256 of a value's JSON.
 func hashed(v any) string {
 	text, err := json.Marshal(v)
-	if err != nil { // arguments that are no JSON, in a history
-		text = fmt.Appendf(nil, "%#v", v)
+	if err != nil { // JSON from elsewhere that is none: then each try is a message of its own
+		return rand.Text()
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

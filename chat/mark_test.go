@@ -48,7 +48,7 @@ func wholePrompt(text string) (mark.Mark, []Message) {
 	own := mark.For([]byte("0123456789abcdef"), "c")
 	a := &Agent{opts: Options{}.withDefaults()}
 	t := &turn{a: a, conv: kept, mark: own}
-	t.said(text)
+	t.said(text, []Part{{Text: text}, {Image: "https://example.com/x"}})
 	t.noted(ownNotice + text)
 	t.messages = append(t.messages, Message{Role: RoleTool, CallID: "a", Text: string(env.Encode())})
 	messages := t.prompt().Messages
@@ -71,6 +71,9 @@ func checkPrompt(t *testing.T, text string) (notices int) {
 				given = strings.TrimPrefix(given, own.Text())
 				notices++
 			}
+		}
+		for _, p := range m.Parts {
+			given += "\n" + p.Text
 		}
 		for _, c := range m.Calls {
 			given += "\n" + string(c.Args)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,9 @@ const (
 type Message struct {
 	Role Role
 	Text string
+	// Parts are the pieces of a user's message that has images, in their order; Text holds
+	// their texts. Nil for a message without an image.
+	Parts []Part
 	// Calls are the tools that the assistant called in this message.
 	Calls []ToolCall
 	// CallID is the call that a message of RoleTool answers.
@@ -32,6 +36,37 @@ type Message struct {
 	// notice says that a message of RoleUser is the gateway's own: it goes to the model
 	// under the mark of the conversation.
 	notice bool
+}
+
+// Part is a piece of a user's message: a text or an image.
+type Part struct {
+	Text string
+	// Image is the image's address, a data: or https: URL of at most a few MiB; empty for a
+	// text. The model's provider reads it, and the gateway loads nothing.
+	Image string
+	// Detail is how closely the image is to be looked at, as Chat Completions has it; empty
+	// leaves it to the model.
+	Detail string
+}
+
+// imageWord stands for an image wherever a message is kept: the image itself is not.
+const imageWord = "[image]"
+
+// inWords is what was said, with a word in place of each image.
+func inWords(text string, parts []Part) string {
+	if len(parts) == 0 {
+		return text
+	}
+	var all []string
+	for _, p := range parts {
+		if p.Image != "" {
+			p.Text = imageWord
+		}
+		if p.Text != "" {
+			all = append(all, p.Text)
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 // ToolCall is a tool call as a model made it.

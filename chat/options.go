@@ -43,6 +43,8 @@ type Options struct {
 	Answers Answers
 	// Approvals are told to their conversations, once each. Nil if the store keeps no approvals.
 	Approvals Approvals
+	// Vision says that Model takes images.
+	Vision bool
 	// Name is the agent's, for requests that ask for one; empty means "default".
 	Name string
 	// Tools returns the snapshot that a turn is to hold. Nil: there are no tools.

@@ -55,6 +55,10 @@ func (t *turn) marked(m Message) Message {
 		m.Text = string(t.mark.JSON(json.RawMessage(m.Text)))
 	default:
 		m.Text = t.mark.Foreign(m.Text)
+		m.Parts = slices.Clone(m.Parts)
+		for i := range m.Parts {
+			m.Parts[i].Text = t.mark.Foreign(m.Parts[i].Text)
+		}
 	}
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {

@@ -43,6 +43,9 @@ func (t *turn) modelFailed(ctx context.Context, err error) *wsclient.Error {
 	if name := t.settingOf(failed); name != "" {
 		told = wsclient.Error{Code: wsclient.CodeSettingRefused, Message: "The model does not take " + name + " as it stands in the request.", Ref: name}
 	}
+	if failed.Kind == KindRequest && failed.Err != nil && t.req.hasImages() && strings.Contains(strings.ToLower(failed.Err.Error()), "image") {
+		told = wsclient.Error{Code: wsclient.CodeSettingRefused, Message: "The model's provider does not take an image of the request, or cannot load it from its address.", Ref: "messages"}
+	}
 	return &told
 }
 

@@ -170,8 +170,8 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 		t.rec.Begun, t.rec.Lead = true, slices.Clone(t.entries)
 	}
 	t.restore(ctx)
-	if t.req.Confirmation == nil && t.req.Message != "" {
-		t.said(t.req.Message)
+	if t.req.Confirmation == nil && t.req.says() {
+		t.said(t.req.Message, t.req.Parts)
 	}
 	t.recall(ctx)
 	t.askedBefore(ctx)
@@ -182,10 +182,10 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 // refuses it.
 func (t *turn) started() { t.emit(&wsclient.TurnStarted{ConversationID: t.conv.ID}) }
 
-// said notes what the user says in this turn.
-func (t *turn) said(text string) {
-	t.messages = append(t.messages, Message{Role: RoleUser, Text: text})
-	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleUser, Text: text, Turn: t.number})
+// said notes what the user says in this turn. Later turns have a word in place of an image.
+func (t *turn) said(text string, parts []Part) {
+	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, Parts: parts})
+	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleUser, Text: inWords(text, parts), Turn: t.number})
 }
 
 // noted notes what the gateway itself tells the model in this turn.

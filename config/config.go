@@ -119,6 +119,9 @@ type Chat struct {
 	Reasoning string `key:"reasoning"`
 	// MaxOutput is the most tokens of one answer; 0 for the default.
 	MaxOutput int `key:"max_output"`
+	// Vision says whether the model takes images, as true or false; empty for what is known
+	// of it.
+	Vision string `key:"vision"`
 }
 
 // Path is the path of a file or folder that Load does not read. One in a file is

@@ -144,6 +144,9 @@ func (l *loader) validateKB() {
 func (l *loader) validateChat() {
 	c := l.config.Chat
 	l.httpURL("chat.base_url", c.BaseURL)
+	if c.Vision != "" {
+		l.oneOf("chat.vision", c.Vision, "true", "false")
+	}
 	if c.BaseURL != "" && c.Model == "" {
 		l.problems.add(l.at("chat.model"), "chat.model is missing; chat.base_url needs it.")
 	}

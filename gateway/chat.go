@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -20,6 +18,8 @@ import (
 // TextAgent answers text; *chat.Agent is one.
 type TextAgent interface {
 	Name() string
+	// Sees says whether requests may have images.
+	Sees() bool
 	Respond(ctx context.Context, req chat.Request, emit chat.Emit) error
 }
 
@@ -27,7 +27,7 @@ type TextAgent interface {
 type chatBody struct {
 	ConversationID string            `json:"conversation_id"`
 	MessageID      string            `json:"message_id"`
-	Message        string            `json:"message"`
+	Message        json.RawMessage   `json:"message"`
 	Messages       []chatMessage     `json:"messages"`
 	Agent          string            `json:"agent"`
 	User           string            `json:"user"`
@@ -37,8 +37,12 @@ type chatBody struct {
 
 // chatMessage is a message of a conversation that the client keeps itself.
 type chatMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+
+	// parts and text stand for Content where that was read before, of the AI SDK's form.
+	text  string
+	parts []chat.Part
 }
 
 // chatConfirmation answers a confirmation.request.
@@ -47,15 +51,13 @@ type chatConfirmation struct {
 	Approved *bool  `json:"approved"`
 }
 
-// The bounds of a request.
-const (
-	maxChatBody     = 1 << 20
-	maxChatMessages = 500
-)
+// maxChatMessages is how many messages a request may have.
+const maxChatMessages = 500
 
 // chat answers a turn of a text conversation with server-sent events.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	body, ok := s.readChat(w, r)
+	body, done, ok := s.readChat(w, r)
+	defer done()
 	if !ok {
 		return
 	}
@@ -110,7 +112,12 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 	if wrong != "" {
 		return req, wrong
 	}
-	req = chat.Request{ConversationID: body.ConversationID, User: who, Message: body.Message, Origin: pageOf(r)}
+	req = chat.Request{ConversationID: body.ConversationID, User: who, Origin: pageOf(r)}
+	seen := &pictures{sees: s.opts.Chat.Sees()}
+	var no *wrongField
+	if req.Message, req.Parts, no = seen.content("message", "user", body.Message); no != nil {
+		return req, no.message
+	}
 	req.Vouched, req.Scopes = body.User != "" && s.vouched(r), body.Scopes
 	if wrong := scopesProblem(body.Scopes); wrong != "" {
 		return req, wrong
@@ -124,10 +131,10 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 	if len(body.Messages) == 0 {
 		return req, ""
 	}
-	if body.Message != "" || body.ConversationID != "" || body.Confirmation != nil {
+	if len(body.Message) > 0 || body.ConversationID != "" || body.Confirmation != nil {
 		return req, "messages stand alone: with them the conversation is yours to keep, and neither message, conversation_id nor confirmation can be given."
 	}
-	return withHistory(req, body.Messages)
+	return withHistory(req, body.Messages, seen)
 }
 
 // reusedWords say that an id stands for another message.
@@ -159,7 +166,7 @@ func (s *Server) instructs(r *http.Request, req chat.Request) (wrong string) {
 }
 
 // withHistory makes the last message the turn and those before it its history.
-func withHistory(req chat.Request, messages []chatMessage) (chat.Request, string) {
+func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat.Request, string) {
 	if len(messages) > maxChatMessages {
 		return req, "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are taken."
 	}
@@ -175,14 +182,20 @@ func withHistory(req chat.Request, messages []chatMessage) (chat.Request, string
 		default:
 			return req, where + ".role must be user, assistant or system."
 		}
+		if m.Content != nil {
+			var no *wrongField
+			if m.text, m.parts, no = seen.content(where+".content", m.Role, m.Content); no != nil {
+				return req, no.message
+			}
+		}
 		if i == len(messages)-1 {
 			if m.Role != "user" {
 				return req, "The last message must be the user's."
 			}
-			req.Message = m.Content
+			req.Message, req.Parts = m.text, m.parts
 			break
 		}
-		req.History = append(req.History, chat.Message{Role: chat.Role(m.Role), Text: m.Content})
+		req.History = append(req.History, chat.Message{Role: chat.Role(m.Role), Text: m.text, Parts: m.parts})
 	}
 	return req, ""
 }
@@ -243,39 +256,4 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return err == nil && media == "application/json"
-}
-
-// readBody reads a JSON body; strict refuses fields that there are not.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) bool {
-	if !isJSON(r.Header.Get("Content-Type")) {
-		refuse(w, shape, http.StatusUnsupportedMediaType, "invalid_message", "The body must be JSON, with Content-Type: application/json.")
-		return false
-	}
-	d := json.NewDecoder(&shallow{r: http.MaxBytesReader(w, r.Body, maxChatBody)})
-	if strict {
-		d.DisallowUnknownFields()
-	}
-	err := d.Decode(into)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something follows the JSON object")
-		}
-	}
-	var tooBig *http.MaxBytesError
-	var otherType *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return true
-	case errors.As(err, &otherType) && otherType.Field != "":
-		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.Header().Set("Connection", "close")
-		refuse(w, shape, http.StatusRequestTimeout, "too_slow", "The body did not come within "+bodyTime.String()+"; send it again.")
-	case errors.As(err, &tooBig):
-		w.Header().Set("Connection", "close")
-		refuse(w, shape, http.StatusRequestEntityTooLarge, "invalid_message", "The body is larger than 1 MiB.")
-	default:
-		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: "+clip(err.Error())+".")
-	}
-	return false
 }

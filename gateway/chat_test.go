@@ -24,6 +24,7 @@ import (
 
 // fakeAgent tells what a test wants, and keeps what it was asked.
 type fakeAgent struct {
+	blind bool // it sees no images
 	// do answers a turn; nil tells of one piece of text.
 	do func(ctx context.Context, req chat.Request, emit chat.Emit) error
 
@@ -32,6 +33,8 @@ type fakeAgent struct {
 }
 
 func (a *fakeAgent) Name() string { return "default" }
+
+func (a *fakeAgent) Sees() bool { return !a.blind }
 
 func (a *fakeAgent) Respond(ctx context.Context, req chat.Request, emit chat.Emit) error {
 	a.mu.Lock()
@@ -206,7 +209,7 @@ func TestChatRefusals(t *testing.T) {
 		"another site":         {change: header("Sec-Fetch-Site", "cross-site"), status: 403, code: "origin"},
 		"not JSON's type":      {change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message", says: "application/json"},
 		"no type":              {change: func(r *http.Request) { r.Header.Del("Content-Type") }, status: 415, code: "invalid_message"},
-		"too big":              {body: long, status: 413, code: "invalid_message", says: "1 MiB"},
+		"too big":              {server: func(o *Options) { o.Chat = &fakeAgent{blind: true} }, body: long, status: 413, code: "invalid_message", says: "1 MiB"},
 		"no JSON":              {body: `{"message"`, status: 400, code: "invalid_message"},
 		"more than one":        {body: `{"message":"x"} {}`, status: 400, code: "invalid_message", says: "follows"},
 		"an unknown field":     {body: `{"message":"x","model":"y"}`, status: 400, code: "invalid_message", says: "model"},

@@ -26,7 +26,9 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	var body map[string]json.RawMessage
-	if !s.readBody(w, r, &body, false, openaiError) {
+	done, ok := s.readTurn(w, r, &body, false, openaiError)
+	defer done()
+	if !ok {
 		return
 	}
 	q, no := readCompletionsQuery(body)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"voicegw/chat"
 )
@@ -35,7 +34,7 @@ var emptyFields = []string{"function_call", "audio"}
 
 // readMessages reads the messages of a request: the last one is the turn, those before it its
 // history.
-func readMessages(raw json.RawMessage, req *chat.Request) *wrongField {
+func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrongField {
 	var messages []map[string]json.RawMessage
 	switch err := json.Unmarshal(raw, &messages); {
 	case len(raw) == 0:
@@ -54,11 +53,11 @@ func readMessages(raw json.RawMessage, req *chat.Request) *wrongField {
 		if no != nil {
 			return no
 		}
-		text, no := readContent(m)
+		text, parts, no := seen.content(m.where+".content", m.role, m.content)
 		if no != nil {
 			return no
 		}
-		said := chat.Message{Role: chat.Role(m.role), Text: text, Calls: m.calls, CallID: m.callID}
+		said := chat.Message{Role: chat.Role(m.role), Text: text, Parts: parts, Calls: m.calls, CallID: m.callID}
 		if no := open.take(m.where, said); no != nil {
 			return no
 		}
@@ -68,7 +67,7 @@ func readMessages(raw json.RawMessage, req *chat.Request) *wrongField {
 		case m.role != "user":
 			return &wrongField{"messages", "invalid_value", "The last message must be the user's, or answer a call of a tool."}
 		default:
-			req.Message = text
+			req.Message, req.Parts = text, parts
 		}
 	}
 	return open.end()
@@ -114,60 +113,4 @@ func readMessage(where string, fields map[string]json.RawMessage) (m completionM
 		m.role = "system"
 	}
 	return m, nil
-}
-
-// contentPart is a part of a message's content.
-type contentPart struct {
-	Type    string  `json:"type"`
-	Text    *string `json:"text"`
-	Refusal *string `json:"refusal"`
-}
-
-// readContent is the text of a message's content.
-func readContent(m completionMessage) (string, *wrongField) {
-	where := m.where + ".content"
-	var text string
-	if len(m.content) == 0 || string(m.content) == "null" {
-		return "", nil
-	}
-	if json.Unmarshal(m.content, &text) == nil {
-		return text, nil
-	}
-	var parts []json.RawMessage
-	if json.Unmarshal(m.content, &parts) != nil {
-		return "", &wrongField{where, "invalid_value", where + " must be text, or a list of parts."}
-	}
-	var all []string
-	for i, raw := range parts {
-		at := where + "[" + strconv.Itoa(i) + "]"
-		var p contentPart
-		if json.Unmarshal(raw, &p) != nil {
-			return "", &wrongField{at, "invalid_value", at + " must be an object with a type."}
-		}
-		switch {
-		case p.Type == "text" && p.Text != nil:
-			all = append(all, *p.Text)
-		case p.Type == "refusal" && p.Refusal != nil && m.role == "assistant":
-			all = append(all, *p.Refusal)
-		case p.Type == "text":
-			return "", &wrongField{at + ".text", "invalid_value", at + ".text is missing."}
-		default:
-			return "", &wrongField{at + ".type", "invalid_value", at + " is of the type " + strconv.Quote(clip(p.Type)) + ", which is not supported here; " + partAdvice(p.Type) + "."}
-		}
-	}
-	return strings.Join(all, "\n"), nil
-}
-
-// partAdvice says what to do instead of a part.
-func partAdvice(kind string) string {
-	switch kind {
-	case "image_url":
-		return "the model of this gateway sees no images"
-	case "input_audio":
-		return "speech is taken at /v1/voice, and here its text"
-	case "file":
-		return "send the file's text"
-	default:
-		return "the types are text and, where the model sees, image_url"
-	}
 }

@@ -314,6 +314,6 @@ func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.
 	if req.ID, wrong = messageID(r, q.messageID); wrong != "" {
 		return chat.Request{}, &wrongField{"message_id", "invalid_message", wrong}
 	}
-	no := readMessages(q.messages, &req)
+	no := readMessages(q.messages, &req, &pictures{sees: s.opts.Chat.Sees()})
 	return req, no
 }

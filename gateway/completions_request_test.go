@@ -158,7 +158,7 @@ func FuzzCompletionsRequest(f *testing.F) {
 		q, no := readCompletionsQuery(body)
 		var req chat.Request
 		if no == nil {
-			no = readMessages(q.messages, &req)
+			no = readMessages(q.messages, &req, &pictures{sees: true})
 		}
 		if no != nil && (no.param == "" || no.code == "" || no.message == "") {
 			t.Errorf("%+v", no)

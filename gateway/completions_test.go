@@ -148,7 +148,7 @@ func TestCompletionRefusals(t *testing.T) {
 		"another origin":  {change: header("Origin", "https://evil.example"), status: 403, kind: "invalid_request_error", code: "origin"},
 		"no JSON":         {body: `{`, status: 400, kind: "invalid_request_error", code: "invalid_message"},
 		"not JSON's type": {change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, kind: "invalid_request_error", code: "invalid_message"},
-		"too big":         {body: `{"x":"` + strings.Repeat("x", maxChatBody) + `"}`, status: 413, kind: "invalid_request_error", code: "invalid_message"},
+		"too big":         {server: func(o *Options) { o.Chat = &fakeAgent{blind: true} }, body: `{"x":"` + strings.Repeat("x", maxChatBody) + `"}`, status: 413, kind: "invalid_request_error", code: "invalid_message"},
 		"no messages":     {body: `{"model":"m"}`, status: 400, kind: "invalid_request_error", code: "missing_required_parameter", says: "messages"},
 		"shut out":        {server: func(o *Options) { o.Blocked = func(user.User) (time.Time, bool) { return until, true } }, status: 403, kind: "invalid_request_error", code: "blocked"},
 		"draining":        {server: func(o *Options) { o.Sessions.Close() }, status: 503, kind: "server_error", code: "draining"},
@@ -280,6 +280,13 @@ func TestCompletionTroubles(t *testing.T) {
 		if h := w.Header(); h.Get("Retry-After") != "3" || h.Get("Retry-After-Ms") != "2500" || h.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %v", code, h)
 		}
+	}
+	if got := troubleOf(&wsclient.Error{Code: wsclient.CodeSettingRefused, Ref: "seed"}); got.param != "seed" {
+		t.Errorf("%+v", got)
+	}
+	// Clients tell these two apart by the type: one passes, the other does not.
+	if busy, quota := openaiTroubles[wsclient.CodeProviderBusy], openaiTroubles[wsclient.CodeProviderQuota]; busy.kind != "rate_limit_error" || quota.kind != "insufficient_quota" {
+		t.Errorf("%+v %+v", busy, quota)
 	}
 	if got := troubleOf(&wsclient.Error{Code: "new", Retryable: true}); got.status != 503 {
 		t.Errorf("%+v", got)

@@ -90,6 +90,7 @@ type Server struct {
 	guard  guard
 	seldom *seldom.Log
 	turns  *turns
+	big    *bigBodies
 
 	// unready says what /readyz has answered last, so that the log tells of a change
 	// and not of every question.
@@ -103,7 +104,7 @@ func New(opts Options) *Server {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	opts.Turns = opts.Turns.withDefaults()
-	s := &Server{opts: opts, guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns)}
+	s := &Server{opts: opts, guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
 	s.opts.Hosts = withHostOf(opts.Hosts, opts.VoiceURL)
 	s.handle("GET /v1/voice", s.voice)
 	s.forPages("GET", "/v1/providers", s.providers)

@@ -37,7 +37,7 @@ type sessionBody struct {
 	Agent          string        `json:"agent"`
 	PendingRequest string        `json:"pending_request"`
 	Context        string        `json:"context"`
-	Messages       []chatMessage `json:"messages"`
+	Messages       []saidMessage `json:"messages"`
 	ConversationID string        `json:"conversation_id"`
 	Origin         string        `json:"origin"`
 	Inspect        bool          `json:"inspect"`
@@ -126,8 +126,14 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	}, wrong
 }
 
+// saidMessage is a message of what was said before, in words alone.
+type saidMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
 // saidBefore makes entries of messages, or says what is wrong with them.
-func saidBefore(messages []chatMessage, now time.Time) (said []conversation.Entry, wrong string) {
+func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entry, wrong string) {
 	if len(messages) > maxChatMessages {
 		return nil, fmt.Sprintf("messages has %d messages; at most %d are taken.", len(messages), maxChatMessages)
 	}

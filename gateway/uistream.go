@@ -51,22 +51,29 @@ type uiMessage struct {
 	Parts    []uiPart        `json:"parts"`
 }
 
-// uiPart is a part of a message; only text is read.
+// uiPart is a part of a message; only texts and images are read.
 type uiPart struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
+	Type      string `json:"type"`
+	Text      string `json:"text"`
+	MediaType string `json:"mediaType"`
+	URL       string `json:"url"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: parts have many fields, none of which is read.
+// UnmarshalJSON implements json.Unmarshaler: parts have many fields, of which few are read.
 func (p *uiPart) UnmarshalJSON(raw []byte) error {
 	var fields struct {
-		Type string          `json:"type"`
-		Text json.RawMessage `json:"text"`
+		Type      string          `json:"type"`
+		Text      json.RawMessage `json:"text"`
+		MediaType json.RawMessage `json:"mediaType"`
+		URL       json.RawMessage `json:"url"`
 	}
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return err //nolint:wrapcheck // readBody has the words
 	}
 	p.Type = fields.Type
+	// What is missing or no text stays empty, which is told of where it matters.
+	_ = json.Unmarshal(fields.MediaType, &p.MediaType)
+	_ = json.Unmarshal(fields.URL, &p.URL)
 	if p.Type != "text" {
 		return nil
 	}
@@ -74,7 +81,7 @@ func (p *uiPart) UnmarshalJSON(raw []byte) error {
 }
 
 // asChat is the body as a turn of a conversation that the client keeps.
-func (b uiBody) asChat() (chatBody, string) {
+func (b uiBody) asChat(seen *pictures) (chatBody, string) {
 	out := chatBody{User: b.User, Scopes: b.Scopes}
 	if b.Trigger == "regenerate-message" {
 		out.MessageID = "regenerate-" + rand.Text() // another answer is wanted, and not the same one
@@ -87,15 +94,28 @@ func (b uiBody) asChat() (chatBody, string) {
 	}
 	for i, m := range b.Messages {
 		var texts []string
+		var parts []chat.Part
+		images := false
 		for j, p := range m.Parts {
+			at := "messages[" + strconv.Itoa(i) + "].parts[" + strconv.Itoa(j) + "]"
 			switch {
 			case p.Type == "text":
 				texts = append(texts, p.Text)
+				parts = append(parts, chat.Part{Text: p.Text})
+			case p.Type == "file" && m.Role == "user":
+				part, no := seen.file(at, p)
+				if no != nil {
+					return out, no.message
+				}
+				parts, images = append(parts, part), true
 			case m.Role != "assistant":
-				return out, "messages[" + strconv.Itoa(i) + "].parts[" + strconv.Itoa(j) + "] is of the type " + strconv.Quote(clip(p.Type)) + "; a message of the role " + clip(m.Role) + " has parts of the type text alone."
+				return out, at + " is of the type " + strconv.Quote(clip(p.Type)) + ", which is not supported in a message of the role " + clip(m.Role) + "; the types are text and, of the user's, file with an image."
 			}
 		}
-		out.Messages = append(out.Messages, chatMessage{Role: m.Role, Content: strings.Join(texts, "\n")})
+		if !images {
+			parts = nil
+		}
+		out.Messages = append(out.Messages, chatMessage{Role: m.Role, text: strings.Join(texts, "\n"), parts: parts})
 	}
 	return out, ""
 }
@@ -237,22 +257,21 @@ func (s *Server) imageType(address string) string {
 	return "image/png"
 }
 
-// readChat reads the body of a request at /v1/chat, in either form.
-func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (chatBody, bool) {
+// readChat reads the body of a request at /v1/chat, in either form. done is as of readTurn.
+func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (body chatBody, done func(), ok bool) {
 	if !wantsUI(r) {
-		var body chatBody
-		ok := s.readBody(w, r, &body, true, plainError)
-		return body, ok
+		done, ok = s.readTurn(w, r, &body, true, plainError)
+		return body, done, ok
 	}
-	var body uiBody
-	if !s.readBody(w, r, &body, true, plainError) {
-		return chatBody{}, false
+	var ui uiBody
+	if done, ok = s.readTurn(w, r, &ui, true, plainError); !ok {
+		return body, done, false
 	}
-	out, wrong := body.asChat()
+	body, wrong := ui.asChat(&pictures{sees: s.opts.Chat.Sees()})
 	if wrong != "" {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
 	}
-	return out, wrong == ""
+	return body, done, wrong == ""
 }
 
 // taker returns what writes a turn for a request at /v1/chat.

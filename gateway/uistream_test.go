@@ -105,3 +105,19 @@ func TestUIMessageStreamFails(t *testing.T) {
 		t.Errorf("%+v", asked)
 	}
 }
+
+// TestUIMessageStreamEnds: why an answer ends, and texts that no text.done has ended.
+func TestUIMessageStreamEnds(t *testing.T) {
+	for want, told := range map[string][]wsclient.ServerMessage{
+		`"finishReason":"content-filter"`: {&wsclient.TextDone{ItemID: "a", Refused: true}},
+		`"finishReason":"length"`:         {&wsclient.TextDone{ItemID: "a", Cut: true}},
+		`"finishReason":"stop"`:           {&wsclient.TextDone{ItemID: "a"}},
+		`{"id":"a","type":"text-end"}` + "\n\ndata: " + `{"id":"b","type":"text-start"}`: {&wsclient.TextDelta{ItemID: "b", Text: "Two"}},
+	} {
+		all := append([]wsclient.ServerMessage{&wsclient.TextDelta{ItemID: "a", Text: "One"}}, told...)
+		s, _ := chatServer(t, &fakeAgent{do: tells(append(all, &wsclient.Done{Status: wsclient.DoneCompleted})...)}, nil)
+		if got := send(s, "/v1/chat?protocol=ui-message-stream", asUseChat, nil).Body.String(); !strings.Contains(got, want) {
+			t.Errorf("%s is missing in %s", want, got)
+		}
+	}
+}

@@ -220,8 +220,25 @@ func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMess
 		}
 		return openai.ChatCompletionMessageParamUnion{OfAssistant: &out}
 	default:
+		if len(m.Parts) > 0 {
+			return openai.UserMessage(parts(m.Parts))
+		}
 		return openai.UserMessage(m.Text)
 	}
+}
+
+// parts are the pieces of a message as the wire has them.
+func parts(pieces []chat.Part) []openai.ChatCompletionContentPartUnionParam {
+	var out []openai.ChatCompletionContentPartUnionParam
+	for _, p := range pieces {
+		switch {
+		case p.Image != "":
+			out = append(out, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: p.Image, Detail: p.Detail}))
+		case p.Text != "": // an empty one is refused by providers
+			out = append(out, openai.TextContentPart(p.Text))
+		}
+	}
+	return out
 }
 
 // failure classes what the library reports.

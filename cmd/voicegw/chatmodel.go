@@ -58,15 +58,25 @@ func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	return o
 }
 
+// vision says whether the text agent's model takes images: as configured, else as its name
+// says.
+func vision(cfg *config.Config, model string) bool {
+	if cfg.Chat.Vision != "" {
+		return cfg.Chat.Vision == "true"
+	}
+	return completions.Sees(model)
+}
+
 // newChat makes the text agent, which runs its tools as voice sessions do.
 func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	cfg := s.cfg
-	model, err := completions.New(chatOptions(cfg, s.sim))
+	options := chatOptions(cfg, s.sim)
+	model, err := completions.New(options)
 	if err != nil {
 		return nil, err
 	}
 	return chat.New(chat.Options{
-		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Name: cfg.Agent.Name,
+		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Name: cfg.Agent.Name, Vision: vision(cfg, options.Model),
 		Tools:        s.tools.Snapshot,
 		Instructions: func(tools *registry.Snapshot, own mark.Mark) string { return textInstructions(cfg, tools, own) },
 		Rules:        policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},

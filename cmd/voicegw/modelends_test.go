@@ -99,3 +99,17 @@ func TestReasoningOfTheTextAgent(t *testing.T) {
 		}
 	}
 }
+
+// TestVisionOfTheTextAgent: what is configured counts, else what is known of the model.
+func TestVisionOfTheTextAgent(t *testing.T) {
+	cfg := config.Default()
+	for _, test := range []struct {
+		configured, model string
+		want              bool
+	}{{"", "gpt-5.6-terra", true}, {"", "llama", false}, {"true", "llama", true}, {"false", "gpt-5.6-terra", false}} {
+		cfg.Chat.Vision = test.configured
+		if got := vision(cfg, test.model); got != test.want {
+			t.Errorf("%q with %q: %v", test.model, test.configured, got)
+		}
+	}
+}

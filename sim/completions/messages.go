@@ -1,7 +1,9 @@
 package completions
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -35,6 +37,10 @@ type part struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
 	Refusal string `json:"refusal"`
+	Image   *struct {
+		URL    string `json:"url"`
+		Detail string `json:"detail"`
+	} `json:"image_url"`
 }
 
 var partTypes = []string{"text", "image_url", "input_audio", "refusal", "audio", "file"}
@@ -94,12 +100,42 @@ func (m *message) read(i int) *rest.Error {
 		switch p.Type {
 		case "text":
 			texts = append(texts, p.Text)
-		case "image_url", "file", "input_audio":
+		case "image_url":
+			if bad := p.checkImage(rest.Path(at+".content", k)); bad != nil {
+				return bad
+			}
+			m.images++
+			texts = append(texts, "[image]") // what rules of a scenario may look for
+		case "file", "input_audio":
 			m.images++
 		}
 	}
 	m.text = strings.Join(texts, "\n")
 	return nil
+}
+
+// imageTypes are the types of images that are taken as data.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// checkImage refuses an image as the provider does
+// (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). Nothing is loaded.
+func (p part) checkImage(at string) *rest.Error {
+	switch {
+	case p.Image == nil || p.Image.URL == "":
+		return rest.Invalid("missing_required_parameter", at+".image_url.url", "Missing required parameter: '%s.image_url.url'.", at)
+	case p.Image.Detail != "" && !slices.Contains([]string{"auto", "low", "high", "original"}, p.Image.Detail):
+		return rest.Invalid("invalid_value", at+".image_url.detail", "Invalid value: '%s'. Supported values are: 'low', 'high', 'auto', and 'original'.", p.Image.Detail)
+	}
+	if inline, data := strings.CutPrefix(p.Image.URL, "data:"); data {
+		kind, payload, ok := strings.Cut(inline, ";base64,")
+		raw, err := base64.StdEncoding.DecodeString(payload)
+		if ok && err == nil && len(raw) > 0 && slices.Contains(imageTypes, kind) && http.DetectContentType(raw) == kind {
+			return nil
+		}
+	} else if strings.HasPrefix(p.Image.URL, "https://") || strings.HasPrefix(p.Image.URL, "http://") {
+		return nil
+	}
+	return rest.Invalid("invalid_image_url", at+".image_url.url", "Invalid 'image_url': expected the address of an image, or a base64-encoded data URL of a png, jpeg, gif or webp image.")
 }
 
 // order follows calls and their results through the messages.

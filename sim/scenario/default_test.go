@@ -35,6 +35,7 @@ func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 			`call calendar_create_event {"attendees":["bo@example.com"],"end_time":"2026-11-21T13:00:00Z","start_time":"2026-11-21T12:00:00Z","title":"lunch"}`},
 		{"Draw a lighthouse in the fog", `call image_generate {"prompt":"a lighthouse in the fog"}`},
 		{"Create an image of two cats", `call image_generate {"prompt":"two cats"}`},
+		{"What is this?\n[image]", `say I see an image. I am a simulator, so that is all I see.`},
 		{"Extract the contacts: Ada, ada@example.com", `call extract_contacts {"text":"Extract the contacts: Ada, ada@example.com"}`},
 	} {
 		t.Run(c.said, func(t *testing.T) {

@@ -41,7 +41,7 @@ export const SERVER_FIELDS = {
   "speech.started": { ...numbered, audio_ms: true },
   "speech.stopped": { ...numbered, audio_ms: true },
   transcript: { ...numbered, id: true, role: true, text: true, final: true, started_at: true },
-  "turn.started": numbered,
+  "turn.started": { ...numbered, conversation_id: true },
   "turn.ended": {
     ...numbered,
     status: true,

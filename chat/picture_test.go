@@ -1,0 +1,152 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/session/wsclient"
+)
+
+// seen are the images of a prompt's messages.
+func seen(p Prompt) (all []string) {
+	for _, m := range p.Messages {
+		for _, part := range m.Parts {
+			if part.Image != "" {
+				all = append(all, part.Image)
+			}
+		}
+	}
+	return all
+}
+
+// TestImages: the model is shown the images of the message, in their order among the texts;
+// later turns and the store have a word in their place.
+func TestImages(t *testing.T) {
+	bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
+		const one, two = "https://example.com/1", "data:image/png;base64,QUJD"
+		parts := []Part{{Text: "Which is older,"}, {Image: one, Detail: "low"}, {Text: "or"}, {Image: two}}
+		ask := func(req Request, steps ...step) {
+			t.Helper()
+			if _, err := f.respond(t.Context(), req, steps...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// With a call in between, the model has them in both requests.
+		ask(Request{Message: "Which is older,\nor", Parts: parts}, callsTools(nth(1), "look", `{}`), says("The first."))
+		if got := f.last().Messages; len(got) < 2 || !cmp.Equal(got[len(got)-3].Parts, parts) {
+			t.Errorf("the model is shown %+v", got)
+		}
+		ask(Request{Parts: []Part{{Image: two}}}, says("A fox."))
+		if got := seen(f.last()); !cmp.Equal(got, []string{two}) {
+			t.Errorf("the second turn shows %q", got)
+		}
+		f.say("And now?", says("Nothing."))
+		if got := transcript(f.last()); len(seen(f.last())) > 0 || !strings.Contains(got, "user: Which is older,\n[image]\nor\n[image]") || !strings.Contains(got, "user: [image]\n") {
+			t.Errorf("the third turn has %s", got)
+		}
+		f.kept.mu.Lock()
+		defer f.kept.mu.Unlock()
+		f.answers.mu.Lock()
+		defer f.answers.mu.Unlock()
+		for _, kept := range []map[string][]byte{f.kept.kept, f.answers.kept} {
+			for name, raw := range kept {
+				if strings.Contains(string(raw), "QUJD") || strings.Contains(string(raw), one) {
+					t.Errorf("%s keeps an image: %s", name, raw)
+				}
+			}
+		}
+	})
+}
+
+// TestImagesOfAKeptHistory: of a conversation that the client keeps, all images are shown.
+func TestImagesOfAKeptHistory(t *testing.T) {
+	bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
+		history := []Message{{Role: RoleUser, Text: "Look", Parts: []Part{{Text: "Look"}, {Image: "https://example.com/1"}}}, {Role: RoleAssistant, Text: "A fox."}}
+		if _, err := f.respond(t.Context(), Request{History: history, Parts: []Part{{Image: "https://example.com/2"}}}, says("Two foxes.")); err != nil {
+			t.Fatal(err)
+		}
+		if got := seen(f.last()); !cmp.Equal(got, []string{"https://example.com/1", "https://example.com/2"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// TestImagesAreOfTheMessage: the same words with another image, or with none, are another
+// message, also in the history; the same image is the same message.
+func TestImagesAreOfTheMessage(t *testing.T) {
+	with := func(image, detail string) Request {
+		return Request{Message: "Look", Parts: []Part{{Text: "Look"}, {Image: image, Detail: detail}}}
+	}
+	earlier := func(image string) Request {
+		return Request{Message: "And now?", History: []Message{{Role: RoleUser, Text: "Look", Parts: []Part{{Image: image}}}}}
+	}
+	keys := map[string]int{}
+	for i, req := range []Request{with("a", ""), with("b", ""), with("a", "low"), {Message: "Look"}, {Message: "Look", History: []Message{}}, earlier("a"), earlier("b")} {
+		key := identify(req).key
+		if old, twice := keys[key]; twice {
+			t.Errorf("%d is the same message as %d", i, old)
+		}
+		if keys[key] = i; identify(req).key != key {
+			t.Errorf("%d is another message each time", i)
+		}
+	}
+	// Arguments that are no JSON leave a message the same, wherever its settings stand in memory.
+	strange := func() Request {
+		return Request{Message: "x", Parallel: new(true), Tools: []Tool{{Name: "a", Strict: new(true)}},
+			History: []Message{{Role: RoleAssistant, Calls: []ToolCall{{ID: "1", Name: "a", Args: json.RawMessage(`{"`)}}}, {Role: RoleTool, CallID: "1", Text: "no"}}}
+	}
+	if first, again := identify(strange()), identify(strange()); first.key != again.key {
+		t.Error("a message with arguments that are no JSON is another one each time")
+	}
+}
+
+// TestBlindModelIsShownNothing: an image is refused where the model sees none, wherever it is.
+func TestBlindModelIsShownNothing(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		image := []Part{{Image: "https://example.com/1"}}
+		for _, req := range []Request{
+			{Parts: image}, {Message: "x", History: []Message{{Role: RoleUser, Parts: image}}},
+			{History: []Message{{Role: RoleUser, Parts: image}, {Role: RoleAssistant, Calls: []ToolCall{{ID: "1", Name: "mine"}}}, {Role: RoleTool, CallID: "1"}}},
+		} {
+			if _, err := f.respond(t.Context(), req); !errors.Is(err, ErrMessage) {
+				t.Errorf("%+v: %v", req, err)
+			}
+		}
+	})
+}
+
+// TestImageThatTheProviderRefuses: the client is told that it is its image, and not the gateway.
+func TestImageThatTheProviderRefuses(t *testing.T) {
+	fails := func(kind ErrorKind, words string) step {
+		return func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{}, &ModelError{Kind: kind, Err: errors.New(words)}
+		}
+	}
+	image := []Part{{Image: "https://example.com/1"}}
+	for words, c := range map[string]struct {
+		parts []Part
+		kind  ErrorKind
+		want  string
+	}{
+		"Invalid image_url":         {image, KindRequest, wsclient.CodeSettingRefused},
+		"The Image is broken":       {image, KindRequest, wsclient.CodeSettingRefused},
+		"Something else":            {image, KindRequest, wsclient.CodeProviderError},
+		"Image service unavailable": {image, KindUnavailable, wsclient.CodeProviderUnavailable},
+		"no image here":             {nil, KindRequest, wsclient.CodeProviderError},
+	} {
+		bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
+			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := of[*wsclient.Error](told); len(got) != 1 || got[0].Code != c.want {
+				t.Errorf("%s: %+v", words, got)
+			}
+		})
+	}
+}

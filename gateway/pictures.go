@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"voicegw/chat"
+)
+
+// The bounds of the images that a client shows the model. What a body may have altogether is
+// maxImageBody.
+const (
+	maxPictures     = 16
+	maxPicture      = 5 << 20 // bytes, as they are in a file
+	maxPictureURL   = 8 << 10 // bytes of an https: address
+	maxPictureParts = 256     // of one content
+)
+
+// pictureTypes are the media types of images that chat models take
+// (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). image/jpg is no
+// registered type; some clients write it all the same.
+var pictureTypes = map[string]string{
+	"image/png": "image/png", "image/jpeg": "image/jpeg", "image/jpg": "image/jpeg", "image/webp": "image/webp", "image/gif": "image/gif",
+}
+
+// pictureDetails are the values of detail (the same page).
+var pictureDetails = []string{"auto", "low", "high", "original"}
+
+// partKinds are the fields of the parts that a content may have, by type.
+var partKinds = map[string][]string{
+	"text":      {"type", "text"},
+	"refusal":   {"type", "refusal"},
+	"image_url": {"type", "image_url"},
+}
+
+// pictures reads the images of a request. Its zero value is for a model that sees none.
+type pictures struct {
+	sees  bool
+	count int
+}
+
+// content reads a message's content: a text, or parts of text and, of the user's, images.
+// parts is nil where no image is among them.
+func (p *pictures) content(where, role string, raw json.RawMessage) (text string, parts []chat.Part, no *wrongField) {
+	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
+		return text, nil, nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return "", nil, &wrongField{where, "invalid_value", where + " must be text, or a list of parts."}
+	}
+	if len(list) > maxPictureParts {
+		return "", nil, &wrongField{where, "invalid_value", where + " has " + strconv.Itoa(len(list)) + " parts; at most " + strconv.Itoa(maxPictureParts) + " are taken."}
+	}
+	var texts []string
+	seen := false
+	for i, raw := range list {
+		part, no := p.part(where+"["+strconv.Itoa(i)+"]", role, raw)
+		if no != nil {
+			return "", nil, no
+		}
+		parts = append(parts, part)
+		if part.Image == "" {
+			texts = append(texts, part.Text)
+		}
+		seen = seen || part.Image != ""
+	}
+	if !seen {
+		parts = nil
+	}
+	return strings.Join(texts, "\n"), parts, nil
+}
+
+// part reads one part.
+func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrongField) {
+	wrong := func(name, message string) (chat.Part, *wrongField) {
+		return chat.Part{}, &wrongField{at + name, "invalid_value", at + name + " " + message}
+	}
+	var fields map[string]json.RawMessage
+	var kind string
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+		return wrong("", "must be an object with a type.")
+	}
+	if json.Unmarshal(fields["type"], &kind) != nil || kind == "" {
+		return wrong(".type", "is missing; it must be a text.")
+	}
+	known, ok := partKinds[kind]
+	switch {
+	case !ok || kind == "refusal" && role != "assistant":
+		return wrong(".type", "is "+strconv.Quote(clip(kind))+", which is not supported here; "+partAdvice(kind)+".")
+	case kind == "image_url" && role != "user":
+		return wrong("", "is an image, and only messages of the user can have images.")
+	case kind == "image_url" && !p.sees:
+		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, and the model of this gateway sees none (chat.vision); leave it out, or describe it in words."}
+	}
+	for name, value := range fields {
+		if !slices.Contains(known, name) && string(value) != "null" {
+			name = clip(name)
+			return chat.Part{}, &wrongField{at + "." + name, "unknown_parameter", at + "." + name + " is not supported in a part of the type " + kind + "."}
+		}
+	}
+	if kind == "image_url" {
+		return p.imageURL(at, fields["image_url"])
+	}
+	var text *string
+	if json.Unmarshal(fields[kind], &text) != nil || text == nil {
+		return wrong("."+kind, "is missing; it must be a text.")
+	}
+	return chat.Part{Text: *text}, nil
+}
+
+// imageURL reads the value of a part of the type image_url.
+func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongField) {
+	at += ".image_url"
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil || fields == nil {
+		return chat.Part{}, &wrongField{at, "invalid_value", at + ` must be {"url": "…", "detail": "auto"}.`}
+	}
+	for name, value := range fields {
+		if name != "url" && name != "detail" && string(value) != "null" {
+			name = clip(name)
+			return chat.Part{}, &wrongField{at + "." + name, "unknown_parameter", at + "." + name + " is not supported; an image has url and detail."}
+		}
+	}
+	var address, detail string
+	if json.Unmarshal(fields["url"], &address) != nil || address == "" {
+		return chat.Part{}, &wrongField{at + ".url", "invalid_value", at + ".url is missing; it must be a data: or https: address."}
+	}
+	if value := fields["detail"]; len(value) > 0 && (json.Unmarshal(value, &detail) != nil || detail != "" && !slices.Contains(pictureDetails, detail)) {
+		return chat.Part{}, &wrongField{at + ".detail", "invalid_value", at + ".detail must be one of " + strings.Join(pictureDetails, ", ") + "."}
+	}
+	return p.address(at+".url", address, "", detail)
+}
+
+// file reads a part of the type file of the AI SDK's, which is an image by its media type.
+func (p *pictures) file(at string, part uiPart) (chat.Part, *wrongField) {
+	switch {
+	case !strings.HasPrefix(strings.ToLower(part.MediaType), "image/"):
+		return chat.Part{}, &wrongField{at, "invalid_value", at + " is a file of the media type " + strconv.Quote(clip(part.MediaType)) + "; of files only images are taken."}
+	case !p.sees:
+		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, and the model of this gateway sees none (chat.vision); leave it out, or describe it in words."}
+	case part.URL == "":
+		return chat.Part{}, &wrongField{at + ".url", "invalid_value", at + ".url is missing; it must be a data: or https: address."}
+	}
+	return p.address(at+".url", part.URL, strings.ToLower(part.MediaType), "")
+}
+
+// address checks the address of an image. kind is its media type as said beside it; empty
+// where nothing is.
+func (p *pictures) address(at, address, kind, detail string) (chat.Part, *wrongField) {
+	wrong := func(message string) (chat.Part, *wrongField) {
+		return chat.Part{}, &wrongField{at, "invalid_value", at + " " + message}
+	}
+	if p.count++; p.count > maxPictures {
+		return wrong("is image " + strconv.Itoa(p.count) + " of the request; at most " + strconv.Itoa(maxPictures) + " are taken.")
+	}
+	if !oneWord(address) {
+		return wrong("must be an address without blanks and control characters.")
+	}
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch strings.ToLower(scheme) {
+	case "data":
+		image, problem := dataImage(rest, kind)
+		if problem != "" {
+			return wrong(problem)
+		}
+		return chat.Part{Image: image, Detail: detail}, nil
+	case "https":
+		u, err := url.Parse(address)
+		switch {
+		case len(address) > maxPictureURL:
+			return wrong("has more than " + strconv.Itoa(maxPictureURL>>10) + " KiB.")
+		case err != nil || u.Hostname() == "":
+			return wrong("is no whole https: address.")
+		case u.User != nil:
+			return wrong("holds a user or a password; the model's provider would get both.")
+		}
+		return chat.Part{Image: address, Detail: detail}, nil
+	case "http":
+		return wrong("begins with http:, which is not taken; use https:, or send the image itself as data:.")
+	}
+	return wrong("must begin with data: or https:.")
+}
+
+// oneWord says whether an address is one word of printable ASCII. Line breaks in the base64
+// of a data: address are the decoder's business.
+func oneWord(address string) bool {
+	data := len(address) > 5 && strings.EqualFold(address[:5], "data:")
+	return !strings.ContainsFunc(address, func(r rune) bool {
+		return r > '~' || r <= ' ' && (!data || r != '\r' && r != '\n')
+	})
+}
+
+// dataImage checks what follows data: (RFC 2397), and returns the whole address in the form
+// that all providers read. problem says what is wrong, as the end of a sentence. kind is the
+// media type that was said beside it.
+func dataImage(rest, kind string) (address, problem string) {
+	head, payload, ok := strings.Cut(rest, ",")
+	media, coded := strings.CutSuffix(strings.ToLower(strings.TrimSpace(head)), ";base64")
+	media, _, _ = strings.Cut(media, ";") // parameters, such as a name
+	if !ok || !coded {
+		return "", "must be data:image/png;base64,… with the type of the image and its bytes in base64."
+	}
+	said, known := pictureTypes[media]
+	if !known {
+		return "", "is of the media type " + strconv.Quote(clip(media)) + "; the types are image/png, image/jpeg, image/webp and image/gif."
+	}
+	if kind != "" && kind != "image/*" && pictureTypes[kind] != said {
+		return "", "is of the media type " + said + ", and mediaType says " + strconv.Quote(clip(kind)) + "."
+	}
+	raw, err := base64.StdEncoding.DecodeString(payload)
+	if err != nil { // clients leave the padding out
+		raw, err = base64.RawStdEncoding.DecodeString(payload)
+	}
+	switch {
+	case err != nil:
+		return "", "holds what is no base64."
+	case len(raw) == 0:
+		return "", "is an image of zero bytes."
+	case len(raw) > maxPicture:
+		return "", "is an image of more than " + strconv.Itoa(maxPicture>>20) + " MiB; make it smaller, or give an https: address."
+	}
+	if is := http.DetectContentType(raw); is != said {
+		if pictureTypes[is] == "" {
+			return "", "says " + said + ", and its bytes are no such image."
+		}
+		return "", "says " + said + ", and its bytes are " + is + "."
+	}
+	return "data:" + said + ";base64," + base64.StdEncoding.EncodeToString(raw), ""
+}
+
+// partAdvice says what to do instead of a part.
+func partAdvice(kind string) string {
+	switch kind {
+	case "input_audio":
+		return "speech is taken at /v1/voice, and here its text"
+	case "file":
+		return "send the file's text, or an image as image_url"
+	default:
+		return "the types are text and, of the user's, image_url"
+	}
+}
