@@ -201,16 +201,19 @@ func TestKey(t *testing.T) {
 
 func TestDraftCheck(t *testing.T) {
 	for name, change := range map[string]func(*Draft){
-		"no key":        func(d *Draft) { d.Key = "" },
-		"a path":        func(d *Draft) { d.Key = "../../etc/passwd" },
-		"blank":         func(d *Draft) { d.Title = " \n" },
-		"long title":    func(d *Draft) { d.Title = strings.Repeat("é", MaxTitle+1) },
-		"long text":     func(d *Draft) { d.Description = strings.Repeat("é", MaxDescription+1) },
-		"a crowd":       func(d *Draft) { d.Attendees = slices.Repeat([]string{"a@b.cd"}, MaxAttendees+1) },
-		"no time":       func(d *Draft) { d.End = d.Start },
-		"a long time":   func(d *Draft) { d.End = d.Start.Add(MaxLength + time.Second) },
-		"long ago":      func(d *Draft) { d.Start, d.End = d.Start.AddDate(-100, 0, 0), d.End.AddDate(-100, 0, 0) },
-		"not addressed": func(d *Draft) { d.Attendees = []string{"bob"} },
+		"no key":           func(d *Draft) { d.Key = "" },
+		"a path":           func(d *Draft) { d.Key = "../../etc/passwd" },
+		"blank":            func(d *Draft) { d.Title = " \n" },
+		"unseen":           func(d *Draft) { d.Title = "\u3164\u2800\ufffd\u200b" },
+		"turned":           func(d *Draft) { d.Title = "tea \u202e01:51" },
+		"part of a second": func(d *Draft) { d.End = d.Start.Add(time.Second / 2) },
+		"long title":       func(d *Draft) { d.Title = strings.Repeat("é", MaxTitle+1) },
+		"long text":        func(d *Draft) { d.Description = strings.Repeat("é", MaxDescription+1) },
+		"a crowd":          func(d *Draft) { d.Attendees = slices.Repeat([]string{"a@b.cd"}, MaxAttendees+1) },
+		"no time":          func(d *Draft) { d.End = d.Start },
+		"a long time":      func(d *Draft) { d.End = d.Start.Add(MaxLength + time.Second) },
+		"long ago":         func(d *Draft) { d.Start, d.End = d.Start.AddDate(-100, 0, 0), d.End.AddDate(-100, 0, 0) },
+		"not addressed":    func(d *Draft) { d.Attendees = []string{"bob"} },
 	} {
 		d := calendartest.Draft("x", 1)
 		change(&d)

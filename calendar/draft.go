@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"voicegw/internal/blank"
 )
 
 // Field is a part of a [Draft].
@@ -42,6 +44,8 @@ func (d Draft) Problems() []Problem {
 		bad(FieldTitle, -1, "The title is blank; it needs at least one letter, digit or symbol.")
 	case strings.ContainsFunc(d.Title, unicode.IsControl):
 		bad(FieldTitle, -1, "The title has a line break or another control character; write it as one line.")
+	case strings.ContainsFunc(d.Title, turns):
+		bad(FieldTitle, -1, "The title has a character that turns the direction of writing; leave it out.")
 	case utf8.RuneCountInString(d.Title) > MaxTitle:
 		bad(FieldTitle, -1, "The title has %d characters; at most %d are possible.", utf8.RuneCountInString(d.Title), MaxTitle)
 	}
@@ -74,10 +78,10 @@ func (d Draft) timeProblems() []Problem {
 		}
 	}
 	switch {
-	case !d.End.After(d.Start):
+	case !d.End.Truncate(time.Second).After(d.Start.Truncate(time.Second)): // calendars know whole seconds
 		bad(FieldEnd, "The event ends before it begins, or at once; give an end after the start.")
 	case d.End.Sub(d.Start) > MaxLength:
-		bad(FieldEnd, "The event lasts %d days; at most %d are possible. Check the dates.", int(d.End.Sub(d.Start).Hours()/24), int(MaxLength.Hours()/24))
+		bad(FieldEnd, "The event lasts more than %d days, the most that is possible. Check the dates.", int(MaxLength.Hours()/24))
 	}
 	const form = "2006-01-02T15:04Z07:00"
 	switch {
@@ -94,5 +98,9 @@ func (d Draft) timeProblems() []Problem {
 
 // isBlank says whether there is nothing in s that a person would read as a word.
 func isBlank(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.L, unicode.N, unicode.S) })
+	return !strings.ContainsFunc(s, func(r rune) bool { return blank.Seen(r) && unicode.In(r, unicode.L, unicode.N, unicode.S) })
 }
+
+// turns says whether r changes the direction in which a title, and what is shown around
+// it to the person who approves it, is read.
+func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }

@@ -56,5 +56,8 @@ type Error struct {
 	// Reason is the provider's own words, at most 300 characters, for KindRefused and
 	// KindRequest; may be empty.
 	Reason string
+	// Unsure says that the request was sent and no whole answer came, so that images may
+	// have been made and have cost something.
+	Unsure bool
 	Err    error
 }

@@ -27,7 +27,7 @@ func OverBound(err error) *Error {
 	case over.Bound == bounded.BoundFailure:
 		return &Error{Kind: KindOfStatus(over.Status), Status: over.Status, Err: over}
 	case over.Passing():
-		return &Error{Kind: KindTransient, Status: over.Status, Err: over}
+		return &Error{Kind: KindTransient, Status: over.Status, Unsure: true, Err: over}
 	case over.Most == 0: // a redirect, or a form that is not read
 		return &Error{Kind: KindRequest, Status: over.Status, Err: over}
 	default:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"voicegw/calendar"
@@ -16,6 +17,12 @@ const timeForm = "2006-01-02T15:04:05.000Z"
 
 // Time writes a time.
 func Time(t time.Time) string { return t.UTC().Format(timeForm) }
+
+// ReadTime reads an argument with the format date-time, in which RFC 3339 lets the T and
+// the Z be small. Go's own parser does not take them so, nor a leap second.
+func ReadTime(text string) (time.Time, error) {
+	return time.Parse(time.RFC3339, strings.ToUpper(text))
+}
 
 // Period is a time in an answer.
 type Period struct {

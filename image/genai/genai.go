@@ -231,7 +231,7 @@ func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) 
 	}
 	var refused genai.APIError
 	if !errors.As(err, &refused) {
-		return &image.Error{Kind: image.KindTransient, Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+		return &image.Error{Kind: image.KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
 	kind := image.KindOfStatus(refused.Code)
 	if strings.Contains(refused.Message, "API key not valid") { // it comes with status 400

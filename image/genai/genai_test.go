@@ -179,7 +179,7 @@ func TestUnreachable(t *testing.T) {
 	f.Close()
 	_, err := g.Generate(t.Context(), fox(2))
 	var got *image.Error
-	if !errors.As(err, &got) || got.Kind != image.KindTransient || strings.Contains(err.Error(), "g-secret") {
+	if !errors.As(err, &got) || got.Kind != image.KindTransient || got.Unsure || strings.Contains(err.Error(), "g-secret") {
 		t.Errorf("%v", err)
 	}
 	if _, err := New(t.Context(), Options{}); err == nil {

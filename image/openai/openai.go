@@ -99,7 +99,7 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 		if _, ok := errors.AsType[base64.CorruptInputError](err); ok {
 			kind = image.KindAnswer
 		}
-		return nil, &image.Error{Kind: kind, Err: fmt.Errorf("the answer cannot be read: %w", err)}
+		return nil, &image.Error{Kind: kind, Unsure: true, Err: fmt.Errorf("the answer cannot be read: %w", err)}
 	}
 	var images []image.Generated
 	for i, one := range answer.Data {
@@ -135,7 +135,7 @@ func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) 
 	}
 	var refused *openai.Error
 	if !errors.As(err, &refused) {
-		return &image.Error{Kind: image.KindTransient, Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
+		return &image.Error{Kind: image.KindTransient, Unsure: !unsent(), Err: fmt.Errorf("asking %s: %w", g.opts.BaseURL, err)}
 	}
 	e := &image.Error{
 		Kind: image.KindOfStatus(refused.StatusCode), Status: refused.StatusCode,

@@ -176,7 +176,7 @@ func TestUnreachable(t *testing.T) {
 	f.Close()
 	_, err := g.Generate(t.Context(), fox)
 	var got *image.Error
-	if !errors.As(err, &got) || got.Kind != image.KindTransient || strings.Contains(err.Error(), "sk-secret") {
+	if !errors.As(err, &got) || got.Kind != image.KindTransient || got.Unsure || strings.Contains(err.Error(), "sk-secret") {
 		t.Errorf("%v", err)
 	}
 }
@@ -227,4 +227,30 @@ func TestNothingWasSent(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTheAnswerIsLost: what was sent and got no whole answer may have cost something.
+func TestTheAnswerIsLost(t *testing.T) {
+	for name, answer := range map[string]string{
+		"cut off in the header": "",
+		"cut off in the body":   "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"data\":[",
+		"ended too early":       "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{\"data\":[",
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, answer)
+			_ = conn.Close()
+		}))
+		transport := &http.Transport{DisableKeepAlives: true}
+		_, err := New(Options{BaseURL: srv.URL, HTTPClient: &http.Client{Transport: transport}}).Generate(t.Context(), fox)
+		srv.Close()
+		if e, ok := errors.AsType[*image.Error](err); !ok || e.Kind != image.KindTransient || !e.Unsure {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

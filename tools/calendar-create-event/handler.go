@@ -94,7 +94,7 @@ func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 	var problems []registry.Problem
 	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
 	read := func(f calendar.Field, text string) time.Time {
-		t, err := time.Parse(time.RFC3339, text)
+		t, err := reply.ReadTime(text)
 		if err != nil {
 			problems = append(problems, registry.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00+01:00."})
 		}

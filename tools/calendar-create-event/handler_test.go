@@ -36,6 +36,7 @@ func TestMade(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()
 	about := "The hall."
+	a.StartTime = strings.ToLower(a.StartTime) // RFC 3339 section 5.6
 	a.Description, a.Attendees, a.IncludeZoomLink = &about, []string{"bob@example.com", " mailto:eve@example.com", "Bob@Example.com"}, true
 	got, err := run(t, f, a, calendar.DeskOptions{MeetingURL: "https://meet.example.com/{id}"})
 	if err != nil {
@@ -125,6 +126,7 @@ func TestValidation(t *testing.T) {
 		paths  []string
 	}{
 		"blank":            {func(a *Args) { a.Title = "\t" }, []string{"/title"}},
+		"unseen":           {func(a *Args) { a.Title = "\u3164" }, []string{"/title"}},
 		"backwards":        {func(a *Args) { a.EndTime = "2026-11-23T08:59:00Z" }, []string{"/end_time"}},
 		"too long":         {func(a *Args) { a.EndTime = "2027-11-23T08:59:00Z" }, []string{"/end_time"}},
 		"weeks":            {func(a *Args) { a.EndTime = "2026-11-30T10:00:01+01:00" }, []string{"/end_time"}},

@@ -100,8 +100,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 // requestOf reads the arguments. Their form has been checked; what is wrong with them
 // together is named with its place.
 func requestOf(args Args) (calendar.Request, error) {
-	from, err1 := time.Parse(time.RFC3339, args.StartDate)
-	to, err2 := time.Parse(time.RFC3339, args.EndDate)
+	from, err1 := reply.ReadTime(args.StartDate)
+	to, err2 := reply.ReadTime(args.EndDate)
 	var problems []registry.Problem
 	bad := func(path, format string, a ...any) {
 		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})

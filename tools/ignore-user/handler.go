@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/internal/blank"
 	"voicegw/registry"
 )
 
@@ -29,7 +30,7 @@ type Answer struct {
 // farewell was heard. Nobody is told of a block that was not recorded.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	farewell := strings.TrimSpace(call.Args.FarewellMessage)
-	if farewell == "" {
+	if blank.Is(farewell) {
 		err := registry.Errorf(registry.ErrorValidation, "The farewell_message is blank.")
 		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}}
 		return registry.Result{}, err

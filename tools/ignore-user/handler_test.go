@@ -92,10 +92,11 @@ func TestFailures(t *testing.T) {
 		want     registry.ErrorType
 		retry    bool
 	}{
-		"no user":        {broken{err: capability.ErrUser}, "", "Bye.", registry.ErrorSessionInactive, false},
-		"too many":       {broken{err: capability.ErrFull}, "mallory", "Bye.", registry.ErrorTransient, true},
-		"store fails":    {broken{err: cause}, "mallory", "Bye.", registry.ErrorTransient, true},
-		"blank farewell": {broken{err: cause}, "mallory", " ", registry.ErrorValidation, false},
+		"no user":         {broken{err: capability.ErrUser}, "", "Bye.", registry.ErrorSessionInactive, false},
+		"too many":        {broken{err: capability.ErrFull}, "mallory", "Bye.", registry.ErrorTransient, true},
+		"store fails":     {broken{err: cause}, "mallory", "Bye.", registry.ErrorTransient, true},
+		"blank farewell":  {broken{err: cause}, "mallory", " ", registry.ErrorValidation, false},
+		"unseen farewell": {broken{err: cause}, "mallory", "\u2060\u3164", registry.ErrorValidation, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &client{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"voicegw/internal/blank"
 	"voicegw/registry"
 )
 
@@ -31,7 +32,7 @@ type Answer struct {
 // smaller count are the first of a greater one.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
-	if idea == "" {
+	if blank.Is(idea) {
 		err := registry.Errorf(registry.ErrorValidation, "The idea is blank.")
 		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/idea", Message: "Say what the image shows."}}}
 		return registry.Result{}, err

@@ -98,7 +98,7 @@ func TestIdea(t *testing.T) {
 	if v := draft(t, "  a fox,\n reading.  ", nil, 1); !strings.Contains(v[0].Prompt, "of a fox, reading. ") {
 		t.Errorf("%q", v[0].Prompt)
 	}
-	for _, blank := range []string{" \n", "..."} {
+	for _, blank := range []string{" \n", "...", "\u200b"} {
 		_, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: Args{Idea: blank, Count: 1}})
 		var e *registry.ToolError
 		if !errors.As(err, &e) || e.Type != registry.ErrorValidation {

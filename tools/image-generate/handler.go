@@ -12,6 +12,7 @@ import (
 
 	"voicegw/capability"
 	"voicegw/image"
+	"voicegw/internal/blank"
 	"voicegw/registry"
 )
 
@@ -47,7 +48,7 @@ type Answer struct {
 // Execute makes the images and shows them. Nothing is shown of a call that fails.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	prompt := strings.TrimSpace(call.Args.Prompt)
-	if prompt == "" {
+	if blank.Is(prompt) {
 		err := registry.Errorf(registry.ErrorValidation, "The prompt is blank.")
 		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/prompt", Message: "Say what the image shows."}}}
 		return registry.Result{}, err
@@ -111,6 +112,11 @@ func makeError(ctx context.Context, err error) error {
 	case image.KindTransient:
 		e.Type, e.Retryable, e.Message = registry.ErrorTransient, true, "The image service cannot be reached at the moment, or has failed."
 		e.Suggestion = "Ask the user whether to try again."
+		if failed.Unsure {
+			e.PartialSideEffects = true
+			e.Message = "The image service was asked and did not answer whole. Images may have been made and have cost something; they are lost."
+			e.Suggestion = "Tell the user, and ask whether to try again, which costs again."
+		}
 	case image.KindRefused:
 		e.Type, e.Message = registry.ErrorPermanent, withReason("The image service does not want to make this image", failed.Reason)
 		e.Details, e.Suggestion = map[string]any{"refused": true}, "Tell the user, and offer to change what the image shows."

@@ -110,6 +110,7 @@ func TestFailures(t *testing.T) {
 		"key":       {&image.Error{Kind: image.KindAuth, Status: 401, Reason: "Incorrect API key sk-…"}, registry.ErrorAuth, false, "operator"},
 		"limit":     {&image.Error{Kind: image.KindRateLimit, RetryAfter: 1500 * time.Millisecond}, registry.ErrorRateLimit, true, "retry_after_seconds:2"},
 		"overload":  {&image.Error{Kind: image.KindTransient, Status: 503, Err: errors.New("10.0.0.1: refused")}, registry.ErrorTransient, true, "try again"},
+		"lost":      {&image.Error{Kind: image.KindTransient, Unsure: true, Err: errors.New("10.0.0.1: reset")}, registry.ErrorTransient, true, "may have been made"},
 		"refusal":   {&image.Error{Kind: image.KindRefused, Reason: "Violence is not drawn."}, registry.ErrorPermanent, false, "Violence is not drawn."},
 		"no words":  {&image.Error{Kind: image.KindRefused}, registry.ErrorPermanent, false, "refused:true"},
 		"request":   {&image.Error{Kind: image.KindRequest, Status: 404, Reason: "no such model"}, registry.ErrorPermanent, false, "no such model"},
@@ -119,7 +120,7 @@ func TestFailures(t *testing.T) {
 			s := &shelf{}
 			_, shown, err := run(t, t.Context(), &generator{err: tc.err}, s, args(1))
 			var e *registry.ToolError
-			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retryable || e.PartialSideEffects {
+			if !errors.As(err, &e) || e.Type != tc.want || e.Retryable != tc.retryable || e.PartialSideEffects != (name == "lost") {
 				t.Fatalf("%v", err)
 			}
 			details := strings.ReplaceAll(strings.TrimPrefix(strings.Trim(toText(e.Details), "{}"), "null"), `"`, "")
@@ -151,7 +152,7 @@ func TestNotKept(t *testing.T) {
 
 func TestBlankPrompt(t *testing.T) {
 	a := args(1)
-	a.Prompt = " \n"
+	a.Prompt = " \u200b\n"
 	_, _, err := run(t, t.Context(), &generator{}, &shelf{}, a)
 	var e *registry.ToolError
 	if !errors.As(err, &e) || e.Type != registry.ErrorValidation {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"voicegw/internal/blank"
 	"voicegw/kb"
 	"voicegw/kb/evidence"
 	"voicegw/registry"
@@ -83,7 +84,7 @@ func queryOf(args Args) (q kb.Query, invalid []string, err error) {
 		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
 	}
 	q = kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}
-	if q.Text == "" {
+	if blank.Is(q.Text) {
 		bad("/query", "The query is blank; give the words to look for.")
 	}
 	if f := args.Filters; f != nil {
@@ -120,7 +121,7 @@ func splitAlternatives(query string, all []string) (valid []string, invalid []In
 		text = strings.Join(strings.Fields(text), " ")
 		reason := ""
 		switch {
-		case text == "":
+		case blank.Is(text):
 			reason = "is blank"
 		case utf8.RuneCountInString(text) > maxWording:
 			reason = fmt.Sprintf("is longer than %d characters", maxWording)
