@@ -68,9 +68,14 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in, wrong := invitation(body)
+	in.Vouched = s.vouched(r) // a console's token opens this endpoint, too, and is a browser's
+	refused := s.grants(r, body.Scopes)
 	switch {
 	case wrong != "":
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		return
+	case refused != "":
+		problem(w, http.StatusForbidden, "scopes_not_allowed", refused)
 		return
 	case body.Agent != "" && body.Agent != s.opts.Sessions.Agent():
 		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Sessions.Agent())+".")
@@ -95,7 +100,8 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// invitation makes an Invitation of a body, or says what is wrong with it.
+// invitation makes an Invitation of a body, which nobody vouches for yet, or says what is
+// wrong with it.
 func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	origin, ok := store.CleanOrigin(body.Origin)
 	who, unnamed := user.Parse(body.User)
@@ -120,7 +126,7 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	}
 	said, wrong := saidBefore(body.Messages, time.Now())
 	return handoff.Invitation{
-		User: who, Vouched: true, Scopes: body.Scopes, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
+		User: who, Scopes: body.Scopes, Agent: body.Agent, PendingRequest: strings.TrimSpace(body.PendingRequest), Context: body.Context,
 		Said: said, ConversationID: body.ConversationID, Origin: origin,
 		Inspect: body.Inspect,
 	}, wrong

@@ -66,6 +66,15 @@ func TestSessionScopes(t *testing.T) {
 	if w := operate(s, "POST", "/v1/sessions", `{"user":"ada","scopes":["hr"]}`, nil); w.Code != http.StatusCreated || !d.asked[0].Vouched || !slices.Equal(d.asked[0].Scopes, []string{"hr"}) {
 		t.Errorf("%d %s: %+v", w.Code, w.Body, d.asked)
 	}
+	// A console's token may make a session, of a user whom nobody vouches for.
+	_, console := login(t, s, s.ConsoleCode())
+	if w := send(s, "/v1/sessions", `{"user":"ada"}`, bearer(console.Token)); w.Code != http.StatusCreated || len(d.asked) != 2 || d.asked[1].Vouched {
+		t.Errorf("a console: %d %s: %+v", w.Code, w.Body, d.asked)
+	}
+	refused := send(s, "/v1/sessions", `{"user":"ada","scopes":["hr"]}`, bearer(console.Token))
+	if code, _ := problemOf(t, refused); refused.Code != http.StatusForbidden || code != "scopes_not_allowed" || len(d.asked) != 2 {
+		t.Errorf("a console with scopes: %d %s: %+v", refused.Code, refused.Body, d.asked)
+	}
 	many := `"a"` + strings.Repeat(`,"a"`, 32)
 	for _, scopes := range []string{`""`, `"a b"`, `"` + strings.Repeat("a", 65) + `"`, `"*"`, many} {
 		if w := operate(s, "POST", "/v1/sessions", `{"user":"ada","scopes":[`+scopes+`]}`, nil); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "scopes") {
