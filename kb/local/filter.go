@@ -29,6 +29,11 @@ func newFilter(q *kb.Query) *filter {
 	return f
 }
 
+// empty says whether every record passes.
+func (f *filter) empty() bool {
+	return len(f.namespaces) == 0 && f.kind == "" && len(f.tags) == 0 && f.from == math.MinInt64 && f.to == math.MaxInt64
+}
+
 func (f *filter) passes(e *entry) bool {
 	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || f.kind != "" && e.record.Type != f.kind {
 		return false

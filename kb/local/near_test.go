@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -236,12 +237,11 @@ func TestCommonWordsAreNotLookedAfter(t *testing.T) {
 	}
 	defer x.end(s)
 	groups := []group{{share: 1, records: 240, variants: []variant{{"seldom", 1}}}, {share: 1, records: 4000, variants: []variant{{"common", 1}}}}
-	narrow, err := s.bestWords(t.Context(), groups, &filter{to: 1 << 60})
+	narrow, err := s.bestWords(t.Context(), groups, &filter{to: 1 << 60}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups[1].records = 0 // then it is walked through
-	wide, err := s.bestWords(t.Context(), groups, &filter{to: 1 << 60})
+	wide, err := s.bestWords(t.Context(), groups, &filter{to: 1 << 60}, math.MaxInt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filte
 			}
 		}
 		var err error
-		if all[i].Ranked, err = s.bestWords(ctx, groups, f); err != nil {
+		if all[i].Ranked, err = s.bestWords(ctx, groups, f, maxVisits/len(all)); err != nil {
 			return nil, nil, err
 		}
 	}

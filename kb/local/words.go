@@ -57,7 +57,8 @@ func (l *lengths) add(o lengths) {
 
 // bestWords returns the kb.Depth records with the highest BM25 of those that pass
 // the filter. A record counts of each group the best variant, by part of the record.
-func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter) ([]kb.Ranked, error) {
+// visits is how many postings may be looked at, as limits.go has it.
+func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]kb.Ranked, error) {
 	if len(groups) == 0 || len(s.entries) == 0 {
 		return nil, nil
 	}
@@ -65,50 +66,102 @@ func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter) ([]
 	if err != nil {
 		return nil, err
 	}
+	best, cut, err := s.rank(ctx, groups, f, allowed, visits)
+	if cut && err == nil && len(best) < kb.Depth && !f.empty() {
+		// The filter took most of the candidates: others may pass it.
+		best, _, err = s.rank(ctx, groups, f, allowed, math.MaxInt)
+	}
+	return best, err
+}
+
+// rank is bestWords over the documents that are allowed. cut says that some of them, which
+// have common words alone, were not looked at.
+func (s *snapshot) rank(ctx context.Context, groups []group, f *filter, allowed *bitset, visits int) (best []kb.Ranked, cut bool, err error) {
 	sc := takeScores(allowed)
 	defer sc.giveBack()
-	parts := []struct {
-		field  string
-		weight float64
-		words  int
-	}{
-		{fieldTitle, kb.WeightTitle, s.lengths.Title},
-		{fieldTags, kb.WeightTags, s.lengths.Tags},
-		{fieldText, kb.WeightText, s.lengths.Text},
-	}
 	whole := 0.0
-	for _, g := range groups {
+	for i, g := range groups {
 		if !g.part {
 			whole += g.share
 		}
-		narrow := sc.narrow(g.records, len(s.entries))
-		for _, part := range parts {
-			mean := float64(part.words) / float64(len(s.entries))
-			for _, one := range g.variants {
-				if err := s.addTerm(ctx, sc, part.field, one, part.weight, mean, narrow); err != nil {
-					return nil, err
+		visited, narrowed, err := s.addGroup(ctx, sc, g, visits/(len(groups)-i))
+		if err != nil {
+			return nil, cut, err
+		}
+		cut = cut || narrowed
+		visits = max(visits-visited, 0)
+	}
+	best, err = s.top(ctx, sc, f, whole)
+	return best, cut, err
+}
+
+// partsOf are the parts of a record, which BM25 is summed over.
+func (s *snapshot) partsOf() [3]part {
+	mean := func(words int) float64 { return float64(words) / float64(len(s.entries)) }
+	return [3]part{
+		{fieldTitle, kb.WeightTitle, mean(s.lengths.Title)},
+		{fieldTags, kb.WeightTags, mean(s.lengths.Tags)},
+		{fieldText, kb.WeightText, mean(s.lengths.Text)},
+	}
+}
+
+type part struct {
+	field        string
+	weight, mean float64 // mean is of the number of words
+}
+
+// addGroup adds what a word and its variants count to the documents that have them: to those
+// that earlier words have found and that have the most so far, if looking at all would take
+// more visits than are given. It returns the visits it took.
+func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int) (visited int, narrowed bool, err error) {
+	var readers [3][]index.TermFieldReader
+	defer func() {
+		for _, of := range readers {
+			for _, r := range of {
+				_ = r.Close()
+			}
+		}
+	}()
+	parts := s.partsOf()
+	open, postings := 0, 0
+	for i, p := range parts {
+		for _, one := range g.variants {
+			r, err := s.reader.TermFieldReader(ctx, []byte(one.term), p.field, true, true, false)
+			if err != nil {
+				return 0, false, err
+			}
+			readers[i] = append(readers[i], r)
+			if n := int(r.Count()); n > 0 {
+				open++
+				postings += n
+			}
+		}
+	}
+	var narrow []int
+	if postings > visits && open > 0 {
+		narrow = sc.narrow(visits/open, postings/open)
+	}
+	for i, p := range parts {
+		for j, one := range g.variants {
+			if n := readers[i][j].Count(); n > 0 {
+				idf := math.Log(1 + (float64(len(s.entries))-float64(n)+0.5)/(float64(n)+0.5))
+				if err := sc.addTerm(ctx, readers[i][j], narrow, p.mean, one.weight*p.weight*idf, one.weight); err != nil {
+					return 0, false, err
 				}
 			}
-			sc.endField()
 		}
-		sc.endGroup(g.share)
+		sc.endField()
 	}
-	return s.top(ctx, sc, f, whole)
+	sc.endGroup(g.share)
+	if narrow != nil {
+		postings = len(narrow) * open
+	}
+	return postings, narrow != nil, nil
 }
 
 // addTerm adds one term's share of BM25 to every document that has it; of narrow, if it is
 // not nil.
-func (s *snapshot) addTerm(ctx context.Context, into *scores, field string, one variant, weight, mean float64, narrow []int) error {
-	postings, err := s.reader.TermFieldReader(ctx, []byte(one.term), field, true, true, false)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = postings.Close() }()
-	n := float64(postings.Count())
-	if n == 0 {
-		return nil
-	}
-	idf := math.Log(1 + (float64(len(s.entries))-n+0.5)/(n+0.5))
+func (s *scores) addTerm(ctx context.Context, postings index.TermFieldReader, narrow []int, mean, factor, weight float64) error {
 	w := walk{postings: postings, narrow: narrow}
 	for i := 0; ; i++ {
 		if i%4096 == 0 && ctx.Err() != nil {
@@ -120,7 +173,7 @@ func (s *snapshot) addTerm(ctx context.Context, into *scores, field string, one 
 		}
 		tf := float64(next.Freq)
 		length := 1 / (next.Norm * next.Norm) // scorch keeps 1/sqrt(length)
-		into.add(number, one.weight*weight*idf*tf*(bm25K1+1)/(tf+bm25K1*(1-bm25B+bm25B*length/mean)), one.weight)
+		s.add(number, factor*tf*(bm25K1+1)/(tf+bm25K1*(1-bm25B+bm25B*length/mean)), weight)
 	}
 }
 
@@ -130,6 +183,7 @@ type walk struct {
 	narrow   []int // in order
 	at       int   // in narrow
 	doc      index.TermFieldDoc
+	key      [8]byte
 }
 
 // next returns the next posting and its document; nil after the last.
@@ -143,7 +197,8 @@ func (w *walk) next() (*index.TermFieldDoc, int, error) {
 		return next, number, err
 	}
 	for w.at < len(w.narrow) {
-		next, err := w.postings.Advance(binary.BigEndian.AppendUint64(nil, uint64(w.narrow[w.at])), &w.doc)
+		binary.BigEndian.PutUint64(w.key[:], uint64(w.narrow[w.at]))
+		next, err := w.postings.Advance(w.key[:], &w.doc)
 		if err != nil || next == nil {
 			return nil, 0, err
 		}
@@ -151,8 +206,10 @@ func (w *walk) next() (*index.TermFieldDoc, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		found, ok := slices.BinarySearch(w.narrow[w.at:], number)
-		if w.at += found; ok {
+		for w.at < len(w.narrow) && w.narrow[w.at] < number {
+			w.at++
+		}
+		if w.at < len(w.narrow) && w.narrow[w.at] == number {
 			w.at++
 			return next, number, nil
 		}
@@ -175,6 +232,8 @@ type scores struct {
 	touched []int
 	// field and group are the documents that the field and the group at hand have.
 	field, group []int
+	// kept are the documents that narrow chose last.
+	kept []int
 }
 
 // docScore is what is known of one document.
@@ -199,18 +258,8 @@ func (s *scores) giveBack() {
 		s.docs[number] = docScore{}
 	}
 	s.allowed, s.touched, s.field, s.group = nil, s.touched[:0], s.field[:0], s.group[:0]
+	s.kept = s.kept[:0]
 	pool.Put(s)
-}
-
-// narrow returns the documents found so far, in order, where a word that so many records have
-// need be looked for in no others: those that have common words alone would not come before
-// them. It is nil where every document counts.
-func (s *scores) narrow(having, records int) []int {
-	if having < records/20 || len(s.touched) < 4*kb.Depth || len(s.touched) > having/8 {
-		return nil
-	}
-	slices.Sort(s.touched)
-	return slices.Clone(s.touched)
 }
 
 // add notes what a variant counts in a document.
