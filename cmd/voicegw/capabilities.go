@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"voicegw/calendar"
@@ -134,6 +135,11 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 				name = who.String()
 			}
 			rule.Users = append(rule.Users, name)
+		}
+		for _, name := range grant.Agents {
+			if strings.TrimSpace(name) != name || name == "" {
+				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q is no agent's name: it must not be empty, and no space may stand before or after it", namespace, name)
+			}
 		}
 		for _, scope := range grant.Scopes {
 			if scope != kb.Everyone && !registry.ValidScope(scope) {

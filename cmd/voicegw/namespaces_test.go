@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"voicegw/config"
 )
 
 // callTool runs "tools call" and returns what it prints.
@@ -47,6 +49,12 @@ func TestNamespacesAreGranted(t *testing.T) {
 		}
 		if out, ok := callTool(t, "kb_get", `{"id":"doc:trip"}`, flags...); !ok || strings.Contains(out, "To the sea") != tc.granted {
 			t.Errorf("kb_get, %s: %t %s", name, ok, out)
+		}
+	}
+	for _, name := range []string{"", " default", "default\t"} { // no agent can have it, so the grant would never hold
+		_, err := newGrants(config.Namespaces{Personal: config.Grant{Agents: []string{name}}})
+		if err == nil || !strings.Contains(err.Error(), "kb.namespaces.personal.agents") {
+			t.Errorf("an agent %q: %v", name, err)
 		}
 	}
 	for setting, want := range map[string]string{

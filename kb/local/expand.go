@@ -50,6 +50,7 @@ const (
 	mostNear     = 6
 	mostPrefixes = 8
 	mostHeads    = 8
+	mostJoined   = 3 // words in one
 )
 
 // expand makes the groups of a question. Near words are looked for only of words that no
@@ -77,10 +78,15 @@ func (v *vocabulary) expand(a *words.Analyzer, text string, records int, synonym
 		}
 		groups = append(groups, g)
 	}
-	for i := range len(asked) - 1 { // "data base"
-		for _, form := range v.forms(asked[i].Surfaces[0] + asked[i+1].Surfaces[0]) {
-			groups[i].add(v, form, weightJoined)
-			groups[i+1].add(v, form, weightJoined)
+	for i := range asked { // "data base", "first aid kit"
+		joined := asked[i].Surfaces[0]
+		for end := i + 1; end < min(i+mostJoined, len(asked)); end++ {
+			joined += asked[end].Surfaces[0]
+			for _, form := range v.forms(joined) {
+				for j := i; j <= end; j++ {
+					groups[j].add(v, form, weightJoined)
+				}
+			}
 		}
 	}
 	groups = append(groups, parts...)
@@ -164,6 +170,9 @@ func (v *vocabulary) second(g *group, w *words.Asked, most, records int) (parts 
 	v.prefixes(g, stems, scale)
 	v.heads(g, stems, scale)
 	split := v.split(word)
+	if split == nil && most == 0 {
+		split = v.code(word)
+	}
 	for _, part := range split {
 		p := group{part: true, share: weightPart * scale / float64(len(split))}
 		for _, form := range append(v.forms(part), part) {
@@ -178,8 +187,8 @@ func (v *vocabulary) second(g *group, w *words.Asked, most, records int) (parts 
 func spellings(w *words.Asked) []string {
 	shortest := w.Surfaces[0]
 	for _, form := range w.Forms {
-		if len(form) < len(shortest) {
-			shortest = form
+		if len(form) < len(shortest) || len(form) == len(shortest) && shortest == w.Surfaces[0] {
+			shortest = form // "harri" of "harry"
 		}
 	}
 	if len(shortest) < edges || shortest == w.Surfaces[0] {

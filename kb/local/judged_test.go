@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -15,18 +16,20 @@ import (
 	"voicegw/kb/local"
 )
 
-// judged is a question of testdata/questions.jsonl.
+// judged is a question of testdata/questions.jsonl, to the records of testdata/textiles, or of
+// testdata/spoken.jsonl, to those of testdata/hotels. The latter were written by somebody who
+// had seen neither the ranking nor the former, as people speak to a voice agent.
 type judged struct {
 	Class        string   `json:"class"`
-	Part         string   `json:"part"` // tune, or held: never looked at while tuning
+	Part         string   `json:"part"` // tune, held: never looked at while tuning, or spoken
 	Query        string   `json:"query"`
 	Alternatives []string `json:"alternatives"`
 	Right        []string `json:"right"` // none for an unrelated question
 }
 
-func questions(tb testing.TB) []judged {
+func questions(tb testing.TB, name string) []judged {
 	tb.Helper()
-	data, err := os.ReadFile("testdata/questions.jsonl")
+	data, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -42,8 +45,8 @@ func questions(tb testing.TB) []judged {
 	return all
 }
 
-// textiles is an index of the judged records.
-func textiles(tb testing.TB) *local.Index {
+// judgedIndex is an index of the records of a folder in testdata.
+func judgedIndex(tb testing.TB, folder string) *local.Index {
 	tb.Helper()
 	file, err := os.Open("testdata/synonyms.txt")
 	if err != nil {
@@ -59,7 +62,7 @@ func textiles(tb testing.TB) *local.Index {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = x.Close() })
-	records, problems := kb.Load(os.DirFS("testdata/textiles"))
+	records, problems := kb.Load(os.DirFS("testdata/" + folder))
 	for _, p := range problems {
 		tb.Error(p)
 	}
@@ -132,11 +135,12 @@ func table(w io.Writer, outcomes map[string]*outcome) {
 // too. What they cannot find is in the class paraphrase, which has no floor: it shows what
 // alternatives are for.
 func TestJudged(t *testing.T) {
-	outcomes := ask(t, textiles(t), questions(t))
+	outcomes := ask(t, judgedIndex(t, "textiles"), questions(t, "questions.jsonl"))
+	maps.Copy(outcomes, ask(t, judgedIndex(t, "hotels"), questions(t, "spoken.jsonl")))
 	var out strings.Builder
 	table(&out, outcomes)
 	t.Log("\n" + out.String())
-	for _, part := range []string{"tune", "held"} {
+	for _, part := range []string{"tune", "held", "spoken"} {
 		all := outcome{}
 		for name, o := range outcomes {
 			class, of, _ := strings.Cut(name, " ")

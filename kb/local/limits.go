@@ -18,12 +18,15 @@ const maxVisits = 40_000
 // leastCandidates is how many documents must be known before common words find no others.
 const leastCandidates = 4 * kb.Depth
 
-// narrow returns the documents found so far that count the most, in order: at most as many
-// as most says, and no fewer than leastCandidates. It is nil where so few are known, or where
-// looking at each of a word's postings is no more work.
-func (s *scores) narrow(most, postings int) []int {
-	most = max(most, leastCandidates)
-	if len(s.touched) < leastCandidates || min(most, len(s.touched)) >= postings {
+// lookUp is how many visits it costs to look up one document in a word's postings.
+const lookUp = 3
+
+// narrow returns the documents found so far that count the most, in order: as many as can
+// be looked up in so many visits, and no fewer than leastCandidates. It is nil where so few are
+// known, or where looking at each of a word's postings is no more work.
+func (s *scores) narrow(visits, postings int) []int {
+	most := max(visits/lookUp, leastCandidates)
+	if len(s.touched) < leastCandidates || lookUp*min(most, len(s.touched)) >= postings {
 		return nil
 	}
 	s.kept = append(s.kept[:0], s.touched...)

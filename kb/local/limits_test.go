@@ -52,7 +52,7 @@ func TestVisitsAreBounded(t *testing.T) {
 	s := commonAndRare(t)
 	sc := takeScores(nil)
 	defer sc.giveBack()
-	for i, want := range []int{240, 200} {
+	for i, want := range []int{240, lookUp * leastCandidates} {
 		visited, _, err := s.addGroup(t.Context(), sc, commonAndRareGroups[i], 200)
 		if err != nil || visited != want {
 			t.Errorf("group %d: %d postings are visited, want %d; error %v", i, visited, want, err)

@@ -71,26 +71,22 @@ func (v *vocabulary) neighbours(word string, limit int) []neighbour {
 			found = append(found, neighbour{at, d})
 		}
 	}
-	for i := range len(runes) - 1 { // swaps
-		runes[i], runes[i+1] = runes[i+1], runes[i]
-		if at, ok := v.byText[string(runes)]; ok {
+	swapped := slices.Clone(runes)
+	swaps := func(each func()) {
+		for i := range len(swapped) - 1 {
+			swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
+			each()
+			swapped[i], swapped[i+1] = swapped[i+1], swapped[i]
+		}
+	}
+	swaps(func() {
+		if at, ok := v.byText[string(swapped)]; ok {
 			try(at)
 		}
-		runes[i], runes[i+1] = runes[i+1], runes[i]
-	}
-	for letters := len(runes) - most; letters <= len(runes)+most; letters++ {
-		if letters < edges {
-			continue
-		}
-		n := edits(letters) + 1
-		for part := range n {
-			from, size := part*letters/n, (part+1)*letters/n-part*letters/n
-			for start := max(0, from-most); start <= min(len(runes)-size, from+most); start++ {
-				for _, at := range v.near[partKey(letters, part, string(runes[start:start+size]))] {
-					try(at)
-				}
-			}
-		}
+	})
+	v.sharing(runes, most, try)
+	if len(found) == 0 && most > 1 { // a swap across a cut, and another typo
+		swaps(func() { v.sharing(swapped, most-1, try) })
 	}
 	slices.SortFunc(found, func(a, b neighbour) int {
 		x, y := &v.surfaces[a.at], &v.surfaces[b.at]
@@ -108,6 +104,22 @@ func (v *vocabulary) neighbours(word string, limit int) []neighbour {
 		return strings.Compare(x.text, y.text)
 	})
 	return found[:min(len(found), limit)]
+}
+
+// sharing calls try with the words that share a part with one, so all that are within so many
+// typos of it, but for swaps.
+func (v *vocabulary) sharing(word []rune, most int, try func(at int32)) {
+	for letters := max(len(word)-most, edges); letters <= len(word)+most; letters++ {
+		n := edits(letters) + 1
+		for part := range n {
+			from, size := part*letters/n, (part+1)*letters/n-part*letters/n
+			for start := max(0, from-most); start <= min(len(word)-size, from+most); start++ {
+				for _, at := range v.near[partKey(letters, part, string(word[start:start+size]))] {
+					try(at)
+				}
+			}
+		}
+	}
 }
 
 // distance is the number of letters to insert, leave out, replace or swap with the next one
@@ -150,8 +162,8 @@ func distance(a, b []rune, most int) int {
 
 // sounds are letters that are spoken alike in English, German and Spanish, longest first.
 var sounds = strings.NewReplacer(
-	"tsch", "x", "sch", "x", "sh", "x", "tch", "x", "ch", "x",
-	"ph", "f", "th", "t", "dt", "t", "ck", "k", "qu", "k", "gh", "g", "wh", "v", "rh", "r", "kn", "n", "wr", "r",
+	"tsch", "$", "sch", "$", "sh", "$", "tch", "$", "ch", "$",
+	"x", "ks", "ph", "f", "th", "t", "dt", "t", "ck", "k", "qu", "k", "gh", "g", "wh", "v", "rh", "r", "kn", "n", "wr", "r",
 	"ai", "ai", "ei", "ai", "ey", "ai", "ay", "ai", "ie", "i", "ee", "i", "ea", "i", "oo", "u", "ou", "u", "ue", "u", "oe", "o", "ae", "e",
 	"c", "k", "q", "k", "z", "s", "tz", "s", "y", "i", "w", "v", "j", "i", "d", "t", "b", "p",
 )
@@ -176,6 +188,33 @@ func soundOf(word string) string {
 	}
 	return b.String()
 }
+
+// code takes a word of letters and digits apart where one follows the other, as "x200" is
+// written in a question for "X 200"; nil for a word of letters or digits alone, and for one
+// with a part that no record has.
+func (v *vocabulary) code(word string) []string {
+	var all []string
+	start := 0
+	for i := 1; i <= len(word); i++ {
+		if i < len(word) && isDigit(word[i]) == isDigit(word[i-1]) {
+			continue
+		}
+		all = append(all, word[start:i])
+		start = i
+		if !v.has(all[len(all)-1]) {
+			return nil
+		}
+	}
+	if len(all) < 2 || len(all) > maxCodeParts {
+		return nil
+	}
+	return all
+}
+
+// maxCodeParts bounds the parts of a code.
+const maxCodeParts = 5
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // links stand between the parts of a German compound.
 var links = []string{"", "s", "es", "n", "en", "er", "e", "ns"}

@@ -211,6 +211,24 @@ func counts(v *vocabulary) map[string]int {
 	return all
 }
 
+// TestASwapAndATypo: a word is near although a swap across a cut and another mistake leave none
+// of its parts as it is.
+func TestASwapAndATypo(t *testing.T) {
+	v := newVocabulary()
+	v.count(words.Term{Surface: "marketeer", Forms: []string{"marketeer"}}, 1)
+	if found := v.neighbours("makretear", 3); len(found) != 1 || found[0].distance != 2 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// TestSpellings: a stem is looked for too where it is as long as the word.
+func TestSpellings(t *testing.T) {
+	got := spellings(&words.Asked{Surfaces: []string{"kely"}, Forms: []string{"kely", "keli"}})
+	if diff := cmp.Diff([]string{"kely", "keli"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestCommonWordsAreNotLookedAfter: a common word changes no order among the records that a
 // rare one finds, whether it is walked through or looked up in them.
 func TestCommonWordsAreNotLookedAfter(t *testing.T) {

@@ -154,7 +154,7 @@ func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int
 	}
 	sc.endGroup(g.share)
 	if narrow != nil {
-		postings = len(narrow) * open
+		postings = lookUp * len(narrow) * open
 	}
 	return postings, narrow != nil, nil
 }

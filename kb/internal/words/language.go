@@ -43,6 +43,8 @@ type dialect struct {
 	ends []string
 	// marks are letters that do.
 	marks string
+	// talk are words that say little of what is asked.
+	talk map[string]bool
 }
 
 // load makes what the languages need. The lists of stop words are Snowball's.
@@ -60,6 +62,7 @@ func load() (map[Language]*dialect, error) {
 		"en": en.EnglishStopWords, "de": de.GermanStopWords, "es": es.SpanishStopWords, "fr": fr.FrenchStopWords,
 		"it": it.ItalianStopWords, "pt": pt.PortugueseStopWords, "nl": nl.DutchStopWords,
 	} {
+		all[language].talk = talkWords(talk[language])
 		all[language].stops = analysis.NewTokenMap()
 		if err := all[language].stops.LoadBytes(list); err != nil {
 			return nil, err

@@ -157,7 +157,8 @@ type Asked struct {
 	Surfaces []string
 	// Forms are its stems in every language asked for, each once.
 	Forms []string
-	// Weak says that it is a stop word of a language that the question may be in.
+	// Weak says that it is a stop word of a language that the question may be in, or one that
+	// says little of what is asked.
 	Weak bool
 }
 
@@ -180,7 +181,7 @@ func (a *Analyzer) Question(text string, languages []Language) []Asked {
 			continue
 		}
 		seen[t.Text] = true
-		w := Asked{Word: t.Text, Surfaces: add([]string{Fold(t.Text)}, respell(t.Text))}
+		w := Asked{Word: t.Text, Surfaces: add([]string{Fold(t.Text)}, respell(t.Text)), Weak: a.small(t.Text, own)}
 		for _, language := range languages {
 			w.Forms = a.forms(w.Forms, t.Text, language)
 			w.Forms = add(w.Forms, a.Stem(w.Surfaces[0], language))

@@ -99,6 +99,8 @@ func TestQuestion(t *testing.T) {
 		"was Schlüssel":                   {"was?", "schlüssel"},
 		"who are you":                     {"who", "are", "you"},
 		"war memorial":                    {"war?", "memorial"},
+		"Hello, could you please tell me where the keys are?":           {"hello?", "tell?", "keys"},
+		"Entschuldigung, ich möchte gern wissen, wo die Schlüssel sind": {"entschuldigung?", "möchte?", "gern?", "wissen?", "schlüssel"},
 	} {
 		if diff := cmp.Diff(want, show(text, "de", "en")); diff != "" {
 			t.Errorf("%q: %s", text, diff)
