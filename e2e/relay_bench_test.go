@@ -60,7 +60,7 @@ func runRelay(target string) error {
 		return err
 	}
 	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
-	go srv.Serve(gateway.Listen(ln))
+	go srv.Serve(gateway.Listen(ln, nil))
 	defer srv.Close()
 	fmt.Println("http://" + ln.Addr().String())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

@@ -116,7 +116,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	serve.Sessions = m
 	srv := httptest.NewUnstartedServer(gateway.New(serve))
 	srv.Config.ConnContext = gateway.ConnContext
-	srv.Listener = gateway.Listen(srv.Listener)
+	srv.Listener = gateway.Listen(srv.Listener, opts.Logger)
 	srv.Start()
 	t.Cleanup(func() {
 		if set.tools != nil && set.tools.letGo != nil {

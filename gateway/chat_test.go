@@ -356,7 +356,7 @@ func TestClientLeaves(t *testing.T) {
 		s, _ := chatServer(t, a, nil)
 		srv := httptest.NewUnstartedServer(s)
 		srv.Config.ConnContext = ConnContext
-		srv.Listener = Listen(srv.Listener)
+		srv.Listener = Listen(srv.Listener, nil)
 		srv.Start()
 		ctx, leave := context.WithCancel(t.Context())
 		body := `{"message":"Tell me"}`

@@ -25,7 +25,7 @@ func bounded(t *testing.T, l ConnectionLimits) (*httptest.Server, *boundListener
 	srv := httptest.NewUnstartedServer(New(Options{Sessions: m, Chat: &fakeAgent{}}))
 	srv.Config.ConnContext = ConnContext
 	bound := Bound(srv.Listener, l).(*boundListener)
-	srv.Listener = Listen(bound)
+	srv.Listener = Listen(bound, nil)
 	srv.Start()
 	t.Cleanup(func() {
 		m.Close()

@@ -53,9 +53,9 @@ type Options struct {
 	// Ready returns what sessions need and cannot have; nil means that they need
 	// nothing. /readyz asks it, for at most readyTime.
 	Ready func(ctx context.Context) error
-	// Behind says whether new sessions are refused because the gateway is behind with those
-	// that run. Nil asks the loops of the request's own listener.
-	Behind func() bool
+	// Lateness says whether the gateway is behind with the sessions that run; new ones are
+	// refused meanwhile. Nil asks the loops of the request's own listener.
+	Lateness func() nonblock.Lateness
 	// MaxMessageBytes is the largest message that a client may send; zero means
 	// wsclient.MaxMessageBytes.
 	MaxMessageBytes int
@@ -95,7 +95,6 @@ type Server struct {
 	// unready says what /readyz has answered last, so that the log tells of a change
 	// and not of every question.
 	unready atomic.Bool
-	late    atomic.Bool // the same, of being behind
 }
 
 // New returns a Server.
@@ -171,8 +170,10 @@ func withHostOf(hosts origin.Hosts, address string) origin.Hosts {
 // voice upgrades a client to a session.
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	addr := s.clientAddr(r)
-	if s.behind(r) {
-		s.refuse(w, addr, errBehind)
+	if late := s.lateness(r); late.Behind {
+		s.seldom.Info("session refused", "behind", "addr", addr.String(), "late", late.Longest)
+		retryAfter(w, 5*time.Second)
+		problem(w, http.StatusServiceUnavailable, "behind", behindWords(late))
 		return
 	}
 	admission, err := s.opts.Sessions.Admit(addr)
@@ -200,18 +201,6 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	s.opts.Sessions.Start(admission, conn)
 }
 
-// errBehind refuses a session while the loops that read all of them are behind by seconds.
-var errBehind = errors.New("the gateway is behind")
-
-// behind says whether the loops are that read the sessions of this listener.
-func (s *Server) behind(r *http.Request) bool {
-	if s.opts.Behind != nil {
-		return s.opts.Behind()
-	}
-	c := connOf(r.Context())
-	return c != nil && c.Loops().Behind()
-}
-
 // refuse answers a request that was not admitted.
 func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 	s.seldom.Info("session refused", err.Error(), "addr", addr.String())
@@ -219,9 +208,6 @@ func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 	case errors.Is(err, session.ErrAddressLimit):
 		retryAfter(w, time.Second)
 		problem(w, http.StatusTooManyRequests, "limit", "Too many sessions from your address; end one, or try again in a moment.")
-	case errors.Is(err, errBehind):
-		retryAfter(w, 5*time.Second)
-		problem(w, http.StatusServiceUnavailable, "behind", "The gateway is behind with its work and takes no new session; try again in a moment.")
 	case errors.Is(err, session.ErrFull):
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "full", "The gateway has as many sessions as it takes; try again in a moment.")
@@ -246,15 +232,11 @@ const readyTime = 2 * time.Second
 // ready says whether new sessions are taken.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Sessions.Draining() {
-		s.notReady(w, "draining")
+		s.notReady(w, "draining", "The gateway is shutting down; connect to another one.")
 		return
 	}
-	late := s.behind(r)
-	if was := s.late.Swap(late); was != late {
-		s.opts.Logger.Warn("the loops that read all sessions are behind, or are no more; new sessions are refused meanwhile", "behind", late)
-	}
-	if late {
-		s.notReady(w, "behind")
+	if late := s.lateness(r); late.Behind {
+		s.notReadyBehind(w, late)
 		return
 	}
 	if s.opts.Ready != nil {
@@ -269,16 +251,17 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			// Anybody may ask: the reason stands in the log.
-			s.notReady(w, "unavailable")
+			s.notReady(w, "unavailable", "What sessions need is not there at the moment; the gateway's log says what.")
 			return
 		}
 	}
 	answer(w, http.StatusOK, map[string]any{"status": "ready"})
 }
 
-func (s *Server) notReady(w http.ResponseWriter, status string) {
+// notReady says in a word and in words why no session is taken.
+func (s *Server) notReady(w http.ResponseWriter, status, message string) {
 	retryAfter(w, 5*time.Second)
-	answer(w, http.StatusServiceUnavailable, map[string]any{"status": status, "sessions": s.opts.Sessions.Running()})
+	answer(w, http.StatusServiceUnavailable, map[string]any{"status": status, "message": message, "sessions": s.opts.Sessions.Running()})
 }
 
 // problem answers with an error in words.
@@ -315,9 +298,15 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Listen returns a listener whose connections do not make a writer wait.
-func Listen(ln net.Listener) net.Listener {
-	return nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}}
+// Listen returns a listener whose connections do not make a writer wait. logger is told once
+// when the loops that read them begin to be behind, and once when they have caught up; nil
+// discards.
+func Listen(ln net.Listener, logger *slog.Logger) net.Listener {
+	loops := &nonblock.Loops{}
+	if logger != nil {
+		loops.Changed = func(late nonblock.Lateness) { logLateness(logger, late) }
+	}
+	return nonblock.Listener{Listener: ln, Loops: loops}
 }
 
 // connOf returns the connection under a request, or nil.

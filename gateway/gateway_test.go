@@ -74,7 +74,7 @@ func startWith(t *testing.T, limits session.Limits, change func(*Options)) (*htt
 	secrettest.Made(secretwatch.OperatorsKey, serve.APIKey)
 	srv := httptest.NewUnstartedServer(New(serve))
 	srv.Config.ConnContext = ConnContext
-	srv.Listener = Listen(srv.Listener)
+	srv.Listener = Listen(srv.Listener, nil)
 	srv.Start()
 	t.Cleanup(func() {
 		m.Close()

@@ -132,7 +132,7 @@ func TestAReaderThatTakesNothing(t *testing.T) {
 					}
 					over <- ctx.Err()
 					return nil
-				}}, Listen)()
+				}}, func(ln net.Listener) net.Listener { return Listen(ln, nil) })()
 				defer c.Close()
 				const body = `{"message":"hi"}`
 				io.WriteString(c, post("/v1/chat", len(body))+body)

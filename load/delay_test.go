@@ -66,7 +66,7 @@ func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faul
 	st := &timedStack{front: pipenet.Listen()}
 	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext}
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(gateway.Listen(st.front)) }()
+	go func() { served <- srv.Serve(gateway.Listen(st.front, nil)) }()
 	t.Cleanup(func() {
 		m.Close()
 		for _, err := range []error{srv.Close(), modelServer.Close(), model.Close()} {

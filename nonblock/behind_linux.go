@@ -1,6 +1,10 @@
 package nonblock
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // A loop that takes so long for a round is behind: what comes for its connections waits with
 // the kernel meanwhile. It counts as behind for a while after its last such round, so that a
@@ -10,44 +14,127 @@ const (
 	lateRound  = 2 * time.Second
 	lateFor    = 5 * time.Second
 	longestNap = 500 * time.Millisecond
+	lateBeat   = lateRound + longestNap
+	lookEvery  = time.Second
 )
 
-// now is the time; a test's, where it has one.
+// now is the time.
 func (l *Loops) now() time.Time {
-	if l.clock != nil {
-		return l.clock()
+	if l.Clock != nil {
+		return l.Clock()
 	}
 	return time.Now()
 }
 
-// Behind says whether loops are behind by seconds, or were a moment ago: what they read is
-// late, and more connections would make it later. It may be called by any number of
+// Lateness says whether loops are behind by seconds. It may be called by any number of
 // goroutines; nil is never behind.
-func (l *Loops) Behind() bool {
+func (l *Loops) Lateness() Lateness {
 	if l == nil {
-		return false
+		return Lateness{}
 	}
-	now := l.now().UnixNano()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, loop := range l.loops {
-		if beat := loop.beat.Load(); beat != 0 && now-beat >= int64(lateRound+longestNap) || now < loop.lateUntil.Load() {
-			return true
-		}
-	}
-	return false
+	return l.lateness()
 }
 
-// woke notes the end of a wait at now, which has told of everything there is if all.
-func (l *Loop) woke(now time.Time, all bool) {
-	if before := l.beat.Swap(now.UnixNano()); before != 0 && now.UnixNano()-before >= int64(lateRound+longestNap) {
-		l.lateUntil.Store(now.Add(lateFor).UnixNano())
+// lateness is Lateness with mu held.
+func (l *Loops) lateness() (all Lateness) {
+	now := l.now()
+	for _, loop := range l.loops {
+		if late := loop.lateness(now); late.Behind {
+			if !all.Behind || late.Since.Before(all.Since) {
+				all.Since = late.Since
+			}
+			all.Behind, all.Longest = true, max(all.Longest, late.Longest)
+		}
 	}
+	return all
+}
+
+// lateness is that of one loop: of its last rounds, and of the one that it is in.
+func (l *Loop) lateness(now time.Time) (late Lateness) {
+	if last := l.late.Load(); last != nil && now.Before(last.until) {
+		late = last.Lateness
+	}
+	if beat := l.beat.Load(); beat != 0 {
+		began := time.Unix(0, beat)
+		if takes := now.Sub(began); takes >= lateBeat {
+			if !late.Behind {
+				late.Since = began
+			}
+			late.Behind, late.Longest = true, max(late.Longest, takes)
+		}
+	}
+	return late
+}
+
+// lateRounds are rounds of a loop that took seconds, with less than lateFor between them.
+type lateRounds struct {
+	Lateness
+	until time.Time // they count until then
+}
+
+// woke notes the end of a wait, which began at began and has told of everything that there
+// was then, if all. What the loop's thread did between the kernel's answer and this call
+// nobody knows: it may have been put aside for seconds.
+func (l *Loop) woke(began time.Time, all bool) {
+	now := l.all.now()
+	if beat := l.beat.Load(); beat != 0 && now.UnixNano()-beat >= int64(lateBeat) {
+		l.late.Store(&lateRounds{l.lateness(now), now.Add(lateFor)})
+	}
+	l.beat.Store(now.UnixNano())
 	l.seen = l.told
 	l.woken = now
 	if all {
-		l.told = now
+		l.told = began
 	}
+}
+
+// watch looks from time to time whether the loops are behind, while one runs, for whoever is
+// to be told of it: a loop that is stuck cannot say so.
+func (l *Loops) watch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Changed != nil && l.look == nil {
+		l.look = time.AfterFunc(cmp.Or(l.every, lookEvery), l.looks)
+	}
+}
+
+// looks is one such look.
+func (l *Loops) looks() {
+	l.mu.Lock()
+	late, was := l.lateness(), l.last
+	l.last = late
+	l.mu.Unlock()
+	if late.Behind != was.Behind {
+		told := late
+		if !late.Behind {
+			told = l.past(was)
+		}
+		l.Changed(told)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	runs := func(loop *Loop) bool { return loop.beat.Load() != 0 }
+	if late.Behind || slices.ContainsFunc(l.loops, runs) {
+		l.look.Reset(cmp.Or(l.every, lookEvery))
+	} else {
+		l.look = nil
+	}
+}
+
+// past is what there was to say of a time in which loops were behind, once it is over; was is
+// what the last look has seen of it.
+func (l *Loops) past(was Lateness) Lateness {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was.Behind = false
+	for _, loop := range l.loops {
+		if last := loop.late.Load(); last != nil && last.until.After(was.Since) {
+			was.Longest = max(was.Longest, last.Longest)
+		}
+	}
+	return was
 }
 
 // CaughtUp returns a time by which everything that had come was read: what is read in this

@@ -1,6 +1,7 @@
 package nonblock
 
 import (
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 	at.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
 	clock := func() time.Time { return time.Unix(0, at.Load()) }
 	pass := func(d time.Duration) { at.Add(int64(d)) }
-	loops := &Loops{most: 1, clock: clock}
+	loops := &Loops{most: 1, Clock: clock}
 	connect := listen(t, loops)
 
 	holder, wakes := connect()
@@ -46,8 +47,33 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 		t.Fatal("the connection is not watched")
 	}
 	t.Cleanup(func() { _ = late.Close() })
-	if loops.Behind() {
+	if loops.Lateness().Behind {
 		t.Error("a loop that has nothing to do is behind")
+	}
+	// A minute in which the late one's client says nothing, and the loop has rounds.
+	ticker, ticks := connect()
+	ticked := make(chan struct{}, 1024)
+	if !ticker.Notify(loops.Pick(), func() {
+		var p [64]byte
+		for {
+			n, err := ticker.Read(p[:])
+			if err != nil {
+				return
+			}
+			for range n {
+				ticked <- struct{}{}
+			}
+		}
+	}) {
+		t.Fatal("the connection is not watched")
+	}
+	t.Cleanup(func() { _ = ticker.Close() })
+	for range 60 {
+		pass(time.Second)
+		if _, err := ticks.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		<-ticked
 	}
 	if _, err := wakes.Write([]byte("x")); err != nil {
 		t.Fatal(err)
@@ -58,15 +84,15 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	pass(7 * time.Second)
-	if !loops.Behind() {
-		t.Error("a loop that one turn keeps for 7 s is not behind")
+	if late := loops.Lateness(); !late.Behind || late.Longest < 7*time.Second || late.Since.After(began) {
+		t.Errorf("of a loop that one turn keeps for 7 s it is said: %+v", late)
 	}
 	close(release)
-	if s := <-turns; s.caughtUp.After(began) || s.now.Sub(s.caughtUp) < 7*time.Second {
-		t.Errorf("what came while the loop was held is said to have come %v after that began", s.caughtUp.Sub(began))
+	if s := <-turns; s.caughtUp.After(began) || s.caughtUp.Before(began.Add(-3*time.Second)) || s.now.Sub(s.caughtUp) < 7*time.Second {
+		t.Errorf("what came while the loop was held is said to have come later than %v after that began", s.caughtUp.Sub(began))
 	}
-	if !loops.Behind() {
-		t.Error("the loop is on time again at once")
+	if late := loops.Lateness(); !late.Behind || late.Longest < 7*time.Second || late.Since.After(began) {
+		t.Errorf("of a loop that was kept for 7 s it is said at once: %+v", late)
 	}
 	// Rounds that are short by the test's time: each is waited for before the next begins.
 	for range 4 {
@@ -77,7 +103,63 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 		for (<-turns).now.Before(clock()) {
 		}
 	}
-	if loops.Behind() {
+	if loops.Lateness().Behind {
 		t.Error("the loop is behind for ever")
+	}
+}
+
+// TestLatenessIsTold: whoever wants to know is told once when a loop has begun to be behind,
+// though it is stuck, and once when it has caught up, with what it was like.
+func TestLatenessIsTold(t *testing.T) {
+	var at atomic.Int64
+	at.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
+	clock := func() time.Time { return time.Unix(0, at.Load()) }
+	told := make(chan Lateness, 16)
+	loops := &Loops{most: 1, every: time.Millisecond, Clock: clock, Changed: func(l Lateness) { told <- l }}
+	connect := listen(t, loops)
+	holder, wakes := connect()
+	held, release := make(chan struct{}), make(chan struct{})
+	hear(t, holder, func() {
+		select {
+		case <-held:
+		default:
+			close(held)
+			<-release
+		}
+	})
+	if _, err := wakes.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	<-held
+	began := clock()
+	at.Add(int64(3 * time.Second))
+	if late := <-told; !late.Behind || late.Longest < 3*time.Second || late.Since.After(began) {
+		t.Errorf("told while the loop is stuck: %+v", late)
+	}
+	at.Add(int64(4 * time.Second))
+	loops.looks() // and nobody is told again
+	if n := len(told); n > 0 {
+		t.Errorf("told %d times more that the loop is stuck", n)
+	}
+	close(release)
+	loop := loops.loops[0]
+	for loop.late.Load() == nil {
+		runtime.Gosched() // until the loop has noted the end of its round
+	}
+	for range 4 { // rounds that are short by the test's time
+		round := loop.beat.Load()
+		at.Add(int64(lateRound))
+		if _, err := wakes.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		for loop.beat.Load() == round {
+			runtime.Gosched()
+		}
+	}
+	if late := <-told; late.Behind || late.Longest < 7*time.Second || late.Since.After(began) {
+		t.Errorf("told once the loop has caught up: %+v", late)
+	}
+	if n := len(told); n > 0 {
+		t.Errorf("told %d times too often", n)
 	}
 }

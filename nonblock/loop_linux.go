@@ -35,13 +35,22 @@ const (
 // while it has connections. The zero value is ready; it may be used by any number of
 // goroutines.
 type Loops struct {
+	// Changed, if not nil, is called within a second when the loops have begun to be behind,
+	// and when they have caught up: then with Behind false, and what it was like. It is
+	// called by one goroutine at a time and must not wait for a loop.
+	Changed func(Lateness)
+	// Clock is the time by which loops are late; nil for the real one. It is for tests.
+	Clock func() time.Time
+
 	// Fixed; zero but in tests.
 	worked func() time.Duration // how long this thread has worked; nil asks the kernel
-	clock  func() time.Time     // nil for the real one
 	most   int                  // how many loops there may be; 0: one for each processor
+	every  time.Duration        // how often to look whether they are late; 0: each second
 
-	mu    sync.Mutex // guards loops
+	mu    sync.Mutex // guards the following fields
 	loops []*Loop
+	look  *time.Timer // calls looks; nil while no loop runs
+	last  Lateness    // what the last look has seen
 }
 
 // Pick returns the loop that a new connection should have; nil if l is nil.
@@ -89,9 +98,9 @@ func (l *Loops) relief(busy int64) *Loop {
 type Loop struct {
 	all *Loops // fixed
 
-	busy      atomic.Int64 // in the last window
-	beat      atomic.Int64 // when its last wait ended, Unix ns; 0 while it does not run
-	lateUntil atomic.Int64 // it counts as behind until then, Unix ns
+	busy atomic.Int64               // in the last window
+	beat atomic.Int64               // when its last wait ended, Unix ns; 0 while it does not run
+	late atomic.Pointer[lateRounds] // the last ones; nil before the first
 
 	// Owned by the goroutine.
 	since  time.Time     // the window's beginning
@@ -102,7 +111,7 @@ type Loop struct {
 	to     *Loop         // to whom
 	round  uint64        // counts waits; from 1
 	woken  time.Time     // when the last wait ended
-	told   time.Time     // when the last wait did that told of all connections with something to read
+	told   time.Time     // when the last wait began that told of all connections with something to read
 	seen   time.Time     // the same, of those before the last
 
 	mu      sync.Mutex // guards the following fields
@@ -171,6 +180,7 @@ func (l *Loop) start() error {
 	}
 	l.poll, l.wake, l.running = poll, wake, true
 	l.beat.Store(l.all.now().UnixNano())
+	l.all.watch()
 	go l.run(poll)
 	return nil
 }
@@ -235,11 +245,15 @@ func (l *Loop) run(poll int) {
 	events := make([]unix.EpollEvent, maxTurns)
 	turns := make([]turn, 0, maxTurns)
 	for {
+		began := now
+		if l.all.Clock != nil {
+			began = l.all.Clock()
+		}
 		n, err := unix.EpollWait(poll, events, int(longestNap.Milliseconds()))
 		if err != nil {
 			n = 0 // EINTR: nothing else can be
 		}
-		l.woke(l.all.now(), err == nil && n < maxTurns)
+		l.woke(began, err == nil && n < maxTurns)
 		l.waited += time.Since(now)
 		l.round++
 		var ok bool

@@ -6,15 +6,18 @@ import "time"
 
 // Loops and Loop are for Linux: elsewhere Notify always reports false.
 type (
-	Loops struct{}
-	Loop  struct{}
+	Loops struct {
+		Changed func(Lateness)
+		Clock   func() time.Time
+	}
+	Loop struct{}
 )
 
 // Pick returns nil: there are no loops.
 func (*Loops) Pick() *Loop { return nil }
 
-// Behind reports false: there are no loops.
-func (*Loops) Behind() bool { return false }
+// Lateness is never behind: there are no loops.
+func (*Loops) Lateness() Lateness { return Lateness{} }
 
 // CaughtUp is only for connections that are watched.
 func (*Conn) CaughtUp() time.Time { return time.Time{} }

@@ -14,6 +14,7 @@ type audioClock struct {
 	mu    sync.Mutex // guards the following fields
 	bytes int64
 	start time.Time      // when the first sample came, later after a pause
+	until time.Time      // no pause is one before: what was sent to a late reader is on its way
 	marks *[80]clockMark // a ring; made with the first sample
 	next  int            // where in marks the next one goes
 	count int            // how many there are
@@ -30,6 +31,14 @@ type clockMark struct {
 // at the pace of the clock, to a few ms.
 const markEvery = 100
 
+// A reader that is late by more than lateReader leaves its client no room in the socket, so the
+// client sends on when that has been read: for as long as the reader was late, and longestLate
+// at most, which is also the most that a client may have kept for it.
+const (
+	lateReader  = time.Second
+	longestLate = 2 * time.Minute
+)
+
 // add notes that n bytes are read, unless the client's audio would then be more
 // than most ahead of real time. It returns how far it is or would be. What is read now came
 // after since; zero: it comes now. A reader that is late is not taken for a pause of the
@@ -40,6 +49,10 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	if since.IsZero() || since.After(now) {
 		since = now
 	}
+	since = later(since, now.Add(-longestLate))
+	if late := now.Sub(since); late > lateReader {
+		c.until = later(c.until, now.Add(late))
+	}
 	if c.marks == nil {
 		c.start, c.marks = since, new([80]clockMark)
 	}
@@ -47,7 +60,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	if ahead > most {
 		return ahead, false
 	}
-	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n); pause > 0 {
+	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n); pause > 0 && !now.Before(c.until) {
 		// A pause (mute, a hole in the network) does not earn the right to a burst.
 		c.start = c.start.Add(pause)
 	}
@@ -105,6 +118,13 @@ func (c *audioClock) when(ms int64, now time.Time) time.Time {
 		at = m.at
 	}
 	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func earlier(a, b time.Time) time.Time {

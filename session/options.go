@@ -70,6 +70,9 @@ type Options struct {
 	SilenceMS, PrefixMS int
 	// Logger gets one line for each event of a session's life. Nil discards.
 	Logger *slog.Logger
+
+	// now is the time by which a client's audio comes too fast; nil for the real one.
+	now func() time.Time
 }
 
 // Agent is the character that the model plays.
@@ -145,6 +148,9 @@ func (l Limits) withDefaults() Limits {
 }
 
 func (o Options) withDefaults() Options {
+	if o.now == nil {
+		o.now = time.Now
+	}
 	o.Limits = o.Limits.withDefaults()
 	if o.Agent.Name == "" {
 		o.Agent.Name = "default"

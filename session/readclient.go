@@ -116,7 +116,7 @@ func (s *session) clientAudio(pcm []byte) {
 		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), wsclient.MaxFrameMS)
 		return
 	}
-	if ahead, ok := s.clock.add(len(pcm), s.caughtUp, time.Now(), s.opts.Limits.AudioAhead); !ok {
+	if ahead, ok := s.clock.add(len(pcm), s.caughtUp, s.opts.now(), s.opts.Limits.AudioAhead); !ok {
 		s.tooFast(ahead)
 		return
 	}

@@ -207,7 +207,9 @@ func (s *server) run(ctx context.Context, p Process) error {
 	// From the serving goroutine to this one; nobody closes it.
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
-	serving.Go(func() { failed <- s.http.Serve(gateway.Listen(gateway.Bound(s.listener, connectionLimits(s.cfg)))) })
+	serving.Go(func() {
+		failed <- s.http.Serve(gateway.Listen(gateway.Bound(s.listener, connectionLimits(s.cfg)), s.logger))
+	})
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	if s.reload != nil {

@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"voicegw/nonblock"
+)
+
+// lateness says how far the loops are behind that read the sessions of the request's listener.
+func (s *Server) lateness(r *http.Request) nonblock.Lateness {
+	if s.opts.Lateness != nil {
+		return s.opts.Lateness()
+	}
+	if c := connOf(r.Context()); c != nil {
+		return c.Loops().Lateness()
+	}
+	return nonblock.Lateness{}
+}
+
+// behindWords says why no session begins while the gateway is behind.
+func behindWords(late nonblock.Lateness) string {
+	return fmt.Sprintf("The gateway reads what clients send up to %.1f s late, since %s, and takes no new session until it has kept up for a few seconds; try again in a moment.",
+		late.Longest.Seconds(), late.Since.UTC().Format(time.RFC3339))
+}
+
+// notReadyBehind is notReady for a gateway that is behind, with the numbers.
+func (s *Server) notReadyBehind(w http.ResponseWriter, late nonblock.Lateness) {
+	retryAfter(w, 5*time.Second)
+	answer(w, http.StatusServiceUnavailable, map[string]any{
+		"status": "behind", "message": behindWords(late), "sessions": s.opts.Sessions.Running(),
+		"late_ms": late.Longest.Milliseconds(), "since": late.Since.UTC().Format(time.RFC3339Nano),
+	})
+}
+
+// logLateness logs that the loops have begun to be behind, or have caught up.
+func logLateness(logger *slog.Logger, late nonblock.Lateness) {
+	numbers := []any{"late_ms", late.Longest.Milliseconds(), "since", late.Since.UTC()}
+	if late.Behind {
+		logger.Warn("behind: the gateway reads what clients and models send seconds late, and takes no new session meanwhile; it has too few processors, or they are taken away", numbers...)
+		return
+	}
+	logger.Warn("caught up: the gateway reads in time again, and takes sessions", numbers...)
+}

@@ -1,0 +1,212 @@
+package session
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"voicegw/nonblock"
+	"voicegw/session/wsclient"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// lateStage is a session whose client is read by a loop that the test can hold, over real
+// sockets, in a time that passes as the test wants.
+type lateStage struct {
+	t      *testing.T
+	at     atomic.Int64 // the time, Unix ns
+	loops  *nonblock.Loops
+	client *wsclient.Conn
+	model  *transporttest.Conn
+	wakes  net.Conn           // a byte for the loop's other connection, whose turn then takes a gate
+	gates  chan chan struct{} // each keeps a turn until it is closed
+	held   chan struct{}      // a turn is kept
+	told   chan string        // the codes of errors, and pong
+}
+
+func newLateStage(t *testing.T) *lateStage {
+	t.Helper()
+	// One loop: that which is held is the client's.
+	procs := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
+	l := &lateStage{t: t, gates: make(chan chan struct{}, 1), held: make(chan struct{}), told: make(chan string, 4096)}
+	l.at.Store(time.Now().UnixNano())
+	st := newStage(t, hearing, func(o *Options) { o.now = l.now })
+	l.loops = &nonblock.Loops{Clock: l.now}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/voice", func(w http.ResponseWriter, r *http.Request) {
+		conn, err := wsclient.Accept(w, r, wsclient.AcceptOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		a, err := st.m.Admit(someone)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		st.m.Start(a, conn)
+	})
+	srv := httptest.NewUnstartedServer(mux)
+	srv.Listener = nonblock.Listener{Listener: srv.Listener, Loops: l.loops}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	var err error
+	if l.client, err = wsclient.Dial(t.Context(), srv.URL+"/voice", wsclient.DialOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.m.Close(); l.client.Abort() })
+	if err := l.client.WriteText([]byte(`{"type":"session.start","input_rate":8000,"output_rate":24000}`)); err != nil {
+		t.Fatal(err)
+	}
+	l.model = st.fake.Accept(t)
+	go l.read()
+	l.ping()
+	l.holder()
+	return l
+}
+
+func (l *lateStage) now() time.Time { return time.Unix(0, l.at.Load()) }
+
+// read notes what the client is told, until its connection ends.
+func (l *lateStage) read() {
+	defer close(l.told)
+	for {
+		f, err := l.client.Read()
+		if err != nil {
+			return
+		}
+		for _, word := range []string{"audio_too_fast", "flooding", `"pong"`} {
+			if !f.Audio && strings.Contains(string(f.Data), word) {
+				l.told <- word
+			}
+		}
+	}
+}
+
+// holder gives the loop its other connection.
+func (l *lateStage) holder() {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer ln.Close()
+	if l.wakes, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+		l.t.Fatal(err)
+	}
+	accepted, err := nonblock.Listener{Listener: ln, Loops: l.loops}.Accept()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	near := accepted.(*nonblock.Conn)
+	l.t.Cleanup(func() { near.Close(); l.wakes.Close() })
+	if !near.Notify(l.loops.Pick(), func() {
+		var p [64]byte
+		for {
+			if _, err := near.Read(p[:]); err != nil {
+				return
+			}
+			select {
+			case gate := <-l.gates:
+				l.held <- struct{}{}
+				<-gate
+			default:
+			}
+		}
+	}) {
+		l.t.Fatal("the connection is not watched")
+	}
+}
+
+// hold keeps the loop until release.
+func (l *lateStage) hold() (release func()) {
+	l.t.Helper()
+	gate := make(chan struct{})
+	l.gates <- gate
+	if _, err := l.wakes.Write([]byte("x")); err != nil {
+		l.t.Fatal(err)
+	}
+	<-l.held
+	return func() { close(gate) }
+}
+
+// speak sends so much audio in frames of 20 ms, while so much time passes.
+func (l *lateStage) speak(audio, passes time.Duration) {
+	l.t.Helper()
+	frames := int64(audio / (20 * time.Millisecond))
+	for range frames {
+		l.at.Add(int64(passes) / frames)
+		if err := l.client.WriteAudio(make([]byte, 320)); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// ping returns what the client is told until all that it has sent was read.
+func (l *lateStage) ping() (errors []string) {
+	l.t.Helper()
+	if err := l.client.WriteText([]byte(`{"type":"ping","t":1}`)); err != nil {
+		l.t.Fatal(err)
+	}
+	for word := range l.told {
+		if word == `"pong"` {
+			return errors
+		}
+		errors = append(errors, word)
+	}
+	l.t.Fatalf("the session has ended: %v", errors)
+	return nil
+}
+
+// heard is how much audio the model has got since it was last asked, once no more is on the way.
+func (l *lateStage) heard() (n time.Duration) {
+	l.t.Helper()
+	// What comes after the audio is a command, which overtakes none.
+	if err := l.client.WriteText([]byte(`{"type":"input.text","text":"that was it"}`)); err != nil {
+		l.t.Fatal(err)
+	}
+	for {
+		switch cmd := l.model.Next(l.t).(type) {
+		case *transport.AudioIn:
+			n += time.Duration(len(cmd.PCM)) * time.Second / time.Duration(2*l.model.Info().InputRate)
+		case transport.UserText:
+			return n
+		}
+	}
+}
+
+// TestLoopThatIsLateIsNoFastClient: what a client has sent at real time while the loop was held
+// for 8 s waits in the socket, is read at once and kept, and the session goes on. A client
+// that sends too much through the same loop is told, and what is too much is dropped.
+func TestLoopThatIsLateIsNoFastClient(t *testing.T) {
+	l := newLateStage(t)
+	l.speak(time.Second, time.Second)
+	l.ping()
+	l.heard()
+	for round := range 3 {
+		release := l.hold()
+		l.speak(8*time.Second, 8*time.Second)
+		release()
+		if errors := l.ping(); len(errors) > 0 {
+			t.Errorf("round %d: a client that has kept to real time was told %q", round, errors)
+		}
+		if n := l.heard(); n < upBacklog || n > 8*time.Second+100*time.Millisecond {
+			t.Errorf("round %d: of 8 s that waited for the loop the model got %v", round, n)
+		}
+	}
+	release := l.hold()
+	l.speak(16*time.Second, 4*time.Second)
+	release()
+	if errors := l.ping(); len(errors) == 0 || errors[0] != "audio_too_fast" {
+		t.Errorf("a client that has sent 16 s of audio in 4 s was told %q", errors)
+	}
+	if n := l.heard(); n > 10*time.Second {
+		t.Errorf("of 16 s of audio that came in 4 s the model got %v", n)
+	}
+}
