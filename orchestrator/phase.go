@@ -83,11 +83,17 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	m.endLast = m.endBy.Add(maxFarewell)
 	m.do(Ending{Reason: EndTool, After: m.endBy.Sub(m.at)})
 	if after == registry.EndAfterFarewellSpoken {
-		// Nothing may cut the farewell off.
+		m.mute()
+	}
+	return ""
+}
+
+// mute sees to it that nothing which the user says cuts the farewell off.
+func (m *machine) mute() {
+	if !m.muted {
 		m.muted, m.speaking = true, false
 		m.do(MuteUser{})
 	}
-	return ""
 }
 
 // maxFarewell is how much longer than Policy.FarewellWait a session goes on for a model

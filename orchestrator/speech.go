@@ -130,6 +130,9 @@ func (m *machine) userInterrupt() {
 	}
 	m.lastActive, m.userActed = m.at, true
 	m.interrupt(FlushUserStop)
+	if m.caps.RespondNeeded && !m.responding {
+		m.cancel() // an answer may have been asked for that has not begun
+	}
 	if m.turn != nil && !m.underWay() {
 		// Nothing is under way that could end it.
 		m.stopped, m.stoppedAt = !m.turn.modelDone, m.at

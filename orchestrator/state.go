@@ -250,10 +250,10 @@ func (s State) WakeAt() time.Time {
 	sooner(s.unendedAt())
 	sooner(s.unfinishedAt())
 	sooner(s.speechLostAt())
-	if s.turn != nil && s.turn.modelDone {
+	if s.turn != nil && s.turn.modelDone || s.turn == nil && s.ending() {
 		sooner(s.line.lastAt(s.ending()))
 	}
-	if s.turn == nil && len(s.notices) > 0 && !s.speaking {
+	if s.turn == nil && len(s.notices) > 0 && !s.speaking && !s.ending() {
 		sooner(s.quietAt)
 	}
 	if since := s.owedSince(); !since.IsZero() {

@@ -287,7 +287,12 @@ func (m *machine) settleTurn() {
 // betweenTurns does what has waited for the end of a turn.
 func (m *machine) betweenTurns() {
 	if m.ending() {
-		m.end(EndTool)
+		// A turn that has failed is over before it was heard; no other follows.
+		if len(m.line.items) == 0 {
+			m.end(EndTool)
+			return
+		}
+		m.mute()
 		return
 	}
 	if len(m.notices) > 0 && !m.speaking && !m.at.Before(m.quietAt) {

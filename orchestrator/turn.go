@@ -217,8 +217,9 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 		m.held = false
 	}
 	m.responding, m.responseID = true, ev.ID
-	if m.stopped && !m.spokenAt.After(m.stoppedAt) {
-		// The user pressed stop before this answer had begun, and has said nothing since.
+	if m.stopped && (!m.spokenAt.After(m.stoppedAt) || m.speaking && m.caps.SpeechEvents) {
+		// The user pressed stop before this answer had begun, and it cannot answer anything
+		// that they have said since.
 		m.stopped, m.held = false, true
 		m.cancel()
 		return
