@@ -89,7 +89,8 @@ type lateCreate struct {
 //
 // An interruption (withdraw) drops what waits. A request that was given up may be
 // answered late: if nothing has happened since, that is the answer, and a repeat of the
-// request is dropped; if something has, the response is cancelled and nobody hears it.
+// request is dropped; if something has, the response is cancelled and nobody hears it. So is
+// a second answer to one request.
 //
 // The provider starts responses by itself (speech detection), so one of ours may still
 // be refused with conversation_already_has_active_response; it then waits for the end
@@ -231,6 +232,8 @@ func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 		if !stale && s.sent != nil && s.sent.repeats {
 			s.giveUp() // this response is its answer too
 		}
+	case label != "":
+		stale = true // the request has had its answer
 	}
 	if !stale {
 		s.input = false
