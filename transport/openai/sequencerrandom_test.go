@@ -22,7 +22,6 @@ type badServer struct {
 	open   []string // responses that have begun, and may end
 	serial int
 	signs  int64
-	waits  time.Time       // since when a request has waited; zero if none does
 	over   map[string]bool // requests whose answer is not wanted any more
 	older  map[string]bool // and those of which that is so once they are given up
 }
