@@ -82,8 +82,7 @@ func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
 			continue
 		}
 		env := t.answers[name]
-		asks := env.Error != nil && env.Error.Type == registry.ErrorConfirmationRequired
-		if ctx.Err() != nil && !env.OK && !asks {
+		if ctx.Err() != nil && !env.OK && !env.AsksUser() {
 			t.anew[name] = true
 			continue
 		}
@@ -348,7 +347,7 @@ func (t *turn) noteCalls(at time.Time, reply Reply) {
 		env := t.answers[name]
 		t.messages = append(t.messages, Message{Role: RoleTool, CallID: asked.ID, Text: string(env.Encode())})
 		encoded := env.Kept().Encode()
-		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK}
+		kept := conversation.Call{ID: asked.ID, Tool: asked.Name, OK: env.OK, Asked: env.AsksUser()}
 		if whole && json.Valid(asked.Args) && len(asked.Args)+len(encoded) <= t.mostKept() && env.Meta.Tool != "" {
 			kept.Args, kept.Envelope, kept.Extra = asked.Args, encoded, asked.Extra
 			if e := env.Error; e != nil && e.ConfirmationRequest != nil && e.ConfirmationRequest.Token != "" {

@@ -56,6 +56,11 @@ func TestApproved(t *testing.T) {
 			t.Error(diff)
 		}
 		got := transcript(f.last())
+		f.say("And then?", says("That was all."))
+		f.say("Really?", says("Yes."))
+		if later := transcript(f.last()); !strings.Contains(later, "[called pay: asked for approval]") || !strings.Contains(later, "The user approved pay") {
+			t.Errorf("after two more turns:\n%s", later)
+		}
 		if !strings.Contains(got, "user: [own] The user approved pay") || !strings.Contains(got, `"ok":true`) {
 			t.Error(got)
 		}

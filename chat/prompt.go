@@ -157,11 +157,7 @@ func entryMessages(e conversation.Entry, whole bool) []Message {
 	default:
 		var named []string
 		for _, c := range e.Calls {
-			outcome := "ok"
-			if !c.OK {
-				outcome = "failed"
-			}
-			named = append(named, c.Tool+": "+outcome)
+			named = append(named, c.Tool+": "+c.Outcome())
 		}
 		return []Message{{Role: RoleAssistant, Text: strings.TrimSpace(text + " [called " + strings.Join(named, ", ") + "]")}}
 	}

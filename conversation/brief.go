@@ -52,11 +52,7 @@ func (e Entry) line() string {
 		said += " [broken off]"
 	}
 	for _, call := range e.Calls {
-		outcome := "ok"
-		if !call.OK {
-			outcome = "failed"
-		}
-		said = strings.TrimSpace(fmt.Sprintf("%s [called %s: %s]", said, call.Tool, outcome))
+		said = strings.TrimSpace(fmt.Sprintf("%s [called %s: %s]", said, call.Tool, call.Outcome()))
 	}
 	if said == "" {
 		return ""
@@ -121,21 +117,28 @@ func plural(n int, noun string) string {
 
 // tally counts calls by tool, in the order of their first call.
 type tally struct {
-	names      []string
-	ok, failed map[string]int
+	names             []string
+	ok, asked, failed map[string]int
 }
 
-func newTally() *tally { return &tally{ok: map[string]int{}, failed: map[string]int{}} }
+func newTally() *tally {
+	return &tally{ok: map[string]int{}, asked: map[string]int{}, failed: map[string]int{}}
+}
+
+func (t *tally) count(name string) int { return t.ok[name] + t.asked[name] + t.failed[name] }
 
 func (t *tally) add(c Call) {
-	if t.ok[c.Tool]+t.failed[c.Tool] == 0 {
+	if t.count(c.Tool) == 0 {
 		t.names = append(t.names, c.Tool)
 	}
-	if c.OK {
+	switch {
+	case c.OK:
 		t.ok[c.Tool]++
-		return
+	case c.Asked:
+		t.asked[c.Tool]++
+	default:
+		t.failed[c.Tool]++
 	}
-	t.failed[c.Tool]++
 }
 
 // String is "kb_search 2 times, calendar_create_event (failed)".
@@ -143,12 +146,14 @@ func (t *tally) String() string {
 	var parts []string
 	for _, name := range t.names {
 		s := name
-		if n := t.ok[name] + t.failed[name]; n > 1 {
+		if n := t.count(name); n > 1 {
 			s += fmt.Sprintf(" %d times", n)
 		}
 		switch {
-		case t.ok[name] == 0:
+		case t.failed[name] == t.count(name):
 			s += " (failed)"
+		case t.asked[name] == t.count(name):
+			s += " (asked for approval)"
 		case t.failed[name] > 0:
 			s += fmt.Sprintf(" (%d failed)", t.failed[name])
 		}

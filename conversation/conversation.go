@@ -66,11 +66,25 @@ type Call struct {
 	// It holds no secret: the question to the user has no token here.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 	OK       bool            `json:"ok"`
+	// Asked says that the user was asked for an approval, and that the call itself has done
+	// nothing; what came of it is told later in the conversation.
+	Asked bool `json:"asked,omitempty"`
 	// Extra is what came with the call, as Entry.Extra.
 	Extra json.RawMessage `json:"extra,omitempty"`
 	// Question names the question that the user was asked about the call, as
 	// store.QuestionName does; it answers nothing. Empty if nobody was asked.
 	Question string `json:"question,omitempty"`
+}
+
+// Outcome says in words for a model or a person how the call went.
+func (c Call) Outcome() string {
+	switch {
+	case c.OK:
+		return "ok"
+	case c.Asked:
+		return "asked for approval"
+	}
+	return "failed"
 }
 
 // Conversation is everything that is kept of one conversation.

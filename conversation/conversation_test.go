@@ -104,9 +104,9 @@ func TestBrief(t *testing.T) {
 	if c.Brief(1000) != "" {
 		t.Errorf("of an empty conversation: %q", c.Brief(1000))
 	}
-	c.Append(noon, asked(1, 1, "Hello\nthere"), assistant(2, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_get"}), assistant(3, 1, "It opens at nine."),
+	c.Append(noon, asked(1, 1, "Hello\nthere"), assistant(2, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_get"}, Call{Tool: "book", Asked: true}), assistant(3, 1, "It opens at nine."),
 		Entry{Role: RoleAssistant, Text: "Every", Interrupted: true, Turn: 1}, Entry{Role: RoleNotice, Text: "The user approved book.", System: true, Turn: 1}, asked(5, 2, " "))
-	whole := "User: Hello there\nAssistant: [called kb_search: ok] [called kb_get: failed]\nAssistant: It opens at nine.\nAssistant: Every [interrupted]\nGateway: The user approved book."
+	whole := "User: Hello there\nAssistant: [called kb_search: ok] [called kb_get: failed] [called book: asked for approval]\nAssistant: It opens at nine.\nAssistant: Every [interrupted]\nGateway: The user approved book."
 	if diff := cmp.Diff(whole, c.Brief(1000)); diff != "" {
 		t.Error(diff)
 	}
@@ -140,6 +140,9 @@ func TestSummary(t *testing.T) {
 	want := `2 turns over 1m35s. The user's last words: "second". The assistant's last answer (interrupted; this is what was heard): "two and". Tools: kb_search 2 times (1 failed), book (failed), kb_get.`
 	if diff := cmp.Diff(want, Summary(entries, 95*time.Second)); diff != "" {
 		t.Error(diff)
+	}
+	if got := Summary([]Entry{assistant(1, 1, "", Call{Tool: "book", Asked: true})}, time.Minute); !strings.Contains(got, "book (asked for approval)") {
+		t.Error(got)
 	}
 	if got := Summary(entries[:1], 3*time.Second); got != `1 turn over 3s. The user's last words: "first".` {
 		t.Error(got)

@@ -124,6 +124,11 @@ func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	}
 }
 
+// AsksUser says whether a person was asked for an approval, so that nothing has run.
+func (e Envelope) AsksUser() bool {
+	return e.Error != nil && e.Error.Type == ErrorConfirmationRequired
+}
+
 // Encode writes the envelope as one line of JSON without escapes for HTML. It cannot
 // fail: an envelope that cannot be written, because raw JSON in it is none, becomes INTERNAL.
 func (e Envelope) Encode() json.RawMessage {

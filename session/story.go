@@ -143,6 +143,7 @@ func (y *story) answered(a orchestrator.ToolEnded) {
 		for i := range s.entry.Calls {
 			if s.entry.Calls[i].ID == a.Call {
 				s.entry.Calls[i].OK = a.Envelope.OK
+				s.entry.Calls[i].Asked = a.Envelope.AsksUser()
 				return
 			}
 		}

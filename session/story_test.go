@@ -52,6 +52,9 @@ func lines(entries []conversation.Entry) []string {
 		line := fmt.Sprintf("%d %d %s %q", int(e.At.Sub(noon).Seconds()), e.Turn, e.Role, e.Text)
 		for _, c := range e.Calls {
 			line += fmt.Sprintf(" %s:%t", c.Tool, c.OK)
+			if c.Asked {
+				line += " asked"
+			}
 		}
 		if e.Interrupted {
 			line += " interrupted"
@@ -78,11 +81,13 @@ func TestStoryIsInOrder(t *testing.T) {
 	l.at(10, orchestrator.EndItem{Item: "o2", Turn: 1, AudioMS: 400})
 	l.said(9, 1, transport.RoleAssistant, "o2", "Every day.") // its audio came first
 	l.at(11, orchestrator.ToolStarted{Turn: 2, Call: "call_3", Tool: strings.Repeat("x", 500)})
+	l.at(11, orchestrator.ToolStarted{Turn: 2, Call: "call_4", Tool: "book"}, orchestrator.ToolEnded{Turn: 2, Call: "call_4", Tool: "book",
+		Envelope: registry.Envelope{Error: &registry.ErrorBody{Type: registry.ErrorConfirmationRequired}}})
 	l.at(12, orchestrator.ConfirmationEnded{Turn: 2, Tool: "book", Outcome: orchestrator.OutcomeDenied})
 	l.said(13, 3, transport.RoleUser, "i2", "  ")
 	want := []string{
 		`1 1 user "When does it open?"`, `3 1 assistant "It opens at nine." kb_search:true kb_get:false`,
-		`9 1 assistant "Every day."`, `11 2 assistant "" ` + strings.Repeat("x", 64) + `…:false`,
+		`9 1 assistant "Every day."`, `11 2 assistant "" ` + strings.Repeat("x", 64) + `…:false book:false asked`,
 		`12 2 notice "The user was asked to approve book: denied."`,
 	}
 	if diff := cmp.Diff(want, l.lines()); diff != "" {
