@@ -143,8 +143,8 @@ func TestJSONAnswers(t *testing.T) {
 func TestWhatIsHeard(t *testing.T) {
 	h := fast(t, "")
 	for messages, want := range map[string]string{
-		`{"role":"user","content":"nothing"},{"role":"user","content":[{"type":"text","text":"co"},{"type":"image_url","image_url":{"url":"data:,"}},{"type":"text","text":"count"}]}`: "a b c d e f",
-		`{"role":"user","content":"hello"},{"role":"assistant","content":"Hi."},{"role":"developer","content":"count"}`:                                                                "a b c d e f",
+		`{"role":"user","content":"nothing"},{"role":"user","content":[{"type":"text","text":"co"},{"type":"image_url","image_url":{"url":"https://example.com/x"}},{"type":"text","text":"count"}]}`: "a b c d e f",
+		`{"role":"user","content":"hello"},{"role":"assistant","content":"Hi."},{"role":"developer","content":"count"}`:                                                                               "a b c d e f",
 		`{"role":"system","content":"count"}`:                                    "Hello! What can I do for you?",
 		`{"role":"user","content":"hello"},{"role":"assistant","content":"Hi."}`: "There is nothing new to answer. I said: Hi.",
 	} {
