@@ -82,7 +82,7 @@ func TestStoryIsInOrder(t *testing.T) {
 	l.said(9, 1, transport.RoleAssistant, "o2", "Every day.") // its audio came first
 	l.at(11, orchestrator.ToolStarted{Turn: 2, Call: "call_3", Tool: strings.Repeat("x", 500)})
 	l.at(11, orchestrator.ToolStarted{Turn: 2, Call: "call_4", Tool: "book"}, orchestrator.ToolEnded{Turn: 2, Call: "call_4", Tool: "book",
-		Envelope: registry.Envelope{Error: &registry.ErrorBody{Type: registry.ErrorConfirmationRequired}}})
+		Envelope: registry.Envelope{Error: &registry.Error{Type: registry.ErrorConfirmationRequired}}})
 	l.at(12, orchestrator.ConfirmationEnded{Turn: 2, Tool: "book", Outcome: orchestrator.OutcomeDenied})
 	l.said(13, 3, transport.RoleUser, "i2", "  ")
 	want := []string{
