@@ -132,7 +132,11 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	if err := a.check(req); err != nil {
 		return err
 	}
-	m, mine, err := a.enter(ctx, identify(req))
+	id, err := identify(req)
+	if err != nil {
+		return err
+	}
+	m, mine, err := a.enter(ctx, id)
 	if err != nil {
 		return err
 	}

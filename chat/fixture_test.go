@@ -258,7 +258,11 @@ func (a *answersKept) Save(_ context.Context, name string, data []byte, rev stor
 	if a.kept == nil {
 		a.kept, a.ends, a.at = map[string][]byte{}, map[string]time.Time{}, map[string]store.Revision{}
 	}
-	if old := a.at[name]; time.Now().Before(a.ends[name]) && old != rev {
+	old := a.at[name]
+	if !time.Now().Before(a.ends[name]) {
+		old = 0
+	}
+	if old != rev {
 		return 0, store.ErrChanged
 	}
 	a.revs++

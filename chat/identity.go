@@ -1,10 +1,10 @@
 package chat
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -39,8 +39,10 @@ type identity struct {
 
 // identify says which message a request is: that of its id, else that of its conversation and
 // its content. A conversation that the client keeps is part of the content.
-func identify(req Request) identity {
-	content := hashed(struct {
+//
+// The error wraps ErrMessage: something of the request is no JSON that has to be.
+func identify(req Request) (identity, error) {
+	said := struct {
 		Message  string
 		Parts    []Part
 		Token    string
@@ -52,15 +54,20 @@ func identify(req Request) identity {
 		Tools    []Tool
 		Choice   json.RawMessage
 		Parallel *bool
-	}{req.Message, req.Parts, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, quoted(req.History), req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel})
+	}{req.Message, req.Parts, req.token(), req.Confirmation != nil && req.Confirmation.Approved, req.History != nil, quoted(req.History), req.Settings, req.MaxOutput, req.Tools, req.ToolChoice, req.Parallel}
+	content, err := hashed(said)
+	if err != nil {
+		return identity{}, fmt.Errorf("%w: the message cannot be written as JSON: %w", ErrMessage, err)
+	}
 	id := identity{content: content, conversation: req.ConversationID, named: req.ID != "" || req.History != nil, single: req.Confirmation != nil, life: hashedLife}
 	switch {
 	case req.ID != "":
-		id.key, id.life = hashed([]any{"id", req.scope(), req.Vouched, req.Scopes, req.ID}), namedLife
+		id.life = namedLife
+		id.key, err = hashed([]any{"id", req.scope(), req.Vouched, req.Scopes, req.ID})
 	default:
-		id.key = hashed([]any{"content", req.scope(), req.Vouched, req.Scopes, req.ConversationID, content})
+		id.key, err = hashed([]any{"content", req.scope(), req.Vouched, req.Scopes, req.ConversationID, content})
 	}
-	return id
+	return id, err
 }
 
 // other says that a message with the same key is another one.
@@ -69,11 +76,15 @@ func (i identity) other(than identity) bool {
 }
 
 // scope is within whom messages are told apart: a user's name or address. Somebody without
-// either is known by a secret alone, as in conversation.May; who has none is somebody else
-// each time.
+// either is known by a secret alone, as in conversation.May: the message's id, or else its
+// conversation. Who has none is somebody else each time.
 func (r Request) scope() string {
-	if r.User.Anonymous() && max(len(r.ConversationID), len(r.ID)) >= conversation.MinSecret {
+	switch {
+	case !r.User.Anonymous():
+	case len(r.ID) >= conversation.MinSecret:
 		return ""
+	case len(r.ConversationID) >= conversation.MinSecret:
+		return "anonymous:" + r.ConversationID // as no name begins
 	}
 	return r.User.String()
 }
@@ -100,11 +111,11 @@ func quoted(history []Message) []Message {
 }
 
 // hashed is the SHA-256 of a value's JSON.
-func hashed(v any) string {
+func hashed(v any) (string, error) {
 	text, err := json.Marshal(v)
-	if err != nil { // JSON from elsewhere that is none: then each try is a message of its own
-		return rand.Text()
+	if err != nil {
+		return "", err
 	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:]), nil
 }

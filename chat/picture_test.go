@@ -87,11 +87,11 @@ func TestImagesAreOfTheMessage(t *testing.T) {
 	}
 	keys := map[string]int{}
 	for i, req := range []Request{with("a", ""), with("b", ""), with("a", "low"), {Message: "Look"}, {Message: "Look", History: []Message{}}, earlier("a"), earlier("b")} {
-		key := identify(req).key
+		key := keyOf(t, req)
 		if old, twice := keys[key]; twice {
 			t.Errorf("%d is the same message as %d", i, old)
 		}
-		if keys[key] = i; identify(req).key != key {
+		if keys[key] = i; keyOf(t, req) != key {
 			t.Errorf("%d is another message each time", i)
 		}
 	}
@@ -100,7 +100,7 @@ func TestImagesAreOfTheMessage(t *testing.T) {
 		return Request{Message: "x", Parallel: new(true), Tools: []Tool{{Name: "a", Strict: new(true)}},
 			History: []Message{{Role: RoleAssistant, Calls: []ToolCall{{ID: "1", Name: "a", Args: json.RawMessage(`{"`)}}}, {Role: RoleTool, CallID: "1", Text: "no"}}}
 	}
-	if first, again := identify(strange()), identify(strange()); first.key != again.key {
+	if keyOf(t, strange()) != keyOf(t, strange()) {
 		t.Error("a message with arguments that are no JSON is another one each time")
 	}
 }
@@ -149,4 +149,14 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// keyOf is the key of the message that a request is.
+func keyOf(t *testing.T, req Request) string {
+	t.Helper()
+	id, err := identify(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id.key
 }

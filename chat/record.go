@@ -35,12 +35,11 @@ type record struct {
 	// Refused says that the message was none: its confirmation cannot be answered.
 	Refused bool `json:"refused,omitempty"`
 	// Rounds are the model's answers so far.
-	Rounds []round           `json:"rounds,omitempty"`
-	Usage  Usage             `json:"usage"`
-	Events []json.RawMessage `json:"events,omitempty"`
-	At     time.Time         `json:"at"`
+	Rounds []round   `json:"rounds,omitempty"`
+	Usage  Usage     `json:"usage"`
+	At     time.Time `json:"at"`
 
-	// events are the same in this process, which alone keeps their secrets.
+	// events are what was told; this process alone keeps their secrets.
 	events []wsclient.ServerMessage
 	rev    store.Revision
 }
@@ -126,19 +125,13 @@ func (r *record) replay(m *message, req Request) {
 
 // told are the messages of the record.
 func (r *record) told(req Request) []wsclient.ServerMessage {
-	if r.events != nil {
-		return r.events
-	}
-	var out []wsclient.ServerMessage
-	for _, raw := range r.Events {
-		s, err := wsclient.ParseServer(raw)
-		if err != nil {
-			continue // of a version that knew more
-		}
+	out := slices.Clone(r.events)
+	for i, s := range out {
 		if e, ok := s.(*wsclient.ConfirmationEnded); ok {
-			e.Token = req.token() // which is not kept
+			whose := *e
+			whose.Token = req.token() // which is not kept
+			out[i] = &whose
 		}
-		out = append(out, s)
 	}
 	return out
 }
@@ -208,15 +201,16 @@ func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
 	case err != nil, m.before != nil && m.before.rev >= rev:
 		return m.before, nil
 	}
-	rec := &record{rev: rev}
 	unknown := &record{rev: rev, Content: m.id.content}
-	if err := json.Unmarshal(data, rec); err != nil || rec.Name == "" {
+	rec, err := decodeRecord(data)
+	if err != nil || rec.Name == "" {
 		a.opts.Logger.Error("what became of a message cannot be read; it counts as a new one", "error", err)
 		return unknown, nil
 	}
 	if rec.Refused {
 		return unknown, nil
 	}
+	rec.rev = rev
 	return rec, nil
 }
 
@@ -232,11 +226,11 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 	defer cancel()
 	rev, err := rec.rev, store.ErrTooBig
 	if len(data) <= mostRecord {
-		rev, err = a.opts.Answers.Save(ctx, id.key, data, rec.rev, id.life)
+		rev, err = a.save(ctx, id, data, rec.rev)
 	}
 	if errors.Is(err, store.ErrTooBig) {
 		short := *rec
-		short.Rounds, short.Events, short.events = nil, nil, nil
+		short.Rounds, short.events = nil, nil
 		if rec.Done {
 			short.events = []wsclient.ServerMessage{
 				&wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
@@ -244,7 +238,7 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 			}
 		}
 		if data, err = short.encode(); err == nil {
-			rev, err = a.opts.Answers.Save(ctx, id.key, data, rec.rev, id.life)
+			rev, err = a.save(ctx, id, data, rec.rev)
 		}
 	}
 	if err == nil {
@@ -253,9 +247,25 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 	return err
 }
 
+// save stores what became of a message. What the store has forgotten since, because the turn
+// took longer than it keeps it, is stored anew.
+func (a *Agent) save(ctx context.Context, id identity, data []byte, rev store.Revision) (store.Revision, error) {
+	next, err := a.opts.Answers.Save(ctx, id.key, data, rev, id.life)
+	if rev == 0 || !errors.Is(err, store.ErrChanged) {
+		return next, err
+	}
+	return a.opts.Answers.Save(ctx, id.key, data, 0, id.life)
+}
+
+// stored is a record as the store has it.
+type stored struct {
+	record
+	Events []json.RawMessage `json:"events,omitempty"`
+}
+
 // encode is the record as it may be kept: without what opens something.
 func (r *record) encode() ([]byte, error) {
-	r.Events = nil
+	out := stored{record: *r}
 	for _, s := range r.events {
 		switch e := s.(type) {
 		case *wsclient.ConfirmationRequest, *wsclient.VoiceSessionStart:
@@ -264,15 +274,28 @@ func (r *record) encode() ([]byte, error) {
 			without := *e
 			without.Token, s = "", &without
 		}
-		raw, err := wsclient.EncodeServer(int64(len(r.Events)+1), wsclient.Clone(s))
+		raw, err := wsclient.EncodeServer(int64(len(out.Events)+1), wsclient.Clone(s))
 		if err != nil {
 			return nil, err
 		}
-		r.Events = append(r.Events, raw)
+		out.Events = append(out.Events, raw)
 	}
-	data, err := json.Marshal(r)
-	r.Events = nil
+	data, err := json.Marshal(out)
 	return redact.Tokens(data), err
+}
+
+// decodeRecord reads what encode has written.
+func decodeRecord(data []byte) (*record, error) {
+	var in stored
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, err
+	}
+	for _, raw := range in.Events {
+		if s, err := wsclient.ParseServer(raw); err == nil { // else of a version that knew more
+			in.events = append(in.events, s)
+		}
+	}
+	return &in.record, nil
 }
 
 // mostRecord is the longest record that the store is given, in bytes.

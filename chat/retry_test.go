@@ -2,8 +2,10 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,9 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/conversation"
 	"voicegw/registry"
 	"voicegw/session/wsclient"
 	"voicegw/store"
+	"voicegw/user"
 )
 
 // lines are all messages of an answer in their own words, without the numbers of a stream;
@@ -85,13 +89,14 @@ func TestTheSameMessageAgain(t *testing.T) {
 					t.Error("joined:", diff)
 				}
 				pass(time.Minute)
-				for name, g := range map[string]*fixture{"here": f, "elsewhere": newFixture(t, setting{besides: f})} {
+				elsewhere := newFixture(t, setting{besides: f})
+				for i, g := range []*fixture{f, elsewhere, elsewhere, f, elsewhere} {
 					again, err := g.respond(t.Context(), req)
 					if err != nil {
-						t.Fatal(name, err)
+						t.Fatal(i, err)
 					}
 					if diff := cmp.Diff(want, again.lines()); diff != "" {
-						t.Error(name, diff)
+						t.Error(i, diff)
 					}
 					if g != f && len(g.ran()) != 0 {
 						t.Errorf("ran %v elsewhere", g.ran())
@@ -332,6 +337,72 @@ func TestTooLongToBeKept(t *testing.T) {
 		again, err := newFixture(t, setting{besides: f}).respond(t.Context(), req)
 		if err != nil || again.types() != "error done" {
 			t.Error(err, again.types())
+		}
+	})
+}
+
+// TestALongTurnIsKnown: a turn that takes longer than the store keeps its message is known
+// elsewhere all the same when it has ended.
+func TestALongTurnIsKnown(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.do = func(context.Context, toolCall) (registry.Result, error) {
+			pass(50 * time.Second)
+			return registry.Result{Data: "done"}, nil
+		}
+		req := Request{Message: "Change"}
+		round := func(i int) step { return callsTools(nth(2*i), "look", `{}`, nth(2*i+1), "search", `{}`) }
+		first, err := f.respond(t.Context(), req, callsTools(nth(1), "change", `{"name":"a"}`), round(2), round(3), round(4), says("It is done."))
+		if err != nil || first.done().Status != wsclient.DoneCompleted {
+			t.Fatal(err, first.types())
+		}
+		elsewhere := newFixture(t, setting{besides: f})
+		if again, err := elsewhere.respond(t.Context(), req); err != nil || again.lines() != first.lines() {
+			t.Error(err, again.types())
+		}
+	})
+}
+
+// TestCallsThatAreNoJSON: what a client's model has written as arguments may be empty or no JSON;
+// the message is the same one all the same, and another one with other arguments.
+func TestCallsThatAreNoJSON(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		tools := []Tool{{Name: "theirs", Parameters: json.RawMessage(`{}`)}}
+		said := func(args string) Request {
+			yes := true
+			return Request{ConversationID: "none", Message: "Go", Tools: tools, Parallel: &yes, History: []Message{
+				{Role: RoleUser, Text: "Hello"}, {Role: RoleAssistant, Calls: []ToolCall{{ID: "a", Name: "theirs", Args: json.RawMessage(args)}}}, {Role: RoleTool, CallID: "a", Text: "x"}}}
+		}
+		for i, args := range []string{"", "{", `{"a":1}`, `{"a":2}`} {
+			first, err := f.respond(t.Context(), said(args), says(fmt.Sprint("Done ", i)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := f.respond(t.Context(), said(args)); err != nil || again.lines() != first.lines() {
+				t.Errorf("%q: %v, %s", args, err, again.types())
+			}
+		}
+	})
+}
+
+// TestNobodysMessagesStayApart: people without a name who know their conversations by their
+// ids may number their messages alike.
+func TestNobodysMessagesStayApart(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		somebody := func() user.User { return user.Anonymous(netip.Addr{}, false) }
+		one, two := strings.Repeat("1", conversation.MinSecret), strings.Repeat("2", conversation.MinSecret)
+		for _, id := range []string{"1", ""} {
+			for _, conv := range []string{one, two} {
+				if told, err := f.respond(t.Context(), Request{User: somebody(), ID: id, ConversationID: conv, Message: "Hello " + id}, says("Hello in "+conv)); err != nil || of[*wsclient.TextDone](told)[0].Text != "Hello in "+conv {
+					t.Errorf("%q in %s: %v", id, conv, err)
+				}
+			}
+		}
+		// Tried again behind the same proxy it is the same message; with the id alone it is not.
+		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: one, Message: "Hello 1"}); err != nil || of[*wsclient.TextDone](told)[0].Text != "Hello in "+one {
+			t.Error(err)
+		}
+		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: "none", Message: "Hello 1"}, says("Who are you?")); err != nil || of[*wsclient.TextDone](told)[0].Text != "Who are you?" {
+			t.Error(err)
 		}
 	})
 }

@@ -23,14 +23,18 @@ import (
 // and the audit of the voice sessions.
 func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent {
 	t.Helper()
-	provider := httptest.NewServer(newSim(t, set))
 	client := &http.Client{Transport: &http.Transport{}}
-	t.Cleanup(func() {
-		client.CloseIdleConnections()
-		provider.CloseClientConnections()
-		provider.Close()
-	})
-	model, err := completions.New(completions.Options{BaseURL: provider.URL + "/v1", APIKey: secret, Model: "gpt-5-mini", HTTPClient: client})
+	t.Cleanup(client.CloseIdleConnections)
+	base := set.chat
+	if base == "" {
+		provider := httptest.NewServer(newSim(t, set))
+		t.Cleanup(func() {
+			provider.CloseClientConnections()
+			provider.Close()
+		})
+		base = provider.URL + "/v1"
+	}
+	model, err := completions.New(completions.Options{BaseURL: base, APIKey: secret, Model: "gpt-5-mini", HTTPClient: client})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,9 @@ type processSetting struct {
 	Hold string
 	// HoldApproved lets an approval hang once it is recorded, before anything runs.
 	HoldApproved bool
-	// Scenario is that of the text agent's model; empty for a gateway without text agent.
-	Scenario string
+	// Scenario is that of the text agent's model, Chat the address of another model; both empty
+	// for a gateway without text agent.
+	Scenario, Chat string
 }
 
 // auditFile and effectsFile are in the data folder.
@@ -73,7 +74,7 @@ func TestGatewayProcess(t *testing.T) {
 			tools.box.questions = approvedAndHeld{kept.Confirmations()}
 		}
 		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile)),
-			text: set.Scenario != "", scenario: set.Scenario})
+			text: set.Scenario != "" || set.Chat != "", scenario: set.Scenario, chat: set.Chat})
 		fmt.Println(urlMark + st.url)
 		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 			t.Error(err)

@@ -40,6 +40,8 @@ type setting struct {
 	tools    *toolbox // nil means none
 	// text adds the text agent, with tools; its model is a simulator of its own.
 	text bool
+	// chat is where the text agent's model listens, if it is no simulator.
+	chat string
 	// life is how long a question to the user can be answered; zero is the executor's own.
 	life time.Duration
 	// provider replaces the simulator.

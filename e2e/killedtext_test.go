@@ -1,0 +1,292 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// chatModel is a model behind Chat Completions that a story holds where it wants: it calls a
+// tool, and then says what came of it.
+type chatModel struct {
+	url     string
+	reached chan struct{} // from its requests to the story: one is held; never closed
+
+	mu    sync.Mutex // guards the following fields
+	hold  point
+	asked int
+}
+
+// point is where something is held.
+type point string
+
+// The points at which a gateway is killed.
+const (
+	inTheAnswer      point = "while the model answers"
+	inTheTool        point = "in a tool that writes"
+	afterTheTool     point = "after the tool"
+	whileItIsAsked   point = "while a user is asked"
+	afterTheAnswer   point = "after the answer"
+	nowhere          point = ""
+	calledInTheStory       = `{"text":"hello"}`
+)
+
+func newChatModel(t *testing.T) *chatModel {
+	t.Helper()
+	m := &chatModel{reached: make(chan struct{}, mostRuns)}
+	srv := httptest.NewServer(m)
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	m.url = srv.URL + "/v1"
+	return m
+}
+
+// holdAt makes requests wait from now on at a point, or lets those to come go on.
+func (m *chatModel) holdAt(p point) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hold = p
+}
+
+// requests are how many there were.
+func (m *chatModel) requests() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked
+}
+
+// ServeHTTP answers a request, or waits until who has made it is gone.
+func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Messages) == 0 {
+		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+		return
+	}
+	m.mu.Lock()
+	m.asked++
+	hold := m.hold
+	m.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	chunk := func(delta, finish string) {
+		fmt.Fprintf(w, "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
+		w.(http.Flusher).Flush()
+	}
+	wait := func(at ...point) bool {
+		if !slices.Contains(at, hold) {
+			return false
+		}
+		m.reached <- struct{}{}
+		<-r.Context().Done()
+		return true
+	}
+	last := body.Messages[len(body.Messages)-1]
+	if last.Role == "user" {
+		tool, args := "write", calledInTheStory
+		if strings.HasSuffix(last.Content, "pay") {
+			tool, args = "pay", paid
+		}
+		chunk(`{"role":"assistant","content":"One moment."}`, `null`)
+		if wait(inTheAnswer) {
+			return
+		}
+		call, _ := json.Marshal(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "id": "call_of_the_story_1", "type": "function", "function": map[string]string{"name": tool, "arguments": args}}}})
+		chunk(string(call), `null`)
+		chunk(`{}`, `"tool_calls"`)
+	} else {
+		if wait(afterTheTool, whileItIsAsked) {
+			return
+		}
+		said := "It failed."
+		switch {
+		case strings.Contains(last.Content, `"ok":true`):
+			said = "It is done."
+		case strings.Contains(last.Content, "CONFLICT"):
+			said = "Nobody knows."
+		case strings.Contains(last.Content, "CONFIRMATION_REQUIRED"):
+			said = "Please approve it."
+		}
+		chunk(`{"content":"`+said+`"}`, `null`)
+		chunk(`{}`, `"stop"`)
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// tryMessage sends a request once, and returns the whole answer, or why there is none.
+func (st *stack) tryMessage(r sent) (string, error) { return st.follow(r, io.Discard) }
+
+// follow is tryMessage, and copies the answer as it comes.
+func (st *stack) follow(r sent, as io.Writer) (string, error) {
+	req, err := http.NewRequest(http.MethodPost, st.url+r.path, strings.NewReader(r.body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if r.id != "" {
+		req.Header.Set("Idempotency-Key", r.id)
+	}
+	req.Close = true // nothing of it outlives the story
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.TeeReader(resp.Body, as))
+	switch {
+	case err != nil:
+		return string(body), err
+	case resp.StatusCode != http.StatusOK:
+		return string(body), fmt.Errorf("%s: %s", resp.Status, body)
+	case !strings.Contains(string(body), `"status":"completed"`) && !strings.Contains(string(body), `"finish_reason":"stop"`):
+		return string(body), errors.New("the answer has no end")
+	}
+	return string(body), nil
+}
+
+// sent is a message as a client sends it.
+type sent struct{ path, id, body string }
+
+// ways are the ways in which a client says that it sends a message again.
+func waysToSend(text string) map[string]sent {
+	return map[string]sent{
+		"an id":                         {"/v1/chat", "id-of-the-story", `{"user":"ada","message":"` + text + `"}`},
+		"the words in a conversation":   {"/v1/chat", "", `{"user":"ada","conversation_id":"c-story","message":"` + text + `"}`},
+		"the words of a first message":  {"/v1/chat", "", `{"user":"ada","message":"` + text + `"}`},
+		"a conversation of the clients": {"/v1/chat/completions", "", `{"user":"ada","model":"default","messages":[{"role":"user","content":"Hello"},{"role":"assistant","content":"Hi"},{"role":"user","content":"` + text + `"}]}`},
+	}
+}
+
+// TestKilledInAMessage: a gateway is killed with SIGKILL in the middle of a message of text and
+// started again on the same data folder; the client sends the message again. It gets an answer,
+// and what the tool does is done once.
+func TestKilledInAMessage(t *testing.T) {
+	const done = "write " + calledInTheStory
+	for at, want := range map[point]struct {
+		before []string // the effects when it is killed
+		says   string   // to the message that is sent again
+		asks   int      // how often the model is asked for that
+	}{
+		inTheAnswer:    {nil, "It is done.", 2},
+		inTheTool:      {[]string{done}, "Nobody knows.", 1},
+		afterTheTool:   {[]string{done}, "It is done.", 1},
+		afterTheAnswer: {[]string{done}, "It is done.", 0},
+	} {
+		for way, message := range waysToSend("write") {
+			t.Run(string(at)+", "+way, func(t *testing.T) {
+				t.Parallel()
+				model := newChatModel(t)
+				model.holdAt(at)
+				tp := newProvider(t, setting{})
+				set := processSetting{Provider: "openai", Dir: t.TempDir(), Chat: model.url}
+				holding := set
+				if at == inTheTool {
+					holding.Hold = "write"
+				}
+				first := startProcess(t, tp, holding)
+				answered := make(chan error, 1) // from the message that is cut off
+				go func() {
+					_, err := first.tryMessage(message)
+					answered <- err
+				}()
+				switch at {
+				case inTheTool:
+					waitUntil(t, "the effect", func() bool { return slices.Equal(first.effects(t), want.before) })
+				case afterTheAnswer:
+					if err := <-answered; err != nil {
+						t.Fatal(err)
+					}
+				default:
+					<-model.reached
+				}
+				if got := first.effects(t); strings.Join(got, "\n") != strings.Join(want.before, "\n") {
+					t.Errorf("the effects at the kill are %q", got)
+				}
+				first.kill(t)
+				if at != afterTheAnswer {
+					if err := <-answered; err == nil {
+						t.Error("the message to a killed gateway was answered")
+					}
+				}
+
+				model.holdAt(nowhere)
+				before := model.requests()
+				second := startProcess(t, tp, set)
+				for range 2 {
+					answer, err := second.tryMessage(message)
+					if err != nil || !strings.Contains(answer, want.says) {
+						t.Errorf("sent again: %v: %s", err, answer)
+					}
+				}
+				if got := model.requests() - before; got != want.asks {
+					t.Errorf("the model was asked %d times for what was sent again", got)
+				}
+				second.leave(t)
+				if got := second.effects(t); !slices.Equal(got, []string{done}) {
+					t.Errorf("the effects are %q", got)
+				}
+			})
+		}
+	}
+}
+
+// TestKilledWhileAMessageAsks: a gateway is killed while a question to the user waits, and the
+// message is sent again: the user is asked anew. Whichever of the questions is approved, and if
+// it is both, the tool runs once.
+func TestKilledWhileAMessageAsks(t *testing.T) {
+	tokens := regexp.MustCompile(`cf_[A-Z2-7]{26}`)
+	for way, message := range waysToSend("pay") {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			model := newChatModel(t)
+			model.holdAt(whileItIsAsked)
+			tp := newProvider(t, setting{})
+			set := processSetting{Provider: "openai", Dir: t.TempDir(), Chat: model.url}
+			first := startProcess(t, tp, set)
+			var told lockedBuffer
+			over := make(chan struct{}) // closed when the message is cut off
+			stream := message
+			if strings.Contains(message.path, "completions") {
+				stream.body = strings.Replace(message.body, `"model"`, `"stream":true,"model"`, 1)
+			}
+			go func() {
+				defer close(over)
+				if _, err := first.follow(stream, &told); err == nil {
+					t.Error("the message to a killed gateway was answered")
+				}
+			}()
+			<-model.reached
+			was := ""
+			waitUntil(t, "the question", func() bool { was = tokens.FindString(told.String()); return was != "" })
+			first.kill(t)
+			<-over
+
+			model.holdAt(nowhere)
+			second := startProcess(t, tp, set)
+			answer, err := second.tryMessage(stream)
+			is := tokens.FindString(answer)
+			if err != nil || is == "" || is == was || !strings.Contains(answer, "Please approve it.") {
+				t.Fatalf("sent again: %v: %s", err, answer)
+			}
+			for _, token := range []string{is, was} {
+				if status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`","approved":true}`); status != http.StatusOK || !strings.Contains(body, `"ok":true`) {
+					t.Errorf("approved: %d %s", status, body)
+				}
+			}
+			second.leave(t)
+			if got := second.effects(t); !slices.Equal(got, []string{"pay " + paid}) {
+				t.Errorf("the effects are %q", got)
+			}
+		})
+	}
+}
