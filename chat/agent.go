@@ -151,16 +151,20 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, message string, calls json.RawMessage, entries []conversation.Entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
-	for range saveTries {
+	for try := range saveTries {
 		c.Entries = slices.DeleteFunc(c.Entries, func(e conversation.Entry) bool { return e.Message == message })
-		c.Append(time.Now(), entries...)
+		if try == 0 {
+			c.Append(time.Now(), entries...)
+		} else {
+			c.Merge(time.Now(), entries...)
+		}
 		c.Policy = calls
 		_, err := a.opts.Conversations.Save(ctx, c, rev)
 		if !errors.Is(err, store.ErrChanged) {
 			return err
 		}
 		// The lease keeps other messages away, not a voice session of the conversation
-		// that has ended meanwhile.
+		// that has ended meanwhile, nor an answer over the API.
 		if c, rev, err = a.load(ctx, req); err != nil {
 			return err
 		}

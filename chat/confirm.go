@@ -73,7 +73,7 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 		record.Applied, record.Refused, record.Why = t.apply(env.Intents)
 	}
 	t.fresh.add(record.Record())
-	t.a.opts.Executor.Settle(c.Conversation, c.Session, c.Reference)
+	t.settle = append(t.settle, func() { t.a.opts.Executor.Settle(c.Conversation, c.Session, c.Reference) })
 	t.emit(toolEnded(id, c.Tool, t.category(c.Tool), env))
 	return env
 }

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"voicegw/conversation"
@@ -10,8 +11,8 @@ import (
 	"voicegw/store"
 )
 
-// openApprovals are what was approved in the conversation, of which nobody knows what came: a
-// gateway was killed in between. The model is to be told of them.
+// openApprovals are what was approved in the conversation and its model has not been told of: a
+// gateway was killed in between, or its answer is on its way still.
 func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 	if t.a.opts.Approvals == nil {
 		return nil
@@ -21,18 +22,16 @@ func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 		t.a.opts.Logger.Warn("nobody knows whether approved actions are open; the next turn asks again", "conversation_id", t.conv.ID, "error", err)
 		return nil
 	}
-	var open []store.Approval
-	for _, a := range all {
-		if a.Told || !conversation.Owned(a.User, t.conv.ID, t.req.User) {
-			continue
-		}
-		open = append(open, a)
-	}
-	return open
+	return slices.DeleteFunc(all, func(a store.Approval) bool {
+		return a.Told || !conversation.Owned(a.User, t.conv.ID, t.req.User) || t.confirms(a.Question())
+	})
 }
 
-// unknownNotice is what the model is told of an approval.
-func unknownNotice(a store.Approval) string {
+// approvalNotice is what the model is told of an approval.
+func (t *turn) approvalNotice(a store.Approval) string {
+	if a.Result != nil {
+		return policy.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
+	}
 	return policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
 }
 

@@ -2,12 +2,16 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"voicegw/conversation"
+	"voicegw/orchestrator/policy"
+	"voicegw/session/wsclient"
 	"voicegw/store"
 	"voicegw/user"
 )
@@ -48,6 +52,7 @@ func TestWhatWasLeftOpenIsTold(t *testing.T) {
 	open := &openApprovals{fail: errors.New("the store is away"), open: []store.Approval{
 		{Reference: "ABC234", Tool: "pay", User: "ada", Conversation: "c-1", Begun: true},
 		{Reference: "XYZ777", Tool: "book", User: "ada", Conversation: "c-1"},
+		{Reference: "KNOWN2", Tool: "pay", User: "ada", Conversation: "c-1", Begun: true, Result: json.RawMessage(`{"ok":true,"data":"receipt"}`)},
 		{Reference: "EVE222", Tool: "pay", User: "eve", Conversation: "c-1"},
 		{Reference: "OTHER2", Tool: "pay", User: "ada", Conversation: "c-2"},
 	}}
@@ -63,7 +68,7 @@ func TestWhatWasLeftOpenIsTold(t *testing.T) {
 		}
 		open.fail = nil
 		got := say("Two")
-		for _, want := range []string{"approved pay (reference ABC234)", "may have been done", "approved book (reference XYZ777)", "seems that it was not begun"} {
+		for _, want := range []string{"approved pay (reference ABC234)", "may have been done", "approved book (reference XYZ777)", "seems that it was not begun", "approved pay (reference KNOWN2), and it was run", `{"ok":true,"data":"receipt"}`} {
 			if strings.Count(got, want) != 1 || strings.Index(got, want) > strings.Index(got, "user: Two") {
 				t.Errorf("%q is missing before the user's words: %s", want, got)
 			}
@@ -74,6 +79,91 @@ func TestWhatWasLeftOpenIsTold(t *testing.T) {
 		// It stays in the history, and is not said again.
 		if got := say("Three"); strings.Count(got, "ABC234") != 1 || strings.Index(got, "ABC234") > strings.Index(got, "user: Two") {
 			t.Errorf("in the turn after that: %s", got)
+		}
+	})
+}
+
+// TestWhatWasToldIsNotToldAgain: a gateway was killed after the conversation was told and before
+// that was noted.
+func TestWhatWasToldIsNotToldAgain(t *testing.T) {
+	open := &openApprovals{open: []store.Approval{
+		{Reference: "ABC234", Tool: "pay", User: "ada", Conversation: "conv", Result: json.RawMessage(`{"ok":true}`)},
+		{Reference: "XYZ777", Tool: "pay", User: "ada", Conversation: "conv"},
+	}}
+	bubble(t, setting{options: Options{Approvals: open}}, func(t *testing.T, f *fixture) {
+		for _, a := range open.open {
+			f.kept.append(t, "conv", conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, System: true, Text: "The user approved pay (reference " + a.Reference + "), so."})
+		}
+		f.say("Hello", says("Hello."))
+		if got := transcript(f.last()); strings.Count(got, "ABC234") != 1 || strings.Count(got, "XYZ777") != 1 || !open.open[0].Told || !open.open[1].Told {
+			t.Errorf("%s; %+v", got, open.open)
+		}
+	})
+}
+
+// TestAnsweredInTheFirstTurn: a question is answered over the API while the turn that put it
+// goes on: what is told meanwhile stands where its time puts it, once.
+func TestAnsweredInTheFirstTurn(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		notice := func(text string) conversation.Entry {
+			return conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, System: true, Text: text}
+		}
+		f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			pass(time.Second)
+			f.kept.append(t, "conv", notice("The user approved pay (reference AAAAAA), and it was run."))
+			pass(time.Second)
+			return says("May I?")(ctx, p, delta)
+		})
+		f.say("And?", says("It is paid."))
+		var got []string
+		for _, e := range f.conversation("conv").Entries[:4] {
+			got = append(got, string(e.Role))
+		}
+		if strings.Join(got, " ") != "user assistant notice assistant" {
+			t.Errorf("kept: %v", got)
+		}
+		// Declined over the API, which tells the conversation at the same moment as a turn does.
+		asked := of[*wsclient.ConfirmationRequest](f.say("Pay Eve", callsTools(nth(2), "pay", `{"name":"Eve"}`), says("May I?")))[0]
+		c, err := f.executor.Answer(t.Context(), asked.Token, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.say("Well?", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			f.kept.append(t, "conv", notice(policy.DeclinedNotice("pay", c.Reference)))
+			return says("As you like.")(ctx, p, delta)
+		})
+		if got := transcript(f.last()); strings.Count(got, "declined pay") != 1 {
+			t.Error(got)
+		}
+		pass(10 * time.Minute)
+		f.say("Hello", says("Hello."))
+		if got := transcript(f.last()); strings.Count(got, "declined pay") != 1 || strings.Contains(got, "did not answer in time whether to run pay (reference "+c.Reference) {
+			t.Error(got)
+		}
+	})
+}
+
+// TestApprovedAndNotKept: what a user has approved is settled when the conversation is told of
+// it, and not before.
+func TestApprovedAndNotKept(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		saves := f.kept.saves
+		f.kept.before = func(n int) error {
+			if n == saves+1 {
+				return store.ErrUnavailable
+			}
+			return nil
+		}
+		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
+		if told, err := f.respond(t.Context(), req, says("It is paid.")); err != nil || told.done().Status != wsclient.DoneFailed {
+			t.Fatal(err, told.types())
+		}
+		if got := f.questions.Settled(); len(got) != 0 {
+			t.Errorf("settled %v, and the conversation does not have it", got)
+		}
+		if told, err := f.respond(t.Context(), req); err != nil || told.done().Status != wsclient.DoneCompleted || len(f.ran()) != 1 {
+			t.Fatal(err, told.types(), f.ran())
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/store"
 )
 
 // recall tells the book of questions that earlier turns have left open: whoever calls the
@@ -33,23 +34,35 @@ func (t *turn) recall(ctx context.Context) {
 	}
 }
 
-// tellExpired tells the model, once, of questions of earlier turns that nobody has answered in
-// time.
-func (t *turn) tellExpired(ctx context.Context) {
+// tellUnapproved tells the model, once, of questions of earlier turns that were declined over
+// the API, or that nobody has answered in time.
+func (t *turn) tellUnapproved(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		if e.Side != conversation.SideText {
 			continue // a voice session tells its own model
 		}
 		for _, c := range e.Calls {
 			reference, ends := question(c)
-			if reference == "" || time.Now().Before(ends) || t.conv.Told(reference) {
+			if reference == "" || t.conv.Told(reference) || t.confirms(c.Question) {
 				continue
 			}
-			if fate := t.a.opts.Executor.Fate(ctx, c.Question); fate == execute.FateOver || fate == execute.FateForgotten {
+			switch t.a.opts.Executor.Fate(ctx, c.Question) {
+			case execute.FateDeclined:
+				t.noted(policy.DeclinedNotice(c.Tool, reference))
+			case execute.FateExpired:
 				t.noted(policy.ExpiredNotice(c.Tool, reference))
+			case execute.FateForgotten:
+				if !time.Now().Before(ends) {
+					t.noted(policy.ExpiredNotice(c.Tool, reference))
+				}
 			}
 		}
 	}
+}
+
+// confirms says whether the message is the user's answer to the question of that name.
+func (t *turn) confirms(name string) bool {
+	return t.req.Confirmation != nil && store.QuestionName(t.req.Confirmation.Token) == name
 }
 
 // question is the reference of the question that a call has put, and when it ends; empty if it
@@ -92,7 +105,7 @@ func (t *turn) askedBefore(ctx context.Context) {
 		switch t.a.opts.Executor.Fate(ctx, name) {
 		case execute.FateApproved:
 			t.book.Approved(tool, name)
-		case execute.FateOver:
+		case execute.FateDeclined, execute.FateExpired:
 			t.book.Resolved(name)
 		case execute.FateForgotten:
 			t.book.Forget(name)

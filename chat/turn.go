@@ -51,6 +51,7 @@ type turn struct {
 	items    int
 	toolsOff bool
 	nudged   bool
+	settle   []func()        // what is to be forgotten once the conversation is kept
 	made     map[string]int  // how often each call was made, by its tool and arguments
 	anew     map[string]bool // calls whose answers do not count when the message comes again, by our name
 }
@@ -124,6 +125,9 @@ func (t *turn) answer(ctx context.Context) (wsclient.ServerMessage, error) {
 		status = wsclient.DoneFailed
 	} else {
 		t.told(ctx, open)
+		for _, settle := range t.settle {
+			settle()
+		}
 	}
 	t.emit(&wsclient.TurnUsage{Usage: wsclient.Usage{
 		InputTokens: t.usage.Input, OutputTokens: t.usage.Output,
@@ -155,13 +159,15 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 			}
 		}
 		open = slices.DeleteFunc(open, func(a store.Approval) bool {
-			return !slices.ContainsFunc(t.rec.Lead, func(e conversation.Entry) bool { return e.Text == unknownNotice(a) })
+			return !t.conv.Told(a.Reference) && !conversation.Told(t.rec.Lead, a.Reference)
 		})
 	} else {
 		for _, a := range open {
-			t.noted(unknownNotice(a))
+			if !t.conv.Told(a.Reference) {
+				t.noted(t.approvalNotice(a))
+			}
 		}
-		t.tellExpired(ctx)
+		t.tellUnapproved(ctx)
 		if t.req.Confirmation == nil {
 			t.started()
 		} else if err := t.confirm(ctx); err != nil {

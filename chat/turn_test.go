@@ -330,7 +330,7 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.say("Hello", says("Hi."))
 		f.say("And?", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
-			f.kept.append(t, "conv", conversation.Entry{Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "by voice", Turn: 2})
+			f.kept.append(t, "conv", conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "by voice", Turn: 2})
 			return says("Well.")(ctx, p, delta)
 		})
 		var texts []string

@@ -44,10 +44,22 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 			entries[i].Turn += c.Turns
 		}
 	}
-	c.add(entries)
+	c.Merge(now, entries...)
+}
+
+// Merge adds entries that were said while others were added: each where its time puts it. What
+// came of a question is not told a second time.
+func (c *Conversation) Merge(now time.Time, entries ...Entry) {
+	c.add(slices.DeleteFunc(slices.Clone(entries), c.repeats))
 	slices.SortStableFunc(c.Entries, func(a, b Entry) int { return a.At.Compare(b.At) })
 	c.UpdatedAt = now.UTC()
 	c.bound()
+}
+
+// repeats says whether an entry tells what came of a question, and the conversation has that.
+func (c *Conversation) repeats(e Entry) bool {
+	about := referenceIn.FindStringSubmatch(e.Text)
+	return e.Role == RoleNotice && e.System && about != nil && c.Told(about[1])
 }
 
 // add puts entries at the end.

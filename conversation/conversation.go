@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -108,8 +109,14 @@ type Conversation struct {
 
 // Told says whether the conversation has a word of the gateway's about the question of that
 // reference: what came of it.
-func (c *Conversation) Told(reference string) bool {
-	return slices.ContainsFunc(c.Entries, func(e Entry) bool {
+func (c *Conversation) Told(reference string) bool { return Told(c.Entries, reference) }
+
+// referenceIn finds the reference of the question that a notice is about.
+var referenceIn = regexp.MustCompile(`\(reference ([^()\s]+)\)`)
+
+// Told is Conversation.Told for some entries.
+func Told(entries []Entry, reference string) bool {
+	return slices.ContainsFunc(entries, func(e Entry) bool {
 		return e.Role == RoleNotice && e.System && strings.Contains(e.Text, "(reference "+reference+")")
 	})
 }

@@ -164,8 +164,8 @@ func (d *Desk) Enter(ctx context.Context, id string, who user.User) (before stri
 	return c.Brief(ContextChars), nil
 }
 
-// tell writes into a conversation what was approved in it and of which nobody knows what
-// came, because a gateway was killed in between; each once. It returns what it has written.
+// tell writes into a conversation what was approved in it and has not been told to it, because
+// a gateway was killed in between; each once. It returns what it has written.
 func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []string, err error) {
 	all, err := d.approvals.OpenIn(ctx, id, time.Now())
 	if err != nil {
@@ -175,18 +175,23 @@ func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []st
 	if len(open) == 0 {
 		return nil, nil
 	}
-	var entries []conversation.Entry
-	for _, a := range open {
-		text := policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
-		notices = append(notices, text)
-		entries = append(entries, conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
-	}
 	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
 		if err := owned(c, who); err != nil {
 			return err
 		}
 		c.User, c.Agent = who.String(), cmp.Or(c.Agent, d.agent)
-		c.Append(time.Now(), entries...)
+		notices = nil
+		for _, a := range open {
+			if c.Told(a.Reference) {
+				continue
+			}
+			text := policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+			if a.Result != nil {
+				text = policy.ApprovedNotice(a.Tool, a.Reference, a.Result)
+			}
+			notices = append(notices, text)
+			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
+		}
 		return nil
 	})
 	if err != nil {
@@ -201,7 +206,7 @@ func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []st
 }
 
 // Decided is session.Options.Decided: it writes what came of an answer into the conversation of
-// its question, once. A conversation that is not kept here is not told.
+// its question, once. A conversation that is not kept here, nor about to be, is not told.
 func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
 	if c.Conversation == "" {
 		return nil
@@ -219,8 +224,8 @@ func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.Ra
 		side = conversation.SideVoice
 	}
 	return untilStored(ctx, func() error {
-		if _, _, err := d.talks.Load(ctx, c.Conversation); errors.Is(err, store.ErrUnknown) {
-			return nil // its client keeps it, or its life is over
+		if kept, err := d.kept(ctx, c.Conversation); err != nil || !kept {
+			return err
 		}
 		return d.talks.Update(ctx, c.Conversation, func(talk *conversation.Conversation) error {
 			if err := owned(talk, who); err != nil {
@@ -229,10 +234,29 @@ func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.Ra
 			if talk.Told(c.Reference) {
 				return nil // by a try that the store did not acknowledge
 			}
+			talk.User, talk.Agent = cmp.Or(talk.User, who.String()), cmp.Or(talk.Agent, c.Agent, d.agent)
 			talk.Append(time.Now(), conversation.Entry{At: time.Now(), Side: side, Role: conversation.RoleNotice, Text: text, System: true, Turn: talk.Turns})
 			return nil
 		})
 	})
+}
+
+// kept says whether a conversation is kept here, or will be: its first turn is under way.
+// Otherwise its client keeps it, or its life is over.
+func (d *Desk) kept(ctx context.Context, id string) (bool, error) {
+	for range 2 {
+		if _, _, err := d.talks.Load(ctx, id); !errors.Is(err, store.ErrUnknown) {
+			return err == nil, err
+		}
+		release, err := d.talks.Lease(ctx, id, leaseLife)
+		if errors.Is(err, store.ErrBusy) {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		release() // nobody is in a turn; one may have ended since it was looked up
+	}
+	return false, nil
 }
 
 // The lease that a handback waits for: a turn of text that is being answered would fail

@@ -238,4 +238,16 @@ func TestDecided(t *testing.T) {
 	if _, err := d.Conversation(t.Context(), "c-2"); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("a conversation was made: %v", err)
 	}
+	// Its first turn is under way still.
+	release, err := s.Conversations().Lease(t.Context(), "c-2", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if err := d.Decided(t.Context(), nobodys, nil); err != nil {
+		t.Error(err)
+	}
+	if c, err := d.Conversation(t.Context(), "c-2"); err != nil || c.User != "ada" || len(c.Entries) != 1 || !c.Told("AAAAAA") {
+		t.Errorf("%v, %+v", err, c)
+	}
 }

@@ -77,3 +77,32 @@ func TestWhatWasLeftOpenIsToldByTicket(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsKnownIsTold: what was approved and done before the gateway was killed, of which the
+// conversation was not told, is told by its result, once.
+func TestWhatIsKnownIsTold(t *testing.T) {
+	d, s := newDesk(t)
+	q := store.Confirmation{Token: "cf_x", Reference: "ABC234", Session: "voice-1", User: "ada", Conversation: "c-1", Tool: "pay", Deed: "deed", ExpiresAt: time.Now().Add(time.Minute)}
+	if err := s.Confirmations().Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Confirmations().Resolve(t.Context(), q.Token, "", true, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	e, _, err := s.Ledger().Reserve(t.Context(), store.Reservation{Key: q.Deed, Tool: q.Tool, Session: q.Session, Lease: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ledger().Finish(t.Context(), e, []byte(`{"ok":true,"data":"receipt"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		before, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
+		if err != nil || strings.Count(before, "receipt") != 1 {
+			t.Errorf("told %q, %v", before, err)
+		}
+	}
+	if open, err := s.Approvals().OpenIn(t.Context(), "c-1", time.Now()); err != nil || len(open) != 0 {
+		t.Errorf("%+v, %v", open, err)
+	}
+}

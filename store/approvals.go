@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,7 +19,8 @@ import (
 // ledger, may still be on its way there.
 const approvalGrace = time.Minute
 
-// Approval is an action that a user has approved, and of which nobody knows what came.
+// Approval is an action that a user has approved, and of which nobody knows what came, or its
+// conversation has not been told.
 type Approval struct {
 	// Reference is the short name of its confirmation, which is no secret.
 	Reference    string `json:"reference"`
@@ -32,12 +34,18 @@ type Approval struct {
 	// Begun says that the ledger has it: it may have been done. Otherwise it was not begun,
 	// or it has failed without changing anything.
 	Begun bool `json:"begun"`
+	// Result is the answer that the ledger has; nil where nobody knows what came of it.
+	Result json.RawMessage `json:"-"`
 	// Told says that its conversation was told.
 	Told bool `json:"told"`
 
 	note approvalNote
 	held held
 }
+
+// Question is the name of its question, as QuestionName gives it; empty for one that no store
+// has given.
+func (a Approval) Question() string { return a.note.Question }
 
 // approvalNote is what the bucket holds of an approval, from before it is an answer until its
 // outcome is known.
@@ -131,10 +139,14 @@ func (a *Approvals) Settle(ctx context.Context, conversation, session, reference
 	}
 }
 
-// Told notes that the conversation of an approval was told of it. ErrChanged: somebody else
-// has noted it, or its outcome is known by now. The other errors wrap ErrUnavailable.
+// Told notes that the conversation of an approval was told of it; one with a Result is
+// forgotten. ErrChanged: somebody else has noted it, or its outcome is known by now. The other
+// errors wrap ErrUnavailable.
 func (a *Approvals) Told(ctx context.Context, approval Approval) error {
 	note := approval.note
+	if approval.Result != nil {
+		return a.Settle(ctx, note.Conversation, note.Session, note.Reference)
+	}
 	note.Told = true
 	data, err := encode(note)
 	if err != nil {
@@ -148,10 +160,13 @@ func (a *Approvals) Told(ctx context.Context, approval Approval) error {
 // this process has taken is not among them: it is still at it, or told of it. What another
 // gateway may be at is not either. The errors wrap ErrUnavailable.
 func (a *Approvals) Open(ctx context.Context, now time.Time) ([]Approval, error) {
-	return a.open(ctx, ">", now)
+	all, err := a.open(ctx, ">", now)
+	return slices.DeleteFunc(all, func(a Approval) bool { return a.Result != nil }), err
 }
 
-// OpenIn is Open for the approvals of one conversation.
+// OpenIn returns what the model of a conversation may not have been told: its part of Open, and
+// the approvals with a Result that nobody has settled, of whichever process. Of these it may be
+// told at this moment: whether it was says Conversation.Told.
 func (a *Approvals) OpenIn(ctx context.Context, conversation string, now time.Time) ([]Approval, error) {
 	return a.open(ctx, keyOf(conversation)+".>", now)
 }
@@ -223,13 +238,20 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 			return Approval{}, false, err
 		}
 	}
-	if !note.open(question, entry, a.process, a.alone, now) {
-		return Approval{}, false, nil
-	}
-	return Approval{
+	approval := Approval{
 		Reference: note.Reference, Tool: note.Tool, Session: note.Session, User: note.User, Agent: note.Agent,
 		Conversation: note.Conversation, ApprovedAt: note.ApprovedAt, Begun: entry != nil, Told: note.Told, note: note, held: h,
-	}, true, nil
+	}
+	if note.finished(question, entry) {
+		approval.Result, approval.Told = entry.Envelope, false // it was not told of this
+		return approval, true, nil
+	}
+	return approval, note.open(question, entry, a.process, a.alone, now), nil
+}
+
+// finished says whether what a note is about was done, as the ledger has it.
+func (n approvalNote) finished(question *Confirmation, entry *Entry) bool {
+	return entry != nil && entry.State == Done && (question == nil || question.Outcome == Approved)
 }
 
 // open says whether nobody knows what came of what a note is about, from its question and its

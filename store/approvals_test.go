@@ -75,7 +75,7 @@ func TestApprovalsLeftOpen(t *testing.T) {
 			t.Fatal(fresh, err)
 		}
 		if q.Token == "done" {
-			if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
+			if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{"ok":true}`)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -101,6 +101,8 @@ func TestApprovalsLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameTexts(t, "while this process is at it", references(t, s, "", time.Now()))
+	sameTexts(t, "of the conversation, while this process is at it", references(t, s, "c1", time.Now()))
+	sameTexts(t, "of the other one, where it is done", references(t, s, "c2", time.Now()), "REFdone")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,17 @@ func TestApprovalsLeftOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameTexts(t, "after this process took the answer", references(t, s, "", time.Now()), "REFneverbegun", "REFbegun")
-	sameTexts(t, "of the other conversation", references(t, s, "c2", time.Now()))
+	// What the ledger knows is nobody's riddle; its conversation may not have been told.
+	finished, err := s.Approvals().OpenIn(t.Context(), "c2", time.Now())
+	if err != nil || len(finished) != 1 || string(finished[0].Result) != `{"ok":true}` || finished[0].Question() != QuestionName("done") || finished[0].Told {
+		t.Fatalf("%+v %v", finished, err)
+	}
+	for range 2 {
+		if err := s.Approvals().Told(t.Context(), finished[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sameTexts(t, "of the other conversation, when it was told", references(t, s, "c2", time.Now()))
 	open, err := s.Approvals().OpenIn(t.Context(), "c1", time.Now())
 	if err != nil || len(open) != 2 || open[0].Begun || !open[1].Begun || open[0].Told || open[0].User != "ada" || open[0].Tool != "pay" || open[0].ApprovedAt.IsZero() {
 		t.Fatalf("%+v %v", open, err)

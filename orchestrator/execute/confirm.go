@@ -151,8 +151,8 @@ const (
 	// is mended by asking again, a deed too many is not.
 	FateOpen Fate = iota
 	FateApproved
-	// FateOver: it was declined or has expired.
-	FateOver
+	FateDeclined
+	FateExpired
 	// FateForgotten: the store knows nothing of it any more, or never did.
 	FateForgotten
 )
@@ -172,8 +172,10 @@ func (e *Executor) Fate(ctx context.Context, name string) Fate {
 		return FateOpen
 	case c.Outcome == store.Approved:
 		return FateApproved
+	case c.Outcome == store.Denied:
+		return FateDeclined
 	case c.Outcome != "" || !time.Now().Before(c.ExpiresAt):
-		return FateOver
+		return FateExpired
 	default:
 		return FateOpen
 	}
