@@ -33,6 +33,9 @@ type processSetting struct {
 	Hold string
 	// HoldApproved lets an approval hang once it is recorded, before anything runs.
 	HoldApproved bool
+	// HoldTold lets an answer over the API hang once what it allows has run, before its
+	// conversation is told.
+	HoldTold bool
 	// Scenario is that of the text agent's model, Chat the address of another model; both empty
 	// for a gateway without text agent.
 	Scenario, Chat string
@@ -73,6 +76,7 @@ func TestGatewayProcess(t *testing.T) {
 		if set.HoldApproved {
 			tools.box.questions = approvedAndHeld{kept.Confirmations()}
 		}
+		tools.box.holdTold = set.HoldTold
 		st := newStack(t, set.Provider, setting{tools: tools.box, base: set.Base, lines: appendTo(t, filepath.Join(set.Dir, auditFile)),
 			text: set.Scenario != "" || set.Chat != "", scenario: set.Scenario, chat: set.Chat})
 		fmt.Println(urlMark + st.url)

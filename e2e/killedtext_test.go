@@ -7,11 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"voicegw/store"
 )
 
 // chatModel is a model behind Chat Completions that a story holds where it wants: it calls a
@@ -20,9 +24,10 @@ type chatModel struct {
 	url     string
 	reached chan struct{} // from its requests to the story: one is held; never closed
 
-	mu    sync.Mutex // guards the following fields
-	hold  point
-	asked int
+	mu      sync.Mutex // guards the following fields
+	hold    point
+	release chan struct{} // closed when those that are held may go on
+	prompts []string
 }
 
 // point is where something is held.
@@ -41,7 +46,7 @@ const (
 
 func newChatModel(t *testing.T) *chatModel {
 	t.Helper()
-	m := &chatModel{reached: make(chan struct{}, mostRuns)}
+	m := &chatModel{reached: make(chan struct{}, mostRuns), release: make(chan struct{})}
 	srv := httptest.NewServer(m)
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -51,18 +56,26 @@ func newChatModel(t *testing.T) *chatModel {
 	return m
 }
 
-// holdAt makes requests wait from now on at a point, or lets those to come go on.
+// holdAt makes requests wait from now on at a point; those that wait go on.
 func (m *chatModel) holdAt(p point) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.hold = p
+	close(m.release)
+	m.hold, m.release = p, make(chan struct{})
 }
 
 // requests are how many there were.
 func (m *chatModel) requests() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.asked
+	return len(m.prompts)
+}
+
+// lastPrompt is what the model was given last.
+func (m *chatModel) lastPrompt() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.prompts[len(m.prompts)-1]
 }
 
 // ServeHTTP answers a request, or waits until who has made it is gone.
@@ -70,13 +83,14 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Messages []struct{ Role, Content string }
 	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Messages) == 0 {
+	prompt, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(prompt, &body) != nil || len(body.Messages) == 0 {
 		http.Error(w, "the request cannot be read", http.StatusBadRequest)
 		return
 	}
 	m.mu.Lock()
-	m.asked++
-	hold := m.hold
+	m.prompts = append(m.prompts, string(prompt))
+	hold, release := m.hold, m.release
 	m.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(delta, finish string) {
@@ -88,11 +102,18 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return false
 		}
 		m.reached <- struct{}{}
-		<-r.Context().Done()
-		return true
+		select {
+		case <-release:
+			return false
+		case <-r.Context().Done():
+			return true
+		}
 	}
 	last := body.Messages[len(body.Messages)-1]
-	if last.Role == "user" {
+	switch {
+	case last.Role == "user" && strings.HasSuffix(last.Content, "Hello"):
+		chunk(`{"role":"assistant","content":"Hello."}`, `"stop"`)
+	case last.Role == "user":
 		tool, args := "write", calledInTheStory
 		if strings.HasSuffix(last.Content, "pay") {
 			tool, args = "pay", paid
@@ -104,7 +125,7 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		call, _ := json.Marshal(map[string]any{"tool_calls": []any{map[string]any{"index": 0, "id": "call_of_the_story_1", "type": "function", "function": map[string]string{"name": tool, "arguments": args}}}})
 		chunk(string(call), `null`)
 		chunk(`{}`, `"tool_calls"`)
-	} else {
+	default:
 		if wait(afterTheTool, whileItIsAsked) {
 			return
 		}
@@ -133,6 +154,7 @@ func (st *stack) follow(r sent, as io.Writer) (string, error) {
 		return "", err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+operatorsKey)
 	if r.id != "" {
 		req.Header.Set("Idempotency-Key", r.id)
 	}
@@ -153,6 +175,9 @@ func (st *stack) follow(r sent, as io.Writer) (string, error) {
 	}
 	return string(body), nil
 }
+
+// tokens finds those of confirmations.
+var tokens = regexp.MustCompile(`cf_[A-Z2-7]{26}`)
 
 // sent is a message as a client sends it.
 type sent struct{ path, id, body string }
@@ -244,7 +269,6 @@ func TestKilledInAMessage(t *testing.T) {
 // message is sent again: the user is asked anew. Whichever of the questions is approved, and if
 // it is both, the tool runs once.
 func TestKilledWhileAMessageAsks(t *testing.T) {
-	tokens := regexp.MustCompile(`cf_[A-Z2-7]{26}`)
 	for way, message := range waysToSend("pay") {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
@@ -288,5 +312,91 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 				t.Errorf("the effects are %q", got)
 			}
 		})
+	}
+}
+
+// TestApprovedInTheFirstTurn: a backend approves over the API what a message has asked, while
+// that message is still answered and its conversation not yet kept. The model is told in the
+// conversation's next turn, once.
+func TestApprovedInTheFirstTurn(t *testing.T) {
+	t.Parallel()
+	model := newChatModel(t)
+	model.holdAt(whileItIsAsked)
+	tools := newStage(t)
+	st := newStack(t, "openai", setting{tools: tools.box, text: true, chat: model.url})
+	var told lockedBuffer
+	over := make(chan struct{}) // closed when the first message is answered
+	go func() {
+		defer close(over)
+		if _, err := st.follow(waysToSend("pay")["the words in a conversation"], &told); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-model.reached
+	token := ""
+	waitUntil(t, "the question", func() bool { token = tokens.FindString(told.String()); return token != "" })
+	if status, body := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`","approved":true}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	model.holdAt(nowhere)
+	<-over
+	for range 2 {
+		if _, err := st.tryMessage(waysToSend("Hello")["the words in a conversation"]); err != nil {
+			t.Fatal(err)
+		}
+		prompt := model.lastPrompt()
+		if at := strings.Index(prompt, "The user approved pay"); strings.Count(prompt, "The user approved pay") != 1 || at < strings.Index(prompt, "CONFIRMATION_REQUIRED") {
+			t.Errorf("the model was told %s", prompt)
+		}
+	}
+	tools.ran(t, "pay", 1)
+}
+
+// TestKilledBeforeItWasTold: a gateway is killed with SIGKILL after a backend's approval was
+// carried out and before the conversation was told. Its next turn is told the result, once.
+func TestKilledBeforeItWasTold(t *testing.T) {
+	t.Parallel()
+	model := newChatModel(t)
+	tp := newProvider(t, setting{})
+	set := processSetting{Provider: "openai", Dir: t.TempDir(), Chat: model.url}
+	holding := set
+	holding.HoldTold = true
+	first := startProcess(t, tp, holding)
+	answer, err := first.tryMessage(waysToSend("pay")["the words in a conversation"])
+	token := tokens.FindString(answer)
+	if err != nil || token == "" {
+		t.Fatal(err, answer)
+	}
+	over := make(chan struct{}) // closed when the approval is cut off
+	go func() {
+		defer close(over)
+		if _, err := first.tryMessage(sent{path: "/v1/confirmations", body: `{"token":"` + token + `","approved":true}`}); err == nil {
+			t.Error("the approval was answered by a killed gateway")
+		}
+	}()
+	waitUntil(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
+	first.kill(t)
+	<-over
+
+	second := startProcess(t, tp, set)
+	for range 2 {
+		if _, err := second.tryMessage(waysToSend("Hello")["the words in a conversation"]); err != nil {
+			t.Fatal(err)
+		}
+		if prompt := model.lastPrompt(); strings.Count(prompt, "The user approved pay") != 1 || !strings.Contains(prompt, "and it was run") {
+			t.Errorf("the model was told %s", prompt)
+		}
+	}
+	second.leave(t)
+	if got := second.effects(t); !slices.Equal(got, []string{"pay " + paid}) {
+		t.Errorf("the effects are %q", got)
+	}
+	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(set.Dir, "store")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if open, err := kept.Approvals().OpenIn(t.Context(), "c-story", time.Now()); err != nil || len(open) != 0 {
+		t.Errorf("open are %+v, %v", open, err)
 	}
 }

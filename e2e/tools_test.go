@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -39,6 +40,8 @@ type toolbox struct {
 	letGo    func() // lets tools go on that wait; nil if none does
 	// questions replaces the store's confirmations; nil is for those.
 	questions execute.Confirmations
+	// holdTold lets what was answered over the API hang before its conversation is told.
+	holdTold bool
 }
 
 // give lets a gateway have the tools.
@@ -50,6 +53,12 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
 	desk := handoff.New(b.store, "default")
 	opts.Redeem, opts.Enter, opts.HandBack, opts.Decided, serve.Voice = desk.Redeem, desk.Enter, desk.HandBack, desk.Decided, desk
+	if b.holdTold {
+		opts.Decided = func(context.Context, store.Confirmation, json.RawMessage) error {
+			fmt.Println(heldMark)
+			select {}
+		}
+	}
 }
 
 // undrawn is an image model that is never there.
