@@ -196,6 +196,13 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 		e := c.gone(c.wire.refusal(resp))
 		e.Unsure = e.Kind == calendar.Transient
 		return calendar.Event{}, false, e
+	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent:
+		// What creates answers 201 (RFC 9110 section 9.3.4); some answer 204. Anything else
+		// may be the page of somebody in between, so the event is looked up.
+		drain(resp)
+		e := calendar.Errorf(calendar.Transient, nil, "The calendar server did not confirm the event (status %d).", resp.StatusCode)
+		e.Unsure = true
+		return calendar.Event{}, false, e
 	}
 	etag := resp.Header.Get("ETag")
 	drain(resp)

@@ -41,6 +41,8 @@ func TestFaultsOfCreating(t *testing.T) {
 		"reset after it is done":    {put: both(lose, abort), made: true},
 		"a proxy fails before":      {put: status(502), kind: calendar.Transient},
 		"a proxy fails after":       {put: both(lose, status(504)), made: true},
+		"a page in between":         {put: status(200), kind: calendar.Transient},
+		"done, and said otherwise":  {put: both(lose, status(200)), made: true},
 		"reset, and away":           {put: abort, get: abort, kind: calendar.Transient, unsure: true},
 		"done, and away":            {put: both(lose, abort), get: status(503), kind: calendar.Transient, unsure: true},
 		"reset, and not let in":     {put: abort, get: status(403), kind: calendar.Conflict, unsure: true},
