@@ -20,6 +20,10 @@ type row struct {
 	// typed says how a typed turn is sent: as clientContent, or as realtimeInput.text
 	// where clientContent is documented for a conversation's history only.
 	typedAsContent bool
+	// deafInCall says that the service closes the connection (1008, "Operation is not
+	// implemented, or supported, or enabled") over client content while it waits for the
+	// result of a blocking call: seen with 2.5.
+	deafInCall bool
 	// thinking says how the model lets itself be told how much to think.
 	thinking thinking
 	// behavior says that each function declaration carries its behaviour.
@@ -51,7 +55,7 @@ var family25 = transport.Capabilities{
 var (
 	native25 = row{
 		family:         "gemini-2.5-flash-native-audio",
-		typedAsContent: true, behavior: true, thinking: thinking{budget: true},
+		typedAsContent: true, behavior: true, deafInCall: true, thinking: thinking{budget: true},
 		caps: with(family25, func(c *transport.Capabilities) {
 			c.Tools, c.Scheduling = transport.ToolsDeclared, true
 			c.Source = "ai.google.dev Live API guide and tools page, read 2026-11-20; three recorded sessions of -preview-09-2025"
@@ -59,7 +63,7 @@ var (
 	}
 	flash25 = row{
 		family:         "gemini-2.5-flash-live",
-		typedAsContent: true,
+		typedAsContent: true, deafInCall: true,
 		caps: with(family25, func(c *transport.Capabilities) {
 			c.Source = "ai.google.dev Live API guide, read 2026-11-20; not recorded"
 		}),

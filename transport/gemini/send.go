@@ -87,7 +87,8 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 			return append(dst, activityEnd...), nil
 		}
 	case transport.Interrupt:
-		if c.row.caps.Cancel {
+		// Where it cannot be told, the caller holds the rest of the answer back all the same.
+		if c.row.caps.Cancel && !(c.row.deafInCall && c.calls.waiting()) {
 			return append(dst, endOfContent...), nil
 		}
 	case transport.UserText:

@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"testing"
+
+	"voicegw/session/wsclient"
+)
+
+// TestStopWhileAToolRuns: the user presses stop while the model waits for a tool. Whatever a
+// model makes of that (2.5 would close the connection if it were told), nothing more of the
+// answer is heard, and the next turn works.
+func TestStopWhileAToolRuns(t *testing.T) {
+	for _, m := range []struct{ provider, model string }{
+		{"gemini", "gemini-2.5-flash-native-audio-preview-12-2025"}, {"gemini", "gemini-3.1-flash-live-preview"}, {"gemini", "gemini-3.8-live"},
+		{"openai", "gpt-realtime"}, {"openai", "gpt-realtime-2.1"},
+	} {
+		t.Run(m.model, func(t *testing.T) {
+			t.Parallel()
+			tools := newStage(t)
+			st := newStack(t, m.provider, setting{model: m.model, scenario: bookingThenText, tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
+			tools.hold("book")
+			c := st.start(t, 16000)
+			c.say(&wsclient.InputText{Text: "book"})
+			tools.waitBegun(t, "book")
+			c.say(&wsclient.Interrupt{})
+			c.say(&wsclient.Ping{T: 1})
+			waitFor[*wsclient.Pong](c)
+			tools.letGo("book")
+			st.audit.wait(t, "book", 1)
+			c.say(&wsclient.InputText{Text: "hello"})
+			for ended := false; !ended; {
+				switch m := c.next().msg.(type) {
+				case *wsclient.AudioEnd:
+					c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+				case *wsclient.TurnEnded:
+					ended = m.Turn > 1
+				}
+			}
+			for _, said := range messages[*wsclient.Transcript](c) {
+				// Asked anew, OpenAI's models tell of the result too.
+				if said.Role == "assistant" && (said.Turn == 1 || m.provider == "gemini" && said.Text != "Yes?") {
+					t.Errorf("the user was shown %q: %s", said.Text, c.story())
+				}
+			}
+		})
+	}
+}
