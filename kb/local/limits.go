@@ -13,7 +13,7 @@ import (
 // best of the documents that are known by then (the limited accumulators of Moffat and Zobel,
 // "Self-Indexing Inverted Files for Fast Text Retrieval", TOIS 1996): a record that has
 // common words alone does not come before one with the rare ones.
-const maxVisits = 40_000
+const maxVisits = 60_000
 
 // leastCandidates is how many documents must be known before common words find no others.
 const leastCandidates = 4 * kb.Depth

@@ -110,9 +110,9 @@ type part struct {
 	weight, mean float64 // mean is of the number of words
 }
 
-// addGroup adds what a word and its variants count to the documents that have them: to those
-// that earlier words have found and that have the most so far, if looking at all would take
-// more visits than are given. It returns the visits it took.
+// addGroup adds what a word and its variants count to the documents that have them, the short
+// parts of records first: a part is looked at in the documents alone that have the most so far,
+// if looking at all would take more visits than are given. It returns the visits it took.
 func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int) (visited int, narrowed bool, err error) {
 	var readers [3][]index.TermFieldReader
 	defer func() {
@@ -123,7 +123,7 @@ func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int
 		}
 	}()
 	parts := s.partsOf()
-	open, postings := 0, 0
+	var open, postings [3]int
 	for i, p := range parts {
 		for _, one := range g.variants {
 			r, err := s.reader.TermFieldReader(ctx, []byte(one.term), p.field, true, true, false)
@@ -132,16 +132,16 @@ func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int
 			}
 			readers[i] = append(readers[i], r)
 			if n := int(r.Count()); n > 0 {
-				open++
-				postings += n
+				open[i]++
+				postings[i] += n
 			}
 		}
 	}
-	var narrow []int
-	if postings > visits && open > 0 {
-		narrow = sc.narrow(visits/open, postings/open)
-	}
 	for i, p := range parts {
+		var narrow []int
+		if left := max(visits-visited, 0); postings[i] > left {
+			narrow = sc.narrow(left/open[i], postings[i]/open[i])
+		}
 		for j, one := range g.variants {
 			if n := readers[i][j].Count(); n > 0 {
 				idf := math.Log(1 + (float64(len(s.entries))-float64(n)+0.5)/(float64(n)+0.5))
@@ -151,12 +151,15 @@ func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int
 			}
 		}
 		sc.endField()
+		if narrow == nil {
+			visited += postings[i]
+		} else {
+			visited += lookUp * len(narrow) * open[i]
+			narrowed = true
+		}
 	}
 	sc.endGroup(g.share)
-	if narrow != nil {
-		postings = lookUp * len(narrow) * open
-	}
-	return postings, narrow != nil, nil
+	return visited, narrowed, nil
 }
 
 // addTerm adds one term's share of BM25 to every document that has it; of narrow, if it is
