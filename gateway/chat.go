@@ -144,7 +144,11 @@ const reusedWords = "Another message was sent with this message_id or Idempotenc
 // it is sent again: the header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header, read
 // 2026-11-23) or the field message_id. Empty where it gives none.
 func messageID(r *http.Request, field string) (id, wrong string) {
+	all := r.Header.Values("Idempotency-Key")
 	id = r.Header.Get("Idempotency-Key")
+	if slices.ContainsFunc(all, func(other string) bool { return other != id }) {
+		return "", "The request has two different headers Idempotency-Key; give one."
+	}
 	if id != "" && field != "" && id != field {
 		return "", "message_id and Idempotency-Key name the message differently; give one of them."
 	}

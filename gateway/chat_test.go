@@ -404,6 +404,8 @@ func TestMessagesHaveNames(t *testing.T) {
 			"the field":          {"", "m-1", "m-1"},
 			"both":               {"m-1", "m-1", "m-1"},
 			"two different ones": {"k-1", "m-1", "400"},
+			"one header twice":   {"k-1 k-1", "", "k-1"},
+			"two headers":        {"k-1 k-2", "", "400"},
 		} {
 			a := &fakeAgent{}
 			s, _ := chatServer(t, a, nil)
@@ -412,8 +414,8 @@ func TestMessagesHaveNames(t *testing.T) {
 				field = `,"message_id":"` + tc.field + `"`
 			}
 			w := send(s, path, fmt.Sprintf(body, field), func(r *http.Request) {
-				if tc.header != "" {
-					r.Header.Set("Idempotency-Key", tc.header)
+				for _, key := range strings.Fields(tc.header) {
+					r.Header.Add("Idempotency-Key", key)
 				}
 			})
 			asked := a.requests()
