@@ -30,12 +30,17 @@ func TestWhatWaitsIsNotDelivered(t *testing.T) {
 	}
 }
 
+// seen is the answer of a retrieval tool: the records that it rests on.
+type seen []string
+
+func (s seen) EvidenceIDs() []string { return s }
+
 // TestDeliveredIsWritten: the audit calls an answer delivered once it is written to the
 // model's connection, and not delivered where it never is, whatever was decided.
 func TestDeliveredIsWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(model *transporttest.Conn) (after func()) // the answers are there
-		end    func(c *testClient)
+		end    func(st *stage, c *testClient, model *transporttest.Conn)
 		want   bool
 	}{
 		"written": {want: true},
@@ -45,9 +50,23 @@ func TestDeliveredIsWritten(t *testing.T) {
 		}},
 		"it waits behind another one, and the client leaves": {
 			before: func(model *transporttest.Conn) func() { return model.StallSend() },
-			end:    func(c *testClient) { c.Abort() },
+			end:    func(_ *stage, c *testClient, _ *transporttest.Conn) { c.Abort() },
 		},
 		"it waits, and is written": {before: func(model *transporttest.Conn) func() { return model.StallSend() }, want: true},
+		"it waits, and the client ends the session": {
+			before: func(model *transporttest.Conn) func() { return model.StallSend() },
+			end:    func(_ *stage, c *testClient, _ *transporttest.Conn) { c.say(`{"type":"session.end"}`) },
+		},
+		"it waits, and the gateway shuts down": {
+			before: func(model *transporttest.Conn) func() { return model.StallSend() },
+			end:    func(st *stage, _ *testClient, _ *transporttest.Conn) { st.m.Close() },
+		},
+		"it waits, and the model is lost": {
+			before: func(model *transporttest.Conn) func() { return model.StallSend() },
+			end: func(_ *stage, _ *testClient, model *transporttest.Conn) {
+				model.FailRecv(&transport.Error{Provider: "fake", Op: "recv", Kind: transport.KindRetry})
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,7 +74,7 @@ func TestDeliveredIsWritten(t *testing.T) {
 				answer := make(chan struct{}) // closed by the test: the tools answer
 				st, _ := withTools(t, entry("look", "1.0.0"), func(context.Context) (registry.Result, error) {
 					<-answer
-					return registry.Result{Data: "seen"}, nil
+					return registry.Result{Data: seen{"doc:lab"}}, nil
 				}, false)
 				st.m.opts.Audit = audited.add
 				client, model := st.started()
@@ -70,7 +89,7 @@ func TestDeliveredIsWritten(t *testing.T) {
 					t.Errorf("%d calls are audited before their answers are written", n)
 				}
 				if c.end != nil {
-					c.end(client)
+					c.end(st, client, model)
 					synctest.Wait()
 				}
 				if after != nil {
@@ -85,6 +104,9 @@ func TestDeliveredIsWritten(t *testing.T) {
 				for id, r := range got {
 					if r.Delivered != c.want || (r.NotDelivered == "") != c.want || !r.OK {
 						t.Errorf("%s: delivered %t, %q", id, r.Delivered, r.NotDelivered)
+					}
+					if !slices.Equal(r.Evidence, []string{"doc:lab"}) {
+						t.Errorf("%s: its evidence is %q", id, r.Evidence)
 					}
 				}
 				if sent := len(results(t, model)); c.want && sent != 2 || !c.want && sent == 2 {
