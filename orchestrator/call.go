@@ -68,11 +68,6 @@ func (c call) scheduling() transport.Scheduling {
 	return transport.Scheduling(c.prepared.Tool().Scheduling)
 }
 
-// silent says that nobody waits to hear of the call's result.
-func (c call) silent(caps transport.Capabilities) bool {
-	return caps.Scheduling && c.waitsAside(caps) && c.scheduling() == transport.ScheduleSilent
-}
-
 // call finds a call by its id.
 func (m *machine) call(id string) *call {
 	i := slices.IndexFunc(m.calls, func(c call) bool { return c.id == id })

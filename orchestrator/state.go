@@ -105,7 +105,6 @@ type State struct {
 	resolved      []resolution   // those that were answered, oldest first
 	notices       []notice       // what the model is told in the next turn, oldest first
 	userActed     bool           // the user has said or typed something since the last turn began
-	chained       bool           // a result has come since the last turn was over
 
 	phase      Phase
 	suppressed suppressed

@@ -164,8 +164,7 @@ func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
 	if !delivered || c.model == "" {
 		return
 	}
-	t, aside, silent := m.turn, c.waitsAside(m.caps), c.silent(m.caps)
-	m.chained = m.chained || !silent && (aside || t == nil || t.number != c.turn)
+	t, aside := m.turn, c.waitsAside(m.caps)
 	switch {
 	case t == nil || t.number != c.turn:
 	case aside:

@@ -21,20 +21,20 @@ func (m *machine) openUserTurn(inputEnd time.Time) {
 // answer would let a model ask again, and a tool that asks for a turn could go on for ever.
 func (m *machine) openCausedTurn() {
 	acted := m.userActed
-	m.chained, m.userActed = true, false
+	m.userActed = false
 	m.openTurn(m.at)
 	m.supersede()
-	m.chained, m.userActed = true, acted
+	m.userActed = acted
 }
 
 // openTurn begins the next turn, which may be the model's own idea; one that is still
-// open ends first. A turn that only a late result has caused goes on with the budget
-// of the one before: or a model could go on for ever without its user.
+// open ends first. Without a word of the user's it goes on with the budget of the one
+// before: or a model could go on for ever by itself.
 func (m *machine) openTurn(inputEnd time.Time) {
-	if !m.chained || m.userActed {
+	if m.userActed {
 		m.book.BeginTurn()
 	}
-	m.chained, m.userActed, m.unanswered = false, false, false
+	m.userActed, m.unanswered = false, false
 	if m.turn != nil {
 		if !m.turn.modelDone {
 			m.turn.interrupted = true
@@ -86,7 +86,7 @@ func (m *machine) endTurn() {
 // goes on with the budget of this turn.
 func (m *machine) failTurn(f Failure, retryable bool) {
 	t := m.turn
-	m.turn, m.chained = nil, true
+	m.turn = nil
 	m.lastActive = m.at
 	m.do(Failed{Turn: t.number, Failure: f, Retryable: retryable},
 		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Latency: t.latency()})

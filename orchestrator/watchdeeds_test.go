@@ -80,7 +80,6 @@ type budgetWatch struct {
 	retrieval, total int  // begun since the budget was new
 	acted            bool // the user has said something since the last turn that they began
 	decided, said    bool // this step is the answer to a question, or the user's own text
-	chained          bool // what the model does next has no other cause than a late result
 }
 
 func newBudgetWatch(p Policy) budgetWatch {
@@ -113,14 +112,10 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 		if b.decided || opensWithText(rest) && !b.said {
 			return // a decision's turn, or a notice's, shares the budget of the one before
 		}
-		if b.acted || !b.chained {
+		if b.acted {
 			b.retrieval, b.total = 0, 0
 		}
-		b.acted, b.chained = false, false
-	case TurnEnded:
-		b.chained = b.chained || a.Status == TurnFailed
-	case ToolEnded:
-		b.chained = b.chained || w.late(a)
+		b.acted = false
 	case RunTool:
 		if a.Confirmation == "" { // what a person has approved is refused to nobody
 			w.spend(a.Prepared)
@@ -140,19 +135,6 @@ func opensWithText(rest []Action) bool {
 		}
 	}
 	return false
-}
-
-// late says whether the model may begin a turn for a result alone.
-func (w *watcher) late(a ToolEnded) bool {
-	c := w.tools.calls[a.Call]
-	if !a.Delivered || c.model == "" {
-		return false
-	}
-	aside := c.run != nil && w.caps.Tools == transport.ToolsDeclared && c.run.Prepared.Tool().Behavior == registry.BehaviorNonBlocking
-	if aside && c.run.Prepared.Tool().Scheduling == registry.SchedulingSilent {
-		return false
-	}
-	return aside || w.turns.open != c.turn
 }
 
 func (w *watcher) spend(p *registry.Prepared) {
