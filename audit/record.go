@@ -81,8 +81,8 @@ type Record struct {
 	// Delivered says that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over",
-	// "not_sent", or "client": the client runs the tool, and brings the answer with its next
-	// request.
+	// "not_sent", "client" (the client runs the tool, and brings the answer with its next
+	// request) or "held" (the gateway's answer goes to the model with that of the client's).
 	NotDelivered string `json:"notDelivered,omitempty"`
 
 	// Args are the arguments in canonical JSON as they ran. A Log writes them as

@@ -88,7 +88,7 @@ func (t *turn) hand(a ToolCall) {
 			Args: a.Args, Budget: c.budget, Envelope: registry.Envelope{OK: true}, NotDelivered: "client",
 		}.Record()
 		r.Executor = "client"
-		t.audit(r)
+		t.byClient = append(t.byClient, r)
 		return
 	}
 	t.emit(&wsclient.ToolStarted{CallID: c.id, Tool: a.Name})
@@ -116,6 +116,10 @@ func (t *turn) handOver(ctx context.Context) *wsclient.Error {
 		t.a.opts.Logger.Error("a turn that waits for the client's tools could not be kept", "conversation_id", t.conv.ID, "error", err)
 		return &wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "What was done so far could not be kept, so your tools are not called; try again soon.", Retryable: true}
 	}
+	for _, r := range t.byClient {
+		t.audit(r)
+	}
+	t.waits = true
 	last := c.Entries[len(c.Entries)-1]
 	first := t.count - len(last.Calls)
 	for i, call := range last.Calls {

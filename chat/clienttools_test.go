@@ -79,6 +79,9 @@ func TestToolsOfTheClient(t *testing.T) {
 				record = r
 			}
 		}
+		if lines := deliveries(f.audited()); !cmp.Equal(lines, []string{"look yes", "open_page client", "search held"}) {
+			t.Errorf("the audit has %q", lines)
+		}
 		if record.Executor != "client" || record.Delivered || record.NotDelivered != "client" || !strings.Contains(string(record.Budget), `"total":{"used":3`) {
 			t.Errorf("%+v %s", record, record.Budget)
 		}
@@ -137,6 +140,32 @@ func TestNamesOfTheClientsTools(t *testing.T) {
 		told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "x"}, Message{Role: RoleAssistant, Calls: []ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, Message{Role: RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
 		if err != nil || told.done().Status != wsclient.DoneCompleted || len(f.last().Messages) != 4 {
 			t.Errorf("%v %+v", err, f.last().Messages)
+		}
+	})
+}
+
+// TestHandOverIsAuditedOnce: calls that could not be handed over are audited when they are, by the
+// next try of the message, and not before.
+func TestHandOverIsAuditedOnce(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		f.kept.before = func(n int) error {
+			if n == 1 {
+				return errors.New("the store is away")
+			}
+			return nil
+		}
+		for try := range 2 {
+			steps := []step{callsTools(nth(1), "open_page", `{}`)}
+			if try > 0 {
+				steps = nil // the model's answer is known
+			}
+			told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Show me"}), steps...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, audited := len(of[*wsclient.ToolCall](told)), len(f.audited()); n != try || audited != try {
+				t.Errorf("try %d: %d calls are handed over, %d audited: %s", try, n, audited, told.types())
+			}
 		}
 	})
 }

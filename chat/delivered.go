@@ -42,6 +42,9 @@ func (t *turn) delivered() {
 // undeliver audits the answers that no request will give to the model.
 func (t *turn) undeliver(ctx context.Context) {
 	why := "not_sent"
+	if t.waits {
+		why = "held" // until the client brings the answers of its own tools
+	}
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTurnTime) {
 		why = "client_gone"
 	}

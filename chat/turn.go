@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/conversation"
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
@@ -52,6 +53,8 @@ type turn struct {
 	toolsOff bool
 	nudged   bool
 	settle   []func()        // what is to be forgotten once the conversation is kept
+	byClient []audit.Record  // of calls that the client is to run, until they are handed over
+	waits    bool            // they were: the next request brings their answers
 	made     map[string]int  // how often each call was made, by its tool and arguments
 	anew     map[string]bool // calls whose answers do not count when the message comes again, by our name
 }

@@ -15,6 +15,9 @@ import (
 type answer struct {
 	delta func(string)
 	from  string // Client.from
+	// last is called when the model has said why it ended: what follows is the usage, if
+	// anything. Nil for nothing.
+	last func()
 
 	begun    bool // text or a call has come
 	finished bool // the model has said why it ended
@@ -71,11 +74,32 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 				return err
 			}
 		}
-		if choice.FinishReason != "" {
+		if f := d.FunctionCall; d.JSON.FunctionCall.Valid() { //nolint:staticcheck // old servers send it
+			if err := a.addCall(legacy(f.Name, f.Arguments)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case choice.FinishReason == "error": // so OpenRouter ends what has failed
+			return &streamed{problem{Message: "the provider ended its answer with the reason error"}}
+		case choice.FinishReason != "":
+			if !a.finished && a.last != nil {
+				a.last()
+			}
 			a.finished, a.finish = true, choice.FinishReason
 		}
 	}
 	return nil
+}
+
+// legacyIndex is the index of the call of an answer that calls as before there were tools.
+const legacyIndex = -1
+
+// legacy is a piece of a function_call, which is one call without an id, as a piece of a tool
+// call.
+func legacy(name, args string) (d openai.ChatCompletionChunkChoiceDeltaToolCall) {
+	d.Index, d.Function.Name, d.Function.Arguments = legacyIndex, name, args
+	return d
 }
 
 // addCall takes a piece of a call. Some compatible servers give every call the index 0

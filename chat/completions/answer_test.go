@@ -3,6 +3,8 @@ package completions
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -176,6 +178,18 @@ func TestAnswers(t *testing.T) {
 			body: stream(strings.Replace(text("Hello"), `"choices"`, `"error":null,"choices"`, 1), chunk(`{}`, "stop")),
 			want: chat.Reply{Text: "Hello"}, deltas: []string{"Hello"},
 		},
+		"a function_call": {
+			body: stream(role, chunk(`{"content":null,"function_call":{"name":"one","arguments":""}}`, ""), chunk(`{"function_call":{"arguments":"{\"a\":"}}`, ""), chunk(`{"function_call":{"arguments":"1}"}}`, ""), chunk(`{}`, "function_call")),
+			want: chat.Reply{Calls: calls("call_0", "one", `{"a":1}`)},
+		},
+		"a whole JSON answer with a function_call": {
+			body: whole(`{"content":null,"function_call":{"name":"one","arguments":"{}"}}`, `"function_call"`),
+			want: chat.Reply{Usage: chat.Usage{Input: 3, Output: 1}, Calls: calls("call_0", "one", `{}`)},
+		},
+		"no function_call": {
+			body: stream(chunk(`{"content":"Hello","function_call":null,"tool_calls":null}`, "stop")),
+			want: chat.Reply{Text: "Hello"}, deltas: []string{"Hello"},
+		},
 		"no arguments": {
 			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"one"}}`), chunk(`{}`, "tool_calls")),
 			want: chat.Reply{Calls: calls("call_a", "one", ``)},
@@ -193,6 +207,29 @@ func TestAnswers(t *testing.T) {
 			if diff := cmp.Diff(tc.deltas, deltas); diff != "" {
 				t.Error(diff)
 			}
+		})
+	}
+}
+
+// TestWhatFollowsAnAnswer: an answer that has ended is whole, whatever becomes of the connection:
+// it breaks, or the server leaves it open, and the usage that has come counts.
+func TestWhatFollowsAnAnswer(t *testing.T) {
+	for name, a := range map[string]response{
+		"it breaks":                 {body: lines(text("Hello"), chunk(`{}`, "stop")), cut: true},
+		"it stays open":             {body: lines(text("Hello"), chunk(`{}`, "stop")), hang: true},
+		"it stays open after usage": {body: lines(text("Hello"), chunk(`{}`, "stop"), usageChunk), hang: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &provider{answers: []response{a}}
+			began := time.Now()
+			reply, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{})
+			if err != nil || reply.Text != "Hello" || (reply.Usage.Input == 21) != strings.Contains(a.body, "usage") {
+				t.Errorf("%s: %+v %v", name, reply, err)
+			}
+			if took := time.Since(began); took > linger {
+				t.Errorf("%s: the answer is kept back for %v", name, took)
+			}
+			<-time.After(linger) // of the bubble's clock: nothing is left
 		})
 	}
 }

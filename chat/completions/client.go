@@ -59,6 +59,10 @@ const (
 	maxArgs  = 256 << 10 // bytes of arguments, of all calls
 )
 
+// linger is how long the usage may take that follows a whole answer. A server that sends none
+// may leave the connection open.
+const linger = 3 * time.Second
+
 // limits bound what is read of an answer. An event is a few words, or the arguments of a
 // call; what it is made of is small, for the library makes a kilobyte of each element.
 var limits = bounded.Limits{
@@ -111,6 +115,7 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	}
 	defer func() { _ = raw.Body.Close() }() // what could be read was read
 	a := answer{delta: delta, from: c.from()}
+	a.last = func() { time.AfterFunc(linger, cancel) }
 	if err := a.read(raw.Body); err != nil {
 		return chat.Reply{}, c.failure(ctx, err, a.begun)
 	}

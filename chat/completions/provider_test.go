@@ -27,6 +27,8 @@ type response struct {
 	body   string
 	// cut breaks the connection off after the body.
 	cut bool
+	// hang keeps the connection open after the body, until the client ends it.
+	hang bool
 	// err is that of the connection; then there is no answer at all.
 	err error
 }
@@ -71,6 +73,9 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a.cut {
 		src = io.MultiReader(src, broken{})
 	}
+	if a.hang {
+		src = io.MultiReader(src, hanging{r.Context()})
+	}
 	out.Body = io.NopCloser(src)
 	return out, nil
 }
@@ -79,6 +84,14 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// hanging is a connection on which nothing comes until its request ends.
+type hanging struct{ ctx context.Context }
+
+func (h hanging) Read([]byte) (int, error) {
+	<-h.ctx.Done()
+	return 0, h.ctx.Err()
+}
 
 // client makes a Client of a provider.
 func (p *provider) client(t testing.TB, o Options) *Client {

@@ -80,7 +80,7 @@ func (a *answer) readEvents(r io.Reader) error {
 			return err
 		}
 	}
-	if err := d.Err(); err != nil {
+	if err := d.Err(); err != nil && !a.finished { // nothing of an answer that has ended is missing
 		return err //nolint:wrapcheck // failure looks for what it is
 	}
 	return a.end(false)
@@ -127,6 +127,8 @@ func (a *answer) end(said bool) error {
 func (a *answer) event(data []byte) error {
 	var said struct {
 		Error   json.RawMessage `json:"error"`
+		Object  string          `json:"object"`
+		Detail  json.RawMessage `json:"detail"`
 		Choices []struct {
 			Message json.RawMessage `json:"message"`
 			Delta   json.RawMessage `json:"delta"`
@@ -138,6 +140,11 @@ func (a *answer) event(data []byte) error {
 	if len(said.Error) > 0 && string(said.Error) != "null" {
 		p, _ := readProblem(said.Error)
 		return &streamed{p}
+	}
+	if said.Choices == nil && (said.Object == "error" || len(said.Detail) > 0) { // of vLLM's and FastAPI's servers
+		if p, ok := readProblem(data); ok {
+			return &streamed{p}
+		}
 	}
 	for _, c := range said.Choices {
 		if c.Delta == nil && c.Message != nil {
