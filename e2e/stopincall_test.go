@@ -45,3 +45,37 @@ func TestStopWhileAToolRuns(t *testing.T) {
 		})
 	}
 }
+
+// TestTypedWhileAToolRuns: what the user types while the model waits for a tool is answered,
+// on models that cancel the call, hold the text back, or may not be told of it yet.
+func TestTypedWhileAToolRuns(t *testing.T) {
+	for _, m := range []struct{ provider, model string }{
+		{"gemini", "gemini-2.5-flash-native-audio-preview-12-2025"}, {"gemini", "gemini-live-2.5-flash-preview"},
+		{"gemini", "gemini-3.1-flash-live-preview"}, {"gemini", "gemini-3.8-live"},
+		{"openai", "gpt-realtime"}, {"openai", "gpt-realtime-2.1"},
+	} {
+		t.Run(m.model, func(t *testing.T) {
+			t.Parallel()
+			tools := newStage(t)
+			st := newStack(t, m.provider, setting{model: m.model, scenario: bookingThenText, tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
+			tools.hold("book")
+			c := st.start(t, 16000)
+			c.say(&wsclient.InputText{Text: "book"})
+			tools.waitBegun(t, "book")
+			c.say(&wsclient.InputText{Text: "hello"})
+			c.say(&wsclient.Ping{T: 1})
+			waitFor[*wsclient.Pong](c)
+			tools.letGo("book")
+			for answered := false; !answered; {
+				switch msg := c.next().msg.(type) {
+				case *wsclient.AudioEnd:
+					c.say(&wsclient.Playback{ItemID: msg.ItemID, PlayedMS: msg.AudioMS, Done: true})
+				case *wsclient.Transcript:
+					// OpenAI's models tell of the result and of the text in one answer.
+					answered = msg.Role == "assistant" && msg.Final && (msg.Text == "Yes?" || m.provider == "openai" && msg.Turn > 1)
+				}
+			}
+			tools.ran(t, "book", 1)
+		})
+	}
+}

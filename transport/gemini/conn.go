@@ -73,6 +73,7 @@ type conn struct {
 	slow      atomic.Int64
 
 	calls callBook
+	typed typed
 
 	// Owned by Recv.
 	dialog    dialog

@@ -158,6 +158,9 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 		var m genai.LiveServerToolCallCancellation
 		if c.parse(raw, &m) {
 			c.dialog.cancelCalls(m.IDs)
+			if err := c.sendTyped(); err != nil {
+				return c.fail("send", transport.KindRetry, "", err)
+			}
 		}
 	}
 	if raw, ok := keys["usageMetadata"]; ok {

@@ -53,6 +53,11 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if err := c.ws.Send(websocket.MessageText, m); err != nil {
 		return c.sendError(ctx, err)
 	}
+	if _, result := cmd.(transport.ToolResult); result {
+		if err := c.sendTyped(); err != nil {
+			return c.sendError(ctx, err)
+		}
+	}
 	return nil
 }
 
@@ -92,6 +97,9 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 			return append(dst, endOfContent...), nil
 		}
 	case transport.UserText:
+		if held, err := c.hold(cmd.Text); held || err != nil {
+			return dst, err
+		}
 		return c.appendText(dst, cmd.Text)
 	case transport.ToolResult:
 		return c.appendResult(dst, cmd)
@@ -116,10 +124,12 @@ type (
 	}
 )
 
+func userTurn(text string) textTurn { return textTurn{Role: "user", Parts: []textPart{{Text: text}}} }
+
 func (c *conn) appendText(dst []byte, text string) ([]byte, error) {
 	if c.row.typedAsContent {
 		return appendJSON(dst, "clientContent", clientContent{
-			Turns:        []textTurn{{Role: "user", Parts: []textPart{{Text: text}}}},
+			Turns:        []textTurn{userTurn(text)},
 			TurnComplete: true,
 		})
 	}

@@ -1,0 +1,59 @@
+package gemini
+
+import (
+	"sync"
+
+	"github.com/coder/websocket"
+
+	"voicegw/transport"
+	"voicegw/ws"
+)
+
+// maxTyped bounds the typed text that waits for a tool, in bytes.
+const maxTyped = 256 << 10
+
+// errTyped says that more was typed while a tool ran than is kept.
+const errTyped errorText = "more than 256 KiB were typed while a tool ran"
+
+// typed is what the user has typed while the model waited for a tool, for models
+// that close the connection on input then (row.deafInCall). It goes out when no call
+// waits any more: after the results, or when the service takes the calls back.
+type typed struct {
+	mu    sync.Mutex
+	turns []textTurn
+	bytes int
+}
+
+// hold keeps text if the model waits for a tool, and reports whether it has.
+func (c *conn) hold(text string) (bool, error) {
+	if !c.row.deafInCall {
+		return false, nil
+	}
+	c.typed.mu.Lock()
+	defer c.typed.mu.Unlock()
+	// Asked under the lock: whoever ends the last call looks here afterwards.
+	if !c.calls.waiting() {
+		return false, nil
+	}
+	if c.typed.bytes += len(text); c.typed.bytes > maxTyped {
+		return false, errTyped
+	}
+	c.typed.turns = append(c.typed.turns, userTurn(text))
+	return true, nil
+}
+
+// sendTyped sends what was held, if the model can hear it now.
+func (c *conn) sendTyped() error {
+	c.typed.mu.Lock()
+	defer c.typed.mu.Unlock()
+	if len(c.typed.turns) == 0 || c.calls.waiting() {
+		return nil
+	}
+	m := ws.NewMessage()
+	var err error
+	if m.B, err = appendJSON(m.B, "clientContent", clientContent{Turns: c.typed.turns, TurnComplete: true}); err != nil {
+		return c.fail("send", transport.KindInvalid, "", err)
+	}
+	c.typed.turns, c.typed.bytes = nil, 0
+	return c.ws.Send(websocket.MessageText, m)
+}
