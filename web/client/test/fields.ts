@@ -65,6 +65,7 @@ export const SERVER_FIELDS = {
   "ui.image": { ...numbered, id: true, url: true, prompt: true, width: true, height: true, expires_at: true },
   "text.delta": { ...numbered, item_id: true, text: true },
   "text.done": { ...numbered, item_id: true, text: true, cut: true, refused: true },
+  "tool.call": { ...numbered, call_id: true, name: true, args: true },
   usage: { ...numbered, ...usage },
   done: { ...numbered, conversation_id: true, status: true },
   "provider.reconnecting": { ...numbered, reason: true },
