@@ -26,7 +26,7 @@ const (
 // Problem is one thing that keeps a draft from being an event.
 type Problem struct {
 	Field Field
-	// Index is which of the attendees it is, -1 where it is none of them.
+	// Index is which of the attendees it is, -1 when the problem is not about an attendee.
 	Index int
 	// Message says what is wrong and how to mend it, in words for a model.
 	Message string

@@ -319,7 +319,7 @@ func (t *turn) mostKept() int {
 	return maxKept
 }
 
-// objectOr is a call's arguments, or those of one that has none.
+// objectOr returns a call's arguments, or an empty object when they are missing.
 func objectOr(args json.RawMessage) json.RawMessage {
 	if len(args) == 0 {
 		return json.RawMessage("{}")

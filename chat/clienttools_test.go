@@ -89,7 +89,7 @@ func TestToolsOfTheClient(t *testing.T) {
 }
 
 // TestToolsOfTheClientAreBounded: calls over the budget are answered by the gateway, whatever
-// requests they are spread over, and what is no object is told to the model.
+// requests they are spread over, and arguments that are not an object are told to the model.
 func TestToolsOfTheClientAreBounded(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		history := []Message{{Role: RoleUser, Text: "Go"}}

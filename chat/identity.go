@@ -13,7 +13,7 @@ import (
 
 // The time within which a message that is sent again is the same message.
 const (
-	// hashedLife is that of a message that its client has not named.
+	// hashedLife is how long a message without an id is known.
 	hashedLife = 2 * time.Minute
 	// namedLife is that of one with an id. The ledger remembers as long.
 	namedLife = 24 * time.Hour
@@ -77,7 +77,7 @@ func (i identity) other(than identity) bool {
 
 // scope is within whom messages are told apart: a user's name or address. Somebody without
 // either is known by a secret alone, as in conversation.May: the message's id, or else its
-// conversation. Who has none is somebody else each time.
+// conversation. Without a secret, a client is somebody else each time.
 func (r Request) scope() string {
 	switch {
 	case !r.User.Anonymous():

@@ -32,7 +32,7 @@ type record struct {
 	// user says.
 	Begun bool                 `json:"begun,omitempty"`
 	Lead  []conversation.Entry `json:"lead,omitempty"`
-	// Refused says that the message was none: its confirmation cannot be answered.
+	// Refused says that the message began no turn: its confirmation cannot be answered.
 	Refused bool `json:"refused,omitempty"`
 	// Rounds are the model's answers so far.
 	Rounds []round   `json:"rounds,omitempty"`

@@ -546,7 +546,7 @@ func TestApprovedAgain(t *testing.T) {
 		if got := transcript(f.last()); strings.Count(got, "The user approved pay") != 1 {
 			t.Error(got)
 		}
-		// Another answer is none.
+		// A second answer to the question is refused.
 		deny := Request{Confirmation: &Confirmation{Token: asked.Token}}
 		if _, err := f.respond(t.Context(), deny); !errors.Is(err, store.ErrUsed) {
 			t.Error(err)

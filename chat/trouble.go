@@ -49,7 +49,7 @@ func (t *turn) modelFailed(ctx context.Context, err error) *wsclient.Error {
 	return &told
 }
 
-// settingOf is the client's own setting that the model has refused; empty if it is none of
+// settingOf is the client's own setting that the model has refused; empty if it is not one of
 // those. Servers that name no field have it in their words.
 func (t *turn) settingOf(failed *ModelError) string {
 	if failed.Kind != KindRequest {

@@ -138,7 +138,7 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 		}
 	}
 	if q.chosen != "" && !slices.ContainsFunc(q.tools, func(t chat.Tool) bool { return t.Name == q.chosen }) {
-		return nil, &wrongField{"tool_choice", "invalid_value", "tool_choice names " + strconv.Quote(clip(q.chosen)) + ", which is none of the tools in tools."}
+		return nil, &wrongField{"tool_choice", "invalid_value", "tool_choice names " + strconv.Quote(clip(q.chosen)) + ", which is not one of the tools in tools."}
 	}
 	return q, nil
 }

@@ -109,7 +109,7 @@ func readCalls(where string, raw json.RawMessage) ([]chat.ToolCall, *wrongField)
 		case c.ID == "" || len(c.ID) > maxCallID:
 			return nil, &wrongField{at + ".id", "invalid_value", at + ".id must be a text of at most " + strconv.Itoa(maxCallID) + " bytes."}
 		case slices.ContainsFunc(out, func(o chat.ToolCall) bool { return o.ID == c.ID }):
-			return nil, &wrongField{at + ".id", "invalid_value", at + ".id is that of another call."}
+			return nil, &wrongField{at + ".id", "invalid_value", at + ".id names another call of this list."}
 		case c.Type != "function" && c.Type != "":
 			return nil, &wrongField{at + ".type", "invalid_value", at + ".type must be function."}
 		case !toolName.MatchString(c.Function.Name):

@@ -219,7 +219,7 @@ func dataImage(rest, kind string) (address, problem string) {
 	}
 	switch {
 	case err != nil:
-		return "", "holds what is no base64."
+		return "", "is not valid base64."
 	case len(raw) == 0:
 		return "", "is an image of zero bytes."
 	case len(raw) > maxPicture:

@@ -117,7 +117,7 @@ func TestImagesAreRefusedByName(t *testing.T) {
 	large := "data:image/png;base64," + strings.Repeat("A", base64.StdEncoding.EncodedLen(maxPicture+1))
 	tests := []struct{ body, param, says string }{}
 	for address, says := range map[string]string{
-		"data:image/png;base64,!!!!":         "no base64",
+		"data:image/png;base64,!!!!":         "not valid base64",
 		"data:image/png;base64,":             "zero bytes",
 		"data:image/png," + pngBytes[1:4]:    "in base64",
 		"data:image/png;base64":              "in base64",

@@ -51,7 +51,7 @@ func TestWhoGrantsScopes(t *testing.T) {
 				}
 			}
 		}
-		// A user whom nobody names is nobody whom a key vouches for.
+		// Without a user there is nobody for whom a key could vouch.
 		a := &fakeAgent{}
 		s, _ := chatServer(t, a, func(o *Options) { o.APIKey = testKey })
 		if send(s, "/v1/chat", `{"message":"Hello"}`, bearer(testKey)); a.requests()[0].Vouched {

@@ -168,7 +168,7 @@ type extra struct {
 	Fields fields `json:"fields"`
 }
 
-// pack writes fields for chat.Reply; nil where there are none.
+// pack writes fields for chat.Reply; nil when there are no fields.
 func (a *answer) pack(f fields) json.RawMessage {
 	if len(f) == 0 {
 		return nil

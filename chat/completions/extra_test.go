@@ -139,7 +139,7 @@ func TestThoughtsOfEarlierTurns(t *testing.T) {
 }
 
 // TestExtrasAreOneModels: another model, or another server, is not sent what it does not know;
-// what is no extra of anybody's is left out.
+// a field that no provider wants back is left out.
 func TestExtrasAreOneModels(t *testing.T) {
 	p := &provider{answers: []response{{body: stream(text("Ada."), chunk(`{"extra_content":{"a":1}}`, "stop"))}}}
 	reply, _, err := ask(t.Context(), p.client(t, Options{}), chat.Prompt{})

@@ -46,7 +46,7 @@ func (a *answer) read(body io.Reader) error {
 	return a.readEvents(r)
 }
 
-// firstByte is the first byte that is no blank; zero where there is none.
+// firstByte returns the first byte after white space, or zero for an empty answer.
 func firstByte(r *bufio.Reader) (byte, error) {
 	for {
 		c, err := r.ReadByte()

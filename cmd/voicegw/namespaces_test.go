@@ -68,7 +68,7 @@ func TestNamespacesAreGranted(t *testing.T) {
 }
 
 // TestToolsCallComparesVectors: a search from the command line waits for the vectors of what
-// was only just read; where there is nobody who makes them it says so, and so does the answer.
+// was only just read; when no server makes vectors, the command and its answer say so.
 func TestToolsCallComparesVectors(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte("---\nid: doc:a\n---\n# Anchor\nIron."), 0o600); err != nil {
