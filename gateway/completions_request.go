@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -123,7 +124,7 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 		f, known := completionsFields[name]
 		switch {
 		case !known:
-			return nil, &wrongField{clip(name), "unknown_parameter", "There is no field " + strconv.Quote(clip(name)) + " here; docs/chat.md lists those that there are."}
+			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "There is no field " + strconv.Quote(clip(name)) + " here; docs/chat.md lists those that there are."}
 		case string(raw) == "null":
 		case f.read == nil:
 			message := name + " is not supported"

@@ -148,6 +148,7 @@ func TestFieldsStandInTheDocs(t *testing.T) {
 // field, and nothing panics.
 func FuzzCompletionsRequest(f *testing.F) {
 	f.Add(hello)
+	f.Add(`{"":[]}`)
 	f.Add(with(`"temperature":1,"stop":["x"],"response_format":{"type":"json_object"},"stream_options":{"include_usage":true}`))
 	f.Add(`{"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"x"}],"tool_calls":[]},{"role":"user","content":[{"type":"text","text":"x"}]}]}`)
 	f.Fuzz(func(t *testing.T, text string) {

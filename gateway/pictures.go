@@ -101,7 +101,7 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	for name, value := range fields {
 		if !slices.Contains(known, name) && string(value) != "null" {
 			name = clip(name)
-			return chat.Part{}, &wrongField{at + "." + name, "unknown_parameter", at + "." + name + " is not supported in a part of the type " + kind + "."}
+			return chat.Part{}, &wrongField{at + "." + clip(name), "unknown_parameter", at + "." + clip(name) + " is not supported in a part of the type " + kind + "."}
 		}
 	}
 	if kind == "image_url" {
@@ -124,7 +124,7 @@ func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongFi
 	for name, value := range fields {
 		if name != "url" && name != "detail" && string(value) != "null" {
 			name = clip(name)
-			return chat.Part{}, &wrongField{at + "." + name, "unknown_parameter", at + "." + name + " is not supported; an image has url and detail."}
+			return chat.Part{}, &wrongField{at + "." + clip(name), "unknown_parameter", at + "." + clip(name) + " is not supported; an image has url and detail."}
 		}
 	}
 	var address, detail string
