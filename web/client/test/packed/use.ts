@@ -54,6 +54,7 @@ export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
       return "voice";
     case "text.delta":
     case "text.done":
+    case "tool.call":
     case "voice_session_start":
     case "usage":
     case "done":
