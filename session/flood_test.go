@@ -184,9 +184,11 @@ func held(d *downlink) int {
 	return n
 }
 
-// only is the session that runs.
+// only is the session that runs. A client may have been told of it before the manager
+// knows it, so this waits until every goroutine does.
 func (st *stage) only() *session {
 	st.t.Helper()
+	synctest.Wait()
 	st.m.mu.Lock()
 	defer st.m.mu.Unlock()
 	for _, s := range st.m.sessions {
