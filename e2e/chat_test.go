@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"voicegw/chat"
@@ -235,11 +236,20 @@ func TestApprovalByTheAPIInText(t *testing.T) {
 }
 
 // TestAMessageSentAgain: a client of Chat Completions that sends a message again gets its answer
-// word for word, and the tool has run once.
+// word for word, and the model is not asked for it again.
 func TestAMessageSentAgain(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
-	st := newStack(t, "openai", setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true})
+	set := setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true}
+	var asked atomic.Int64
+	answers := newSim(t, set)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		answers.ServeHTTP(w, r)
+	}))
+	t.Cleanup(model.Close)
+	set.chat = model.URL + "/v1"
+	st := newStack(t, "openai", set)
 	body := `{"model":"default","messages":[{"role":"user","content":"pay"}]}`
 	said := func(answer string) string {
 		var a struct{ Choices json.RawMessage }
@@ -248,11 +258,14 @@ func TestAMessageSentAgain(t *testing.T) {
 		}
 		return string(a.Choices)
 	}
-	first := ""
+	first, requests := "", int64(0)
 	for i := range 3 {
 		status, answer := st.http(t, http.MethodPost, "/v1/chat/completions", body)
 		if i == 0 {
-			first = said(answer)
+			first, requests = said(answer), asked.Load()
+		}
+		if asked.Load() != requests {
+			t.Errorf("try %d: the model was asked %d times, the first answer took %d", i+1, asked.Load(), requests)
 		}
 		if status != http.StatusOK || said(answer) != first || strings.Count(answer, `"confirmation.request"`) != 1 {
 			t.Errorf("try %d: %d %s", i+1, status, answer)
