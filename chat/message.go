@@ -148,7 +148,7 @@ func (m *message) finish(ctx context.Context) error {
 	return m.err
 }
 
-// remains is a copy of what is left of a message that is over; nil of one that never began.
+// remains is a copy of what is left of a message that is over, or nil if it never began.
 func (m *message) remains() *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()

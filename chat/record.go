@@ -86,7 +86,7 @@ func (r *record) in(req Request) bool {
 	return r == nil || r.Name == "" || req.ConversationID == "" || req.History != nil || req.ConversationID == r.Conversation
 }
 
-// left is the record of a turn after its end; nil of one that never began.
+// left is the record of a turn after its end, or nil if it never began.
 func (r *record) left(err error) *record {
 	if err != nil && !r.Begun && !r.Wrote {
 		return nil

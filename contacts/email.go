@@ -209,7 +209,7 @@ func localSkip(local string) int {
 }
 
 // domainOf returns the domain at the start of s, which may be followed by the next
-// sentence, and how many bytes that is; empty if there is none.
+// sentence, and how many bytes that is, or empty.
 func (x *Extractor) domainOf(s string) (domain string, cut int) {
 	domain = s
 	for strings.Contains(domain, ".") {

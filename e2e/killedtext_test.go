@@ -144,7 +144,7 @@ func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// tryMessage sends a request once, and returns the whole answer, or why there is none.
+// tryMessage sends a request once, and returns the whole answer, or the error.
 func (st *stack) tryMessage(r sent) (string, error) { return st.follow(r, io.Discard) }
 
 // follow is tryMessage, and copies the answer as it comes.

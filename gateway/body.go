@@ -19,7 +19,7 @@ import (
 // The bounds of a request's body.
 const (
 	maxChatBody = 1 << 20
-	// maxImageBody is that of a message to a model that sees images.
+	// maxImageBody bounds the body of a message to a model that sees images.
 	maxImageBody = 8 << 20
 	// maxBigBodies is how many messages larger than maxChatBody are in memory at once, and
 	// maxBigOfOne how many of them may come from one address. Each is there several times

@@ -71,7 +71,7 @@ var completionsFields = map[string]field{
 
 	"store":              {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
 	"service_tier":       {accepted, "`auto` or `default`: the tier is the operator's", only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
-	"logprobs":           {accepted, "false: there are none", only("false: there are no log probabilities here", "false")},
+	"logprobs":           {accepted, "false: no log probabilities are given", only("false: there are no log probabilities here", "false")},
 	"modalities":         {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
 	"metadata":           {accepted, "`{}`: nothing is stored that it could be kept with", only("empty: this endpoint stores nothing that it could be kept with", "{}")},
 	"top_logprobs":       {refused, "there are no log probabilities", nil},

@@ -214,7 +214,7 @@ func (u *uiStream) data(m wsclient.ServerMessage) {
 func (u *uiStream) toolEnded(m *wsclient.ToolEnded) {
 	fields := map[string]any{"toolCallId": m.CallID, "dynamic": true, "providerExecuted": true}
 	var e struct{ Type, Message string }
-	_ = json.Unmarshal(m.Error, &e) // there is none, or it is ours
+	_ = json.Unmarshal(m.Error, &e) // the error is missing, or of our own making
 	switch {
 	case m.OK:
 		fields["output"] = map[string]any{"ok": true, "duration_ms": m.DurationMS}

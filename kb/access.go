@@ -48,7 +48,7 @@ func NewGrants(rules map[Namespace]Grant) (Grants, error) {
 	g := Grants{rules: map[Namespace]Grant{}}
 	for namespace, rule := range rules {
 		if !slices.Contains(Namespaces(), namespace) {
-			return Grants{}, fmt.Errorf("kb: namespace %q is none of %s", namespace, list(Namespaces()))
+			return Grants{}, fmt.Errorf("kb: namespace %q is not one of %s", namespace, list(Namespaces()))
 		}
 		if !rule.empty() {
 			g.rules[namespace] = rule

@@ -98,7 +98,7 @@ type Query struct {
 func (q *Query) Check() error {
 	for _, namespace := range q.Namespaces {
 		if !slices.Contains(Namespaces(), namespace) {
-			return fmt.Errorf("%w: namespace %q is none of %s", ErrQuery, namespace, list(Namespaces()))
+			return fmt.Errorf("%w: namespace %q is not one of %s", ErrQuery, namespace, list(Namespaces()))
 		}
 	}
 	for _, text := range append([]string{q.Text}, q.Alternatives...) {
@@ -115,7 +115,7 @@ func (q *Query) Check() error {
 	case len(q.Alternatives) > MaxAlternatives:
 		return fmt.Errorf("%w: more than %d alternatives", ErrQuery, MaxAlternatives)
 	case q.Type != "" && !slices.Contains(Types(), q.Type):
-		return fmt.Errorf("%w: type %q is none of %s", ErrQuery, q.Type, list(Types()))
+		return fmt.Errorf("%w: type %q is not one of %s", ErrQuery, q.Type, list(Types()))
 	case len(q.Tags) > MaxTags:
 		return fmt.Errorf("%w: more than %d tags", ErrQuery, MaxTags)
 	case !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From):

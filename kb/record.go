@@ -132,7 +132,7 @@ func (r *Record) Check() error {
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	r.checkID(bad)
 	if !slices.Contains(Namespaces(), r.Namespace) {
-		bad("namespace %q is none of %s", r.Namespace, list(Namespaces()))
+		bad("namespace %q is not one of %s", r.Namespace, list(Namespaces()))
 	}
 	if r.Title == "" {
 		bad("title is missing")
@@ -170,7 +170,7 @@ func (r *Record) checkID(bad func(string, ...any)) {
 	case len(r.ID)-len(form[1])-1 > MaxIDBytes:
 		bad("id has a name longer than %d bytes", MaxIDBytes)
 	case !slices.Contains(Types(), Type(form[1])):
-		bad("id begins with %q, which is none of %s", form[1], list(Types()))
+		bad("id begins with %q, which is not one of %s", form[1], list(Types()))
 	case r.Type != Type(form[1]):
 		bad("type %q is not that of the id %q", r.Type, r.ID)
 	}

@@ -83,7 +83,7 @@ func NewRanker(language string) (*Ranker, error) {
 	case language == AutoLanguage:
 		r.fixed = words.Unknown
 	case language != "" && !slices.Contains(RecordLanguages(), language):
-		return nil, fmt.Errorf("kb: language %q is none of %s, %s", language, AutoLanguage, strings.Join(RecordLanguages(), ", "))
+		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, AutoLanguage, strings.Join(RecordLanguages(), ", "))
 	}
 	var err error
 	r.words, err = words.New()

@@ -59,7 +59,7 @@ type item struct {
 	ended   bool
 
 	playedMS   int64     // by the client's reports
-	reportedAt time.Time // of the report that said so; zero if there is none
+	reportedAt time.Time // of the report that said so, or zero
 	done       bool      // the client says that no more of it will sound
 }
 

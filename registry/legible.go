@@ -13,7 +13,7 @@ import (
 // Hidden says what is wrong with the first character of text that must not stand in what
 // a model reads, and at which byte it is: control characters, and characters that nobody
 // sees or that make a text look like another (zero-width ones, overrides of direction,
-// tags). Empty if there is none. Line feeds and tabs are let pass, and so are joiners and
+// tags). Empty if no such character is found. Line feeds and tabs are let pass, and so are joiners and
 // marks of direction, which some scripts and emojis need.
 func Hidden(text string) (what string, at int) {
 	before := ' '
@@ -88,7 +88,7 @@ func legible(v any, place pointer) []Problem {
 }
 
 // LoneSurrogate finds a \u escape of JSON that is half of a character, which a reader
-// replaces without a word; -1 if there is none. data is JSON.
+// replaces without a word, or -1. data is JSON.
 func LoneSurrogate(data []byte) int {
 	unit := func(i int) (rune, bool) {
 		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {

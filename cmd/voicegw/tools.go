@@ -206,7 +206,7 @@ func buildTime(environ []string) (time.Time, error) {
 	return time.Unix(s, 0), nil
 }
 
-// commitOf is the commit of the work tree that holds dir; empty if there is none.
+// commitOf is the commit of the work tree that holds dir, or empty.
 func commitOf(ctx context.Context, dir string) string {
 	out, err := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "--verify", "HEAD").Output()
 	if err != nil {

@@ -144,7 +144,7 @@ func (l *linter) resolve(f goFile, files []goFile, e ast.Expr, depth int) (name 
 
 func isSelector(e ast.Expr) bool { _, ok := e.(*ast.SelectorExpr); return ok }
 
-// importedAs is the path of the package that a file calls name; empty if there is none.
+// importedAs is the path of the package that a file calls name, or empty.
 func importedAs(f *ast.File, name string) string {
 	for _, i := range f.Imports {
 		p, err := strconv.Unquote(i.Path.Value)

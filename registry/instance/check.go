@@ -15,7 +15,7 @@ type Problem struct {
 	Path string
 	// Message says in a sentence what contradicts what.
 	Message string
-	// Unknown says that neither a value was found nor that there is none, or that what is
+	// Unknown says that no value was found and none was ruled out, or that what is
 	// told leaves the schema with valid values.
 	Unknown bool
 }
@@ -26,7 +26,7 @@ const maxProblems = 50
 // Check asks of a parameter schema whether there is a valid value, and the same of each
 // schema in it that describes a value: of each property (which must also be possible
 // together with what else the object needs), of items, of each alternative, of each
-// definition. It names the innermost schema for which there is none, and values of enums
+// definition. It names the innermost schema that no value fits, and values of enums
 // that are never valid. The schema must be one that registry.CheckParameters has no
 // problem with; of another, Check says nothing or not all. It takes any bytes.
 func Check(schema json.RawMessage) []Problem {
@@ -104,7 +104,7 @@ func (c *checker) visit(conj []*node, chosen []string, depth int) (told bool) {
 			c.tell(place, false, "No value can be valid here: %s. Correct one of them.", a.why)
 			told = true
 		case len(a.values) == 0:
-			c.tell(place, true, "No valid value was found here, and it is not sure that there is none. If there is one, name it in \"examples\".")
+			c.tell(place, true, "No valid value was found here, but one may exist. If one does, name it in \"examples\".")
 		default:
 			c.possible(conj, parts)
 			c.types(conj)

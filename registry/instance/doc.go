@@ -1,5 +1,5 @@
 // Package instance finds, for a JSON Schema and for each schema in it, a value that is
-// valid, or shows that there is none.
+// valid, or shows that no value can exist.
 //
 // A schema is read as less than it says: what is hard to reason about (not, the "one alone"
 // of oneOf, dependentSchemas, …) is left away. So of values that are found each is tried

@@ -161,7 +161,7 @@ const (
 	maxExponent = 400
 )
 
-// rational is the exact value of a JSON number; nil if it is none, or too long.
+// rational is the exact value of a JSON number; nil if it is not a number, or too long.
 func rational(v any) *big.Rat {
 	n, ok := v.(json.Number)
 	if !ok || len(n) > maxNumber {

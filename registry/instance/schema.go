@@ -127,7 +127,7 @@ func (d *document) findAnchors(v any, at string) {
 	}
 }
 
-// node is the schema at a pointer; nil if there is none.
+// node is the schema at a pointer, or nil.
 func (d *document) node(at string) *node {
 	if n, has := d.nodes[at]; has {
 		return n
@@ -164,7 +164,7 @@ func (d *document) node(at string) *node {
 	return n
 }
 
-// child is the schema below n; nil if there is none.
+// child is the schema below n, or nil.
 func (d *document) child(n *node, tokens ...string) *node {
 	if n.must != "" || n.only != 0 {
 		return nil

@@ -30,7 +30,7 @@ const (
 type answer struct {
 	values   []any  // valid ones, no two the same
 	complete bool   // there are no others
-	why      string // there are none, if they are complete
+	why      string // why nothing fits, if they are complete
 }
 
 // none says that there is no value.

@@ -42,7 +42,7 @@ func (t typeSet) names() []string {
 	return all
 }
 
-// typesOf reads "type"; false if there is none.
+// typesOf reads "type", and reports false if it is missing.
 func typesOf(n *node) (typeSet, bool) {
 	v, has := n.doc["type"]
 	if !has {

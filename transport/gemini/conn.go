@@ -197,7 +197,7 @@ func (c *conn) Recv(ctx context.Context) (transport.Event, error) {
 	}
 }
 
-// pending returns the next event of what has been read; nil if there is none.
+// pending returns the next event of what has been read, or nil.
 func (c *conn) pending() (transport.Event, error) {
 	if c.closed.Load() {
 		c.stopWatching()

@@ -269,7 +269,7 @@ func (s *sequencer) origin(label string) (*create, *lateCreate) {
 	return nil, s.takeLate(label)
 }
 
-// takeLate takes out the request that was given up of that event_id; nil if there is none.
+// takeLate takes out the request that was given up of that event_id, or nil.
 func (s *sequencer) takeLate(event string) *lateCreate {
 	at := slices.IndexFunc(s.late, func(l lateCreate) bool { return l.event == event })
 	if at < 0 {
