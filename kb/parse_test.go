@@ -79,7 +79,7 @@ func TestMarkdownProblemsNameTheirLine(t *testing.T) {
 		{"metadata twice", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: 1\n  a: 2\n---\n", "a.md:4: metadata: line 6: a stands twice"},
 		{"an alias", "---\nid: doc:a\ntitle: A\nmetadata:\n  a: &x [1]\n  b: *x\n---\n", "a.md:4: metadata: line 6: anchors"},
 		{"deep", "---\nid: doc:a\ntitle: A\nmetadata: {a: " + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}\n---\n", "nested deeper"},
-		{"a record that is not whole", "---\nid: doc:a\nnamespace: x\n---\nText", "a.md:1: namespace \"x\" is none of"},
+		{"a record that is not whole", "---\nid: doc:a\nnamespace: x\n---\nText", "a.md:1: namespace \"x\" is not one of"},
 		{"a large front matter", "---\n" + strings.Repeat("x: y\n", kb.MaxFrontMatterBytes/5+10), "the front matter is longer"},
 		{"a large file", "---\nid: doc:a\ntitle: A\n---\n" + strings.Repeat("x", kb.MaxMarkdownBytes), "a.md: the file has"},
 	}

@@ -55,7 +55,7 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 		{"an id without a type", func(r *kb.Record) { r.ID = "ada" }, "not of the form"},
 		{"an id with an upper case letter", func(r *kb.Record) { r.ID = "person:Ada" }, "not of the form"},
 		{"an id with a path", func(r *kb.Record) { r.ID = "person:../a" }, "not of the form"},
-		{"another type", func(r *kb.Record) { r.ID = "robot:a" }, "none of project, person"},
+		{"another type", func(r *kb.Record) { r.ID = "robot:a" }, "not one of project, person"},
 		{"a type that is not the id's", func(r *kb.Record) { r.Type = kb.TypeDoc }, "not that of the id"},
 		{"a long id", func(r *kb.Record) { r.ID = "person:" + strings.Repeat("a", kb.MaxIDBytes+1) }, "longer than"},
 		{"a long title", func(r *kb.Record) { r.Title = strings.Repeat("ä", kb.MaxTitleRunes+1) }, "at most 200"},
