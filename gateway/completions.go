@@ -25,28 +25,9 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	var body map[string]json.RawMessage
-	done, ok := s.readTurn(w, r, &body, false, openaiError)
+	q, req, done, ok := s.askedCompletion(w, r)
 	defer done()
 	if !ok {
-		return
-	}
-	q, no := readCompletionsQuery(body)
-	if no != nil {
-		refuseField(w, no)
-		return
-	}
-	req, no := s.completionsRequest(r, q)
-	if no != nil {
-		refuseField(w, no)
-		return
-	}
-	if wrong := s.instructs(r, req); wrong != "" {
-		refuse(w, openaiError, http.StatusForbidden, "system_message", wrong)
-		return
-	}
-	if wrong := s.grants(r, q.scopes); wrong != "" {
-		refuse(w, openaiError, http.StatusForbidden, "scopes_not_allowed", wrong)
 		return
 	}
 	leave, ok := s.enterChat(w, r, req.User, openaiError)
@@ -84,6 +65,32 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.end(r.Context())
 	}
+}
+
+// askedCompletion reads a request and what it may not ask for; where it is not ok, it is
+// answered already. done gives back the place of its body, and must be called.
+func (s *Server) askedCompletion(w http.ResponseWriter, r *http.Request) (q *completionsQuery, req chat.Request, done func(), ok bool) {
+	var body map[string]json.RawMessage
+	if done, ok = s.readTurn(w, r, &body, false, openaiError); !ok {
+		return q, req, done, false
+	}
+	var no *wrongField
+	if q, no = readCompletionsQuery(body); no == nil {
+		req, no = s.completionsRequest(r, q)
+	}
+	if no != nil {
+		refuseField(w, no)
+		return q, req, done, false
+	}
+	if wrong := s.instructs(r, req); wrong != "" {
+		refuse(w, openaiError, http.StatusForbidden, "system_message", wrong)
+		return q, req, done, false
+	}
+	if wrong := s.grants(r, q.scopes); wrong != "" {
+		refuse(w, openaiError, http.StatusForbidden, "scopes_not_allowed", wrong)
+		return q, req, done, false
+	}
+	return q, req, done, true
 }
 
 // openaiError is the shape of Chat Completions.

@@ -79,54 +79,70 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 		return nil, false
 	}
 	addr := s.clientAddr(r)
-	key := quota.AddressKey(addr)
-	share := func(wait time.Duration, reason, message string) {
-		s.seldom.Info("message refused", reason, "addr", addr.String())
-		retryAfter(w, max(wait, time.Second))
-		refuse(w, shape, http.StatusTooManyRequests, "limit", message)
+	var shares []share
+	if !s.manyBehind(r, addr) {
+		shares = append(shares, shareOf(s.turns.byAddr, quota.AddressKey(addr), "address",
+			"Your address sends messages too fast; wait a moment.",
+			"Too many messages from your address are being answered; wait until one is."))
+	}
+	// A user without a name is counted by the address, which has just been asked.
+	if !who.Anonymous() {
+		shares = append(shares, shareOf(s.turns.byUser, who.String(), "user",
+			"This user sends messages too fast; wait a moment.",
+			"Too many messages of this user are being answered; wait until one is."))
 	}
 	var gives []func()
-	leave = func() {
+	back := func() {
 		for _, give := range gives {
 			give()
 		}
 	}
-	if !s.manyBehind(r, addr) {
-		if wait := s.turns.byAddr.Begin(key); wait > 0 {
-			share(wait, "address_rate", "Your address sends messages too fast; wait a moment.")
+	for _, want := range shares {
+		if wait, reason, message := want.enter(); reason != "" {
+			back()
+			s.seldom.Info("message refused", reason, "addr", addr.String())
+			retryAfter(w, max(wait, time.Second))
+			refuse(w, shape, http.StatusTooManyRequests, "limit", message)
 			return nil, false
 		}
-		if !s.turns.byAddr.Take(key) {
-			share(0, "address_limit", "Too many messages from your address are being answered; wait until one is.")
-			return nil, false
-		}
-		gives = append(gives, func() { s.turns.byAddr.Give(key) })
-	}
-	// A user without a name is counted by the address, which has just been asked.
-	if !who.Anonymous() {
-		user := who.String()
-		wait := s.turns.byUser.Begin(user)
-		if wait > 0 {
-			leave()
-			share(wait, "user_rate", "This user sends messages too fast; wait a moment.")
-			return nil, false
-		}
-		if !s.turns.byUser.Take(user) {
-			leave()
-			share(0, "user_limit", "Too many messages of this user are being answered; wait until one is.")
-			return nil, false
-		}
-		gives = append(gives, func() { s.turns.byUser.Give(user) })
+		gives = append(gives, want.give)
 	}
 	select {
 	case s.turns.all <- struct{}{}:
-		gives = append(gives, func() { <-s.turns.all })
-		return leave, true
+		return func() { <-s.turns.all; back() }, true
 	default:
-		leave()
+		back()
 		s.seldom.Info("message refused", "full", "addr", addr.String())
 		retryAfter(w, time.Second)
 		refuse(w, shape, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
 		return nil, false
 	}
+}
+
+// share is the part of all messages that one address or one user may have.
+type share struct {
+	begin            func() time.Duration
+	take             func() bool
+	give             func()
+	whose            string // "address" or "user", for the log
+	tooFast, tooMany string // what a client beyond the share is told
+}
+
+func shareOf[K comparable](q *quota.Quota[K], key K, whose, tooFast, tooMany string) share {
+	return share{
+		begin: func() time.Duration { return q.Begin(key) }, take: func() bool { return q.Take(key) }, give: func() { q.Give(key) },
+		whose: whose, tooFast: tooFast, tooMany: tooMany,
+	}
+}
+
+// enter takes a place in the share. Where it is used up, reason is not empty, and wait is
+// how long until a message may begin again, or zero when one has to end first.
+func (s share) enter() (wait time.Duration, reason, message string) {
+	if wait := s.begin(); wait > 0 {
+		return wait, s.whose + "_rate", s.tooFast
+	}
+	if !s.take() {
+		return 0, s.whose + "_limit", s.tooMany
+	}
+	return 0, "", ""
 }
