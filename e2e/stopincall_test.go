@@ -6,6 +6,18 @@ import (
 	"voicegw/session/wsclient"
 )
 
+// whileBooking is a conversation with a model that waits for the tool book, which is held.
+func whileBooking(t *testing.T, provider, model string) (*stack, *stage, *client) {
+	t.Helper()
+	tools := newStage(t)
+	st := newStack(t, provider, setting{model: model, scenario: bookingThenText, tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
+	tools.hold("book")
+	c := st.start(t, 16000)
+	c.say(&wsclient.InputText{Text: "book"})
+	tools.waitBegun(t, "book")
+	return st, tools, c
+}
+
 // TestStopWhileAToolRuns: the user presses stop while the model waits for a tool. Whatever a
 // model makes of that (2.5 would close the connection if it were told), nothing more of the
 // answer is heard, and the next turn works.
@@ -16,12 +28,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 	} {
 		t.Run(m.model, func(t *testing.T) {
 			t.Parallel()
-			tools := newStage(t)
-			st := newStack(t, m.provider, setting{model: m.model, scenario: bookingThenText, tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
-			tools.hold("book")
-			c := st.start(t, 16000)
-			c.say(&wsclient.InputText{Text: "book"})
-			tools.waitBegun(t, "book")
+			st, tools, c := whileBooking(t, m.provider, m.model)
 			c.say(&wsclient.Interrupt{})
 			c.say(&wsclient.Ping{T: 1})
 			waitFor[*wsclient.Pong](c)
@@ -56,12 +63,7 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 	} {
 		t.Run(m.model, func(t *testing.T) {
 			t.Parallel()
-			tools := newStage(t)
-			st := newStack(t, m.provider, setting{model: m.model, scenario: bookingThenText, tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
-			tools.hold("book")
-			c := st.start(t, 16000)
-			c.say(&wsclient.InputText{Text: "book"})
-			tools.waitBegun(t, "book")
+			_, tools, c := whileBooking(t, m.provider, m.model)
 			c.say(&wsclient.InputText{Text: "hello"})
 			c.say(&wsclient.Ping{T: 1})
 			waitFor[*wsclient.Pong](c)
