@@ -1,6 +1,10 @@
 package adapter
 
-import "strconv"
+import (
+	"strconv"
+
+	"voicegw/registry/jsontype"
+)
 
 // canonical reads, vets and inlines a schema: what every form begins with. It gives nil
 // when nothing of the schema can be relied on.
@@ -17,21 +21,21 @@ func canonical(text []byte, p *problems) *object {
 	if o.unknown {
 		return o
 	}
-	if typesOf(o) != typeObject {
+	if typesOf(o) != jsontype.Object {
 		p.add("", "type", `the parameters are no object; write "type": "object" at the root`)
 		return o
 	}
-	checkClosed(o, "", typeAny, p)
+	checkClosed(o, "", jsontype.Any, p)
 	return o
 }
 
 // checkClosed says where objects with unknown properties get in: an object must have
 // additionalProperties false itself or in each of its alternatives. among are the types
 // that the schemas around this one leave.
-func checkClosed(schema any, path string, among typeSet, p *problems) {
+func checkClosed(schema any, path string, among jsontype.Set, p *problems) {
 	o, ok := schema.(*object)
 	if !ok {
-		if schema == true && among&typeObject != 0 {
+		if schema == true && among&jsontype.Object != 0 {
 			p.add(path, "", `the schema true lets in anything; say the type, and for an object "additionalProperties": false`)
 		}
 		return
@@ -40,35 +44,35 @@ func checkClosed(schema any, path string, among typeSet, p *problems) {
 		return
 	}
 	t := among & admitted(o)
-	if t&typeObject != 0 && !closedHere(o) && !alternativesClosed(o, t, p) {
+	if t&jsontype.Object != 0 && !closedHere(o) && !alternativesClosed(o, t, p) {
 		notClosed(o, t, p)
 	}
 	inside := o.sub("properties")
 	for _, m := range inside.members {
-		checkClosed(m.value, pointer(inside.path, m.key), typeAny, p)
+		checkClosed(m.value, pointer(inside.path, m.key), jsontype.Any, p)
 	}
 	inside = o.sub("patternProperties")
 	for _, m := range inside.members {
-		checkClosed(m.value, pointer(inside.path, m.key), typeAny, p)
+		checkClosed(m.value, pointer(inside.path, m.key), jsontype.Any, p)
 	}
-	if t&typeArray != 0 {
+	if t&jsontype.Array != 0 {
 		checkItems(o, p)
 	}
 }
 
 // admitted gives the types that a schema lets in, its alternatives considered.
-func admitted(schema any) typeSet {
+func admitted(schema any) jsontype.Set {
 	o, ok := schema.(*object)
 	switch {
 	case !ok && schema == false:
 		return 0
 	case !ok, o.unknown:
-		return typeAny
+		return jsontype.Any
 	}
 	t := typesOf(o)
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if list := o.list(key); len(list) > 0 {
-			var any typeSet
+			var any jsontype.Set
 			for _, s := range list {
 				any |= admitted(s)
 			}
@@ -82,7 +86,7 @@ func admitted(schema any) typeSet {
 func closedHere(o *object) bool { return closed(o) || o.has("enum") }
 
 // alternativesClosed passes the question on to anyOf or oneOf; false when there is none.
-func alternativesClosed(o *object, t typeSet, p *problems) bool {
+func alternativesClosed(o *object, t jsontype.Set, p *problems) bool {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if list := o.list(key); len(list) > 0 {
 			for i, s := range list {
@@ -94,11 +98,11 @@ func alternativesClosed(o *object, t typeSet, p *problems) bool {
 	return false
 }
 
-func notClosed(o *object, t typeSet, p *problems) {
+func notClosed(o *object, t jsontype.Set, p *problems) {
 	switch {
 	case o.has("additionalProperties"):
 		p.add(o.at("additionalProperties"), "additionalProperties", "an object of a tool lets in listed properties only; set it to false and list the properties (for free keys use an array of objects with key and value)")
-	case t != typeObject:
+	case t != jsontype.Object:
 		p.add(o.path, "type", `without a type anything is valid here, also objects of any shape; say the type (and for an object "additionalProperties": false)`)
 	default:
 		p.add(o.path, "additionalProperties", `the object lets in unknown properties; add "additionalProperties": false`)
@@ -110,13 +114,13 @@ func checkItems(o *object, p *problems) {
 		return
 	}
 	for i, s := range o.list("prefixItems") {
-		checkClosed(s, pointer(o.at("prefixItems"), "prefixItems", strconv.Itoa(i)), typeAny, p)
+		checkClosed(s, pointer(o.at("prefixItems"), "prefixItems", strconv.Itoa(i)), jsontype.Any, p)
 	}
 	items, ok := o.get("items")
 	switch {
 	case ok:
-		checkClosed(items, pointer(o.at("items"), "items"), typeAny, p)
-	case typesOf(o) == typeAny: // said at the type
+		checkClosed(items, pointer(o.at("items"), "items"), jsontype.Any, p)
+	case typesOf(o) == jsontype.Any: // said at the type
 	default:
 		p.add(o.path, "items", "the array lets in items of any shape; say what the items are")
 	}

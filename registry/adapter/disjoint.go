@@ -1,6 +1,10 @@
 package adapter
 
-import "math/big"
+import (
+	"math/big"
+
+	"voicegw/registry/jsontype"
+)
 
 // disjoint says that surely no instance satisfies both schemas; false may also mean that
 // it cannot be seen here.
@@ -25,8 +29,8 @@ func disjoint(a, b any) bool {
 		return true
 	}
 	common := typesOf(x) & typesOf(y)
-	for _, n := range typeNames {
-		if common&n.set != 0 && !disjointAs(x, y, n.set) {
+	for _, n := range jsontype.All {
+		if common&n.Set != 0 && !disjointAs(x, y, n.Set) {
 			return false
 		}
 	}
@@ -34,15 +38,15 @@ func disjoint(a, b any) bool {
 }
 
 // disjointAs looks at the instances of one type.
-func disjointAs(a, b *object, t typeSet) bool {
+func disjointAs(a, b *object, t jsontype.Set) bool {
 	switch t {
-	case typeObject:
+	case jsontype.Object:
 		return requiresApart(a, b) || requiresApart(b, a)
-	case typeNumber, typeInteger:
+	case jsontype.Number, jsontype.Integer:
 		return below(a, b) || below(b, a)
-	case typeString:
+	case jsontype.String:
 		return shorter(a, b, "maxLength", "minLength") || shorter(b, a, "maxLength", "minLength")
-	case typeArray:
+	case jsontype.Array:
 		return shorter(a, b, "maxItems", "minItems") || shorter(b, a, "maxItems", "minItems")
 	default:
 		return false

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"voicegw/registry/jsontype"
 )
 
 // schema is Gemini's Schema, the fields used here.
@@ -34,9 +36,9 @@ type property struct {
 	schema
 }
 
-var typeUpper = map[typeSet]string{
-	typeObject: "OBJECT", typeArray: "ARRAY", typeString: "STRING", typeNumber: "NUMBER",
-	typeInteger: "INTEGER", typeBoolean: "BOOLEAN", typeNull: "NULL",
+var typeUpper = map[jsontype.Set]string{
+	jsontype.Object: "OBJECT", jsontype.Array: "ARRAY", jsontype.String: "STRING", jsontype.Number: "NUMBER",
+	jsontype.Integer: "INTEGER", jsontype.Boolean: "BOOLEAN", jsontype.Null: "NULL",
 }
 
 // gemini makes Gemini's form of an inlined schema.
@@ -61,7 +63,7 @@ func geminiForm(text []byte) (json.RawMessage, error) {
 func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	var p problems
 	o := canonical(text, &p)
-	if o == nil || o.unknown || typesOf(o) != typeObject {
+	if o == nil || o.unknown || typesOf(o) != jsontype.Object {
 		return nil, nil, p.list.asError()
 	}
 	g := &gemini{p: &p}
@@ -111,7 +113,7 @@ func (g *gemini) schema(o *object) *schema {
 			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; say "type": "object"`)
 		}
 		return nil
-	case several(t &^ typeNull):
+	case several(t &^ jsontype.Null):
 		s = g.union(byType(o, t))
 	default:
 		s = g.one(o, t)
@@ -122,7 +124,7 @@ func (g *gemini) schema(o *object) *schema {
 	return s
 }
 
-func several(t typeSet) bool { return len(t.names()) > 1 }
+func several(t jsontype.Set) bool { return len(t.Names()) > 1 }
 
 // refuse reports keywords that Gemini's form cannot carry.
 func (g *gemini) refuse(o *object) bool {
@@ -195,16 +197,16 @@ func (g *gemini) exclusive(o *object, all []*object) {
 }
 
 // byType splits a schema of several types; null stays beside each.
-func byType(o *object, t typeSet) []*object {
+func byType(o *object, t jsontype.Set) []*object {
 	base := o.without(annotations...)
 	var all []*object
-	for _, n := range typeNames {
-		one := t & n.set
-		if one != n.set || n.set == typeNull {
+	for _, n := range jsontype.All {
+		one := t & n.Set
+		if one != n.Set || n.Set == jsontype.Null {
 			continue
 		}
 		t &^= one
-		if part, err := merge(base, newObject(o.path, "type", n.name)); err == nil {
+		if part, err := merge(base, newObject(o.path, "type", n.Name)); err == nil {
 			if part, err = finish(part); err == nil {
 				if branch, ok := part.(*object); ok {
 					all = append(all, branch)
@@ -212,7 +214,7 @@ func byType(o *object, t typeSet) []*object {
 			}
 		}
 	}
-	if typesOf(o)&typeNull != 0 {
+	if typesOf(o)&jsontype.Null != 0 {
 		all = append(all, newObject(o.path, "type", "null"))
 	}
 	return all
@@ -251,10 +253,10 @@ func (g *gemini) union(all []*object) *schema {
 }
 
 // one makes the schema of one type, or of one type and null.
-func (g *gemini) one(o *object, t typeSet) *schema {
-	s := &schema{nullable: t&typeNull != 0}
-	if t != typeNull {
-		t &^= typeNull
+func (g *gemini) one(o *object, t jsontype.Set) *schema {
+	s := &schema{nullable: t&jsontype.Null != 0}
+	if t != jsontype.Null {
+		t &^= jsontype.Null
 	} else {
 		s.nullable = false
 	}
@@ -263,13 +265,13 @@ func (g *gemini) one(o *object, t typeSet) *schema {
 		return g.enum(s, o, t)
 	}
 	switch t {
-	case typeObject:
+	case jsontype.Object:
 		return g.object(s, o)
-	case typeArray:
+	case jsontype.Array:
 		return g.array(s, o)
-	case typeString:
+	case jsontype.String:
 		g.str(s, o)
-	case typeNumber, typeInteger:
+	case jsontype.Number, jsontype.Integer:
 		g.number(s, o, t)
 	}
 	return s
@@ -413,7 +415,7 @@ func (g *gemini) annotate(s *schema, o *object) {
 func taking(all []*schema, v any) *schema {
 	t := typeOf(v)
 	for _, s := range all {
-		if s.typ == typeUpper[t] || s.typ == "NUMBER" && t&typeNumber != 0 {
+		if s.typ == typeUpper[t] || s.typ == "NUMBER" && t&jsontype.Number != 0 {
 			return s
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+
+	"voicegw/registry/jsontype"
 )
 
 // groups are keywords that mean something only together: they are taken from one side
@@ -130,7 +132,7 @@ func (o *object) combineTypes(a, b *object) error {
 	if both == 0 {
 		return fmt.Errorf("%s and %s exclude each other", typesOf(a), typesOf(b))
 	}
-	o.replace("type", both.value())
+	o.replace("type", both.Value())
 	return nil
 }
 
@@ -269,7 +271,7 @@ func finish(v any) (any, error) {
 	if len(kept.members) < len(props.members) {
 		o.replace("properties", kept)
 	}
-	if typesOf(o) == typeObject {
+	if typesOf(o) == jsontype.Object {
 		for _, name := range o.names("required") {
 			if !kept.has(name) {
 				return nil, fmt.Errorf("%q is required, but the closed object does not let it in", clip(name))
@@ -288,18 +290,18 @@ func narrow(o *object) (*object, error) {
 		if len(values) == 0 {
 			return nil, fmt.Errorf("no value of the enum is of type %s", t)
 		}
-		var have typeSet
+		var have jsontype.Set
 		for _, v := range values {
 			have |= typeOf(v)
 		}
-		if have&typeFraction != 0 {
-			have |= typeInteger // there is no type of fractions alone
+		if have&jsontype.Fraction != 0 {
+			have |= jsontype.Integer // there is no type of fractions alone
 		}
 		t &= have
 		out.replace("enum", values)
 	}
-	if t != typeAny {
-		out.replace("type", t.value())
+	if t != jsontype.Any {
+		out.replace("type", t.Value())
 	}
 	out.members = slices.DeleteFunc(out.members, func(m member) bool {
 		k, _ := keyword(m.key)

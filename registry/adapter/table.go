@@ -1,6 +1,10 @@
 package adapter
 
-import "slices"
+import (
+	"slices"
+
+	"voicegw/registry/jsontype"
+)
 
 // Treatment is what a form does with a keyword.
 type Treatment string
@@ -30,8 +34,8 @@ type Keyword struct {
 	Reason string
 	Mend   string
 
-	holds   holding // where subschemas stand in its value
-	applies typeSet // the types it constrains; 0: all, or it is no constraint
+	holds   holding      // where subschemas stand in its value
+	applies jsontype.Set // the types it constrains; 0: all, or it is no constraint
 }
 
 // holding says where subschemas stand in the value of a keyword.
@@ -75,54 +79,54 @@ var table = []Keyword{
 	{Name: "deprecated", OpenAI: Kept, Gemini: Said, Reason: "Annotation."},
 	{Name: "readOnly", OpenAI: Kept, Gemini: Dropped, Reason: "Annotation without meaning for arguments."},
 	{Name: "writeOnly", OpenAI: Kept, Gemini: Dropped, Reason: "Annotation without meaning for arguments."},
-	{Name: "format", OpenAI: Kept, Gemini: Rewritten, applies: typeString,
+	{Name: "format", OpenAI: Kept, Gemini: Rewritten, applies: jsontype.String,
 		Reason: "email, date-time, date, time, uri, uuid, ipv4, ipv6: those that the registry checks. Gemini's servers take only date-time for a string; the others are said.",
 		Mend:   "use one of them, or a pattern"},
-	{Name: "contentEncoding", OpenAI: Kept, Gemini: Said, applies: typeString, Reason: "Annotation."},
-	{Name: "contentMediaType", OpenAI: Kept, Gemini: Said, applies: typeString, Reason: "Annotation."},
-	{Name: "contentSchema", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: typeString,
+	{Name: "contentEncoding", OpenAI: Kept, Gemini: Said, applies: jsontype.String, Reason: "Annotation."},
+	{Name: "contentMediaType", OpenAI: Kept, Gemini: Said, applies: jsontype.String, Reason: "Annotation."},
+	{Name: "contentSchema", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: jsontype.String,
 		Reason: "Nobody checks the JSON inside a string.", Mend: "make the value an object instead of a string that holds one"},
-	{Name: "pattern", OpenAI: Kept, Gemini: Kept, applies: typeString,
+	{Name: "pattern", OpenAI: Kept, Gemini: Kept, applies: jsontype.String,
 		Reason: "A regular expression that means the same everywhere: RE2 without its own extensions, so no lookahead, backreference, flags or named groups.",
 		Mend:   "write it without them, or use an enum or a format"},
-	{Name: "minLength", OpenAI: Kept, Gemini: Kept, applies: typeString, Reason: "Each form has it."},
-	{Name: "maxLength", OpenAI: Kept, Gemini: Kept, applies: typeString, Reason: "Each form has it."},
-	{Name: "minimum", OpenAI: Kept, Gemini: Kept, applies: typeNumber,
+	{Name: "minLength", OpenAI: Kept, Gemini: Kept, applies: jsontype.String, Reason: "Each form has it."},
+	{Name: "maxLength", OpenAI: Kept, Gemini: Kept, applies: jsontype.String, Reason: "Each form has it."},
+	{Name: "minimum", OpenAI: Kept, Gemini: Kept, applies: jsontype.Number,
 		Reason: "Gemini: a float64; one that it would round is refused.", Mend: "use a bound that a float64 holds exactly"},
-	{Name: "exclusiveMinimum", OpenAI: Kept, Gemini: Rewritten, applies: typeNumber,
+	{Name: "exclusiveMinimum", OpenAI: Kept, Gemini: Rewritten, applies: jsontype.Number,
 		Reason: "Gemini: the next integer for integers; for numbers the inclusive bound, and the exclusion is said.", Mend: "use a bound that a float64 holds exactly"},
-	{Name: "maximum", OpenAI: Kept, Gemini: Kept, applies: typeNumber,
+	{Name: "maximum", OpenAI: Kept, Gemini: Kept, applies: jsontype.Number,
 		Reason: "As minimum.", Mend: "use a bound that a float64 holds exactly"},
-	{Name: "exclusiveMaximum", OpenAI: Kept, Gemini: Rewritten, applies: typeNumber,
+	{Name: "exclusiveMaximum", OpenAI: Kept, Gemini: Rewritten, applies: jsontype.Number,
 		Reason: "As exclusiveMinimum.", Mend: "use a bound that a float64 holds exactly"},
-	{Name: "multipleOf", OpenAI: Kept, Gemini: Said, applies: typeNumber, Reason: "A sentence says it all, and the registry answers a wrong one with the rule."},
-	{Name: "items", OpenAI: Kept, Gemini: Kept, holds: holdsSchema, applies: typeArray,
+	{Name: "multipleOf", OpenAI: Kept, Gemini: Said, applies: jsontype.Number, Reason: "A sentence says it all, and the registry answers a wrong one with the rule."},
+	{Name: "items", OpenAI: Kept, Gemini: Kept, holds: holdsSchema, applies: jsontype.Array,
 		Reason: "An array without it would hold anything, and is refused.", Mend: "say what the items are"},
-	{Name: "prefixItems", OpenAI: Kept, Gemini: Refused, holds: holdsList, applies: typeArray,
+	{Name: "prefixItems", OpenAI: Kept, Gemini: Refused, holds: holdsList, applies: jsontype.Array,
 		Reason: "Gemini's items are all alike.", Mend: "use an object with one property for each position"},
-	{Name: "minItems", OpenAI: Kept, Gemini: Kept, applies: typeArray, Reason: "Each form has it."},
-	{Name: "maxItems", OpenAI: Kept, Gemini: Kept, applies: typeArray, Reason: "Each form has it."},
-	{Name: "uniqueItems", OpenAI: Kept, Gemini: Said, applies: typeArray, Reason: "A sentence says it all, and the registry enforces it."},
-	{Name: "contains", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, applies: typeArray,
+	{Name: "minItems", OpenAI: Kept, Gemini: Kept, applies: jsontype.Array, Reason: "Each form has it."},
+	{Name: "maxItems", OpenAI: Kept, Gemini: Kept, applies: jsontype.Array, Reason: "Each form has it."},
+	{Name: "uniqueItems", OpenAI: Kept, Gemini: Said, applies: jsontype.Array, Reason: "A sentence says it all, and the registry enforces it."},
+	{Name: "contains", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, applies: jsontype.Array,
 		Reason: "Gemini has no word for it.", Mend: "make what must be there a property of its own"},
-	{Name: "minContains", OpenAI: Kept, Gemini: Refused, applies: typeArray, Reason: "Belongs to contains.", Mend: "remove it with contains"},
-	{Name: "maxContains", OpenAI: Kept, Gemini: Refused, applies: typeArray, Reason: "Belongs to contains.", Mend: "remove it with contains"},
-	{Name: "properties", OpenAI: Kept, Gemini: Kept, holds: holdsMap, applies: typeObject,
+	{Name: "minContains", OpenAI: Kept, Gemini: Refused, applies: jsontype.Array, Reason: "Belongs to contains.", Mend: "remove it with contains"},
+	{Name: "maxContains", OpenAI: Kept, Gemini: Refused, applies: jsontype.Array, Reason: "Belongs to contains.", Mend: "remove it with contains"},
+	{Name: "properties", OpenAI: Kept, Gemini: Kept, holds: holdsMap, applies: jsontype.Object,
 		Reason: "In the order of the text, which Gemini gets as propertyOrdering. A property that is false is left out: the object is closed. Gemini refuses names beyond [A-Za-z_][A-Za-z0-9_]*, 64 characters, and an object without properties below the root.",
 		Mend:   "name the properties in that alphabet"},
-	{Name: "required", OpenAI: Kept, Gemini: Kept, applies: typeObject,
+	{Name: "required", OpenAI: Kept, Gemini: Kept, applies: jsontype.Object,
 		Reason: "A name that is no property is refused: no call could be valid.", Mend: "add the property or take the name out"},
-	{Name: "minProperties", OpenAI: Kept, Gemini: Kept, applies: typeObject, Reason: "Each form has it."},
-	{Name: "maxProperties", OpenAI: Kept, Gemini: Kept, applies: typeObject, Reason: "Each form has it."},
-	{Name: "additionalProperties", OpenAI: Kept, Gemini: Dropped, holds: holdsSchema, applies: typeObject,
+	{Name: "minProperties", OpenAI: Kept, Gemini: Kept, applies: jsontype.Object, Reason: "Each form has it."},
+	{Name: "maxProperties", OpenAI: Kept, Gemini: Kept, applies: jsontype.Object, Reason: "Each form has it."},
+	{Name: "additionalProperties", OpenAI: Kept, Gemini: Dropped, holds: holdsSchema, applies: jsontype.Object,
 		Reason: "Must be false at every object level. Gemini has no word for it; the model knows the listed properties, and the registry refuses others.",
 		Mend:   "write \"additionalProperties\": false and list the properties"},
-	{Name: "patternProperties", OpenAI: Kept, Gemini: Refused, holds: holdsMap, applies: typeObject,
+	{Name: "patternProperties", OpenAI: Kept, Gemini: Refused, holds: holdsMap, applies: jsontype.Object,
 		Reason: "Gemini's objects have named properties only.", Mend: "use an array of objects with the properties key and value"},
-	{Name: "propertyNames", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, applies: typeObject,
+	{Name: "propertyNames", OpenAI: Kept, Gemini: Refused, holds: holdsSchema, applies: jsontype.Object,
 		Reason: "Gemini has no word for it, and a closed object lists its names anyway.", Mend: "remove it"},
-	{Name: "dependentRequired", OpenAI: Kept, Gemini: Said, applies: typeObject, Reason: "A sentence says it all, and the registry enforces it."},
-	{Name: "dependentSchemas", OpenAI: Kept, Gemini: Refused, holds: holdsMap, applies: typeObject,
+	{Name: "dependentRequired", OpenAI: Kept, Gemini: Said, applies: jsontype.Object, Reason: "A sentence says it all, and the registry enforces it."},
+	{Name: "dependentSchemas", OpenAI: Kept, Gemini: Refused, holds: holdsMap, applies: jsontype.Object,
 		Reason: "Gemini has no conditions.", Mend: "write the cases as anyOf, or check in the handler and say so in the description"},
 	{Name: "anyOf", OpenAI: Kept, Gemini: Kept, holds: holdsList,
 		Reason: "Refused at the root by OpenAI's and Gemini's servers. Gemini's takes nothing beside it: what stands beside it goes into each alternative.",
@@ -155,9 +159,9 @@ var table = []Keyword{
 	{Name: "$recursiveRef", OpenAI: Refused, Gemini: Refused, Reason: "Recursion has no end when inlined.", Mend: "describe a fixed number of levels"},
 	{Name: "$recursiveAnchor", OpenAI: Refused, Gemini: Refused, Reason: "Belongs to $recursiveRef.", Mend: "remove it"},
 	{Name: "$vocabulary", OpenAI: Refused, Gemini: Refused, Reason: "For meta-schemas only.", Mend: "remove it"},
-	{Name: "unevaluatedProperties", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: typeObject,
+	{Name: "unevaluatedProperties", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: jsontype.Object,
 		Reason: "Its meaning hangs on its neighbours, which inlining and merging change.", Mend: "write \"additionalProperties\": false in the object that lists the properties"},
-	{Name: "unevaluatedItems", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: typeArray,
+	{Name: "unevaluatedItems", OpenAI: Refused, Gemini: Refused, holds: holdsSchema, applies: jsontype.Array,
 		Reason: "Its meaning hangs on its neighbours, which inlining and merging change.", Mend: "use items"},
 	{Name: "dependencies", OpenAI: Refused, Gemini: Refused, Reason: "Not in draft 2020-12: nobody checks it.", Mend: "use dependentRequired"},
 	{Name: "additionalItems", OpenAI: Refused, Gemini: Refused, Reason: "Not in draft 2020-12: nobody checks it.", Mend: "use items"},

@@ -4,110 +4,37 @@ import (
 	"encoding/json"
 	"math/big"
 	"strconv"
-	"strings"
+
+	"voicegw/registry/jsontype"
 )
 
-// typeSet is a set of JSON types. A number of JSON Schema is an integer or not, so
-// "number" is two bits and integer is inside number as it should be.
-type typeSet uint8
-
-const (
-	typeNull typeSet = 1 << iota
-	typeBoolean
-	typeInteger
-	typeFraction // numbers that are no integers
-	typeString
-	typeArray
-	typeObject
-
-	typeNumber = typeInteger | typeFraction
-	typeAny    = typeNull | typeBoolean | typeNumber | typeString | typeArray | typeObject
-)
-
-// typeNames is in the order in which a list of types is printed.
-var typeNames = []struct {
-	name string
-	set  typeSet
-}{
-	{"object", typeObject}, {"array", typeArray}, {"string", typeString}, {"number", typeNumber},
-	{"integer", typeInteger}, {"boolean", typeBoolean}, {"null", typeNull},
-}
-
-func (t typeSet) names() []string {
-	var all []string
-	for _, n := range typeNames {
-		if t&n.set == n.set {
-			all, t = append(all, n.name), t&^n.set
-		}
-	}
-	return all
-}
-
-// known gives every name that is inside the set, integer beside number.
-func (t typeSet) known() []string {
-	var all []string
-	for _, n := range typeNames {
-		if t&n.set == n.set {
-			all = append(all, n.name)
-		}
-	}
-	return all
-}
-
-func (t typeSet) String() string { return strings.Join(t.names(), " or ") }
-
-// value prints the set as the value of "type".
-func (t typeSet) value() any {
-	names := t.names()
-	if len(names) == 1 {
-		return names[0]
-	}
-	list := make([]any, len(names))
-	for i, n := range names {
-		list[i] = n
-	}
-	return list
-}
-
-// typesOf reads "type" of a schema; all when it says none.
-func typesOf(o *object) typeSet {
+// typesOf reads "type" of a schema; a schema without it allows all types.
+func typesOf(o *object) jsontype.Set {
 	v, ok := o.get("type")
 	if !ok {
-		return typeAny
+		return jsontype.Any
 	}
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
-	}
-	var t typeSet
-	for _, one := range list {
-		for _, n := range typeNames {
-			if n.name == one {
-				t |= n.set
-			}
-		}
-	}
-	return t
+	return jsontype.Parse(v)
 }
 
 // typeOf gives the type of an instance.
-func typeOf(v any) typeSet {
+func typeOf(v any) jsontype.Set {
 	switch v := v.(type) {
 	case bool:
-		return typeBoolean
+		return jsontype.Boolean
 	case json.Number:
 		if rat(v).IsInt() {
-			return typeInteger
+			return jsontype.Integer
 		}
-		return typeFraction
+		return jsontype.Fraction
 	case string:
-		return typeString
+		return jsontype.String
 	case []any:
-		return typeArray
+		return jsontype.Array
 	case *object:
-		return typeObject
+		return jsontype.Object
 	default:
-		return typeNull
+		return jsontype.Null
 	}
 }
 

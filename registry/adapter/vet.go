@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"voicegw/registry/jsontype"
 )
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
@@ -93,8 +95,8 @@ func (v *vetted) keyword(o *object, m member, k Keyword, p *problems) {
 				checkPattern(o.path, m.key, one.key, p)
 			}
 		}
-	case m.key == "type" && !slices.Contains(typeAny.known(), text):
-		p.add(o.path, m.key, "there is no type %q; use one of %s", clip(text), strings.Join(typeAny.known(), ", "))
+	case m.key == "type" && !slices.Contains(jsontype.Any.Inside(), text):
+		p.add(o.path, m.key, "there is no type %q; use one of %s", clip(text), strings.Join(jsontype.Any.Inside(), ", "))
 	case m.key == "$schema" && text != draft && text != draft+"#":
 		p.add(o.path, m.key, "the schema is read as draft 2020-12, not as %q; remove $schema and write for 2020-12", clip(text))
 	case m.key == "pattern":

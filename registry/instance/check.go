@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"voicegw/registry/jsontype"
 )
 
 // Problem is a schema that no value satisfies, or a value that never can be sent.
@@ -203,11 +205,11 @@ func (c *checker) possible(conj, parts []*node) {
 // types tells of types of the schema's list that no value has.
 func (c *checker) types(conj []*node) {
 	for _, name := range conj[0].names("type") {
-		for _, t := range typeNames {
-			if t.name != name {
+		for _, t := range jsontype.All {
+			if t.Name != name {
 				continue
 			}
-			if a := c.fresh(append(slices.Clone(conj), &node{at: conj[0].at, only: t.set})); a.none() {
+			if a := c.fresh(append(slices.Clone(conj), &node{at: conj[0].at, only: t.Set})); a.none() {
 				c.problems = append(c.problems, Problem{Path: join(conj[0].at, "type"), Unknown: true,
 					Message: fmt.Sprintf("No value of the type %s can be valid here (%s). Take the type out, or let its values in.", name, a.why)})
 			}

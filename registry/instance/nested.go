@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"voicegw/registry/jsontype"
 )
 
 // lists is what several schemas say of a list.
@@ -34,7 +36,7 @@ func (s *solver) lists(parts []*node) lists {
 }
 
 // arrays looks for lists.
-func (s *solver) arrays(f *finding, parts []*node, _ typeSet, depth int) bool {
+func (s *solver) arrays(f *finding, parts []*node, _ jsontype.Set, depth int) bool {
 	l := s.lists(parts)
 	if f.crossed(l.least, l.most, 2) {
 		return true
@@ -213,7 +215,7 @@ func (o *shape) forbids(name string) *node {
 }
 
 // objects looks for objects.
-func (s *solver) objects(f *finding, parts []*node, _ typeSet, depth int) bool {
+func (s *solver) objects(f *finding, parts []*node, _ jsontype.Set, depth int) bool {
 	o := s.shape(parts)
 	needed := map[string]bool{}
 	for name := range o.required {

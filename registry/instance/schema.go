@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"voicegw/registry/format"
+	"voicegw/registry/jsontype"
 )
 
 // schemaURL is where the compiler believes that the schema stands.
@@ -30,7 +31,7 @@ type node struct {
 	// must is the property that a schema which is made up asks for.
 	must string
 	// only are the types that one which is made up lets in; 0 of all others.
-	only typeSet
+	only jsontype.Set
 
 	compiled *jsonschema.Schema
 	tried    bool // to compile it

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"voicegw/registry/jsontype"
 )
 
 // The limits of a search.
@@ -222,7 +224,7 @@ func escapePercent(s string) string { return strings.ReplaceAll(s, "%", "%25") }
 func (s *solver) branch(f *finding, parts []*node, depth int) (complete bool) {
 	var listed []any
 	hasList := false
-	types := typeSet(typeAll)
+	types := jsontype.Set(jsontype.Any)
 	var typed []string
 	for _, n := range parts {
 		if isFalse(n) {
@@ -240,7 +242,7 @@ func (s *solver) branch(f *finding, parts []*node, depth int) (complete bool) {
 		}
 		if t, has := typesOf(n); has {
 			types &= t
-			typed = append(typed, n.where("type", s.place)+" "+strings.Join(t.names(), " or "))
+			typed = append(typed, n.where("type", s.place)+" "+t.String())
 		}
 	}
 	if hasList {
@@ -258,11 +260,11 @@ func (s *solver) branch(f *finding, parts []*node, depth int) (complete bool) {
 	}
 	complete = true
 	for _, one := range []struct {
-		types typeSet
-		look  func(*finding, []*node, typeSet, int) bool
+		types jsontype.Set
+		look  func(*finding, []*node, jsontype.Set, int) bool
 	}{
-		{typeString, s.texts}, {typeInteger | typeFraction, s.numbers}, {typeBoolean, s.booleans},
-		{typeObject, s.objects}, {typeArray, s.arrays}, {typeNull, s.null},
+		{jsontype.String, s.texts}, {jsontype.Integer | jsontype.Fraction, s.numbers}, {jsontype.Boolean, s.booleans},
+		{jsontype.Object, s.objects}, {jsontype.Array, s.arrays}, {jsontype.Null, s.null},
 	} {
 		if types&one.types == 0 {
 			continue
@@ -275,18 +277,18 @@ func (s *solver) branch(f *finding, parts []*node, depth int) (complete bool) {
 	return complete
 }
 
-func (s *solver) null(f *finding, _ []*node, _ typeSet, _ int) bool {
+func (s *solver) null(f *finding, _ []*node, _ jsontype.Set, _ int) bool {
 	f.try(nil)
 	return true
 }
 
-func (s *solver) booleans(f *finding, _ []*node, _ typeSet, _ int) bool {
+func (s *solver) booleans(f *finding, _ []*node, _ jsontype.Set, _ int) bool {
 	f.try(true)
 	f.try(false)
 	return true
 }
 
-func (s *solver) numbers(f *finding, parts []*node, types typeSet, _ int) bool {
+func (s *solver) numbers(f *finding, parts []*node, types jsontype.Set, _ int) bool {
 	var n numbers
 	for _, part := range parts {
 		for _, b := range []struct {
@@ -308,7 +310,7 @@ func (s *solver) numbers(f *finding, parts []*node, types typeSet, _ int) bool {
 		n.atLeast(limit{rational(json.Number("-9223372036854775808")), false, "the least integer -9223372036854775808"})
 		n.atMost(limit{rational(json.Number("9223372036854775807")), false, "the greatest integer 9223372036854775807"})
 	}
-	if types&typeFraction == 0 {
+	if types&jsontype.Fraction == 0 {
 		whole = "integer"
 		n.multiple(rational(json.Number("1")), "")
 	}
@@ -400,7 +402,7 @@ func (s *solver) forms(parts []*node, most size) forms {
 	return o
 }
 
-func (s *solver) texts(f *finding, parts []*node, _ typeSet, _ int) bool {
+func (s *solver) texts(f *finding, parts []*node, _ jsontype.Set, _ int) bool {
 	before := len(f.why)
 	least, most := s.sizes(parts, "minLength", "maxLength")
 	o := s.forms(parts, most)

@@ -6,61 +6,14 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"voicegw/registry/jsontype"
 )
-
-// typeSet is a set of the types of JSON. A number is an integer or a fraction, so that
-// "integer" is inside "number".
-type typeSet uint8
-
-const (
-	typeNull typeSet = 1 << iota
-	typeBoolean
-	typeInteger
-	typeFraction
-	typeString
-	typeArray
-	typeObject
-
-	typeAll = 1<<7 - 1
-)
-
-var typeNames = []struct {
-	name string
-	set  typeSet
-}{
-	{"null", typeNull}, {"boolean", typeBoolean}, {"number", typeInteger | typeFraction}, {"integer", typeInteger},
-	{"string", typeString}, {"array", typeArray}, {"object", typeObject},
-}
-
-func (t typeSet) names() []string {
-	var all []string
-	for _, n := range typeNames {
-		if t&n.set == n.set {
-			all, t = append(all, n.name), t&^n.set
-		}
-	}
-	return all
-}
 
 // typesOf reads "type", and reports false if it is missing.
-func typesOf(n *node) (typeSet, bool) {
+func typesOf(n *node) (jsontype.Set, bool) {
 	v, has := n.doc["type"]
-	if !has {
-		return 0, false
-	}
-	list, isList := v.([]any)
-	if !isList {
-		list = []any{v}
-	}
-	var t typeSet
-	for _, one := range list {
-		for _, n := range typeNames {
-			if n.name == one {
-				t |= n.set
-			}
-		}
-	}
-	return t, true
+	return jsontype.Parse(v), has
 }
 
 // canonical writes a value so that equal ones are the same text: 1 and 1.0 are equal.
@@ -114,21 +67,21 @@ func write(b *bytes.Buffer, v any) {
 }
 
 // typeOf is the type of a value.
-func typeOf(v any) typeSet {
+func typeOf(v any) jsontype.Set {
 	switch v := v.(type) {
 	case nil:
-		return typeNull
+		return jsontype.Null
 	case bool:
-		return typeBoolean
+		return jsontype.Boolean
 	case json.Number:
 		if r := rational(v); r != nil && r.IsInt() {
-			return typeInteger
+			return jsontype.Integer
 		}
-		return typeFraction
+		return jsontype.Fraction
 	case string:
-		return typeString
+		return jsontype.String
 	case []any:
-		return typeArray
+		return jsontype.Array
 	}
-	return typeObject
+	return jsontype.Object
 }
