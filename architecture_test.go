@@ -17,51 +17,51 @@ import (
 // this module are in the table of ARCHITECTURE.md, and so must every package be. The
 // standard library is free. A package that is not in here imports none.
 var foreign = map[string][]string{
-	"audio":                   {"github.com/segmentio/asm", "golang.org/x/sys"},
-	"config":                  {yaml},
-	"registry":                {"github.com/santhosh-tekuri/jsonschema/v5"},
-	"internal/mark":           {"golang.org/x/text"},
-	"user":                    {"golang.org/x/text"},
-	"kb":                      {yaml, "github.com/fsnotify/fsnotify"},
-	"kb/internal/words":       {bleve, "github.com/blevesearch/snowballstem", "golang.org/x/text"},
-	"kb/local":                {bleve, "github.com/blevesearch/bleve_index_api"},
-	"kb/embed":                {"github.com/openai/openai-go/v3"},
-	"kb/kbtest":               {"github.com/google/go-cmp"},
-	"contacts":                {"github.com/nyaruka/phonenumbers", "mvdan.cc/xurls/v2", "golang.org/x/net"},
-	"calendar/ics":            {"github.com/emersion/go-ical", "github.com/teambition/rrule-go"},
-	"calendar/caldav":         {"github.com/emersion/go-webdav", "github.com/emersion/go-ical"},
-	"calendar/google":         {"golang.org/x/oauth2"},
-	"calendar/calendartest":   {"github.com/google/go-cmp"},
-	"image/openai":            {"github.com/openai/openai-go/v3"},
-	"image/genai":             {"google.golang.org/genai"},
-	"store":                   {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
-	"store/witness":           {"golang.org/x/sys"},
-	"chat/completions":        {"github.com/openai/openai-go/v3"},
-	"audit":                   {"gopkg.in/natefinch/lumberjack.v2"},
-	"transport/gemini":        {websocket, "google.golang.org/genai"},
-	"transport/openai":        {websocket, "github.com/openai/openai-go/v3"},
-	"session/wsclient":        {websocket},
-	"session":                 {websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/time"},
-	"gateway":                 {"golang.org/x/sys", "github.com/rs/cors"},
-	"transport/transporttest": {"github.com/google/go-cmp", "go.uber.org/goleak"},
-	"internal/strict":         {yaml},
-	"internal/quota":          {"golang.org/x/time"},
-	"sim/fault":               {yaml},
-	"sim/scenario":            {yaml},
-	"sim/wire":                {websocket},
-	"sim/gemini":              {websocket, "google.golang.org/genai"},
-	"sim/openai":              {websocket, "github.com/openai/openai-go/v3"},
-	"load/script":             {yaml},
-	"load/measure":            {"github.com/HdrHistogram/hdrhistogram-go"},
-	"registry/adapter":        {"github.com/santhosh-tekuri/jsonschema/v5"},
-	"registry/format":         {"github.com/santhosh-tekuri/jsonschema/v5"},
-	"registry/instance":       {"github.com/santhosh-tekuri/jsonschema/v5"},
-	"cmd/voicegw":             {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
+	"audio":                          {"github.com/segmentio/asm", "golang.org/x/sys"},
+	"config":                         {yaml},
+	"registry":                       {"github.com/santhosh-tekuri/jsonschema/v5"},
+	"internal/mark":                  {"golang.org/x/text"},
+	"internal/user":                  {"golang.org/x/text"},
+	"backends/kb":                    {yaml, "github.com/fsnotify/fsnotify"},
+	"backends/kb/internal/words":     {bleve, "github.com/blevesearch/snowballstem", "golang.org/x/text"},
+	"backends/kb/local":              {bleve, "github.com/blevesearch/bleve_index_api"},
+	"backends/kb/embed":              {"github.com/openai/openai-go/v3"},
+	"backends/kb/kbtest":             {"github.com/google/go-cmp"},
+	"backends/contacts":              {"github.com/nyaruka/phonenumbers", "mvdan.cc/xurls/v2", "golang.org/x/net"},
+	"backends/calendar/ics":          {"github.com/emersion/go-ical", "github.com/teambition/rrule-go"},
+	"backends/calendar/caldav":       {"github.com/emersion/go-webdav", "github.com/emersion/go-ical"},
+	"backends/calendar/google":       {"golang.org/x/oauth2"},
+	"backends/calendar/calendartest": {"github.com/google/go-cmp"},
+	"backends/image/openai":          {"github.com/openai/openai-go/v3"},
+	"backends/image/genai":           {"google.golang.org/genai"},
+	"store":                          {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
+	"store/witness":                  {"golang.org/x/sys"},
+	"chat/completions":               {"github.com/openai/openai-go/v3"},
+	"audit":                          {"gopkg.in/natefinch/lumberjack.v2"},
+	"transport/gemini":               {websocket, "google.golang.org/genai"},
+	"transport/openai":               {websocket, "github.com/openai/openai-go/v3"},
+	"protocol":                       {websocket},
+	"session":                        {websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/time"},
+	"gateway":                        {"golang.org/x/sys", "github.com/rs/cors"},
+	"transport/transporttest":        {"github.com/google/go-cmp", "go.uber.org/goleak"},
+	"internal/strict":                {yaml},
+	"internal/quota":                 {"golang.org/x/time"},
+	"sim/fault":                      {yaml},
+	"sim/scenario":                   {yaml},
+	"sim/wire":                       {websocket},
+	"sim/gemini":                     {websocket, "google.golang.org/genai"},
+	"sim/openai":                     {websocket, "github.com/openai/openai-go/v3"},
+	"client/load/script":             {yaml},
+	"client/load/measure":            {"github.com/HdrHistogram/hdrhistogram-go"},
+	"registry/adapter":               {"github.com/santhosh-tekuri/jsonschema/v5"},
+	"registry/format":                {"github.com/santhosh-tekuri/jsonschema/v5"},
+	"registry/instance":              {"github.com/santhosh-tekuri/jsonschema/v5"},
+	"cmd/voicegw":                    {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
 
 	"scripts/bench/relaybench": {"golang.org/x/sys"},
 	"scripts/supply":           {"github.com/CycloneDX/cyclonedx-go"},
-	"ws":                       {websocket},
-	"nonblock":                 {"golang.org/x/sys"},
+	"internal/ws":              {websocket},
+	"internal/nonblock":        {"golang.org/x/sys"},
 }
 
 const (
@@ -166,6 +166,59 @@ func TestImportTable(t *testing.T) {
 			t.Errorf("the table of foreign modules names %s, which does not exist", name)
 		}
 	}
+}
+
+// TestMap compares the map of ARCHITECTURE.md with the disk: each line is a folder at its
+// place, and each folder that holds a package has its line.
+func TestMap(t *testing.T) {
+	drawn := drawnFolders(t)
+	for folder := range drawn {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			t.Errorf("the map of ARCHITECTURE.md draws %s, which is not a folder", folder)
+		}
+	}
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		if name == "" || name != rowOf(name) {
+			continue
+		}
+		// The line of a folder named internal stands for the folders in it.
+		if inside, _, deep := strings.Cut(name, "/internal/"); deep {
+			name = inside + "/internal"
+		}
+		if strings.HasPrefix(name, "scripts/bench/") {
+			name = "scripts/bench"
+		}
+		if !drawn[name] {
+			t.Errorf("the map of ARCHITECTURE.md lacks %s", name)
+		}
+	}
+}
+
+// drawnFolders reads the map: a line for each folder, two spaces deeper than its parent's.
+func drawnFolders(t *testing.T) map[string]bool {
+	t.Helper()
+	page, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "## The map")
+	_, rest, _ = strings.Cut(rest, "```\n")
+	drawing, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("ARCHITECTURE.md has no map")
+	}
+	line := regexp.MustCompile(`^((?:  )*)([a-z0-9/-]+)/ +\S`)
+	drawn, path := map[string]bool{}, []string{}
+	for text := range strings.Lines(drawing) {
+		m := line.FindStringSubmatch(text)
+		if m == nil || len(m[1])/2 > len(path) {
+			t.Fatalf("the map of ARCHITECTURE.md: this line does not begin with a folder at its depth: %q", text)
+		}
+		path = append(path[:len(m[1])/2], m[2])
+		drawn[strings.Join(path, "/")] = true
+	}
+	return drawn
 }
 
 // standard says whether i is of the standard library: its first element has no

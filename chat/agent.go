@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 
 	"voicegw/conversation"
-	"voicegw/session/wsclient"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // Agent is a text agent. It may be used by any number of goroutines.
@@ -80,7 +80,7 @@ type Request struct {
 	// temperature, in JSON. Nil means none.
 	Settings map[string]json.RawMessage
 	// Tools are the client's own, beside the gateway's: a call of one ends the turn with a
-	// wsclient.ToolCall, and the client's next request brings its answer at the end of
+	// protocol.ToolCall, and the client's next request brings its answer at the end of
 	// History, with an empty Message. Only with History.
 	Tools []Tool
 	// ToolChoice and Parallel are tool_choice, in JSON, and parallel_tool_calls of Chat
@@ -107,7 +107,7 @@ type Confirmation struct {
 }
 
 // Emit is given the messages of a turn, one after another.
-type Emit func(wsclient.ServerMessage)
+type Emit func(protocol.ServerMessage)
 
 // leaseTime is how long a conversation stays taken if its node dies.
 const leaseTime = time.Minute
@@ -220,10 +220,10 @@ func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversati
 // safeEmit lets tools and the turn speak at the same time.
 func safeEmit(emit Emit, turn int) Emit {
 	var mu sync.Mutex
-	return func(m wsclient.ServerMessage) {
+	return func(m protocol.ServerMessage) {
 		mu.Lock()
 		defer mu.Unlock()
-		wsclient.SetTurn(m, turn)
+		protocol.SetTurn(m, turn)
 		emit(m)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"voicegw/conversation"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 )
 
@@ -116,7 +116,7 @@ func (t *turn) decide(a ToolCall) {
 	}
 	deed := t.deed(a.Name, a.Args)
 	c := &call{id: t.callName(t.count), asked: a, began: time.Now()}
-	t.emit(&wsclient.ToolStarted{CallID: c.id, Tool: a.Name, Category: t.category(a.Name)})
+	t.emit(&protocol.ToolStarted{CallID: c.id, Tool: a.Name, Category: t.category(a.Name)})
 	d := t.book.Decide(policy.Call{ID: c.id, ProviderID: a.ID, Tool: a.Name, Args: a.Args, Turn: t.number})
 	c.keys, c.budget = d.Keys, d.Budget
 	t.toolsOff = t.toolsOff || d.OverBudget
@@ -167,8 +167,8 @@ func (t *turn) take(r any) {
 			return
 		}
 		env := t.book.Question(c.prepared, r.Token, r.Reference, r.ExpiresAt, false)
-		t.emit(&wsclient.ConfirmationRequest{Token: r.Token, Tool: c.asked.Name, Args: c.prepared.Args(),
-			Preview: c.prepared.Preview(), ExpiresAt: wsclient.Time{Time: r.ExpiresAt}})
+		t.emit(&protocol.ConfirmationRequest{Token: r.Token, Tool: c.asked.Name, Args: c.prepared.Args(),
+			Preview: c.prepared.Preview(), ExpiresAt: protocol.Time{Time: r.ExpiresAt}})
 		t.answerAll(r.Call, t.book.Asked(r.Call, store.QuestionName(r.Token), env))
 	}
 }
@@ -230,8 +230,8 @@ func (t *turn) conclude(c *call, env registry.Envelope, ran bool) {
 }
 
 // toolEnded is what the client is told of an answer.
-func toolEnded(id, tool, category string, env registry.Envelope) *wsclient.ToolEnded {
-	m := &wsclient.ToolEnded{CallID: id, Tool: tool, Category: category, OK: env.OK,
+func toolEnded(id, tool, category string, env registry.Envelope) *protocol.ToolEnded {
+	m := &protocol.ToolEnded{CallID: id, Tool: tool, Category: category, OK: env.OK,
 		DurationMS: env.Meta.DurationMS, Deduplicated: env.Meta.CacheHit}
 	if env.Error != nil {
 		m.Error, _ = json.Marshal(env.Error) // it is written for the model as well: this cannot fail
@@ -273,7 +273,7 @@ func (t *turn) tellProgress(now time.Time) {
 			continue
 		}
 		c.progress = now.Add(progressEvery)
-		t.emit(&wsclient.ToolProgress{CallID: c.id, Tool: c.asked.Name, Category: t.category(c.asked.Name), DurationMS: now.Sub(c.began).Milliseconds()})
+		t.emit(&protocol.ToolProgress{CallID: c.id, Tool: c.asked.Name, Category: t.category(c.asked.Name), DurationMS: now.Sub(c.began).Milliseconds()})
 	}
 }
 

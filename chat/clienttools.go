@@ -13,8 +13,8 @@ import (
 
 	"voicegw/audit"
 	"voicegw/conversation"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 )
 
@@ -91,7 +91,7 @@ func (t *turn) hand(a ToolCall) {
 		t.byClient = append(t.byClient, r)
 		return
 	}
-	t.emit(&wsclient.ToolStarted{CallID: c.id, Tool: a.Name})
+	t.emit(&protocol.ToolStarted{CallID: c.id, Tool: a.Name})
 	t.conclude(c, *over, false)
 }
 
@@ -106,7 +106,7 @@ var heldID = regexp.MustCompile(`^call_([A-Z2-7]{26})_(\d{1,3})$`)
 // handOver ends the turn with the calls of its last round that the client is to run. What the
 // turn has come to is kept, because the client learns neither the gateway's own calls nor
 // their answers and the model needs both when it goes on.
-func (t *turn) handOver(ctx context.Context) *wsclient.Error {
+func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	key := rand.Text()
 	c := conversation.New(heldName(key), t.req.User.String(), t.a.opts.Name, time.Now())
 	c.Append(time.Now(), slices.DeleteFunc(slices.Clone(t.entries), func(e conversation.Entry) bool { return e.Role != conversation.RoleAssistant })...)
@@ -114,7 +114,7 @@ func (t *turn) handOver(ctx context.Context) *wsclient.Error {
 	defer cancel()
 	if _, err := t.a.opts.Conversations.Save(ctx, c, 0); err != nil {
 		t.a.opts.Logger.Error("a turn that waits for the client's tools could not be kept", "conversation_id", t.conv.ID, "error", err)
-		return &wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "What was done so far could not be kept, so your tools are not called; try again soon.", Retryable: true}
+		return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "What was done so far could not be kept, so your tools are not called; try again soon.", Retryable: true}
 	}
 	for _, r := range t.byClient {
 		t.audit(r)
@@ -124,7 +124,7 @@ func (t *turn) handOver(ctx context.Context) *wsclient.Error {
 	first := t.count - len(last.Calls)
 	for i, call := range last.Calls {
 		if t.handed[t.callName(first+i+1)] {
-			t.emit(&wsclient.ToolCall{CallID: heldCall(key, i), Name: call.Tool, Args: objectOr(t.asked[i].Args)})
+			t.emit(&protocol.ToolCall{CallID: heldCall(key, i), Name: call.Tool, Args: objectOr(t.asked[i].Args)})
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audit"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // theirs is a tool of the client's.
@@ -36,7 +36,7 @@ func TestToolsOfTheClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "tool.started tool.ended tool.started tool.ended tool.call usage done" || told.done().Status != wsclient.DoneCompleted {
+		if got := told.types(); got != "tool.started tool.ended tool.started tool.ended tool.call usage done" || told.done().Status != protocol.DoneCompleted {
 			t.Error(got)
 		}
 		if diff := cmp.Diff([]string{"look", "search ada"}, f.ran()); diff != "" {
@@ -45,7 +45,7 @@ func TestToolsOfTheClient(t *testing.T) {
 		if names := f.last().Tools; !slices.ContainsFunc(names, func(tool Tool) bool { return tool.Name == "open_page" }) || len(names) < 2 {
 			t.Errorf("the model has the tools %+v", names)
 		}
-		handed := of[*wsclient.ToolCall](told)[0]
+		handed := of[*protocol.ToolCall](told)[0]
 		if handed.Name != "open_page" || string(handed.Args) != `{"page":"ada"}` || len(handed.CallID) > 40 {
 			t.Errorf("%+v", handed)
 		}
@@ -98,7 +98,7 @@ func TestToolsOfTheClientAreBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			handed := of[*wsclient.ToolCall](told)
+			handed := of[*protocol.ToolCall](told)
 			if len(handed) != 1 {
 				t.Fatalf("request %d: %s", i, told.types())
 			}
@@ -112,7 +112,7 @@ func TestToolsOfTheClientAreBounded(t *testing.T) {
 			t.Errorf("%s, tools off %v", got, f.last().ToolsOff)
 		}
 		told, err = f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Again"}), callsTools("a", "open_page", `{"a`), says("I see."))
-		if e := of[*wsclient.ToolEnded](told); err != nil || len(e) != 1 || !strings.Contains(string(e[0].Error), "VALIDATION") {
+		if e := of[*protocol.ToolEnded](told); err != nil || len(e) != 1 || !strings.Contains(string(e[0].Error), "VALIDATION") {
 			t.Errorf("%v %s", err, told.types())
 		}
 	})
@@ -138,7 +138,7 @@ func TestNamesOfTheClientsTools(t *testing.T) {
 		}
 		// What is not known any more stays as the client tells it.
 		told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "x"}, Message{Role: RoleAssistant, Calls: []ToolCall{{ID: heldCall(strings.Repeat("A", 26), 0), Name: "open_page"}}}, Message{Role: RoleTool, CallID: heldCall(strings.Repeat("A", 26), 0), Text: "ok"}), says("Fine."))
-		if err != nil || told.done().Status != wsclient.DoneCompleted || len(f.last().Messages) != 4 {
+		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.last().Messages) != 4 {
 			t.Errorf("%v %+v", err, f.last().Messages)
 		}
 	})
@@ -163,7 +163,7 @@ func TestHandOverIsAuditedOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, audited := len(of[*wsclient.ToolCall](told)), len(f.audited()); n != try || audited != try {
+			if n, audited := len(of[*protocol.ToolCall](told)), len(f.audited()); n != try || audited != try {
 				t.Errorf("try %d: %d calls are handed over, %d audited: %s", try, n, audited, told.types())
 			}
 		}

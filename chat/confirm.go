@@ -8,8 +8,8 @@ import (
 	"voicegw/audit"
 	"voicegw/capability"
 	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 )
 
@@ -40,7 +40,7 @@ func (t *turn) confirm(ctx context.Context) error {
 	if answer.Approved {
 		outcome = "approved"
 	}
-	t.emit(&wsclient.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: outcome})
+	t.emit(&protocol.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: outcome})
 	if !answer.Approved {
 		r := audit.Call{At: time.Now(), Tools: t.tools, Tool: c.Tool, Mode: registry.ModeText, Turn: t.number, Args: c.Args}.Record()
 		r.Event, r.Confirmation, r.ConfirmedBy, r.Reference, r.Delivered = audit.EventConfirmation, outcome, "client", c.Reference, false
@@ -58,7 +58,7 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	t.count++
 	t.rec.Wrote = true
 	id := t.callName(t.count)
-	t.emit(&wsclient.ToolStarted{CallID: id, Tool: c.Tool, Category: t.category(c.Tool)})
+	t.emit(&protocol.ToolStarted{CallID: id, Tool: c.Tool, Category: t.category(c.Tool)})
 	budget := t.book.Charge(c.Tool)
 	env := registry.NotFound(c.Tool, "", 0)
 	if t.tools != nil {
@@ -88,14 +88,14 @@ type client struct{ t *turn }
 
 // Timeout tells the client that its user is shut out.
 func (c client) Timeout(until time.Time, d time.Duration, message string) {
-	c.t.emit(&wsclient.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
+	c.t.emit(&protocol.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
 }
 
 // Show tells the client of an image.
 func (c client) Show(image capability.Image) {
-	c.t.emit(&wsclient.UIImage{
+	c.t.emit(&protocol.UIImage{
 		ID: image.ID, URL: image.URL, Prompt: image.Prompt, Width: image.Width, Height: image.Height,
-		ExpiresAt: wsclient.Time{Time: image.ExpiresAt},
+		ExpiresAt: protocol.Time{Time: image.ExpiresAt},
 	})
 }
 
@@ -107,8 +107,8 @@ func (c client) Keep(ctx context.Context) error { return c.t.keepHistory(ctx) }
 
 // Invite tells the client of a voice session that it may go on in.
 func (c client) Invite(offer capability.VoiceOffer) {
-	c.t.emit(&wsclient.VoiceSessionStart{
+	c.t.emit(&protocol.VoiceSessionStart{
 		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest, Ticket: offer.Ticket, URL: offer.URL,
-		ExpiresAt: wsclient.Time{Time: offer.ExpiresAt},
+		ExpiresAt: protocol.Time{Time: offer.ExpiresAt},
 	})
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audit"
+	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // proposed lets the model propose a payment and returns the question to the user.
-func (f *fixture) proposed() *wsclient.ConfirmationRequest {
+func (f *fixture) proposed() *protocol.ConfirmationRequest {
 	f.t.Helper()
 	told := f.say("Pay Bob", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("Please approve it."))
 	if got := told.types(); got != "tool.started confirmation.request tool.ended text.done usage done" {
 		f.t.Fatal(got)
 	}
-	return of[*wsclient.ConfirmationRequest](told)[0]
+	return of[*protocol.ConfirmationRequest](told)[0]
 }
 
 // TestApproved: what was shown runs once, in a turn of its own, and the model is told.
@@ -49,7 +49,7 @@ func TestApproved(t *testing.T) {
 		if got := told.types(); got != "confirmation.ended tool.started tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		if e := of[*wsclient.ConfirmationEnded](told)[0]; e.Outcome != "approved" || e.Token != asked.Token || e.Tool != "pay" || e.Turn != 2 {
+		if e := of[*protocol.ConfirmationEnded](told)[0]; e.Outcome != "approved" || e.Token != asked.Token || e.Tool != "pay" || e.Turn != 2 {
 			t.Errorf("%+v", e)
 		}
 		if diff := cmp.Diff([]string{"pay Bob"}, f.ran()); diff != "" {
@@ -87,7 +87,7 @@ func TestDenied(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := told.types(); got != "confirmation.ended text.done usage done" || of[*wsclient.ConfirmationEnded](told)[0].Outcome != "denied" {
+		if got := told.types(); got != "confirmation.ended text.done usage done" || of[*protocol.ConfirmationEnded](told)[0].Outcome != "denied" {
 			t.Error(got)
 		}
 		if len(f.ran()) != 0 || !strings.Contains(transcript(f.last()), "The user declined pay") {
@@ -175,7 +175,7 @@ func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
 func TestOneQuestion(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`, nth(2), "pay", `{"name":"Bob"}`), callsTools(nth(3), "pay", `{"name":"Bob"}`), says("Please approve it."))
-		if n := len(of[*wsclient.ConfirmationRequest](told)); n != 1 || len(f.questions.All()) != 1 {
+		if n := len(of[*protocol.ConfirmationRequest](told)); n != 1 || len(f.questions.All()) != 1 {
 			t.Errorf("%d questions", n)
 		}
 		if diff := cmp.Diff([]string{"CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED", "CONFIRMATION_REQUIRED"}, told.errorTypes()); diff != "" {
@@ -238,12 +238,12 @@ func TestOneQuestionOverTurns(t *testing.T) {
 					}
 				}
 				other := f.say("And Eve", callsTools(nth(3), "pay", `{"name":"Eve"}`), says("Please approve it."))
-				if n := len(of[*wsclient.ConfirmationRequest](other)); n != 1 {
+				if n := len(of[*protocol.ConfirmationRequest](other)); n != 1 {
 					t.Errorf("%d questions about somebody else", n)
 				}
 				end(t, f, asked.Token)
 				again := f.say("Pay Bob now", callsTools(nth(4), "pay", `{"name":"Bob"}`), says("Please approve it."))
-				if n := len(of[*wsclient.ConfirmationRequest](again)); n != 1 {
+				if n := len(of[*protocol.ConfirmationRequest](again)); n != 1 {
 					t.Errorf("%d questions after the first was over", n)
 				}
 			})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // signed is a step whose message and calls carry something of the model's own.
@@ -83,7 +83,7 @@ func TestLargeExtrasAreNotKept(t *testing.T) {
 			t.Errorf("in its turn: %d bytes", len(got))
 		}
 		told := f.say("And?", says("Nothing."))
-		if got := extras(f.last()); got != "" || !strings.Contains(transcript(f.last()), "[called look: ok]") || told.done().Status != wsclient.DoneCompleted {
+		if got := extras(f.last()); got != "" || !strings.Contains(transcript(f.last()), "[called look: ok]") || told.done().Status != protocol.DoneCompleted {
 			t.Errorf("%s: %s", got, transcript(f.last()))
 		}
 		if raw, _ := json.Marshal(f.conversation("conv")); len(raw) > maxKeptExtra {

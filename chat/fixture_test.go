@@ -22,13 +22,13 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
-	"voicegw/session/wsclient"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 func TestMain(m *testing.M) {
@@ -372,10 +372,10 @@ func (f *fixture) audited() []audit.Record {
 type turnTold struct {
 	t    testing.TB
 	mu   sync.Mutex // guards the following field
-	msgs []wsclient.ServerMessage
+	msgs []protocol.ServerMessage
 }
 
-func (h *turnTold) emit(m wsclient.ServerMessage) {
+func (h *turnTold) emit(m protocol.ServerMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.msgs = append(h.msgs, m)
@@ -425,7 +425,7 @@ func bubble(t *testing.T, set setting, test func(t *testing.T, f *fixture)) {
 func pass(d time.Duration) { <-time.After(d) }
 
 // of returns the messages of a type.
-func of[M wsclient.ServerMessage](h *turnTold) []M {
+func of[M protocol.ServerMessage](h *turnTold) []M {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []M
@@ -444,33 +444,33 @@ func (h *turnTold) types() string {
 	defer h.mu.Unlock()
 	var out []string
 	for i, m := range h.msgs {
-		if first, is := m.(*wsclient.TurnStarted); is {
+		if first, is := m.(*protocol.TurnStarted); is {
 			if i != 0 || first.ConversationID == "" {
 				h.t.Errorf("message %d is %+v", i, m)
 			}
 			continue
 		}
-		if _, piece := m.(*wsclient.TextDelta); piece {
+		if _, piece := m.(*protocol.TextDelta); piece {
 			continue
 		}
-		text, err := wsclient.EncodeServer(1, m)
+		text, err := protocol.EncodeServer(1, m)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		parsed, err := wsclient.ParseServer(text)
+		parsed, err := protocol.ParseServer(text)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		out = append(out, wsclient.HeaderOf(parsed).Type)
+		out = append(out, protocol.HeaderOf(parsed).Type)
 	}
 	return strings.Join(out, " ")
 }
 
 // done is the last message, which must be the only one of its type.
-func (h *turnTold) done() *wsclient.Done {
+func (h *turnTold) done() *protocol.Done {
 	h.t.Helper()
-	all := of[*wsclient.Done](h)
-	if len(all) != 1 || h.msgs[len(h.msgs)-1] != wsclient.ServerMessage(all[0]) {
+	all := of[*protocol.Done](h)
+	if len(all) != 1 || h.msgs[len(h.msgs)-1] != protocol.ServerMessage(all[0]) {
 		h.t.Fatalf("the turn has not ended with one done: %s", h.types())
 	}
 	return all[0]
@@ -479,7 +479,7 @@ func (h *turnTold) done() *wsclient.Done {
 // errorTypes are how the calls of a turn ended, in order; "ok" for a good answer.
 func (h *turnTold) errorTypes() []string {
 	var out []string
-	for _, e := range of[*wsclient.ToolEnded](h) {
+	for _, e := range of[*protocol.ToolEnded](h) {
 		if e.OK {
 			out = append(out, "ok")
 			continue

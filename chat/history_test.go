@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 // TestHistory: what was said by text and by voice comes before the message; calls are

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // TestImageIsShown: what a tool shows is told to the client of the turn, at once and
@@ -23,7 +23,7 @@ func TestImageIsShown(t *testing.T) {
 		if got := told.types(); got != "tool.started ui.image tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		m := of[*wsclient.UIImage](told)[0]
+		m := of[*protocol.UIImage](told)[0]
 		if m.ID != "secret" || m.URL != "/v1/images/secret" || m.Prompt != "a fox" || m.Width != 1536 || m.Height != 1024 || !m.ExpiresAt.Equal(at) || m.Turn != 1 {
 			t.Errorf("%+v", m)
 		}

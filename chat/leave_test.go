@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 )
 
@@ -68,7 +68,7 @@ func TestLeavesWhileTextStreams(t *testing.T) {
 		if err != nil || time.Since(began) != 0 {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		if told.types() != "usage done" || told.done().Status != wsclient.DoneFailed { // nobody reads it
+		if told.types() != "usage done" || told.done().Status != protocol.DoneFailed { // nobody reads it
 			t.Errorf("%s, %+v", told.types(), told.done())
 		}
 		c := f.conversation("conv")
@@ -114,7 +114,7 @@ func TestLeavesWhileToolsRun(t *testing.T) {
 		if e := f.ledger.Entries(); len(e) != 1 || e[0].State != store.Done {
 			t.Errorf("the ledger has %+v", e)
 		}
-		if told.done().Status != wsclient.DoneFailed {
+		if told.done().Status != protocol.DoneFailed {
 			t.Errorf("%+v", told.done())
 		}
 		ok := map[string]bool{}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // errLeft ends a turn that nobody waits for any more.
@@ -25,7 +25,7 @@ type message struct {
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex               // guards the following fields
-	log      []wsclient.ServerMessage // never changed, only added to: clients get copies
+	log      []protocol.ServerMessage // never changed, only added to: clients get copies
 	more     chan struct{}            // closed and made anew with each addition
 	clients  int
 	leaving  bool // the last client has left: nobody joins any more
@@ -40,7 +40,7 @@ type message struct {
 }
 
 // add adds a message to the answer. It may be called by any goroutine.
-func (m *message) add(s wsclient.ServerMessage) {
+func (m *message) add(s protocol.ServerMessage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.log = append(m.log, s)
@@ -66,7 +66,7 @@ func (m *message) end(rec *record, err error) {
 }
 
 // soFar is the answer up to now.
-func (m *message) soFar() []wsclient.ServerMessage {
+func (m *message) soFar() []protocol.ServerMessage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clip(m.log)
@@ -113,7 +113,7 @@ func (m *message) follow(ctx context.Context, emit Emit) error {
 		batch, over, more := m.log[told:], m.over, m.more
 		m.mu.Unlock()
 		for _, s := range batch {
-			emit(wsclient.Clone(s))
+			emit(protocol.Clone(s))
 		}
 		told += len(batch)
 		switch {

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/internal/user"
 	"voicegw/orchestrator/policy"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // openApprovals are approvals that nobody knows the outcome of, as the store has them.
@@ -123,7 +123,7 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 			t.Errorf("kept: %v", got)
 		}
 		// Declined over the API, which tells the conversation at the same moment as a turn does.
-		asked := of[*wsclient.ConfirmationRequest](f.say("Pay Eve", callsTools(nth(2), "pay", `{"name":"Eve"}`), says("May I?")))[0]
+		asked := of[*protocol.ConfirmationRequest](f.say("Pay Eve", callsTools(nth(2), "pay", `{"name":"Eve"}`), says("May I?")))[0]
 		c, err := f.executor.Answer(t.Context(), asked.Token, false)
 		if err != nil {
 			t.Fatal(err)
@@ -156,13 +156,13 @@ func TestApprovedAndNotKept(t *testing.T) {
 			return nil
 		}
 		req := Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}
-		if told, err := f.respond(t.Context(), req, says("It is paid.")); err != nil || told.done().Status != wsclient.DoneFailed {
+		if told, err := f.respond(t.Context(), req, says("It is paid.")); err != nil || told.done().Status != protocol.DoneFailed {
 			t.Fatal(err, told.types())
 		}
 		if got := f.questions.Settled(); len(got) != 0 {
 			t.Errorf("settled %v, and the conversation does not have it", got)
 		}
-		if told, err := f.respond(t.Context(), req); err != nil || told.done().Status != wsclient.DoneCompleted || len(f.ran()) != 1 {
+		if told, err := f.respond(t.Context(), req); err != nil || told.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 {
 			t.Fatal(err, told.types(), f.ran())
 		}
 	})

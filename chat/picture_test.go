@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // seen are the images of a prompt's messages.
@@ -133,18 +133,18 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 		kind  ErrorKind
 		want  string
 	}{
-		"Invalid image_url":         {image, KindRequest, wsclient.CodeSettingRefused},
-		"The Image is broken":       {image, KindRequest, wsclient.CodeSettingRefused},
-		"Something else":            {image, KindRequest, wsclient.CodeProviderError},
-		"Image service unavailable": {image, KindUnavailable, wsclient.CodeProviderUnavailable},
-		"no image here":             {nil, KindRequest, wsclient.CodeProviderError},
+		"Invalid image_url":         {image, KindRequest, protocol.CodeSettingRefused},
+		"The Image is broken":       {image, KindRequest, protocol.CodeSettingRefused},
+		"Something else":            {image, KindRequest, protocol.CodeProviderError},
+		"Image service unavailable": {image, KindUnavailable, protocol.CodeProviderUnavailable},
+		"no image here":             {nil, KindRequest, protocol.CodeProviderError},
 	} {
 		bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := of[*wsclient.Error](told); len(got) != 1 || got[0].Code != c.want {
+			if got := of[*protocol.Error](told); len(got) != 1 || got[0].Code != c.want {
 				t.Errorf("%s: %+v", words, got)
 			}
 		})

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audit"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // nth names a call that the policy takes for unique.
@@ -52,7 +52,7 @@ func TestSixthRetrieval(t *testing.T) {
 		if sixth.OK || sixth.Error.Type != registry.ErrorBudgetExceeded || sixth.Error.Suggestion == "" || !strings.Contains(string(sixth.Meta.Budget), `"retrieval":{"used":6,"limit":5}`) {
 			t.Errorf("the model was told %s", sixth.Encode())
 		}
-		if told.done().Status != wsclient.DoneCompleted {
+		if told.done().Status != protocol.DoneCompleted {
 			t.Errorf("%+v", told.done())
 		}
 		// The next turn has a budget of its own.
@@ -93,7 +93,7 @@ func TestTopK(t *testing.T) {
 		if diff := cmp.Diff([]string{"search 10", "look 40", "search 5"}, saw); diff != "" {
 			t.Error(diff)
 		}
-		ended := of[*wsclient.ToolEnded](told)
+		ended := of[*protocol.ToolEnded](told)
 		if string(ended[0].Clamped) != `{"top_k":{"requested":40,"applied":10}}` || ended[1].Clamped != nil {
 			t.Errorf("the client was told %s and %s", ended[0].Clamped, ended[1].Clamped)
 		}
@@ -162,7 +162,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%d ran at once", most)
 		}
 		var started, said []string
-		for _, m := range of[*wsclient.ToolStarted](told) {
+		for _, m := range of[*protocol.ToolStarted](told) {
 			started = append(started, m.CallID)
 		}
 		if diff := cmp.Diff([]string{"call_1_1", "call_1_2", "call_1_3", "call_1_4", "call_1_5", "call_1_6"}, started); diff != "" {
@@ -180,7 +180,7 @@ func TestOrder(t *testing.T) {
 			}
 		}
 		// A call that outlasts its latency budget is told of.
-		if n := len(of[*wsclient.ToolProgress](told)); n < 5 {
+		if n := len(of[*protocol.ToolProgress](told)); n < 5 {
 			t.Errorf("%d messages of progress", n)
 		}
 	})
@@ -234,7 +234,7 @@ func TestDuplicates(t *testing.T) {
 			t.Errorf("%d ran", n)
 		}
 		var marks []bool
-		for _, e := range of[*wsclient.ToolEnded](told) {
+		for _, e := range of[*protocol.ToolEnded](told) {
 			marks = append(marks, e.Deduplicated)
 		}
 		if diff := cmp.Diff([]bool{false, true, true, true}, marks); diff != "" {
@@ -254,7 +254,7 @@ func TestDeedOnce(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.say("Book", callsTools(nth(1), "book", `{"name":"room"}`), says("Booked."))
 		told := f.say("Book it again", callsTools(nth(2), "book", `{"name":"room"}`), says("Booked."))
-		if e := of[*wsclient.ToolEnded](told)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
+		if e := of[*protocol.ToolEnded](told)[0]; !e.OK || !e.Deduplicated || len(f.ran()) != 1 {
 			t.Errorf("%+v, ran %v", e, f.ran())
 		}
 	})

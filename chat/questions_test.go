@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // stubborn is a model that asks for another payment whenever it is asked anything, and
@@ -31,17 +31,17 @@ func (s *stubborn) Complete(_ context.Context, p Prompt, delta func(string)) (Re
 }
 
 // asked carries out a turn with the stubborn model, and returns its questions.
-func (f *fixture) asked(req Request) []*wsclient.ConfirmationRequest {
+func (f *fixture) asked(req Request) []*protocol.ConfirmationRequest {
 	f.t.Helper()
 	req.User, req.ConversationID = user.Must("ada"), "conv"
 	told := &turnTold{t: f.t}
 	if err := f.agent.Respond(f.t.Context(), req, told.emit); err != nil {
 		f.t.Fatal(err)
 	}
-	if told.done().Status != wsclient.DoneCompleted {
+	if told.done().Status != protocol.DoneCompleted {
 		f.t.Fatalf("a turn ended as %s: %s", told.done().Status, told.types())
 	}
-	return of[*wsclient.ConfirmationRequest](told)
+	return of[*protocol.ConfirmationRequest](told)
 }
 
 // questionsOf says a message and answers all that is asked, as `voicegw chat` does with

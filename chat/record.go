@@ -10,7 +10,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/internal/redact"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
@@ -40,7 +40,7 @@ type record struct {
 	At     time.Time `json:"at"`
 
 	// events are what was told; this process alone keeps their secrets.
-	events []wsclient.ServerMessage
+	events []protocol.ServerMessage
 	rev    store.Revision
 }
 
@@ -124,10 +124,10 @@ func (r *record) replay(m *message, req Request) {
 }
 
 // told are the messages of the record.
-func (r *record) told(req Request) []wsclient.ServerMessage {
+func (r *record) told(req Request) []protocol.ServerMessage {
 	out := slices.Clone(r.events)
 	for i, s := range out {
-		if e, ok := s.(*wsclient.ConfirmationEnded); ok {
+		if e, ok := s.(*protocol.ConfirmationEnded); ok {
 			whose := *e
 			whose.Token = req.token() // which is not kept
 			out[i] = &whose
@@ -138,20 +138,20 @@ func (r *record) told(req Request) []wsclient.ServerMessage {
 
 // tell takes over what was told so far: all of it when the message is answered, else what
 // stands for good, without the calls that will be made again. Pieces of text are put together.
-func (r *record) tell(all []wsclient.ServerMessage, anew map[string]bool) {
+func (r *record) tell(all []protocol.ServerMessage, anew map[string]bool) {
 	whole := map[string]bool{}
 	for _, s := range all {
-		if s, ok := s.(*wsclient.TextDone); ok {
+		if s, ok := s.(*protocol.TextDone); ok {
 			whole[s.ItemID] = true
 		}
 	}
-	r.events = []wsclient.ServerMessage{}
+	r.events = []protocol.ServerMessage{}
 	for _, s := range all {
 		if !r.Done && !lasts(s, whole, anew) {
 			continue
 		}
-		if piece, ok := s.(*wsclient.TextDelta); ok && len(r.events) > 0 {
-			if last, ok := r.events[len(r.events)-1].(*wsclient.TextDelta); ok && last.ItemID == piece.ItemID {
+		if piece, ok := s.(*protocol.TextDelta); ok && len(r.events) > 0 {
+			if last, ok := r.events[len(r.events)-1].(*protocol.TextDelta); ok && last.ItemID == piece.ItemID {
 				joined := *last
 				joined.Text += piece.Text
 				r.events[len(r.events)-1] = &joined
@@ -164,19 +164,19 @@ func (r *record) tell(all []wsclient.ServerMessage, anew map[string]bool) {
 
 // lasts says whether a message of a turn that was broken off belongs to the answer still when
 // the turn goes on.
-func lasts(s wsclient.ServerMessage, whole, anew map[string]bool) bool {
+func lasts(s protocol.ServerMessage, whole, anew map[string]bool) bool {
 	switch s := s.(type) {
-	case *wsclient.TurnStarted: // each try begins with one of its own
+	case *protocol.TurnStarted: // each try begins with one of its own
 		return false
-	case *wsclient.TextDelta:
+	case *protocol.TextDelta:
 		return whole[s.ItemID]
-	case *wsclient.ToolStarted:
+	case *protocol.ToolStarted:
 		return !anew[s.CallID]
-	case *wsclient.ToolProgress:
+	case *protocol.ToolProgress:
 		return !anew[s.CallID]
-	case *wsclient.ToolEnded:
+	case *protocol.ToolEnded:
 		return !anew[s.CallID]
-	case *wsclient.Error, *wsclient.TurnUsage, *wsclient.Done:
+	case *protocol.Error, *protocol.TurnUsage, *protocol.Done:
 		return false
 	default:
 		return true
@@ -232,9 +232,9 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 		short := *rec
 		short.Rounds, short.events = nil, nil
 		if rec.Done {
-			short.events = []wsclient.ServerMessage{
-				&wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
-				&wsclient.Done{ConversationID: rec.Conversation, Status: wsclient.DoneFailed},
+			short.events = []protocol.ServerMessage{
+				&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
+				&protocol.Done{ConversationID: rec.Conversation, Status: protocol.DoneFailed},
 			}
 		}
 		if data, err = short.encode(); err == nil {
@@ -268,13 +268,13 @@ func (r *record) encode() ([]byte, error) {
 	out := stored{record: *r}
 	for _, s := range r.events {
 		switch e := s.(type) {
-		case *wsclient.ConfirmationRequest, *wsclient.VoiceSessionStart:
+		case *protocol.ConfirmationRequest, *protocol.VoiceSessionStart:
 			continue
-		case *wsclient.ConfirmationEnded:
+		case *protocol.ConfirmationEnded:
 			without := *e
 			without.Token, s = "", &without
 		}
-		raw, err := wsclient.EncodeServer(int64(len(out.Events)+1), wsclient.Clone(s))
+		raw, err := protocol.EncodeServer(int64(len(out.Events)+1), protocol.Clone(s))
 		if err != nil {
 			return nil, err
 		}
@@ -291,7 +291,7 @@ func decodeRecord(data []byte) (*record, error) {
 		return nil, err
 	}
 	for _, raw := range in.Events {
-		if s, err := wsclient.ParseServer(raw); err == nil { // else of a version that knew more
+		if s, err := protocol.ParseServer(raw); err == nil { // else of a version that knew more
 			in.events = append(in.events, s)
 		}
 	}

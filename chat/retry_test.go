@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // lines are all messages of an answer in their own words, without the numbers of a stream;
@@ -28,14 +28,14 @@ func (h *turnTold) lines() string {
 	var out []string
 	item := ""
 	for _, m := range h.msgs {
-		if piece, ok := m.(*wsclient.TextDelta); ok && piece.ItemID == item {
+		if piece, ok := m.(*protocol.TextDelta); ok && piece.ItemID == item {
 			last := strings.TrimSuffix(out[len(out)-1], `"}`)
 			out[len(out)-1] = last + piece.Text + `"}`
 			continue
 		} else if ok {
 			item = piece.ItemID
 		}
-		text, err := wsclient.EncodeServer(0, wsclient.Clone(m))
+		text, err := protocol.EncodeServer(0, protocol.Clone(m))
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestTheSameMessageAgain(t *testing.T) {
 					r.Text = "One moment."
 					return r, err
 				}, says("It is done."))
-				if err != nil || first.done().Status != wsclient.DoneCompleted {
+				if err != nil || first.done().Status != protocol.DoneCompleted {
 					t.Fatal(err, first.types())
 				}
 				want := first.lines()
@@ -119,7 +119,7 @@ func TestTheSameAnswerElsewhere(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		req := Request{ID: "m-1", Message: "Pay"}
 		first, _ := f.respond(t.Context(), req, callsTools(nth(1), "pay", `{"name":"Bob"}`), says("May I?"))
-		if again, _ := f.respond(t.Context(), req); again.lines() != first.lines() || len(of[*wsclient.ConfirmationRequest](again)) != 1 {
+		if again, _ := f.respond(t.Context(), req); again.lines() != first.lines() || len(of[*protocol.ConfirmationRequest](again)) != 1 {
 			t.Error(again.types())
 		}
 		g := newFixture(t, setting{besides: f})
@@ -149,7 +149,7 @@ func TestLeftInTheMiddle(t *testing.T) {
 					go func() {
 						defer close(over)
 						told, err := f.respond(ctx, req, callsTools(nth(1), "book", `{"name":"a"}`, nth(2), "stop", `{}`, nth(3), "change", `{"name":"b"}`))
-						if err != nil || told.done().Status != wsclient.DoneFailed {
+						if err != nil || told.done().Status != protocol.DoneFailed {
 							t.Error(err, told.types())
 						}
 					}()
@@ -160,7 +160,7 @@ func TestLeftInTheMiddle(t *testing.T) {
 					f.do = func(context.Context, toolCall) (registry.Result, error) { return registry.Result{Data: "done"}, nil }
 					again, err := f.respond(t.Context(), req, says("It is done."))
 					<-over
-					if err != nil || again.done().Status != wsclient.DoneCompleted || strings.Join(again.errorTypes(), " ") != "ok ok ok" {
+					if err != nil || again.done().Status != protocol.DoneCompleted || strings.Join(again.errorTypes(), " ") != "ok ok ok" {
 						t.Fatal(err, again.types(), again.errorTypes())
 					}
 					if diff := cmp.Diff([]string{"book a", "change b", "stop", "stop"}, sorted(f.ran())); diff != "" {
@@ -207,7 +207,7 @@ func TestOneOfTwoLeaves(t *testing.T) {
 		synctest.Wait()
 		leave()
 		<-left
-		if told := <-stays; told.done().Status != wsclient.DoneCompleted || told.types() != "text.done usage done" {
+		if told := <-stays; told.done().Status != protocol.DoneCompleted || told.types() != "text.done usage done" {
 			t.Error(told.types())
 		}
 	})
@@ -284,7 +284,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 					if finished {
 						first = "ok"
 					}
-					if err != nil || strings.Join(sorted(again.errorTypes()), " ") != "CONFLICT "+first || again.done().Status != wsclient.DoneCompleted || len(g.ran()) != 0 {
+					if err != nil || strings.Join(sorted(again.errorTypes()), " ") != "CONFLICT "+first || again.done().Status != protocol.DoneCompleted || len(g.ran()) != 0 {
 						t.Errorf("%v, %s, %v, ran %v", err, again.types(), again.errorTypes(), g.ran())
 					}
 					leave()
@@ -303,7 +303,7 @@ func TestNothingIsDoneUnrecorded(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.answers.fail = store.ErrUnavailable
 		told := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
-		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeStoreUnavailable || len(f.ran()) != 0 {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || len(f.ran()) != 0 {
 			t.Errorf("%s, ran %v", told.types(), f.ran())
 		}
 		f.answers.fail = nil
@@ -331,7 +331,7 @@ func TestTooLongToBeKept(t *testing.T) {
 		_, _ = f.respond(t.Context(), req, calls(nth(1)), lost)
 		g := newFixture(t, setting{besides: f})
 		told, err := g.respond(t.Context(), req, calls(nth(2)), says("Done."))
-		if err != nil || told.done().Status != wsclient.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
+		if err != nil || told.done().Status != protocol.DoneCompleted || len(f.ran()) != 1 || len(g.ran()) != 0 {
 			t.Errorf("%v, %s, ran %d and %d", err, told.types(), len(f.ran()), len(g.ran()))
 		}
 		again, err := newFixture(t, setting{besides: f}).respond(t.Context(), req)
@@ -352,7 +352,7 @@ func TestALongTurnIsKnown(t *testing.T) {
 		req := Request{Message: "Change"}
 		round := func(i int) step { return callsTools(nth(2*i), "look", `{}`, nth(2*i+1), "search", `{}`) }
 		first, err := f.respond(t.Context(), req, callsTools(nth(1), "change", `{"name":"a"}`), round(2), round(3), round(4), says("It is done."))
-		if err != nil || first.done().Status != wsclient.DoneCompleted {
+		if err != nil || first.done().Status != protocol.DoneCompleted {
 			t.Fatal(err, first.types())
 		}
 		elsewhere := newFixture(t, setting{besides: f})
@@ -392,16 +392,16 @@ func TestNobodysMessagesStayApart(t *testing.T) {
 		one, two := strings.Repeat("1", conversation.MinSecret), strings.Repeat("2", conversation.MinSecret)
 		for _, id := range []string{"1", ""} {
 			for _, conv := range []string{one, two} {
-				if told, err := f.respond(t.Context(), Request{User: somebody(), ID: id, ConversationID: conv, Message: "Hello " + id}, says("Hello in "+conv)); err != nil || of[*wsclient.TextDone](told)[0].Text != "Hello in "+conv {
+				if told, err := f.respond(t.Context(), Request{User: somebody(), ID: id, ConversationID: conv, Message: "Hello " + id}, says("Hello in "+conv)); err != nil || of[*protocol.TextDone](told)[0].Text != "Hello in "+conv {
 					t.Errorf("%q in %s: %v", id, conv, err)
 				}
 			}
 		}
 		// Tried again behind the same proxy it is the same message; with the id alone it is not.
-		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: one, Message: "Hello 1"}); err != nil || of[*wsclient.TextDone](told)[0].Text != "Hello in "+one {
+		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: one, Message: "Hello 1"}); err != nil || of[*protocol.TextDone](told)[0].Text != "Hello in "+one {
 			t.Error(err)
 		}
-		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: "none", Message: "Hello 1"}, says("Who are you?")); err != nil || of[*wsclient.TextDone](told)[0].Text != "Who are you?" {
+		if told, err := f.respond(t.Context(), Request{User: somebody(), ID: "1", ConversationID: "none", Message: "Hello 1"}, says("Who are you?")); err != nil || of[*protocol.TextDone](told)[0].Text != "Who are you?" {
 			t.Error(err)
 		}
 	})
@@ -442,7 +442,7 @@ func TestSaidTwice(t *testing.T) {
 				}
 				asked := len(f.model.prompts)
 				again := f.say("Yes", says("Two."))
-				if same := len(f.model.prompts) == asked && of[*wsclient.TextDone](again)[0].Text == "One."; same != tc.same && !tc.leaves {
+				if same := len(f.model.prompts) == asked && of[*protocol.TextDone](again)[0].Text == "One."; same != tc.same && !tc.leaves {
 					t.Errorf("it is the same message: %t", same)
 				}
 				if tc.leaves && again.done().Turn == 1 != tc.same {
@@ -488,7 +488,7 @@ func TestAnIDIsOneMessage(t *testing.T) {
 			t.Error(err)
 		}
 		pass(namedLife)
-		if told, err := f.respond(t.Context(), req, says("Good morning.")); err != nil || of[*wsclient.TextDone](told)[0].Text != "Good morning." {
+		if told, err := f.respond(t.Context(), req, says("Good morning.")); err != nil || of[*protocol.TextDone](told)[0].Text != "Good morning." {
 			t.Error(err)
 		}
 		for _, id := range []string{strings.Repeat("x", MaxMessageID+1), "a\nb", "\xff"} {
@@ -540,7 +540,7 @@ func TestApprovedAgain(t *testing.T) {
 		if err != nil || told.types() != "confirmation.ended tool.started tool.ended text.done usage done" || len(f.ran()) != 1 {
 			t.Errorf("%v, %s, ran %v", err, told.types(), f.ran())
 		}
-		if e := of[*wsclient.ConfirmationEnded](told); e[0].Token != asked.Token {
+		if e := of[*protocol.ConfirmationEnded](told); e[0].Token != asked.Token {
 			t.Errorf("%+v", e[0])
 		}
 		if got := transcript(f.last()); strings.Count(got, "The user approved pay") != 1 {

@@ -3,19 +3,19 @@ package chat
 import (
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // TestRetryableOfTroubles: what the client is told of a failure agrees with the table of all
 // codes.
 func TestRetryableOfTroubles(t *testing.T) {
-	all := []wsclient.Error{*noAnswer(), *refused()}
+	all := []protocol.Error{*noAnswer(), *refused()}
 	for _, told := range troubles {
 		all = append(all, told)
 	}
 	for _, told := range all {
-		switch retry := wsclient.RetryOf(told.Code); {
-		case retry == 0, retry == wsclient.RetryLater && !told.Retryable, retry == wsclient.RetryNever && told.Retryable:
+		switch retry := protocol.RetryOf(told.Code); {
+		case retry == 0, retry == protocol.RetryLater && !told.Retryable, retry == protocol.RetryNever && told.Retryable:
 			t.Errorf("%s is retryable %t, and the table has %d", told.Code, told.Retryable, retry)
 		}
 	}

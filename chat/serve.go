@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
@@ -70,7 +70,7 @@ func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *mess
 // serve answers a message, and keeps what became of it.
 func (a *Agent) serve(m *message, req Request) {
 	var rec *record
-	var last wsclient.ServerMessage
+	var last protocol.ServerMessage
 	var err error
 	defer func() {
 		defer m.cancel(nil)
@@ -89,7 +89,7 @@ func (a *Agent) serve(m *message, req Request) {
 
 // attempt makes one try of a message, or gives the answer that it had. The last message of the
 // answer is returned, to be told when the conversation is free again.
-func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *record, last wsclient.ServerMessage, err error) {
+func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *record, last protocol.ServerMessage, err error) {
 	rec, release, err := a.take(ctx, m, req)
 	defer func() { release() }()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // TestBrokenOff: what a user has read of an answer that broke off stays in the conversation with
@@ -21,7 +21,7 @@ func TestBrokenOff(t *testing.T) {
 			return Reply{}, &ModelError{Kind: KindUnavailable, Begun: true, Err: errors.New("reset")}
 		}
 		told := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
-		if told.types() != "tool.started tool.ended error usage done" || told.done().Status != wsclient.DoneFailed {
+		if told.types() != "tool.started tool.ended error usage done" || told.done().Status != protocol.DoneFailed {
 			t.Error(told.types())
 		}
 		e := f.conversation("conv").Entries

@@ -13,8 +13,8 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 )
 
@@ -100,7 +100,7 @@ func (t *turn) session() registry.Session {
 }
 
 // answer carries the turn to its end, and returns the last message of the answer.
-func (t *turn) answer(ctx context.Context) (wsclient.ServerMessage, error) {
+func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	// What still runs when the client has left is recorded before anybody goes.
 	defer t.calls.Wait()
 	defer t.calls.End()
@@ -118,28 +118,28 @@ func (t *turn) answer(ctx context.Context) (wsclient.ServerMessage, error) {
 	if failure != nil {
 		t.emit(failure)
 	}
-	status := wsclient.DoneCompleted
+	status := protocol.DoneCompleted
 	if failure != nil || ctx.Err() != nil {
-		status = wsclient.DoneFailed
+		status = protocol.DoneFailed
 	}
 	if err := t.keep(); err != nil {
 		t.a.opts.Logger.Error("a conversation could not be kept", "conversation_id", t.conv.ID, "error", err)
-		t.emit(&wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
-		status = wsclient.DoneFailed
+		t.emit(&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
+		status = protocol.DoneFailed
 	} else {
 		t.told(ctx, open)
 		for _, settle := range t.settle {
 			settle()
 		}
 	}
-	t.emit(&wsclient.TurnUsage{Usage: wsclient.Usage{
+	t.emit(&protocol.TurnUsage{Usage: protocol.Usage{
 		InputTokens: t.usage.Input, OutputTokens: t.usage.Output,
-		Input:  wsclient.UsageInput{Text: t.usage.Input, CachedText: t.usage.Cached},
-		Output: wsclient.UsageOutput{Text: t.usage.Output},
+		Input:  protocol.UsageInput{Text: t.usage.Input, CachedText: t.usage.Cached},
+		Output: protocol.UsageOutput{Text: t.usage.Output},
 	}})
-	done := &wsclient.Done{ConversationID: t.conv.ID, Status: status}
-	wsclient.SetTurn(done, t.number)
-	t.rec.Done, t.rec.Heard = status == wsclient.DoneCompleted, t.m.watched()
+	done := &protocol.Done{ConversationID: t.conv.ID, Status: status}
+	protocol.SetTurn(done, t.number)
+	t.rec.Done, t.rec.Heard = status == protocol.DoneCompleted, t.m.watched()
 	t.rec.tell(append(t.m.soFar(), done), t.anew)
 	if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
 		t.a.opts.Logger.Error("what became of a message could not be kept; only this process knows it", "conversation_id", t.conv.ID, "error", err)
@@ -189,7 +189,7 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 
 // started tells the client, before anything else, that the turn has begun: from now on nothing
 // refuses it.
-func (t *turn) started() { t.emit(&wsclient.TurnStarted{ConversationID: t.conv.ID}) }
+func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.ID}) }
 
 // said notes what the user says in this turn. Later turns have a word in place of an image.
 func (t *turn) said(text string, parts []Part) {
@@ -216,7 +216,7 @@ func (t *turn) keep() error {
 
 // rounds lets the model answer, and call tools, until it has nothing to call. The
 // message says what went wrong; nil if nothing did.
-func (t *turn) rounds(ctx context.Context) *wsclient.Error {
+func (t *turn) rounds(ctx context.Context) *protocol.Error {
 	most := t.book.Budget().Total + 2 // so many rounds with a call each, an answer, a nudge
 	before := len(t.rec.Rounds)       // of earlier tries
 	for round := range most {
@@ -236,7 +236,7 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 		began, said := time.Now(), strings.Builder{}
 		reply, err := t.complete(ctx, p, func(s string) {
 			said.WriteString(s)
-			t.emit(&wsclient.TextDelta{ItemID: item, Text: s})
+			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
 		})
 		if err != nil {
 			if strings.TrimSpace(said.String()) != "" { // it was read
@@ -249,7 +249,7 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 		t.usage = t.usage.Add(reply.Usage)
 		t.rec.Usage = t.usage
 		if reply.Text != "" {
-			t.emit(&wsclient.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
+			t.emit(&protocol.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
 		}
 		at := time.Now()
 		if len(reply.Calls) == 0 {
@@ -268,7 +268,7 @@ func (t *turn) rounds(ctx context.Context) *wsclient.Error {
 
 // announce keeps, before calls run that change something, that they are to run: whoever is
 // asked again after a crash knows them, and asks the model for no others.
-func (t *turn) announce(ctx context.Context, r *round) *wsclient.Error {
+func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 	if !slices.ContainsFunc(r.Calls, func(c calledOnce) bool { return c.Envelope == nil && t.writes(c.Name) }) {
 		return nil
 	}
@@ -278,12 +278,12 @@ func (t *turn) announce(ctx context.Context, r *round) *wsclient.Error {
 		return nil
 	}
 	t.a.opts.Logger.Error("it could not be recorded what a message is about to do, and nothing was done", "conversation_id", t.conv.ID, "error", err)
-	return &wsclient.Error{Code: wsclient.CodeStoreUnavailable, Message: "It could not be recorded what is to be done, so nothing was done; try again soon.", Retryable: true}
+	return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "It could not be recorded what is to be done, so nothing was done; try again soon.", Retryable: true}
 }
 
 // goOn makes the calls of a round that have no answer yet, and notes them all. done says that
 // the turn is over.
-func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *wsclient.Error) {
+func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Error) {
 	r := &t.rec.Rounds[n]
 	t.items = max(t.items, n+1)
 	reply := Reply{Text: r.Text, Calls: r.asked(), Extra: r.Extra}
@@ -305,12 +305,12 @@ func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *wsclient.Er
 }
 
 // noAnswer ends a turn without an answer.
-func noAnswer() *wsclient.Error {
-	return &wsclient.Error{Code: wsclient.CodeNoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
+func noAnswer() *protocol.Error {
+	return &protocol.Error{Code: protocol.CodeNoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
 }
 
 // answered takes a reply without calls. An empty one is asked for once more.
-func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *wsclient.Error) {
+func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol.Error) {
 	switch {
 	case strings.TrimSpace(reply.Text) != "":
 		if n := len(t.rec.Rounds); n == 0 || len(t.rec.Rounds[n-1].Calls) > 0 {

@@ -13,10 +13,10 @@ import (
 
 	"voicegw/capability"
 	"voicegw/conversation"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // TestTurn: what a turn with a tool tells, in order, and what the model is given.
@@ -33,14 +33,14 @@ func TestTurn(t *testing.T) {
 			t.Error(got)
 		}
 		var said []string
-		for _, d := range of[*wsclient.TextDone](told) {
+		for _, d := range of[*protocol.TextDone](told) {
 			said = append(said, d.ItemID+" "+d.Text)
 		}
 		if diff := cmp.Diff([]string{"text_1_1 One moment.", "text_1_2 She is a mathematician."}, said); diff != "" {
 			t.Error(diff)
 		}
 		pieces := ""
-		for _, d := range of[*wsclient.TextDelta](told) {
+		for _, d := range of[*protocol.TextDelta](told) {
 			if d.Turn != 1 || d.ItemID != "text_1_1" && d.ItemID != "text_1_2" {
 				t.Errorf("%+v", d)
 			}
@@ -49,10 +49,10 @@ func TestTurn(t *testing.T) {
 		if pieces != "One moment.She is a mathematician." {
 			t.Error(pieces)
 		}
-		if u := of[*wsclient.TurnUsage](told)[0]; u.InputTokens != 15 || u.OutputTokens != 3 || u.Input.CachedText != 4 {
+		if u := of[*protocol.TurnUsage](told)[0]; u.InputTokens != 15 || u.OutputTokens != 3 || u.Input.CachedText != 4 {
 			t.Errorf("%+v", u)
 		}
-		if d := told.done(); d.ConversationID != "conv" || d.Status != wsclient.DoneCompleted || d.Turn != 1 {
+		if d := told.done(); d.ConversationID != "conv" || d.Status != protocol.DoneCompleted || d.Turn != 1 {
 			t.Errorf("%+v", d)
 		}
 		first := f.model.prompts[0]
@@ -78,8 +78,8 @@ func TestEmptyAnswer(t *testing.T) {
 			t.Errorf("%s after %s", told.types(), transcript(f.last()))
 		}
 		told = f.say("And?", says(" "), says(""))
-		errs := of[*wsclient.Error](told)
-		if len(errs) != 1 || errs[0].Code != wsclient.CodeNoAnswer || !errs[0].Retryable || told.done().Status != wsclient.DoneFailed {
+		errs := of[*protocol.Error](told)
+		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s: %+v", told.types(), errs)
 		}
 		// What failed in one conversation is told in no other: messages are not shared.
@@ -87,7 +87,7 @@ func TestEmptyAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := of[*wsclient.Error](other); len(e) != 1 || e[0] == errs[0] || errs[0].Turn != 2 || e[0].Turn != 1 {
+		if e := of[*protocol.Error](other); len(e) != 1 || e[0] == errs[0] || errs[0].Turn != 2 || e[0].Turn != 1 {
 			t.Errorf("%+v and %+v", errs, e)
 		}
 	})
@@ -98,7 +98,7 @@ func TestEmptyAnswer(t *testing.T) {
 func TestCallsAfterAnEmptyAnswer(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		told := f.say("Look", says(""), callsTools(nth(1), "look", `{}`), says("There."))
-		if told.types() != "tool.started tool.ended text.done usage done" || told.done().Status != wsclient.DoneCompleted {
+		if told.types() != "tool.started tool.ended text.done usage done" || told.done().Status != protocol.DoneCompleted {
 			t.Error(told.types())
 		}
 	})
@@ -113,11 +113,11 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
-		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || !of[*wsclient.TextDone](told)[0].Refused || told.done().Status != wsclient.DoneCompleted {
+		if told := f.say("Do it", refuses("I will not.")); told.types() != "text.done usage done" || !of[*protocol.TextDone](told)[0].Refused || told.done().Status != protocol.DoneCompleted {
 			t.Error(told.types())
 		}
 		told := f.say("Do it", refuses(""))
-		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeRefused || e[0].Retryable {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeRefused || e[0].Retryable {
 			t.Errorf("%s %+v", told.types(), e)
 		}
 	})
@@ -129,7 +129,7 @@ func TestLengthLimit(t *testing.T) {
 		told := f.say("Tell", func(context.Context, Prompt, func(string)) (Reply, error) {
 			return Reply{Text: "and th", Cut: true}, nil
 		})
-		if d := of[*wsclient.TextDone](told); len(d) != 1 || !d[0].Cut {
+		if d := of[*protocol.TextDone](told); len(d) != 1 || !d[0].Cut {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -147,7 +147,7 @@ func TestRounds(t *testing.T) {
 		if n := len(f.model.prompts); n != 12 || !f.last().ToolsOff {
 			t.Errorf("the model was asked %d times, tools off %v", n, f.last().ToolsOff)
 		}
-		if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeNoAnswer || told.done().Status != wsclient.DoneFailed {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s", told.types())
 		}
 		if n := len(f.ran()); n != 10 {
@@ -159,17 +159,17 @@ func TestRounds(t *testing.T) {
 // TestModelFails: each kind of failure is told in words for the user, without the
 // provider's; what was done before it stays in the conversation.
 func TestModelFails(t *testing.T) {
-	for kind, want := range map[ErrorKind]wsclient.Error{
-		KindAuth:        {Code: wsclient.CodeProviderAuth},
-		KindRequest:     {Code: wsclient.CodeProviderError},
-		KindProtocol:    {Code: wsclient.CodeProviderAnswer},
-		KindQuota:       {Code: wsclient.CodeProviderQuota},
-		KindTooLong:     {Code: wsclient.CodeTooLong},
-		KindFiltered:    {Code: wsclient.CodeContentFilter},
-		KindRateLimit:   {Code: wsclient.CodeProviderBusy, Retryable: true},
-		KindUnavailable: {Code: wsclient.CodeProviderUnavailable, Retryable: true},
-		"new":           {Code: wsclient.CodeProviderError},                        // a kind that has no words yet
-		"":              {Code: wsclient.CodeProviderUnavailable, Retryable: true}, // no ModelError
+	for kind, want := range map[ErrorKind]protocol.Error{
+		KindAuth:        {Code: protocol.CodeProviderAuth},
+		KindRequest:     {Code: protocol.CodeProviderError},
+		KindProtocol:    {Code: protocol.CodeProviderAnswer},
+		KindQuota:       {Code: protocol.CodeProviderQuota},
+		KindTooLong:     {Code: protocol.CodeTooLong},
+		KindFiltered:    {Code: protocol.CodeContentFilter},
+		KindRateLimit:   {Code: protocol.CodeProviderBusy, Retryable: true},
+		KindUnavailable: {Code: protocol.CodeProviderUnavailable, Retryable: true},
+		"new":           {Code: protocol.CodeProviderError},                        // a kind that has no words yet
+		"":              {Code: protocol.CodeProviderUnavailable, Retryable: true}, // no ModelError
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			bubble(t, setting{}, func(t *testing.T, f *fixture) {
@@ -180,14 +180,14 @@ func TestModelFails(t *testing.T) {
 					}
 					return Reply{}, &ModelError{Kind: kind, Status: 400, RetryAfter: 3 * time.Second, Err: errors.New("inner secret")}
 				})
-				errs := of[*wsclient.Error](told)
+				errs := of[*protocol.Error](told)
 				if kind != "" {
 					want.RetryAfterMS = 3000
 				}
 				if len(errs) != 1 || errs[0].Code != want.Code || errs[0].RetryAfterMS != want.RetryAfterMS || errs[0].Retryable != want.Retryable || strings.Contains(errs[0].Message, "secret") {
 					t.Errorf("%+v", errs)
 				}
-				if told.done().Status != wsclient.DoneFailed {
+				if told.done().Status != protocol.DoneFailed {
 					t.Errorf("%+v", told.done())
 				}
 				if c := f.conversation("conv"); len(c.Entries) != 3 || !c.Entries[2].Broken || len(c.Entries[1].Calls) != 1 || !c.Entries[1].Calls[0].OK {
@@ -223,7 +223,7 @@ func TestTurnTime(t *testing.T) {
 				if took := time.Since(began); took != 10*time.Second {
 					t.Errorf("it took %s", took)
 				}
-				if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != wsclient.CodeNoAnswer || told.done().Status != wsclient.DoneFailed {
+				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
 					t.Errorf("%s", told.types())
 				}
 				if len(f.conversation("conv").Entries) == 0 {
@@ -247,7 +247,7 @@ func TestVoiceInvitation(t *testing.T) {
 		if got := told.types(); got != "tool.started voice_session_start tool.ended text.done usage done" {
 			t.Error(got)
 		}
-		m := of[*wsclient.VoiceSessionStart](told)[0]
+		m := of[*protocol.VoiceSessionStart](told)[0]
 		if m.SessionID != "voice-1" || m.PendingRequest != "the lab" || m.Ticket != "secret-ticket" || m.URL != "wss://x/v1/voice" || !m.ExpiresAt.Equal(at) || m.Turn != 1 {
 			t.Errorf("%+v", m)
 		}
@@ -268,7 +268,7 @@ func TestTimeout(t *testing.T) {
 			return registry.Result{}, nil
 		}
 		told := f.say("You fool", callsTools(nth(1), "look", `{}`), says("Goodbye."))
-		if m := of[*wsclient.Timeout](told); len(m) != 1 || m[0].TimeoutUntil != until.UnixMilli() || m[0].DurationSeconds != 90 || m[0].Message != "Enough." {
+		if m := of[*protocol.Timeout](told); len(m) != 1 || m[0].TimeoutUntil != until.UnixMilli() || m[0].DurationSeconds != 90 || m[0].Message != "Enough." {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -309,8 +309,8 @@ func TestStoreFails(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.kept.before = func(int) error { return store.ErrUnavailable }
 		told := f.say("Hello", says("Hi."))
-		e := of[*wsclient.Error](told)
-		if len(e) != 1 || e[0].Code != wsclient.CodeStoreUnavailable || told.done().Status != wsclient.DoneFailed {
+		e := of[*protocol.Error](told)
+		if len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s", told.types())
 		}
 		f.kept.kept = map[string][]byte{"conv": []byte("{")}
@@ -342,7 +342,7 @@ func TestVoiceEndsMeanwhile(t *testing.T) {
 		}
 		// It changes all the time: given up, and said.
 		f.kept.before = func(int) error { return store.ErrChanged }
-		if told := f.say("More", says("No.")); told.done().Status != wsclient.DoneFailed || len(of[*wsclient.Error](told)) != 1 {
+		if told := f.say("More", says("No.")); told.done().Status != protocol.DoneFailed || len(of[*protocol.Error](told)) != 1 {
 			t.Errorf("%s", told.types())
 		}
 	})
@@ -355,7 +355,7 @@ func TestOwnHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told.done().Status != wsclient.DoneCompleted || f.kept.saves != 0 || len(f.kept.taken) != 0 {
+		if told.done().Status != protocol.DoneCompleted || f.kept.saves != 0 || len(f.kept.taken) != 0 {
 			t.Errorf("%d saves", f.kept.saves)
 		}
 		if diff := cmp.Diff("user: One\nassistant: Two\nuser: And?", transcript(f.last())); diff != "" {
@@ -370,8 +370,8 @@ func TestOwnHistory(t *testing.T) {
 func TestSettingsOfTheClient(t *testing.T) {
 	hot := map[string]json.RawMessage{"temperature": json.RawMessage(`2`)}
 	for words, want := range map[[2]string]string{
-		{"temperature", "x"}: wsclient.CodeSettingRefused, {"", "'temperature' is not supported"}: wsclient.CodeSettingRefused,
-		{"tools", "the temperature"}: wsclient.CodeProviderError, {"", "x"}: wsclient.CodeProviderError,
+		{"temperature", "x"}: protocol.CodeSettingRefused, {"", "'temperature' is not supported"}: protocol.CodeSettingRefused,
+		{"tools", "the temperature"}: protocol.CodeProviderError, {"", "x"}: protocol.CodeProviderError,
 	} {
 		bubble(t, setting{}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, Prompt, func(string)) (Reply, error) {
@@ -385,7 +385,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if e := of[*wsclient.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == wsclient.CodeSettingRefused) {
+			if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == protocol.CodeSettingRefused) {
 				t.Errorf("%v: %+v", words, e)
 			}
 		})
@@ -398,7 +398,7 @@ func TestTheTurnBeginsAtOnce(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		told := &turnTold{t: t}
 		first := func() { // that of all that was told
-			if begun := of[*wsclient.TurnStarted](told); len(begun) != 1 || begun[0].ConversationID != "conv" || wsclient.HeaderOf(begun[0]).Turn == 0 || told.msgs[0] != wsclient.ServerMessage(begun[0]) {
+			if begun := of[*protocol.TurnStarted](told); len(begun) != 1 || begun[0].ConversationID != "conv" || protocol.HeaderOf(begun[0]).Turn == 0 || told.msgs[0] != protocol.ServerMessage(begun[0]) {
 				t.Errorf("%s %+v", told.types(), begun)
 			}
 		}
@@ -410,7 +410,7 @@ func TestTheTurnBeginsAtOnce(t *testing.T) {
 		if err := f.agent.Respond(t.Context(), Request{User: user.Must("ada"), ConversationID: "conv", Message: "Pay"}, told.emit); err != nil {
 			t.Fatal(err)
 		}
-		token := of[*wsclient.ConfirmationRequest](told)[0].Token
+		token := of[*protocol.ConfirmationRequest](told)[0].Token
 		told = &turnTold{t: t}
 		f.do = func(context.Context, toolCall) (registry.Result, error) {
 			synctest.Wait()

@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"strings"
 
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 // NewID draws an id for a conversation, which nobody can guess.

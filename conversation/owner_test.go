@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 // TestOwners: a conversation is its user's, in every form of the name; one without a name is

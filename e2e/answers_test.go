@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // given is one answer to a tool call, as it went over the provider's wire.
@@ -91,9 +91,9 @@ func (tp *tap) toolsOff() int {
 type passage struct {
 	number  int
 	status  string
-	started []*wsclient.ToolStarted
-	ended   []*wsclient.ToolEnded
-	asked   []*wsclient.ConfirmationRequest
+	started []*protocol.ToolStarted
+	ended   []*protocol.ToolEnded
+	asked   []*protocol.ConfirmationRequest
 	// spoke says that audio came after the last tool had ended.
 	spoke bool
 	// said is the answer's text, as far as it has come.
@@ -101,7 +101,7 @@ type passage struct {
 }
 
 // call is the end of the one call of the turn.
-func (p passage) call(t testing.TB) *wsclient.ToolEnded {
+func (p passage) call(t testing.TB) *protocol.ToolEnded {
 	t.Helper()
 	if len(p.started) != 1 || len(p.ended) != 1 || p.started[0].CallID != p.ended[0].CallID {
 		t.Fatalf("turn %d began %d calls and ended %d, want one", p.number, len(p.started), len(p.ended))
@@ -112,7 +112,7 @@ func (p passage) call(t testing.TB) *wsclient.ToolEnded {
 // typed types a turn and hears it to its end.
 func (c *client) typed(text string) passage {
 	c.t.Helper()
-	c.say(&wsclient.InputText{Text: text})
+	c.say(&protocol.InputText{Text: text})
 	return c.turn()
 }
 
@@ -120,34 +120,34 @@ func (c *client) typed(text string) passage {
 // told of must have its end told, and every turn that completes must end in speech.
 func (c *client) turn() passage {
 	c.t.Helper()
-	p := passage{number: waitFor[*wsclient.TurnStarted](c).Turn}
+	p := passage{number: waitFor[*protocol.TurnStarted](c).Turn}
 	texts, order := map[string]string{}, []string(nil)
 	for p.status == "" {
 		h := c.next()
 		p.spoke = p.spoke || h.bytes > 0
 		switch m := h.msg.(type) {
-		case *wsclient.TurnStarted:
+		case *protocol.TurnStarted:
 			c.t.Fatalf("turn %d begins before turn %d has ended", m.Turn, p.number)
-		case *wsclient.ToolStarted:
+		case *protocol.ToolStarted:
 			p.started = append(p.started, m)
-		case *wsclient.ToolEnded:
+		case *protocol.ToolEnded:
 			p.ended, p.spoke = append(p.ended, m), false
-		case *wsclient.ConfirmationRequest:
+		case *protocol.ConfirmationRequest:
 			p.asked = append(p.asked, m)
-		case *wsclient.Transcript:
+		case *protocol.Transcript:
 			if m.Role == "assistant" {
 				if !slices.Contains(order, m.ID) {
 					order = append(order, m.ID)
 				}
 				texts[m.ID] = m.Text
 			}
-		case *wsclient.AudioEnd:
-			c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
-		case *wsclient.TurnEnded:
+		case *protocol.AudioEnd:
+			c.say(&protocol.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+		case *protocol.TurnEnded:
 			if m.Turn == p.number {
 				p.status = m.Status
 			}
-		case *wsclient.Error:
+		case *protocol.Error:
 			c.t.Fatalf("the gateway reported %s: %s; before that: %s", m.Code, m.Message, c.story())
 		}
 		if h.err != nil {
@@ -164,7 +164,7 @@ func (c *client) turn() passage {
 }
 
 // errorOf is the error that a client is told of a call.
-func errorOf(t testing.TB, m *wsclient.ToolEnded) registry.Error {
+func errorOf(t testing.TB, m *protocol.ToolEnded) registry.Error {
 	t.Helper()
 	var e registry.Error
 	if m.OK {
@@ -177,23 +177,23 @@ func errorOf(t testing.TB, m *wsclient.ToolEnded) registry.Error {
 }
 
 // toolsEnded waits until so many calls have ended.
-func (c *client) toolsEnded(many int) []*wsclient.ToolEnded {
+func (c *client) toolsEnded(many int) []*protocol.ToolEnded {
 	c.t.Helper()
 	for {
-		if got := messages[*wsclient.ToolEnded](c); len(got) >= many {
+		if got := messages[*protocol.ToolEnded](c); len(got) >= many {
 			return got
 		}
-		waitFor[*wsclient.ToolEnded](c)
+		waitFor[*protocol.ToolEnded](c)
 	}
 }
 
 // toolsStarted waits until so many calls have begun.
-func (c *client) toolsStarted(many int) []*wsclient.ToolStarted {
+func (c *client) toolsStarted(many int) []*protocol.ToolStarted {
 	c.t.Helper()
 	for {
-		if got := messages[*wsclient.ToolStarted](c); len(got) >= many {
+		if got := messages[*protocol.ToolStarted](c); len(got) >= many {
 			return got
 		}
-		waitFor[*wsclient.ToolStarted](c)
+		waitFor[*protocol.ToolStarted](c)
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 )
 
 // besides is a setting in which the model goes on while a tool runs that is declared so.
@@ -35,17 +35,17 @@ rules:
 	c := st.start(t, 16000)
 	c.speak(16000, phrase(16000)) // from then on the model tells where it hears speech
 	tools.waitBegun(t, "report")
-	end := waitFor[*wsclient.AudioEnd](c)
-	c.say(&wsclient.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+	end := waitFor[*protocol.AudioEnd](c)
+	c.say(&protocol.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
 	c.speak(16000, phrase(16000))
-	waitFor[*wsclient.TurnEnded](c) // of the turn that the call belongs to
+	waitFor[*protocol.TurnEnded](c) // of the turn that the call belongs to
 	if p := c.turn(); p.status != "completed" || len(p.ended) != 0 {
 		t.Errorf("the turn beside the tool was %+v", p)
 	}
 	st.tap.waitAnswers(t, 0)
 	tools.letGo("report")
 	// The result makes the model speak, in a turn of its own.
-	waitFor[*wsclient.ToolEnded](c)
+	waitFor[*protocol.ToolEnded](c)
 	if p := c.turn(); p.status != "completed" {
 		t.Errorf("the turn of the result was %+v", p)
 	}
@@ -78,18 +78,18 @@ rules:
 	st := newStack(t, "gemini", set)
 	c := st.start(t, 16000)
 	for round := 1; round <= 2; round++ { // the user's next turn has a new budget
-		c.say(&wsclient.InputText{Text: "go"})
+		c.say(&protocol.InputText{Text: "go"})
 		for over := false; !over; {
 			switch m := c.next().msg.(type) {
-			case *wsclient.AudioEnd:
-				c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
-			case *wsclient.Error:
+			case *protocol.AudioEnd:
+				c.say(&protocol.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+			case *protocol.Error:
 				t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
-			case *wsclient.TurnEnded: // the answer to the refused call is the last
-				over = len(messages[*wsclient.ToolEnded](c)) == 4*round
+			case *protocol.TurnEnded: // the answer to the refused call is the last
+				over = len(messages[*protocol.ToolEnded](c)) == 4*round
 			}
 		}
-		ended := messages[*wsclient.ToolEnded](c)[4*(round-1):]
+		ended := messages[*protocol.ToolEnded](c)[4*(round-1):]
 		for i, m := range ended {
 			if m.OK != (i < 3) {
 				t.Errorf("round %d: call %d ended with %+v", round, i+1, m)

@@ -12,7 +12,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // caller is one person who calls again and again.
@@ -165,7 +165,7 @@ type visit struct {
 	caller *caller
 	habits habits
 	began  time.Time
-	conn   *wsclient.Conn
+	conn   *protocol.Conn
 	in     chan happening // from its reader to visit, closed by the reader when the connection is over; 256 frames are some seconds
 
 	// Owned by caller.visit.
@@ -187,7 +187,7 @@ type dueAct struct {
 func (c *caller) visit() *visit {
 	v := &visit{caller: c, habits: c.draw(), began: time.Now(), in: make(chan happening, 256)}
 	v.record = newRecord()
-	conn, err := wsclient.Dial(context.Background(), c.crowd.url+"/v1/voice", wsclient.DialOptions{Client: c.crowd.client})
+	conn, err := protocol.Dial(context.Background(), c.crowd.url+"/v1/voice", protocol.DialOptions{Client: c.crowd.client})
 	if err != nil {
 		v.complain("it could not connect: %v", err)
 		return v
@@ -195,12 +195,12 @@ func (c *caller) visit() *visit {
 	v.conn = conn
 	var reader sync.WaitGroup
 	reader.Go(v.read)
-	start := &wsclient.Start{
+	start := &protocol.Start{
 		Provider: v.habits.provider, InputRate: v.habits.rate, OutputRate: 24000, PendingRequest: v.habits.pending,
-		Client: &wsclient.ClientInfo{ID: c.user, Name: fmt.Sprint("chaos-", c.n)},
+		Client: &protocol.ClientInfo{ID: c.user, Name: fmt.Sprint("chaos-", c.n)},
 	}
 	if v.habits.push {
-		start.TurnDetection = wsclient.TurnDetectionClient
+		start.TurnDetection = protocol.TurnDetectionClient
 	}
 	v.say(start)
 	v.run()
@@ -222,7 +222,7 @@ func (v *visit) read() {
 		case f.Audio:
 			h.bytes = len(f.Data)
 		default:
-			h.msg, h.err = wsclient.ParseServer(f.Data)
+			h.msg, h.err = protocol.ParseServer(f.Data)
 		}
 		v.in <- h
 		if h.err != nil {
@@ -283,8 +283,8 @@ func (v *visit) patiently(d time.Duration, do func()) {
 }
 
 // say writes a message. A connection that is over is told of by the reader.
-func (v *visit) say(m wsclient.ClientMessage) {
-	text, err := wsclient.EncodeClient(m)
+func (v *visit) say(m protocol.ClientMessage) {
+	text, err := protocol.EncodeClient(m)
 	if err != nil {
 		v.complain("%T could not be encoded: %v", m, err)
 		return
@@ -313,13 +313,13 @@ func (v *visit) act(s step) {
 	v.latest = append(v.latest, fmt.Sprintf("%.3f I %s %s", time.Since(v.began).Seconds(), s.act, s.text))
 	switch s.act {
 	case actType, actInterrupt:
-		v.say(&wsclient.InputText{Text: s.text})
+		v.say(&protocol.InputText{Text: s.text})
 	case actSpeak:
 		v.speak()
 	case actStop:
-		v.say(&wsclient.Interrupt{})
+		v.say(&protocol.Interrupt{})
 	case actSteal:
-		v.say(&wsclient.ConfirmationResolve{Token: v.caller.crowd.steal(v.session), Approved: true})
+		v.say(&protocol.ConfirmationResolve{Token: v.caller.crowd.steal(v.session), Approved: true})
 	case actNonsense:
 		_ = v.conn.WriteText([]byte(`{"type":"chaos.nonsense"}`))
 	}
@@ -328,7 +328,7 @@ func (v *visit) act(s step) {
 // speak sends a phrase at once: the gateway takes some seconds ahead of real time.
 func (v *visit) speak() {
 	if v.habits.push {
-		v.say(&wsclient.InputActivity{Active: true})
+		v.say(&protocol.InputActivity{Active: true})
 	}
 	for frame := range slices.Chunk(v.caller.crowd.speech[v.habits.rate], audio.Bytes(v.habits.rate, 100*time.Millisecond)) {
 		if v.conn.WriteAudio(frame) != nil {
@@ -336,7 +336,7 @@ func (v *visit) speak() {
 		}
 	}
 	if v.habits.push {
-		v.say(&wsclient.InputActivity{})
+		v.say(&protocol.InputActivity{})
 	}
 }
 
@@ -392,7 +392,7 @@ func (v *visit) goodbye() {
 		return
 	}
 	v.closing = true
-	v.say(&wsclient.End{})
+	v.say(&protocol.End{})
 	v.patiently(chaosPatience, func() {
 		v.complain("the connection was not closed %v after session.end", chaosPatience)
 		v.conn.Abort()
@@ -400,20 +400,20 @@ func (v *visit) goodbye() {
 }
 
 // asked does what is this visit's fate for a confirmation.
-func (v *visit) asked(m *wsclient.ConfirmationRequest) {
+func (v *visit) asked(m *protocol.ConfirmationRequest) {
 	f := v.habits.fates[min(len(v.questions), len(v.habits.fates))-1]
 	answer := func(approved bool) {
 		if approved {
 			v.approvals = append(v.approvals, approval{tool: m.Tool, args: string(m.Args), at: time.Now()})
 		}
-		v.say(&wsclient.ConfirmationResolve{Token: m.Token, Approved: approved})
+		v.say(&protocol.ConfirmationResolve{Token: m.Token, Approved: approved})
 	}
 	switch f {
 	case fateIgnore:
 	case fateApprove, fateDeny:
 		v.after(150*time.Millisecond, func() { answer(f == fateApprove) })
 	case fateTwice:
-		v.after(150*time.Millisecond, func() { answer(true); v.say(&wsclient.ConfirmationResolve{Token: m.Token, Approved: true}) })
+		v.after(150*time.Millisecond, func() { answer(true); v.say(&protocol.ConfirmationResolve{Token: m.Token, Approved: true}) })
 	case fateVanish:
 		v.after(150*time.Millisecond, func() { answer(true); v.leaving, v.vanished = true, true; v.conn.Abort() })
 	}
@@ -422,7 +422,7 @@ func (v *visit) asked(m *wsclient.ConfirmationRequest) {
 // heard reports what was played of an item, as it is this visit's habit. The caller
 // listens eight times as fast as a person.
 func (v *visit) heard(item string, ms int64) {
-	report := func() { v.say(&wsclient.Playback{ItemID: item, PlayedMS: ms, Done: true}) }
+	report := func() { v.say(&protocol.Playback{ItemID: item, PlayedMS: ms, Done: true}) }
 	switch v.habits.honest {
 	case 0:
 		v.after(time.Duration(ms)*time.Millisecond/8, report)

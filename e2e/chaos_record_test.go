@@ -10,7 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // record is what a client has seen of its session, and what it has to complain of.
@@ -48,7 +48,7 @@ type turnSeen struct {
 
 type toolSeen struct {
 	tool  string
-	ended *wsclient.ToolEnded
+	ended *protocol.ToolEnded
 }
 
 // approval is one that the client has sent.
@@ -71,63 +71,63 @@ func (r *record) complain(format string, args ...any) {
 // take notes what came, and answers it.
 func (v *visit) take(h happening) {
 	if h.err != nil {
-		v.code = wsclient.CloseStatus(h.err)
+		v.code = protocol.CloseStatus(h.err)
 		return
 	}
 	if h.msg == nil {
 		v.takeAudio(h)
 		return
 	}
-	if seq := wsclient.HeaderOf(h.msg).Seq; seq != v.seq+1 && v.session != "" {
+	if seq := protocol.HeaderOf(h.msg).Seq; seq != v.seq+1 && v.session != "" {
 		v.complain("seq %d came after %d", seq, v.seq)
 	}
-	v.seq = wsclient.HeaderOf(h.msg).Seq
+	v.seq = protocol.HeaderOf(h.msg).Seq
 	v.remember(h)
 	switch m := h.msg.(type) {
-	case *wsclient.SessionStarted:
+	case *protocol.SessionStarted:
 		v.session = m.SessionID
 		v.next()
-	case *wsclient.SessionEnded:
+	case *protocol.SessionEnded:
 		v.reason = m.Reason
-	case *wsclient.AudioStart, *wsclient.AudioEnd, *wsclient.AudioFlush:
+	case *protocol.AudioStart, *protocol.AudioEnd, *protocol.AudioFlush:
 		v.takeItem(m)
-	case *wsclient.TurnStarted:
+	case *protocol.TurnStarted:
 		if v.turns[m.Turn] != nil {
 			v.complain("turn %d started twice", m.Turn)
 		}
 		v.turns[m.Turn] = &turnSeen{}
-	case *wsclient.TurnEnded:
+	case *protocol.TurnEnded:
 		v.takeTurnEnd(m)
-	case *wsclient.ToolStarted, *wsclient.ToolEnded:
+	case *protocol.ToolStarted, *protocol.ToolEnded:
 		v.takeTool(m)
-	case *wsclient.ConfirmationRequest:
+	case *protocol.ConfirmationRequest:
 		v.questions[m.Token] = ""
 		v.caller.crowd.expose(v.session, m.Token)
 		v.asked(m)
-	case *wsclient.ConfirmationEnded:
+	case *protocol.ConfirmationEnded:
 		if was, asked := v.questions[m.Token]; !asked || was != "" {
 			v.complain("confirmation.ended %s of a question that was %q", m.Outcome, was)
 		}
 		v.questions[m.Token] = m.Outcome
-	case *wsclient.Error:
+	case *protocol.Error:
 		v.errors[m.Code]++
 		if t := v.turns[m.Turn]; t != nil {
 			t.failed = true
 		}
-		if m.Code == wsclient.CodeInternal {
+		if m.Code == protocol.CodeInternal {
 			v.complain("the gateway reported an internal error: %s", m.Message)
 		}
-	case *wsclient.Unknown:
+	case *protocol.Unknown:
 		v.complain("an unknown message came: %s", m.Raw)
 	}
 }
 
 // remember keeps the latest messages.
 func (v *visit) remember(h happening) {
-	if _, ok := h.msg.(*wsclient.Transcript); ok {
+	if _, ok := h.msg.(*protocol.Transcript); ok {
 		return
 	}
-	v.latest = append(v.latest, fmt.Sprintf("%.3f %s %d", h.at.Sub(v.began).Seconds(), typeOf(h.msg), wsclient.HeaderOf(h.msg).Turn))
+	v.latest = append(v.latest, fmt.Sprintf("%.3f %s %d", h.at.Sub(v.began).Seconds(), typeOf(h.msg), protocol.HeaderOf(h.msg).Turn))
 	if len(v.latest) > maxLatest {
 		v.latest = slices.Delete(v.latest, 0, 1)
 	}
@@ -146,9 +146,9 @@ func (v *visit) takeAudio(h happening) {
 }
 
 // takeItem takes audio.start, audio.end and audio.flush.
-func (v *visit) takeItem(m wsclient.ServerMessage) {
+func (v *visit) takeItem(m protocol.ServerMessage) {
 	switch m := m.(type) {
-	case *wsclient.AudioStart:
+	case *protocol.AudioStart:
 		if v.flushed[m.ItemID] {
 			v.complain("%s speaks again after its flush", m.ItemID)
 		}
@@ -156,12 +156,12 @@ func (v *visit) takeItem(m wsclient.ServerMessage) {
 		if t := v.turns[m.Turn]; t != nil {
 			t.audio = true
 		}
-	case *wsclient.AudioEnd:
+	case *protocol.AudioEnd:
 		v.whole(m)
 		v.open = ""
 		v.audioMS += m.AudioMS
 		v.heard(m.ItemID, m.AudioMS)
-	case *wsclient.AudioFlush:
+	case *protocol.AudioFlush:
 		v.flushed[m.ItemID] = true
 		played := int64(0)
 		if v.open == m.ItemID {
@@ -173,7 +173,7 @@ func (v *visit) takeItem(m wsclient.ServerMessage) {
 
 // whole sees that all of an item has come. What an interruption or the end of the
 // session drops does not, although the item's end may have been on its way by then.
-func (v *visit) whole(m *wsclient.AudioEnd) {
+func (v *visit) whole(m *protocol.AudioEnd) {
 	if v.open != m.ItemID {
 		v.complain("%s ended; %q was open", m.ItemID, v.open)
 	}
@@ -187,7 +187,7 @@ func (v *visit) whole(m *wsclient.AudioEnd) {
 }
 
 // takeTurnEnd is invariant 2 from the client's side.
-func (v *visit) takeTurnEnd(m *wsclient.TurnEnded) {
+func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	t := v.turns[m.Turn]
 	if t == nil || t.status != "" {
 		v.complain("turn %d ended %s without having been open", m.Turn, m.Status)
@@ -205,14 +205,14 @@ func (v *visit) takeTurnEnd(m *wsclient.TurnEnded) {
 }
 
 // takeTool takes tool.started and tool.ended.
-func (v *visit) takeTool(m wsclient.ServerMessage) {
+func (v *visit) takeTool(m protocol.ServerMessage) {
 	switch m := m.(type) {
-	case *wsclient.ToolStarted:
+	case *protocol.ToolStarted:
 		if v.tools[m.CallID] != nil {
 			v.complain("%s started twice", m.CallID)
 		}
 		v.tools[m.CallID] = &toolSeen{tool: m.Tool}
-	case *wsclient.ToolEnded:
+	case *protocol.ToolEnded:
 		seen := v.tools[m.CallID]
 		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
 			v.complain("%s of %s ended without being under way", m.CallID, m.Tool)

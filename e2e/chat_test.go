@@ -12,12 +12,12 @@ import (
 
 	"voicegw/chat"
 	"voicegw/chat/completions"
+	"voicegw/client/talk"
 	"voicegw/conversation"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
-	"voicegw/session/wsclient"
-	"voicegw/talk"
 )
 
 // newTextAgent is a text agent over a simulator of its own, with the tools, the ledger
@@ -51,9 +51,9 @@ func newTextAgent(t testing.TB, set setting, voice session.Options) *chat.Agent 
 
 // written is what a turn of text told.
 type written struct {
-	done *wsclient.Done
+	done *protocol.Done
 	text string // all of it
-	msgs []wsclient.ServerMessage
+	msgs []protocol.ServerMessage
 }
 
 // write carries out a turn of text of the user ada.
@@ -65,9 +65,9 @@ func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 	turn.User = "ada"
 	var w written
 	var err error
-	w.done, err = (&talk.TextClient{BaseURL: st.url, Client: client}).Turn(ctx, turn, func(m wsclient.ServerMessage) {
+	w.done, err = (&talk.TextClient{BaseURL: st.url, Client: client}).Turn(ctx, turn, func(m protocol.ServerMessage) {
 		w.msgs = append(w.msgs, m)
-		if d, ok := m.(*wsclient.TextDone); ok {
+		if d, ok := m.(*protocol.TextDone); ok {
 			w.text += d.Text
 		}
 	})
@@ -85,14 +85,14 @@ func (st *stack) write(t testing.TB, turn talk.TextTurn) (written, error) {
 func (st *stack) wrote(t testing.TB, turn talk.TextTurn) written {
 	t.Helper()
 	w, err := st.write(t, turn)
-	if err != nil || w.done.Status != wsclient.DoneCompleted {
+	if err != nil || w.done.Status != protocol.DoneCompleted {
 		t.Fatalf("%+v, %v", w.done, err)
 	}
 	return w
 }
 
 // only is the one message of a type in a turn of text.
-func only[M wsclient.ServerMessage](t testing.TB, w written) M {
+func only[M protocol.ServerMessage](t testing.TB, w written) M {
 	t.Helper()
 	var found []M
 	for _, m := range w.msgs {
@@ -114,33 +114,33 @@ func TestTextToVoiceAndBack(t *testing.T) {
 			t.Parallel()
 			st := newStack(t, provider, setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t), text: true})
 			first := st.wrote(t, talk.TextTurn{Message: "Start voice and tell me about the robotics lab"})
-			offer := only[*wsclient.VoiceSessionStart](t, first)
+			offer := only[*protocol.VoiceSessionStart](t, first)
 			if offer.PendingRequest != "tell me about the robotics lab" || offer.URL != "ws"+strings.TrimPrefix(st.url, "http")+"/v1/voice" {
 				t.Errorf("%+v", offer)
 			}
 			id := first.done.ConversationID
 
 			c := st.connect(t)
-			c.say(&wsclient.Start{Ticket: offer.Ticket, InputRate: 16000, OutputRate: 24000})
-			if m := waitFor[*wsclient.SessionStarted](c); m.SessionID != offer.SessionID {
+			c.say(&protocol.Start{Ticket: offer.Ticket, InputRate: 16000, OutputRate: 24000})
+			if m := waitFor[*protocol.SessionStarted](c); m.SessionID != offer.SessionID {
 				t.Errorf("the session is %s", m.SessionID)
 			}
-			if m := waitFor[*wsclient.Transcript](c); m.Role != "user" || m.Text != offer.PendingRequest || m.Turn != 1 {
+			if m := waitFor[*protocol.Transcript](c); m.Role != "user" || m.Text != offer.PendingRequest || m.Turn != 1 {
 				t.Errorf("the first words are %+v", m)
 			}
 			if ran := c.heard([]string{"kb_search"}, []string{"About the robotics lab"}); len(ran) != 1 {
 				t.Errorf("the tools %v ran", ran)
 			}
-			all := waitFor[*wsclient.AudioEnd](c)
+			all := waitFor[*protocol.AudioEnd](c)
 			// Text goes on while voice runs, and one invitation is enough.
 			meanwhile := st.wrote(t, talk.TextTurn{ConversationID: id, Message: "Start voice and tell me a joke"})
-			if m := only[*wsclient.ToolEnded](t, meanwhile); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
+			if m := only[*protocol.ToolEnded](t, meanwhile); m.OK || !strings.Contains(string(m.Error), string(registry.ErrorSessionActive)) {
 				t.Errorf("%+v", m)
 			}
-			c.say(&wsclient.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
-			waitFor[*wsclient.TurnEnded](c)
-			c.say(&wsclient.End{})
-			if h := waitFor[*wsclient.SessionEnded](c).Handback; h == nil || h.ConversationID != id || !strings.Contains(h.Summary, "robotics lab") {
+			c.say(&protocol.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
+			waitFor[*protocol.TurnEnded](c)
+			c.say(&protocol.End{})
+			if h := waitFor[*protocol.SessionEnded](c).Handback; h == nil || h.ConversationID != id || !strings.Contains(h.Summary, "robotics lab") {
 				t.Errorf("handed back: %+v", h)
 			}
 
@@ -157,7 +157,7 @@ func TestTextToVoiceAndBack(t *testing.T) {
 			}
 
 			again := st.connect(t)
-			again.say(&wsclient.Start{Ticket: offer.Ticket, InputRate: 16000, OutputRate: 24000})
+			again.say(&protocol.Start{Ticket: offer.Ticket, InputRate: 16000, OutputRate: 24000})
 			if code, _ := again.ended(); code != 4502 {
 				t.Errorf("the ticket, a second time: closed with %d", code)
 			}
@@ -175,7 +175,7 @@ func TestApprovalInText(t *testing.T) {
 	tools := newStage(t)
 	st := newStack(t, "openai", setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true})
 	first := st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Message: "pay"})
-	asked := only[*wsclient.ConfirmationRequest](t, first)
+	asked := only[*protocol.ConfirmationRequest](t, first)
 	if asked.Tool != "pay" || string(asked.Args) != paid || asked.Preview != "Pay 5 to Bob" || first.text != "Please approve it." {
 		t.Errorf("%+v after %q", asked, first.text)
 	}
@@ -193,7 +193,7 @@ func TestApprovalInText(t *testing.T) {
 	tools.ran(t, "pay", 0)
 
 	done := st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Confirmation: yes})
-	if m := only[*wsclient.ConfirmationEnded](t, done); m.Outcome != "approved" || !only[*wsclient.ToolEnded](t, done).OK || done.text != "I see what came of it." {
+	if m := only[*protocol.ConfirmationEnded](t, done); m.Outcome != "approved" || !only[*protocol.ToolEnded](t, done).OK || done.text != "I see what came of it." {
 		t.Errorf("%+v, %q", m, done.text)
 	}
 	if saw := tools.runs("pay"); len(saw) != 1 || saw[0] != paid {
@@ -215,7 +215,7 @@ func TestApprovalByTheAPIInText(t *testing.T) {
 	t.Parallel()
 	tools := newStage(t)
 	st := newStack(t, "openai", setting{scenario: payRules, speed: 50, firstAudioMS: 10, tools: tools.box, text: true})
-	asked := only[*wsclient.ConfirmationRequest](t, st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Message: "pay"}))
+	asked := only[*protocol.ConfirmationRequest](t, st.wrote(t, talk.TextTurn{ConversationID: "c-pay", Message: "pay"}))
 	for _, want := range []int{http.StatusOK, http.StatusConflict} {
 		if status, answer := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`); status != want {
 			t.Errorf("%d %s", status, answer)
@@ -289,13 +289,13 @@ func TestClientsHistoryToVoiceAndBack(t *testing.T) {
 		t.Fatalf("%d %s", status, answer)
 	}
 	c := st.connect(t)
-	c.say(&wsclient.Start{Ticket: told.Voicegw[last].Ticket, InputRate: 16000, OutputRate: 24000})
+	c.say(&protocol.Start{Ticket: told.Voicegw[last].Ticket, InputRate: 16000, OutputRate: 24000})
 	c.heard([]string{"kb_search"}, []string{"About the robotics lab"})
-	all := waitFor[*wsclient.AudioEnd](c)
-	c.say(&wsclient.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
-	waitFor[*wsclient.TurnEnded](c)
-	c.say(&wsclient.End{})
-	h := waitFor[*wsclient.SessionEnded](c).Handback
+	all := waitFor[*protocol.AudioEnd](c)
+	c.say(&protocol.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
+	waitFor[*protocol.TurnEnded](c)
+	c.say(&protocol.End{})
+	h := waitFor[*protocol.SessionEnded](c).Handback
 	if h == nil {
 		t.Fatal("nothing is handed back")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // patience is how long a story waits for its next event.
@@ -23,7 +23,7 @@ const patience = 20 * time.Second
 // happening is one thing that came from the gateway, in order.
 type happening struct {
 	at    time.Time
-	msg   wsclient.ServerMessage // nil for audio
+	msg   protocol.ServerMessage // nil for audio
 	bytes int                    // of audio
 	err   error                  // the end of the connection
 }
@@ -31,7 +31,7 @@ type happening struct {
 // client is a client of the gateway that keeps all it hears.
 type client struct {
 	t    testing.TB
-	conn *wsclient.Conn
+	conn *protocol.Conn
 	in   chan happening // from its reader; closed when the connection is over
 	seen []happening    // taken from in so far
 	done sync.WaitGroup
@@ -40,7 +40,7 @@ type client struct {
 // connect opens a connection without saying anything.
 func (st *stack) connect(t testing.TB) *client {
 	t.Helper()
-	conn, err := wsclient.Dial(context.Background(), st.url+"/v1/voice", wsclient.DialOptions{})
+	conn, err := protocol.Dial(context.Background(), st.url+"/v1/voice", protocol.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func (st *stack) connect(t testing.TB) *client {
 func (st *stack) start(t testing.TB, rate int) *client {
 	t.Helper()
 	c := st.connect(t)
-	c.say(&wsclient.Start{InputRate: rate, OutputRate: 24000})
-	waitFor[*wsclient.SessionStarted](c)
+	c.say(&protocol.Start{InputRate: rate, OutputRate: 24000})
+	waitFor[*protocol.SessionStarted](c)
 	return c
 }
 
@@ -63,8 +63,8 @@ func (st *stack) start(t testing.TB, rate int) *client {
 func (st *stack) startAs(t testing.TB, user string) *client {
 	t.Helper()
 	c := st.connect(t)
-	c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: user}})
-	waitFor[*wsclient.SessionStarted](c)
+	c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000, Client: &protocol.ClientInfo{ID: user}})
+	waitFor[*protocol.SessionStarted](c)
 	return c
 }
 
@@ -102,7 +102,7 @@ func (c *client) read() {
 		case f.Audio:
 			h.bytes = len(f.Data)
 		default:
-			h.msg, h.err = wsclient.ParseServer(f.Data)
+			h.msg, h.err = protocol.ParseServer(f.Data)
 		}
 		c.in <- h
 		if h.err != nil {
@@ -118,9 +118,9 @@ func (c *client) close() {
 	c.done.Wait()
 }
 
-func (c *client) say(m wsclient.ClientMessage) {
+func (c *client) say(m protocol.ClientMessage) {
 	c.t.Helper()
-	text, err := wsclient.EncodeClient(m)
+	text, err := protocol.EncodeClient(m)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -158,14 +158,14 @@ func (c *client) next() happening {
 
 // waitFor takes happenings until a message of type M comes. Errors that are not
 // waited for fail the test.
-func waitFor[M wsclient.ServerMessage](c *client) M {
+func waitFor[M protocol.ServerMessage](c *client) M {
 	c.t.Helper()
 	for {
 		h := c.next()
 		if m, ok := h.msg.(M); ok {
 			return m
 		}
-		if e, ok := h.msg.(*wsclient.Error); ok {
+		if e, ok := h.msg.(*protocol.Error); ok {
 			c.t.Fatalf("the gateway reported %s: %s", e.Code, e.Message)
 		}
 		if h.err != nil {
@@ -176,7 +176,7 @@ func waitFor[M wsclient.ServerMessage](c *client) M {
 
 // firstOf is the first message of type M, whether it has been taken already or is still
 // to come.
-func firstOf[M wsclient.ServerMessage](c *client) M {
+func firstOf[M protocol.ServerMessage](c *client) M {
 	c.t.Helper()
 	if all := messages[M](c); len(all) > 0 {
 		return all[0]
@@ -185,20 +185,20 @@ func firstOf[M wsclient.ServerMessage](c *client) M {
 }
 
 // ended takes all that is left and returns the close code and the errors told.
-func (c *client) ended() (websocket.StatusCode, []*wsclient.Error) {
+func (c *client) ended() (websocket.StatusCode, []*protocol.Error) {
 	c.t.Helper()
 	for {
 		h := c.next()
 		if h.err == nil {
 			continue
 		}
-		var told []*wsclient.Error
+		var told []*protocol.Error
 		for _, h := range c.seen {
-			if e, ok := h.msg.(*wsclient.Error); ok {
+			if e, ok := h.msg.(*protocol.Error); ok {
 				told = append(told, e)
 			}
 		}
-		return wsclient.CloseStatus(h.err), told
+		return protocol.CloseStatus(h.err), told
 	}
 }
 
@@ -211,7 +211,7 @@ func (c *client) story() string {
 			if h.err != nil {
 				out += " end"
 			}
-		case *wsclient.Error:
+		case *protocol.Error:
 			out += " error(" + m.Code + ")"
 		default:
 			out += " " + typeOf(m)
@@ -220,8 +220,8 @@ func (c *client) story() string {
 	return out
 }
 
-func typeOf(m wsclient.ServerMessage) string {
-	text, err := wsclient.EncodeServer(0, m)
+func typeOf(m protocol.ServerMessage) string {
+	text, err := protocol.EncodeServer(0, m)
 	if err != nil {
 		return "?"
 	}

@@ -10,8 +10,8 @@ import (
 
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/orchestrator"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // payRules let a model propose a payment when it is told to pay, and speak of whatever
@@ -33,7 +33,7 @@ rules:
 const paid = `{"amount":5,"to":"Bob"}`
 
 // proposed lets the model propose the payment and returns the question to the user.
-func (c *client) proposed(t testing.TB) *wsclient.ConfirmationRequest {
+func (c *client) proposed(t testing.TB) *protocol.ConfirmationRequest {
 	t.Helper()
 	p := c.typed("pay")
 	if e := errorOf(t, p.call(t)); e.Type != registry.ErrorConfirmationRequired || len(p.asked) != 1 {
@@ -45,13 +45,13 @@ func (c *client) proposed(t testing.TB) *wsclient.ConfirmationRequest {
 // resolve answers a question, as a button does.
 func (c *client) resolve(token string, approved bool) {
 	c.t.Helper()
-	c.say(&wsclient.ConfirmationResolve{Token: token, Approved: approved})
+	c.say(&protocol.ConfirmationResolve{Token: token, Approved: approved})
 }
 
 // refused waits for the error with which an answer to a question is refused.
 func (c *client) refused(code string) {
 	c.t.Helper()
-	if e := waitFor[*wsclient.Error](c); e.Code != code {
+	if e := waitFor[*protocol.Error](c); e.Code != code {
 		c.t.Errorf("the answer was refused with %s: %s; want %s", e.Code, e.Message, code)
 	}
 }
@@ -91,7 +91,7 @@ func TestApproval(t *testing.T) {
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
 		c.resolve("cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", true)
-		c.refused(wsclient.CodeConfirmationUnknown)
+		c.refused(protocol.CodeConfirmationUnknown)
 		asked := c.proposed(t)
 		if asked.Tool != "pay" || asked.Preview != "Pay 5 to Bob" || string(asked.Args) != paid || time.Until(asked.ExpiresAt.Time) < 4*time.Minute {
 			t.Errorf("the user was asked %+v", asked)
@@ -107,7 +107,7 @@ func TestApproval(t *testing.T) {
 		tools.ran(t, "pay", 0)
 
 		c.resolve(asked.Token, true)
-		ended := waitFor[*wsclient.ConfirmationEnded](c)
+		ended := waitFor[*protocol.ConfirmationEnded](c)
 		if ended.Token != asked.Token || ended.Outcome != "approved" {
 			t.Errorf("the question ended with %+v", ended)
 		}
@@ -125,9 +125,9 @@ func TestApproval(t *testing.T) {
 		st.tap.waitAnswers(t, 2)
 
 		c.resolve(asked.Token, true)
-		c.refused(wsclient.CodeConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		c.resolve(asked.Token, false)
-		c.refused(wsclient.CodeConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		tools.ran(t, "pay", 1)
 		records := st.audit.wait(t, "pay", 3)
 		if r := records[0]; r.Confirmation != "required" || r.OK || r.ErrorType != registry.ErrorConfirmationRequired {
@@ -155,8 +155,8 @@ func TestNoApproval(t *testing.T) {
 		outcome, told, code string
 		life                time.Duration
 	}{
-		{"denied", "declined", wsclient.CodeConfirmationUsed, 0},
-		{"expired", "not answer in time", wsclient.CodeConfirmationExpired, 700 * time.Millisecond},
+		{"denied", "declined", protocol.CodeConfirmationUsed, 0},
+		{"expired", "not answer in time", protocol.CodeConfirmationExpired, 700 * time.Millisecond},
 	} {
 		t.Run(tc.outcome, func(t *testing.T) {
 			overBothWires(t, setting{scenario: payRules, life: tc.life}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -165,7 +165,7 @@ func TestNoApproval(t *testing.T) {
 				if tc.outcome == "denied" {
 					c.resolve(asked.Token, false)
 				}
-				if ended := firstOf[*wsclient.ConfirmationEnded](c); ended.Outcome != tc.outcome || ended.Token != asked.Token {
+				if ended := firstOf[*protocol.ConfirmationEnded](c); ended.Outcome != tc.outcome || ended.Token != asked.Token {
 					t.Errorf("the question ended with %+v", ended)
 				}
 				c.turn()
@@ -191,12 +191,12 @@ func TestTokenOfAnotherSession(t *testing.T) {
 		c, thief := st.startAs(t, "ada"), st.startAs(t, "ada")
 		asked := c.proposed(t)
 		thief.resolve(asked.Token, true)
-		thief.refused(wsclient.CodeConfirmationUnknown)
+		thief.refused(protocol.CodeConfirmationUnknown)
 		thief.resolve(asked.Token, false)
-		thief.refused(wsclient.CodeConfirmationUnknown)
+		thief.refused(protocol.CodeConfirmationUnknown)
 		tools.ran(t, "pay", 0)
 		c.resolve(asked.Token, true)
-		waitFor[*wsclient.ConfirmationEnded](c)
+		waitFor[*protocol.ConfirmationEnded](c)
 		if m := c.turn().call(t); !m.OK {
 			t.Errorf("what was approved ended with %s", m.Error)
 		}
@@ -287,7 +287,7 @@ func TestApprovalByTheAPI(t *testing.T) {
 		if a := post(asked.Token, `,"approved":true`, http.StatusOK); a["outcome"] != "approved" || a["told"] != true || a["envelope"] != nil {
 			t.Errorf("the API answers %v", a)
 		}
-		if ended := waitFor[*wsclient.ConfirmationEnded](c); ended.Outcome != "approved" {
+		if ended := waitFor[*protocol.ConfirmationEnded](c); ended.Outcome != "approved" {
 			t.Errorf("the question ended with %+v", ended)
 		}
 		if m := c.turn().call(t); !m.OK {
@@ -295,11 +295,11 @@ func TestApprovalByTheAPI(t *testing.T) {
 		}
 		post(asked.Token, `,"approved":true`, http.StatusConflict)
 		c.resolve(asked.Token, true)
-		c.refused(wsclient.CodeConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		tools.ran(t, "pay", 1)
 
 		later := c.proposed(t)
-		c.say(&wsclient.End{})
+		c.say(&protocol.End{})
 		c.ended()
 		waitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
 		a := post(later.Token, `,"approved":true`, http.StatusOK)
@@ -340,7 +340,7 @@ func TestSpokenApproval(t *testing.T) {
 		asked := c.proposed(t)
 		tools.ran(t, "pay", 0)
 		c.speak(16000, phrase(16000))
-		if ended := waitFor[*wsclient.ConfirmationEnded](c); ended.Token != asked.Token || ended.Outcome != "approved" {
+		if ended := waitFor[*protocol.ConfirmationEnded](c); ended.Token != asked.Token || ended.Outcome != "approved" {
 			t.Errorf("the question ended with %+v", ended)
 		}
 		playTurn(c)
@@ -358,7 +358,7 @@ func TestSpokenApproval(t *testing.T) {
 			t.Errorf("the payment is audited as %+v", r)
 		}
 		c.resolve(asked.Token, true)
-		c.refused(wsclient.CodeConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 
 		second := c.proposed(t)
 		p := c.typed("no")
@@ -366,12 +366,12 @@ func TestSpokenApproval(t *testing.T) {
 			t.Errorf("the declined one ended with %+v", e)
 		}
 		c.resolve(second.Token, true)
-		c.refused(wsclient.CodeConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		tools.ran(t, "pay", 1)
 
 		third := c.proposed(t)
 		c.resolve(third.Token, true)
-		waitFor[*wsclient.ConfirmationEnded](c)
+		waitFor[*protocol.ConfirmationEnded](c)
 		if m := c.turn().call(t); !m.OK {
 			t.Errorf("what the button approved ended with %s", m.Error)
 		}

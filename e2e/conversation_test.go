@@ -7,7 +7,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // phrase is a second and a half of speech with the silence that ends it.
@@ -37,10 +37,10 @@ rules:
 				c := st.start(t, rate)
 				c.speak(rate, phrase(rate))
 				heardTurn(c, 1, "What is the weather like?", "It is fine today.")
-				c.say(&wsclient.InputText{Text: "and tomorrow?", ID: "mine"})
+				c.say(&protocol.InputText{Text: "and tomorrow?", ID: "mine"})
 				heardTurn(c, 2, "and tomorrow?", "You typed it.")
-				c.say(&wsclient.End{})
-				if code, told := c.ended(); code != wsclient.CloseDone || len(told) != 0 {
+				c.say(&protocol.End{})
+				if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				st.manager.Close()
@@ -66,22 +66,22 @@ func heardTurn(c *client, turn int, user, assistant string) {
 		h := c.next()
 		bytes += h.bytes
 		switch m := h.msg.(type) {
-		case *wsclient.Transcript:
+		case *protocol.Transcript:
 			texts[m.Role] = strings.TrimSpace(m.Text)
 			final = final || m.Role == "user" && m.Final && texts["user"] == user
 			if m.Turn != turn {
 				c.t.Errorf("the transcript %q belongs to turn %d, want %d", m.Text, m.Turn, turn)
 			}
-		case *wsclient.AudioStart:
+		case *protocol.AudioStart:
 			item, bytes = m.ItemID, 0
-		case *wsclient.AudioEnd:
+		case *protocol.AudioEnd:
 			if ms := audio.MS(24000, bytes); m.ItemID != item || m.AudioMS != ms || ms < 300 {
 				c.t.Errorf("%s ended with %d ms; %d ms of %s came", m.ItemID, m.AudioMS, ms, item)
 			}
-			c.say(&wsclient.Playback{ItemID: item, PlayedMS: m.AudioMS, Done: true})
-		case *wsclient.Error:
+			c.say(&protocol.Playback{ItemID: item, PlayedMS: m.AudioMS, Done: true})
+		case *protocol.Error:
 			c.t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
-		case *wsclient.TurnEnded:
+		case *protocol.TurnEnded:
 			ended = true
 			checkTurn(c.t, m, turn)
 			if texts["assistant"] != assistant {
@@ -94,7 +94,7 @@ func heardTurn(c *client, turn int, user, assistant string) {
 	}
 }
 
-func checkTurn(t testing.TB, m *wsclient.TurnEnded, turn int) {
+func checkTurn(t testing.TB, m *protocol.TurnEnded, turn int) {
 	t.Helper()
 	if m.Turn != turn || m.Status != "completed" {
 		t.Errorf("turn %d ended %s, want %d completed", m.Turn, m.Status, turn)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"voicegw/audit"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // TestEqualCallsOfATurnJoin: equal calls that are in flight together are one run, and
@@ -25,7 +25,7 @@ rules:
       - then: [say: Done.]
 `, with)}, func(t *testing.T, provider string, st *stack, tools *stage) {
 				c := st.start(t, 16000)
-				c.say(&wsclient.InputText{Text: "go"})
+				c.say(&protocol.InputText{Text: "go"})
 				c.toolsStarted(2)
 				tools.letGo("slow")
 				playTurn(c)
@@ -81,7 +81,7 @@ rules:
           - then: [say: Done.]
 `}, func(t *testing.T, _ string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
-		c.say(&wsclient.InputText{Text: "running"})
+		c.say(&protocol.InputText{Text: "running"})
 		c.toolsStarted(2)
 		tools.letGo("slow")
 		playTurn(c)
@@ -217,7 +217,7 @@ rules:
 `}, func(t *testing.T, _ string, st *stack, tools *stage) {
 		tools.hold("book")
 		first, second := st.startAs(t, "ada"), st.startAs(t, "ada")
-		first.say(&wsclient.InputText{Text: "book"})
+		first.say(&protocol.InputText{Text: "book"})
 		tools.waitBegun(t, "book")
 		e := errorOf(t, second.typed("book").call(t))
 		if e.Type != registry.ErrorConflict || !e.Retryable || !e.PartialSideEffects {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"voicegw/audit"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // TestExtendedThinking: a model that thinks between its answers ends its turn while what it has
@@ -34,18 +34,18 @@ rules:
 `})
 	c := st.start(t, 16000)
 	for range 2 {
-		c.say(&wsclient.InputText{Text: "think"})
+		c.say(&protocol.InputText{Text: "think"})
 		for found := false; !found; {
 			said := ""
 			for over := false; !over; {
 				switch m := c.next().msg.(type) {
-				case *wsclient.Transcript:
+				case *protocol.Transcript:
 					said = m.Text
-				case *wsclient.AudioEnd:
-					c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
-				case *wsclient.Error:
+				case *protocol.AudioEnd:
+					c.say(&protocol.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+				case *protocol.Error:
 					t.Errorf("error %s: %s", m.Code, m.Message)
-				case *wsclient.TurnEnded:
+				case *protocol.TurnEnded:
 					if over = true; m.Status != "completed" {
 						t.Errorf("a turn ended %s", m.Status)
 					}

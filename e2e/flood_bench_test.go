@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 const (
@@ -84,7 +84,7 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 				case err != nil && time.Now().Before(until):
 					b.Error(err)
 					return
-				case code == wsclient.CloseLimit, code == wsclient.CloseProviderLost, f.deaf:
+				case code == protocol.CloseLimit, code == protocol.CloseProviderLost, f.deaf:
 					ended.Add(1)
 				}
 			}
@@ -110,7 +110,7 @@ func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, e
 	if f.again != nil {
 		return f.run(url, stop)
 	}
-	c, err := wsclient.Dial(context.Background(), url+"/v1/voice", wsclient.DialOptions{})
+	c, err := protocol.Dial(context.Background(), url+"/v1/voice", protocol.DialOptions{})
 	if err != nil {
 		return 0, err
 	}
@@ -125,7 +125,7 @@ func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, e
 		}
 		c.Abort()
 	})
-	start, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Voice: floodVoice})
+	start, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000, Voice: floodVoice})
 	if err != nil {
 		return 0, err
 	}
@@ -134,14 +134,14 @@ func (f flood) attack(url string, stop <-chan struct{}) (websocket.StatusCode, e
 	}
 	for {
 		if _, err := c.Read(); err != nil {
-			return wsclient.CloseStatus(err), nil
+			return protocol.CloseStatus(err), nil
 		}
 	}
 }
 
 // talker is a session that talks, and what it notices.
 type talker struct {
-	conn *wsclient.Conn
+	conn *protocol.Conn
 
 	gap   time.Duration // the largest between two frames of audio; listen's
 	pongs []time.Duration
@@ -159,7 +159,7 @@ func (t *talker) talk(until time.Time, pcm []byte) {
 			return
 		}
 		if i%pingEvery == 0 {
-			ping, err := wsclient.EncodeClient(&wsclient.Ping{T: float64(time.Now().UnixMicro())})
+			ping, err := protocol.EncodeClient(&protocol.Ping{T: float64(time.Now().UnixMicro())})
 			if err != nil || t.conn.WriteText(ping) != nil {
 				return
 			}
@@ -187,8 +187,8 @@ func (t *talker) listen(until time.Time) {
 			last = now
 			continue
 		}
-		if m, err := wsclient.ParseServer(f.Data); err == nil {
-			if pong, ok := m.(*wsclient.Pong); ok {
+		if m, err := protocol.ParseServer(f.Data); err == nil {
+			if pong, ok := m.(*protocol.Pong); ok {
 				t.pongs = append(t.pongs, now.Sub(time.UnixMicro(int64(pong.T))))
 			}
 		}

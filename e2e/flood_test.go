@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // TestFloodsSilenceNobody: while two clients flood the gateway with frames of one kind after
@@ -22,15 +22,15 @@ func TestFloodsSilenceNobody(t *testing.T) {
 				for range 2 {
 					flooders.Go(func() {
 						code, err := f.run(st.url, nil)
-						if err != nil || (code != wsclient.CloseLimit && !f.deaf) {
+						if err != nil || (code != protocol.CloseLimit && !f.deaf) {
 							t.Errorf("%s ended with %d, %v", f.name, code, err)
 						}
 					})
 				}
 				for range pings { // what is within the victim's own budget
 					asked++
-					victim.say(&wsclient.Ping{T: asked})
-					if pong := waitFor[*wsclient.Pong](victim); pong.T != asked {
+					victim.say(&protocol.Ping{T: asked})
+					if pong := waitFor[*protocol.Pong](victim); pong.T != asked {
 						t.Fatalf("%s: ping %g was answered with %g", f.name, asked, pong.T)
 					}
 				}

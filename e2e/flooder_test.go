@@ -13,7 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // flood is what a hostile client sends after its session.start: first once, then again without
@@ -86,7 +86,7 @@ func (f flood) run(url string, stop <-chan struct{}) (code websocket.StatusCode,
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		return 0, fmt.Errorf("the gateway answered %s", resp.Status)
 	}
-	start, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000})
+	start, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 	if err != nil {
 		return 0, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/conversation"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
@@ -55,11 +55,11 @@ func (st *stack) offer(t testing.TB, body string) offered {
 // subprotocol.
 func (st *stack) dial(t testing.TB, ticket, origin string) *client {
 	t.Helper()
-	opts := wsclient.DialOptions{Ticket: ticket}
+	opts := protocol.DialOptions{Ticket: ticket}
 	if origin != "" {
 		opts.Header = http.Header{"Origin": {origin}}
 	}
-	conn, err := wsclient.Dial(context.Background(), st.url+"/v1/voice", opts)
+	conn, err := protocol.Dial(context.Background(), st.url+"/v1/voice", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,30 +91,30 @@ func TestHandoff(t *testing.T) {
 				"messages":[{"role":"user","content":"goodbye is what I say last"},{"role":"assistant","content":"Noted."}]}`)
 			c := st.connect(t)
 			// What the client says of itself does not count.
-			c.say(&wsclient.Start{Ticket: o.Ticket, InputRate: 16000, OutputRate: 24000, ConversationID: "c-8", PendingRequest: "something else",
-				Agent: "default", Client: &wsclient.ClientInfo{ID: "eve"}})
-			if m := waitFor[*wsclient.SessionStarted](c); m.SessionID != o.SessionID {
+			c.say(&protocol.Start{Ticket: o.Ticket, InputRate: 16000, OutputRate: 24000, ConversationID: "c-8", PendingRequest: "something else",
+				Agent: "default", Client: &protocol.ClientInfo{ID: "eve"}})
+			if m := waitFor[*protocol.SessionStarted](c); m.SessionID != o.SessionID {
 				t.Errorf("the session is %s, was offered as %s", m.SessionID, o.SessionID)
 			}
-			if m := waitFor[*wsclient.Transcript](c); m.Role != "user" || m.Text != "When is the robotics lab open?" || m.Turn != 1 {
+			if m := waitFor[*protocol.Transcript](c); m.Role != "user" || m.Text != "When is the robotics lab open?" || m.Turn != 1 {
 				t.Errorf("the first words are %+v", m)
 			}
 			if ran := c.heard([]string{"kb_search"}, []string{"I found this"}); len(ran) != 1 {
 				t.Errorf("the tools %v ran", ran)
 			}
-			all := waitFor[*wsclient.AudioEnd](c)
+			all := waitFor[*protocol.AudioEnd](c)
 			st.listed(t, o)
-			c.say(&wsclient.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
-			waitFor[*wsclient.TurnEnded](c)
-			c.say(&wsclient.End{})
-			ended := waitFor[*wsclient.SessionEnded](c)
+			c.say(&protocol.Playback{ItemID: all.ItemID, PlayedMS: all.AudioMS, Done: true})
+			waitFor[*protocol.TurnEnded](c)
+			c.say(&protocol.End{})
+			ended := waitFor[*protocol.SessionEnded](c)
 			if h := ended.Handback; h == nil || h.ConversationID != "c-7" || !strings.Contains(h.Summary, "I found this") || !strings.Contains(h.Summary, "kb_search") {
 				t.Errorf("handed back: %+v", h)
 			}
 			talk := st.conversation(t, "c-7")
 			checkHandedBack(t, talk, o.SessionID)
 			for _, h := range c.seen {
-				if m, ok := h.msg.(*wsclient.Transcript); ok && strings.Contains(m.Text, "The conversation so far") {
+				if m, ok := h.msg.(*protocol.Transcript); ok && strings.Contains(m.Text, "The conversation so far") {
 					t.Errorf("the client was told what only the model is to know: %q", m.Text)
 				}
 			}
@@ -179,7 +179,7 @@ func TestTicketRefused(t *testing.T) {
 	refused := func(what, inList, inStart, origin string, code websocket.StatusCode, word string) {
 		t.Helper()
 		c := st.dial(t, inList, origin)
-		c.say(&wsclient.Start{Ticket: inStart, InputRate: 16000, OutputRate: 24000})
+		c.say(&protocol.Start{Ticket: inStart, InputRate: 16000, OutputRate: 24000})
 		got, errs := c.ended()
 		if got != code || len(errs) != 1 || errs[0].Code != word || errs[0].Message == "" {
 			t.Errorf("%s: closed with %d, %+v", what, got, errs)
@@ -198,8 +198,8 @@ func TestTicketRefused(t *testing.T) {
 	refused("somebody who is shut out", "", blocked.Ticket, "", 4503, "blocked")
 
 	c := st.dial(t, used.Ticket, here)
-	c.say(&wsclient.Start{Ticket: used.Ticket, InputRate: 16000, OutputRate: 24000}) // the same in both places
-	if m := waitFor[*wsclient.SessionStarted](c); m.SessionID != used.SessionID {
+	c.say(&protocol.Start{Ticket: used.Ticket, InputRate: 16000, OutputRate: 24000}) // the same in both places
+	if m := waitFor[*protocol.SessionStarted](c); m.SessionID != used.SessionID {
 		t.Errorf("the session is %s", m.SessionID)
 	}
 	refused("used", used.Ticket, "", here, 4502, "ticket_used")
@@ -218,19 +218,19 @@ func TestConversationWithoutATicket(t *testing.T) {
 	st := newStack(t, "openai", setting{speed: 50, playback: 50, firstAudioMS: 10, tools: newToolbox(t)})
 	enter := func(user string) *client {
 		c := st.connect(t)
-		c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, ConversationID: "mine", Client: &wsclient.ClientInfo{ID: user}})
+		c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000, ConversationID: "mine", Client: &protocol.ClientInfo{ID: user}})
 		return c
 	}
 	c := enter("ada")
-	waitFor[*wsclient.SessionStarted](c)
-	c.say(&wsclient.InputText{Text: "Tell me a long story"})
-	item := waitFor[*wsclient.AudioStart](c).ItemID
-	waitFor[*wsclient.AudioEnd](c)
-	c.say(&wsclient.Playback{ItemID: item, PlayedMS: 2000})
-	c.say(&wsclient.Ping{T: 1})
-	waitFor[*wsclient.Pong](c) // the report has arrived
-	c.say(&wsclient.End{})
-	if h := waitFor[*wsclient.SessionEnded](c).Handback; h == nil || h.ConversationID != "mine" || !strings.Contains(h.Summary, "what was heard") {
+	waitFor[*protocol.SessionStarted](c)
+	c.say(&protocol.InputText{Text: "Tell me a long story"})
+	item := waitFor[*protocol.AudioStart](c).ItemID
+	waitFor[*protocol.AudioEnd](c)
+	c.say(&protocol.Playback{ItemID: item, PlayedMS: 2000})
+	c.say(&protocol.Ping{T: 1})
+	waitFor[*protocol.Pong](c) // the report has arrived
+	c.say(&protocol.End{})
+	if h := waitFor[*protocol.SessionEnded](c).Handback; h == nil || h.ConversationID != "mine" || !strings.Contains(h.Summary, "what was heard") {
 		t.Errorf("handed back: %+v", h)
 	}
 	talk := st.conversation(t, "mine")
@@ -246,8 +246,8 @@ func TestConversationWithoutATicket(t *testing.T) {
 		t.Errorf("a stranger was closed with %d, %v", code, errs)
 	}
 	again := enter("ada")
-	waitFor[*wsclient.SessionStarted](again)
-	if m := waitFor[*wsclient.TurnStarted](again); m.Turn != 1 {
+	waitFor[*protocol.SessionStarted](again)
+	if m := waitFor[*protocol.TurnStarted](again); m.Turn != 1 {
 		t.Errorf("the model speaks first in turn %d", m.Turn)
 	}
 	if status, _ := st.http(t, http.MethodGet, "/v1/conversations/nobodys", ""); status != http.StatusNotFound {

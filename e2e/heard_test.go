@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // longSentence takes the simulator's voice about twelve seconds to say.
@@ -27,21 +27,21 @@ rules:
     do: [say: "Yes?"]
 `}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
-		c.say(&wsclient.InputText{Text: "talk"})
-		first := waitFor[*wsclient.AudioEnd](c)
-		second := waitFor[*wsclient.AudioEnd](c)
+		c.say(&protocol.InputText{Text: "talk"})
+		first := waitFor[*protocol.AudioEnd](c)
+		second := waitFor[*protocol.AudioEnd](c)
 		// Who reports is waited for, however slow the machine is.
-		c.say(&wsclient.Playback{ItemID: first.ItemID, PlayedMS: 200})
-		c.say(&wsclient.Interrupt{})
+		c.say(&protocol.Playback{ItemID: first.ItemID, PlayedMS: 200})
+		c.say(&protocol.Interrupt{})
 		for i, want := range []struct {
 			item   string
 			played int64
 		}{{first.ItemID, 400}, {second.ItemID, 0}} {
-			flush := waitFor[*wsclient.AudioFlush](c)
+			flush := waitFor[*protocol.AudioFlush](c)
 			if flush.ItemID != want.item || flush.Reason != "user_stop" {
 				t.Fatalf("flush %d is %+v, want %s; %s", i+1, flush, want.item, c.story())
 			}
-			c.say(&wsclient.Playback{ItemID: want.item, PlayedMS: want.played, Done: true})
+			c.say(&protocol.Playback{ItemID: want.item, PlayedMS: want.played, Done: true})
 			if provider != "openai" {
 				continue
 			}
@@ -52,17 +52,17 @@ rules:
 				t.Errorf("the model was told %v of %s, and %d ms were heard", cut["audio_end_ms"], want.item, want.played)
 			}
 		}
-		if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "interrupted" {
+		if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
 			t.Errorf("the turn ended %s", ended.Status)
 		}
-		c.say(&wsclient.InputText{Text: "again"})
-		third := waitFor[*wsclient.AudioStart](c).ItemID
+		c.say(&protocol.InputText{Text: "again"})
+		third := waitFor[*protocol.AudioStart](c).ItemID
 		if third == first.ItemID || third == second.ItemID {
 			t.Errorf("%s is said again", third)
 		}
 		playTurn(c)
 		nothingAfterFlush(t, c.seen, second.ItemID)
-		if told := messages[*wsclient.Error](c); len(told) != 0 {
+		if told := messages[*protocol.Error](c); len(told) != 0 {
 			t.Errorf("the client was told of %+v", told[0])
 		}
 	})
@@ -89,9 +89,9 @@ rules:
           - say: ` + farewell + `
 `})
 				c := st.startAs(t, "mallory")
-				c.say(&wsclient.InputText{Text: "goodbye"})
-				sentence := waitFor[*wsclient.AudioEnd](c)
-				c.say(&wsclient.Playback{ItemID: sentence.ItemID, PlayedMS: 200})
+				c.say(&protocol.InputText{Text: "goodbye"})
+				sentence := waitFor[*protocol.AudioEnd](c)
+				c.say(&protocol.Playback{ItemID: sentence.ItemID, PlayedMS: 200})
 				bytes := len(c.seen)
 				hearFarewell(c, farewell, reason)
 				if sentence.AudioMS < 5000 || slices.ContainsFunc(c.seen[:bytes], func(h happening) bool { return isEnded(h.msg, reason) }) {

@@ -17,20 +17,20 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/calendar"
-	"voicegw/calendar/caldav"
-	"voicegw/calendar/google"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/caldav"
+	"voicegw/backends/calendar/google"
+	"voicegw/backends/image"
+	"voicegw/backends/image/genai"
+	imageopenai "voicegw/backends/image/openai"
+	"voicegw/backends/kb/embed"
+	"voicegw/backends/kb/qdrant"
 	"voicegw/chat"
 	"voicegw/chat/completions"
-	"voicegw/image"
-	"voicegw/image/genai"
-	imageopenai "voicegw/image/openai"
+	loadprocess "voicegw/client/load/process"
+	"voicegw/client/talk"
 	"voicegw/internal/bounded"
-	"voicegw/kb/embed"
-	"voicegw/kb/qdrant"
-	loadprocess "voicegw/load/process"
-	"voicegw/session/wsclient"
-	"voicegw/talk"
+	"voicegw/protocol"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
 	realtime "voicegw/transport/openai"
@@ -385,7 +385,7 @@ func TestHostileAnswers(t *testing.T) {
 			return err
 		}},
 		{"voicegw talk", handshakeAttacks(), func(ctx context.Context, base string) error {
-			_, err := wsclient.Dial(ctx, base, wsclient.DialOptions{})
+			_, err := protocol.Dial(ctx, base, protocol.DialOptions{})
 			return err
 		}},
 		{"voicegw chat", gatewayAttacks(), func(ctx context.Context, base string) error {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/audio/audiotest"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // BenchmarkInterruption measures what a user feels who speaks over an answer: from
@@ -42,8 +42,8 @@ func interruptOnce(b *testing.B, st *stack) (spoke, noted, last, flushed time.Ti
 	b.Helper()
 	c := st.start(b, 16000)
 	defer c.close()
-	c.say(&wsclient.InputText{Text: "talk"})
-	waitFor[*wsclient.AudioStart](c)
+	c.say(&protocol.InputText{Text: "talk"})
+	waitFor[*protocol.AudioStart](c)
 	for range 5 {
 		for c.next().bytes == 0 {
 		}
@@ -66,7 +66,7 @@ func interruptOnce(b *testing.B, st *stack) (spoke, noted, last, flushed time.Ti
 		if h.bytes > 0 {
 			last = h.at
 		}
-		if _, ok := h.msg.(*wsclient.AudioFlush); ok {
+		if _, ok := h.msg.(*protocol.AudioFlush); ok {
 			flushed = h.at
 			break
 		}

@@ -7,7 +7,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // longAnswer makes the model talk for a while.
@@ -33,31 +33,31 @@ func TestInterruption(t *testing.T) {
 			// The model generates in real time, so that much of the answer is still to come.
 			st := newStack(t, provider, setting{scenario: longAnswer, firstAudioMS: 10, speed: 1})
 			c := st.start(t, 16000)
-			c.say(&wsclient.InputText{Text: "talk"})
-			item := waitFor[*wsclient.AudioStart](c).ItemID
+			c.say(&protocol.InputText{Text: "talk"})
+			item := waitFor[*protocol.AudioStart](c).ItemID
 			var heard int64
 			for heard < 500 {
 				heard += audio.MS(24000, c.next().bytes)
 			}
-			c.say(&wsclient.Playback{ItemID: item, PlayedMS: heard - 100})
+			c.say(&protocol.Playback{ItemID: item, PlayedMS: heard - 100})
 			c.speak(16000, audiotest.SpeechLike(16000, time.Second, 5))
-			flush := waitFor[*wsclient.AudioFlush](c)
+			flush := waitFor[*protocol.AudioFlush](c)
 			if flush.ItemID != item || flush.Reason != "user_speech" {
 				t.Errorf("%s was flushed because of %s", flush.ItemID, flush.Reason)
 			}
 			played := heard - 40
-			c.say(&wsclient.Playback{ItemID: item, PlayedMS: played, Done: true})
+			c.say(&protocol.Playback{ItemID: item, PlayedMS: played, Done: true})
 			if provider == "openai" {
 				m := st.tap.wait(t, "conversation.item.truncate", func(m map[string]any) bool { return m["type"] == "conversation.item.truncate" })
 				if at := int64(m["audio_end_ms"].(float64)); at < played-50 || at > played+50 {
 					t.Errorf("the model was told %d ms; the client had reported %d", at, played)
 				}
 			}
-			if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "interrupted" {
+			if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
 				t.Errorf("the turn ended %s", ended.Status)
 			}
 			c.speak(16000, audiotest.Silence(16000, 1500*time.Millisecond))
-			next := waitFor[*wsclient.AudioStart](c)
+			next := waitFor[*protocol.AudioStart](c)
 			if next.ItemID == item {
 				t.Errorf("%s speaks again after its flush", item)
 			}
@@ -70,17 +70,17 @@ func TestInterruption(t *testing.T) {
 // came, and item was not ended.
 func nothingAfterFlush(t *testing.T, seen []happening, item string) {
 	t.Helper()
-	i := slices.IndexFunc(seen, func(h happening) bool { f, ok := h.msg.(*wsclient.AudioFlush); return ok && f.ItemID == item })
+	i := slices.IndexFunc(seen, func(h happening) bool { f, ok := h.msg.(*protocol.AudioFlush); return ok && f.ItemID == item })
 	for _, h := range seen[i+1:] {
 		if h.bytes > 0 {
 			t.Fatalf("%d bytes came after the flush of %s", h.bytes, item)
 		}
 		switch m := h.msg.(type) {
-		case *wsclient.AudioEnd:
+		case *protocol.AudioEnd:
 			if m.ItemID == item {
 				t.Fatalf("%s was ended after its flush", item)
 			}
-		case *wsclient.AudioStart:
+		case *protocol.AudioStart:
 			return
 		}
 	}
@@ -94,16 +94,16 @@ func TestStopButton(t *testing.T) {
 			t.Parallel()
 			st := newStack(t, provider, setting{scenario: longAnswer, firstAudioMS: 10, speed: 1})
 			c := st.start(t, 16000)
-			c.say(&wsclient.InputText{Text: "talk"})
-			item := waitFor[*wsclient.AudioStart](c).ItemID
+			c.say(&protocol.InputText{Text: "talk"})
+			item := waitFor[*protocol.AudioStart](c).ItemID
 			for c.next().bytes == 0 {
 			}
-			c.say(&wsclient.Interrupt{})
-			if flush := waitFor[*wsclient.AudioFlush](c); flush.Reason != "user_stop" {
+			c.say(&protocol.Interrupt{})
+			if flush := waitFor[*protocol.AudioFlush](c); flush.Reason != "user_stop" {
 				t.Errorf("flushed because of %s", flush.Reason)
 			}
-			c.say(&wsclient.InputText{Text: "again"})
-			if next := waitFor[*wsclient.AudioStart](c); next.ItemID == item {
+			c.say(&protocol.InputText{Text: "again"})
+			if next := waitFor[*protocol.AudioStart](c); next.ItemID == item {
 				t.Error("the stopped item speaks again")
 			}
 			nothingAfterFlush(t, c.seen, item)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // survivalRules book and pay.
@@ -43,7 +43,7 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	holding := set
 	holding.Hold = "book"
 	first := startProcess(t, tp, holding)
-	first.startAs(t, "ada").say(&wsclient.InputText{Text: "book noon"})
+	first.startAs(t, "ada").say(&protocol.InputText{Text: "book noon"})
 	const done = `book {"name":"Ada","time":"noon"}`
 	waitUntil(t, "the side effect", func() bool { return slices.Contains(first.effects(t), done) })
 	first.kill(t)
@@ -84,7 +84,7 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 func killedAfterADeed(t *testing.T, tp *tap, set processSetting) {
 	first := startProcess(t, tp, set)
 	c := first.startAs(t, "ada")
-	c.say(&wsclient.InputText{Text: "again please"})
+	c.say(&protocol.InputText{Text: "again please"})
 	c.turn() // so that the deed is not of the first turn
 	before := c.typed("book noon")
 	if m := before.call(t); !m.OK || m.Deduplicated {
@@ -124,7 +124,7 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	second := startProcess(t, tp, set)
 	c := second.startAs(t, "ada")
 	c.resolve(asked.Token, true)
-	c.refused(wsclient.CodeConfirmationUnknown) // it is another session's
+	c.refused(protocol.CodeConfirmationUnknown) // it is another session's
 	status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`)
 	var answer struct {
 		Outcome  string

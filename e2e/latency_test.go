@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // speakInTime speaks as a microphone does: a frame of 20 ms every 20 ms.
@@ -48,12 +48,12 @@ rules:
 			c := st.start(t, 16000)
 			c.speakInTime(16000, phrase(16000))
 			spoken := c.waited()
-			c.say(&wsclient.InputText{Text: "and now?"})
+			c.say(&protocol.InputText{Text: "and now?"})
 			typed := c.waited()
 			if spoken.DetectionMS < tc.detected || spoken.DetectionMS > 1500 || typed.DetectionMS != 0 {
 				t.Errorf("the end of speech was known after %d ms, and of a text after %d", spoken.DetectionMS, typed.DetectionMS)
 			}
-			for _, l := range []wsclient.Latency{spoken, typed} {
+			for _, l := range []protocol.Latency{spoken, typed} {
 				if l.SpeechEndToFirstAudioMS != l.DetectionMS+l.ProviderMS+l.GatewayMS || l.SpeechEndToFirstAudioMS < 150 || l.GatewayMS < 0 {
 					t.Errorf("the parts are not the whole: %+v", l)
 				}
@@ -68,11 +68,11 @@ rules:
 }
 
 // waited lets a turn be heard, and returns how long its user has waited.
-func (c *client) waited() wsclient.Latency {
+func (c *client) waited() protocol.Latency {
 	c.t.Helper()
 	for {
 		switch m := c.next().msg.(type) {
-		case *wsclient.TurnEnded:
+		case *protocol.TurnEnded:
 			if m.Latency == nil || m.Status != "completed" {
 				c.t.Fatalf("the turn has ended as %+v", m)
 			}

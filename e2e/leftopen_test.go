@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/client/talk"
 	"voicegw/conversation"
 	"voicegw/orchestrator/execute"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/store"
-	"voicegw/talk"
 )
 
 // approvedAndHeld are confirmations of which an approval hangs once it is recorded.
@@ -52,7 +52,7 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			story.set.Provider, story.set.Dir, story.set.Scenario = set.Provider, set.Dir, set.Scenario
 			first := startProcess(t, tp, story.set)
 			asked := first.wrote(t, talk.TextTurn{Message: "pay"})
-			id, token := asked.done.ConversationID, only[*wsclient.ConfirmationRequest](t, asked).Token
+			id, token := asked.done.ConversationID, only[*protocol.ConfirmationRequest](t, asked).Token
 			answered := make(chan error, 1) // from the turn that is cut off
 			go func() {
 				_, err := first.write(t, talk.TextTurn{ConversationID: id, Confirmation: &talk.TextAnswer{Token: token, Approved: true}})
@@ -117,10 +117,10 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	c.resolve(asked.Token, true)
 	waitUntil(t, "the first payment", func() bool { return len(first.records(t, "pay")) == 2 })
 	w := first.wrote(t, talk.TextTurn{Message: "pay"})
-	token := only[*wsclient.ConfirmationRequest](t, w).Token
+	token := only[*protocol.ConfirmationRequest](t, w).Token
 	first.wrote(t, talk.TextTurn{ConversationID: w.done.ConversationID, Confirmation: &talk.TextAnswer{Token: token, Approved: true}})
 	w = first.wrote(t, talk.TextTurn{Message: "pay"})
-	if status, body := first.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+only[*wsclient.ConfirmationRequest](t, w).Token+`","approved":true}`); status != http.StatusOK {
+	if status, body := first.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+only[*protocol.ConfirmationRequest](t, w).Token+`","approved":true}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	first.leave(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/orchestrator"
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 )
 
 // stillWorks: after whatever happened, the gateway takes a new session and answers
@@ -20,10 +20,10 @@ import (
 func stillWorks(t *testing.T, st *stack) {
 	t.Helper()
 	c := st.start(t, 16000)
-	c.say(&wsclient.Ping{T: 1})
-	waitFor[*wsclient.Pong](c)
-	c.say(&wsclient.End{})
-	if code, _ := c.ended(); code != wsclient.CloseDone {
+	c.say(&protocol.Ping{T: 1})
+	waitFor[*protocol.Pong](c)
+	c.say(&protocol.End{})
+	if code, _ := c.ended(); code != protocol.CloseDone {
 		t.Errorf("the session after it closed with %d", code)
 	}
 }
@@ -66,9 +66,9 @@ func TestProviderRefuses(t *testing.T) {
 				tc.set.limits.ConnectTimeout = 1500 * time.Millisecond
 				st := newStack(t, provider, tc.set)
 				c := st.connect(t)
-				c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000})
+				c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 				code, told := c.ended()
-				if code != wsclient.CloseProviderUnavailable || len(told) != 1 || told[0].Code != wsclient.CodeProviderUnavailable {
+				if code != protocol.CloseProviderUnavailable || len(told) != 1 || told[0].Code != protocol.CodeProviderUnavailable {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				if tc.reason != "" && !strings.Contains(st.log.String(), tc.reason) {
@@ -91,9 +91,9 @@ faults:
   - {at: chunk, n: 1, connection: 1, do: close, code: %d, reason: a reason}
 `, code)})
 				c := st.start(t, 16000)
-				c.say(&wsclient.InputText{Text: "tell me a story"})
+				c.say(&protocol.InputText{Text: "tell me a story"})
 				got, told := c.ended()
-				if got != wsclient.CloseProviderLost || len(told) == 0 || told[len(told)-1].Code != wsclient.CodeProviderLost {
+				if got != protocol.CloseProviderLost || len(told) == 0 || told[len(told)-1].Code != protocol.CodeProviderLost {
 					t.Errorf("closed with %d after %v", got, told)
 				}
 				stillWorks(t, st)
@@ -121,10 +121,10 @@ func TestProviderFaults(t *testing.T) {
 				t.Parallel()
 				st := newStack(t, provider, setting{firstAudioMS: 10, speed: 20, faults: "faults:\n  - " + tc.fault})
 				c := st.start(t, 16000)
-				c.say(&wsclient.InputText{Text: "hello"})
+				c.say(&protocol.InputText{Text: "hello"})
 				if tc.survives {
 					playTurn(c)
-				} else if code, told := c.ended(); code != wsclient.CloseProviderLost || len(told) == 0 {
+				} else if code, told := c.ended(); code != protocol.CloseProviderLost || len(told) == 0 {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				stillWorks(t, st)
@@ -143,9 +143,9 @@ func playTurn(c *client) {
 	c.t.Helper()
 	for {
 		switch m := c.next().msg.(type) {
-		case *wsclient.AudioEnd:
-			c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
-		case *wsclient.TurnEnded:
+		case *protocol.AudioEnd:
+			c.say(&protocol.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+		case *protocol.TurnEnded:
 			if m.Status != "completed" {
 				c.t.Errorf("the turn ended %s", m.Status)
 			}
@@ -165,14 +165,14 @@ func TestModelSaysNothing(t *testing.T) {
 				policy: orchestrator.Policy{NudgeAfter: 200 * time.Millisecond, NoAnswerAfter: 600 * time.Millisecond},
 			})
 			c := st.start(t, 16000)
-			c.say(&wsclient.InputText{Text: "hello?"})
+			c.say(&protocol.InputText{Text: "hello?"})
 			for {
 				h := c.next()
-				if e, ok := h.msg.(*wsclient.Error); ok && e.Code == wsclient.CodeNoAnswer {
+				if e, ok := h.msg.(*protocol.Error); ok && e.Code == protocol.CodeNoAnswer {
 					break
 				}
 			}
-			if end := waitFor[*wsclient.TurnEnded](c); end.Status != "failed" {
+			if end := waitFor[*protocol.TurnEnded](c); end.Status != "failed" {
 				t.Errorf("the turn ended %s", end.Status)
 			}
 		})
@@ -188,13 +188,13 @@ func TestBadClients(t *testing.T) {
 		do   func(t *testing.T, c *client)
 		code websocket.StatusCode
 	}{
-		{"says nothing", func(*testing.T, *client) {}, wsclient.CloseStartTimeout},
-		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, wsclient.CloseBadProtocol},
-		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, wsclient.CloseBadProtocol},
+		{"says nothing", func(*testing.T, *client) {}, protocol.CloseStartTimeout},
+		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, protocol.CloseBadProtocol},
+		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, protocol.CloseBadProtocol},
 		{"sends 5 MB", func(_ *testing.T, c *client) {
 			// It is closed in the middle of it, so that the write may fail.
 			_ = c.conn.WriteAudio(make([]byte, 5<<20))
-		}, wsclient.CloseTooBig},
+		}, protocol.CloseTooBig},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := st.connect(t)
@@ -211,13 +211,13 @@ func TestBadClients(t *testing.T) {
 		waitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
 	})
 	t.Run("stops reading", func(t *testing.T) {
-		conn, err := wsclient.Dial(t.Context(), st.url+"/v1/voice", wsclient.DialOptions{})
+		conn, err := protocol.Dial(t.Context(), st.url+"/v1/voice", protocol.DialOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Abort()
-		for _, m := range []wsclient.ClientMessage{&wsclient.Start{InputRate: 16000, OutputRate: 48000}, &wsclient.InputText{Text: "tell me a story"}} {
-			text, err := wsclient.EncodeClient(m)
+		for _, m := range []protocol.ClientMessage{&protocol.Start{InputRate: 16000, OutputRate: 48000}, &protocol.InputText{Text: "tell me a story"}} {
+			text, err := protocol.EncodeClient(m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +226,7 @@ func TestBadClients(t *testing.T) {
 			}
 		}
 		for range 60 { // fill the socket, however large the kernel's buffers are
-			text, err := wsclient.EncodeClient(&wsclient.InputText{Text: "tell me a story"})
+			text, err := protocol.EncodeClient(&protocol.InputText{Text: "tell me a story"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"voicegw/audio/audiotest"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // TestMicrophoneThatStops: a client that sends nothing after the last word, not even
@@ -19,8 +19,8 @@ func TestMicrophoneThatStops(t *testing.T) {
 			for range 2 {
 				c.speak(16000, audiotest.Silence(16000, 500*time.Millisecond))
 				c.speak(16000, audiotest.SpeechLike(16000, time.Second, 5))
-				waitFor[*wsclient.SpeechStopped](c)
-				if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "completed" {
+				waitFor[*protocol.SpeechStopped](c)
+				if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "completed" {
 					t.Errorf("the turn ended %s", ended.Status)
 				}
 			}

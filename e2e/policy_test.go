@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"voicegw/audit"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // overBothWires tells a story over each provider's wire, with the tools of a stage.
@@ -76,7 +76,7 @@ rules:
 		// What runs ends after all four have been decided.
 		tools.hold("lookup")
 		c := st.start(t, 16000)
-		c.say(&wsclient.InputText{Text: "four"})
+		c.say(&protocol.InputText{Text: "four"})
 		c.toolsStarted(4)
 		tools.letGo("lookup")
 		playTurn(c)

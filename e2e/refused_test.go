@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 )
 
 // TestHalfOfTheHandshakesAreRefused, with a body and on connections that could be used again,
@@ -35,7 +35,7 @@ func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
 			var talked atomic.Int64
 			for range callers {
 				all.Go(func() {
-					conn, err := wsclient.Dial(context.Background(), st.url+"/v1/voice", wsclient.DialOptions{})
+					conn, err := protocol.Dial(context.Background(), st.url+"/v1/voice", protocol.DialOptions{})
 					if err != nil {
 						t.Error(err)
 						return
@@ -61,8 +61,8 @@ func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
 
 // answered opens a session and asks for a turn. It returns at the turn's end, or when the
 // gateway has said why there is no session, and says which.
-func answered(t *testing.T, conn *wsclient.Conn) bool {
-	text, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000, PendingRequest: "Hello."})
+func answered(t *testing.T, conn *protocol.Conn) bool {
+	text, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000, PendingRequest: "Hello."})
 	if err == nil {
 		err = conn.WriteText(text)
 	}
@@ -82,15 +82,15 @@ func answered(t *testing.T, conn *wsclient.Conn) bool {
 		if f.Audio {
 			continue
 		}
-		m, err := wsclient.ParseServer(f.Data)
+		m, err := protocol.ParseServer(f.Data)
 		if err != nil {
 			t.Error(err)
 			return false
 		}
 		switch m.(type) {
-		case *wsclient.TurnEnded:
+		case *protocol.TurnEnded:
 			return true
-		case *wsclient.Error:
+		case *protocol.Error:
 			told = true
 		}
 	}

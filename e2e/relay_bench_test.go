@@ -25,8 +25,8 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/gateway"
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
 	"voicegw/transport/openai"
@@ -219,7 +219,7 @@ func BenchmarkRelay(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			clients := make([]*wsclient.Conn, sessions)
+			clients := make([]*protocol.Conn, sessions)
 			for i := range clients {
 				clients[i] = benchClient(b, r.url, rate)
 				defer clients[i].Abort()
@@ -239,13 +239,13 @@ func BenchmarkRelay(b *testing.B) {
 	}
 }
 
-func benchClient(b *testing.B, url string, rate int) *wsclient.Conn {
+func benchClient(b *testing.B, url string, rate int) *protocol.Conn {
 	b.Helper()
-	c, err := wsclient.Dial(context.Background(), url+"/v1/voice", wsclient.DialOptions{})
+	c, err := protocol.Dial(context.Background(), url+"/v1/voice", protocol.DialOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	text, err := wsclient.EncodeClient(&wsclient.Start{InputRate: rate, OutputRate: 24000})
+	text, err := protocol.EncodeClient(&protocol.Start{InputRate: rate, OutputRate: 24000})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -256,9 +256,9 @@ func benchClient(b *testing.B, url string, rate int) *wsclient.Conn {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if m, err := wsclient.ParseServer(f.Data); err != nil {
+	if m, err := protocol.ParseServer(f.Data); err != nil {
 		b.Fatal(err)
-	} else if _, ok := m.(*wsclient.SessionStarted); !ok {
+	} else if _, ok := m.(*protocol.SessionStarted); !ok {
 		b.Fatalf("the gateway answered %s", f.Data)
 	}
 	return c
@@ -267,7 +267,7 @@ func benchClient(b *testing.B, url string, rate int) *wsclient.Conn {
 // relayTime is how long the frames run in one measurement.
 const relayTime = 5 * time.Second
 
-func measureRelay(b *testing.B, r *relay, clients []*wsclient.Conn, frame int) {
+func measureRelay(b *testing.B, r *relay, clients []*protocol.Conn, frame int) {
 	b.Helper()
 	var sent, got atomic.Int64
 	var writers, readers sync.WaitGroup

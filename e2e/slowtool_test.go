@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio/audiotest"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // most is how much longer two frames of audio may be apart behind the gateway than in
@@ -34,12 +34,12 @@ rules:
           for a while, and a while longer, until you have heard enough of it.
 `}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
-		c.say(&wsclient.InputText{Text: "go"})
+		c.say(&protocol.InputText{Text: "go"})
 		tools.waitBegun(t, "slow")
 		c.speak(16000, phrase(16000)) // what it says is answered while the tool runs
-		waitFor[*wsclient.AudioStart](c)
+		waitFor[*protocol.AudioStart](c)
 		sent, heard := c.talkFor(3 * time.Second)
-		if len(messages[*wsclient.ToolEnded](c)) != 0 {
+		if len(messages[*protocol.ToolEnded](c)) != 0 {
 			t.Error("the tool has ended already")
 		}
 		st.tap.mu.Lock()

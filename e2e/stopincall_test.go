@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // whileBooking is a conversation with a model that waits for the tool book, which is held.
@@ -13,7 +13,7 @@ func whileBooking(t *testing.T, provider, model string) (*stack, *stage, *client
 	st := newStack(t, provider, setting{model: model, scenario: bookingThenText, tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
 	tools.hold("book")
 	c := st.start(t, 16000)
-	c.say(&wsclient.InputText{Text: "book"})
+	c.say(&protocol.InputText{Text: "book"})
 	tools.waitBegun(t, "book")
 	return st, tools, c
 }
@@ -29,21 +29,21 @@ func TestStopWhileAToolRuns(t *testing.T) {
 		t.Run(m.model, func(t *testing.T) {
 			t.Parallel()
 			st, tools, c := whileBooking(t, m.provider, m.model)
-			c.say(&wsclient.Interrupt{})
-			c.say(&wsclient.Ping{T: 1})
-			waitFor[*wsclient.Pong](c)
+			c.say(&protocol.Interrupt{})
+			c.say(&protocol.Ping{T: 1})
+			waitFor[*protocol.Pong](c)
 			tools.letGo("book")
 			st.audit.wait(t, "book", 1)
-			c.say(&wsclient.InputText{Text: "hello"})
+			c.say(&protocol.InputText{Text: "hello"})
 			for ended := false; !ended; {
 				switch m := c.next().msg.(type) {
-				case *wsclient.AudioEnd:
-					c.say(&wsclient.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
-				case *wsclient.TurnEnded:
+				case *protocol.AudioEnd:
+					c.say(&protocol.Playback{ItemID: m.ItemID, PlayedMS: m.AudioMS, Done: true})
+				case *protocol.TurnEnded:
 					ended = m.Turn > 1
 				}
 			}
-			for _, said := range messages[*wsclient.Transcript](c) {
+			for _, said := range messages[*protocol.Transcript](c) {
 				// Asked anew, OpenAI's models tell of the result too.
 				if said.Role == "assistant" && (said.Turn == 1 || m.provider == "gemini" && said.Text != "Yes?") {
 					t.Errorf("the user was shown %q: %s", said.Text, c.story())
@@ -64,15 +64,15 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 		t.Run(m.model, func(t *testing.T) {
 			t.Parallel()
 			_, tools, c := whileBooking(t, m.provider, m.model)
-			c.say(&wsclient.InputText{Text: "hello"})
-			c.say(&wsclient.Ping{T: 1})
-			waitFor[*wsclient.Pong](c)
+			c.say(&protocol.InputText{Text: "hello"})
+			c.say(&protocol.Ping{T: 1})
+			waitFor[*protocol.Pong](c)
 			tools.letGo("book")
 			for answered := false; !answered; {
 				switch msg := c.next().msg.(type) {
-				case *wsclient.AudioEnd:
-					c.say(&wsclient.Playback{ItemID: msg.ItemID, PlayedMS: msg.AudioMS, Done: true})
-				case *wsclient.Transcript:
+				case *protocol.AudioEnd:
+					c.say(&protocol.Playback{ItemID: msg.ItemID, PlayedMS: msg.AudioMS, Done: true})
+				case *protocol.Transcript:
 					// OpenAI's models tell of the result and of the text in one answer.
 					answered = msg.Role == "assistant" && msg.Final && (msg.Text == "Yes?" || m.provider == "openai" && msg.Turn > 1)
 				}

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"voicegw/audit"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 )
 
 // recordOf finds the audit's record of a call by the gateway's name of it.
@@ -39,7 +39,7 @@ rules:
 `}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		tools.hold("book")
 		c := st.start(t, 16000)
-		c.say(&wsclient.InputText{Text: "book"})
+		c.say(&protocol.InputText{Text: "book"})
 		tools.waitBegun(t, "book")
 		c.speak(16000, phrase(16000))
 		started := c.toolsStarted(2)
@@ -90,9 +90,9 @@ func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 	st := newStack(t, "gemini", setting{scenario: bookingThenText, model: "gemini-3.1-flash-live-preview", tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
 	tools.hold("book")
 	c := st.start(t, 16000)
-	c.say(&wsclient.InputText{Text: "book"})
+	c.say(&protocol.InputText{Text: "book"})
 	tools.waitBegun(t, "book")
-	c.say(&wsclient.InputText{Text: "hello"})
+	c.say(&protocol.InputText{Text: "hello"})
 	st.tap.wait(t, "hello", func(m map[string]any) bool {
 		rt, _ := m["realtimeInput"].(map[string]any)
 		return rt["text"] == "hello"
@@ -111,11 +111,11 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 	overBothWires(t, setting{scenario: bookingThenText}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		tools.hold("book")
 		c := st.start(t, 16000)
-		c.say(&wsclient.InputText{Text: "book"})
+		c.say(&protocol.InputText{Text: "book"})
 		tools.waitBegun(t, "book")
-		c.say(&wsclient.InputText{Text: "hello"})
+		c.say(&protocol.InputText{Text: "hello"})
 		if provider == "gemini" {
-			waitFor[*wsclient.AudioStart](c)
+			waitFor[*protocol.AudioStart](c)
 			playTurn(c)
 			tools.letGo("book")
 			if r := st.audit.wait(t, "book", 1)[0]; !r.OK || r.Delivered || r.NotDelivered != "cancelled" {
@@ -124,7 +124,7 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 			tools.ran(t, "book", 1)
 			return
 		}
-		waitFor[*wsclient.AudioStart](c)
+		waitFor[*protocol.AudioStart](c)
 		playTurn(c)
 		tools.letGo("book")
 		r := st.audit.wait(t, "book", 1)[0]
@@ -156,7 +156,7 @@ rules:
     do: [say: "Yes?"]
 `}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
-		c.say(&wsclient.InputText{Text: "go"})
+		c.say(&protocol.InputText{Text: "go"})
 		tools.waitBegun(t, "slow_stoppable")
 		c.speak(16000, phrase(16000))
 		r := st.audit.wait(t, "slow_stoppable", 1)[0]
@@ -166,7 +166,7 @@ rules:
 		if r.OK || !r.Delivered && provider == "openai" {
 			t.Errorf("the audit has %+v", r)
 		}
-		waitFor[*wsclient.AudioStart](c)
+		waitFor[*protocol.AudioStart](c)
 		playTurn(c)
 		// Where the two cross, Gemini's adapter may have read the withdrawal before it sends,
 		// and then it sends nothing: only of OpenAI's is it known how many there are.
@@ -196,9 +196,9 @@ faults:
   - {at: call, n: 1, do: cancel_call, for: 300ms}
 `}, func(t *testing.T, provider string, st *stack, tools *stage) {
 				c := st.start(t, 16000)
-				c.say(&wsclient.InputText{Text: "go"})
+				c.say(&protocol.InputText{Text: "go"})
 				if provider == "openai" {
-					if ended := waitFor[*wsclient.TurnEnded](c); ended.Status != "interrupted" {
+					if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
 						t.Errorf("the turn ended %s", ended.Status)
 					}
 				} else if p := c.turn(); p.status != "completed" {
@@ -242,11 +242,11 @@ rules:
 `}, func(t *testing.T, _ string, st *stack, tools *stage) {
 		tools.hold("book")
 		c := st.startAs(t, "ada")
-		c.say(&wsclient.InputText{Text: "go"})
+		c.say(&protocol.InputText{Text: "go"})
 		c.toolsStarted(2)
 		waitUntil(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
-		c.say(&wsclient.End{})
-		if code, told := c.ended(); code != wsclient.CloseDone || len(told) != 0 {
+		c.say(&protocol.End{})
+		if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
 			t.Errorf("closed with %d after %v", code, told)
 		}
 		stopped := st.audit.wait(t, "slow_stoppable", 1)[0]

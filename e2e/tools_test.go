@@ -13,24 +13,24 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/calendar"
-	"voicegw/calendar/calendartest"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/calendartest"
+	"voicegw/backends/contacts"
+	"voicegw/backends/image"
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/local"
 	"voicegw/capability"
-	"voicegw/contacts"
 	"voicegw/gateway"
-	"voicegw/handoff"
-	"voicegw/image"
 	"voicegw/internal/secretwatch/secrettest"
-	"voicegw/kb"
-	"voicegw/kb/local"
+	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/session"
-	"voicegw/session/wsclient"
+	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/tools"
-	"voicegw/user"
 )
 
 // toolbox is a set of tools and what they and the gateway keep of them.
@@ -169,19 +169,19 @@ func (c *client) heard(tools, words []string) (ran []string) {
 	for {
 		h := c.next()
 		switch m := h.msg.(type) {
-		case *wsclient.Transcript:
+		case *protocol.Transcript:
 			if m.Role == "assistant" {
 				texts[m.ID] = m.Text
 			}
-		case *wsclient.AudioStart:
+		case *protocol.AudioStart:
 			spoken = true
-		case *wsclient.ToolEnded:
+		case *protocol.ToolEnded:
 			if !m.OK || m.Category != "retrieval" {
 				c.t.Errorf("%s (%s) ended with %s", m.Tool, m.Category, m.Error)
 			}
 			ran, spoken = append(ran, m.Tool), false
 			slices.Sort(ran)
-		case *wsclient.Error:
+		case *protocol.Error:
 			c.t.Fatalf("the gateway reported %s: %s", m.Code, m.Message)
 		}
 		if h.err != nil {
@@ -229,17 +229,17 @@ rules:
 				}
 				hearFarewell(c, farewell, reason)
 				code, told := c.ended()
-				if !tc.blocked && (code != wsclient.CloseDone || len(told) != 0) ||
-					tc.blocked && (code != wsclient.CloseBlocked || len(told) != 1 || told[0].Code != wsclient.CodeBlocked) {
+				if !tc.blocked && (code != protocol.CloseDone || len(told) != 0) ||
+					tc.blocked && (code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked) {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, reason) {
 					t.Errorf("the last message is %+v", last)
 				}
-				if turns := messages[*wsclient.TurnEnded](c); len(turns) != 1 || turns[0].Status != "completed" {
+				if turns := messages[*protocol.TurnEnded](c); len(turns) != 1 || turns[0].Status != "completed" {
 					t.Errorf("the turn ended %+v", turns)
 				}
-				timeouts := messages[*wsclient.Timeout](c)
+				timeouts := messages[*protocol.Timeout](c)
 				if !tc.blocked {
 					if len(timeouts) != 0 {
 						t.Errorf("the client was told %+v", timeouts[0])
@@ -252,9 +252,9 @@ rules:
 					t.Errorf("the client was told %+v", timeouts)
 				}
 				refused := st.connect(t)
-				refused.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Client: &wsclient.ClientInfo{ID: "mallory"}})
+				refused.say(&protocol.Start{InputRate: 16000, OutputRate: 24000, Client: &protocol.ClientInfo{ID: "mallory"}})
 				code, told = refused.ended()
-				if code != wsclient.CloseBlocked || len(told) != 1 || told[0].Code != wsclient.CodeBlocked ||
+				if code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked ||
 					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
 					t.Errorf("closed with %d after %+v", code, told)
 				}
@@ -285,15 +285,15 @@ func letBackIn(t *testing.T, st *stack, user string, until time.Time) {
 // heard, and plays it: then it ends for that reason, and nothing is heard any more.
 func hearFarewell(c *client, farewell, reason string) {
 	c.t.Helper()
-	end := waitFor[*wsclient.AudioEnd](c)
-	c.say(&wsclient.Ping{T: 7})
-	if pong := waitFor[*wsclient.Pong](c); pong.T != 7 {
+	end := waitFor[*protocol.AudioEnd](c)
+	c.say(&protocol.Ping{T: 7})
+	if pong := waitFor[*protocol.Pong](c); pong.T != 7 {
 		c.t.Errorf("the session answers %+v", pong)
 	}
-	if n := len(messages[*wsclient.AudioFlush](c)); n != 0 {
+	if n := len(messages[*protocol.AudioFlush](c)); n != 0 {
 		c.t.Error("the farewell was flushed")
 	}
-	c.say(&wsclient.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+	c.say(&protocol.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
 	for {
 		h := c.next()
 		if h.err != nil {
@@ -307,7 +307,7 @@ func hearFarewell(c *client, farewell, reason string) {
 		}
 	}
 	said := false
-	for _, m := range messages[*wsclient.Transcript](c) {
+	for _, m := range messages[*protocol.Transcript](c) {
 		said = said || m.Role == "assistant" && strings.TrimSpace(m.Text) == farewell
 	}
 	if !said {
@@ -315,13 +315,13 @@ func hearFarewell(c *client, farewell, reason string) {
 	}
 }
 
-func isEnded(m wsclient.ServerMessage, reason string) bool {
-	e, ok := m.(*wsclient.SessionEnded)
+func isEnded(m protocol.ServerMessage, reason string) bool {
+	e, ok := m.(*protocol.SessionEnded)
 	return ok && e.Reason == reason
 }
 
 // messages are those of a type that have been taken so far.
-func messages[M wsclient.ServerMessage](c *client) []M {
+func messages[M protocol.ServerMessage](c *client) []M {
 	var all []M
 	for _, h := range c.seen {
 		if m, ok := h.msg.(M); ok {

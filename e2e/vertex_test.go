@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // TestToolRoundsOnVertex: Vertex completes the model's turn after each result and
@@ -28,7 +28,7 @@ rules:
 `})
 	c := st.start(t, 16000)
 	for range 2 {
-		c.say(&wsclient.InputText{Text: "rounds"})
+		c.say(&protocol.InputText{Text: "rounds"})
 		playTurn(c)
 	}
 	for i, r := range append(st.audit.wait(t, "lookup", 2), st.audit.wait(t, "forecast", 2)...) {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 )
 
 // lateness says how far the loops are behind that read the sessions of the request's listener.

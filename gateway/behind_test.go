@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 	"voicegw/session"
 )
 

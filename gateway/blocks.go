@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/capability"
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 // Blocks are the users who are shut out. It may be used by any number of goroutines.

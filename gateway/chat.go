@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"voicegw/chat"
-	"voicegw/session/wsclient"
-	"voicegw/user"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 )
 
 // TextAgent answers text; *chat.Agent is one.
@@ -90,7 +90,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	out := newEventWriter(w)
 	defer out.close()
 	take := s.taker(r, out)
-	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
+	err := s.opts.Chat.Respond(r.Context(), req, func(m protocol.ServerMessage) {
 		s.reachable(r, m)
 		take(m)
 	})
@@ -100,8 +100,8 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 }
 
 // reachable says where to go on by voice, in an invitation that does not.
-func (s *Server) reachable(r *http.Request, m wsclient.ServerMessage) {
-	if offer, ok := m.(*wsclient.VoiceSessionStart); ok && offer.URL == "" {
+func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
+	if offer, ok := m.(*protocol.VoiceSessionStart); ok && offer.URL == "" {
 		offer.URL = s.voiceURL(r)
 	}
 }

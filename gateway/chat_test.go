@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // fakeAgent tells what a test wants, and keeps what it was asked.
@@ -43,10 +43,10 @@ func (a *fakeAgent) Respond(ctx context.Context, req chat.Request, emit chat.Emi
 	if a.do != nil {
 		return a.do(ctx, req, emit)
 	}
-	emit(&wsclient.TextDelta{ItemID: "text_1_1", Text: "Hel\nlo"})
-	emit(&wsclient.TextDone{ItemID: "text_1_1", Text: "Hel\nlo"})
-	emit(&wsclient.TurnUsage{Usage: wsclient.Usage{InputTokens: 21, OutputTokens: 7, Input: wsclient.UsageInput{Text: 21, CachedText: 16}, Output: wsclient.UsageOutput{Text: 7}}})
-	emit(&wsclient.Done{ConversationID: "conv-1", Status: wsclient.DoneCompleted})
+	emit(&protocol.TextDelta{ItemID: "text_1_1", Text: "Hel\nlo"})
+	emit(&protocol.TextDone{ItemID: "text_1_1", Text: "Hel\nlo"})
+	emit(&protocol.TurnUsage{Usage: protocol.Usage{InputTokens: 21, OutputTokens: 7, Input: protocol.UsageInput{Text: 21, CachedText: 16}, Output: protocol.UsageOutput{Text: 7}}})
+	emit(&protocol.Done{ConversationID: "conv-1", Status: protocol.DoneCompleted})
 	return nil
 }
 
@@ -58,7 +58,7 @@ func (a *fakeAgent) requests() []chat.Request {
 }
 
 // tells answers every turn with messages.
-func tells(messages ...wsclient.ServerMessage) func(context.Context, chat.Request, chat.Emit) error {
+func tells(messages ...protocol.ServerMessage) func(context.Context, chat.Request, chat.Emit) error {
 	return func(_ context.Context, _ chat.Request, emit chat.Emit) error {
 		for _, m := range messages {
 			emit(m)
@@ -327,7 +327,7 @@ func TestVoiceURL(t *testing.T) {
 		"of the offer": {"", "wss://other.example.org/v1/voice", "wss://other.example.org/v1/voice"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			do := tells(&wsclient.VoiceSessionStart{SessionID: "voice-1", Ticket: "t", URL: tc.offered}, &wsclient.Done{})
+			do := tells(&protocol.VoiceSessionStart{SessionID: "voice-1", Ticket: "t", URL: tc.offered}, &protocol.Done{})
 			s, _ := chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = tc.configured })
 			if w := send(s, "/v1/chat", `{"message":"x"}`, nil); !strings.Contains(w.Body.String(), `"url":"`+tc.want+`"`) {
 				t.Error(w.Body)
@@ -346,10 +346,10 @@ func TestClientLeaves(t *testing.T) {
 	for _, path := range []string{"/v1/chat", "/v1/chat/completions"} {
 		ended := make(chan error, 1) // from the turn: why it ended
 		a := &fakeAgent{do: func(ctx context.Context, _ chat.Request, emit chat.Emit) error {
-			emit(&wsclient.TextDelta{ItemID: "text_1_1", Text: "Once upon"})
+			emit(&protocol.TextDelta{ItemID: "text_1_1", Text: "Once upon"})
 			<-ctx.Done()
-			emit(&wsclient.TextDelta{ItemID: "text_1_1", Text: " a time"}) // to nobody
-			emit(&wsclient.Done{Status: wsclient.DoneFailed})
+			emit(&protocol.TextDelta{ItemID: "text_1_1", Text: " a time"}) // to nobody
+			emit(&protocol.Done{Status: protocol.DoneFailed})
 			ended <- ctx.Err()
 			return nil
 		}}

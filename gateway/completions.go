@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"voicegw/chat"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // completionsPath is where clients of Chat Completions ask, and get errors of its shape.
@@ -48,7 +48,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		defer c.out.close()
 	}
 	var field *chat.FieldError
-	err := s.opts.Chat.Respond(r.Context(), req, func(m wsclient.ServerMessage) {
+	err := s.opts.Chat.Respond(r.Context(), req, func(m protocol.ServerMessage) {
 		s.reachable(r, m)
 		c.take(m)
 	})

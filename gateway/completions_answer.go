@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // completion makes one answer in the shape of Chat Completions out of a turn's messages.
@@ -27,32 +27,32 @@ type completion struct {
 	cut     bool
 	refused bool
 	refusal string // why, where the model has said nothing
-	usage   wsclient.Usage
-	failure *wsclient.Error
+	usage   protocol.Usage
+	failure *protocol.Error
 	images  []any
 	calls   []any             // of the client's own tools
 	extras  []json.RawMessage // messages that the shape has no place for
 }
 
 // take takes one message of the turn.
-func (c *completion) take(m wsclient.ServerMessage) {
+func (c *completion) take(m protocol.ServerMessage) {
 	switch m := m.(type) {
-	case *wsclient.TurnStarted:
+	case *protocol.TurnStarted:
 		c.extra(m)
-	case *wsclient.TextDelta:
+	case *protocol.TextDelta:
 		c.say(m.ItemID, m.Text)
-	case *wsclient.TextDone:
+	case *protocol.TextDone:
 		c.cut, c.refused = m.Cut, m.Refused
-	case *wsclient.ConfirmationRequest, *wsclient.VoiceSessionStart:
+	case *protocol.ConfirmationRequest, *protocol.VoiceSessionStart:
 		c.extra(m)
-	case *wsclient.UIImage:
+	case *protocol.UIImage:
 		c.image(m)
-	case *wsclient.ToolCall:
+	case *protocol.ToolCall:
 		c.call(m)
-	case *wsclient.TurnUsage:
+	case *protocol.TurnUsage:
 		c.usage = m.Usage
-	case *wsclient.Error:
-		if m.Code == wsclient.CodeRefused { // an answer, in this form: one that is withheld
+	case *protocol.Error:
+		if m.Code == protocol.CodeRefused { // an answer, in this form: one that is withheld
 			c.refused, c.refusal = true, m.Message
 			return
 		}
@@ -81,7 +81,7 @@ func (c *completion) say(item, text string) {
 // Vercel's AI Gateway look for it (openrouter.ai/docs/features/multimodal/image-generation,
 // vercel.com/docs/ai-gateway/openai-compat/image-generation, read 2026-11-23), and in the
 // content as Markdown for all others.
-func (c *completion) image(m *wsclient.UIImage) {
+func (c *completion) image(m *protocol.UIImage) {
 	shown := *m
 	shown.URL = c.absolute(m.URL)
 	part := map[string]any{"type": "image_url", "image_url": map[string]any{"url": shown.URL}, "index": len(c.images)}
@@ -106,7 +106,7 @@ func (c *completion) image(m *wsclient.UIImage) {
 
 // call asks the client to run a tool of its own: in a stream a first piece with the name, and
 // one with the arguments.
-func (c *completion) call(m *wsclient.ToolCall) {
+func (c *completion) call(m *protocol.ToolCall) {
 	shape := func(args string) map[string]any {
 		return map[string]any{"id": m.CallID, "type": "function", "function": map[string]any{"name": m.Name, "arguments": args}}
 	}
@@ -135,10 +135,10 @@ const maxExtras = 64
 
 // extra takes a message that the shape has no place for: a client that knows of it finds
 // it under "voicegw", in a chunk or, without a stream, in a list.
-func (c *completion) extra(m wsclient.ServerMessage) {
-	text, err := wsclient.EncodeServer(int64(len(c.extras)+1), m)
+func (c *completion) extra(m protocol.ServerMessage) {
+	text, err := protocol.EncodeServer(int64(len(c.extras)+1), m)
 	if err != nil || len(c.extras) == maxExtras {
-		return // every message of ours can be encoded, which wsclient's tests see to
+		return // the tests of package protocol encode every message
 	}
 	c.extras = append(c.extras, text)
 	c.chunk(map[string]any{}, nil, text)

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
-	"voicegw/session/wsclient"
-	"voicegw/user"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 )
 
 // with is the least request with one more field.
@@ -174,7 +174,7 @@ func FuzzCompletionsRequest(f *testing.F) {
 // library reads, and the request that brings the answer goes on with the turn.
 func TestToolsOfTheClient(t *testing.T) {
 	const tools = `"tools":[{"type":"function","function":{"name":"mine"}}]`
-	do := tells(&wsclient.TextDelta{ItemID: "a", Text: "One moment."}, &wsclient.ToolCall{CallID: "call_1", Name: "mine", Args: []byte(`{"a":1}`)}, &wsclient.ToolCall{CallID: "call_2", Name: "mine", Args: []byte(`{}`)}, &wsclient.Done{})
+	do := tells(&protocol.TextDelta{ItemID: "a", Text: "One moment."}, &protocol.ToolCall{CallID: "call_1", Name: "mine", Args: []byte(`{"a":1}`)}, &protocol.ToolCall{CallID: "call_2", Name: "mine", Args: []byte(`{}`)}, &protocol.Done{})
 	s, _ := chatServer(t, &fakeAgent{do: do}, nil)
 	got := settled(send(s, "/v1/chat/completions", with(tools), nil).Body.String())
 	const calls = `"tool_calls":[{"function":{"arguments":"{\"a\":1}","name":"mine"},"id":"call_1","type":"function"},{"function":{"arguments":"{}","name":"mine"},"id":"call_2","type":"function"}]`

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
-	"voicegw/session/wsclient"
-	"voicegw/user"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 )
 
 // hello is the least request.
@@ -39,13 +39,13 @@ func settled(s string) string {
 // story is a turn with a tool, a question and an invitation in it.
 func story() func(context.Context, chat.Request, chat.Emit) error {
 	return tells(
-		&wsclient.TextDelta{ItemID: "text_1_1", Text: "One moment."}, &wsclient.TextDone{ItemID: "text_1_1", Text: "One moment."},
-		&wsclient.ToolStarted{CallID: "call_1_1", Tool: "pay"},
-		&wsclient.ConfirmationRequest{Token: "cf_1", Tool: "pay", Args: []byte(`{"to":"Bob"}`), Preview: "Pay Bob", ExpiresAt: wsclient.Time{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}},
-		&wsclient.ToolEnded{CallID: "call_1_1", Tool: "pay"},
-		&wsclient.TextDelta{ItemID: "text_1_2", Text: "Please "}, &wsclient.TextDelta{ItemID: "text_1_2", Text: "approve."}, &wsclient.TextDone{ItemID: "text_1_2", Text: "Please approve."},
-		&wsclient.TurnUsage{Usage: wsclient.Usage{InputTokens: 21, OutputTokens: 7, Input: wsclient.UsageInput{Text: 21, CachedText: 16}}},
-		&wsclient.Done{Status: wsclient.DoneCompleted},
+		&protocol.TextDelta{ItemID: "text_1_1", Text: "One moment."}, &protocol.TextDone{ItemID: "text_1_1", Text: "One moment."},
+		&protocol.ToolStarted{CallID: "call_1_1", Tool: "pay"},
+		&protocol.ConfirmationRequest{Token: "cf_1", Tool: "pay", Args: []byte(`{"to":"Bob"}`), Preview: "Pay Bob", ExpiresAt: protocol.Time{Time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}},
+		&protocol.ToolEnded{CallID: "call_1_1", Tool: "pay"},
+		&protocol.TextDelta{ItemID: "text_1_2", Text: "Please "}, &protocol.TextDelta{ItemID: "text_1_2", Text: "approve."}, &protocol.TextDone{ItemID: "text_1_2", Text: "Please approve."},
+		&protocol.TurnUsage{Usage: protocol.Usage{InputTokens: 21, OutputTokens: 7, Input: protocol.UsageInput{Text: 21, CachedText: 16}}},
+		&protocol.Done{Status: protocol.DoneCompleted},
 	)
 }
 
@@ -92,7 +92,7 @@ func TestCompletion(t *testing.T) {
 	if diff := cmp.Diff([]chat.Request{{User: user.Must("192.0.2.7"), Message: "Hello", History: []chat.Message{}}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
-	a.do = tells(&wsclient.TextDelta{Text: "and th"}, &wsclient.TextDone{Text: "and th", Cut: true}, &wsclient.Done{})
+	a.do = tells(&protocol.TextDelta{Text: "and th"}, &protocol.TextDone{Text: "and th", Cut: true}, &protocol.Done{})
 	for _, body := range []string{hello, `{"stream":true,` + hello[1:]} {
 		if w := send(s, "/v1/chat/completions", body, nil); !strings.Contains(w.Body.String(), `"finish_reason":"length"`) {
 			t.Error(w.Body)
@@ -175,21 +175,21 @@ func TestCompletionRefusals(t *testing.T) {
 // which clients are told not to answer with another request; one in the middle of a
 // stream is an event.
 func TestCompletionFails(t *testing.T) {
-	busy := &wsclient.Error{Code: "provider_unavailable", Message: "Try again soon.", Retryable: true}
+	busy := &protocol.Error{Code: "provider_unavailable", Message: "Try again soon.", Retryable: true}
 	for name, tc := range map[string]struct {
-		do     []wsclient.ServerMessage
+		do     []protocol.ServerMessage
 		stream bool
 		status int
 		event  bool
 	}{
-		"at once":                    {do: []wsclient.ServerMessage{busy}, status: 503},
-		"at once, for good":          {do: []wsclient.ServerMessage{&wsclient.Error{Code: "provider_error", Message: "No."}}, status: 502},
-		"at once, in a stream":       {do: []wsclient.ServerMessage{busy}, stream: true, status: 503},
-		"in the middle":              {do: []wsclient.ServerMessage{&wsclient.TextDelta{Text: "One"}, busy}, status: 503},
-		"in the middle, of a stream": {do: []wsclient.ServerMessage{&wsclient.TextDelta{Text: "One"}, busy}, stream: true, status: 200, event: true},
+		"at once":                    {do: []protocol.ServerMessage{busy}, status: 503},
+		"at once, for good":          {do: []protocol.ServerMessage{&protocol.Error{Code: "provider_error", Message: "No."}}, status: 502},
+		"at once, in a stream":       {do: []protocol.ServerMessage{busy}, stream: true, status: 503},
+		"in the middle":              {do: []protocol.ServerMessage{&protocol.TextDelta{Text: "One"}, busy}, status: 503},
+		"in the middle, of a stream": {do: []protocol.ServerMessage{&protocol.TextDelta{Text: "One"}, busy}, stream: true, status: 200, event: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &wsclient.Done{Status: wsclient.DoneFailed})...)}, nil)
+			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &protocol.Done{Status: protocol.DoneFailed})...)}, nil)
 			body := hello
 			if tc.stream {
 				body = `{"stream":true,` + hello[1:]
@@ -258,8 +258,8 @@ func TestModels(t *testing.T) {
 // the codes that clients of Chat Completions know, and with the time to wait.
 func TestCompletionTroubles(t *testing.T) {
 	for code, want := range openaiTroubles {
-		told := &wsclient.Error{Code: code, Message: "In true words.", RetryAfterMS: 2500}
-		s, _ := chatServer(t, &fakeAgent{do: tells(told, &wsclient.Done{Status: wsclient.DoneFailed})}, nil)
+		told := &protocol.Error{Code: code, Message: "In true words.", RetryAfterMS: 2500}
+		s, _ := chatServer(t, &fakeAgent{do: tells(told, &protocol.Done{Status: protocol.DoneFailed})}, nil)
 		w := send(s, "/v1/chat/completions", hello, nil)
 		var got struct {
 			Error struct {
@@ -281,14 +281,14 @@ func TestCompletionTroubles(t *testing.T) {
 			t.Errorf("%s: %v", code, h)
 		}
 	}
-	if got := troubleOf(&wsclient.Error{Code: wsclient.CodeSettingRefused, Ref: "seed"}); got.param != "seed" {
+	if got := troubleOf(&protocol.Error{Code: protocol.CodeSettingRefused, Ref: "seed"}); got.param != "seed" {
 		t.Errorf("%+v", got)
 	}
 	// Clients tell these two apart by the type: one passes, the other does not.
-	if busy, quota := openaiTroubles[wsclient.CodeProviderBusy], openaiTroubles[wsclient.CodeProviderQuota]; busy.kind != "rate_limit_error" || quota.kind != "insufficient_quota" {
+	if busy, quota := openaiTroubles[protocol.CodeProviderBusy], openaiTroubles[protocol.CodeProviderQuota]; busy.kind != "rate_limit_error" || quota.kind != "insufficient_quota" {
 		t.Errorf("%+v %+v", busy, quota)
 	}
-	if got := troubleOf(&wsclient.Error{Code: "new", Retryable: true}); got.status != 503 {
+	if got := troubleOf(&protocol.Error{Code: "new", Retryable: true}); got.status != 503 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -297,14 +297,14 @@ func TestCompletionTroubles(t *testing.T) {
 // answered.
 func TestCompletionRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		do   []wsclient.ServerMessage
+		do   []protocol.ServerMessage
 		says string
 	}{
-		"without words":     {[]wsclient.ServerMessage{&wsclient.Error{Code: wsclient.CodeRefused, Message: "It refused."}}, `"refusal":"It refused."`},
-		"ended by a filter": {[]wsclient.ServerMessage{&wsclient.TextDelta{Text: "First"}, &wsclient.TextDone{Text: "First", Refused: true}}, `"content":"First"`},
+		"without words":     {[]protocol.ServerMessage{&protocol.Error{Code: protocol.CodeRefused, Message: "It refused."}}, `"refusal":"It refused."`},
+		"ended by a filter": {[]protocol.ServerMessage{&protocol.TextDelta{Text: "First"}, &protocol.TextDone{Text: "First", Refused: true}}, `"content":"First"`},
 	} {
 		for _, body := range []string{hello, `{"stream":true,` + hello[1:]} {
-			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &wsclient.Done{Status: wsclient.DoneFailed})...)}, nil)
+			s, _ := chatServer(t, &fakeAgent{do: tells(append(tc.do, &protocol.Done{Status: protocol.DoneFailed})...)}, nil)
 			w := send(s, "/v1/chat/completions", body, nil)
 			if got := w.Body.String(); w.Code != 200 || !strings.Contains(got, tc.says) || !strings.Contains(got, `"finish_reason":"content_filter"`) || strings.Contains(got, `"error"`) {
 				t.Errorf("%s: %d %s", name, w.Code, got)
@@ -370,7 +370,7 @@ func TestFirstByte(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &watched{rec: httptest.NewRecorder()}
 			a := &fakeAgent{do: func(_ context.Context, _ chat.Request, emit chat.Emit) error {
-				emit(&wsclient.TurnStarted{ConversationID: "conv-1"})
+				emit(&protocol.TurnStarted{ConversationID: "conv-1"})
 				if got := w.told(); !w.rec.Flushed || !strings.Contains(got, `"conversation_id":"conv-1"`) || strings.Count(got, "data: ") != 1 {
 					t.Errorf("%s: at once: %q", path, got)
 				}
@@ -379,8 +379,8 @@ func TestFirstByte(t *testing.T) {
 				if got := w.told(); strings.Count(got, "\n\n: ") != 2 {
 					t.Errorf("%s: after 25 s: %q", path, got)
 				}
-				emit(&wsclient.TextDelta{ItemID: "i", Text: "Hi"})
-				emit(&wsclient.Done{ConversationID: "conv-1", Status: wsclient.DoneCompleted})
+				emit(&protocol.TextDelta{ItemID: "i", Text: "Hi"})
+				emit(&protocol.Done{ConversationID: "conv-1", Status: protocol.DoneCompleted})
 				return nil
 			}}
 			s, m := chatServer(t, a, nil)
@@ -398,7 +398,7 @@ func TestFirstByte(t *testing.T) {
 		})
 	}
 	// Who does not stream gets the conversation's id as well.
-	s, _ := chatServer(t, &fakeAgent{do: tells(&wsclient.TurnStarted{ConversationID: "conv-1"}, &wsclient.TextDelta{Text: "Hi"}, &wsclient.Done{})}, nil)
+	s, _ := chatServer(t, &fakeAgent{do: tells(&protocol.TurnStarted{ConversationID: "conv-1"}, &protocol.TextDelta{Text: "Hi"}, &protocol.Done{})}, nil)
 	w := send(s, "/v1/chat/completions", hello, nil)
 	if got := w.Body.String(); !strings.Contains(got, `"voicegw":[{"type":"turn.started","seq":1,"conversation_id":"conv-1"}]`) || !strings.HasPrefix(w.Header().Get("X-Request-Id"), "chatcmpl-") {
 		t.Errorf("%s %v", got, w.Header())
@@ -410,8 +410,8 @@ func TestFirstByte(t *testing.T) {
 // ends the Markdown. Content that is to be JSON holds none.
 func TestCompletionImages(t *testing.T) {
 	do := tells(
-		&wsclient.TextDelta{ItemID: "a", Text: "Here."}, &wsclient.UIImage{ID: "img_1", URL: "/v1/images/x", Prompt: "A fox](http://evil) [x\n!"},
-		&wsclient.TextDelta{ItemID: "b", Text: "Done."}, &wsclient.Done{})
+		&protocol.TextDelta{ItemID: "a", Text: "Here."}, &protocol.UIImage{ID: "img_1", URL: "/v1/images/x", Prompt: "A fox](http://evil) [x\n!"},
+		&protocol.TextDelta{ItemID: "b", Text: "Done."}, &protocol.Done{})
 	s, _ := chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = "wss://voice.example.org/v1/voice" })
 	const address = "https://voice.example.org/v1/images/x"
 	content := "Here.\n\n![A fox http://evil x](" + address + ")\n\nDone."

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // openaiTrouble is how an error of a turn is told in the form of Chat Completions.
@@ -21,21 +21,21 @@ type openaiTrouble struct {
 // know those. A key that the provider does not accept is the gateway's and not the client's,
 // so it is no 401. docs/chat.md has this table (TestTroublesStandInTheDocs).
 var openaiTroubles = map[string]openaiTrouble{
-	wsclient.CodeProviderBusy:        {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", ""},
-	wsclient.CodeProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},
-	wsclient.CodeTooLong:             {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "messages"},
-	wsclient.CodeContentFilter:       {http.StatusBadRequest, "invalid_request_error", "content_filter", "messages"},
-	wsclient.CodeSettingRefused:      {http.StatusBadRequest, "invalid_request_error", "unsupported_value", ""},
-	wsclient.CodeProviderAuth:        {http.StatusBadGateway, "server_error", wsclient.CodeProviderAuth, ""},
-	wsclient.CodeProviderAnswer:      {http.StatusBadGateway, "server_error", wsclient.CodeProviderAnswer, ""},
-	wsclient.CodeProviderError:       {http.StatusBadGateway, "server_error", wsclient.CodeProviderError, ""},
-	wsclient.CodeProviderUnavailable: {http.StatusServiceUnavailable, "server_error", wsclient.CodeProviderUnavailable, ""},
-	wsclient.CodeNoAnswer:            {http.StatusServiceUnavailable, "server_error", wsclient.CodeNoAnswer, ""},
-	wsclient.CodeStoreUnavailable:    {http.StatusServiceUnavailable, "server_error", wsclient.CodeStoreUnavailable, ""},
+	protocol.CodeProviderBusy:        {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", ""},
+	protocol.CodeProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},
+	protocol.CodeTooLong:             {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "messages"},
+	protocol.CodeContentFilter:       {http.StatusBadRequest, "invalid_request_error", "content_filter", "messages"},
+	protocol.CodeSettingRefused:      {http.StatusBadRequest, "invalid_request_error", "unsupported_value", ""},
+	protocol.CodeProviderAuth:        {http.StatusBadGateway, "server_error", protocol.CodeProviderAuth, ""},
+	protocol.CodeProviderAnswer:      {http.StatusBadGateway, "server_error", protocol.CodeProviderAnswer, ""},
+	protocol.CodeProviderError:       {http.StatusBadGateway, "server_error", protocol.CodeProviderError, ""},
+	protocol.CodeProviderUnavailable: {http.StatusServiceUnavailable, "server_error", protocol.CodeProviderUnavailable, ""},
+	protocol.CodeNoAnswer:            {http.StatusServiceUnavailable, "server_error", protocol.CodeNoAnswer, ""},
+	protocol.CodeStoreUnavailable:    {http.StatusServiceUnavailable, "server_error", protocol.CodeStoreUnavailable, ""},
 }
 
 // troubleOf is the row of an error.
-func troubleOf(e *wsclient.Error) openaiTrouble {
+func troubleOf(e *protocol.Error) openaiTrouble {
 	t, known := openaiTroubles[e.Code]
 	if !known {
 		t = openaiTrouble{http.StatusBadGateway, "server_error", e.Code, ""}
@@ -60,7 +60,7 @@ func (t openaiTrouble) shape(message string) map[string]any {
 
 // refuseTurn answers a turn that has failed before anything of it was sent. Clients that make
 // requests again by themselves are told not to: the tools of the turn may have run.
-func refuseTurn(w http.ResponseWriter, e *wsclient.Error) {
+func refuseTurn(w http.ResponseWriter, e *protocol.Error) {
 	t := troubleOf(e)
 	w.Header().Set("X-Should-Retry", "false")
 	if e.RetryAfterMS > 0 {

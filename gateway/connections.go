@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"sync"
 
+	"voicegw/internal/nonblock"
 	"voicegw/internal/quota"
-	"voicegw/nonblock"
 )
 
 // ConnectionLimits bound the connections that are no sessions. A zero number means its

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 )
 
 // bounded runs a gateway on a real socket whose connections are bounded.
@@ -75,8 +75,8 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 			if n := bound.inside(); n > 10 {
 				t.Errorf("%d connections are held, want at most 10", n)
 			}
-			say(t, talks, &wsclient.Ping{T: 1})
-			if m, ok := hear(t, talks).(*wsclient.Pong); !ok {
+			say(t, talks, &protocol.Ping{T: 1})
+			if m, ok := hear(t, talks).(*protocol.Pong); !ok {
 				t.Errorf("the session that runs was answered %+v", m)
 			}
 			if m.Running() != 1 {

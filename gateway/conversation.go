@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"voicegw/conversation"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // conversationLines is a conversation as the API shows it: its times are RFC 3339 in UTC
@@ -13,13 +13,13 @@ type conversationLines struct {
 	*conversation.Conversation
 	Entries   []entryLine   `json:"entries"`
 	Policy    *struct{}     `json:"policy,omitempty"` // nil: what policy keeps is shown to nobody
-	CreatedAt wsclient.Time `json:"created_at"`
-	UpdatedAt wsclient.Time `json:"updated_at"`
+	CreatedAt protocol.Time `json:"created_at"`
+	UpdatedAt protocol.Time `json:"updated_at"`
 }
 
 type entryLine struct {
 	conversation.Entry
-	At wsclient.Time `json:"at"`
+	At protocol.Time `json:"at"`
 }
 
 func shownConversation(c *conversation.Conversation) conversationLines {
@@ -29,7 +29,7 @@ func shownConversation(c *conversation.Conversation) conversationLines {
 		for i := range e.Calls {
 			e.Calls[i].Extra = nil
 		}
-		lines = append(lines, entryLine{Entry: e, At: wsclient.Time{Time: e.At}})
+		lines = append(lines, entryLine{Entry: e, At: protocol.Time{Time: e.At}})
 	}
-	return conversationLines{Conversation: c, Entries: lines, CreatedAt: wsclient.Time{Time: c.CreatedAt}, UpdatedAt: wsclient.Time{Time: c.UpdatedAt}}
+	return conversationLines{Conversation: c, Entries: lines, CreatedAt: protocol.Time{Time: c.CreatedAt}, UpdatedAt: protocol.Time{Time: c.UpdatedAt}}
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"voicegw/internal/origin"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 )
 
@@ -278,7 +278,7 @@ func TestHandshakesGoThroughTheDoor(t *testing.T) {
 		"null":               {origins: []string{"null"}},
 	} {
 		client := &http.Client{Transport: renamed(tc.host)}
-		c, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{Client: client, Header: http.Header{"Origin": tc.origins}})
+		c, err := protocol.Dial(context.Background(), srv.URL+"/v1/voice", protocol.DialOptions{Client: client, Header: http.Header{"Origin": tc.origins}})
 		if (err == nil) != tc.ok {
 			t.Errorf("%s: %v", name, err)
 		}

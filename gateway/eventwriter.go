@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // heartbeat is how often a stream of events that is open says that it lives, in a comment
@@ -96,11 +96,11 @@ type eventStream struct {
 }
 
 // send writes one message.
-func (e *eventStream) send(m wsclient.ServerMessage) {
+func (e *eventStream) send(m protocol.ServerMessage) {
 	e.seq++
-	text, err := wsclient.EncodeServer(e.seq, m)
+	text, err := protocol.EncodeServer(e.seq, m)
 	if err != nil {
-		return // every message of ours can be encoded, which wsclient's tests see to
+		return // the tests of package protocol encode every message
 	}
-	e.out.write("id: " + strconv.FormatInt(e.seq, 10) + "\nevent: " + wsclient.HeaderOf(m).Type + "\ndata: " + string(text) + "\n\n")
+	e.out.write("id: " + strconv.FormatInt(e.seq, 10) + "\nevent: " + protocol.HeaderOf(m).Type + "\ndata: " + string(text) + "\n\n")
 }

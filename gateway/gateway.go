@@ -14,13 +14,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
 	"voicegw/internal/seldom"
-	"voicegw/nonblock"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
-	"voicegw/session/wsclient"
-	"voicegw/user"
 )
 
 // Options is what a Server needs. Sessions must be set.
@@ -57,7 +57,7 @@ type Options struct {
 	// refused meanwhile. Nil asks the loops of the request's own listener.
 	Lateness func() nonblock.Lateness
 	// MaxMessageBytes is the largest message that a client may send; zero means
-	// wsclient.MaxMessageBytes.
+	// protocol.MaxMessageBytes.
 	MaxMessageBytes int
 	// Version is told by /healthz.
 	Version string
@@ -183,11 +183,11 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	}
 	under := connOf(r.Context())
 	// The door has decided about the page, by the one rule that there is.
-	opts := wsclient.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
+	opts := protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
 	if under != nil {
 		limitSendBuffer(under)
 	}
-	conn, err := wsclient.Accept(w, r, opts)
+	conn, err := protocol.Accept(w, r, opts)
 	if err != nil {
 		admission.Release()
 		s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)

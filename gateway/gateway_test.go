@@ -17,8 +17,8 @@ import (
 
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -119,23 +119,23 @@ func TestEndpoints(t *testing.T) {
 // TestSessionOverASocket: a client starts, is heard of in /healthz, and hangs up.
 func TestSessionOverASocket(t *testing.T) {
 	srv, m := start(t, session.Limits{})
-	c, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{})
+	c, err := protocol.Dial(context.Background(), srv.URL+"/v1/voice", protocol.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Abort()
-	say(t, c, &wsclient.Start{InputRate: 16000, OutputRate: 24000, Provider: "other"})
-	if started, ok := hear(t, c).(*wsclient.SessionStarted); !ok || started.SessionID == "" || started.InputRate != 16000 {
+	say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000, Provider: "other"})
+	if started, ok := hear(t, c).(*protocol.SessionStarted); !ok || started.SessionID == "" || started.InputRate != 16000 {
 		t.Fatalf("the gateway answered %+v", started)
 	}
 	if _, body := get(t, srv.URL+"/healthz"); !strings.Contains(body, `"sessions":1`) {
 		t.Errorf("healthz says %s", body)
 	}
-	say(t, c, &wsclient.End{})
-	if ended, ok := hear(t, c).(*wsclient.SessionEnded); !ok || ended.Reason != "client_ended" {
+	say(t, c, &protocol.End{})
+	if ended, ok := hear(t, c).(*protocol.SessionEnded); !ok || ended.Reason != "client_ended" {
 		t.Errorf("the gateway answered %+v", ended)
 	}
-	if _, err := c.Read(); wsclient.CloseStatus(err) != wsclient.CloseDone {
+	if _, err := c.Read(); protocol.CloseStatus(err) != protocol.CloseDone {
 		t.Errorf("closed with %v", err)
 	}
 	m.Close()
@@ -165,26 +165,26 @@ func TestDrainingIsTold(t *testing.T) {
 func TestHundredConnectionsFromOneAddress(t *testing.T) {
 	srv, m := start(t, session.Limits{PerAddress: 10, NewPerSecond: 1000, WaitingPerAddress: 200})
 	var mu sync.Mutex
-	var open []*wsclient.Conn
+	var open []*protocol.Conn
 	var refused []string
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			c, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{})
+			c, err := protocol.Dial(context.Background(), srv.URL+"/v1/voice", protocol.DialOptions{})
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				refused = append(refused, err.Error())
 				return
 			}
-			say(t, c, &wsclient.Start{InputRate: 16000, OutputRate: 24000})
+			say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000})
 			switch told := hear(t, c).(type) {
-			case *wsclient.SessionStarted:
+			case *protocol.SessionStarted:
 				mu.Lock()
 				defer mu.Unlock()
 				open = append(open, c)
-			case *wsclient.Error:
-				if _, err := c.Read(); told.Code != "limit" || wsclient.CloseStatus(err) != wsclient.CloseLimit {
+			case *protocol.Error:
+				if _, err := c.Read(); told.Code != "limit" || protocol.CloseStatus(err) != protocol.CloseLimit {
 					t.Errorf("refused with %+v, %v", told, err)
 				}
 				c.Abort()
@@ -197,7 +197,7 @@ func TestHundredConnectionsFromOneAddress(t *testing.T) {
 	if len(open) != 10 || m.Running() != 10 {
 		t.Errorf("%d sessions began, %d run, want 10", len(open), m.Running())
 	}
-	if _, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{}); err == nil {
+	if _, err := protocol.Dial(context.Background(), srv.URL+"/v1/voice", protocol.DialOptions{}); err == nil {
 		t.Error("an address with all its sessions may connect")
 	} else {
 		refused = append(refused, err.Error())
@@ -222,8 +222,8 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv, m := startWith(t, session.Limits{Sessions: 5, PerAddress: 5, NewPerSecond: 2000, Waiting: 40, WaitingPerAddress: 20},
 				func(o *Options) { o.TrustedProxies = proxies() })
-			dial := func(addr string) *wsclient.Conn {
-				c, err := wsclient.Dial(context.Background(), srv.URL+"/v1/voice", wsclient.DialOptions{Header: http.Header{"X-Forwarded-For": {addr}}})
+			dial := func(addr string) *protocol.Conn {
+				c, err := protocol.Dial(context.Background(), srv.URL+"/v1/voice", protocol.DialOptions{Header: http.Header{"X-Forwarded-For": {addr}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -238,7 +238,7 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 					left.Go(func() {
 						for {
 							if _, err := c.Read(); err != nil {
-								if wsclient.CloseStatus(err) == wsclient.CloseTryLater {
+								if protocol.CloseStatus(err) == protocol.CloseTryLater {
 									told.Add(1)
 								}
 								c.Abort()
@@ -251,13 +251,13 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 			connect(500, 0)
 			honest := dial("203.0.113.7")
 			connect(10, 500)
-			say(t, honest, &wsclient.Start{InputRate: 16000, OutputRate: 24000})
-			if m, ok := hear(t, honest).(*wsclient.SessionStarted); !ok {
+			say(t, honest, &protocol.Start{InputRate: 16000, OutputRate: 24000})
+			if m, ok := hear(t, honest).(*protocol.SessionStarted); !ok {
 				t.Fatalf("the honest caller was answered %+v", m)
 			}
 			connect(490, 510)
-			say(t, honest, &wsclient.Ping{T: 1})
-			if m, ok := hear(t, honest).(*wsclient.Pong); !ok {
+			say(t, honest, &protocol.Ping{T: 1})
+			if m, ok := hear(t, honest).(*protocol.Pong); !ok {
 				t.Fatalf("the honest caller's ping was answered with %+v", m)
 			}
 			if m.Running() != 1 {
@@ -286,22 +286,22 @@ func TestErrorsAreJSON(t *testing.T) {
 }
 
 // dialStarted begins a session and returns its client's connection.
-func dialStarted(t testing.TB, url string) *wsclient.Conn {
+func dialStarted(t testing.TB, url string) *protocol.Conn {
 	t.Helper()
-	c, err := wsclient.Dial(context.Background(), url+"/v1/voice", wsclient.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	c, err := protocol.Dial(context.Background(), url+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	say(t, c, &wsclient.Start{InputRate: 16000, OutputRate: 24000})
-	if m, ok := hear(t, c).(*wsclient.SessionStarted); !ok {
+	say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000})
+	if m, ok := hear(t, c).(*protocol.SessionStarted); !ok {
 		t.Fatalf("the gateway answered %+v", m)
 	}
 	return c
 }
 
-func say(t testing.TB, c *wsclient.Conn, m wsclient.ClientMessage) {
+func say(t testing.TB, c *protocol.Conn, m protocol.ClientMessage) {
 	t.Helper()
-	text, err := wsclient.EncodeClient(m)
+	text, err := protocol.EncodeClient(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,13 +310,13 @@ func say(t testing.TB, c *wsclient.Conn, m wsclient.ClientMessage) {
 	}
 }
 
-func hear(t testing.TB, c *wsclient.Conn) wsclient.ServerMessage {
+func hear(t testing.TB, c *protocol.Conn) protocol.ServerMessage {
 	t.Helper()
 	f, err := c.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := wsclient.ParseServer(f.Data)
+	m, err := protocol.ParseServer(f.Data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/image"
+	"voicegw/backends/image"
 )
 
 // Images keeps what tools have drawn; *image.Files is one. The error of Open is

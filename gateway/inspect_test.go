@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
-	"voicegw/user"
 )
 
 // TestWhoMayInspect: a client that asks to look inside its session is let where it shows the
@@ -53,7 +53,7 @@ func TestWhoMayInspect(t *testing.T) {
 			defer m.Close()
 			client := &http.Client{Transport: renamed(tc.host)}
 			defer client.CloseIdleConnections()
-			dial := wsclient.DialOptions{Ticket: tc.ticket, Client: client}
+			dial := protocol.DialOptions{Ticket: tc.ticket, Client: client}
 			if dial.Key = tc.token; tc.token == "TOKEN" {
 				dial.Key, _, _ = server.guard.console.exchange(server.ConsoleCode(), time.Now())
 			}
@@ -61,17 +61,17 @@ func TestWhoMayInspect(t *testing.T) {
 				dial.Header = tc.header(srv.Listener.Addr().String())
 			}
 			for _, asks := range []bool{false, true} {
-				c, err := wsclient.Dial(t.Context(), srv.URL+"/v1/voice", dial)
+				c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", dial)
 				if err != nil {
 					t.Fatal(err)
 				}
-				say(t, c, &wsclient.Start{InputRate: 16000, OutputRate: 24000, Inspect: asks})
-				started, ok := hear(t, c).(*wsclient.SessionStarted)
+				say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000, Inspect: asks})
+				started, ok := hear(t, c).(*protocol.SessionStarted)
 				if !ok || started.Inspect != (asks && tc.want) {
 					t.Errorf("asks %t, and is granted %+v", asks, started)
 				}
-				say(t, c, &wsclient.End{})
-				_, shown := hear(t, c).(*wsclient.InspectState)
+				say(t, c, &protocol.End{})
+				_, shown := hear(t, c).(*protocol.InspectState)
 				if shown != (asks && tc.want) {
 					t.Errorf("asks %t, and is shown the inside: %t", asks, shown)
 				}

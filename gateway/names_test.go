@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 // doors are the ways in which a request names a user, each with what an invalid name is

@@ -15,7 +15,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/internal/pipenet"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // serving runs a server over a network in memory and returns what dials it. It is used inside
@@ -98,7 +98,7 @@ func TestABodysTimeEndsWithIt(t *testing.T) {
 			case <-ctx.Done():
 				t.Error("the turn was cut off")
 			}
-			emit(&wsclient.Done{ConversationID: "c", Status: wsclient.DoneCompleted})
+			emit(&protocol.Done{ConversationID: "c", Status: protocol.DoneCompleted})
 			return nil
 		}}, plain)()
 		defer c.Close()
@@ -128,7 +128,7 @@ func TestAReaderThatTakesNothing(t *testing.T) {
 				const pieces = 100
 				c := serving(t, &fakeAgent{do: func(ctx context.Context, _ chat.Request, emit chat.Emit) error {
 					for range pieces {
-						emit(&wsclient.TextDelta{ItemID: "t", Text: strings.Repeat("x", 16<<10)})
+						emit(&protocol.TextDelta{ItemID: "t", Text: strings.Repeat("x", 16<<10)})
 					}
 					over <- ctx.Err()
 					return nil

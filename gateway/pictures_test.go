@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 // The beginnings of images, which is what is looked at.

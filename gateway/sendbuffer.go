@@ -3,7 +3,7 @@ package gateway
 import (
 	"syscall"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 )
 
 // unsentBytes is how much the kernel takes before the peer's window lets it go

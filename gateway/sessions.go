@@ -14,11 +14,11 @@ import (
 
 	"voicegw/capability"
 	"voicegw/conversation"
-	"voicegw/handoff"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/session"
-	"voicegw/session/wsclient"
+	"voicegw/session/handoff"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // Voice makes voice sessions and knows conversations; *handoff.Desk is one. It may be
@@ -96,7 +96,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, sessionOffer{
 		SessionID: offer.SessionID, ConversationID: offer.ConversationID, Ticket: offer.Ticket,
 		URL: cmp.Or(offer.URL, s.voiceURL(r)), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
-		Subprotocols: []string{wsclient.Subprotocol, wsclient.TicketSubprotocol(offer.Ticket)},
+		Subprotocols: []string{protocol.Subprotocol, protocol.TicketSubprotocol(offer.Ticket)},
 	})
 }
 
@@ -110,8 +110,8 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 		return in, "user is missing: it says who will speak."
 	case unnamed != nil:
 		return in, "user " + unnamed.Error() + "."
-	case utf8.RuneCountInString(body.PendingRequest) > wsclient.MaxTextChars:
-		return in, fmt.Sprintf("pending_request is longer than %d characters.", wsclient.MaxTextChars)
+	case utf8.RuneCountInString(body.PendingRequest) > protocol.MaxTextChars:
+		return in, fmt.Sprintf("pending_request is longer than %d characters.", protocol.MaxTextChars)
 	case utf8.RuneCountInString(body.Context) > maxContext:
 		return in, fmt.Sprintf("context is longer than %d characters; send a summary, or messages, of which the newest are taken.", maxContext)
 	case body.Context != "" && len(body.Messages) > 0:
@@ -170,7 +170,7 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
 	until, blocked := s.opts.Blocked(who)
 	if blocked {
 		answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{
-			"code": wsclient.CodeBlocked, "message": "The user is shut out for a while.", "until": until.UTC().Format(timeForm),
+			"code": protocol.CodeBlocked, "message": "The user is shut out for a while.", "until": until.UTC().Format(timeForm),
 		}})
 	}
 	return blocked
@@ -180,7 +180,7 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
 func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, capability.ErrVoiceActive):
-		problem(w, http.StatusConflict, wsclient.CodeVoiceActive, "A voice session of this conversation is running; it must end first.")
+		problem(w, http.StatusConflict, protocol.CodeVoiceActive, "A voice session of this conversation is running; it must end first.")
 	case errors.Is(err, handoff.ErrTaken):
 		problem(w, http.StatusConflict, "conversation_taken", "The conversation is another user's; leave conversation_id out, or take another one.")
 	case errors.Is(err, capability.ErrFull):

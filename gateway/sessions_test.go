@@ -15,14 +15,14 @@ import (
 
 	"voicegw/capability"
 	"voicegw/conversation"
-	"voicegw/handoff"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/user"
 	"voicegw/session"
+	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
-	"voicegw/user"
 )
 
 // desk is a Voice that notes what it is asked for.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"voicegw/internal/quota"
-	"voicegw/session/wsclient"
-	"voicegw/user"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 )
 
 // TurnLimits bound the messages of text conversations. A zero field means its default.
@@ -67,7 +67,7 @@ func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
 	if s.opts.Blocked != nil {
 		if until, blocked := s.opts.Blocked(who); blocked {
-			told := shape(http.StatusForbidden, wsclient.CodeBlocked, "You are shut out for a while, as you were told; come back later.")
+			told := shape(http.StatusForbidden, protocol.CodeBlocked, "You are shut out for a while, as you were told; come back later.")
 			told["until"] = until.UTC().Format(timeForm)
 			answer(w, http.StatusForbidden, map[string]any{"error": told})
 			return nil, false

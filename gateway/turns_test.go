@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/chat"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // busy is an agent whose turns last until release is closed.
@@ -22,7 +22,7 @@ func busy(release <-chan struct{}) *fakeAgent {
 		case <-release:
 		case <-ctx.Done():
 		}
-		emit(&wsclient.Done{ConversationID: "c", Status: wsclient.DoneCompleted})
+		emit(&protocol.Done{ConversationID: "c", Status: protocol.DoneCompleted})
 		return nil
 	}}
 }

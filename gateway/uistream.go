@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"voicegw/chat"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // uiProtocol is how a request asks for the AI SDK's UI message stream, as the parameter
@@ -133,7 +133,7 @@ type uiStream struct {
 	cut    bool
 	refuse bool
 	failed bool
-	usage  wsclient.Usage
+	usage  protocol.Usage
 }
 
 // part writes one part. The first is preceded by the start.
@@ -158,51 +158,51 @@ func (u *uiStream) endText() {
 }
 
 // take takes one message of the turn.
-func (u *uiStream) take(m wsclient.ServerMessage) {
+func (u *uiStream) take(m protocol.ServerMessage) {
 	u.seq++
 	switch m := m.(type) {
-	case *wsclient.TurnStarted:
+	case *protocol.TurnStarted:
 		u.part("start", map[string]any{"messageId": "msg_" + rand.Text(), "messageMetadata": map[string]any{"conversation_id": m.ConversationID}})
-	case *wsclient.TextDelta:
+	case *protocol.TextDelta:
 		if u.text != m.ItemID {
 			u.endText()
 			u.text = m.ItemID
 			u.part("text-start", map[string]any{"id": u.text})
 		}
 		u.part("text-delta", map[string]any{"id": u.text, "delta": m.Text})
-	case *wsclient.TextDone:
+	case *protocol.TextDone:
 		u.cut, u.refuse = m.Cut, m.Refused
 		u.endText()
-	case *wsclient.ToolStarted:
+	case *protocol.ToolStarted:
 		// Arguments and answers are not for every user to see, here as at /v1/chat.
 		u.part("tool-input-available", map[string]any{"toolCallId": m.CallID, "toolName": m.Tool, "input": map[string]any{}, "dynamic": true, "providerExecuted": true})
-	case *wsclient.ToolEnded:
+	case *protocol.ToolEnded:
 		u.toolEnded(m)
-	case *wsclient.UIImage:
+	case *protocol.UIImage:
 		shown := *m
 		shown.URL = u.absolute(m.URL)
 		u.part("file", map[string]any{"url": shown.URL, "mediaType": u.mediaType(m.URL)})
 		u.data(&shown)
-	case *wsclient.ConfirmationRequest, *wsclient.ConfirmationEnded, *wsclient.VoiceSessionStart, *wsclient.Timeout:
+	case *protocol.ConfirmationRequest, *protocol.ConfirmationEnded, *protocol.VoiceSessionStart, *protocol.Timeout:
 		u.data(m)
-	case *wsclient.TurnUsage:
+	case *protocol.TurnUsage:
 		u.usage = m.Usage
-	case *wsclient.Error:
+	case *protocol.Error:
 		u.endText()
 		u.failed = true
 		u.part("error", map[string]any{"errorText": m.Message})
-	case *wsclient.Done:
+	case *protocol.Done:
 		u.done()
 	}
 }
 
 // data writes a message that has no part of its own, as it is at /v1/chat.
-func (u *uiStream) data(m wsclient.ServerMessage) {
-	text, err := wsclient.EncodeServer(u.seq, wsclient.Clone(m))
+func (u *uiStream) data(m protocol.ServerMessage) {
+	text, err := protocol.EncodeServer(u.seq, protocol.Clone(m))
 	if err != nil {
-		return // every message of ours can be encoded, which wsclient's tests see to
+		return // the tests of package protocol encode every message
 	}
-	name := strings.ReplaceAll(wsclient.HeaderOf(m).Type, ".", "_")
+	name := strings.ReplaceAll(protocol.HeaderOf(m).Type, ".", "_")
 	if name == "" {
 		var typed struct{ Type string }
 		_ = json.Unmarshal(text, &typed) // it was just written
@@ -211,7 +211,7 @@ func (u *uiStream) data(m wsclient.ServerMessage) {
 	u.part("data-"+name, map[string]any{"id": name + "_" + strconv.FormatInt(u.seq, 10), "data": json.RawMessage(text)})
 }
 
-func (u *uiStream) toolEnded(m *wsclient.ToolEnded) {
+func (u *uiStream) toolEnded(m *protocol.ToolEnded) {
 	fields := map[string]any{"toolCallId": m.CallID, "dynamic": true, "providerExecuted": true}
 	var e struct{ Type, Message string }
 	_ = json.Unmarshal(m.Error, &e) // the error is missing, or of our own making

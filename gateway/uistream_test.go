@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
-	"voicegw/session/wsclient"
-	"voicegw/user"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 )
 
 // asUseChat is what useChat's transport sends.
@@ -22,16 +22,16 @@ const asUseChat = `{"id":"Ab3","trigger":"submit-message","messages":[
 // TestUIMessageStream: a turn as the AI SDK's UI message stream, part for part.
 func TestUIMessageStream(t *testing.T) {
 	do := tells(
-		&wsclient.TurnStarted{ConversationID: "conv-1"},
-		&wsclient.TextDelta{ItemID: "a", Text: "One "}, &wsclient.TextDelta{ItemID: "a", Text: "moment."}, &wsclient.TextDone{ItemID: "a", Text: "One moment."},
-		&wsclient.ToolStarted{CallID: "call_1", Tool: "pay"},
-		&wsclient.ConfirmationRequest{Token: "cf_1", Tool: "pay", Args: []byte(`{}`)},
-		&wsclient.ToolEnded{CallID: "call_1", Tool: "pay", Error: []byte(`{"type":"CONFIRMATION_REQUIRED","message":"x","confirmation_request":{"token":"cf_1"}}`)},
-		&wsclient.ToolStarted{CallID: "call_2", Tool: "look"}, &wsclient.ToolEnded{CallID: "call_2", Tool: "look", OK: true, DurationMS: 7},
-		&wsclient.ToolStarted{CallID: "call_3", Tool: "look"}, &wsclient.ToolEnded{CallID: "call_3", Tool: "look", Error: []byte(`{"type":"TRANSIENT","message":"Not now."}`)},
-		&wsclient.UIImage{ID: "i", URL: "/v1/images/x", Prompt: "A fox"},
-		&wsclient.TextDelta{ItemID: "b", Text: "Approve?"},
-		&wsclient.TurnUsage{Usage: wsclient.Usage{InputTokens: 21, OutputTokens: 7}}, &wsclient.Done{Status: wsclient.DoneCompleted})
+		&protocol.TurnStarted{ConversationID: "conv-1"},
+		&protocol.TextDelta{ItemID: "a", Text: "One "}, &protocol.TextDelta{ItemID: "a", Text: "moment."}, &protocol.TextDone{ItemID: "a", Text: "One moment."},
+		&protocol.ToolStarted{CallID: "call_1", Tool: "pay"},
+		&protocol.ConfirmationRequest{Token: "cf_1", Tool: "pay", Args: []byte(`{}`)},
+		&protocol.ToolEnded{CallID: "call_1", Tool: "pay", Error: []byte(`{"type":"CONFIRMATION_REQUIRED","message":"x","confirmation_request":{"token":"cf_1"}}`)},
+		&protocol.ToolStarted{CallID: "call_2", Tool: "look"}, &protocol.ToolEnded{CallID: "call_2", Tool: "look", OK: true, DurationMS: 7},
+		&protocol.ToolStarted{CallID: "call_3", Tool: "look"}, &protocol.ToolEnded{CallID: "call_3", Tool: "look", Error: []byte(`{"type":"TRANSIENT","message":"Not now."}`)},
+		&protocol.UIImage{ID: "i", URL: "/v1/images/x", Prompt: "A fox"},
+		&protocol.TextDelta{ItemID: "b", Text: "Approve?"},
+		&protocol.TurnUsage{Usage: protocol.Usage{InputTokens: 21, OutputTokens: 7}}, &protocol.Done{Status: protocol.DoneCompleted})
 	varying := regexp.MustCompile(`msg_[A-Z2-7]{26}`)
 	for path, change := range map[string]func(*http.Request){
 		"/v1/chat?protocol=ui-message-stream": nil,
@@ -78,7 +78,7 @@ func TestUIMessageStream(t *testing.T) {
 // with the request a status, and another answer that is asked for is another message.
 func TestUIMessageStreamFails(t *testing.T) {
 	const path = "/v1/chat?protocol=ui-message-stream"
-	s, _ := chatServer(t, &fakeAgent{do: tells(&wsclient.TextDelta{ItemID: "a", Text: "One"}, &wsclient.Error{Message: "It broke."}, &wsclient.Done{Status: wsclient.DoneFailed})}, nil)
+	s, _ := chatServer(t, &fakeAgent{do: tells(&protocol.TextDelta{ItemID: "a", Text: "One"}, &protocol.Error{Message: "It broke."}, &protocol.Done{Status: protocol.DoneFailed})}, nil)
 	got := send(s, path, asUseChat, nil).Body.String()
 	for _, piece := range []string{`"type":"start"`, `"type":"text-end"`, `{"errorText":"It broke.","type":"error"}`, `"finishReason":"error"`, "[DONE]"} {
 		if _, got, _ = strings.Cut(got, piece); got == "" {
@@ -108,14 +108,14 @@ func TestUIMessageStreamFails(t *testing.T) {
 
 // TestUIMessageStreamEnds: why an answer ends, and texts that no text.done has ended.
 func TestUIMessageStreamEnds(t *testing.T) {
-	for want, told := range map[string][]wsclient.ServerMessage{
-		`"finishReason":"content-filter"`: {&wsclient.TextDone{ItemID: "a", Refused: true}},
-		`"finishReason":"length"`:         {&wsclient.TextDone{ItemID: "a", Cut: true}},
-		`"finishReason":"stop"`:           {&wsclient.TextDone{ItemID: "a"}},
-		`{"id":"a","type":"text-end"}` + "\n\ndata: " + `{"id":"b","type":"text-start"}`: {&wsclient.TextDelta{ItemID: "b", Text: "Two"}},
+	for want, told := range map[string][]protocol.ServerMessage{
+		`"finishReason":"content-filter"`: {&protocol.TextDone{ItemID: "a", Refused: true}},
+		`"finishReason":"length"`:         {&protocol.TextDone{ItemID: "a", Cut: true}},
+		`"finishReason":"stop"`:           {&protocol.TextDone{ItemID: "a"}},
+		`{"id":"a","type":"text-end"}` + "\n\ndata: " + `{"id":"b","type":"text-start"}`: {&protocol.TextDelta{ItemID: "b", Text: "Two"}},
 	} {
-		all := append([]wsclient.ServerMessage{&wsclient.TextDelta{ItemID: "a", Text: "One"}}, told...)
-		s, _ := chatServer(t, &fakeAgent{do: tells(append(all, &wsclient.Done{Status: wsclient.DoneCompleted})...)}, nil)
+		all := append([]protocol.ServerMessage{&protocol.TextDelta{ItemID: "a", Text: "One"}}, told...)
+		s, _ := chatServer(t, &fakeAgent{do: tells(append(all, &protocol.Done{Status: protocol.DoneCompleted})...)}, nil)
 		if got := send(s, "/v1/chat?protocol=ui-message-stream", asUseChat, nil).Body.String(); !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/internal/quota"
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 // The refusals of Admit.

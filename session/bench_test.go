@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -33,7 +33,7 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	opts := Options{}.withDefaults()
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
-	g := &guest{id: "s", start: &wsclient.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}
+	g := &guest{id: "s", start: &protocol.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}
 	s, err := newSession(context.Background(), g, &opts, client, model, nil)
 	if err != nil {
 		tb.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/session/wsclient"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/transport"
-	"voicegw/user"
 )
 
 // TestBlockedUserIsRefused: by the name that a client gives, or by its address; the
@@ -30,7 +30,7 @@ func TestBlockedUserIsRefused(t *testing.T) {
 				c := st.connect(tc.start)
 				synctest.Wait()
 				c.expect(t, "error blocked")
-				c.ended(t, wsclient.CloseBlocked)
+				c.ended(t, protocol.CloseBlocked)
 				got := c.last(t, "error")
 				if want := until.UTC().Format("2006-01-02T15:04:05.000Z"); got["until"] != want || got["retryable"] != false {
 					t.Errorf("the client was told %v, want until %s and no retry", got, want)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"voicegw/model"
-	"voicegw/model/modeltest"
+	"voicegw/internal/model"
+	"voicegw/internal/model/modeltest"
 )
 
 // The model of calls: sessions that are admitted, connect to a provider that refuses, hangs or

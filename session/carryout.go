@@ -5,7 +5,7 @@ import (
 
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -18,11 +18,11 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.telling = nil
 		s.command(a.Command, told)
 	case orchestrator.OpenItem:
-		s.queued(true, s.down.openItem(&wsclient.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
+		s.queued(true, s.down.openItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
 	case orchestrator.EndItem:
-		s.queued(s.down.endItem(&wsclient.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
+		s.queued(s.down.endItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
 	case orchestrator.FlushItem:
-		s.queued(s.down.flushItem(&wsclient.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+		s.queued(s.down.flushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
 	case orchestrator.RunTool:
 		s.calls.Run(job(a))
 	case orchestrator.CancelTool:
@@ -42,14 +42,14 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.End:
 		s.end(s.endCause(a.Reason))
 	case orchestrator.ToolStarted:
-		s.tell(&wsclient.ToolStarted{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool)})
+		s.tell(&protocol.ToolStarted{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool)})
 	case orchestrator.ToolProgress:
-		s.tell(&wsclient.ToolProgress{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool), DurationMS: a.Running.Milliseconds()})
+		s.tell(&protocol.ToolProgress{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool), DurationMS: a.Running.Milliseconds()})
 	case orchestrator.ToolEnded:
 		s.tell(toolEnded(a, s.category(a.Tool)))
 		s.showCall(a)
 	case orchestrator.Failed:
-		s.tellError(&wsclient.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable})
+		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable})
 	default:
 		if m := message(a); m != nil {
 			s.tell(m)
@@ -58,26 +58,26 @@ func (s *session) carryOut(a orchestrator.Action) {
 }
 
 // message returns what an action says to the client.
-func message(a orchestrator.Action) wsclient.ServerMessage {
+func message(a orchestrator.Action) protocol.ServerMessage {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
-		return &wsclient.TurnStarted{Header: inTurn(a.Turn)}
+		return &protocol.TurnStarted{Header: inTurn(a.Turn)}
 	case orchestrator.TurnEnded:
-		return &wsclient.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status), Usage: usage(a.Usage), Latency: latency(a.Latency)}
+		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status), Usage: usage(a.Usage), Latency: latency(a.Latency)}
 	case orchestrator.SpeechStarted:
-		return &wsclient.SpeechStarted{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
+		return &protocol.SpeechStarted{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
 	case orchestrator.SpeechStopped:
-		return &wsclient.SpeechStopped{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
+		return &protocol.SpeechStopped{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
 	case orchestrator.Transcript:
-		return &wsclient.Transcript{Header: inTurn(a.Turn), ID: a.ID, Role: string(a.Role), Text: a.Text,
-			Final: a.Final, StartedAt: wsclient.Time{Time: a.StartedAt}}
+		return &protocol.Transcript{Header: inTurn(a.Turn), ID: a.ID, Role: string(a.Role), Text: a.Text,
+			Final: a.Final, StartedAt: protocol.Time{Time: a.StartedAt}}
 	case orchestrator.ConfirmationRequest:
-		return &wsclient.ConfirmationRequest{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Args: a.Args,
-			Preview: a.Preview, ExpiresAt: wsclient.Time{Time: a.ExpiresAt}}
+		return &protocol.ConfirmationRequest{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Args: a.Args,
+			Preview: a.Preview, ExpiresAt: protocol.Time{Time: a.ExpiresAt}}
 	case orchestrator.ConfirmationEnded:
-		return &wsclient.ConfirmationEnded{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Outcome: string(a.Outcome)}
+		return &protocol.ConfirmationEnded{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Outcome: string(a.Outcome)}
 	case orchestrator.Ending:
-		return &wsclient.SessionEnding{Reason: string(a.Reason), AfterMS: a.After.Milliseconds()}
+		return &protocol.SessionEnding{Reason: string(a.Reason), AfterMS: a.After.Milliseconds()}
 	}
 	return nil
 }
@@ -96,8 +96,8 @@ var failureWords = map[orchestrator.Failure]string{
 	orchestrator.FailureEnding:              "The session is ending and takes nothing more; start a new one.",
 }
 
-func toolEnded(a orchestrator.ToolEnded, category string) wsclient.ServerMessage {
-	m := &wsclient.ToolEnded{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: category,
+func toolEnded(a orchestrator.ToolEnded, category string) protocol.ServerMessage {
+	m := &protocol.ToolEnded{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: category,
 		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS, Deduplicated: a.Envelope.Meta.CacheHit}
 	if a.Envelope.Error != nil {
 		// It was written for the model already: this cannot fail.
@@ -109,22 +109,22 @@ func toolEnded(a orchestrator.ToolEnded, category string) wsclient.ServerMessage
 	return m
 }
 
-func inTurn(n int) wsclient.Header { return wsclient.Header{Turn: n} }
+func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }
 
-func usage(t transport.Tokens) wsclient.Usage {
-	return wsclient.Usage{
+func usage(t transport.Tokens) protocol.Usage {
+	return protocol.Usage{
 		InputTokens: t.Input, OutputTokens: t.Output,
-		Input:  wsclient.UsageInput{Text: t.InputText, Audio: t.InputAudio, CachedText: t.CachedText, CachedAudio: t.CachedAudio},
-		Output: wsclient.UsageOutput{Text: t.OutputText, Audio: t.OutputAudio},
+		Input:  protocol.UsageInput{Text: t.InputText, Audio: t.InputAudio, CachedText: t.CachedText, CachedAudio: t.CachedAudio},
+		Output: protocol.UsageOutput{Text: t.OutputText, Audio: t.OutputAudio},
 	}
 }
 
 // latency rounds where one part ends and the next begins, so that the parts in ms are the
 // whole in ms.
-func latency(l *orchestrator.Latency) *wsclient.Latency {
+func latency(l *orchestrator.Latency) *protocol.Latency {
 	if l == nil {
 		return nil
 	}
 	known, answered, all := l.Detection.Milliseconds(), (l.Detection + l.Provider).Milliseconds(), l.Total.Milliseconds()
-	return &wsclient.Latency{SpeechEndToFirstAudioMS: all, DetectionMS: known, ProviderMS: answered - known, GatewayMS: all - answered}
+	return &protocol.Latency{SpeechEndToFirstAudioMS: all, DetectionMS: known, ProviderMS: answered - known, GatewayMS: all - answered}
 }

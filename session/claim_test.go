@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestDownlinkClaim(t *testing.T) {
 	open := func() *downlink {
 		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, nil)
-		if err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
+		if err := d.openItem(&protocol.AudioStart{ItemID: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		if d.claim("a", 2) {
@@ -34,11 +34,11 @@ func TestDownlinkClaim(t *testing.T) {
 	}{
 		{"open, nothing queued", func(*downlink) {}, "a", true},
 		{"another item", func(*downlink) {}, "b", false},
-		{"flushed", func(d *downlink) { d.flushItem(&wsclient.AudioFlush{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
-		{"ended", func(d *downlink) { d.endItem(&wsclient.AudioEnd{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
-		{"a message waits", func(d *downlink) { d.pushMessage(&wsclient.Pong{}) }, "a", false},
+		{"flushed", func(d *downlink) { d.flushItem(&protocol.AudioFlush{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
+		{"ended", func(d *downlink) { d.endItem(&protocol.AudioEnd{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
+		{"a message waits", func(d *downlink) { d.pushMessage(&protocol.Pong{}) }, "a", false},
 		{"a frame waits", func(d *downlink) { d.pushAudio("a", []byte{0, 0}) }, "a", false},
-		{"somebody writes", func(d *downlink) { d.pushMessage(&wsclient.Pong{}); d.pop() }, "a", false},
+		{"somebody writes", func(d *downlink) { d.pushMessage(&protocol.Pong{}); d.pop() }, "a", false},
 		{"claimed", func(d *downlink) { d.claim("a", 2) }, "a", false},
 		{"finished", func(d *downlink) { d.finish() }, "a", false},
 		{"lost", func(d *downlink) { d.lose() }, "a", false},
@@ -61,7 +61,7 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 			written = append(written, string(e.text))
 		}
 	})
-	if err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
+	if err := d.openItem(&protocol.AudioStart{ItemID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	d.pushAudio("a", []byte{0, 0})
@@ -69,7 +69,7 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	if !d.claim("a", 2) {
 		t.Fatal("not claimed")
 	}
-	d.flushItem(&wsclient.AudioFlush{ItemID: "a"})
+	d.flushItem(&protocol.AudioFlush{ItemID: "a"})
 	d.finish()
 	d.writer.Wait()
 	if len(written) != 1 {
@@ -93,14 +93,14 @@ func TestLostClientIsWaitedForNoLonger(t *testing.T) {
 			d.lose()
 		}
 	})
-	if err := d.openItem(&wsclient.AudioStart{ItemID: "a"}); err != nil {
+	if err := d.openItem(&protocol.AudioStart{ItemID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	d.pushAudio("a", []byte{0, 0})
 	d.writer.Wait()
 	d.pushAudio("a", []byte{0, 0})
-	d.pushMessage(&wsclient.Pong{})
-	d.finish(&wsclient.SessionEnded{})
+	d.pushMessage(&protocol.Pong{})
+	d.finish(&protocol.SessionEnded{})
 	d.wait()
 	if writes != 1 {
 		t.Errorf("%d writes to a client that is gone", writes)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 var errClosed = errors.New("test client: closed")
@@ -18,7 +18,7 @@ var errClosed = errors.New("test client: closed")
 // testClient is the far end of a session in memory: what the gateway sees as its
 // client. It works inside a synctest bubble.
 type testClient struct {
-	in     chan wsclient.Frame // from the test to the session's reader
+	in     chan protocol.Frame // from the test to the session's reader
 	closed chan struct{}       // closed by Close or Abort
 
 	mu     sync.Mutex // guards the following fields
@@ -32,10 +32,10 @@ type testClient struct {
 }
 
 func newTestClient() *testClient {
-	return &testClient{in: make(chan wsclient.Frame, 1024), closed: make(chan struct{})}
+	return &testClient{in: make(chan protocol.Frame, 1024), closed: make(chan struct{})}
 }
 
-func (c *testClient) Read() (wsclient.Frame, error) {
+func (c *testClient) Read() (protocol.Frame, error) {
 	select {
 	case f := <-c.in:
 		return f, nil
@@ -45,7 +45,7 @@ func (c *testClient) Read() (wsclient.Frame, error) {
 	case f := <-c.in:
 		return f, nil
 	case <-c.closed:
-		return wsclient.Frame{}, errClosed
+		return protocol.Frame{}, errClosed
 	}
 }
 
@@ -121,10 +121,10 @@ func (c *testClient) Ready() bool {
 }
 
 // say sends a message as JSON text.
-func (c *testClient) say(text string) { c.in <- wsclient.Frame{Data: []byte(text)} }
+func (c *testClient) say(text string) { c.in <- protocol.Frame{Data: []byte(text)} }
 
 // speak sends audio.
-func (c *testClient) speak(pcm []byte) { c.in <- wsclient.Frame{Audio: true, Data: pcm} }
+func (c *testClient) speak(pcm []byte) { c.in <- protocol.Frame{Audio: true, Data: pcm} }
 
 // stallWrites makes writes hang, as a full socket does.
 func (c *testClient) stallWrites() {

@@ -11,8 +11,8 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/execute/executetest"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -358,7 +358,7 @@ func TestConfirmActionIsDeclared(t *testing.T) {
 				}
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
-				c.ended(t, wsclient.CloseDone)
+				c.ended(t, protocol.CloseDone)
 			})
 		})
 	}

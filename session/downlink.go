@@ -8,7 +8,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/orchestrator"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // downlink is the queue towards the client: messages and audio in one order.
@@ -59,7 +59,7 @@ type downEntry struct {
 	seq   int64 // that text has
 	frame *frame
 	item  string             // of the frame, or of end
-	end   *wsclient.AudioEnd // text is this
+	end   *protocol.AudioEnd // text is this
 }
 
 // tells says whether the orchestrator waits to hear that e has been written.
@@ -87,19 +87,19 @@ func newDownlink(most downBounds, write func()) *downlink {
 
 // pushMessage queues a message with the next seq. It reports false when the
 // client is too far behind.
-func (d *downlink) pushMessage(m wsclient.ServerMessage) (bool, error) {
+func (d *downlink) pushMessage(m protocol.ServerMessage) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.push(m)
 }
 
 // push is pushMessage with mu held.
-func (d *downlink) push(m wsclient.ServerMessage) (bool, error) {
+func (d *downlink) push(m protocol.ServerMessage) (bool, error) {
 	if d.finished || d.full {
 		return !d.full, nil
 	}
 	seq := d.seq + int64(d.waiting) + 1
-	text, err := wsclient.EncodeServer(seq, m)
+	text, err := protocol.EncodeServer(seq, m)
 	if err != nil {
 		return true, err
 	}
@@ -117,10 +117,10 @@ func (d *downlink) fits() bool {
 }
 
 // openItem lets the audio of an item through; m announces it.
-func (d *downlink) openItem(m *wsclient.AudioStart) error {
+func (d *downlink) openItem(m *protocol.AudioStart) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	text, err := wsclient.EncodeServer(0, m) // it gets its seq when it is written
+	text, err := protocol.EncodeServer(0, m) // it gets its seq when it is written
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 
 // endItem says that an item is complete. How long it was is known when the message is
 // written: as long as what was sent of it. Of an item without any audio nothing is told.
-func (d *downlink) endItem(m *wsclient.AudioEnd) (bool, error) {
+func (d *downlink) endItem(m *protocol.AudioEnd) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.outgoing(m.ItemID)
@@ -273,7 +273,7 @@ func (d *downlink) endItem(m *wsclient.AudioEnd) (bool, error) {
 
 // flushItem drops what is queued of an item, shuts it, and tells the client, if it has heard
 // of the item.
-func (d *downlink) flushItem(m *wsclient.AudioFlush) (bool, error) {
+func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open == m.ItemID {
@@ -327,7 +327,7 @@ func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bo
 
 // finish drops all queued audio and queues the last messages. Nothing can be queued
 // afterwards; wait waits until they are written.
-func (d *downlink) finish(last ...wsclient.ServerMessage) error {
+func (d *downlink) finish(last ...protocol.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.drop(func(string) bool { return true }, true)
@@ -407,12 +407,12 @@ func (d *downlink) final(e downEntry) []byte {
 		if o := d.outgoing(e.item); o != nil {
 			e.end.AudioMS = audio.MS(d.most.rate, int(o.sent))
 		}
-		if text, err := wsclient.EncodeServer(d.seq, e.end); err == nil { // as it was when it was queued
+		if text, err := protocol.EncodeServer(d.seq, e.end); err == nil { // as it was when it was queued
 			return text
 		}
 	}
 	if e.seq != d.seq {
-		return wsclient.Renumber(e.text, d.seq)
+		return protocol.Renumber(e.text, d.seq)
 	}
 	return e.text
 }

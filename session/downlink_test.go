@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // slowLink is a downlink that a test writes by hand, with what was written.
@@ -44,20 +44,20 @@ func (l *slowLink) write(n int) {
 // item queues an item of so many frames, and its end.
 func (l *slowLink) item(id string, frames int) {
 	l.t.Helper()
-	if err := l.openItem(&wsclient.AudioStart{ItemID: id}); err != nil {
+	if err := l.openItem(&protocol.AudioStart{ItemID: id}); err != nil {
 		l.t.Fatal(err)
 	}
 	for range frames {
 		l.pushAudio(id, make([]byte, slowFrame))
 	}
-	if _, err := l.endItem(&wsclient.AudioEnd{ItemID: id, AudioMS: int64(100 * frames)}); err != nil {
+	if _, err := l.endItem(&protocol.AudioEnd{ItemID: id, AudioMS: int64(100 * frames)}); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 func (l *slowLink) flush(id string) {
 	l.t.Helper()
-	if _, err := l.flushItem(&wsclient.AudioFlush{ItemID: id, Reason: "user_speech"}); err != nil {
+	if _, err := l.flushItem(&protocol.AudioFlush{ItemID: id, Reason: "user_speech"}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func TestDroppedAudioIsNotPromised(t *testing.T) {
 	l.item("b", 3)
 	l.item("c", 2)
 	l.write(3) // a, its end, and one frame of b
-	if err := l.finish(&wsclient.SessionEnded{Reason: "client_ended"}); err != nil {
+	if err := l.finish(&protocol.SessionEnded{Reason: "client_ended"}); err != nil {
 		t.Fatal(err)
 	}
 	l.wrote(audioStart(1, "a"), "frame of a", audioEnd(2, "a", 100), audioStart(3, "b"), "frame of b",
@@ -106,9 +106,9 @@ func TestDroppedAudioIsNotPromised(t *testing.T) {
 func TestFlushedItemsAreGone(t *testing.T) {
 	l := newSlowLink(t)
 	l.item("a", 3)
-	l.pushMessage(&wsclient.Pong{T: 7})
+	l.pushMessage(&protocol.Pong{T: 7})
 	l.item("b", 3)
-	if err := l.openItem(&wsclient.AudioStart{ItemID: "c"}); err != nil { // announced by no audio yet
+	if err := l.openItem(&protocol.AudioStart{ItemID: "c"}); err != nil { // announced by no audio yet
 		t.Fatal(err)
 	}
 	l.write(1)

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // What a client gets errors for is bounded, or its flood would be answered by another one.
@@ -68,7 +68,7 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 // done.
 func clientsFault(code string) bool {
 	switch code {
-	case wsclient.CodeProviderError, wsclient.CodeTranscriptionFailed, wsclient.CodeNoAnswer, wsclient.CodeStoreUnavailable:
+	case protocol.CodeProviderError, protocol.CodeTranscriptionFailed, protocol.CodeNoAnswer, protocol.CodeStoreUnavailable:
 		return false
 	}
 	return true
@@ -76,7 +76,7 @@ func clientsFault(code string) bool {
 
 // tellError tells the client of an error, if it was not told of too many. Once the session
 // has ended there are no errors any more but the one that says why.
-func (s *session) tellError(m *wsclient.Error) {
+func (s *session) tellError(m *protocol.Error) {
 	if s.isOver() {
 		return
 	}
@@ -90,8 +90,8 @@ func (s *session) tellError(m *wsclient.Error) {
 		}
 		return
 	}
-	if r := wsclient.RetryOf(m.Code); r != wsclient.RetrySays {
-		m.Retryable = r == wsclient.RetryLater
+	if r := protocol.RetryOf(m.Code); r != protocol.RetrySays {
+		m.Retryable = r == protocol.RetryLater
 	}
 	s.tell(m)
 }

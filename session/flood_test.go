@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -18,8 +18,8 @@ const manualStart = `{"type":"session.start","input_rate":16000,"output_rate":24
 // TestFloodsOfMessagesEnd: a client that sends messages or frames without end, right or wrong,
 // is closed with 4029; it gets a bounded number of errors, and the model hears little of it.
 func TestFloodsOfMessagesEnd(t *testing.T) {
-	text := func(s string) wsclient.Frame { return wsclient.Frame{Data: []byte(s)} }
-	for name, f := range map[string]wsclient.Frame{
+	text := func(s string) protocol.Frame { return protocol.Frame{Data: []byte(s)} }
+	for name, f := range map[string]protocol.Frame{
 		"ping":                 text(`{"type":"ping","t":1}`),
 		"playback":             text(`{"type":"playback","item_id":"a1","played_ms":10}`),
 		"interrupt":            text(`{"type":"interrupt"}`),
@@ -61,8 +61,8 @@ func TestFloodsOfMessagesEnd(t *testing.T) {
 				}
 				pass(3 * time.Second)
 				synctest.Wait()
-				c.onlyTheEnd(t, wsclient.CodeFlooding)
-				c.ended(t, wsclient.CloseLimit)
+				c.onlyTheEnd(t, protocol.CodeFlooding)
+				c.ended(t, protocol.CloseLimit)
 				if n := len(errorsIn(c.log())); n > floodErrors+1 {
 					t.Errorf("%d errors answered the flood of %d", n, sent)
 				}
@@ -275,6 +275,6 @@ func TestHugeCallEnds(t *testing.T) {
 		synctest.Wait()
 		pass(time.Second)
 		c.expect(t, "error provider_lost", "session.ended provider_lost")
-		c.ended(t, wsclient.CloseProviderLost)
+		c.ended(t, protocol.CloseProviderLost)
 	})
 }

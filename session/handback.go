@@ -6,9 +6,9 @@ import (
 
 	"voicegw/audio"
 	"voicegw/conversation"
+	"voicegw/internal/user"
 	"voicegw/orchestrator"
-	"voicegw/session/wsclient"
-	"voicegw/user"
+	"voicegw/protocol"
 )
 
 // HandBack is what was said in a session that has gone on with a conversation.
@@ -65,13 +65,13 @@ func (s *session) told() []conversation.Entry {
 
 // handBack gives the conversation back, on a goroutine of its own: done is closed when
 // that is over, after most at the latest. lasted is how long the session was. The message is nil where there is no conversation.
-func (s *session) handBack(entries []conversation.Entry, lasted, most time.Duration) (m *wsclient.Handback, done <-chan struct{}) {
+func (s *session) handBack(entries []conversation.Entry, lasted, most time.Duration) (m *protocol.Handback, done <-chan struct{}) {
 	over := make(chan struct{}) // closed below
 	if s.story == nil {
 		close(over)
 		return nil, over
 	}
-	m = &wsclient.Handback{ConversationID: s.start.ConversationID, Summary: conversation.Summary(entries, lasted)}
+	m = &protocol.Handback{ConversationID: s.start.ConversationID, Summary: conversation.Summary(entries, lasted)}
 	if len(entries) == 0 {
 		close(over)
 		return m, over

@@ -6,7 +6,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // mayInspect says whether a client is shown the inside of its session: it has asked to be,
@@ -26,10 +26,10 @@ func (s *session) showState() {
 		return
 	}
 	s.shown = v
-	s.tell(&wsclient.InspectState{
+	s.tell(&protocol.InspectState{
 		Header: inTurn(v.Turn), Phase: string(v.Phase), Speaking: v.Speaking, Responding: v.Responding,
 		Awaiting: v.Awaiting, Questions: v.Questions, Muted: v.Muted,
-		Suppressed: wsclient.InspectSuppressed{Audio: v.AudioOff, Transcript: v.TranscriptOff},
+		Suppressed: protocol.InspectSuppressed{Audio: v.AudioOff, Transcript: v.TranscriptOff},
 		Budget:     v.Budget(), Notices: v.Notices,
 	})
 }
@@ -50,7 +50,7 @@ func (s *session) showCall(a orchestrator.ToolEnded) {
 		s.logger.Error("a record cannot be shown", "call_id", a.Call, "error", err)
 		return
 	}
-	s.tell(&wsclient.InspectCall{
+	s.tell(&protocol.InspectCall{
 		Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool,
 		QueuedMS: a.Queued.Milliseconds(), RunMS: a.Ran.Milliseconds(),
 		Record: record, Args: args, Envelope: a.Envelope.Encode(),
@@ -83,7 +83,7 @@ func (s *session) intentDecided(a orchestrator.IntentDecided) {
 		s.logger.Error("an intent cannot be shown", "intent", string(a.Intent.Type), "error", err)
 		return
 	}
-	s.tell(&wsclient.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
+	s.tell(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
 }
 
 // ours adds to a record whose session it is of.

@@ -14,9 +14,9 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
-	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -362,7 +362,7 @@ func TestLatencyInWholeMilliseconds(t *testing.T) {
 			t.Errorf("%v: %+v", us, *got)
 		}
 	}
-	if got := latency(nil); got != (*wsclient.Latency)(nil) {
+	if got := latency(nil); got != (*protocol.Latency)(nil) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/nonblock"
-	"voicegw/session/wsclient"
+	"voicegw/internal/nonblock"
+	"voicegw/protocol"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -22,7 +22,7 @@ type lateStage struct {
 	t      *testing.T
 	at     atomic.Int64 // the time, Unix ns
 	loops  *nonblock.Loops
-	client *wsclient.Conn
+	client *protocol.Conn
 	model  *transporttest.Conn
 	wakes  net.Conn           // a byte for the loop's other connection, whose turn then takes a gate
 	gates  chan chan struct{} // each keeps a turn until it is closed
@@ -41,7 +41,7 @@ func newLateStage(t *testing.T) *lateStage {
 	l.loops = &nonblock.Loops{Clock: l.now}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/voice", func(w http.ResponseWriter, r *http.Request) {
-		conn, err := wsclient.Accept(w, r, wsclient.AcceptOptions{})
+		conn, err := protocol.Accept(w, r, protocol.AcceptOptions{})
 		if err != nil {
 			t.Error(err)
 			return
@@ -58,7 +58,7 @@ func newLateStage(t *testing.T) *lateStage {
 	srv.Start()
 	t.Cleanup(srv.Close)
 	var err error
-	if l.client, err = wsclient.Dial(t.Context(), srv.URL+"/voice", wsclient.DialOptions{}); err != nil {
+	if l.client, err = protocol.Dial(t.Context(), srv.URL+"/voice", protocol.DialOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.m.Close(); l.client.Abort() })

@@ -13,14 +13,14 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"voicegw/internal/mark"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/transport"
-	"voicegw/user"
 )
 
 // startMessage is the client's session.start.
-type startMessage = wsclient.Start
+type startMessage = protocol.Start
 
 // open reads the session.start of a client, finds out who it is and connects to the model
 // that it asks for. Either the cause is nil, or nothing is open but what g.leave ends.
@@ -69,18 +69,18 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 		return nil, gone(err)
 	}
 	if f.Audio {
-		return nil, refusal(wsclient.CloseBadProtocol, wsclient.CodeNotStarted, "Audio came before session.start; the first frame must be session.start.")
+		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "Audio came before session.start; the first frame must be session.start.")
 	}
-	msg, err := wsclient.ParseClient(f.Data)
-	var bad *wsclient.MessageError
+	msg, err := protocol.ParseClient(f.Data)
+	var bad *protocol.MessageError
 	if errors.As(err, &bad) {
-		cause := refusal(wsclient.CloseBadProtocol, bad.Code, "%s", bad.Message)
+		cause := refusal(protocol.CloseBadProtocol, bad.Code, "%s", bad.Message)
 		cause.Field = bad.Field
 		return nil, cause
 	}
 	start, ok := msg.(*startMessage)
 	if !ok {
-		return nil, refusal(wsclient.CloseBadProtocol, wsclient.CodeNotStarted, "The first message must be session.start.")
+		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "The first message must be session.start.")
 	}
 	return start, m.checkStart(start)
 }
@@ -95,7 +95,7 @@ func userOf(start *startMessage, nameless user.User) (user.User, *Cause) {
 	}
 	who, err := user.Parse(start.Client.ID)
 	if err != nil {
-		cause := refusal(wsclient.CloseBadProtocol, wsclient.CodeInvalidMessage, "session.start: the field client.id %v.", err)
+		cause := refusal(protocol.CloseBadProtocol, protocol.CodeInvalidMessage, "session.start: the field client.id %v.", err)
 		cause.Field = "client.id"
 		return user.User{}, cause
 	}
@@ -113,13 +113,13 @@ func startCause(ctx context.Context) *Cause {
 // checkStart refuses what this gateway has not.
 func (m *Manager) checkStart(start *startMessage) *Cause {
 	if start.Resume != nil {
-		return refusal(wsclient.CloseBadProtocol, wsclient.CodeNotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
+		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
 	}
 	if cause := m.checkAgent(start); cause != nil {
 		return cause
 	}
 	if _, ok := m.opts.Transports[start.Provider]; start.Provider != "" && !ok {
-		return refusal(wsclient.CloseUnknownTarget, wsclient.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
+		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
 			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.opts.Transports)), ", "))
 	}
 	return nil
@@ -128,7 +128,7 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 // checkAgent refuses an agent that there is not.
 func (m *Manager) checkAgent(start *startMessage) *Cause {
 	if start.Agent != "" && start.Agent != m.opts.Agent.Name {
-		return refusal(wsclient.CloseUnknownTarget, wsclient.CodeUnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
+		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) tra
 		Language:       m.opts.Agent.Language,
 		Instructions:   instructions,
 		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas, m.opts.Policy.SpokenConfirmation),
-		ManualActivity: g.start.TurnDetection == wsclient.TurnDetectionClient,
+		ManualActivity: g.start.TurnDetection == protocol.TurnDetectionClient,
 		SilenceMS:      m.opts.SilenceMS,
 		PrefixMS:       m.opts.PrefixMS,
 	}
@@ -189,8 +189,8 @@ func turnAway(c Client, cause *Cause) {
 	abort := time.AfterFunc(goodbyeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause.Code != "" {
-		msg := &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field, Until: wsclient.Time{Time: cause.Until}}
-		if text, err := wsclient.EncodeServer(1, msg); err == nil {
+		msg := &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field, Until: protocol.Time{Time: cause.Until}}
+		if text, err := protocol.EncodeServer(1, msg); err == nil {
 			// A client that does not take it learns as much from the close code.
 			_ = c.WriteText(text)
 		}

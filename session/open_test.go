@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -19,23 +19,23 @@ import (
 func TestWrongStartIsRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		first wsclient.Frame
+		first protocol.Frame
 		code  string
 		close websocket.StatusCode
 		word  string // in the message
 	}{
-		{"not JSON", wsclient.Frame{Data: []byte("hello")}, "invalid_message", 4500, "not JSON"},
-		{"no type", wsclient.Frame{Data: []byte(`{}`)}, "invalid_message", 4500, "no type"},
-		{"another message", wsclient.Frame{Data: []byte(`{"type":"interrupt"}`)}, "not_started", 4500, "session.start"},
-		{"an unknown type", wsclient.Frame{Data: []byte(`{"type":"nope"}`)}, "unknown_type", 4500, "nope"},
-		{"audio", wsclient.Frame{Audio: true, Data: make([]byte, 640)}, "not_started", 4500, "session.start"},
-		{"a rate that nobody has", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":22050,"output_rate":24000}`)}, "invalid_message", 4500, "22050"},
-		{"no rate", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000}`)}, "invalid_message", 4500, "output_rate"},
-		{"a rate as text", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":"16k"}`)}, "invalid_message", 4500, "input_rate"},
-		{"another provider", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"provider":"acme"}`)}, "unknown_provider", 4505, "acme"},
-		{"another agent", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"bob"}`)}, "unknown_agent", 4505, "bob"},
-		{"a ticket", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"ticket":"t"}`)}, "not_available", 4500, "ticket"},
-		{"a resumption", wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"s"}}`)}, "not_available", 4500, "resume"},
+		{"not JSON", protocol.Frame{Data: []byte("hello")}, "invalid_message", 4500, "not JSON"},
+		{"no type", protocol.Frame{Data: []byte(`{}`)}, "invalid_message", 4500, "no type"},
+		{"another message", protocol.Frame{Data: []byte(`{"type":"interrupt"}`)}, "not_started", 4500, "session.start"},
+		{"an unknown type", protocol.Frame{Data: []byte(`{"type":"nope"}`)}, "unknown_type", 4500, "nope"},
+		{"audio", protocol.Frame{Audio: true, Data: make([]byte, 640)}, "not_started", 4500, "session.start"},
+		{"a rate that nobody has", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":22050,"output_rate":24000}`)}, "invalid_message", 4500, "22050"},
+		{"no rate", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000}`)}, "invalid_message", 4500, "output_rate"},
+		{"a rate as text", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":"16k"}`)}, "invalid_message", 4500, "input_rate"},
+		{"another provider", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"provider":"acme"}`)}, "unknown_provider", 4505, "acme"},
+		{"another agent", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"bob"}`)}, "unknown_agent", 4505, "bob"},
+		{"a ticket", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"ticket":"t"}`)}, "not_available", 4500, "ticket"},
+		{"a resumption", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"s"}}`)}, "not_available", 4500, "resume"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestNoStartInTime(t *testing.T) {
 		pass(11 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error start_timeout")
-		c.ended(t, wsclient.CloseStartTimeout)
+		c.ended(t, protocol.CloseStartTimeout)
 	})
 }
 
@@ -78,9 +78,9 @@ func TestConnectingIsTriedAgain(t *testing.T) {
 		close    websocket.StatusCode // 0: the session starts
 	}{
 		{transport.KindRetry, 2, 3, 0},
-		{transport.KindRetry, 3, 3, wsclient.CloseProviderUnavailable},
-		{transport.KindAuth, 1, 1, wsclient.CloseProviderUnavailable},
-		{transport.KindInvalid, 1, 1, wsclient.CloseProviderUnavailable},
+		{transport.KindRetry, 3, 3, protocol.CloseProviderUnavailable},
+		{transport.KindAuth, 1, 1, protocol.CloseProviderUnavailable},
+		{transport.KindInvalid, 1, 1, protocol.CloseProviderUnavailable},
 	} {
 		t.Run(fmt.Sprint(tc.kind, tc.refusals), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestConnectingTimesOut(t *testing.T) {
 		pass(11 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error provider_unavailable")
-		c.ended(t, wsclient.CloseProviderUnavailable)
+		c.ended(t, protocol.CloseProviderUnavailable)
 	})
 }
 
@@ -121,21 +121,21 @@ func TestConnectingTimesOut(t *testing.T) {
 func TestWrongMessagesAreAnswered(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
-		frame wsclient.Frame
+		frame protocol.Frame
 		code  string
 		word  string
 	}{
-		{"a second start", wsclient.Frame{Data: []byte(startText)}, "already_started", "already"},
-		{"not JSON", wsclient.Frame{Data: []byte("{")}, "invalid_message", "not JSON"},
-		{"an array", wsclient.Frame{Data: []byte("[1]")}, "invalid_message", "object"},
-		{"an unknown type", wsclient.Frame{Data: []byte(`{"type":"nope"}`)}, "unknown_type", "nope"},
-		{"a wrong shape", wsclient.Frame{Data: []byte(`{"type":"playback","item_id":7}`)}, "invalid_message", "item_id"},
-		{"no text", wsclient.Frame{Data: []byte(`{"type":"input.text","text":" "}`)}, "invalid_message", "text"},
-		{"odd bytes", wsclient.Frame{Audio: true, Data: make([]byte, 641)}, "invalid_audio", "641"},
-		{"an empty frame", wsclient.Frame{Audio: true}, "invalid_audio", "empty"},
-		{"a long frame", wsclient.Frame{Audio: true, Data: make([]byte, 16002)}, "invalid_audio", "500 ms"},
-		{"activity with server detection", wsclient.Frame{Data: []byte(`{"type":"input.activity","active":true}`)}, "invalid_message", "turn_detection"},
-		{"a confirmation", wsclient.Frame{Data: []byte(`{"type":"confirmation.resolve","token":"t","approved":true}`)}, "confirmation_unknown", "confirmation"},
+		{"a second start", protocol.Frame{Data: []byte(startText)}, "already_started", "already"},
+		{"not JSON", protocol.Frame{Data: []byte("{")}, "invalid_message", "not JSON"},
+		{"an array", protocol.Frame{Data: []byte("[1]")}, "invalid_message", "object"},
+		{"an unknown type", protocol.Frame{Data: []byte(`{"type":"nope"}`)}, "unknown_type", "nope"},
+		{"a wrong shape", protocol.Frame{Data: []byte(`{"type":"playback","item_id":7}`)}, "invalid_message", "item_id"},
+		{"no text", protocol.Frame{Data: []byte(`{"type":"input.text","text":" "}`)}, "invalid_message", "text"},
+		{"odd bytes", protocol.Frame{Audio: true, Data: make([]byte, 641)}, "invalid_audio", "641"},
+		{"an empty frame", protocol.Frame{Audio: true}, "invalid_audio", "empty"},
+		{"a long frame", protocol.Frame{Audio: true, Data: make([]byte, 16002)}, "invalid_audio", "500 ms"},
+		{"activity with server detection", protocol.Frame{Data: []byte(`{"type":"input.activity","active":true}`)}, "invalid_message", "turn_detection"},
+		{"a confirmation", protocol.Frame{Data: []byte(`{"type":"confirmation.resolve","token":"t","approved":true}`)}, "confirmation_unknown", "confirmation"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestFloodEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		c.expect(t, "error flooding", "session.ended flooding")
-		c.ended(t, wsclient.CloseLimit)
+		c.ended(t, protocol.CloseLimit)
 	})
 }
 
@@ -220,7 +220,7 @@ func TestAudioThatNeverSlowsDown(t *testing.T) {
 			}
 		}
 		c.expect(t, "error audio_too_fast", "error flooding", "session.ended flooding")
-		c.ended(t, wsclient.CloseLimit)
+		c.ended(t, protocol.CloseLimit)
 	})
 }
 
@@ -242,7 +242,7 @@ func TestDrain(t *testing.T) {
 		pass(10 * time.Second)
 		leaves.say(`{"type":"session.end"}`)
 		synctest.Wait()
-		leaves.ended(t, wsclient.CloseDone)
+		leaves.ended(t, protocol.CloseDone)
 		if stays.isOver() {
 			t.Fatal("a running session was ended before the deadline")
 		}
@@ -250,6 +250,6 @@ func TestDrain(t *testing.T) {
 			t.Errorf("draining took %v, want 30 s", took)
 		}
 		stays.expect(t, "session.ended server_shutdown")
-		stays.ended(t, wsclient.CloseServerLeaving)
+		stays.ended(t, protocol.CloseServerLeaving)
 	})
 }

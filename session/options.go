@@ -8,12 +8,12 @@ import (
 
 	"voicegw/audit"
 	"voicegw/internal/mark"
+	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/user"
 )
 
 // Options is what a Manager needs. Transports and Provider must be set; the zero

@@ -1,9 +1,9 @@
 package session
 
-import "voicegw/session/wsclient"
+import "voicegw/protocol"
 
 // A client may send messages that cost so much a second, after a burst. What its frames
-// cost, audio too, is counted apart: wsclient.FramesPerSecond.
+// cost, audio too, is counted apart: protocol.FramesPerSecond.
 const (
 	controlRate  = 50
 	controlBurst = 200
@@ -11,11 +11,11 @@ const (
 
 // price is what a message costs, at least 1: the more, the more it makes the gateway or the
 // model do. docs/protocol.md has the table.
-func price(m wsclient.ClientMessage) int {
+func price(m protocol.ClientMessage) int {
 	switch m.(type) {
-	case *wsclient.InputText, *wsclient.ConfirmationResolve:
+	case *protocol.InputText, *protocol.ConfirmationResolve:
 		return 10
-	case *wsclient.InputActivity, *wsclient.Interrupt:
+	case *protocol.InputActivity, *protocol.Interrupt:
 		return 4
 	}
 	return 1

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 	"voicegw/orchestrator"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // readClient is the pump from the client to the uplink, where it needs a goroutine.
@@ -24,12 +24,12 @@ func (s *session) readClient() {
 	}
 }
 
-// watchedClient is a Client that a loop can watch; *wsclient.Conn is one.
+// watchedClient is a Client that a loop can watch; *protocol.Conn is one.
 type watchedClient interface {
 	Client
 	Loops() *nonblock.Loops
 	Notify(loop *nonblock.Loop, f func()) bool
-	TryRead() (f wsclient.Frame, ok bool, err error)
+	TryRead() (f protocol.Frame, ok bool, err error)
 	CaughtUp() time.Time
 }
 
@@ -52,7 +52,7 @@ func (s *session) hearClient(c watchedClient) {
 }
 
 // clientFrame takes one frame.
-func (s *session) clientFrame(f wsclient.Frame) {
+func (s *session) clientFrame(f protocol.Frame) {
 	if s.isOver() {
 		return // also the rest of a flood, which gets no answers
 	}
@@ -64,8 +64,8 @@ func (s *session) clientFrame(f wsclient.Frame) {
 		s.tooMany()
 		return
 	}
-	m, err := wsclient.ParseClient(f.Data)
-	var bad *wsclient.MessageError
+	m, err := protocol.ParseClient(f.Data)
+	var bad *protocol.MessageError
 	if errors.As(err, &bad) {
 		s.complain(bad.Code, bad.Field, "%s", bad.Message)
 		return
@@ -78,19 +78,19 @@ func (s *session) clientFrame(f wsclient.Frame) {
 }
 
 func (s *session) tooMany() {
-	s.complain(wsclient.CodeLimit, "", "Too many messages: they may cost %d a second, and typed text costs most; this one was dropped.", controlRate)
+	s.complain(protocol.CodeLimit, "", "Too many messages: they may cost %d a second, and typed text costs most; this one was dropped.", controlRate)
 }
 
 // gone maps the end of the client's connection to a cause.
 func gone(err error) *Cause {
-	switch wsclient.CloseStatus(err) {
-	case wsclient.CloseDone, wsclient.CloseServerLeaving:
+	switch protocol.CloseStatus(err) {
+	case protocol.CloseDone, protocol.CloseServerLeaving:
 		return causeHungUp
 	}
 	switch {
-	case wsclient.TooBig(err):
+	case protocol.TooBig(err):
 		return causeTooBig
-	case wsclient.Flooded(err):
+	case protocol.Flooded(err):
 		return causeFlood
 	}
 	return causeGone
@@ -99,7 +99,7 @@ func gone(err error) *Cause {
 // complain tells the client what it did wrong; too many complaints end the
 // session.
 func (s *session) complain(code, ref, format string, args ...any) {
-	s.tellError(&wsclient.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
+	s.tellError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
 }
 
 // clientAudio takes one frame of the user's speech.
@@ -107,13 +107,13 @@ func (s *session) clientAudio(pcm []byte) {
 	rate := s.start.InputRate
 	switch n := len(pcm); {
 	case n == 0:
-		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is empty.")
+		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is empty.")
 		return
 	case n%audio.BytesPerSample != 0:
-		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
+		s.complain(protocol.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
 		return
-	case n > audio.Bytes(rate, wsclient.MaxFrameMS*time.Millisecond):
-		s.complain(wsclient.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), wsclient.MaxFrameMS)
+	case n > audio.Bytes(rate, protocol.MaxFrameMS*time.Millisecond):
+		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
 	if ahead, ok := s.clock.add(len(pcm), s.caughtUp, s.opts.now(), s.opts.Limits.AudioAhead); !ok {
@@ -153,7 +153,7 @@ func (s *session) tooFast(ahead time.Duration) {
 	if time.Since(s.tooFastAt) < tooFastEvery {
 		return
 	}
-	s.complain(wsclient.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+	s.complain(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
 		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.dropped)
 	s.tooFastAt, s.dropped = time.Now(), 0
 }
@@ -203,27 +203,27 @@ func (s *session) stillSpeaks() {
 }
 
 // clientMessage takes one message.
-func (s *session) clientMessage(m wsclient.ClientMessage) {
+func (s *session) clientMessage(m protocol.ClientMessage) {
 	switch m := m.(type) {
-	case *wsclient.InputText:
+	case *protocol.InputText:
 		s.dispatch(orchestrator.UserText{ID: m.ID, Text: m.Text})
-	case *wsclient.InputActivity:
+	case *protocol.InputActivity:
 		if !s.manual() {
-			s.complain(wsclient.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
+			s.complain(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
 			return
 		}
 		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.clock.ms()})
-	case *wsclient.Interrupt:
+	case *protocol.Interrupt:
 		s.dispatch(orchestrator.UserInterrupt{})
-	case *wsclient.Playback:
+	case *protocol.Playback:
 		s.dispatch(orchestrator.Played{Item: m.ItemID, MS: m.PlayedMS, Done: m.Done})
-	case *wsclient.End:
+	case *protocol.End:
 		s.dispatch(orchestrator.HungUp{})
-	case *wsclient.Ping:
-		s.tell(&wsclient.Pong{T: m.T})
-	case *wsclient.Start:
-		s.complain(wsclient.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
-	case *wsclient.ConfirmationResolve:
+	case *protocol.Ping:
+		s.tell(&protocol.Pong{T: m.T})
+	case *protocol.Start:
+		s.complain(protocol.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
+	case *protocol.ConfirmationResolve:
 		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
 	}
 }

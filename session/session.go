@@ -13,20 +13,20 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audit"
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
+	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/transport"
-	"voicegw/user"
 )
 
-// Client is what a session needs of the connection to its client; *wsclient.Conn
+// Client is what a session needs of the connection to its client; *protocol.Conn
 // is one. One goroutine reads and one writes; Close and Abort may come from any,
 // and end both.
 type Client interface {
-	Read() (wsclient.Frame, error)
+	Read() (protocol.Frame, error)
 	WriteAudio(pcm []byte) error
 	WriteText(message []byte) error
 	Ready() bool
@@ -44,7 +44,7 @@ type session struct {
 	before    string    // what was said before the session, for the model
 	startedAt time.Time
 	opts      *Options // the Manager's
-	start     *wsclient.Start
+	start     *protocol.Start
 	client    Client
 	model     transport.Conn
 	info      transport.Info
@@ -176,7 +176,7 @@ func resampler(from, to int) (*audio.Resampler, error) {
 }
 
 // manual says whether the client tells when its user speaks.
-func (s *session) manual() bool { return s.start.TurnDetection == wsclient.TurnDetectionClient }
+func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnDetectionClient }
 
 // begin begins the conversation, which then is what comes from both sides. Where the
 // connections allow it, one loop hears both; else there is a goroutine for each.
@@ -221,11 +221,11 @@ func (s *session) settle() {
 
 // announce tells the client that the session has begun.
 func (s *session) announce() {
-	var expires wsclient.Time
+	var expires protocol.Time
 	if s.opts.Policy.MaxLength > 0 {
 		expires.Time = time.Now().Add(s.opts.Policy.MaxLength)
 	}
-	s.tell(&wsclient.SessionStarted{
+	s.tell(&protocol.SessionStarted{
 		SessionID: s.id, Provider: s.info.Provider, Model: s.info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 		Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
@@ -253,11 +253,11 @@ func (s *session) goodbye(cause *Cause) {
 		case <-time.After(handbackWait):
 		}
 	}
-	var last []wsclient.ServerMessage
+	var last []protocol.ServerMessage
 	if cause.Code != "" {
-		last = append(last, &wsclient.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: wsclient.Time{Time: cause.Until}})
+		last = append(last, &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: protocol.Time{Time: cause.Until}})
 	}
-	last = append(last, &wsclient.SessionEnded{Reason: cause.Reason, Handback: handback})
+	last = append(last, &protocol.SessionEnded{Reason: cause.Reason, Handback: handback})
 	if err := s.down.finish(last...); err != nil {
 		s.logger.Error("encoding the last messages", "error", err)
 	}
@@ -345,7 +345,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 }
 
 // tell queues a message for the client.
-func (s *session) tell(m wsclient.ServerMessage) {
+func (s *session) tell(m protocol.ServerMessage) {
 	s.queued(s.down.pushMessage(m))
 }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
-	"voicegw/session/wsclient"
+	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/user"
 )
 
 const secret = "s3cret-of-a-ticket"
@@ -187,7 +187,7 @@ func TestTicketIsRefused(t *testing.T) {
 		"no tickets":  {start: secret, change: func(o *Options, _ *counter) { o.Redeem = nil }, code: "not_available", close: 4500},
 		"agent":       {start: secret, change: func(_ *Options, c *counter) { c.ticket.Agent = "bob" }, code: "unknown_agent", close: 4505},
 		"blocked":     {start: secret, change: func(o *Options, _ *counter) { o.Blocked = blocksAda }, code: "blocked", close: 4503},
-		"too long":    {start: strings.Repeat("x", wsclient.MaxTicketBytes+1), code: "invalid_message", close: 4500},
+		"too long":    {start: strings.Repeat("x", protocol.MaxTicketBytes+1), code: "invalid_message", close: 4500},
 		"not a text":  {start: `","ticket":["` + secret + `"],"x":"`, code: "invalid_message", close: 4500},
 		"and resumed": {start: secret + `","resume":{"session_id":"s"},"x":"`, code: "not_available", close: 4500},
 	} {

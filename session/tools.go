@@ -8,8 +8,8 @@ import (
 	"voicegw/audit"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
+	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/session/wsclient"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -171,5 +171,5 @@ type messenger struct{ s *session }
 // a blocked user.
 func (m messenger) Timeout(until time.Time, d time.Duration, message string) {
 	m.s.blockedUntil.Store(&until)
-	m.s.tell(&wsclient.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
+	m.s.tell(&protocol.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
 }

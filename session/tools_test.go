@@ -13,9 +13,9 @@ import (
 
 	"voicegw/audio/audiotest"
 	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
-	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -336,7 +336,7 @@ func TestToolsAreAwaited(t *testing.T) {
 				asked(model, "work", "c1", "c2", "c3", "c4", "c5", "c6")
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
-				c.ended(t, wsclient.CloseDone) // the client does not wait for tools
+				c.ended(t, protocol.CloseDone) // the client does not wait for tools
 				if over := st.m.Running() == 0; over == tc.waits {
 					t.Errorf("the session is over: %t, want %t", over, !tc.waits)
 				}
@@ -389,7 +389,7 @@ func TestToolsEndWithTheProgram(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("leaving took %s, want the grace of 5 s", took)
 		}
-		c.ended(t, wsclient.CloseServerLeaving)
+		c.ended(t, protocol.CloseServerLeaving)
 		if r := audited.byCall(t)["call_1"]; r.OK || r.NotDelivered != "session_over" {
 			t.Errorf("audited: %+v", r)
 		}

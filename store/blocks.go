@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"voicegw/capability"
+	"voicegw/internal/user"
 	"voicegw/store/witness"
-	"voicegw/user"
 )
 
 // lostUser begins the name of a user of whom only the hash is known, by which List and

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/capability"
-	"voicegw/user"
+	"voicegw/internal/user"
 )
 
 func testBlocks(t *testing.T, s *Store) {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"voicegw/model"
-	"voicegw/model/modeltest"
+	"voicegw/internal/model"
+	"voicegw/internal/model/modeltest"
 )
 
 // The model of voice sessions: offers and their tickets, sessions on two gateways that may be

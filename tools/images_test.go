@@ -7,7 +7,7 @@ import (
 	"image/png"
 	"testing"
 
-	"voicegw/image"
+	"voicegw/backends/image"
 )
 
 // drawing makes a real image for every prompt.

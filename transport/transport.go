@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 )
 
 // Transport opens connections to the models of one provider. It may be used by

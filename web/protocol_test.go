@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // planned are messages that the client library knows and this gateway does not send yet.
@@ -28,8 +28,8 @@ func TestTheLibraryAndTheGatewayKnowTheSameMessages(t *testing.T) {
 		library = append(library, m[1])
 	}
 	for _, name := range library {
-		m, err := wsclient.ParseServer(fmt.Appendf(nil, `{"type":%q,"seq":1}`, name))
-		_, unknown := m.(*wsclient.Unknown)
+		m, err := protocol.ParseServer(fmt.Appendf(nil, `{"type":%q,"seq":1}`, name))
+		_, unknown := m.(*protocol.Unknown)
 		if err != nil || unknown != slices.Contains(planned, name) {
 			t.Errorf("the library knows %s; the gateway: %T, %v", name, m, err)
 		}

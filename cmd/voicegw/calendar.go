@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"voicegw/calendar"
-	"voicegw/calendar/caldav"
-	"voicegw/calendar/folder"
-	"voicegw/calendar/google"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/caldav"
+	"voicegw/backends/calendar/folder"
+	"voicegw/backends/calendar/google"
 	"voicegw/config"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/calendar"
-	"voicegw/calendar/calendartest"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/calendartest"
 	"voicegw/config"
 )
 

@@ -11,18 +11,18 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/calendar"
+	"voicegw/backends/calendar"
+	"voicegw/backends/contacts"
+	"voicegw/backends/image"
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/embed"
+	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/qdrant"
 	"voicegw/capability"
 	"voicegw/config"
-	"voicegw/contacts"
-	"voicegw/image"
-	"voicegw/kb"
-	"voicegw/kb/embed"
-	"voicegw/kb/local"
-	"voicegw/kb/qdrant"
+	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 // capabilities are what the tools of this process work with, the same for serve and

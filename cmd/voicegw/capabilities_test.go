@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/backends/kb"
 	"voicegw/config"
-	"voicegw/kb"
+	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
-	"voicegw/user"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/session/wsclient"
-	"voicegw/talk"
+	"voicegw/client/talk"
+	"voicegw/protocol"
 )
 
 // chatFlags are the flags of chat.
@@ -282,14 +282,14 @@ func (x *texting) say(ctx context.Context, message string) error {
 }
 
 // turn carries out one turn, and returns what it asks of the client.
-func (x *texting) turn(ctx context.Context, turn talk.TextTurn) (asked []*wsclient.ConfirmationRequest, offer *wsclient.VoiceSessionStart, err error) {
+func (x *texting) turn(ctx context.Context, turn talk.TextTurn) (asked []*protocol.ConfirmationRequest, offer *protocol.VoiceSessionStart, err error) {
 	turn.ConversationID, turn.User = x.conversation, string(x.flags.User)
-	done, err := x.client.Turn(ctx, turn, func(m wsclient.ServerMessage) {
-		x.event(talk.Event{AtMS: time.Since(x.began).Milliseconds(), Event: wsclient.HeaderOf(m).Type, Message: m})
+	done, err := x.client.Turn(ctx, turn, func(m protocol.ServerMessage) {
+		x.event(talk.Event{AtMS: time.Since(x.began).Milliseconds(), Event: protocol.HeaderOf(m).Type, Message: m})
 		switch m := m.(type) {
-		case *wsclient.ConfirmationRequest:
+		case *protocol.ConfirmationRequest:
 			asked = append(asked, m)
-		case *wsclient.VoiceSessionStart:
+		case *protocol.VoiceSessionStart:
 			offer = m
 		}
 	})
@@ -301,14 +301,14 @@ func (x *texting) turn(ctx context.Context, turn talk.TextTurn) (asked []*wsclie
 		x.human.Line("chat", "this conversation is "+done.ConversationID)
 	}
 	x.named = true
-	if done.Status != wsclient.DoneCompleted {
+	if done.Status != protocol.DoneCompleted {
 		return nil, nil, errTurnFailed
 	}
 	return asked, offer, nil
 }
 
 // decide finds the answer to a question; answered is false where nobody gives one.
-func (x *texting) decide(ctx context.Context, q *wsclient.ConfirmationRequest) (approved, answered bool) {
+func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (approved, answered bool) {
 	switch {
 	case x.flags.Approve:
 		x.note(talk.EventApproving, q.Preview)
@@ -352,7 +352,7 @@ func (x *texting) decide(ctx context.Context, q *wsclient.ConfirmationRequest) (
 }
 
 // goOnByVoice accepts an offer with --voice, and tells how to elsewhere.
-func (x *texting) goOnByVoice(ctx context.Context, offer *wsclient.VoiceSessionStart) error {
+func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionStart) error {
 	if !x.flags.Voice {
 		if !x.flags.JSON {
 			x.human.Line("voice", "go on with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket "+shellQuote(offer.Ticket))

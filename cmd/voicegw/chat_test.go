@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/session/wsclient"
-	"voicegw/talk"
+	"voicegw/client/talk"
+	"voicegw/protocol"
 )
 
 // TestDecide: who answers a question, and when nobody does.
@@ -64,7 +64,7 @@ func TestDecide(t *testing.T) {
 				if tc.gone {
 					stop()
 				}
-				q := &wsclient.ConfirmationRequest{Token: "cf_1", Preview: "Pay", ExpiresAt: wsclient.Time{Time: asked.Add(time.Minute)}}
+				q := &protocol.ConfirmationRequest{Token: "cf_1", Preview: "Pay", ExpiresAt: protocol.Time{Time: asked.Add(time.Minute)}}
 				approved, answered := x.decide(ctx, q)
 				if approved != tc.approved || answered != tc.answered || len(x.ahead) != tc.ahead || time.Since(asked) != tc.took {
 					t.Errorf("approved %v, answered %v, %d lines ahead, after %s", approved, answered, len(x.ahead), time.Since(asked))

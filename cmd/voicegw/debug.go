@@ -13,9 +13,9 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"voicegw/client/load/process"
 	"voicegw/config"
 	"voicegw/internal/origin"
-	"voicegw/load/process"
 )
 
 // debugServer serves what an operator wants to know of the running program: profiles, and

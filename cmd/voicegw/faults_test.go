@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/config"
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // panelScenario answers in words, and calls a tool for who asks for it.
@@ -33,9 +33,9 @@ otherwise: nothing
 type caller struct {
 	t    *testing.T
 	r    *running
-	conn *wsclient.Conn
+	conn *protocol.Conn
 	id   string
-	got  chan wsclient.ServerMessage // from the reading goroutine, which closes it
+	got  chan protocol.ServerMessage // from the reading goroutine, which closes it
 	code int                         // the close code, once got is closed
 	seen []string                    // types of what came, with what tells them apart
 }
@@ -43,19 +43,19 @@ type caller struct {
 // phone begins a session of a provider.
 func (r *running) phone(t *testing.T, provider string) *caller {
 	t.Helper()
-	conn, err := wsclient.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{Key: r.key()})
+	conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{Key: r.key()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &caller{t: t, r: r, conn: conn, got: make(chan wsclient.ServerMessage, 4096)}
+	c := &caller{t: t, r: r, conn: conn, got: make(chan protocol.ServerMessage, 4096)}
 	go c.read()
 	t.Cleanup(func() {
 		conn.Abort()
 		for range c.got { // the reading goroutine ends
 		}
 	})
-	c.say(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Provider: provider, Inspect: true})
-	started := hear[*wsclient.SessionStarted](c)
+	c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000, Provider: provider, Inspect: true})
+	started := hear[*protocol.SessionStarted](c)
 	if started.Provider != provider || !started.Inspect {
 		t.Fatalf("the session is %+v", started)
 	}
@@ -69,26 +69,26 @@ func (c *caller) read() {
 	for {
 		f, err := c.conn.Read()
 		if err != nil {
-			c.code = int(wsclient.CloseStatus(err))
+			c.code = int(protocol.CloseStatus(err))
 			return
 		}
 		if f.Audio {
 			continue
 		}
-		m, err := wsclient.ParseServer(f.Data)
+		m, err := protocol.ParseServer(f.Data)
 		if err != nil {
 			c.t.Error(err)
 			return
 		}
-		if end, ok := m.(*wsclient.AudioEnd); ok {
-			c.say(&wsclient.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+		if end, ok := m.(*protocol.AudioEnd); ok {
+			c.say(&protocol.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
 		}
 		c.got <- m
 	}
 }
 
-func (c *caller) say(m wsclient.ClientMessage) {
-	text, err := wsclient.EncodeClient(m)
+func (c *caller) say(m protocol.ClientMessage) {
+	text, err := protocol.EncodeClient(m)
 	if err != nil {
 		c.t.Error(err)
 		return
@@ -97,10 +97,10 @@ func (c *caller) say(m wsclient.ClientMessage) {
 	_ = c.conn.WriteText(text)
 }
 
-func (c *caller) ask(text string) { c.say(&wsclient.InputText{Text: text}) }
+func (c *caller) ask(text string) { c.say(&protocol.InputText{Text: text}) }
 
 // hear waits for a message of a type.
-func hear[M wsclient.ServerMessage](c *caller) (m M) {
+func hear[M protocol.ServerMessage](c *caller) (m M) {
 	c.t.Helper()
 	late := time.After(20 * time.Second)
 	for {
@@ -120,14 +120,14 @@ func hear[M wsclient.ServerMessage](c *caller) (m M) {
 }
 
 // shortOf is a message in a word or two.
-func shortOf(m wsclient.ServerMessage) string {
-	h := wsclient.HeaderOf(m)
+func shortOf(m protocol.ServerMessage) string {
+	h := protocol.HeaderOf(m)
 	switch m := m.(type) {
-	case *wsclient.TurnEnded:
+	case *protocol.TurnEnded:
 		return h.Type + " " + m.Status
-	case *wsclient.Error:
+	case *protocol.Error:
 		return h.Type + " " + m.Code
-	case *wsclient.SessionEnded:
+	case *protocol.SessionEnded:
 		return h.Type + " " + m.Reason
 	default:
 		return h.Type
@@ -137,7 +137,7 @@ func shortOf(m wsclient.ServerMessage) string {
 // over waits for the end of the session, and returns its reason and close code.
 func (c *caller) over() string {
 	c.t.Helper()
-	reason := hear[*wsclient.SessionEnded](c).Reason
+	reason := hear[*protocol.SessionEnded](c).Reason
 	for m := range c.got {
 		c.t.Errorf("after the end: %+v", m)
 	}
@@ -145,9 +145,9 @@ func (c *caller) over() string {
 }
 
 // answered waits for the end of the next turn.
-func (c *caller) answered() *wsclient.TurnEnded {
+func (c *caller) answered() *protocol.TurnEnded {
 	c.t.Helper()
-	return hear[*wsclient.TurnEnded](c)
+	return hear[*protocol.TurnEnded](c)
 }
 
 // press commits a fault on the caller's connection, and returns when it comes.
@@ -206,7 +206,7 @@ func (r *running) get(t *testing.T, path string, v any) {
 // about.
 func (c *caller) counted(name string) any {
 	c.t.Helper()
-	c.say(&wsclient.End{})
+	c.say(&protocol.End{})
 	c.over()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -229,7 +229,7 @@ func (c *caller) counted(name string) any {
 func (c *caller) record(fields ...string) string {
 	c.t.Helper()
 	var record map[string]any
-	if err := json.Unmarshal(hear[*wsclient.InspectCall](c).Record, &record); err != nil {
+	if err := json.Unmarshal(hear[*protocol.InspectCall](c).Record, &record); err != nil {
 		c.t.Fatal(err)
 	}
 	var said []string
@@ -278,7 +278,7 @@ var panel = []struct {
 	{`"do":"drop"`, "now", ends("provider_lost 4002")},
 	{`"do":"close","code":1013`, "now", ends("provider_lost 4002")},
 	{`"do":"goaway","for_ms":50`, "now", onEach(func(c *caller, wire string) {
-		if m := hear[*wsclient.SessionEnding](c); m.Reason != "provider_leaving" || m.AfterMS != 50 {
+		if m := hear[*protocol.SessionEnding](c); m.Reason != "provider_leaving" || m.AfterMS != 50 {
 			c.t.Errorf("%+v", m)
 		}
 		ends("provider_expired 4002")(c, wire)
@@ -287,7 +287,7 @@ var panel = []struct {
 	{`"do":"delay","for_ms":700`, "now", func(c *caller, _ string) {
 		began := time.Now()
 		c.ask("hello")
-		hear[*wsclient.AudioStart](c)
+		hear[*protocol.AudioStart](c)
 		if took := time.Since(began); took < 500*time.Millisecond {
 			c.t.Errorf("the answer began after %s", took)
 		}
@@ -299,7 +299,7 @@ var panel = []struct {
 		for {
 			select {
 			case m := <-c.got:
-				if _, speaks := m.(*wsclient.AudioStart); speaks {
+				if _, speaks := m.(*protocol.AudioStart); speaks {
 					c.t.Error("the model speaks")
 				}
 			case <-pause.C:
@@ -316,7 +316,7 @@ var panel = []struct {
 			}
 		}
 		c.ask("hello")
-		hear[*wsclient.AudioStart](c)
+		hear[*protocol.AudioStart](c)
 		if took := time.Since(began); took < 500*time.Millisecond {
 			c.t.Errorf("the answer began after %s", took)
 		}
@@ -335,7 +335,7 @@ var panel = []struct {
 	}},
 	{`"do":"quota"`, "now", onEach(ends("provider_lost 4002"), func(c *caller, _ string) {
 		c.ask("hello")
-		if m := hear[*wsclient.Error](c); m.Code != wsclient.CodeProviderError {
+		if m := hear[*protocol.Error](c); m.Code != protocol.CodeProviderError {
 			c.t.Errorf("%+v", m)
 		}
 		if end := c.answered(); end.Status != "failed" {

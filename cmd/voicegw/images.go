@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"voicegw/backends/image"
+	"voicegw/backends/image/genai"
+	"voicegw/backends/image/openai"
 	"voicegw/config"
-	"voicegw/image"
-	"voicegw/image/genai"
-	"voicegw/image/openai"
 )
 
 // images is where images come from and where they are kept.

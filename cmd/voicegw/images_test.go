@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/backends/image"
 	"voicegw/config"
-	"voicegw/image"
+	"voicegw/protocol"
 	"voicegw/registry/registrytest"
-	"voicegw/session/wsclient"
 )
 
 // chat sends one message and returns what the gateway answers with.
-func (r *running) chat(body string) []wsclient.ServerMessage {
+func (r *running) chat(body string) []protocol.ServerMessage {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.addr+"/v1/chat", strings.NewReader(body))
 	if err != nil {
@@ -33,12 +33,12 @@ func (r *running) chat(body string) []wsclient.ServerMessage {
 	if resp.StatusCode != http.StatusOK {
 		r.t.Fatalf("the answer is %s", resp.Status)
 	}
-	var all []wsclient.ServerMessage
+	var all []protocol.ServerMessage
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && data != "[DONE]" {
-			m, err := wsclient.ParseServer([]byte(data))
+			m, err := protocol.ParseServer([]byte(data))
 			if err != nil {
 				r.t.Fatalf("%s: %v", data, err)
 			}
@@ -54,12 +54,12 @@ func (r *running) chat(body string) []wsclient.ServerMessage {
 func TestImageInChat(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, "--data-dir", dir)
-	var shown *wsclient.UIImage
+	var shown *protocol.UIImage
 	for _, m := range r.chat(`{"user":"ada","message":"Generate an image of a fox reading a newspaper"}`) {
 		switch m := m.(type) {
-		case *wsclient.UIImage:
+		case *protocol.UIImage:
 			shown = m
-		case *wsclient.ToolEnded:
+		case *protocol.ToolEnded:
 			if m.Tool != "image_generate" || !m.OK {
 				t.Errorf("%s ended: %s", m.Tool, m.Error)
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/session/wsclient"
+	"voicegw/protocol"
 )
 
 // TestTicketThatLetsLookInside: where there is a key, nobody is shown the inside of a
@@ -42,11 +42,11 @@ func TestTicketThatLetsLookInside(t *testing.T) {
 		"another one": {ticket(`{"user":"bob"}`), false},
 		"none":        {"", false},
 	} {
-		conn, err := wsclient.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{})
+		conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		start, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000, Inspect: true, Ticket: tc.ticket})
+		start, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000, Inspect: true, Ticket: tc.ticket})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,8 @@ func TestTicketThatLetsLookInside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := wsclient.ParseServer(f.Data)
-		if started, ok := m.(*wsclient.SessionStarted); err != nil || !ok || started.Inspect != tc.want {
+		m, err := protocol.ParseServer(f.Data)
+		if started, ok := m.(*protocol.SessionStarted); err != nil || !ok || started.Inspect != tc.want {
 			t.Errorf("%s: %s, %v", name, f.Data, err)
 		}
 		conn.Abort()

@@ -22,10 +22,10 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/config"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/session"
-	"voicegw/session/wsclient"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -85,10 +85,10 @@ func (u unreachable) Connect(context.Context, transport.Setup) (transport.Conn, 
 // deadLine is a client that has sent session.start, and takes everything.
 type deadLine struct{ once sync.Once }
 
-func (d *deadLine) Read() (f wsclient.Frame, err error) {
+func (d *deadLine) Read() (f protocol.Frame, err error) {
 	err = io.EOF
 	d.once.Do(func() {
-		f, err = wsclient.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)}, nil
+		f, err = protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)}, nil
 	})
 	return f, err
 }
@@ -219,7 +219,7 @@ func TestSignalEndsWhoConnects(t *testing.T) {
 			var all sync.WaitGroup
 			for range callers {
 				all.Go(func() {
-					conn, err := wsclient.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{})
+					conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{})
 					if err != nil {
 						t.Error(err)
 						return

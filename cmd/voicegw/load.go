@@ -13,13 +13,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"voicegw/client/load"
+	"voicegw/client/load/examples"
+	"voicegw/client/load/plan"
+	"voicegw/client/load/report"
+	"voicegw/client/load/script"
+	"voicegw/client/load/speech"
 	"voicegw/config"
-	"voicegw/load"
-	"voicegw/load/examples"
-	"voicegw/load/plan"
-	"voicegw/load/report"
-	"voicegw/load/script"
-	"voicegw/load/speech"
 )
 
 // loadFlags are the commands of the load generator.

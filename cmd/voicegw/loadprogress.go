@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/load"
+	"voicegw/client/load"
 )
 
 // loadProgress shows how a run stands: on a terminal on one line that is redrawn, elsewhere

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/load"
-	"voicegw/load/measure"
+	"voicegw/client/load"
+	"voicegw/client/load/measure"
 )
 
 // TestHowARunStands: a line that says what matters, and leaves out what nobody knows.

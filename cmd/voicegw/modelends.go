@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
+	imagegenai "voicegw/backends/image/genai"
+	imageopenai "voicegw/backends/image/openai"
 	"voicegw/config"
-	imagegenai "voicegw/image/genai"
-	imageopenai "voicegw/image/openai"
 	"voicegw/internal/modelend"
 	"voicegw/session"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
-	"voicegw/load/examples"
+	"voicegw/client/load/examples"
 )
 
 // Process is what a program is given by the system.

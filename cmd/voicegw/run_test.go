@@ -16,8 +16,8 @@ import (
 
 	"voicegw/config"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/protocol"
 	"voicegw/registry/registrytest"
-	"voicegw/session/wsclient"
 )
 
 // console is a terminal's output that a test reads while the program writes.
@@ -139,13 +139,13 @@ func (r *running) status(path string) int {
 }
 
 // connect opens a session.
-func (r *running) connect() *wsclient.Conn {
+func (r *running) connect() *protocol.Conn {
 	r.t.Helper()
-	conn, err := wsclient.Dial(r.t.Context(), "ws://"+r.addr+"/v1/voice", wsclient.DialOptions{})
+	conn, err := protocol.Dial(r.t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	message, err := wsclient.EncodeClient(&wsclient.Start{InputRate: 16000, OutputRate: 24000})
+	message, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -160,11 +160,11 @@ func (r *running) connect() *wsclient.Conn {
 }
 
 // closedWith reads to the end of a session.
-func closedWith(conn *wsclient.Conn) (code int, last string) {
+func closedWith(conn *protocol.Conn) (code int, last string) {
 	for {
 		frame, err := conn.Read()
 		if err != nil {
-			return int(wsclient.CloseStatus(err)), last
+			return int(protocol.CloseStatus(err)), last
 		}
 		last = string(frame.Data)
 	}
@@ -195,14 +195,14 @@ func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
 	if got := r.status("/readyz"); got != http.StatusServiceUnavailable {
 		t.Errorf("GET /readyz: %d", got)
 	}
-	end, err := wsclient.EncodeClient(&wsclient.End{})
+	end, err := protocol.EncodeClient(&protocol.End{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := conn.WriteText(end); err != nil {
 		t.Fatalf("the session has ended: %v", err)
 	}
-	if code, last := closedWith(conn); code != int(wsclient.CloseDone) {
+	if code, last := closedWith(conn); code != int(protocol.CloseDone) {
 		t.Errorf("closed with %d after %s", code, last)
 	}
 	if code := r.ended(); code != exitOK {
@@ -225,7 +225,7 @@ func TestDrainEnds(t *testing.T) {
 				r.signals <- syscall.SIGINT
 			}
 			code, last := closedWith(conn)
-			if code != int(wsclient.CloseServerLeaving) || !strings.Contains(last, "server_shutdown") {
+			if code != int(protocol.CloseServerLeaving) || !strings.Contains(last, "server_shutdown") {
 				t.Errorf("closed with %d after %s", code, last)
 			}
 			if code := r.ended(); code != exitOK {

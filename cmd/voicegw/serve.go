@@ -17,10 +17,10 @@ import (
 	"voicegw/audit"
 	"voicegw/config"
 	"voicegw/gateway"
-	"voicegw/handoff"
 	"voicegw/internal/origin"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/session/handoff"
 	"voicegw/web"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/audio"
-	"voicegw/session/wsclient"
-	"voicegw/talk"
+	"voicegw/client/talk"
+	"voicegw/protocol"
 )
 
 // talkFlags are the flags of talk.
@@ -204,12 +204,12 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 
 // readTicket reads the one line that a ticket is.
 func readTicket(r io.Reader) (string, error) {
-	line, err := io.ReadAll(io.LimitReader(r, wsclient.MaxTicketBytes+2))
+	line, err := io.ReadAll(io.LimitReader(r, protocol.MaxTicketBytes+2))
 	ticket := strings.TrimSpace(string(line))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("--ticket -: %w", err)
-	case ticket == "" || len(ticket) > wsclient.MaxTicketBytes || strings.ContainsAny(ticket, " \t\r\n"):
+	case ticket == "" || len(ticket) > protocol.MaxTicketBytes || strings.ContainsAny(ticket, " \t\r\n"):
 		return "", errors.New("--ticket -: standard input holds no ticket")
 	}
 	return ticket, nil

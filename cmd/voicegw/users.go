@@ -1,6 +1,6 @@
 package main
 
-import "voicegw/user"
+import "voicegw/internal/user"
 
 // userName is a flag that names a user.
 type userName string

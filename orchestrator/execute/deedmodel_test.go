@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/model/modeltest"
+	"voicegw/internal/model/modeltest"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/store"

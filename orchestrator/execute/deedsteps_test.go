@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"voicegw/model"
+	"voicegw/internal/model"
 	"voicegw/store/witness"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"voicegw/kb"
-	"voicegw/kb/kbtest"
-	"voicegw/kb/local"
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/kbtest"
+	"voicegw/backends/kb/local"
 	"voicegw/sim/embeddings"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/calendar"
-	"voicegw/calendar/reply"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/reply"
 	"voicegw/registry"
 )
 

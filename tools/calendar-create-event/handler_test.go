@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/calendar"
-	"voicegw/calendar/calendartest"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/calendartest"
 	"voicegw/registry"
 )
 

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"voicegw/calendar"
-	"voicegw/calendar/reply"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/reply"
 	"voicegw/registry"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/calendar"
-	"voicegw/calendar/calendartest"
-	"voicegw/calendar/reply"
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/calendartest"
+	"voicegw/backends/calendar/reply"
 	"voicegw/registry"
 )
 

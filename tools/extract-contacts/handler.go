@@ -5,7 +5,7 @@ import (
 	"context"
 	"strings"
 
-	"voicegw/contacts"
+	"voicegw/backends/contacts"
 	"voicegw/registry"
 )
 

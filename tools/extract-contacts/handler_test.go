@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"voicegw/contacts"
+	"voicegw/backends/contacts"
 	"voicegw/registry"
 )
 

@@ -10,8 +10,8 @@ import (
 	"math"
 	"strings"
 
+	"voicegw/backends/image"
 	"voicegw/capability"
-	"voicegw/image"
 	"voicegw/internal/blank"
 	"voicegw/registry"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/backends/image"
 	"voicegw/capability"
-	"voicegw/image"
 	"voicegw/registry"
 )
 

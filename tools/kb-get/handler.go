@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/kb"
-	"voicegw/kb/evidence"
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/evidence"
 	"voicegw/registry"
 )
 

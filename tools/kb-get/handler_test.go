@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/kb"
-	"voicegw/kb/evidence"
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/evidence"
 	"voicegw/registry"
 )
 

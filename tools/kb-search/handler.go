@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/evidence"
 	"voicegw/internal/blank"
-	"voicegw/kb"
-	"voicegw/kb/evidence"
 	"voicegw/registry"
 )
 

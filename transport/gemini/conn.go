@@ -12,9 +12,9 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
+	"voicegw/internal/ws"
 	"voicegw/transport"
-	"voicegw/ws"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"voicegw/internal/bounded"
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 )
 
 // The hosts and defaults of the public services.

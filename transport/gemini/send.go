@@ -10,8 +10,8 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
+	"voicegw/internal/ws"
 	"voicegw/transport"
-	"voicegw/ws"
 )
 
 // The fixed parts of the audio message.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/ws"
 	"voicegw/transport"
-	"voicegw/ws"
 )
 
 // maxTyped bounds the typed text that waits for a tool, in bytes.

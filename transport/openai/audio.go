@@ -4,8 +4,8 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
+	"voicegw/internal/ws"
 	"voicegw/transport"
-	"voicegw/ws"
 )
 
 // The append event by hand: base64 needs no escape in JSON.

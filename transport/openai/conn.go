@@ -12,8 +12,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/ws"
 	"voicegw/transport"
-	"voicegw/ws"
 )
 
 // conn implements transport.Conn.

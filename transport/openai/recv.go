@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 	"voicegw/transport"
 )
 

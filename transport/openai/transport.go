@@ -10,9 +10,9 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
+	"voicegw/internal/ws"
 	"voicegw/transport"
-	"voicegw/ws"
 )
 
 // readLimit bounds one frame from the provider, in bytes.

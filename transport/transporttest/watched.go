@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/nonblock"
+	"voicegw/internal/nonblock"
 	"voicegw/transport"
 )
 

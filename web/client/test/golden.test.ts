@@ -1,4 +1,4 @@
-// The gateway's own conversations, read by this codec: session/wsclient/testdata, whose
+// The gateway's own conversations, read by this codec: protocol/testdata, whose
 // speech.txtar says what the signs of its lines mean.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";

@@ -1,0 +1,287 @@
+// Package folder keeps calendars as folders of iCalendar files, which any program can
+// read and write: below one folder there is one for each calendar name, and in it a
+// file for each event. It is what the gateway works with as long as nothing else is
+// configured; to begin with it is empty.
+//
+// Files that somebody else puts there count as well, whatever their names, if they end
+// in ".ics". Nobody is invited to anything.
+package folder
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"voicegw/backends/calendar"
+	"voicegw/backends/calendar/ics"
+)
+
+// Limits of one calendar: its files and what they hold, in bytes.
+const (
+	MaxFiles = 10_000
+	MaxBytes = 64 << 20
+)
+
+// Options say where calendars are.
+type Options struct {
+	// Dir holds a folder for each calendar. It is made when the first event is. Empty:
+	// there are no calendars.
+	Dir string
+	// Calendars are the folders' names where they are not those of the calendars. A name
+	// that contains a separator is refused.
+	Calendars map[calendar.Name]string
+	// Zone is that of days and of times without a zone; nil means UTC.
+	Zone *time.Location
+	// Own are the owner's e-mail addresses; see ics.Reader.
+	Own []string
+}
+
+// Folder is a [calendar.Calendar].
+type Folder struct {
+	// Fixed after New.
+	dir    string
+	names  map[calendar.Name]string
+	reader ics.Reader
+	owner  string
+}
+
+var errName = errors.New("folder: the name of a calendar's folder is no name of a folder")
+
+// New makes a Folder. It reads and writes nothing yet.
+func New(o Options) (*Folder, error) {
+	f := &Folder{dir: o.Dir, names: map[calendar.Name]string{}, reader: ics.Reader{Zone: o.Zone, Own: o.Own}}
+	if len(o.Own) > 0 {
+		f.owner = o.Own[0]
+	}
+	for _, name := range calendar.Names() {
+		f.names[name] = string(name)
+		if other := o.Calendars[name]; other != "" {
+			if other != filepath.Base(other) || !filepath.IsLocal(other) || other == "." {
+				return nil, fmt.Errorf("%w: %q", errName, other)
+			}
+			f.names[name] = other
+		}
+	}
+	return f, nil
+}
+
+// Busy is [calendar.Calendar]. A calendar that has no folder is empty.
+func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
+	folder, ok := f.names[q.Calendar]
+	if !ok || f.dir == "" {
+		return calendar.Found{}, calendar.NoCalendar(q.Calendar)
+	}
+	root, err := os.OpenRoot(filepath.Join(f.dir, folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Found{}, nil
+	}
+	if err != nil {
+		return calendar.Found{}, unreadable(err)
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	files, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return calendar.Found{}, unreadable(err)
+	}
+	var found calendar.Found
+	read, budget := 0, int64(MaxBytes)
+	for _, file := range files {
+		if ctx.Err() != nil {
+			return calendar.Found{}, ctx.Err()
+		}
+		if !file.Type().IsRegular() || !strings.EqualFold(filepath.Ext(file.Name()), ".ics") {
+			continue
+		}
+		if read++; read > MaxFiles {
+			return calendar.Found{}, calendar.Errorf(calendar.Permanent, nil, "The calendar has too many files.")
+		}
+		one, err := f.readFile(ctx, root, file.Name(), &budget, q)
+		if ctx.Err() != nil {
+			return calendar.Found{}, ctx.Err()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // somebody has removed it meanwhile
+		}
+		if err != nil {
+			found.Unread = append(found.Unread, calendar.Unread{ID: file.Name(), Err: err})
+			continue
+		}
+		found.Events = append(found.Events, one.Events...)
+		found.Unread = append(found.Unread, one.Unread...)
+		if len(found.Events)+len(found.Unread) > ics.MaxEvents {
+			return calendar.Found{}, calendar.Errorf(calendar.Permanent, ics.ErrTooMany, "The calendar has too much in it.")
+		}
+	}
+	return found, nil
+}
+
+// readFile reads one file. budget is how much may be read yet.
+func (f *Folder) readFile(ctx context.Context, root *os.Root, name string, budget *int64, q calendar.Query) (calendar.Found, error) {
+	data, err := readAll(root, name, min(*budget, ics.MaxBytes))
+	if err != nil {
+		return calendar.Found{}, err
+	}
+	*budget -= int64(len(data))
+	return f.reader.Busy(ctx, data, q.From, q.To)
+}
+
+// readAll reads a file of at most limit bytes.
+func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = ics.ErrTooBig
+	}
+	return data, err
+}
+
+// Create is [calendar.Calendar]. The event is on the disk when it returns, whole or
+// not at all, whoever else creates it at the same time.
+func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
+	data, err := ics.Write(d, f.owner)
+	if err != nil {
+		return calendar.Event{}, false, err
+	}
+	if ctx.Err() != nil {
+		return calendar.Event{}, false, ctx.Err()
+	}
+	if f.dir == "" {
+		return calendar.Event{}, false, calendar.NoCalendar(calendar.Primary)
+	}
+	dir := filepath.Join(f.dir, f.names[calendar.Primary])
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return calendar.Event{}, false, unwritable(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return calendar.Event{}, false, unwritable(err)
+	}
+	defer root.Close() //nolint:errcheck // what was written has been closed
+	name := d.Key + ".ics"
+	created, err := writeOnce(root, name, data)
+	if err != nil {
+		e := unwritable(err)
+		e.Unsure = created && e.Kind == calendar.Transient
+		return calendar.Event{}, false, e
+	}
+	if !created {
+		if data, err = readAll(root, name, ics.MaxBytes); err != nil {
+			return calendar.Event{}, false, unreadable(err)
+		}
+	}
+	e, err := f.event(data)
+	return e, created && err == nil, err
+}
+
+// Find is [calendar.Calendar].
+func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
+	if ctx.Err() != nil {
+		return calendar.Event{}, false, ctx.Err()
+	}
+	if f.dir == "" {
+		return calendar.Event{}, false, calendar.NoCalendar(calendar.Primary)
+	}
+	root, err := os.OpenRoot(filepath.Join(f.dir, f.names[calendar.Primary]))
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Event{}, false, nil
+	}
+	if err != nil {
+		return calendar.Event{}, false, unreadable(err)
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	data, err := readAll(root, key+".ics", ics.MaxBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return calendar.Event{}, false, nil
+	}
+	if err != nil {
+		return calendar.Event{}, false, unreadable(err)
+	}
+	e, err := f.event(data)
+	return e, err == nil, err
+}
+
+// event reads the file of an event that we have made.
+func (f *Folder) event(data []byte) (calendar.Event, error) {
+	e, err := f.reader.First(data)
+	if err != nil {
+		return calendar.Event{}, calendar.Errorf(calendar.Conflict, err, "There is something else in the calendar where this event would be.")
+	}
+	e.Calendar, e.Invitations = calendar.Primary, calendar.InvitationsNone
+	if len(e.Attendees) > 0 {
+		e.Invitations = calendar.InvitationsNotSent
+	}
+	return e, nil
+}
+
+// writeOnce writes a file that does not exist yet and says whether it has. The file
+// appears whole: it is written beside and then linked, which fails if it is there.
+func writeOnce(root *os.Root, name string, data []byte) (created bool, err error) {
+	if _, err := root.Lstat(name); err == nil {
+		return false, nil
+	}
+	beside := "." + name + "." + rand.Text() + ".tmp"
+	file, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if gone := root.Remove(beside); gone != nil {
+			err = errors.Join(err, gone)
+		}
+	}()
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return false, err
+	}
+	err = root.Link(beside, name)
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, syncDir(root)
+}
+
+// syncDir makes sure of the folder's entries, where the system can.
+func syncDir(root *os.Root) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // nothing was written to it
+	if err := dir.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) {
+		return err
+	}
+	return nil
+}
+
+func unreadable(err error) *calendar.Error {
+	return calendar.Errorf(kindOf(err), err, "The calendar's folder cannot be read.")
+}
+
+func unwritable(err error) *calendar.Error {
+	return calendar.Errorf(kindOf(err), err, "The event cannot be written to the calendar's folder.")
+}
+
+// kindOf is Permanent for what waits for the operator.
+func kindOf(err error) calendar.Kind {
+	if errors.Is(err, fs.ErrPermission) {
+		return calendar.Permanent
+	}
+	return calendar.Transient
+}

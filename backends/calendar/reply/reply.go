@@ -1,0 +1,93 @@
+// Package reply puts what calendars answer into the words of tools.
+package reply
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"voicegw/backends/calendar"
+	"voicegw/registry"
+)
+
+// timeForm is that of times in answers: RFC 3339, UTC, with milliseconds.
+const timeForm = "2006-01-02T15:04:05.000Z"
+
+// Time writes a time.
+func Time(t time.Time) string { return t.UTC().Format(timeForm) }
+
+// ReadTime reads an argument with the format date-time, in which RFC 3339 lets the T and
+// the Z be small. Go's own parser does not take them so, nor a leap second.
+func ReadTime(text string) (time.Time, error) {
+	return time.Parse(time.RFC3339, strings.ToUpper(text))
+}
+
+// Period is a time in an answer.
+type Period struct {
+	// Start and End are RFC 3339 UTC with milliseconds; End is not part of it.
+	Start string `json:"start"`
+	End   string `json:"end"`
+	// Words say it in the calendar's zone.
+	Words string `json:"words"`
+	// Minutes is how long it is, rounded down.
+	Minutes int64 `json:"minutes"`
+}
+
+// Of makes periods, never nil and at most limit of them.
+func Of(periods []calendar.Period, limit int, zone *time.Location) []Period {
+	out := []Period{}
+	for _, p := range periods[:min(limit, len(periods))] {
+		out = append(out, Period{Time(p.Start), Time(p.End), calendar.Words(p, zone), int64(p.Length() / time.Minute)})
+	}
+	return out
+}
+
+// kinds are the types of errors for the kinds of a calendar's, and what to do instead.
+var kinds = map[calendar.Kind]struct {
+	kind       registry.ErrorType
+	suggestion string
+}{
+	calendar.Invalid:   {registry.ErrorValidation, "Correct the arguments and call the tool again."},
+	calendar.NotFound:  {registry.ErrorNotFound, "Tell the user that this calendar is not connected, and go on without it."},
+	calendar.Auth:      {registry.ErrorAuth, "Tell the user that the calendar has to be connected again by whoever runs this service. Do not try again."},
+	calendar.RateLimit: {registry.ErrorRateLimit, "Tell the user that the calendar is busy, and try again later."},
+	calendar.Transient: {registry.ErrorTransient, "Tell the user that the calendar cannot be reached right now."},
+	calendar.Conflict:  {registry.ErrorConflict, "Tell the user what stands in the way, and ask for another title or time."},
+	calendar.Permanent: {registry.ErrorPermanent, "Tell the user that the calendar does not work, and do not try again."},
+}
+
+// Error makes an error that a model can act on. That of a context which has ended
+// stays as it is, for the registry to name.
+func Error(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*calendar.Error](err)
+	if !ok {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e = calendar.Errorf(calendar.Transient, err, "The calendar cannot be reached at the moment.")
+	}
+	as, known := kinds[e.Kind]
+	if !known {
+		as = kinds[calendar.Permanent]
+	}
+	out := registry.Errorf(as.kind, "%s", e.Message)
+	out.Err, out.Suggestion, out.PartialSideEffects = err, as.suggestion, e.Unsure
+	switch {
+	case e.Unsure && out.Retryable:
+		out.Repeatable = true // under the same key: the calendar makes it once
+		out.Suggestion = "Tell the user that the event may have been made. Calling the tool again with the same arguments is safe: it makes no second one."
+	case e.Unsure:
+		out.Suggestion = "Tell the user that the event may have been made, and what to look for in the calendar. Do not call the tool again before."
+	}
+	if e.RetryAfter > 0 {
+		out.Details = RetryAfter{int64(math.Ceil(e.RetryAfter.Seconds()))}
+	}
+	return out
+}
+
+// RetryAfter is the details of an error that may be tried again after a time.
+type RetryAfter struct {
+	Seconds int64 `json:"retry_after_seconds"`
+}

@@ -1,0 +1,103 @@
+package kb_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/local"
+)
+
+// TestGrants: being in one list is enough, a user counts only when vouched for, and what is
+// not mentioned is open, but for personal.
+func TestGrants(t *testing.T) {
+	all := []kb.Namespace{kb.NamespaceStudio, kb.NamespacePersonal, kb.NamespacePublic}
+	open := []kb.Namespace{kb.NamespaceStudio, kb.NamespacePublic}
+	personal := map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}}
+	for name, tc := range map[string]struct {
+		rules map[kb.Namespace]kb.Grant
+		who   kb.Asker
+		want  []kb.Namespace
+	}{
+		"nothing is configured":                 {nil, kb.Asker{User: "ada", Vouched: true, Agent: "default"}, open},
+		"empty lists mention nothing":           {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {}}, kb.Asker{User: "ada", Vouched: true}, open},
+		"the user":                              {personal, kb.Asker{User: "ada", Vouched: true}, all},
+		"who only calls itself so":              {personal, kb.Asker{User: "ada"}, open},
+		"another user":                          {personal, kb.Asker{User: "eve", Vouched: true}, open},
+		"a user is no agent and no scope":       {personal, kb.Asker{User: "concierge", Vouched: true, Agent: "ada", Scopes: []string{"ada"}}, open},
+		"the agent":                             {personal, kb.Asker{Agent: "concierge"}, all},
+		"the scope":                             {personal, kb.Asker{Scopes: []string{"other", "private"}}, all},
+		"nobody":                                {personal, kb.Asker{}, open},
+		"nobody vouched for":                    {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{""}}}, kb.Asker{Vouched: true}, open},
+		"everyone":                              {map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{kb.Everyone}}}, kb.Asker{}, all},
+		"a scope that is called *":              {personal, kb.Asker{User: "*", Vouched: true, Agent: "*", Scopes: []string{"*"}}, open},
+		"what is mentioned is closed to others": {map[kb.Namespace]kb.Grant{kb.NamespaceStudio: {Scopes: []string{"staff"}}}, kb.Asker{User: "ada", Vouched: true}, []kb.Namespace{kb.NamespacePublic}},
+	} {
+		g, err := kb.NewGrants(tc.rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, g.For(tc.who)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if _, err := kb.NewGrants(map[kb.Namespace]kb.Grant{"else": {}}); err == nil {
+		t.Error("a namespace that does not exist was taken")
+	}
+}
+
+// TestReaderShowsWhatIsGranted: forbidden records cost no hits, cannot be told from missing
+// ones, and asking for a forbidden namespace alone is refused.
+func TestReaderShowsWhatIsGranted(t *testing.T) {
+	x, err := local.Open(t.Context(), local.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = x.Close() })
+	var records []kb.Record
+	for i := range 60 { // more than one ranking brings, and better
+		records = append(records, kb.Record{ID: fmt.Sprintf("doc:secret%02d", i), Namespace: kb.NamespacePersonal, Title: "Salary", LastUpdated: time.Unix(1, 0)})
+	}
+	records = append(records, kb.Record{ID: "doc:open", Title: "Handbook", Text: "The salary comes on the first.", LastUpdated: time.Unix(1, 0)})
+	for i := range records {
+		records[i].Normalize()
+	}
+	if err := x.Apply(t.Context(), kb.Batch{Upsert: records}); err != nil {
+		t.Fatal(err)
+	}
+	r := kb.NewLibrary(x, kb.Grants{}).For(kb.Asker{User: "ada", Vouched: true, Agent: "default"})
+
+	for name, asked := range map[string][]kb.Namespace{"no namespace": nil, "one of two": {kb.NamespacePersonal, kb.NamespaceStudio}} {
+		found, refused, err := r.Search(t.Context(), kb.Query{Text: "salary", Limit: 1, Namespaces: asked})
+		if err != nil || len(found.Hits) != 1 || found.Hits[0].Record.ID != "doc:open" {
+			t.Errorf("%s: %+v, %v", name, found.Hits, err)
+		}
+		if len(asked) > 0 && (len(refused) != 1 || refused[0] != kb.NamespacePersonal) {
+			t.Errorf("%s: refused %v", name, refused)
+		}
+	}
+	if found, _, err := r.Search(t.Context(), kb.Query{Text: "salary", Namespaces: []kb.Namespace{kb.NamespacePersonal}}); !errors.Is(err, kb.ErrNotGranted) || len(found.Hits) > 0 {
+		t.Errorf("a forbidden namespace: %d hits, %v", len(found.Hits), err)
+	}
+	found, missing, err := r.Get(t.Context(), []string{"doc:secret01", "doc:open", "doc:never", "doc:secret01"})
+	if err != nil || len(found) != 1 || found[0].ID != "doc:open" {
+		t.Errorf("%v, %v", found, err)
+	}
+	if diff := cmp.Diff([]string{"doc:secret01", "doc:never"}, missing); diff != "" {
+		t.Error(diff)
+	}
+
+	closed, err := kb.NewGrants(map[kb.Namespace]kb.Grant{
+		kb.NamespaceStudio: {Scopes: []string{"s"}}, kb.NamespacePublic: {Scopes: []string{"s"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := kb.NewLibrary(x, closed).For(kb.Asker{}).Search(t.Context(), kb.Query{Text: "salary"}); !errors.Is(err, kb.ErrNotGranted) {
+		t.Errorf("for somebody who is granted nothing: %v", err)
+	}
+}

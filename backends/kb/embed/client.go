@@ -1,0 +1,196 @@
+package embed
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"voicegw/backends/kb"
+	"voicegw/internal/bounded"
+)
+
+// Options are what a Client may be told.
+type Options struct {
+	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
+	BaseURL string
+	// APIKey is sent as a bearer token; empty sends none, as local servers like it.
+	APIKey string
+	// Model is required: "text-embedding-3-small", "nomic-embed-text", …
+	Model string
+	// Dimensions asks for shorter vectors, of models that can. Zero leaves it to
+	// the model.
+	Dimensions int
+	// BatchSize is the most texts of one request. Zero means 96, which keeps the
+	// longest records below OpenAI's 300,000 tokens a request.
+	BatchSize int
+	// Retries is how often a request is made again after 408, 409, 429, 5xx or a
+	// broken connection, with growing pauses or as Retry-After says. Zero means 4;
+	// below zero, never.
+	Retries int
+	// Timeout bounds one try. Zero means 30 s.
+	Timeout time.Duration
+	// QueryPrefix and RecordPrefix are put before texts, as some models want
+	// ("query: ", "passage: ").
+	QueryPrefix, RecordPrefix string
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// means one over bounded.Shared.
+	HTTPClient *http.Client
+}
+
+// Client is a kb.QueryEmbedder over HTTP. Any number of goroutines may use it.
+type Client struct {
+	options Options
+	service openai.EmbeddingService
+}
+
+var _ kb.QueryEmbedder = (*Client)(nil)
+
+// New makes a Client. It does not connect.
+func New(o Options) (*Client, error) {
+	if o.Model == "" {
+		return nil, errors.New("embed: no model is named")
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = "https://api.openai.com/v1"
+	}
+	if o.BatchSize <= 0 {
+		o.BatchSize = 96
+	}
+	if o.Retries == 0 {
+		o.Retries = 4
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+		option.WithMaxRetries(max(o.Retries, 0)),
+		option.WithRequestTimeout(o.Timeout),
+		option.WithHTTPClient(bounded.Client(o.HTTPClient, limits(&o))),
+	}
+	if o.APIKey != "" {
+		options = append(options, option.WithAPIKey(o.APIKey))
+	}
+	return &Client{options: o, service: openai.NewEmbeddingService(options...)}, nil
+}
+
+// maxDimensions bounds the vectors of a model that is not told how long to make them.
+const maxDimensions = 4096
+
+// limits bound what is read of an answer: a batch of vectors, written out.
+func limits(o *Options) bounded.Limits {
+	numbers := o.BatchSize * cmp.Or(o.Dimensions, maxDimensions)
+	return bounded.Limits{
+		Service: "the embeddings endpoint", Format: bounded.JSON, Depth: 16, Idle: o.Timeout, Whole: o.Timeout,
+		Bytes: int64(32*numbers) + 1<<20, Elements: int64(numbers+16*o.BatchSize) + 1000,
+	}
+}
+
+// Identity names what decides the vectors: two clients with one identity give the
+// same ones. NewCache wants it.
+func (c *Client) Identity() string {
+	return fmt.Sprintf("%s %s %d %q", c.options.BaseURL, c.options.Model, c.options.Dimensions, c.options.RecordPrefix)
+}
+
+// Embed implements kb.Embedder: the texts of records, as many requests as they need,
+// one after the other.
+func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, 0, len(texts))
+	for len(texts) > 0 {
+		some := texts[:min(c.options.BatchSize, len(texts))]
+		texts = texts[len(some):]
+		part, err := c.request(ctx, c.options.RecordPrefix, some)
+		if err != nil {
+			return nil, err
+		}
+		vectors = append(vectors, part...)
+	}
+	return vectors, kb.CheckVectors(vectors, len(vectors))
+}
+
+// EmbedQuery implements kb.QueryEmbedder.
+func (c *Client) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
+	vectors, err := c.request(ctx, c.options.QueryPrefix, []string{text})
+	if err != nil {
+		return nil, err
+	}
+	return vectors[0], kb.CheckVectors(vectors, 1)
+}
+
+func (c *Client) request(ctx context.Context, prefix string, texts []string) ([][]float32, error) {
+	input := texts
+	if prefix != "" {
+		input = make([]string, len(texts))
+		for i, text := range texts {
+			input[i] = prefix + text
+		}
+	}
+	params := openai.EmbeddingNewParams{
+		Model: c.options.Model,
+		Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: input},
+		// Said, because servers differ in what they take for the default.
+		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
+	}
+	if c.options.Dimensions > 0 {
+		params.Dimensions = openai.Int(int64(c.options.Dimensions))
+	}
+	// The library would make several times as much of the answer.
+	var data []byte
+	if _, err := c.service.New(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
+		return nil, c.failure(err)
+	}
+	var answer struct {
+		Data []struct {
+			Index     int64
+			Embedding []float32
+		}
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return nil, fmt.Errorf("embed: the answer of %s cannot be read: %w", c.options.BaseURL, err)
+	}
+	vectors := make([][]float32, len(texts))
+	for _, one := range answer.Data {
+		if one.Index < 0 || one.Index >= int64(len(texts)) || vectors[one.Index] != nil {
+			return nil, fmt.Errorf("embed: %w: index %d for %d texts", kb.ErrVectors, one.Index, len(texts))
+		}
+		vectors[one.Index] = one.Embedding
+	}
+	return vectors, kb.CheckVectors(vectors, len(texts))
+}
+
+// failure is the error without what must not be logged: the texts, the key.
+func (c *Client) failure(err error) error {
+	var refused *openai.Error
+	if !errors.As(err, &refused) {
+		return fmt.Errorf("embed: asking %s: %w", c.options.BaseURL, err)
+	}
+	message := refused.Message
+	if c.options.APIKey != "" {
+		message = strings.ReplaceAll(message, c.options.APIKey, "[key]")
+	}
+	if runes := []rune(message); len(runes) > 200 {
+		message = string(runes[:200]) + "…"
+	}
+	return &StatusError{Status: refused.StatusCode, Code: refused.Code, Message: message}
+}
+
+// StatusError is an answer of the endpoint that is no success.
+type StatusError struct {
+	Status int
+	// Code is the endpoint's own ("invalid_api_key"), or empty.
+	Code string
+	// Message is the endpoint's text, at most 200 characters, without our key.
+	Message string
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("embed: HTTP %d %s: %s", e.Status, e.Code, e.Message)
+}

@@ -1,0 +1,219 @@
+package local
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"voicegw/backends/kb/internal/words"
+)
+
+// vocabulary knows every word and stem of the records: by which terms it is found, and which
+// are near to another word. Searches read it while an Apply writes it, so it may be ahead of
+// a snapshot; the postings decide what is found.
+type vocabulary struct {
+	mu sync.RWMutex // guards the following fields
+
+	surfaces []surface
+	byText   map[string]int32 // of surfaces
+	terms    map[string]*termUse
+	// near leads from a part of a word to the words that have it there; sound from what a
+	// word sounds like, begin and end from its first and last letters.
+	near, sound, begin map[string][]int32
+	end                map[string][]string // of terms
+	dead               int                 // surfaces that no record has any more
+	languages          map[words.Language]int
+}
+
+// surface is a whole word, folded, or a stem.
+type surface struct {
+	text    string
+	records int32 // that have it; 0 for a dead one
+	forms   []string
+}
+
+// termUse counts what a term is used by.
+type termUse struct {
+	records  int32
+	compound bool // it is in end
+}
+
+func newVocabulary() *vocabulary {
+	v := &vocabulary{}
+	v.reset()
+	return v
+}
+
+func (v *vocabulary) reset() {
+	v.surfaces, v.dead = nil, 0
+	v.byText, v.terms = map[string]int32{}, map[string]*termUse{}
+	v.near, v.sound, v.begin = map[string][]int32{}, map[string][]int32{}, map[string][]int32{}
+	v.end = map[string][]string{}
+	v.languages = map[words.Language]int{}
+}
+
+// add counts the words of records in, or with -1 out.
+func (v *vocabulary) add(records []recordWords, by int32) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	surfaces, forms := map[string]bool{}, map[string]bool{}
+	for _, r := range records {
+		clear(surfaces)
+		clear(forms)
+		for _, terms := range [][]words.Term{r.title, r.tags, r.text} {
+			for _, t := range terms {
+				if !surfaces[t.Surface] {
+					surfaces[t.Surface] = true
+					v.count(t, by)
+				}
+				for _, form := range t.Forms {
+					if !forms[form] {
+						forms[form] = true
+						v.countTerm(form, by)
+					}
+					if !surfaces[form] { // so that typos are found in stems, too
+						surfaces[form] = true
+						v.count(words.Term{Surface: form, Forms: []string{form}}, by)
+					}
+				}
+			}
+		}
+		for _, language := range r.languages() {
+			if v.languages[language] += int(by); v.languages[language] <= 0 {
+				delete(v.languages, language)
+			}
+		}
+	}
+	if v.dead > 1000 && v.dead > len(v.surfaces)/2 {
+		v.tidy()
+	}
+}
+
+// count counts a word. A surface keeps every form that it ever had: one without postings
+// finds nothing.
+func (v *vocabulary) count(t words.Term, by int32) {
+	at, ok := v.byText[t.Surface]
+	if !ok {
+		if by < 0 {
+			return
+		}
+		at = int32(len(v.surfaces))
+		v.byText[t.Surface] = at
+		v.surfaces = append(v.surfaces, surface{text: t.Surface})
+		v.link(at)
+	}
+	s := &v.surfaces[at]
+	switch s.records += by; {
+	case s.records == 0:
+		v.dead++
+	case s.records == by && ok: // it has come back
+		v.dead--
+	}
+	for _, form := range t.Forms {
+		if !slices.Contains(s.forms, form) {
+			s.forms = append(slices.Clip(s.forms), form)
+		}
+	}
+}
+
+func (v *vocabulary) countTerm(form string, by int32) {
+	use := v.terms[form]
+	if use == nil {
+		if by < 0 {
+			return
+		}
+		use = &termUse{}
+		v.terms[form] = use
+		if tail, ok := lastLetters(form); ok {
+			use.compound = true
+			v.end[tail] = append(v.end[tail], form)
+		}
+	}
+	if use.records += by; use.records > 0 {
+		return
+	}
+	if use.compound {
+		tail, _ := lastLetters(form)
+		v.end[tail] = slices.DeleteFunc(v.end[tail], func(f string) bool { return f == form })
+	}
+	delete(v.terms, form)
+}
+
+// tidy makes everything anew of the surfaces that are used.
+func (v *vocabulary) tidy() {
+	old := v.surfaces
+	v.surfaces, v.dead = nil, 0
+	v.byText = map[string]int32{}
+	v.near, v.sound, v.begin = map[string][]int32{}, map[string][]int32{}, map[string][]int32{}
+	for _, s := range old {
+		if s.records <= 0 {
+			continue
+		}
+		at := int32(len(v.surfaces))
+		v.byText[s.text] = at
+		v.surfaces = append(v.surfaces, s)
+		v.link(at)
+	}
+}
+
+// edges is how many letters begin and end lead from.
+const edges = 4
+
+// lastLetters are those of a term that may be a compound.
+func lastLetters(form string) (string, bool) {
+	if len(form) < edges+3 || !lettersOnly(form) {
+		return "", false
+	}
+	return form[len(form)-edges:], true
+}
+
+// lettersOnly says whether a word is of a to z, as compounds and typos are looked for in.
+func lettersOnly(word string) bool {
+	for i := range len(word) {
+		if word[i] < 'a' || word[i] > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// link makes a word known to those who look for near ones.
+func (v *vocabulary) link(at int32) {
+	text := v.surfaces[at].text
+	letters := utf8.RuneCountInString(text)
+	if letters < edges || letters > maxNear || strings.ContainsAny(text, "0123456789") {
+		return
+	}
+	runes := []rune(text)
+	first := string(runes[:edges])
+	v.begin[first] = append(v.begin[first], at)
+	for i, part := range parts(runes) {
+		key := partKey(letters, i, part)
+		v.near[key] = append(v.near[key], at)
+	}
+	if s := soundOf(text); s != "" {
+		v.sound[s] = append(v.sound[s], at)
+	}
+}
+
+// forms are the terms by which a word of the records is found.
+func (v *vocabulary) forms(surface string) []string {
+	if at, ok := v.byText[surface]; ok && v.surfaces[at].records > 0 {
+		return v.surfaces[at].forms
+	}
+	return nil
+}
+
+// held are the languages of the records.
+func (v *vocabulary) held() []words.Language {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var all []words.Language
+	for _, language := range words.Languages() {
+		if v.languages[language] > 0 {
+			all = append(all, language)
+		}
+	}
+	return all
+}

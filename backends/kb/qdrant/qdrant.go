@@ -1,0 +1,248 @@
+package qdrant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/internal/vectors"
+	"voicegw/internal/bounded"
+)
+
+// Options are what an Index may be told.
+type Options struct {
+	// URL is the server's root, like http://localhost:6333. Required.
+	URL string
+	// APIKey is sent when it is not empty.
+	APIKey string
+	// Collection is made when it does not exist. It must hold nothing but this
+	// index. Zero means "voicegw_kb".
+	Collection string
+	// Embedder makes the dense vectors. Nil means that words alone rank. Close does
+	// not close it.
+	Embedder kb.Embedder
+	// Dimensions are those of the Embedder's vectors. Zero asks the Embedder when
+	// the collection is made.
+	Dimensions int
+	// Language is that of every record, one of kb.RecordLanguages; empty lets the text of
+	// each tell.
+	Language string
+	// Synonyms are looked up for every search; it may be nil, and return nil. It may be
+	// called by several goroutines at once.
+	Synonyms func() *kb.Synonyms
+	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
+	EmbedTimeout time.Duration
+	// MinCosine is the cosine below which a record does not count as near. Zero
+	// takes every positive one.
+	MinCosine float64
+	// Timeout bounds one request. Zero means 10 s.
+	Timeout time.Duration
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
+	// makes one that Close cleans up.
+	HTTPClient *http.Client
+	// Logger gets at most one line a minute while the Embedder fails. Nil is silent.
+	Logger *slog.Logger
+}
+
+// Index is a kb.Index in a Qdrant server.
+type Index struct {
+	// Fixed after Open.
+	options    Options
+	client     *client
+	ranker     *kb.Ranker
+	path       string // of the collection
+	dimensions int
+	query      *vectors.Guard // nil without an Embedder, as load
+	load       *vectors.Guard
+
+	searches atomic.Uint64
+
+	mu     sync.Mutex // guards the following field
+	closed bool
+	calls  sync.WaitGroup // Add under mu while not closed
+}
+
+var _ kb.Index = (*Index)(nil)
+
+// Open connects to the server, and makes the collection if there is none. A
+// collection of another form is an error that wraps ErrCollection.
+func Open(ctx context.Context, o Options) (*Index, error) {
+	base, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Collection == "" {
+		o.Collection = "voicegw_kb"
+	}
+	if o.EmbedTimeout <= 0 {
+		o.EmbedTimeout = 600 * time.Millisecond
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 10 * time.Second
+	}
+	httpClient := o.HTTPClient
+	if httpClient == nil {
+		httpClient = &http.Client{Transport: bounded.NewTransport()}
+	}
+	httpClient = bounded.Client(httpClient, limits(o.Timeout))
+	ranker, err := kb.NewRanker(o.Language)
+	if err != nil {
+		return nil, fmt.Errorf("qdrant: %w", err)
+	}
+	x := &Index{
+		options: o, ranker: ranker, path: "/collections/" + url.PathEscape(o.Collection),
+		client: &client{base: base, key: o.APIKey, http: httpClient, tries: 3, bounds: o.Timeout},
+	}
+	if o.Embedder != nil {
+		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
+		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
+	}
+	if err := x.prepare(ctx); err != nil {
+		x.hangUp()
+		return nil, err
+	}
+	return x, nil
+}
+
+func (x *Index) hangUp() {
+	if x.options.HTTPClient == nil {
+		x.client.http.CloseIdleConnections()
+	}
+}
+
+func (x *Index) begin() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return kb.ErrClosed
+	}
+	x.calls.Add(1)
+	return nil
+}
+
+// Close implements kb.Index. The collection stays.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.calls.Wait()
+	x.hangUp()
+	return nil
+}
+
+// Stats count since Open.
+type Stats struct {
+	// Searches answered, and those of them without vectors because the Embedder
+	// failed or was left alone for having failed.
+	Searches, Degraded uint64
+	// LoadFailures are the Applies whose records the Embedder did not embed.
+	LoadFailures uint64
+}
+
+// Stats may be called at any time, also after Close.
+func (x *Index) Stats() Stats {
+	stats := Stats{Searches: x.searches.Load()}
+	if x.query != nil {
+		stats.Degraded, stats.LoadFailures = x.query.Failures(), x.load.Failures()
+	}
+	return stats
+}
+
+// Search implements kb.Index.
+func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
+	began := time.Now()
+	if err := q.Check(); err != nil {
+		return kb.Results{}, err
+	}
+	if err := x.begin(); err != nil {
+		return kb.Results{}, err
+	}
+	defer x.calls.Done()
+	x.searches.Add(1)
+	if q.Limit == 0 {
+		q.Limit = kb.DefaultLimit
+	}
+	var vector []float32
+	if x.query != nil {
+		vector = x.query.Query(ctx, q.Text, x.dimensions)
+	}
+	wordings, near, titles, err := x.rankings(ctx, &q, vector)
+	if err != nil {
+		return kb.Results{}, err
+	}
+	// Where words find records and vectors find none, however far, no record has a vector.
+	missing := len(near) == 0 && x.options.MinCosine <= 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
+	results := kb.Results{Hybrid: vector != nil && !missing}
+	results.Degraded = !results.Hybrid && x.query != nil
+	hits := x.ranker.Fuse(wordings, near, q.Limit, func(id string) (kb.Record, bool) {
+		title, ok := titles[id]
+		return kb.Record{ID: id, Title: title}, ok
+	})
+	if results.Hits, err = x.complete(ctx, hits); err != nil {
+		return kb.Results{}, err
+	}
+	for i := range results.Hits {
+		results.Hits[i].Snippet = x.ranker.Snippet(results.Hits[i].Record.Text, q.Text, nil)
+	}
+	results.Took = time.Since(began)
+	return results, nil
+}
+
+// complete puts the whole records into the hits; of those that went meanwhile there
+// is no hit.
+func (x *Index) complete(ctx context.Context, hits []kb.Hit) ([]kb.Hit, error) {
+	if len(hits) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(hits))
+	for i := range hits {
+		ids[i] = hits[i].Record.ID
+	}
+	records, err := x.fetch(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	kept := hits[:0]
+	for _, h := range hits {
+		if rec, ok := records[h.Record.ID]; ok {
+			h.Record = rec
+			kept = append(kept, h)
+		}
+	}
+	return kept, nil
+}
+
+// Get implements kb.Index.
+func (x *Index) Get(ctx context.Context, ids []string) (found []kb.Record, missing []string, err error) {
+	if err := x.begin(); err != nil {
+		return nil, nil, err
+	}
+	defer x.calls.Done()
+	records, err := x.fetch(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if rec, ok := records[id]; ok {
+			found = append(found, rec)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	return found, missing, nil
+}
+
+var errPayload = errors.New("qdrant: a point whose record cannot be read; was it written by something else?")

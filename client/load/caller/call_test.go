@@ -1,0 +1,869 @@
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/client/load/measure"
+	"voicegw/client/load/script"
+	"voicegw/protocol"
+)
+
+const ms1 = time.Millisecond
+
+// TestASpokenTurnToTheMillisecond: the speech ends where the recording says, the gateway
+// notices it 500 ms later and answers after 300 ms more. The figures are exactly that.
+func TestASpokenTurnToTheMillisecond(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 1) })
+	g.heard = func(g *gateway, n int) {
+		// The microphone begins with the session; 300 ms later, with frame 15, the recording
+		// does. Its speech ends 1100 ms into it: at 1400 ms, the end of frame 70.
+		if n == 70 {
+			g.after(500*ms1, func() {
+				g.say(&protocol.SpeechStopped{Header: inTurn(1)})
+				g.after(300*ms1, func() { g.answer(1, "", 2*time.Second) })
+			})
+		}
+	}
+	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d, %s", outcome, s.problems())
+		}
+		s.took(measure.Detection, 500)
+		s.took(measure.Answer, 300)
+		s.took(measure.FirstAudio, 800)
+		s.took(measure.FirstAudioSpoken, 800)
+		s.counts(map[measure.Counter]int64{
+			measure.Calls: 1, measure.Sessions: 1, measure.Turns: 1, measure.Answered: 1, measure.Early: 0, measure.Items: 1,
+			measure.LostAudio: 0, measure.StaleFrames: 0, measure.PlayedMS: 2000, measure.FramesDown: 1, measure.BytesDown: 96000, measure.LateFrames: 0,
+		})
+		if lag := s.c.Summary(measure.SendLag); lag.Max != 0 || lag.Count != s.c.Count(measure.FramesUp) {
+			s.Errorf("send lag %v of %d", lag.Max, lag.Count)
+		}
+		// A frame every 20 ms to the end, by the absolute schedule.
+		for i, at := range g.frames {
+			if want := g.frames[0].Add(time.Duration(i) * 20 * ms1); at != want {
+				s.Fatalf("frame %d was sent at %v, want %v", i+1, at, want)
+			}
+		}
+		if from, to := g.loud[0], g.loud[len(g.loud)-1]; from != 21 || to != 70 || len(g.loud) != 50 {
+			s.Errorf("the speech was in frames %d to %d (%d of them)", from, to, len(g.loud))
+		}
+	})
+}
+
+// TestWhatWasPlayedIsReported: every 200 ms, and at the end.
+func TestWhatWasPlayedIsReported(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			g.answer(1, "", 500*ms1)
+		}
+		g.ends(m, 1)
+	})
+	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, outcome Outcome) {
+		var got []int64
+		for _, p := range g.reports() {
+			got = append(got, p.PlayedMS)
+			if p.Done != (len(got) == 3) || p.ItemID != "item_1" {
+				s.Errorf("report %d is %+v", len(got), p)
+			}
+		}
+		if len(got) != 3 || got[0] != 200 || got[1] != 400 || got[2] != 500 {
+			s.Errorf("reported %v", got)
+		}
+		s.took(measure.FirstAudioTyped, 0)
+		if outcome != Done || len(g.frames) != 0 {
+			s.Errorf("outcome %d, %d frames", outcome, len(g.frames))
+		}
+	})
+}
+
+// TestLateFramesAreHeard: the second piece of an answer comes 170 ms after the first has
+// been played out, which a large buffer bridges and a small one does not.
+func TestLateFramesAreHeard(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+			g.sound(80 * ms1)
+			g.after(80*ms1, func() { g.sound(100 * ms1) })
+			g.after(330*ms1, func() {
+				g.sound(200 * ms1)
+				g.say(&protocol.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 380})
+			})
+		}
+		g.ends(m, 1)
+	})
+	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
+		// With 60 ms it plays at once, and is dry from 180 to 330 ms. With 100 ms it begins
+		// with the second piece, at 80 ms, and is dry from 260 to 330 ms. With 200 ms it begins
+		// with the third.
+		want := [3]struct {
+			n   int64
+			gap time.Duration
+		}{{1, 150 * ms1}, {1, 70 * ms1}, {0, 0}}
+		for i, w := range want {
+			if n, gap := s.c.Underruns(i); n != w.n || gap != w.gap {
+				s.Errorf("with %d ms: %d underruns of %v, want %d of %v", measure.Buffers()[i], n, gap, w.n, w.gap)
+			}
+		}
+		s.took(measure.BufferNeeded, 150)
+		if gaps := s.c.Summary(measure.AudioGap); gaps.Count != 2 || gaps.Max != 250 {
+			s.Errorf("gaps %+v", gaps)
+		}
+		if s.problems() != "" {
+			s.Error(s.problems())
+		}
+	})
+}
+
+// TestTheEndOfAnAnswerIsNoUnderrun: running dry counts only if more comes.
+func TestTheEndOfAnAnswerIsNoUnderrun(t *testing.T) {
+	turn := 0
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			turn++
+			id := fmt.Sprint("item_", turn)
+			g.say(&protocol.TurnStarted{Header: inTurn(turn)}, &protocol.AudioStart{Header: inTurn(turn), ItemID: id})
+			g.sound(300 * ms1)
+			g.after(700*ms1, func() { g.say(&protocol.AudioEnd{Header: inTurn(turn), ItemID: id, AudioMS: 300}) })
+		}
+		g.ends(m, turn)
+	})
+	play(t, "{microphone: false, turns: [{type: hello}, {type: hello again}]}", g, func(s *scene, outcome Outcome) {
+		for i := range 3 {
+			if n, gap := s.c.Underruns(i); n != 0 || gap != 0 {
+				s.Errorf("buffer %d: %d underruns of %v", i, n, gap)
+			}
+		}
+		if outcome != Done {
+			s.Error(s.problems())
+		}
+	})
+}
+
+// TestAnInterruption: the next turn begins 800 ms into the answer. The gateway notices
+// after 100 ms, flushes after 150 ms, and has sent a last frame in between; another one
+// after the flush is stale.
+func TestAnInterruption(t *testing.T) {
+	g := newGateway(t, nil)
+	g.on = func(g *gateway, m protocol.ClientMessage) {
+		if text, ok := m.(*protocol.InputText); ok && text.Text == "hello" {
+			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+			g.sound(3 * time.Second)
+		}
+		g.ends(m, 2)
+	}
+	g.heard = func(g *gateway, n int) {
+		if len(g.loud) != 1 || g.loud[0] != n {
+			return
+		}
+		// The first voiced sample was spoken 20 ms ago, at the beginning of this frame.
+		g.after(60*ms1, func() { g.sound(20 * ms1) })
+		g.after(80*ms1, func() { g.say(&protocol.SpeechStarted{Header: inTurn(2)}) })
+		g.after(130*ms1, func() {
+			g.say(&protocol.AudioFlush{Header: inTurn(1), ItemID: "item_1", Reason: "user_speech"}, &protocol.TurnEnded{Header: inTurn(1), Status: "interrupted"})
+			g.sound(20 * ms1)
+		})
+		g.after(2*time.Second, func() { g.answer(2, "", time.Second) })
+	}
+	play(t, "turns: [{type: hello}, {say: {recording: any}, interrupt_after: 800ms, expect: {flush_within: 140ms}}]", g, func(s *scene, outcome Outcome) {
+		s.took(measure.InterruptSeen, 100)
+		s.took(measure.Flush, 150)
+		s.took(measure.LastAudio, 80)
+		s.counts(map[measure.Counter]int64{
+			measure.Turns: 2, measure.Answered: 1, measure.Interrupted: 1, measure.StaleFrames: 1, measure.Items: 1, measure.LostAudio: 0,
+			measure.MissedInterruptions: 0, measure.Unmet: 1,
+		})
+		want := "turn 2: stale: a frame of 960 bytes came that belongs to no answer: after its flush, or before its audio.start (line 1 of the script)\n" +
+			"turn 2: unmet: audio.flush came after 150ms; it was expected within 140ms (line 1 of the script)"
+		if got := s.problems(); got != want || outcome != Done {
+			s.Errorf("outcome %d\n%s", outcome, got)
+		}
+	})
+}
+
+// TestTheStopButton: it is answered by a flush, and counts as fast as it comes.
+func TestTheStopButton(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		switch m.(type) {
+		case *protocol.InputText:
+			g.answer(1, "", 3*time.Second)
+		case *protocol.Interrupt:
+			g.after(30*ms1, func() {
+				g.say(&protocol.AudioFlush{Header: inTurn(1), ItemID: "item_1", Reason: "user_stop"}, &protocol.TurnEnded{Header: inTurn(1), Status: "interrupted"})
+			})
+		}
+	})
+	play(t, "{microphone: false, turns: [{type: hello}, {stop: true, interrupt_after: 500ms, expect: {flush_within: 100ms}}]}", g, func(s *scene, outcome Outcome) {
+		s.took(measure.Flush, 30)
+		s.took(measure.LastAudio, 0)
+		reports := g.reports()
+		if last := reports[len(reports)-1]; !last.Done || last.PlayedMS != 530 {
+			s.Errorf("the flush was answered with %+v", last)
+		}
+		if got := first[*protocol.Interrupt](g).Sub(first[*protocol.InputText](g)); got != 500*ms1 {
+			s.Errorf("it was pressed after %v", got)
+		}
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+		s.counts(map[measure.Counter]int64{measure.Answered: 1, measure.Interrupted: 1})
+	})
+}
+
+// TestAnAnswerThatIsOverCannotBeInterrupted: the next turn comes after it, and says so.
+func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
+	turn := 0
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			turn++
+			g.answer(turn, "", 200*ms1)
+		}
+		g.ends(m, turn)
+	})
+	play(t, "{microphone: false, turns: [{type: a}, {stop: true, interrupt_after: 2s}, {type: b}, {type: c, interrupt_after: 2s}]}", g, func(s *scene, outcome Outcome) {
+		s.counts(map[measure.Counter]int64{measure.Turns: 3, measure.Answered: 3, measure.Interrupted: 0, measure.MissedInterruptions: 2})
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+	})
+}
+
+// TestAStuckSessionIsNamed: nothing comes any more, and the caller says which session it
+// was, and hangs up.
+func TestAStuckSessionIsNamed(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if text, ok := m.(*protocol.InputText); ok && text.Text == "one" {
+			g.answer(1, "", 100*ms1)
+		}
+		g.ends(m, 1)
+	})
+	play(t, "{microphone: false, patience: 5s, turns: [{type: one}, {type: two}, {type: three}]}", g, func(s *scene, outcome Outcome) {
+		want := "turn 2: stuck: nothing has come of an answer for 5s since the user stopped speaking (line 1 of the script)"
+		if got := s.problems(); got != want {
+			s.Errorf("got %s", got)
+		}
+		kept, _, _ := s.c.Problems()
+		if kept[0].ID != "voice-1" || kept[0].Session != 7 {
+			s.Errorf("it is %+v", kept[0])
+		}
+		s.counts(map[measure.Counter]int64{measure.Turns: 2, measure.Answered: 1, measure.Stuck: 1, measure.Cut: 0})
+		if outcome != Broken || first[*protocol.End](g).IsZero() {
+			s.Errorf("outcome %d", outcome)
+		}
+	})
+}
+
+// TestALongRecordingIsNotStuck: patience begins when the user has stopped.
+func TestALongRecordingIsNotStuck(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 1) })
+	g.heard = func(g *gateway, n int) {
+		if n == 70 {
+			g.after(900*ms1, func() { g.answer(1, "", 100*ms1) })
+		}
+	}
+	play(t, "{patience: 1s, turns: [{say: {recording: any}}]}", g, func(s *scene, outcome Outcome) {
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+	})
+}
+
+// TestLostAudioAndLostMessages: what does not arrive is noticed by its length and by seq.
+func TestLostAudioAndLostMessages(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+			g.sound(180 * ms1)
+			g.seq += 2
+			g.say(&protocol.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 200})
+		}
+		g.ends(m, 1)
+	})
+	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
+		s.counts(map[measure.Counter]int64{measure.LostAudio: 1, measure.LostAudioMS: 20, measure.LostMessages: 2, measure.Items: 1})
+		want := "turn 1: lost message: after message 3 came message 6 (line 1 of the script)\n" +
+			"turn 1: lost audio: audio.end says 200 ms of item_1, 180 ms came (line 1 of the script)"
+		if got := s.problems(); got != want {
+			s.Errorf("got\n%s", got)
+		}
+	})
+}
+
+// TestAnAnswerBeforeTheEnd: the model takes a pause for the end. Its answer is no answer to
+// all, the one after it is.
+func TestAnAnswerBeforeTheEnd(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) { g.ends(m, 2) })
+	g.heard = func(g *gateway, n int) {
+		switch n {
+		case 40:
+			g.answer(1, "", 100*ms1)
+			g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"})
+		case 70:
+			g.after(700*ms1, func() { g.answer(2, "", 300*ms1) })
+		}
+	}
+	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
+		s.took(measure.FirstAudio, 700)
+		s.counts(map[measure.Counter]int64{measure.Early: 1, measure.Answered: 1, measure.Failed: 0})
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+	})
+}
+
+// TestAnEarlyAnswerMayBeAll: nothing more comes, and after a while the turn counts.
+func TestAnEarlyAnswerMayBeAll(t *testing.T) {
+	g := newGateway(t, nil)
+	g.heard = func(g *gateway, n int) {
+		if n == 40 {
+			g.answer(1, "", 100*ms1)
+			g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"})
+		}
+	}
+	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
+		s.counts(map[measure.Counter]int64{measure.Early: 1, measure.Answered: 1, measure.Stuck: 0})
+		if outcome != Done || s.c.Summary(measure.FirstAudio).Count != 0 {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+	})
+}
+
+// TestPushToTalk: the client says when the speech is over, and the answer is measured from
+// there.
+func TestPushToTalk(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if a, ok := m.(*protocol.InputActivity); ok && !a.Active {
+			g.say(&protocol.SpeechStopped{Header: inTurn(1)})
+			g.after(300*ms1, func() { g.answer(1, "", 100*ms1) })
+		}
+		g.ends(m, 1)
+	})
+	play(t, "{push_to_talk: true, turns: [{say: {recording: any}}]}", g, func(s *scene, outcome Outcome) {
+		s.took(measure.Answer, 300)
+		s.took(measure.FirstAudio, 300)
+		s.took(measure.Detection, 0)
+		if start := g.messages[0].msg.(*protocol.Start); start.TurnDetection != protocol.TurnDetectionClient {
+			s.Errorf("it began with %+v", start)
+		}
+		if got := first[*protocol.InputActivity](g).Sub(g.frames[0]); got != 280*ms1 {
+			s.Errorf("speech was announced %v after the first frame", got)
+		}
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+	})
+}
+
+// TestAnApproval: the answer to a question opens another turn, which belongs to the same
+// turn of the script.
+func TestAnApproval(t *testing.T) {
+	for _, approve := range []string{"true", "false"} {
+		t.Run(approve, func(t *testing.T) {
+			g := newGateway(t, nil)
+			g.on = func(g *gateway, m protocol.ClientMessage) {
+				switch m := m.(type) {
+				case *protocol.InputText:
+					g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.ToolStarted{Header: inTurn(1), CallID: "call_1", Tool: "book"},
+						&protocol.ConfirmationRequest{Header: inTurn(1), Token: "cf_1", Tool: "book", Args: []byte("{}")},
+						&protocol.ToolEnded{Header: inTurn(1), CallID: "call_1", Tool: "book", Error: []byte(`{"type":"CONFIRMATION_REQUIRED"}`)})
+					// The turn is over before the user has made up their mind.
+					g.after(20*ms1, func() {
+						g.say(&protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+						g.sound(100 * ms1)
+						g.say(&protocol.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 100})
+					})
+				case *protocol.ConfirmationResolve:
+					outcome := "denied"
+					if m.Approved {
+						outcome = "approved"
+					}
+					g.say(&protocol.ConfirmationEnded{Header: inTurn(1), Token: "cf_1", Tool: "book", Outcome: outcome})
+					g.answer(2, "It is booked.", 300*ms1)
+				}
+				g.ends(m, 1)
+				g.ends(m, 2)
+			}
+			play(t, "{microphone: false, turns: [{type: book it, approve: "+approve+", expect: {asks: book, tool: book, text: booked}}]}", g, func(s *scene, outcome Outcome) {
+				if outcome != Done || s.problems() != "" {
+					s.Errorf("outcome %d\n%s", outcome, s.problems())
+				}
+				approved := map[string]int64{"true": 1}[approve]
+				s.counts(map[measure.Counter]int64{
+					measure.Questions: 1, measure.Approvals: approved, measure.Refusals: 1 - approved, measure.Turns: 1, measure.Answered: 1,
+					measure.ToolCalls: 1, measure.ToolFailures: 0, measure.Expectations: 3, measure.Unmet: 0,
+				})
+				if got := first[*protocol.ConfirmationResolve](g).Sub(first[*protocol.InputText](g)); got != thinkTime {
+					s.Errorf("it was answered after %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestAnAnswerIsOverWhenItWasHeard, also where the gateway ends the turn before that.
+func TestAnAnswerIsOverWhenItWasHeard(t *testing.T) {
+	for second, want := range map[string]time.Duration{"type: two": 2 * time.Second, "type: two, interrupt_after: 500ms": 500 * ms1} {
+		turn := 0
+		var at []time.Time
+		g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+			if _, ok := m.(*protocol.InputText); ok {
+				turn++
+				at = append(at, time.Now())
+				g.answer(turn, "", 2*time.Second)
+				g.say(&protocol.TurnEnded{Header: inTurn(turn), Status: "completed"})
+			}
+		})
+		play(t, "{microphone: false, pause: 0, turns: [{type: one}, {"+second+"}]}", g, func(s *scene, outcome Outcome) {
+			if outcome != Done || len(at) != 2 || at[1].Sub(at[0]) != want {
+				s.Errorf("%s: outcome %d, they were said at %v\n%s", second, outcome, at, s.problems())
+			}
+		})
+	}
+}
+
+// TestAGreetingIsNobodysAnswer: neither what it says nor what it calls belongs to the turn
+// that runs meanwhile.
+func TestAGreetingIsNobodysAnswer(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		switch m.(type) {
+		case *protocol.Start:
+			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+			g.sound(100 * ms1)
+			g.say(&protocol.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 100}, &protocol.TurnEnded{Header: inTurn(1), Status: "completed"})
+		case *protocol.InputText:
+			g.say(&protocol.ToolStarted{Header: inTurn(1), CallID: "c", Tool: "late"}, &protocol.ToolEnded{Header: inTurn(1), CallID: "c", Tool: "late", OK: true},
+				&protocol.Transcript{Header: inTurn(1), ID: "g", Role: "assistant", Text: "Welcome."})
+			g.after(500*ms1, func() { g.answer(2, "Hello.", 100*ms1) })
+		}
+		g.ends(m, 2)
+	})
+	play(t, "{microphone: false, turns: [{type: hello, expect: {no_tool: any, no_text: welcome, text: hello}}]}", g, func(s *scene, outcome Outcome) {
+		s.took(measure.FirstAudio, 500)
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+	})
+}
+
+// TestSpeechBeginsWithAWholeFrame that does not lie in the past.
+func TestSpeechBeginsWithAWholeFrame(t *testing.T) {
+	r := libraryOf(t).Any(0)
+	for at, want := range map[time.Duration]time.Duration{0: 0, 47 * ms1: 60 * ms1, 60 * ms1: 60 * ms1} {
+		now := time.Now()
+		m := newMicrophone(16000, 20*ms1, make([]byte, 640), now)
+		if got := m.say(now.Add(at), r).Sub(now); got != want {
+			t.Errorf("decided at %v it begins at %v, want %v", at, got, want)
+		}
+		n := 0
+		for !m.idle() {
+			m.take()
+			n++
+		}
+		if last := time.Duration(n) * 20 * ms1; last != want+r.Duration() {
+			t.Errorf("it is over at %v", last)
+		}
+	}
+}
+
+// TestTheGatewayDoesNotRead: a write that stands still is the gateway's fault and not the
+// generator's; frames that are too old are thrown away and counted.
+func TestTheGatewayDoesNotRead(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			g.after(4*time.Second, func() { g.answer(1, "", 100*ms1) })
+		}
+		g.ends(m, 1)
+	})
+	g.stall = func(n int) time.Duration {
+		if n == 30 {
+			return 3 * time.Second
+		}
+		return 0
+	}
+	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
+		if lag := s.c.Summary(measure.SendLag); lag.Max != 0 {
+			s.Errorf("send lag %v", lag.Max)
+		}
+		if block := s.c.Summary(measure.SendBlock); block.Max != 3000 {
+			s.Errorf("send time %v", block.Max)
+		}
+		// 3 s are 150 frames, of which the newest two are sent.
+		s.counts(map[measure.Counter]int64{measure.FramesDropped: 148, measure.LateFrames: 0})
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+	})
+}
+
+// TestAWriteThatNeverEnds: the connection is given up, and the call is over.
+func TestAWriteThatNeverEnds(t *testing.T) {
+	g := newGateway(t, nil)
+	g.stall = func(n int) time.Duration { return time.Duration(n/30) * time.Hour }
+	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
+		if outcome != Broken || !strings.Contains(s.problems(), "lost: the session is over: the connection broke") {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+		if took := time.Since(s.set.Began); took > writeTime+5*time.Second {
+			s.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestSendLagIsTheGeneratorsOwn: a frame that leaves late by this program's fault is
+// counted as late.
+func TestSendLagIsTheGeneratorsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := measure.New()
+		l := &line{set: &Settings{Collector: c}, conn: newGateway(t, nil)}
+		start := time.Now()
+		frame := make([]byte, 640)
+		time.Sleep(100 * ms1) //nolint:forbidigo // virtual time: nobody waits
+		l.free = start.Add(40 * ms1)
+		for _, due := range []time.Duration{94 * ms1, 96 * ms1, 10 * ms1} { // the last one was held up until 40 ms
+			if err := l.write(frame, start.Add(due), true); err != nil {
+				t.Fatal(err)
+			}
+			l.free = start.Add(40 * ms1)
+		}
+		if got := c.Summary(measure.SendLag); got.Count != 3 || got.Max != 60 || got.Min != 4 {
+			t.Errorf("lag %+v", got)
+		}
+		if got := c.Count(measure.LateFrames); got != 2 {
+			t.Errorf("%d late frames", got)
+		}
+	})
+}
+
+// TestHangingUp: the run is stopped in the middle of an answer. The caller says goodbye.
+func TestHangingUp(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			g.answer(1, "", 20*time.Second)
+		}
+	})
+	playSo(t, "{microphone: false, turns: [{type: hello, expect: {tool: x}}]}", g, how{stop: 2 * time.Second}, func(s *scene, outcome Outcome) {
+		if took := time.Since(s.set.Began); outcome != Stopped || s.problems() != "" || took != 2*time.Second {
+			s.Errorf("outcome %d after %v\n%s", outcome, took, s.problems())
+		}
+		s.counts(map[measure.Counter]int64{measure.Cut: 1, measure.Answered: 0, measure.Expectations: 0, measure.Lost: 0})
+		s.took(measure.Goodbye, 0)
+	})
+}
+
+// TestTheTimeIsUp: no turn begins after it, the one that runs is heard to its end, and the
+// script is gone through as often as there is time.
+func TestTheTimeIsUp(t *testing.T) {
+	turn := 0
+	var texts []string
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if text, ok := m.(*protocol.InputText); ok {
+			turn++
+			texts = append(texts, text.Text)
+			g.answer(turn, "", time.Second)
+		}
+		g.ends(m, turn)
+	})
+	playSo(t, "{microphone: false, pause: 200ms, turns: [{type: 'a${pass}'}, {type: 'b${session}/${call}'}, {wait: 800ms}]}", g, how{until: 5 * time.Second}, func(s *scene, outcome Outcome) {
+		if got := strings.Join(texts, " "); got != "a1 b7/1 a2 b7/1" || outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d: said %s\n%s", outcome, got, s.problems())
+		}
+		// The silence between two answers is none that somebody missed audio in.
+		for i := range 3 {
+			if n, _ := s.c.Underruns(i); n != 0 {
+				s.Errorf("%d underruns", n)
+			}
+		}
+	})
+}
+
+// TestACallerWhoHangsUp in the middle of an answer, while a tool runs: the call is over in
+// order, and what was cut off is counted as that.
+func TestACallerWhoHangsUp(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			g.answer(1, "", 20*time.Second)
+			g.say(&protocol.ToolStarted{Header: inTurn(1), CallID: "c", Tool: "kb_search"})
+		}
+	})
+	playSo(t, "{microphone: false, turns: [{type: hello, expect: {tool: x}}]}", g, how{until: 2 * time.Second, hangUp: true}, func(s *scene, outcome Outcome) {
+		if took := time.Since(s.set.Began); outcome != Done || s.problems() != "" || took != 2*time.Second {
+			s.Errorf("outcome %d after %v\n%s", outcome, took, s.problems())
+		}
+		s.counts(map[measure.Counter]int64{measure.Cut: 1, measure.ToolsOpen: 0, measure.Expectations: 0, measure.Lost: 0})
+	})
+}
+
+// TestACallThatDoesNotEnd: when the time has been up for a minute, the caller hangs up.
+func TestACallThatDoesNotEnd(t *testing.T) {
+	g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+		if _, ok := m.(*protocol.InputText); ok {
+			g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+			for range 500 {
+				g.sound(time.Second)
+			}
+		}
+	})
+	playSo(t, "{microphone: false, turns: [{type: hello}]}", g, how{until: 5 * time.Second}, func(s *scene, _ Outcome) {
+		if took := time.Since(s.set.Began); took != 5*time.Second+overtime {
+			s.Errorf("it took %v", took)
+		}
+		s.counts(map[measure.Counter]int64{measure.Cut: 1})
+	})
+}
+
+// TestNoGoodbye: the gateway does not answer session.end.
+func TestNoGoodbye(t *testing.T) {
+	g := newGateway(t, nil)
+	g.deaf = true
+	playSo(t, "{microphone: false, turns: [{wait: 1s}]}", g, how{}, func(s *scene, _ Outcome) {
+		if got, want := s.problems(), "turn 0: lost: no session.ended came within 10s of session.end"; got != want {
+			s.Errorf("got %s", got)
+		}
+		s.counts(map[measure.Counter]int64{measure.Lost: 1})
+	})
+}
+
+// TestTheModelHangsUp: that is what the script waits for, or it is a session that is lost.
+func TestTheModelHangsUp(t *testing.T) {
+	story := func() *gateway {
+		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+			if _, ok := m.(*protocol.InputText); ok {
+				g.answer(1, "Goodbye", 200*ms1)
+			}
+			if p, ok := m.(*protocol.Playback); ok && p.Done {
+				g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"}, &protocol.SessionEnded{Reason: "tool_ended"})
+				g.Abort()
+			}
+		})
+	}
+	play(t, "{microphone: false, turns: [{type: bye, wait_for: end}, {type: never}]}", story(), func(s *scene, outcome Outcome) {
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("outcome %d\n%s", outcome, s.problems())
+		}
+		s.counts(map[measure.Counter]int64{measure.Answered: 1, measure.Lost: 0})
+	})
+	play(t, "{microphone: false, turns: [{type: bye}]}", story(), func(s *scene, outcome Outcome) {
+		if outcome != Done || s.problems() != "" {
+			s.Errorf("at the end of the script: outcome %d\n%s", outcome, s.problems())
+		}
+	})
+	play(t, "{microphone: false, turns: [{type: bye}, {type: never}]}", story(), func(s *scene, outcome Outcome) {
+		if outcome != Broken || s.problems() != "turn 1: lost: the session is over: tool_ended (line 1 of the script)" {
+			s.Errorf("too soon: outcome %d\n%s", outcome, s.problems())
+		}
+		s.counts(map[measure.Counter]int64{measure.Lost: 1, measure.Cut: 1, measure.Errors: 1})
+	})
+}
+
+// TestARefusal: no session begins.
+func TestARefusal(t *testing.T) {
+	g := newGateway(t, nil)
+	g.refuse = &protocol.Error{Code: "unknown_provider", Message: "There is none."}
+	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
+		if got, want := s.problems(), "turn 0: refused: the gateway refused the session: unknown_provider: There is none."; got != want || outcome != Broken {
+			s.Errorf("outcome %d: %s", outcome, got)
+		}
+		s.counts(map[measure.Counter]int64{measure.Calls: 1, measure.Sessions: 0, measure.Refused: 1, measure.Lost: 0, measure.Turns: 0})
+	})
+}
+
+// TestNobodyAnswers: neither the network nor the gateway.
+func TestNobodyAnswers(t *testing.T) {
+	g := newGateway(t, nil)
+	g.mute = true
+	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
+		if got, want := s.problems(), "turn 0: refused: no session.started within 10s"; got != want || outcome != Broken {
+			s.Errorf("outcome %d: %s", outcome, got)
+		}
+	})
+	playSo(t, "turns: [{type: hello}]", newGateway(t, nil), how{change: func(s *Settings) {
+		s.Dial = func(context.Context, string) (Conn, error) { return nil, errors.New("no route") }
+	}}, func(s *scene, outcome Outcome) {
+		if got, want := s.problems(), "turn 0: refused: no route"; got != want || outcome != Broken {
+			s.Errorf("outcome %d: %s", outcome, got)
+		}
+		s.counts(map[measure.Counter]int64{measure.Refused: 1, measure.Errors: 1})
+	})
+}
+
+// TestFailedTurns: the gateway says so, or a turn is over without a sound.
+func TestFailedTurns(t *testing.T) {
+	fails := func(how func(g *gateway)) *gateway {
+		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+			if _, ok := m.(*protocol.InputText); ok {
+				g.say(&protocol.TurnStarted{Header: inTurn(1)})
+				g.after(time.Second, func() { how(g) })
+			}
+		})
+	}
+	noAnswer := func(g *gateway) {
+		g.say(&protocol.Error{Header: inTurn(1), Code: "no_answer", Message: "Say it again."}, &protocol.TurnEnded{Header: inTurn(1), Status: "failed"})
+	}
+	play(t, "{microphone: false, turns: [{type: hello}]}", fails(noAnswer), func(s *scene, outcome Outcome) {
+		want := "turn 1: error: no_answer: Say it again. (line 1 of the script)\nturn 1: failed: the turn failed: no_answer: Say it again. (line 1 of the script)"
+		if got := s.problems(); got != want || outcome != Done {
+			s.Errorf("outcome %d\n%s", outcome, got)
+		}
+		s.counts(map[measure.Counter]int64{measure.Failed: 1, measure.Errors: 1, measure.Answered: 0})
+		if s.c.Codes()["no_answer"] != 1 {
+			s.Errorf("codes %v", s.c.Codes())
+		}
+	})
+	play(t, "{microphone: false, turns: [{type: hello, expect: {error: no_answer}}]}", fails(noAnswer), func(s *scene, outcome Outcome) {
+		if s.problems() != "" || outcome != Done {
+			s.Errorf("as it is expected: outcome %d\n%s", outcome, s.problems())
+		}
+		s.counts(map[measure.Counter]int64{measure.Failed: 0, measure.Errors: 0, measure.Answered: 1, measure.Unmet: 0})
+	})
+	silent := func(g *gateway) { g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"}) }
+	play(t, "{microphone: false, turns: [{type: hello}]}", fails(silent), func(s *scene, _ Outcome) {
+		if got, want := s.problems(), "turn 1: failed: the turn ended without any audio (line 1 of the script)"; got != want {
+			s.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestExpectations: each that is not met is told of, with what came instead.
+func TestExpectations(t *testing.T) {
+	g := func() *gateway {
+		return newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+			if _, ok := m.(*protocol.InputText); ok {
+				g.say(&protocol.Transcript{Header: inTurn(1), ID: "u", Role: "user", Text: "When do you open?", Final: true},
+					&protocol.TurnStarted{Header: inTurn(1)},
+					&protocol.ToolStarted{Header: inTurn(1), CallID: "call_1", Tool: "kb_search"},
+					&protocol.ToolStarted{Header: inTurn(1), CallID: "call_2", Tool: "kb_get"},
+					&protocol.ToolEnded{Header: inTurn(1), CallID: "call_1", Tool: "kb_search", OK: true, DurationMS: 30},
+					&protocol.ToolEnded{Header: inTurn(1), CallID: "call_2", Tool: "kb_get", Error: []byte(`{"type":"NOT_FOUND"}`)})
+				g.after(700*ms1, func() {
+					g.say(&protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+					g.sound(100 * ms1)
+					g.say(&protocol.Transcript{Header: inTurn(1), ID: "a", Role: "assistant", Text: "We open"},
+						&protocol.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 100})
+				})
+				// The rest of the text comes after the turn.
+				g.after(900*ms1, func() {
+					g.say(&protocol.Transcript{Header: inTurn(1), ID: "a", Role: "assistant", Text: "We open at nine.", Final: true})
+				})
+			}
+			g.ends(m, 1)
+		})
+	}
+	good := "{microphone: false, turns: [{type: x, expect: {tool: kb_search, no_tool: image_generate, text: 'AT nine', no_text: sorry, said: open, within: 750ms}}]}"
+	play(t, good, g(), func(s *scene, _ Outcome) {
+		if s.problems() != "" {
+			s.Error(s.problems())
+		}
+		s.counts(map[measure.Counter]int64{measure.Expectations: 6, measure.Unmet: 0, measure.ToolCalls: 2, measure.ToolFailures: 1})
+		if got := s.c.Tools(); len(got) != 2 || got[0].Tool != "kb_get" || got[0].Failed != 1 || got[1].Run.Max != 30 {
+			s.Errorf("tools %+v", got)
+		}
+	})
+	bad := "{microphone: false, turns: [{type: x, expect: {tool: [image_generate, kb_get], no_tool: kb_search, text: ten, no_text: 'we open', said: closed, within: 650ms, asks: book, error: limit}}]}"
+	play(t, bad, g(), func(s *scene, _ Outcome) {
+		want := strings.Join([]string{
+			"image_generate was expected to be called; called were: kb_search, kb_get",
+			"kb_get was expected to be called with success; it failed",
+			"kb_search was expected not to be called; called were: kb_search, kb_get",
+			"book was expected to ask the user; what asked: none",
+			`the answer was expected to match ten; it is "We open at nine."`,
+			`the answer was expected not to match we open; it is "We open at nine."`,
+			`what the user said was expected to match closed; it is "When do you open?"`,
+			"the first audio came after 700ms; it was expected within 650ms",
+			"the error limit was expected; what came: none",
+		}, "\n")
+		got := strings.ReplaceAll(strings.ReplaceAll(s.problems(), "turn 1: unmet: ", ""), " (line 1 of the script)", "")
+		if got != want {
+			s.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		s.counts(map[measure.Counter]int64{measure.Expectations: 9, measure.Unmet: 9})
+	})
+	play(t, "{microphone: false, turns: [{type: x, expect: {no_tool: any}}]}", g(), func(s *scene, _ Outcome) {
+		s.counts(map[measure.Counter]int64{measure.Unmet: 1})
+	})
+}
+
+// TestWhatATurnWaitsFor: the next turn begins with the first audio, with a tool's end, or
+// at once.
+func TestWhatATurnWaitsFor(t *testing.T) {
+	for wait, want := range map[string]time.Duration{
+		"answer": 1700 * ms1, "first_audio": 300 * ms1, "nothing": 0, "{tool: kb_search}": 100 * ms1,
+	} {
+		t.Run(wait, func(t *testing.T) {
+			var typed []time.Time
+			g := newGateway(t, func(g *gateway, m protocol.ClientMessage) {
+				if text, ok := m.(*protocol.InputText); ok {
+					typed = append(typed, time.Now())
+					if text.Text == "two" {
+						g.say(&protocol.AudioFlush{Header: inTurn(1), ItemID: "item_1", Reason: "user_text"}, &protocol.TurnEnded{Header: inTurn(1), Status: "interrupted"})
+						g.answer(2, "", 100*ms1)
+						return
+					}
+					g.say(&protocol.TurnStarted{Header: inTurn(1)}, &protocol.ToolStarted{Header: inTurn(1), CallID: "c", Tool: "kb_search"})
+					g.after(100*ms1, func() {
+						g.say(&protocol.ToolEnded{Header: inTurn(1), CallID: "c", Tool: "kb_search", OK: true})
+					})
+					g.after(300*ms1, func() {
+						if len(typed) > 1 {
+							return // it was interrupted
+						}
+						g.say(&protocol.AudioStart{Header: inTurn(1), ItemID: "item_1"})
+						g.sound(1350 * ms1)
+						g.say(&protocol.AudioEnd{Header: inTurn(1), ItemID: "item_1", AudioMS: 1350})
+					})
+				}
+				if len(typed) == 1 {
+					g.ends(m, 1)
+				}
+				g.ends(m, 2)
+			})
+			play(t, "{microphone: false, pause: 0, turns: [{type: one, wait_for: "+wait+"}, {type: two}]}", g, func(s *scene, outcome Outcome) {
+				if outcome != Done || len(typed) != 2 || s.problems() != "" {
+					s.Fatalf("outcome %d, %d turns\n%s", outcome, len(typed), s.problems())
+				}
+				// An answer is over 50 ms after the last word about it.
+				if got := typed[1].Sub(typed[0]); got != want {
+					s.Errorf("the next turn came after %v, want %v", got, want)
+				}
+				s.counts(map[measure.Counter]int64{measure.Answered: 2})
+			})
+		})
+	}
+}
+
+// TestFramesCostNothing: neither direction allocates in the steady state.
+func TestFramesCostNothing(t *testing.T) {
+	library := libraryOf(t)
+	g := newGateway(t, nil)
+	set := &Settings{Collector: measure.New(), InputRate: 16000, OutputRate: 24000, Frame: 20 * ms1, Script: &script.Script{Turns: []script.Turn{{}}}, ConnectTime: time.Hour}
+	now := time.Now()
+	c := newConversation(set, 1, 1, Limit{}, ticket{}, make([]byte, 640), now)
+	c.hearStarted(now, &protocol.SessionStarted{InputRate: 16000, OutputRate: 24000})
+	c.hearAudioStart(now, &protocol.AudioStart{ItemID: "i"})
+	c.rest = time.Hour
+	l := &line{set: set, conn: silentConn{g}, talk: c, watch: time.NewTimer(time.Hour)}
+	allocs := testing.AllocsPerRun(2000, func() {
+		if c.mic.idle() {
+			c.mic.say(c.mic.began, library.Any(0))
+		}
+		c.mic.began = time.Now().Add(-time.Duration(c.mic.n+1) * c.mic.length)
+		l.turn()
+		c.out = c.out[:0]
+		c.hearAudio(time.Now(), 960)
+		c.player.reported = time.Now()
+	})
+	if allocs > 0.05 {
+		t.Errorf("%v allocations for a frame in each direction", allocs)
+	}
+}
+
+// silentConn takes frames and keeps nothing.
+type silentConn struct{ *gateway }
+
+func (silentConn) WriteAudio([]byte) error { return nil }
+func (silentConn) WriteText([]byte) error  { return nil }

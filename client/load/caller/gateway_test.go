@@ -1,0 +1,335 @@
+package caller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/audio/audiotest"
+	"voicegw/client/load/measure"
+	"voicegw/client/load/script"
+	"voicegw/client/load/speech"
+	"voicegw/protocol"
+)
+
+// gateway is the other side of a caller's connection: what it does is a function of the
+// test, called with each message and each frame on the caller's own goroutine. Like a real
+// one it does one thing at a time: what falls on the same instant is not mixed.
+type gateway struct {
+	t *testing.T
+	// acting is held by whoever runs on, heard, or what comes after a while.
+	acting sync.Mutex
+	// on is called with each message, heard with each frame's number from 1.
+	on    func(g *gateway, m protocol.ClientMessage)
+	heard func(g *gateway, n int)
+	// refuse is said instead of session.started; mute says nothing to that, deaf nothing to
+	// session.end.
+	refuse     *protocol.Error
+	mute, deaf bool
+	// stall is how long frame n takes to be written.
+	stall func(n int) time.Duration
+
+	out  chan protocol.Frame // to the caller; capacity is more than any story says
+	gone chan struct{}       // closed when the connection is over
+	once sync.Once
+
+	mu       sync.Mutex // guards the following fields
+	seq      int64
+	err      error // why it is over
+	frames   []time.Time
+	loud     []int // the frames with sound
+	messages []said
+}
+
+// said is a message of the caller's.
+type said struct {
+	at  time.Time
+	msg protocol.ClientMessage
+}
+
+func newGateway(t *testing.T, on func(*gateway, protocol.ClientMessage)) *gateway {
+	return &gateway{t: t, on: on, err: errors.New("the connection broke")}
+}
+
+func (g *gateway) Read() (protocol.Frame, error) {
+	select {
+	case f := <-g.out:
+		return f, nil
+	default:
+	}
+	select {
+	case f := <-g.out:
+		return f, nil
+	case <-g.gone:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return protocol.Frame{}, g.err
+	}
+}
+
+func (g *gateway) WriteAudio(pcm []byte) error {
+	g.mu.Lock()
+	g.frames = append(g.frames, time.Now())
+	n := len(g.frames)
+	if rms, _ := audio.Level(pcm); rms > -60 {
+		g.loud = append(g.loud, n)
+	}
+	g.mu.Unlock()
+	if g.stall != nil {
+		select {
+		case <-time.After(g.stall(n)):
+		case <-g.gone:
+			return errors.New("the connection broke")
+		}
+	}
+	if g.heard != nil {
+		g.acting.Lock()
+		defer g.acting.Unlock()
+		g.heard(g, n)
+	}
+	return nil
+}
+
+func (g *gateway) WriteText(text []byte) error {
+	m, err := protocol.ParseClient(text)
+	if err != nil {
+		g.t.Errorf("the caller said %s: %v", text, err)
+		return nil
+	}
+	g.mu.Lock()
+	g.messages = append(g.messages, said{time.Now(), m})
+	g.mu.Unlock()
+	g.acting.Lock()
+	defer g.acting.Unlock()
+	g.serve(m)
+	if g.on != nil {
+		g.on(g, m)
+	}
+	return nil
+}
+
+// serve does what every gateway does.
+func (g *gateway) serve(m protocol.ClientMessage) {
+	switch m.(type) {
+	case *protocol.Start:
+		switch {
+		case g.mute:
+		case g.refuse != nil:
+			g.say(g.refuse)
+			g.Abort()
+		default:
+			g.say(&protocol.SessionStarted{SessionID: "voice-1", InputRate: 16000, OutputRate: 24000})
+		}
+	case *protocol.End:
+		if !g.deaf {
+			g.say(&protocol.SessionEnded{Reason: "client_ended"})
+			g.Abort()
+		}
+	}
+}
+
+func (g *gateway) Abort() { g.once.Do(func() { close(g.gone) }) }
+
+// say sends messages now.
+func (g *gateway) say(all ...protocol.ServerMessage) {
+	for _, m := range all {
+		g.mu.Lock()
+		g.seq++
+		seq := g.seq
+		g.mu.Unlock()
+		g.raw(seq, m)
+	}
+}
+
+// raw sends a message with a seq of the test's choice.
+func (g *gateway) raw(seq int64, m protocol.ServerMessage) {
+	text, err := protocol.EncodeServer(seq, m)
+	if err != nil {
+		g.t.Error(err)
+	}
+	g.out <- protocol.Frame{Data: text}
+}
+
+// sound sends one frame of audio.
+func (g *gateway) sound(d time.Duration) {
+	g.out <- protocol.Frame{Audio: true, Data: make([]byte, audio.Bytes(24000, d))}
+}
+
+// after does something later.
+func (g *gateway) after(d time.Duration, do func()) {
+	time.AfterFunc(d, func() {
+		g.acting.Lock()
+		defer g.acting.Unlock()
+		do()
+	})
+}
+
+// inTurn is the header of a message about a turn.
+func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }
+
+// answer is a turn that is answered with so much audio, all at once, and over when it has
+// been heard.
+func (g *gateway) answer(turn int, text string, d time.Duration) {
+	id := fmt.Sprint("item_", turn)
+	g.say(&protocol.TurnStarted{Header: inTurn(turn)}, &protocol.AudioStart{Header: inTurn(turn), ItemID: id})
+	g.sound(d)
+	g.say(&protocol.Transcript{Header: inTurn(turn), ID: id, Role: "assistant", Text: text, Final: true},
+		&protocol.AudioEnd{Header: inTurn(turn), ItemID: id, AudioMS: d.Milliseconds()})
+}
+
+// ends ends the turn of an item when the caller has heard it.
+func (g *gateway) ends(m protocol.ClientMessage, turn int) {
+	if p, ok := m.(*protocol.Playback); ok && p.Done && p.ItemID == fmt.Sprint("item_", turn) {
+		g.say(&protocol.TurnEnded{Header: inTurn(turn), Status: "completed"})
+	}
+}
+
+// reports are the playback messages so far.
+func (g *gateway) reports() []protocol.Playback {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var out []protocol.Playback
+	for _, s := range g.messages {
+		if p, ok := s.msg.(*protocol.Playback); ok {
+			out = append(out, *p)
+		}
+	}
+	return out
+}
+
+// first is when the caller first sent a message of a type.
+func first[M protocol.ClientMessage](g *gateway) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.messages {
+		if _, ok := s.msg.(M); ok {
+			return s.at
+		}
+	}
+	return time.Time{}
+}
+
+// scene is a call in a story.
+type scene struct {
+	*testing.T
+	set  *Settings
+	c    *measure.Collector
+	gate *gateway
+}
+
+// spoken is a second of speech after 100 ms of silence, with 200 ms after it, at 16 kHz.
+// Both edges are hard.
+func spoken() []byte {
+	var harmonics [][]byte
+	for h := 1; h <= 8; h++ {
+		harmonics = append(harmonics, audiotest.Tone(16000, float64(150*h), -20-3*float64(h), time.Second))
+	}
+	pcm := append(audiotest.Silence(16000, 100*time.Millisecond), audiotest.Mix(harmonics...)...)
+	return append(pcm, audiotest.Silence(16000, 200*time.Millisecond)...)
+}
+
+// how is how a scene differs from a call that goes once through its script.
+type how struct {
+	until  time.Duration // when no more turns begin
+	hangUp bool          // and the call is over
+	stop   time.Duration // when the run is stopped from outside
+	change func(*Settings)
+}
+
+// play lets a caller call a gateway under synctest, and shows the outcome to check.
+func play(t *testing.T, text string, g *gateway, check func(s *scene, outcome Outcome)) {
+	t.Helper()
+	playSo(t, text, g, how{}, check)
+}
+
+func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, outcome Outcome)) {
+	t.Helper()
+	sc, err := script.Parse("script.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := libraryOf(t)
+	synctest.Test(t, func(t *testing.T) {
+		g.t = t
+		g.out, g.gone = make(chan protocol.Frame, 10_000), make(chan struct{})
+		s := &scene{T: t, c: measure.New(), gate: g}
+		s.set = &Settings{
+			URL: "ws://test/v1/voice", Script: sc, Speech: library, Collector: s.c, InputRate: 16000, OutputRate: 24000,
+			Frame: 20 * time.Millisecond, Began: time.Now(), ConnectTime: 10 * time.Second, HTTP: http.DefaultClient,
+			Dial: func(context.Context, string) (Conn, error) { return g, nil },
+		}
+		if h.change != nil {
+			h.change(s.set)
+		}
+		var end time.Time
+		if h.until > 0 {
+			end = time.Now().Add(h.until)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if h.stop > 0 {
+			time.AfterFunc(h.stop, cancel)
+		}
+		check(s, New(s.set, 7).Call(ctx, Limit{Until: end, HangUp: h.hangUp}))
+	})
+}
+
+// libraryOf is what a script can say: the recording it.wav.
+func libraryOf(t *testing.T) *speech.Library {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "it.wav")
+	var b bytes.Buffer
+	if err := audio.WriteWAV(&b, 16000, spoken()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := speech.Load(speech.Options{Rate: 16000, Paths: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// problems are what went wrong, a line each.
+func (s *scene) problems() string {
+	kept, _, _ := s.c.Problems()
+	var out []string
+	for _, p := range kept {
+		if p.Session != 7 || p.Call != 1 {
+			s.Errorf("a problem of somebody else: %+v", p)
+		}
+		out = append(out, fmt.Sprintf("turn %d: %s: %s", p.Turn, p.Kind, p.What))
+	}
+	return strings.Join(out, "\n")
+}
+
+// counts checks counters.
+func (s *scene) counts(want map[measure.Counter]int64) {
+	s.Helper()
+	for c, n := range want {
+		if got := s.c.Count(c); got != n {
+			s.Errorf("%s: got %d, want %d", c.Definition().Name, got, n)
+		}
+	}
+}
+
+// took checks a figure that has one value, in ms, with the precision of the histogram.
+func (s *scene) took(f measure.Figure, want float64) {
+	s.Helper()
+	got := s.c.Summary(f)
+	if got.Count != 1 || got.Max < want-0.5 || got.Max > want+0.5 {
+		s.Errorf("%s: got %v ms (%d values), want %v", f.Definition().Name, got.Max, got.Count, want)
+	}
+}

@@ -1,0 +1,77 @@
+package caller
+
+import (
+	"time"
+
+	"voicegw/audio"
+	"voicegw/client/load/speech"
+)
+
+// microphone cuts what is said, and the silence around it, into frames on an absolute
+// schedule: frame n holds the sound from n to n+1 frame lengths after the beginning, and
+// is due when that has been recorded. Nothing that happens moves the schedule.
+type microphone struct {
+	// Fixed after newMicrophone.
+	length  time.Duration // of a frame
+	bytes   int
+	began   time.Time
+	silence []byte // a frame of it, which everybody shares
+
+	n    int64             // frames taken so far
+	says *speech.Recording // nil for silence
+	from int64             // the frame that it begins with
+	at   int               // bytes of it taken
+	last []byte            // the last frame of a recording, filled up with silence
+}
+
+func newMicrophone(rate int, length time.Duration, silence []byte, now time.Time) *microphone {
+	return &microphone{length: length, bytes: audio.Bytes(rate, length), began: now, silence: silence}
+}
+
+// due is when the next frame has been recorded.
+func (m *microphone) due() time.Time { return m.began.Add(time.Duration(m.n+1) * m.length) }
+
+// say begins a recording with the first frame that does not lie in the past. It returns
+// when, by the schedule, its first sample is spoken.
+func (m *microphone) say(now time.Time, r *speech.Recording) time.Time {
+	passed := now.Sub(m.began)
+	m.says, m.at = r, 0
+	m.from = max(int64((passed+m.length-1)/m.length), m.n)
+	return m.began.Add(time.Duration(m.from) * m.length)
+}
+
+// idle says whether there is nothing left to say.
+func (m *microphone) idle() bool { return m.says == nil }
+
+// take is the next frame. It is valid until the next call, and nobody may write to it.
+func (m *microphone) take() []byte {
+	m.n++
+	if m.says == nil || m.n <= m.from {
+		return m.silence
+	}
+	rest := m.says.PCM[m.at:]
+	if len(rest) >= m.bytes {
+		m.at += m.bytes
+		if len(rest) == m.bytes {
+			m.says = nil
+		}
+		return rest[:m.bytes]
+	}
+	if m.last == nil {
+		m.last = make([]byte, m.bytes)
+	}
+	clear(m.last[copy(m.last, rest):])
+	m.at += m.bytes
+	m.says = nil
+	return m.last
+}
+
+// skip throws away the frames that are older than a time, and returns how many.
+func (m *microphone) skip(before time.Time) int64 {
+	skipped := int64(0)
+	for m.due().Before(before) {
+		m.take()
+		skipped++
+	}
+	return skipped
+}

@@ -1,0 +1,68 @@
+package caller
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/client/load/measure"
+	"voicegw/client/load/script"
+	"voicegw/client/load/speech"
+	"voicegw/protocol"
+)
+
+// Settings are what all callers of a run share. Everything is required unless it says
+// otherwise, and nothing changes after New.
+type Settings struct {
+	// URL is the gateway's voice endpoint.
+	URL string
+	// Script is what is said, Speech what the script names.
+	Script *script.Script
+	Speech *speech.Library
+	// Collector gets what is measured.
+	Collector *measure.Collector
+	// Provider goes before the script's; empty is none.
+	Provider string
+	// InputRate and OutputRate are in Hz, Frame is how much audio one frame sent has.
+	InputRate, OutputRate int
+	Frame                 time.Duration
+	// ProviderDelay is how long the provider is known to wait before it speaks. Zero means
+	// that it is not known.
+	ProviderDelay time.Duration
+	// APIKey opens POST /v1/sessions; empty where the gateway wants none.
+	APIKey string
+	// Began is when the run did.
+	Began time.Time
+	// ConnectTime is how long a connection, and a session after it, may take.
+	ConnectTime time.Duration
+	// HTTP makes all connections.
+	HTTP *http.Client
+	// SawCall, if set, is told of every tool.ended: the session's id and the call's.
+	SawCall func(session, call string)
+	// Dial connects; nil means protocol.Dial.
+	Dial func(ctx context.Context, url string) (Conn, error)
+}
+
+// Conn is a connection of the client protocol; see protocol.Conn.
+type Conn interface {
+	Read() (protocol.Frame, error)
+	WriteAudio(pcm []byte) error
+	WriteText(message []byte) error
+	Abort()
+}
+
+// Caller is one caller. One goroutine at a time may use it.
+type Caller struct {
+	// Fixed after New.
+	set     *Settings
+	session int
+	silence []byte
+
+	calls int
+}
+
+// New makes caller number session, from 1.
+func New(set *Settings, session int) *Caller {
+	return &Caller{set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame))}
+}

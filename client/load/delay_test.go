@@ -1,0 +1,170 @@
+package load_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/client/load"
+	"voicegw/client/load/caller"
+	"voicegw/client/load/plan"
+	"voicegw/client/load/report"
+	"voicegw/client/load/script"
+	"voicegw/gateway"
+	"voicegw/internal/pipenet"
+	"voicegw/protocol"
+	"voicegw/session"
+	"voicegw/sim"
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/transport"
+	"voicegw/transport/gemini"
+	"voicegw/transport/openai"
+)
+
+// timedStack is a stack in a bubble: a network in memory, and a clock that only waiting
+// moves. What a report says there is what the code does, and not what the machine did.
+type timedStack struct{ front *pipenet.Listener }
+
+// newTimedStack starts one whose model waits for firstAudio before it speaks. faults is a
+// fault script; empty is none.
+func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faults string) *timedStack {
+	t.Helper()
+	o := sim.Options{Seed: 1, FirstAudioMS: int(firstAudio.Milliseconds())}
+	var err error
+	if o.Scenario, err = scenario.Parse("brief.yaml", []byte(brief)); err != nil {
+		t.Fatal(err)
+	}
+	if faults != "" {
+		if o.Faults, err = fault.Parse("faults.yaml", []byte(faults)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	model := sim.New(o)
+	back := pipenet.Listen()
+	modelServer := &http.Server{Handler: model}
+	modelServed := make(chan error, 1)
+	go func() { modelServed <- modelServer.Serve(back) }()
+	network := &http.Transport{DialContext: back.Dial}
+
+	var tr transport.Transport
+	if provider == "openai" {
+		tr, err = openai.New(openai.Options{APIKey: "test", BaseURL: "http://model.test/v1", HTTPClient: &http.Client{Transport: network}})
+	} else {
+		tr, err = gemini.New(gemini.Options{APIKey: "test", BaseURL: "http://model.test", HTTPClient: &http.Client{Transport: network}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := session.NewManager(session.Options{Limits: session.Limits{ExemptLoopback: true}, Transports: map[string]transport.Transport{provider: tr}, Provider: provider})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &timedStack{front: pipenet.Listen()}
+	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(gateway.Listen(st.front, nil)) }()
+	t.Cleanup(func() {
+		m.Close()
+		for _, err := range []error{srv.Close(), modelServer.Close(), model.Close()} {
+			if err != nil {
+				t.Error("closing:", err)
+			}
+		}
+		for _, done := range []chan error{served, modelServed} {
+			if err := <-done; err != http.ErrServerClosed {
+				t.Error("serving:", err)
+			}
+		}
+		network.CloseIdleConnections()
+	})
+	return st
+}
+
+// run calls the gateway, in the bubble's time.
+func (st *timedStack) run(t *testing.T, o load.Options, text string) *report.Report {
+	t.Helper()
+	sc, err := script.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: st.front.Dial, DisableKeepAlives: true}}
+	o.URL, o.Script, o.ScriptFile = "ws://localhost/v1/voice", sc, "test.yaml"
+	o.Dial = func(ctx context.Context, url string) (caller.Conn, error) {
+		return protocol.Dial(ctx, url, protocol.DialOptions{Client: client})
+	}
+	rep, err := load.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep.Judge(report.DefaultThresholds())
+	return rep
+}
+
+// TestAKnownDelayIsReported: the simulator waits for 300 ms before it speaks, and the
+// answer takes that and 10 ms at most, on both wires, for what is typed and what is said.
+func TestAKnownDelayIsReported(t *testing.T) {
+	const wait = 300 * time.Millisecond
+	for name, c := range map[string]struct{ provider, script string }{
+		"typed and said, openai": {"openai", "turns: [{type: Hello}, {say: Hello there.}]"},
+		"push-to-talk, openai":   {"openai", "{push_to_talk: true, turns: [{say: Hello there.}, {say: Hello again.}]}"},
+		"typed, gemini":          {"gemini", "turns: [{type: Hello}, {type: Hello again}]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := load.Options{Plan: plan.Options{Sessions: 4, Ramp: 500 * time.Millisecond}, ProviderDelay: wait}
+				rep := newTimedStack(t, c.provider, wait, "").run(t, o, c.script)
+				defer show(t, rep)
+				answer, added, first, detection := rep.Figures["answer"], rep.Figures["added"], rep.Figures["first_audio"], rep.Figures["detection"]
+				if answer.Count != 8 || answer.P50 < 300 || answer.Max > 310 {
+					t.Errorf("the answer took %v to %v ms (%d of them), want 300 to 310", answer.P50, answer.Max, answer.Count)
+				}
+				if added.Max > 10 {
+					t.Errorf("%v ms were added", added.Max)
+				}
+				if first.Max < answer.P50 || !rep.Passed || rep.Counters["answered"] != 8 || rep.Counters["problems"] != 0 || len(rep.Invalid) != 0 {
+					t.Errorf("passed %v, %d answered, first audio %v, invalid %v", rep.Passed, rep.Counters["answered"], first.Max, rep.Invalid)
+				}
+				// What was said has a part for noticing that it is over: 500 ms by the provider's own
+				// detector, and none in push-to-talk.
+				switch {
+				case strings.Contains(c.script, "push_to_talk"):
+					if detection.Count != 8 || detection.Max > 60 {
+						t.Errorf("push-to-talk was noticed after %v ms (%d)", detection.Max, detection.Count)
+					}
+				case strings.Contains(c.script, "say"):
+					if detection.Count != 4 || detection.P50 < 480 || detection.P50 > 600 {
+						t.Errorf("the end of speech was noticed after %v ms (%d)", detection.P50, detection.Count)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestDelayedFramesMoveThePercentiles: one frame of a hundred is held for 2 s. What half of
+// the callers wait for stays as it was, what the unlucky ones wait for does not.
+func TestDelayedFramesMoveThePercentiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const story = "{microphone: false, pause: 0, turns: [{type: a}, {type: b}, {type: c}, {type: d}, {type: e}, {type: f}, {type: g}, {type: h}]}"
+		const wait = 300 * time.Millisecond
+		o := load.Options{Plan: plan.Options{Sessions: 15, Ramp: 500 * time.Millisecond}}
+		quiet := newTimedStack(t, "openai", wait, "").run(t, o, story)
+		faulty := newTimedStack(t, "openai", wait, "faults: [{at: frame, probability: 0.01, do: delay, for: 2s}]").run(t, o, story)
+		defer show(t, faulty)
+		before, after := quiet.Figures["first_audio"], faulty.Figures["first_audio"]
+		if before.Count != 120 || after.Count != 120 {
+			t.Errorf("%d and %d answers", before.Count, after.Count)
+		}
+		if after.P50 > before.P50+10 || before.P99 > 310 || after.P99 < 2200 {
+			t.Errorf("p50 was %v ms and is %v, p99 was %v ms and is %v", before.P50, after.P50, before.P99, after.P99)
+		}
+		var b strings.Builder
+		if err := report.Compare("quiet", quiet, "faulty", faulty).Text(&b, false); err != nil || !strings.Contains(b.String(), "first audio, p99") {
+			t.Errorf("%v\n%s", err, b.String())
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package load_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"voicegw/client/load/examples"
+	"voicegw/client/load/measure"
+	"voicegw/client/load/report"
+	"voicegw/client/load/script"
+	"voicegw/client/load/speech"
+)
+
+// page is docs/load.md.
+func page(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../../docs/load.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestThePagesExamples: its scripts are scripts, its annotation is one, and the thresholds
+// that it names are some.
+func TestThePagesExamples(t *testing.T) {
+	doc := page(t)
+	scripts := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(doc, -1)
+	notes := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(doc, -1)
+	if len(scripts) == 0 || len(notes) == 0 {
+		t.Fatalf("%d scripts and %d annotations", len(scripts), len(notes))
+	}
+	for _, s := range scripts {
+		if _, err := script.Parse("docs/load.md", []byte(s[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, n := range notes {
+		if _, err := speech.ParseAnnotation([]byte(n[1]), 1e10); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, f := range regexp.MustCompile("--fail-if '([^']+)'").FindAllStringSubmatch(doc, -1) {
+		if _, err := report.ParseThreshold(f[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, d := range report.DefaultThresholds() {
+		if !strings.Contains(doc, "`"+d.Text+"`") {
+			t.Errorf("the default %s is not in docs/load.md", d.Text)
+		}
+	}
+}
+
+// TestEverythingIsDocumented: every figure, every counter, every other name of a threshold,
+// every built-in script, and every key and word of a script, as its errors list them.
+func TestEverythingIsDocumented(t *testing.T) {
+	doc := page(t)
+	names := append([]string(nil), report.OtherNames()...)
+	for _, f := range measure.Figures() {
+		names = append(names, f.Definition().Name)
+	}
+	for _, c := range measure.Counters() {
+		names = append(names, c.Definition().Name)
+	}
+	for _, name := range append(names, examples.Names()...) {
+		if !strings.Contains(doc, "`"+name+"`") {
+			t.Errorf("%s is not in docs/load.md", name)
+		}
+	}
+	listed := regexp.MustCompile(`(?:knows|one of|is one of|with the keys) ([a-z_, ]+?) and ([a-z_]+)`)
+	found := 0
+	for _, bad := range []string{
+		"{x: 1}", "{turns: [{x: 1}]}", "{turns: [{type: a, wait_for: x}]}", "{turns: [{type: a, expect: {x: 1}}]}", "{begin: {x: 1}, turns: [{type: a}]}", "{turns: [{type: '${x}'}]}",
+	} {
+		_, err := script.Parse("x", []byte(bad))
+		if err == nil {
+			t.Fatalf("%s is read", bad)
+		}
+		for _, m := range listed.FindAllStringSubmatch(err.Error(), -1) {
+			for _, key := range append(strings.Split(m[1], ", "), m[2]) {
+				found++
+				if !strings.Contains(doc, "`"+key+"`") && !strings.Contains(doc, "`${"+key+"}`") {
+					t.Errorf("%q is not in docs/load.md", key)
+				}
+			}
+		}
+	}
+	if found < 35 {
+		t.Errorf("only %d keys were found in the errors", found)
+	}
+}

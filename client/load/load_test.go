@@ -1,0 +1,287 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"voicegw/client/load"
+	"voicegw/client/load/examples"
+	"voicegw/client/load/measure"
+	"voicegw/client/load/plan"
+	"voicegw/client/load/report"
+	"voicegw/client/load/script"
+	"voicegw/client/load/speech"
+	"voicegw/gateway"
+	"voicegw/orchestrator"
+	"voicegw/session"
+	"voicegw/sim"
+	"voicegw/sim/fault"
+	"voicegw/sim/scenario"
+	"voicegw/transport"
+	"voicegw/transport/gemini"
+	"voicegw/transport/openai"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// Google's client brings it along; it starts with the program and never ends.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+// stack is a gateway with a simulated provider behind it, over real sockets.
+type stack struct {
+	url     string // of the voice endpoint
+	manager *session.Manager
+}
+
+// brief is a model of few words, so that stories do not take long. It has a long answer
+// for who wants to interrupt.
+const brief = `
+rules:
+  - when: {text: story}
+    do:
+      - say: Once there was a small gateway that stood between a person and a model. It listened to both and understood neither, and that was its strength.
+  - when: {text: any}
+    do: [{say: "Yes."}]
+  - when: {utterance: any}
+    do: [{say: "Yes."}]
+`
+
+// newStack starts one. faults is a fault script; empty is none.
+func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy) *stack {
+	t.Helper()
+	o := sim.Options{Seed: 1, FirstAudioMS: 300}
+	var err error
+	if o.Scenario, err = scenario.Parse("brief.yaml", []byte(brief)); err != nil {
+		t.Fatal(err)
+	}
+	if faults != "" {
+		if o.Faults, err = fault.Parse("faults.yaml", []byte(faults)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	model := sim.New(o)
+	modelServer := httptest.NewServer(model)
+	var tr transport.Transport
+	if provider == "openai" {
+		tr, err = openai.New(openai.Options{APIKey: "test", BaseURL: modelServer.URL + "/v1"})
+	} else {
+		tr, err = gemini.New(gemini.Options{APIKey: "test", BaseURL: modelServer.URL})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := session.NewManager(session.Options{Limits: session.Limits{ExemptLoopback: true}, Transports: map[string]transport.Transport{provider: tr}, Provider: provider, Policy: policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m}))
+	srv.Config.ConnContext = gateway.ConnContext
+	srv.Listener = gateway.Listen(srv.Listener, nil)
+	srv.Start()
+	t.Cleanup(func() {
+		m.Close()
+		srv.Close()
+		modelServer.Close()
+		if err := model.Close(); err != nil {
+			t.Error("closing the simulator:", err)
+		}
+	})
+	return &stack{url: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", manager: m}
+}
+
+// run calls a gateway. That the machine is busy with other tests makes no run fail: what
+// this package measures in time is measured where time is fake, in delay_test.go.
+func (st *stack) run(t *testing.T, o load.Options, text string) *report.Report {
+	t.Helper()
+	sc, err := script.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.URL, o.Script, o.ScriptFile = st.url, sc, "test.yaml"
+	rep, err := load.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep.Invalid = nil
+	rep.Judge(report.DefaultThresholds())
+	return rep
+}
+
+// show writes the report where a test has failed.
+func show(t *testing.T, rep *report.Report) {
+	t.Helper()
+	if t.Failed() {
+		var b strings.Builder
+		if err := rep.Text(&b, false); err != nil {
+			t.Error(err)
+		}
+		t.Log(b.String())
+	}
+}
+
+// TestAStuckSessionIsFound: the third connection of the provider falls silent, and the
+// report says that it is the third session.
+func TestAStuckSessionIsFound(t *testing.T) {
+	t.Parallel()
+	st := newStack(t, "openai", "faults: [{at: turn, n: 2, connection: 3, do: silence}]", orchestrator.Policy{NudgeAfter: time.Minute, NoAnswerAfter: time.Minute})
+	rep := st.run(t, load.Options{Plan: plan.Options{Sessions: 5, Ramp: 2 * time.Second}}, "{microphone: false, patience: 4s, turns: [{type: Hello}, {type: Hello again}, {type: Bye}]}")
+	defer show(t, rep)
+	if len(rep.Problems) != 1 {
+		t.Fatalf("%d problems: %+v", len(rep.Problems), rep.Problems)
+	}
+	p := rep.Problems[0]
+	if p.Session != 3 || p.Turn != 2 || p.Kind != measure.KindStuck || !strings.HasPrefix(p.ID, "voice-") {
+		t.Errorf("got %+v", p)
+	}
+	if rep.Passed || rep.Counters["stuck"] != 1 || rep.Counters["answered"] != 13 || rep.Counters["left"] != 0 {
+		t.Errorf("passed %v, %v", rep.Passed, rep.Counters)
+	}
+}
+
+// TestInterruptionsEndToEnd: by voice, by text and by button, on both wires. What was
+// interrupted is flushed, and nothing of it comes after that.
+func TestInterruptionsEndToEnd(t *testing.T) {
+	t.Parallel()
+	const story = `turns:
+  - {type: a story, expect: {within: 10s}}
+  - {say: Stop please., interrupt_after: 500ms, expect: {flush_within: 5s}}
+  - {type: a story}
+  - {type: Stop, interrupt_after: 500ms, expect: {flush_within: 5s}}
+  - {type: a story}
+  - {stop: true, interrupt_after: 500ms, expect: {flush_within: 5s}}`
+	for _, provider := range []string{"openai", "gemini"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			rep := newStack(t, provider, "", orchestrator.Policy{}).run(t, load.Options{Plan: plan.Options{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
+			defer show(t, rep)
+			if !rep.Passed || rep.Counters["interrupted"] != 6 || rep.Counters["stale_frames"] != 0 || rep.Figures["flush"].Count != 6 {
+				t.Errorf("passed %v, %d interrupted, %d flushes, %d stale frames", rep.Passed, rep.Counters["interrupted"], rep.Figures["flush"].Count, rep.Counters["stale_frames"])
+			}
+		})
+	}
+}
+
+// TestARunEndsByItself, and when it is told to, and the report says which.
+func TestARunEndsByItself(t *testing.T) {
+	t.Parallel()
+	st := newStack(t, "openai", "", orchestrator.Policy{})
+	sc, err := script.Parse("test.yaml", []byte("{microphone: false, turns: [{type: Hello}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	o := load.Options{
+		URL: st.url, Script: sc, Plan: plan.Options{Mode: plan.Soak, Sessions: 2, Duration: 4 * time.Second, Call: time.Second, Rest: 500 * time.Millisecond},
+		Warmup: 500 * time.Millisecond, Progress: func(load.Status) { seen++ },
+	}
+	rep, err := load.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Stopped != "" || rep.TookMS < 3000 || rep.TookMS > 30_000 || rep.Counters["calls"] < 3 || seen < 3 || len(rep.Series) < 3 || rep.Counters["left"] != 0 {
+		t.Errorf("stopped %q after %d ms, %d calls, %d times told, %d points", rep.Stopped, rep.TookMS, rep.Counters["calls"], seen, len(rep.Series))
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("somebody said so"))
+	defer cancel()
+	o.Plan, o.Warmup = plan.Options{Sessions: 2, Duration: time.Hour}, 0
+	rep, err = load.Run(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Stopped != "somebody said so" || rep.TookMS > 15_000 || rep.Counters["sessions"] == 0 || rep.Counters["lost"] != 0 {
+		t.Errorf("stopped %q after %d ms: %v", rep.Stopped, rep.TookMS, rep.Counters)
+	}
+}
+
+// TestCallersThatAreRefusedTryAgain, ever more slowly, until the time is up.
+func TestCallersThatAreRefusedTryAgain(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "full", http.StatusServiceUnavailable)
+	}))
+	defer srv.Close()
+	sc, err := script.Parse("test.yaml", []byte("turns: [{type: Hello}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := load.Run(t.Context(), load.Options{URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Plan: plan.Options{Sessions: 2, Duration: 4 * time.Second}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// At once, after 1 s, and after 2 s more.
+	if n := rep.Counters["refused"]; n != 6 || rep.Errors["refused"] != 6 || !strings.Contains(rep.Problems[0].What, "503 Service Unavailable: full") {
+		t.Errorf("%d refused, %v, %v", n, rep.Errors, rep.Problems)
+	}
+}
+
+func TestWhatCannotBeRun(t *testing.T) {
+	sc, err := script.Parse("test.yaml", []byte("turns: [{say: {recording: gone.wav}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := load.Options{URL: "ws://127.0.0.1:1/v1/voice", Script: sc, Plan: plan.Options{Sessions: 1}}
+	for name, c := range map[string]struct {
+		change func(*load.Options)
+		is     error
+		word   string
+	}{
+		"elsewhere":       {func(o *load.Options) { o.URL = "wss://example.com/v1/voice" }, load.ErrOptions, "--yes-really"},
+		"elsewhere by ip": {func(o *load.Options) { o.URL = "ws://192.0.2.1:8080/v1/voice" }, load.ErrOptions, "192.0.2.1:8080 is not this machine"},
+		"a look-alike":    {func(o *load.Options) { o.URL = "ws://localhost.example.com/v1/voice" }, load.ErrOptions, "--yes-really"},
+		"no address":      {func(o *load.Options) { o.URL = "ftp://localhost" }, load.ErrOptions, "no voice endpoint"},
+		"a password":      {func(o *load.Options) { o.URL = "ws://me:secret@localhost/v1/voice" }, load.ErrOptions, "password"},
+		"a crooked rate":  {func(o *load.Options) { o.InputRate = 11025 }, load.ErrOptions, "input rate"},
+		"another rate":    {func(o *load.Options) { o.OutputRate = 44100 }, load.ErrOptions, "output rate"},
+		"a long frame":    {func(o *load.Options) { o.Frame = time.Second }, load.ErrOptions, "frame"},
+		"half samples":    {func(o *load.Options) { o.InputRate, o.Frame = 44100, 11*time.Millisecond }, load.ErrOptions, "whole samples"},
+		"no script":       {func(o *load.Options) { o.Script = nil }, load.ErrOptions, "no script"},
+		"nobody":          {func(o *load.Options) { o.Plan.Sessions = 0 }, plan.ErrOptions, "1 to"},
+		"no recording":    {func(*load.Options) {}, speech.ErrSpeech, "gone.wav"},
+		"no process":      {func(o *load.Options) { o.Script.Turns[0].Recording, o.PID = "any", 1<<30 }, load.ErrOptions, "process"},
+		"debug alone":     {func(o *load.Options) { o.Script.Turns[0].Recording, o.Debug = "any", "http://127.0.0.1:1" }, load.ErrOptions, "--pid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, own := good, *sc
+			own.Turns = append([]script.Turn(nil), sc.Turns...)
+			o.Script = &own
+			c.change(&o)
+			_, err := load.Run(t.Context(), o)
+			if !errors.Is(err, c.is) || !strings.Contains(fmt.Sprint(err), c.word) || strings.Contains(fmt.Sprint(err), "secret") {
+				t.Errorf("got %v, want %v with %q", err, c.is, c.word)
+			}
+		})
+	}
+}
+
+// TestTheExamplesAreRead: each built-in script is one.
+func TestTheExamplesAreRead(t *testing.T) {
+	if len(examples.Names()) < 5 {
+		t.Errorf("there are %v", examples.Names())
+	}
+	for _, name := range examples.Names() {
+		data, err := examples.Read(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := script.Parse(name, data)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if s.Name != name {
+			t.Errorf("%s calls itself %s", name, s.Name)
+		}
+	}
+	if _, err := examples.Read("none"); err == nil || !strings.Contains(err.Error(), "talk") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/client/load/caller"
+	"voicegw/client/load/plan"
+	"voicegw/client/load/script"
+	"voicegw/protocol"
+)
+
+// Options describe a run.
+type Options struct {
+	// URL is the gateway's voice endpoint.
+	URL string
+	// Anywhere allows one that is not on this machine.
+	Anywhere bool
+	// Plan is the schedule.
+	Plan plan.Options
+	// Wait is how long to wait for the gateway's /readyz first; zero does not look.
+	Wait time.Duration
+	// Warmup is a run before the run, whose figures do not count; zero for none.
+	Warmup time.Duration
+
+	// Script is what is said, ScriptFile where it comes from; recordings that it names are
+	// looked for in ScriptDir.
+	Script     *script.Script
+	ScriptFile string
+	ScriptDir  string
+	// Audio are WAV files, and folders of them, that are spoken where the script does not
+	// care. Without any the built-in voice speaks.
+	Audio []string
+
+	// Provider is asked for; empty leaves it to the script, and then to the gateway.
+	Provider string
+	// ProviderDelay is how long the provider is known to wait before it speaks; zero if that
+	// is not known.
+	ProviderDelay time.Duration
+	// InputRate and OutputRate are in Hz; zero means 16000 and 24000.
+	InputRate, OutputRate int
+	// Frame is how much audio one frame sent has, 10 to 200 ms; zero means 20 ms.
+	Frame time.Duration
+	// ConnectTime is how long a connection, and a session after it, may take; zero means 20 s.
+	ConnectTime time.Duration
+	// APIKey is the gateway's key for servers, for scripts that begin with a ticket.
+	APIKey string
+
+	// PID is the gateway's process on this machine, to see what it takes; zero looks at none.
+	PID int
+	// Debug is the address of its --debug-listen, such as http://127.0.0.1:6060; empty for
+	// none.
+	Debug string
+
+	// Audit is the gateway's audit file, to look for what the callers saw; empty for none.
+	Audit string
+
+	// Program names and versions the program in the report.
+	Program string
+	// Progress, if set, is called every second from the goroutine that called Run, also while
+	// the gateway is given time to come to rest.
+	Progress func(Status)
+	// Dial replaces the network, for tests; nil is the network.
+	Dial func(ctx context.Context, url string) (caller.Conn, error)
+}
+
+// ErrOptions is wrapped by what is wrong with Options.
+var ErrOptions = errors.New("the run cannot be made")
+
+const (
+	defaultInputRate   = 16000
+	defaultOutputRate  = 24000
+	defaultFrame       = 20 * time.Millisecond
+	defaultConnectTime = 20 * time.Second
+	minFrame           = 10 * time.Millisecond
+	maxFrame           = 200 * time.Millisecond
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if err := checkURL(o.URL, o.Anywhere); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if o.InputRate == 0 {
+		o.InputRate = defaultInputRate
+	}
+	if o.OutputRate == 0 {
+		o.OutputRate = defaultOutputRate
+	}
+	if o.Frame == 0 {
+		o.Frame = defaultFrame
+	}
+	if o.ConnectTime == 0 {
+		o.ConnectTime = defaultConnectTime
+	}
+	switch {
+	case o.Script == nil:
+		return o, fmt.Errorf("%w: there is no script", ErrOptions)
+	case !slices.Contains(protocol.InputRates(), o.InputRate):
+		return o, fmt.Errorf("%w: the input rate must be one of %v Hz, not %d", ErrOptions, protocol.InputRates(), o.InputRate)
+	case !slices.Contains(protocol.OutputRates(), o.OutputRate):
+		return o, fmt.Errorf("%w: the output rate must be one of %v Hz, not %d", ErrOptions, protocol.OutputRates(), o.OutputRate)
+	case o.Frame < minFrame || o.Frame > maxFrame || o.Frame%time.Millisecond != 0 || o.InputRate*int(o.Frame/time.Millisecond)%1000 != 0:
+		return o, fmt.Errorf("%w: a frame of %s is none of %d Hz: give whole ms from %s to %s that make whole samples", ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
+	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
+		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
+	case o.Warmup > plan.MaxDuration:
+		return o, fmt.Errorf("%w: the warm-up must last at most %s", ErrOptions, plan.MaxDuration)
+	}
+	return o, nil
+}
+
+// checkURL refuses an address that is none, and one of another machine unless that is
+// meant: a load generator in the wrong place is an attack.
+func checkURL(address string, anywhere bool) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("the address cannot be read: %w", err)
+	}
+	if !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme) || u.Host == "" {
+		return fmt.Errorf("the address %q is no voice endpoint; write it like ws://127.0.0.1:8080/v1/voice", address)
+	}
+	if u.User != nil {
+		return errors.New("the address holds a password; a gateway takes none there, and reports would tell it")
+	}
+	if anywhere || loopback(u.Hostname()) {
+		return nil
+	}
+	return fmt.Errorf("%s is not this machine; if you may load it, and it is yours to break, say so with --yes-really", u.Host)
+}
+
+// loopback says whether a host is this machine, without asking anybody.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

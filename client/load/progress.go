@@ -1,0 +1,83 @@
+package load
+
+import (
+	"time"
+
+	"voicegw/client/load/measure"
+	"voicegw/client/load/plan"
+)
+
+// Status is how a run stands.
+type Status struct {
+	// Elapsed is since it began, Total how long it is to last; zero if that is not known.
+	Elapsed, Total time.Duration
+	// Waiting says what is waited for before or after the calls ("until ..."), and then the
+	// times are of that, Total at most, and the rest is zero.
+	Waiting string
+	// Warmup: it does not count yet.
+	Warmup bool
+	// Sessions are in progress, of Planned at most.
+	Sessions int64
+	Planned  int
+	// Turns were begun, Answered of them came out as the script wants.
+	Turns, Answered int64
+	// First is first_audio so far.
+	First measure.Summary
+	// Problems and Errors so far.
+	Problems, Errors int64
+	// LagP99 is of send_lag so far, in ms.
+	LagP99 float64
+	// CPU (in percent of one core) and RSSMB of the gateway; zero where nobody looks.
+	CPU, RSSMB float64
+}
+
+// Intervals of what is looked at.
+const (
+	tellEvery = time.Second
+	maxPoints = 600 // of a series
+)
+
+// sample looks at a run until all callers have hung up: every second for whoever watches,
+// and as often as a series has room for it.
+func (r *run) sample(p plan.Plan, c *measure.Collector, began time.Time, over <-chan struct{}, counts bool) {
+	every := max(p.Options.Duration/maxPoints, tellEvery).Round(tellEvery)
+	next := every
+	steps := p.Steps[1:]
+	t := time.NewTicker(tellEvery)
+	defer t.Stop()
+	for running := true; running; {
+		var now time.Time
+		select {
+		case now = <-t.C:
+		case <-over:
+			now, running = time.Now(), false
+		}
+		since := now.Sub(began)
+		if counts {
+			for len(steps) > 0 && since >= steps[0] {
+				c.NextSegment(since)
+				steps = steps[1:]
+			}
+			if since >= next || !running {
+				r.watch.cpu, r.watch.rss = r.watch.look(now)
+				c.Sample(since, r.watch.cpu, r.watch.rss)
+				next += every
+			}
+		}
+		if r.o.Progress != nil {
+			r.o.Progress(r.status(p, c, since, !counts))
+		}
+	}
+}
+
+func (r *run) status(p plan.Plan, c *measure.Collector, since time.Duration, warmup bool) Status {
+	return Status{
+		Elapsed: since, Total: p.Options.Duration, Warmup: warmup,
+		Sessions: c.LiveNow(), Planned: p.Options.Sessions,
+		Turns: c.Count(measure.Turns), Answered: c.Count(measure.Answered) + c.Count(measure.Interrupted),
+		First:    c.Summary(measure.FirstAudio),
+		Problems: c.ProblemCount(), Errors: c.Count(measure.Errors),
+		LagP99: c.Summary(measure.SendLag).P99,
+		CPU:    r.watch.cpu, RSSMB: r.watch.rss,
+	}
+}

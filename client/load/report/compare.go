@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"voicegw/client/load/measure"
+)
+
+// Comparison is two reports side by side.
+type Comparison struct {
+	NameA, NameB string
+	// Warnings say in what the two runs were not alike.
+	Warnings []string
+	Facts    []comparedFact
+	Groups   []comparedGroup
+	Charts   []chart
+}
+
+// comparedFact is a line about both runs.
+type comparedFact struct{ Key, A, B string }
+
+// comparedGroup is the part about one group.
+type comparedGroup struct {
+	Name measure.Group
+	Rows []comparedRow
+}
+
+// comparedRow is a value of both runs.
+type comparedRow struct {
+	Title, Meaning string
+	A, B, Change   string
+	// Word says what the change is worth, Class is better, worse, or nothing.
+	Word, Class string
+}
+
+// The least changes that count.
+const (
+	leastShare = 0.02
+	leastMS    = 1
+)
+
+// Compare holds two reports against each other; the names are what they are called.
+func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
+	c := &Comparison{NameA: nameA, NameB: nameB, Warnings: unlike(nameA, a, nameB, b)}
+	c.Facts = []comparedFact{{"Verdict", a.verdict(), b.verdict()}}
+	factsA, factsB := a.facts(), b.facts()
+	for i := range min(len(factsA), len(factsB)) {
+		if factsA[i].Key == factsB[i].Key {
+			c.Facts = append(c.Facts, comparedFact{factsA[i].Key, factsA[i].Value, factsB[i].Value})
+		}
+	}
+	for _, g := range measure.Groups() {
+		group := comparedGroup{Name: g}
+		for _, f := range measure.Figures() {
+			if d := f.Definition(); d.Group == g && !(a.repeats(f) && b.repeats(f)) {
+				group.Rows = append(group.Rows, compareFigure(d, a.Figures[d.Name], b.Figures[d.Name])...)
+			}
+		}
+		for _, counter := range measure.Counters() {
+			if d := counter.Definition(); d.Group == g && !slices.Contains(quietly, d.Name) {
+				group.Rows = append(group.Rows, compareCount(d, a.Counters[d.Name], b.Counters[d.Name])...)
+			}
+		}
+		if len(group.Rows) > 0 {
+			c.Groups = append(c.Groups, group)
+		}
+	}
+	for _, f := range []measure.Figure{measure.FirstAudio, measure.Answer, measure.Flush} {
+		d := f.Definition()
+		chart, ok := distribution(d.Title, []curveOf{{nameA, "s1", a.figure(f)}, {nameB, "s2", b.figure(f)}})
+		if ok {
+			c.Charts = append(c.Charts, chart)
+		}
+	}
+	return c
+}
+
+// unlike tells why the two may not be comparable.
+func unlike(nameA string, a *Report, nameB string, b *Report) []string {
+	var why []string
+	differ := func(what string, x, y any) {
+		if x != y {
+			why = append(why, fmt.Sprintf("The runs are not alike: %s is %v in %s and %v in %s.", what, x, nameA, y, nameB))
+		}
+	}
+	differ("the mode", a.Plan.Mode, b.Plan.Mode)
+	differ("the number of sessions", a.Plan.Sessions, b.Plan.Sessions)
+	differ("the duration", length(a.Plan.DurationMS), length(b.Plan.DurationMS))
+	differ("the script", a.Script.File, b.Script.File)
+	differ("the length of a frame", a.Target.FrameMS, b.Target.FrameMS)
+	differ("the provider", a.Target.Provider, b.Target.Provider)
+	for _, r := range []struct {
+		name string
+		*Report
+	}{{nameA, a}, {nameB, b}} {
+		if len(r.Invalid) > 0 {
+			why = append(why, fmt.Sprintf("%s is invalid: %s.", r.name, r.Invalid[0]))
+		}
+	}
+	return why
+}
+
+// compareFigure compares the percentiles of a distribution.
+func compareFigure(d measure.Definition, a, b measure.Summary) []comparedRow {
+	if a.Count == 0 && b.Count == 0 {
+		return nil
+	}
+	var out []comparedRow
+	for _, p := range []struct {
+		name   string
+		a, b   float64
+		ia, ib measure.Interval
+	}{
+		{"p50", a.P50, b.P50, a.Interval.P50, b.Interval.P50},
+		{"p95", a.P95, b.P95, a.Interval.P95, b.Interval.P95},
+		{"p99", a.P99, b.P99, a.Interval.P99, b.Interval.P99},
+	} {
+		row := comparedRow{Title: d.Title + ", " + p.name, Meaning: d.Meaning, A: "-", B: "-"}
+		if a.Count > 0 {
+			row.A = inMS(p.a) + " ms"
+		}
+		if b.Count > 0 {
+			row.B = inMS(p.b) + " ms"
+		}
+		if a.Count > 0 && b.Count > 0 {
+			row.Change = change(p.a, p.b)
+			row.Word, row.Class = worth(p.a, p.b, p.ia, p.ib)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// worth says what a change of a time is worth.
+func worth(a, b float64, ia, ib measure.Interval) (word, class string) {
+	if diff := math.Abs(b - a); diff < leastMS || diff < leastShare*a {
+		return "", ""
+	}
+	switch {
+	case ib.Low > ia.High:
+		return "worse", "worse"
+	case ib.High < ia.Low:
+		return "better", "better"
+	default:
+		return "may be chance", ""
+	}
+}
+
+// change is how much more b is than a.
+func change(a, b float64) string {
+	if a == 0 || math.Abs(b-a) < 0.0005*a {
+		return ""
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(b-a)/a)
+}
+
+// compareCount compares a counter, if there is anything to say.
+func compareCount(d measure.Definition, a, b int64) []comparedRow {
+	if a == 0 && b == 0 {
+		return nil
+	}
+	row := comparedRow{Title: d.Title, Meaning: d.Meaning, A: thousands(a), B: thousands(b), Change: change(float64(a), float64(b))}
+	if isBad(d.Name) {
+		switch {
+		case b > a:
+			row.Word, row.Class = "worse", "worse"
+		case b < a:
+			row.Word, row.Class = "better", "better"
+		}
+	}
+	return []comparedRow{row}
+}
+
+// Text writes the comparison for a terminal.
+func (c *Comparison) Text(w io.Writer, colour bool) error {
+	t := &text{colour: colour}
+	t.line("%s %s and %s", t.mark(bold, "voicegw load compare:"), printable(c.NameA), printable(c.NameB))
+	for _, warning := range c.Warnings {
+		t.wrapped("  ", "  ", printable(warning))
+	}
+	t.line("")
+	for _, f := range c.Facts {
+		if f.A == f.B {
+			t.pair(f.Key, f.A)
+			continue
+		}
+		t.pair(f.Key, f.A)
+		t.pair("", f.B)
+	}
+	for _, g := range c.Groups {
+		t.title(string(g.Name))
+		t.line("  %-32s %14s %14s %10s", "", clipped(c.NameA, 14), clipped(c.NameB, 14), "change")
+		for _, r := range g.Rows {
+			word := r.Word
+			switch r.Class {
+			case "better":
+				word = t.mark(green, word)
+			case "worse":
+				word = t.mark(red, word)
+			}
+			t.line("  %-32s %14s %14s %10s  %s", r.Title, r.A, r.B, r.Change, word)
+		}
+	}
+	t.line("")
+	t.wrapped("  ", "  ", fmt.Sprintf("Better and worse are changes whose 95 %% confidence intervals do not overlap, of more than %g %% and %d ms; the rest may be chance.", leastShare*100, leastMS))
+	if _, err := io.WriteString(w, t.b.String()); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}
+
+// HTML writes the comparison as one page that needs nothing else.
+func (c *Comparison) HTML(w io.Writer) error {
+	if err := pageTemplate.ExecuteTemplate(w, "comparison", c); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// clipped keeps a name within a column.
+func clipped(s string, n int) string {
+	if r := []rune(printable(s)); len(r) > n {
+		return "…" + string(r[len(r)-n+1:])
+	}
+	return printable(s)
+}

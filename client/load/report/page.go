@@ -1,0 +1,108 @@
+package report
+
+import (
+	_ "embed" // the page's template
+	"fmt"
+	"html/template"
+	"io"
+
+	"voicegw/client/load/measure"
+)
+
+//go:embed page.html
+var pageText string
+
+// pageTemplate is the page of a report, and of a comparison.
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"ms": inMS, "number": thousands, "length": length, "problem": problemInWords, "trimmed": trimmed, "orDash": orDash,
+}).Parse(pageText))
+
+// HTML writes the report as one page that needs nothing else.
+func (r *Report) HTML(w io.Writer) error {
+	if err := pageTemplate.ExecuteTemplate(w, "report", r.page()); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// page is what the template of a report shows.
+type page struct {
+	*Report
+	Verdict string
+	Facts   []fact
+	Tiles   []tile
+	Charts  []chart
+	Groups  []pageGroup
+	Errs    string
+	Notes   []row
+}
+
+// fact is a line of the head.
+type fact struct{ Key, Value string }
+
+// tile is a number that one looks at first.
+type tile struct {
+	Title, Value, Unit, Note string
+	Bad                      bool
+}
+
+// pageGroup is the part of a page about one group.
+type pageGroup struct {
+	Name   measure.Group
+	Rows   []row
+	Counts []count
+	Sound  []Sound
+}
+
+func (r *Report) page() page {
+	p := page{Report: r, Verdict: r.verdict(), Facts: r.facts(), Tiles: r.tiles(), Charts: r.charts()}
+	if len(r.Errors) > 0 {
+		p.Errs = listed(r.Errors)
+	}
+	for _, g := range measure.Groups() {
+		group := pageGroup{Name: g, Rows: r.rows(g), Counts: r.counts(g)}
+		if g == measure.GroupSound && r.Counters["played_ms"] > 0 {
+			group.Sound = r.Sound
+		}
+		if len(group.Rows)+len(group.Counts) > 0 {
+			p.Groups = append(p.Groups, group)
+		}
+		p.Notes = append(p.Notes, group.Rows...)
+	}
+	return p
+}
+
+// facts say what was done.
+func (r *Report) facts() []fact {
+	target := r.Target.URL
+	if r.Target.Provider != "" {
+		target += ", provider " + r.Target.Provider
+	}
+	facts := []fact{
+		{"Target", target}, {"Run", r.planInWords()}, {"Script", r.scriptInWords()}, {"Speech", r.speechInWords()},
+		{"Took", length(r.TookMS) + ", begun " + r.Began.Format("2006-01-02 15:04:05 UTC")}, {"Program", r.Program},
+	}
+	if r.Stopped != "" {
+		facts = append(facts, fact{"Stopped", r.Stopped})
+	}
+	return facts
+}
+
+// tiles are the numbers that one looks at first.
+func (r *Report) tiles() []tile {
+	first, lag := r.figure(measure.FirstAudio), r.figure(measure.SendLag)
+	tiles := []tile{
+		{Title: "First audio, p50", Value: inMS(first.P50), Unit: "ms"},
+		{Title: "First audio, p95", Value: inMS(first.P95), Unit: "ms", Note: fmt.Sprintf("95 %% interval %s to %s", inMS(first.Interval.P95.Low), inMS(first.Interval.P95.High))},
+		{Title: "First audio, worst", Value: inMS(first.Max), Unit: "ms", Note: thousands(first.Count) + " answers"},
+		{Title: "Sessions", Value: thousands(r.Counters["sessions"]), Note: fmt.Sprintf("%d at once", r.Plan.Sessions)},
+		{Title: "Turns", Value: thousands(r.Counters["turns"]), Note: thousands(r.Counters["answered"]+r.Counters["interrupted"]) + " as the script wants"},
+	}
+	if first.Count == 0 {
+		tiles = tiles[3:]
+	}
+	problems := r.MoreProblems + int64(len(r.Problems))
+	return append(tiles,
+		tile{Title: "Problems", Value: thousands(problems), Bad: problems > 0, Note: plural(r.Counters["errors"], "error")},
+		tile{Title: "Send lag, p99", Value: inMS(lag.P99), Unit: "ms", Bad: !r.Valid(), Note: "of the generator"})
+}

@@ -1,0 +1,423 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/client/load/measure"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden reports")
+
+// at is when all reports of the tests began.
+var at = time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC)
+
+// sample is a report with something in all of its parts. slower adds to every answer.
+func sample(slower time.Duration) *Report {
+	c := measure.New()
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	for second := range 60 {
+		live := int64(10)
+		if second > 30 {
+			live = 20
+		}
+		if second == 0 || second == 31 {
+			c.Live(10)
+		}
+		for i := range int(live) {
+			first := ms(820+(second*7+i*13)%60) + slower
+			c.Record(measure.FirstAudio, first)
+			c.Record(measure.FirstAudioSpoken, first)
+			c.Record(measure.Detection, ms(510+i%10))
+			c.Record(measure.Answer, first-ms(510+i%10))
+			c.Add(measure.Turns, 1)
+			c.Add(measure.Answered, 1)
+			c.Record(measure.SendLag, time.Duration(i)*50*time.Microsecond)
+			c.Record(measure.WakeLag, time.Duration(second)*20*time.Microsecond)
+			c.Record(measure.AudioGap, ms(i*3))
+			c.Add(measure.FramesUp, 50)
+			c.Add(measure.FramesDown, 8)
+		}
+		if second == 30 {
+			c.Problem(measure.Problem{Session: 3, Call: 1, ID: "voice-abc", Turn: 2, AtMS: 30_250, Kind: measure.KindStuck, What: "nothing has come of an answer for 20s since the user stopped speaking (line 4 of the script)"})
+			c.Problem(measure.Problem{Session: 17, Call: 2, AtMS: 30_300, Kind: measure.KindRefused, What: "connect: the server answered 503 <script>alert(1)</script>"})
+			c.Add(measure.Stuck, 1)
+			c.Add(measure.Refused, 1)
+			c.Error("refused")
+			c.Error("no_answer")
+			c.Error("no_answer")
+			c.NextSegment(ms(30_000))
+		}
+		c.Sample(time.Duration(second+1)*time.Second, 20+float64(second%7), 80+float64(second)/3)
+	}
+	for i := range 40 {
+		c.Record(measure.Flush, ms(90+i*i/8))
+	}
+	c.Record(measure.LastAudio, -time.Second)
+	c.Record(measure.Connect, 900*time.Microsecond)
+	c.Record(measure.ToolTotal, ms(31))
+	c.Record(measure.ToolRun, ms(30))
+	c.Tool("kb_search", true, false, ms(30))
+	c.Tool("kb_search", true, true, 0)
+	c.Tool("image_generate", false, false, 0)
+	c.Add(measure.ToolCalls, 3)
+	c.Add(measure.Sessions, 20)
+	c.Add(measure.Calls, 21)
+	c.Add(measure.PlayedMS, 300_000)
+	c.Add(measure.Items, 1180)
+	c.Add(measure.Expectations, 10)
+	c.Underrun(0, ms(120))
+	c.Underrun(0, ms(80))
+	c.Underrun(1, ms(40))
+	r := &Report{
+		Format: Format, Program: "voicegw v1.2.3", Began: at,
+		Target: Target{URL: "ws://127.0.0.1:8080/v1/voice", Provider: "openai", ProviderDelayMS: 300, InputRate: 16000, OutputRate: 24000, FrameMS: 20},
+		Plan:   Plan{Mode: "step", Sessions: 20, RampMS: 1000, DurationMS: 60_000, Steps: 2, WarmupMS: 5000},
+		Script: Script{Name: "talk", File: "builtin:talk", Turns: 3},
+		Speech: []Speech{
+			{Name: "hello.wav", Source: "annotation", DurationMS: 2000, StartMS: 120.5, EndMS: 1840},
+			{Name: "Good morning.", Source: "detected", DurationMS: 1500, StartMS: 10, EndMS: 1400},
+		},
+		Generator: Process{CPU: 12.3, RSSMB: 60, Threads: 9, FDs: 30, Goroutines: 4},
+		Resources: &Resources{
+			PID: 4242, Process: Process{CPU: 23, CPUMax: 26, RSSMB: 99.7, Threads: 10, FDs: 70},
+			CPUPerSession: 1.2, CPUPerFrameUS: 190, RSSPerSessionKB: 1010,
+			Start: State{RSSMB: 80, Threads: 8, FDs: 20, Goroutines: 60, HeapMB: 30}, End: State{RSSMB: 82, Threads: 10, FDs: 20, Goroutines: 60, HeapMB: 30.5},
+		},
+		Audit: &Audit{File: "audit.jsonl", Expected: 3, Found: 3},
+	}
+	r.Measured(c, time.Minute+250*ms(1))
+	r.Judge(append(DefaultThresholds(), mustParse("first_audio_p95>1200ms"), mustParse("rss_growth>5%"), mustParse("handoff_p50>3s")))
+	return r
+}
+
+func mustParse(text string) Threshold {
+	t, err := ParseThreshold(text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// golden compares what is written with a file of testdata.
+func golden(t *testing.T, name string, write func(io.Writer) error) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b.Bytes(), want) {
+		got := filepath.Join(t.TempDir(), name)
+		_ = os.WriteFile(got, b.Bytes(), 0o600)
+		t.Errorf("%s is another one (go test -update rewrites it):\n%s", name, firstDifference(b.String(), string(want)))
+	}
+}
+
+// firstDifference shows the first line that differs.
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return "got  " + g[i] + "\nwant " + w[i]
+		}
+	}
+	return "one is longer"
+}
+
+func TestGoldenReports(t *testing.T) {
+	r := sample(0)
+	golden(t, "report.txt", func(w io.Writer) error { return r.Text(w, false) })
+	golden(t, "report.json", r.Write)
+	golden(t, "report.html", r.HTML)
+	good := sample(0)
+	good.Judge([]Threshold{mustParse("first_audio_p95>1200ms")})
+	golden(t, "colour.txt", func(w io.Writer) error { return good.Text(w, true) })
+	c := Compare("before.json", r, "after.json", sample(40*time.Millisecond))
+	golden(t, "compare.txt", func(w io.Writer) error { return c.Text(w, false) })
+	golden(t, "compare.html", c.HTML)
+}
+
+// TestAReportIsReadAgain: what was written is what is read.
+func TestAReportIsReadAgain(t *testing.T) {
+	r := sample(0)
+	var b bytes.Buffer
+	if err := r.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c bytes.Buffer
+	if err := again.Write(&c); err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != c.String() {
+		t.Error(firstDifference(c.String(), b.String()))
+	}
+	for name, text := range map[string]string{"nothing": "", "text": "hello", "a list": "[]", "another": `{"format": 2}`} {
+		if _, err := Read(strings.NewReader(text)); !errors.Is(err, ErrReport) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestThePagesNeedNothingElse: no address, no script, and what came over the network is
+// text.
+func TestThePagesNeedNothingElse(t *testing.T) {
+	r := sample(0)
+	var page, compared bytes.Buffer
+	if err := errors.Join(r.HTML(&page), Compare("<a>", r, "b", r).HTML(&compared)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"report": page.String(), "comparison": compared.String()} {
+		for _, bad := range []string{"<script", "http://", "https://", "//cdn", "@import", "url(", "src=", "NaN", "Inf", "<a>", "ZgotmplZ", "%!"} {
+			if strings.Contains(text, bad) {
+				t.Errorf("the %s has %q: …%.80s", name, bad, text[strings.Index(text, bad):])
+			}
+		}
+		if !strings.Contains(text, "default-src 'none'") || !strings.Contains(text, "prefers-color-scheme: dark") {
+			t.Errorf("the %s has no policy, or no dark side", name)
+		}
+		for _, svg := range regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(text, -1) {
+			if err := wellFormed(svg); err != nil {
+				t.Errorf("the %s has a broken plot: %v", name, err)
+			}
+		}
+		if n := strings.Count(text, "<svg"); n < 1 {
+			t.Errorf("the %s has %d plots", name, n)
+		}
+	}
+}
+
+func wellFormed(text string) error {
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// TestAnEmptyRun: nobody was answered; nothing divides by zero, and nothing is drawn.
+func TestAnEmptyRun(t *testing.T) {
+	r := &Report{Format: Format, Began: at, Plan: Plan{Mode: "steady", Sessions: 1}, Resources: &Resources{PID: 1}}
+	r.Measured(measure.New(), 0)
+	r.Judge(append(DefaultThresholds(), mustParse("first_audio_p95>1s")))
+	var b bytes.Buffer
+	if err := errors.Join(r.Text(&b, false), r.HTML(&b), r.Write(&b), Compare("a", r, "b", r).Text(&b, false), Compare("a", r, "b", r).HTML(&b)); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.String(); strings.Contains(text, "NaN") || strings.Contains(text, "<svg") || strings.Contains(text, "Inf") {
+		t.Error("something was drawn of nothing")
+	}
+	if r.Passed || r.Checks[len(r.Checks)-1].Got != "nothing was measured" {
+		t.Errorf("checks %+v", r.Checks)
+	}
+}
+
+// TestWhenTheGeneratorIsLate the run is invalid, whatever else it was.
+func TestWhenTheGeneratorIsLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		figure measure.Figure
+		late   time.Duration
+		share  int // of a hundred
+		valid  bool
+	}{
+		"frames, often enough":   {measure.SendLag, 6 * time.Millisecond, 2, false},
+		"frames, seldom":         {measure.SendLag, 600 * time.Millisecond, 0, true},
+		"frames, a little":       {measure.SendLag, 4900 * time.Microsecond, 50, true},
+		"wake-ups, often enough": {measure.WakeLag, 20 * time.Millisecond, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := measure.New()
+			for i := range 1000 {
+				d := time.Duration(0)
+				if i%100 < c.share || i == 0 && c.share == 0 {
+					d = c.late
+				}
+				m.Record(c.figure, d)
+			}
+			r := &Report{}
+			r.Measured(m, time.Second)
+			r.Judge(nil)
+			if r.Passed != c.valid || (r.verdict() == "passed") != c.valid || len(r.Invalid) > 0 == c.valid {
+				t.Errorf("passed %v, %v", r.Passed, r.Invalid)
+			}
+		})
+	}
+}
+
+func TestThresholds(t *testing.T) {
+	r := sample(0)
+	for text, failed := range map[string]bool{
+		"first_audio_p95>1200ms": false, "first_audio_p95 > 0.5s": true, "first_audio_p95>=500000us": true, "first_audio_max<=1s": true, "first_audio_min<820ms": false,
+		"first_audio_count<500": false, "first_audio_count<1000": true, "first_audio_mean>2s": false,
+		"stuck>0": true, "stuck>1": false, "errors==3": true, "errors!=3": false, "error_no_answer>1": true, "error_unheard_of>0": false,
+		"problems>0": true, "underruns_60_per_min>0.3": true, "underruns_200_per_min>0": false, "rss_growth>5%": false, "rss_growth>2": true, "heap_growth>5%": false,
+		"goroutine_growth>0": false, "fd_growth>0%": false, "rss>50MB": true, "cpu>80%": false, "answered_share<100%": false, "audit_missing>0": false, "side_effects_twice>0": false,
+		"handoff_p95>1s": true, // nothing was measured
+	} {
+		c := mustParse(text).Check(r)
+		if c.Failed != failed || c.FailIf != text {
+			t.Errorf("%s: %+v", text, c)
+		}
+	}
+	r.Audit, r.Resources = nil, nil
+	for _, text := range []string{"audit_missing>0", "rss_growth>5%", "cpu>5", "side_effects_twice>0"} {
+		if c := mustParse(text).Check(r); !c.Failed {
+			t.Errorf("%s of a run that nobody looked at: %+v", text, c)
+		}
+	}
+}
+
+func TestWhatIsNoThreshold(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "write it like",
+		"first_audio_p95":         "write it like",
+		"first_audio_p95>":        "write it like",
+		"first_audio_p95>fast":    "write it like",
+		"first_audio_p95>1200":    "a time needs its unit",
+		"first_audio_p95>1h":      "no unit of time",
+		"first_audio_p95>1 0ms":   "no unit of time",
+		"first_audio_p42>1ms":     "not measured",
+		"first_audoi_p95>1ms":     "did you mean first_audio_p95?",
+		"stale_frame>0":           "did you mean stale_frames?",
+		"errors>0ms":              "without a unit",
+		"rss_growth>5MB":          "in percent",
+		"rss>5s":                  "in MB",
+		"error_>0":                "not measured",
+		"underruns_60_per_min>1s": "without a unit",
+	} {
+		_, err := ParseThreshold(text)
+		if !errors.Is(err, ErrThreshold) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParseThreshold(f *testing.F) {
+	for _, s := range []string{"first_audio_p95>1200ms", "errors>0", "rss_growth>=-5.5%", "error_x!=.5", "rss<1e9MB"} {
+		f.Add(s)
+	}
+	r := sample(0)
+	f.Fuzz(func(t *testing.T, text string) {
+		th, err := ParseThreshold(text)
+		if err != nil {
+			if !errors.Is(err, ErrThreshold) {
+				t.Error(err)
+			}
+			return
+		}
+		if math.IsNaN(th.limit) || math.IsInf(th.limit, 0) {
+			t.Errorf("the limit is %v", th.limit)
+		}
+		if c := th.Check(r); c.Got == "" {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+// FuzzRead reads reports that somebody may have changed, and shows them.
+func FuzzRead(f *testing.F) {
+	var b bytes.Buffer
+	if err := sample(0).Write(&b); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte(`{"format":1,"figures":{"first_audio":{"count":2,"p50":-1,"curve":[1]}},"series":[{"at_ms":-5,"p50":1e300}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Read(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		if err := errors.Join(r.Text(io.Discard, true), r.HTML(io.Discard), Compare("a", r, "b", r).HTML(io.Discard)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestADifferenceIsCalledByItsName only where it is none of chance.
+func TestADifferenceIsCalledByItsName(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b   float64
+		ia, ib measure.Interval
+		want   string
+	}{
+		"slower":             {800, 900, measure.Interval{Low: 790, High: 810}, measure.Interval{Low: 880, High: 920}, "worse"},
+		"faster":             {900, 800, measure.Interval{Low: 880, High: 920}, measure.Interval{Low: 790, High: 810}, "better"},
+		"few values":         {800, 900, measure.Interval{Low: 700, High: 950}, measure.Interval{Low: 750, High: 1200}, ""},
+		"next to nothing":    {800, 801, measure.Interval{Low: 800, High: 800}, measure.Interval{Low: 801, High: 801}, ""},
+		"nothing of a short": {0.1, 0.3, measure.Interval{Low: 0.1, High: 0.1}, measure.Interval{Low: 0.3, High: 0.3}, ""},
+	} {
+		if _, class := worth(c.a, c.b, c.ia, c.ib); class != c.want {
+			t.Errorf("%s: %q, want %q", name, class, c.want)
+		}
+	}
+}
+
+// TestUnlikeRunsAreToldOf before anybody reads a difference into them.
+func TestUnlikeRunsAreToldOf(t *testing.T) {
+	a, b := sample(0), sample(0)
+	b.Plan.Sessions, b.Plan.Mode, b.Script.File, b.Target.Provider = 40, "steady", "other.yaml", "gemini"
+	b.Invalid = []string{"it was late"}
+	if got := Compare("a", a, "b", b).Warnings; len(got) != 5 {
+		t.Errorf("%d warnings: %v", len(got), got)
+	}
+	if got := Compare("a", a, "b", sample(0)).Warnings; len(got) != 0 {
+		t.Errorf("warnings of like runs: %v", got)
+	}
+}
+
+func TestWordsForNumbers(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{inMS(0), "0.00"}, {inMS(9.994), "9.99"}, {inMS(12.34), "12.3"}, {inMS(812.4), "812"}, {inMS(12345.6), "12,346"},
+		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1234567), "1,234,567"}, {thousands(-1234), "-1,234"},
+		{length(250), "250 ms"}, {length(1500), "1.5 s"}, {length(30_000), "30 s"}, {length(62_000), "1m2s"}, {length(80_000), "1m20s"}, {length(1_800_000), "30m"}, {length(3_600_000), "1h0m"},
+		{shortTime(45_000), "45 s"}, {shortTime(210_000), "3:30"}, {shortTime(3_720_000), "1:02:00"},
+		{plural(1, "call"), "1 call"}, {plural(2000, "call"), "2,000 calls"}, {printable("a\x1b[31mb\u0085"), "a [31mb "},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestAxesHaveRoundTicks(t *testing.T) {
+	for top, want := range map[float64]string{
+		1: "[0,0.2,0.4,0.6,0.8,1]", 7: "[0,2,4,6,8]", 834: "[0,200,400,600,800,1000]", 1850: "[0,500,1000,1500,2000]", 0: "[0,0.2,0.4,0.6,0.8,1]", math.Inf(1): "[0,0.2,0.4,0.6,0.8,1]",
+	} {
+		a := niceAxis(top, 5, plainLabel)
+		for i := range a.ticks {
+			a.ticks[i] = math.Round(a.ticks[i]*1e6) / 1e6
+		}
+		got, err := json.Marshal(a.ticks)
+		if err != nil || string(got) != want {
+			t.Errorf("%v: %s, want %s", top, got, want)
+		}
+	}
+}

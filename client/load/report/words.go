@@ -1,0 +1,214 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"voicegw/client/load/measure"
+)
+
+// inMS writes a time: the shorter it is, the more decimals it has.
+func inMS(v float64) string {
+	switch {
+	case v < 10:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v < 100:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	default:
+		return thousands(int64(v + 0.5))
+	}
+}
+
+// thousands writes a number in groups of three digits.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for at := len(s) - 3; at > 0; at -= 3 {
+		s = s[:at] + "," + s[at:]
+	}
+	return sign + s
+}
+
+// length writes how long something took.
+func length(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", ms)
+	case d < time.Minute:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	default:
+		words := d.Round(time.Second).String()
+		if rest, whole := strings.CutSuffix(words, "m0s"); whole {
+			words = rest + "m"
+		}
+		return words
+	}
+}
+
+// plural is "1 call" or "2 calls".
+func plural(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + one + "s"
+}
+
+// Valid says whether the run can be judged: the generator was fast enough, or the run is
+// not about times.
+func (r *Report) Valid() bool { return len(r.Invalid) == 0 || r.LagIgnored }
+
+// verdict is the word for a run.
+func (r *Report) verdict() string {
+	switch {
+	case !r.Valid():
+		return "invalid"
+	case r.Passed:
+		return "passed"
+	default:
+		return "failed"
+	}
+}
+
+// planInWords says what the run was to be.
+func (r *Report) planInWords() string {
+	p := r.Plan
+	words := fmt.Sprintf("%s, %s", p.Mode, plural(int64(p.Sessions), "session"))
+	switch p.Mode {
+	case "steady":
+		words += " within " + length(p.RampMS)
+	case "ramp":
+		words += ", one after another over the whole run"
+	case "step":
+		words += fmt.Sprintf(" in %d steps", p.Steps)
+	case "soak":
+		words += fmt.Sprintf(" within %s that call for %s and rest for %s", length(p.RampMS), length(p.CallMS), length(p.RestMS))
+	}
+	if p.DurationMS > 0 {
+		words += "; " + length(p.DurationMS)
+	} else {
+		words += "; once through the script"
+	}
+	if p.WarmupMS > 0 {
+		words += " after a warm-up of " + length(p.WarmupMS)
+	}
+	return words
+}
+
+// scriptInWords says what was said.
+func (r *Report) scriptInWords() string {
+	return fmt.Sprintf("%s (%s), frames of %d ms at %d Hz", r.Script.File, plural(int64(r.Script.Turns), "turn"), r.Target.FrameMS, r.Target.InputRate)
+}
+
+// speechInWords says how the ends of speech are known.
+func (r *Report) speechInWords() string {
+	if len(r.Speech) == 0 {
+		return "nothing is spoken"
+	}
+	annotated := 0
+	for _, s := range r.Speech {
+		if s.Source == "annotation" {
+			annotated++
+		}
+	}
+	words := plural(int64(len(r.Speech)), "recording") + "; ends of speech "
+	switch annotated {
+	case len(r.Speech):
+		return words + "from annotations"
+	case 0:
+		return words + "detected, to the sample"
+	default:
+		return words + fmt.Sprintf("from annotations (%d) or detected, to the sample (%d)", annotated, len(r.Speech)-annotated)
+	}
+}
+
+// row is a figure of a report.
+type row struct {
+	Definition measure.Definition
+	Summary    measure.Summary
+}
+
+// rows are the figures of a group that have values.
+func (r *Report) rows(g measure.Group) []row {
+	var out []row
+	for _, f := range measure.Figures() {
+		d := f.Definition()
+		if s := r.Figures[d.Name]; d.Group == g && s.Count > 0 && !r.repeats(f) {
+			out = append(out, row{d, s})
+		}
+	}
+	return out
+}
+
+// repeats says whether a figure is a part of first_audio that is all of it.
+func (r *Report) repeats(f measure.Figure) bool {
+	part := f == measure.FirstAudioSpoken || f == measure.FirstAudioTyped
+	return part && r.Figures[f.Definition().Name].Count == r.Figures[measure.FirstAudio.Definition().Name].Count
+}
+
+// count is a counter of a report.
+type count struct {
+	Definition measure.Definition
+	N          int64
+	// Bad says that it should be zero and is not.
+	Bad bool
+}
+
+// mustBeZero are the counters that tell of something wrong.
+var mustBeZero = []string{
+	"refused", "lost", "left", "failed", "stuck", "unmet", "tools_open", "frames_dropped",
+	"lost_audio", "lost_messages", "stale_frames", "errors",
+}
+
+// isBad says whether a counter should be zero.
+func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
+
+// quietly are counters that only a reader of the JSON form wants.
+var quietly = []string{"bytes_up", "bytes_down", "played_ms", "lost_audio_ms"}
+
+// counts are the counters of a group that say something.
+func (r *Report) counts(g measure.Group) []count {
+	var out []count
+	for _, c := range measure.Counters() {
+		d := c.Definition()
+		n := r.Counters[d.Name]
+		zero := isBad(d.Name)
+		if d.Group != g || slices.Contains(quietly, d.Name) || n == 0 && !zero {
+			continue
+		}
+		out = append(out, count{d, n, zero && n > 0})
+	}
+	return out
+}
+
+// problemInWords is a line about a problem.
+func problemInWords(p measure.Problem) string {
+	who := fmt.Sprintf("session %d", p.Session)
+	if p.Call > 1 {
+		who += fmt.Sprintf(", call %d", p.Call)
+	}
+	if p.Turn > 0 {
+		who += fmt.Sprintf(", turn %d", p.Turn)
+	}
+	who += fmt.Sprintf(", after %s: %s: %s", length(p.AtMS), p.Kind, p.What)
+	if p.ID != "" {
+		who += " [" + p.ID + "]"
+	}
+	return printable(who)
+}
+
+// printable keeps what came over the network from steering a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, s)
+}

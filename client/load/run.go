@@ -1,0 +1,306 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"voicegw/client/load/caller"
+	"voicegw/client/load/measure"
+	"voicegw/client/load/plan"
+	"voicegw/client/load/report"
+	"voicegw/client/load/script"
+	"voicegw/client/load/speech"
+	"voicegw/internal/bounded"
+)
+
+// Run calls the gateway as the options say and reports. It ends by itself; when ctx ends,
+// all callers hang up and the report tells of what was measured until then. The error
+// wraps ErrOptions, plan.ErrOptions or speech.ErrSpeech, and then nobody was called; or it
+// says why the gateway's process cannot be looked at.
+func Run(ctx context.Context, options Options) (*report.Report, error) {
+	o, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := plan.Make(o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	library, err := speech.Load(o.speech())
+	if err != nil {
+		return nil, err
+	}
+	r := &run{o: o, plan: schedule, library: library, http: newClient()}
+	defer r.http.CloseIdleConnections()
+	if o.Audit != "" {
+		r.ledger = newLedger()
+	}
+	if err := awaitReady(ctx, o, r.http); err != nil {
+		return nil, err
+	}
+	if r.watch, err = newWatch(ctx, o, r.http); err != nil {
+		return nil, err
+	}
+	return r.run(ctx)
+}
+
+// speech is what the script needs of recordings.
+func (o Options) speech() speech.Options {
+	s := speech.Options{Rate: o.InputRate, Paths: o.Audio, Dir: o.ScriptDir}
+	for _, t := range o.Script.Turns {
+		switch {
+		case t.Act != script.Say:
+		case t.Recording == script.AnyRecording:
+			s.Any = true
+		case t.Recording != "":
+			s.Names = append(s.Names, t.Recording)
+		default:
+			s.Lines = append(s.Lines, t.Text)
+		}
+	}
+	return s
+}
+
+// awaitReady waits until the gateway takes sessions.
+func awaitReady(ctx context.Context, o Options, client *http.Client) error {
+	if o.Wait == 0 {
+		return nil
+	}
+	base, err := caller.BaseURL(o.URL)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	isReady := func() bool {
+		err = ready(ctx, base+"/readyz", client)
+		return err == nil
+	}
+	if !wait(ctx, o.Progress, "until the gateway is ready", o.Wait, isReady) {
+		return fmt.Errorf("the gateway did not become ready within %s: %w", o.Wait, err)
+	}
+	return nil
+}
+
+// healthLimits bound what is read where nothing of the answer is.
+var healthLimits = bounded.Limits{Service: "the gateway", Bytes: 64 << 10}
+
+// ready asks whether a gateway takes sessions.
+func ready(ctx context.Context, address string, client *http.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := bounded.Client(client, healthLimits).Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was not even read
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	return nil
+}
+
+// newClient makes the client of all connections. None is used twice: each caller is
+// somebody else. ws.Dial copies its transport; what else is asked goes through
+// bounded.Client.
+func newClient() *http.Client {
+	d := &net.Dialer{KeepAlive: 30 * time.Second}
+	t := bounded.NewTransport()
+	t.DialContext, t.DisableKeepAlives = d.DialContext, true
+	return &http.Client{Transport: t}
+}
+
+// run is one run.
+type run struct {
+	// Fixed after Run has made it.
+	o       Options
+	plan    plan.Plan
+	library *speech.Library
+	http    *http.Client
+	watch   *watch
+	ledger  *ledger // nil without an audit
+}
+
+func (r *run) run(ctx context.Context) (*report.Report, error) {
+	if err := r.warmUp(ctx); err != nil {
+		return nil, err
+	}
+	c := measure.New()
+	r.watch.begin(ctx)
+	began := time.Now()
+	own := startOwn()
+	r.call(ctx, r.plan, c, began, true)
+	took := time.Since(began)
+	rep := r.describe(began)
+	rep.Stopped = stopped(ctx)
+	rep.Generator = own.end(took)
+	c.Add(measure.Left, r.watch.end(context.WithoutCancel(ctx)))
+	if r.ledger != nil {
+		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit, r.o.Progress)
+	}
+	rep.Measured(c, took)
+	rep.Resources = r.watch.resources(rep, took)
+	return rep, nil
+}
+
+// stopped says why a run has ended before its time.
+func stopped(ctx context.Context) string {
+	if ctx.Err() == nil {
+		return ""
+	}
+	return context.Cause(ctx).Error()
+}
+
+// warmUp calls without measuring.
+func (r *run) warmUp(ctx context.Context) error {
+	if r.o.Warmup == 0 {
+		return nil
+	}
+	o := r.o.Plan
+	o.Duration = r.o.Warmup
+	o.Ramp = min(o.Ramp, r.o.Warmup/2)
+	p, err := plan.Make(o)
+	if err != nil {
+		return fmt.Errorf("the warm-up: %w", err)
+	}
+	r.call(ctx, p, measure.New(), time.Now(), false)
+	return nil
+}
+
+// call lets all callers of a plan call, and returns when all of them have hung up.
+func (r *run) call(ctx context.Context, p plan.Plan, c *measure.Collector, began time.Time, counts bool) {
+	set := &caller.Settings{
+		URL: r.o.URL, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
+		InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, Frame: r.o.Frame, ProviderDelay: r.o.ProviderDelay,
+		APIKey: r.o.APIKey, Began: began, ConnectTime: r.o.ConnectTime, HTTP: r.http, Dial: r.o.Dial,
+	}
+	if r.ledger != nil && counts {
+		set.SawCall = r.ledger.saw
+	}
+	var callers sync.WaitGroup
+	for _, slot := range p.Slots {
+		callers.Go(func() { keepCalling(ctx, caller.New(set, slot.N), slot, c, began) })
+	}
+	over := make(chan struct{}) // closed when all callers have hung up
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		callers.Wait()
+		close(over)
+	})
+	var beating sync.WaitGroup
+	beating.Go(func() { heartbeat(over, c) })
+	r.sample(p, c, began, over, counts)
+	waiting.Wait()
+	beating.Wait()
+}
+
+// redial is how long a caller waits who has been cut off, at first and at most.
+const (
+	redial    = time.Second
+	maxRedial = 30 * time.Second
+)
+
+// keepCalling calls as a slot of the plan says.
+func keepCalling(ctx context.Context, k *caller.Caller, slot plan.Slot, c *measure.Collector, began time.Time) {
+	wait := redial
+	for call := 1; ; call++ {
+		due, ok := slot.Begins(call)
+		if !ok || !sleepUntil(ctx, began.Add(due)) {
+			return
+		}
+		if slot.Period > 0 {
+			c.Record(measure.CallLate, time.Since(began.Add(due)))
+		}
+		until := slot.Until(due)
+		for {
+			outcome := k.Call(ctx, caller.Limit{Until: deadline(began, until), HangUp: slot.Period > 0 && until < slot.Stop})
+			if outcome == caller.Stopped || until == 0 {
+				return
+			}
+			next := time.Now()
+			if outcome == caller.Broken {
+				next = next.Add(wait)
+				wait = min(2*wait, maxRedial)
+			} else {
+				wait = redial
+			}
+			// What is left of a call's time is used, though its session is over.
+			if !next.Before(began.Add(until)) || !sleepUntil(ctx, next) {
+				break
+			}
+		}
+	}
+}
+
+// deadline is an offset as a time; zero stays zero.
+func deadline(began time.Time, offset time.Duration) time.Time {
+	if offset == 0 {
+		return time.Time{}
+	}
+	return began.Add(offset)
+}
+
+// beat is how often the generator looks at how late it is itself.
+const beat = 20 * time.Millisecond
+
+// heartbeat measures how late a goroutine is woken, by an absolute schedule, until over is
+// closed.
+func heartbeat(over <-chan struct{}, c *measure.Collector) {
+	due := time.Now().Add(beat)
+	t := time.NewTimer(beat)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			now := time.Now()
+			c.Record(measure.WakeLag, now.Sub(due))
+			for !due.After(now) {
+				due = due.Add(beat)
+			}
+			t.Reset(time.Until(due))
+		case <-over:
+			return
+		}
+	}
+}
+
+// describe is the report but for what was measured.
+func (r *run) describe(began time.Time) *report.Report {
+	p := r.plan.Options
+	rep := &report.Report{
+		Format: report.Format, Program: r.o.Program, Began: began.UTC().Truncate(time.Millisecond),
+		Target: report.Target{
+			URL: r.o.URL, Provider: r.o.Provider, ProviderDelayMS: float64(r.o.ProviderDelay) / float64(time.Millisecond),
+			InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, FrameMS: r.o.Frame.Milliseconds(),
+		},
+		Plan: report.Plan{
+			Mode: string(p.Mode), Sessions: p.Sessions, RampMS: p.Ramp.Milliseconds(), DurationMS: p.Duration.Milliseconds(),
+			WarmupMS: r.o.Warmup.Milliseconds(),
+		},
+		Script: report.Script{Name: r.o.Script.Name, File: r.o.ScriptFile, Turns: len(r.o.Script.Turns)},
+	}
+	if rep.Target.Provider == "" {
+		rep.Target.Provider = r.o.Script.Provider
+	}
+	switch p.Mode {
+	case plan.Step:
+		rep.Plan.Steps = p.Steps
+	case plan.Soak:
+		rep.Plan.CallMS, rep.Plan.RestMS = p.Call.Milliseconds(), p.Rest.Milliseconds()
+	case plan.Steady, plan.Ramp:
+	}
+	for _, s := range r.library.All() {
+		rep.Speech = append(rep.Speech, report.Speech{
+			Name: s.Name, Source: string(s.Source), DurationMS: inMS(s.Duration()), StartMS: inMS(s.Onset()), EndMS: inMS(s.End()),
+		})
+	}
+	return rep
+}
+
+func inMS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,410 @@
+package script
+
+import (
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/strict"
+	"voicegw/internal/user"
+	"voicegw/protocol"
+)
+
+// Limits and defaults of a script.
+const (
+	maxTurns    = 500
+	maxWait     = 10 * time.Minute
+	maxPatience = 10 * time.Minute
+	maxSpoken   = 2000 // characters of a line that is spoken
+
+	// DefaultPause is the silence between an answer and the next turn.
+	DefaultPause = 300 * time.Millisecond
+	// DefaultPatience is longer than the gateway waits for a model, so that it is the
+	// gateway which tells of a silent one.
+	DefaultPatience = 20 * time.Second
+	// DefaultUser makes each caller a user of its own.
+	DefaultUser = "load-${session}"
+)
+
+// Error is all that is wrong with a file; see strict.Error.
+type Error = strict.Error
+
+var (
+	topKeys    = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
+	beginKeys  = []string{"chat", "pending_request", "expect"}
+	turnKeys   = []string{"say", "type", "stop", "wait", "pause", "interrupt_after", "wait_for", "approve", "patience", "expect"}
+	actKeys    = []string{"say", "type", "stop", "wait"}
+	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
+	waitWords  = []string{string(ForAnswer), string(ForFirstAudio), string(ForNothing), string(ForEnd)}
+)
+
+// Parse reads a script from YAML. name is the file's name, used in the error, which is
+// an *Error.
+func Parse(name string, data []byte) (*Script, error) {
+	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: DefaultPause, patience: DefaultPatience}
+	if doc := p.Document(data); doc != nil {
+		if top, ok := p.Map(doc, "a script", topKeys...); ok {
+			p.top(top)
+		}
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return p.script, nil
+}
+
+// parser reads one file.
+type parser struct {
+	*strict.Reader
+	script *Script
+	// pause and patience are those of turns that have none of their own.
+	pause, patience time.Duration
+}
+
+func (p *parser) top(m strict.Map) {
+	s := p.script
+	word := func(key string, into *string) {
+		if n := m.Get(key); n != nil {
+			*into, _ = p.Text(n, key)
+		}
+	}
+	word("name", &s.Name)
+	word("provider", &s.Provider)
+	word("agent", &s.Agent)
+	word("voice", &s.Voice)
+	if n := m.Get("user"); n != nil {
+		s.User = p.filled(n, "user")
+		if _, err := user.Parse(Variables{Session: 1, Call: 1}.Fill(s.User)); err != nil && s.User != "" {
+			p.Problem(n, "user %v", err)
+		}
+	}
+	if n := m.Get("microphone"); n != nil {
+		on, ok := p.Bool(n, "microphone")
+		s.NoMicrophone = ok && !on
+	}
+	if n := m.Get("push_to_talk"); n != nil {
+		s.PushToTalk, _ = p.Bool(n, "push_to_talk")
+		if s.PushToTalk && s.NoMicrophone {
+			p.Problem(n, "there is nothing to push without a microphone")
+		}
+	}
+	if n := m.Get("pause"); n != nil {
+		p.pause, _ = p.Duration(n, "pause", maxWait)
+	}
+	if n := m.Get("patience"); n != nil {
+		p.patience = p.patienceAt(n)
+	}
+	if n := m.Get("begin"); n != nil {
+		s.Begin = p.begin(n)
+	}
+	turns := m.Get("turns")
+	if turns == nil {
+		p.Problem(m.Node, "the key turns is missing; it holds the list of what is said")
+		return
+	}
+	list := p.List(turns, "turns")
+	if len(list) > maxTurns {
+		p.Problem(turns, "there are %d turns; at most %d are read", len(list), maxTurns)
+		return
+	}
+	for i, n := range list {
+		p.turn(n, i)
+	}
+}
+
+func (p *parser) patienceAt(n *yaml.Node) time.Duration {
+	d, ok := p.Duration(n, "patience", maxPatience)
+	if ok && d == 0 {
+		p.Problem(n, "with a patience of nothing every turn is stuck; leave it out or raise it")
+	}
+	return d
+}
+
+func (p *parser) begin(n *yaml.Node) *Begin {
+	m, ok := p.Map(n, "begin", beginKeys...)
+	if !ok {
+		return nil
+	}
+	b := &Begin{Line: n.Line}
+	if m.Has("chat") == m.Has("pending_request") {
+		p.Problem(n, "begin needs either chat (what the text agent is told) or pending_request")
+	}
+	if v := m.Get("chat"); v != nil {
+		b.Chat = p.filled(v, "chat")
+	}
+	if v := m.Get("pending_request"); v != nil {
+		b.PendingRequest = p.filled(v, "pending_request")
+	}
+	if v := m.Get("expect"); v != nil {
+		b.Expect = p.expect(v)
+		if b.Expect.FlushWithin > 0 {
+			p.Problem(v, "nothing is interrupted at the beginning: flush_within means nothing there")
+		}
+	}
+	return b
+}
+
+// turn reads the turn with index i.
+func (p *parser) turn(n *yaml.Node, i int) {
+	m, ok := p.Map(n, "a turn", turnKeys...)
+	if !ok {
+		return
+	}
+	t := Turn{Line: n.Line, Pause: p.pause, Patience: p.patience, WaitFor: ForAnswer}
+	p.act(m, &t)
+	if v := m.Get("pause"); v != nil {
+		t.Pause, _ = p.Duration(v, "pause", maxWait)
+	}
+	if v := m.Get("patience"); v != nil {
+		t.Patience = p.patienceAt(v)
+	}
+	if v := m.Get("approve"); v != nil {
+		if yes, ok := p.Bool(v, "approve"); ok {
+			t.Approve = &yes
+		}
+	}
+	if v := m.Get("wait_for"); v != nil {
+		p.waitFor(v, &t)
+	}
+	if v := m.Get("expect"); v != nil {
+		t.Expect = p.expect(v)
+	}
+	if v := m.Get("interrupt_after"); v != nil {
+		t.Interrupts = true
+		t.InterruptAfter, _ = p.Duration(v, "interrupt_after", maxWait)
+	}
+	p.fits(m, &t, i)
+	p.script.Turns = append(p.script.Turns, t)
+}
+
+// act reads the one key that says what a turn does.
+func (p *parser) act(m strict.Map, t *Turn) {
+	for _, key := range actKeys {
+		v := m.Get(key)
+		switch {
+		case v == nil:
+			continue
+		case t.Act != "":
+			p.Problem(v, "a turn does one thing: this one has %s and %s", t.Act, key)
+			continue
+		}
+		t.Act = Act(key)
+		switch t.Act {
+		case Say:
+			p.say(v, t)
+		case Type:
+			t.Text = p.filled(v, "type")
+		case Stop:
+			if on, ok := p.Bool(v, "stop"); ok && !on {
+				p.Problem(v, "stop is true, or is left out")
+			}
+		case Wait:
+			t.Wait, _ = p.Duration(v, "wait", maxWait)
+		}
+	}
+	if t.Act == "" {
+		p.Problem(m.Node, "the turn does nothing; give it one of %s", strict.Join(actKeys))
+	}
+}
+
+func (p *parser) say(v *yaml.Node, t *Turn) {
+	if v.Kind == yaml.ScalarNode {
+		t.Text = p.text(v, "say", maxSpoken)
+		return
+	}
+	m, ok := p.Map(v, "say", "recording")
+	if !ok {
+		return
+	}
+	r := m.Get("recording")
+	if r == nil {
+		p.Problem(v, "say needs a text, or recording: the name of a file, or any")
+		return
+	}
+	t.Recording = p.text(r, "recording", maxSpoken)
+}
+
+func (p *parser) waitFor(v *yaml.Node, t *Turn) {
+	if v.Kind == yaml.ScalarNode {
+		word, _ := p.Word(v, "wait_for", waitWords...)
+		t.WaitFor = WaitFor(word)
+		return
+	}
+	m, ok := p.Map(v, "wait_for", "tool")
+	if !ok {
+		return
+	}
+	tool := m.Get("tool")
+	if tool == nil {
+		p.Problem(v, "wait_for is one of %s, or tool with a name", strict.Join(waitWords))
+		return
+	}
+	t.WaitFor = ForTool
+	t.Tool = p.text(tool, "tool", maxSpoken)
+}
+
+// fits notes what means nothing together, because an expectation that is silently not
+// looked at is worse than an error.
+func (p *parser) fits(m strict.Map, t *Turn, i int) {
+	refuse := func(key, format string, args ...any) {
+		if v := m.Get(key); v != nil {
+			p.Problem(v, format, args...)
+		}
+	}
+	if t.Act == Say && p.script.NoMicrophone {
+		refuse("say", "nothing can be said without a microphone; leave microphone out, or type")
+	}
+	if t.Act == Wait || t.Act == Stop {
+		for _, key := range []string{"wait_for", "approve"} {
+			refuse(key, "%s means nothing with %s", key, t.Act)
+		}
+	}
+	if t.Act == Wait {
+		refuse("interrupt_after", "interrupt_after means nothing with wait")
+		refuse("expect", "expect means nothing with wait: nothing is asked")
+	}
+	if t.Act == Stop && !t.Interrupts {
+		p.Problem(m.Get("stop"), "stop needs interrupt_after: when the button is pressed")
+	}
+	if t.Interrupts {
+		refuse("pause", "pause means nothing with interrupt_after")
+		p.interrupts(m.Get("interrupt_after"), i)
+	}
+	if t.Expect.FlushWithin > 0 && !t.Interrupts {
+		refuse("expect", "flush_within goes with interrupt_after")
+	}
+	if t.WaitFor == ForNothing && t.Expect.Within > 0 {
+		refuse("expect", "within means nothing with wait_for: nothing")
+	}
+	if t.Act == Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
+		refuse("expect", "nothing answers the stop button; it can expect flush_within, no_tool and error")
+	}
+}
+
+// interrupts notes what is wrong with the turn that turn i interrupts.
+func (p *parser) interrupts(v *yaml.Node, i int) {
+	turns := p.script.Turns
+	if i == 0 {
+		p.Problem(v, "there is no answer before the first turn that it could interrupt")
+		return
+	}
+	if len(turns) < i {
+		return // a turn before is no turn, and has its problem
+	}
+	switch before := turns[i-1]; {
+	case before.Act == Wait || before.Act == Stop:
+		p.Problem(v, "nothing answers the turn before, which is %s", before.Act)
+	case before.WaitFor != ForAnswer:
+		p.Problem(v, "the turn before waits for %s; leave its wait_for out, as this one interrupts its answer", before.WaitFor)
+	}
+}
+
+func (p *parser) expect(n *yaml.Node) Expect {
+	m, ok := p.Map(n, "expect", expectKeys...)
+	if !ok {
+		return Expect{}
+	}
+	var e Expect
+	e.Tools = p.names(m.Get("tool"), "tool")
+	e.NoTools = p.names(m.Get("no_tool"), "no_tool")
+	e.Asks = p.names(m.Get("asks"), "asks")
+	e.Text = p.pattern(m.Get("text"), "text")
+	e.NoText = p.pattern(m.Get("no_text"), "no_text")
+	e.Said = p.pattern(m.Get("said"), "said")
+	e.Within = p.limit(m.Get("within"), "within")
+	e.FlushWithin = p.limit(m.Get("flush_within"), "flush_within")
+	if v := m.Get("error"); v != nil {
+		e.Error = p.text(v, "error", maxSpoken)
+	}
+	for _, tool := range e.Tools {
+		if slices.Contains(e.NoTools, tool) || slices.Contains(e.NoTools, AnyTool) {
+			p.Problem(m.Get("no_tool"), "%s cannot be both called and not called", tool)
+		}
+		if tool == AnyTool {
+			p.Problem(m.Get("tool"), "tool needs names; any goes with no_tool alone")
+		}
+	}
+	return e
+}
+
+// limit reads a time that something may take.
+func (p *parser) limit(n *yaml.Node, what string) time.Duration {
+	if n == nil {
+		return 0
+	}
+	d, ok := p.Duration(n, what, maxWait)
+	if ok && d == 0 {
+		p.Problem(n, "nothing comes within no time; leave %s out or raise it", what)
+	}
+	return d
+}
+
+// names reads a name or a list of them.
+func (p *parser) names(n *yaml.Node, what string) []string {
+	if n == nil {
+		return nil
+	}
+	nodes := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		nodes = p.List(n, what)
+	}
+	var out []string
+	for _, v := range nodes {
+		name := p.text(v, what, maxSpoken)
+		if slices.Contains(out, name) {
+			p.Problem(v, "%s names %q twice", what, name)
+			continue
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// pattern reads a regular expression; capital and small letters are the same.
+func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
+	if n == nil {
+		return nil
+	}
+	text := p.text(n, what, maxSpoken)
+	if text == "" {
+		return nil
+	}
+	if _, err := regexp.Compile(text); err != nil {
+		p.Problem(n, "%s is no regular expression: %v", what, err)
+		return nil
+	}
+	re, err := regexp.Compile("(?is)" + text)
+	if err != nil {
+		p.Problem(n, "%s is a regular expression that is too large: %v", what, err)
+		return nil
+	}
+	return re
+}
+
+// text reads a text that says something, of at most so many characters.
+func (p *parser) text(n *yaml.Node, what string, longest int) string {
+	s, ok := p.Text(n, what)
+	switch {
+	case !ok:
+		return ""
+	case s == "":
+		p.Problem(n, "%s is empty", what)
+	case utf8.RuneCountInString(s) > longest:
+		p.Problem(n, "%s has more than %d characters", what, longest)
+	}
+	return s
+}
+
+// filled reads a text with variables.
+func (p *parser) filled(n *yaml.Node, what string) string {
+	s := p.text(n, what, protocol.MaxTextChars)
+	for _, found := range variable.FindAllStringSubmatch(s, -1) {
+		if !slices.Contains(variables, found[1]) {
+			p.Problem(n, "%s has no variable ${%s}%s; it knows %s", what, found[1], strict.Near(found[1], variables), strict.Join(variables))
+		}
+	}
+	return s
+}

@@ -1,0 +1,177 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/client/load/caller"
+	"voicegw/client/load/plan"
+	"voicegw/client/load/report"
+	"voicegw/client/load/script"
+	"voicegw/protocol"
+)
+
+// desk takes calls and notes when: a gateway that answers nothing but hello and goodbye.
+type desk struct {
+	goodbye time.Duration // how long it takes to say goodbye
+	refuses int           // calls that it does not take at first
+
+	mu    sync.Mutex // guards the following fields
+	began time.Time
+	calls []string // from when to when
+}
+
+// dial takes a call.
+func (d *desk) dial(context.Context, string) (caller.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := time.Since(d.began)
+	if d.refuses > 0 {
+		d.refuses--
+		d.calls = append(d.calls, fmt.Sprint("refused ", at))
+		return nil, errors.New("busy")
+	}
+	return &deskLine{desk: d, at: at, out: make(chan protocol.Frame, 10), gone: make(chan struct{})}, nil
+}
+
+type deskLine struct {
+	desk *desk
+	at   time.Duration
+	out  chan protocol.Frame
+	gone chan struct{}
+	once sync.Once
+	seq  int64
+}
+
+func (l *deskLine) Read() (protocol.Frame, error) {
+	select {
+	case f := <-l.out:
+		return f, nil
+	case <-l.gone:
+		return protocol.Frame{}, errors.New("closed")
+	}
+}
+
+func (l *deskLine) say(m protocol.ServerMessage) {
+	l.seq++
+	text, err := protocol.EncodeServer(l.seq, m)
+	if err != nil {
+		panic(err)
+	}
+	l.out <- protocol.Frame{Data: text}
+}
+
+func (l *deskLine) WriteText(text []byte) error {
+	m, err := protocol.ParseClient(text)
+	if err != nil {
+		return err
+	}
+	switch m.(type) {
+	case *protocol.Start:
+		l.say(&protocol.SessionStarted{SessionID: "voice-1", InputRate: 16000, OutputRate: 24000})
+	case *protocol.End:
+		until := time.Since(l.desk.began)
+		l.desk.mu.Lock()
+		l.desk.calls = append(l.desk.calls, fmt.Sprint(l.at, "-", until))
+		l.desk.mu.Unlock()
+		time.AfterFunc(l.desk.goodbye, func() {
+			l.say(&protocol.SessionEnded{Reason: "client_ended"})
+			time.AfterFunc(time.Millisecond, l.Abort)
+		})
+	}
+	return nil
+}
+
+func (l *deskLine) WriteAudio([]byte) error { return nil }
+func (l *deskLine) Abort()                  { l.once.Do(func() { close(l.gone) }) }
+
+// visit makes a run against a desk in virtual time.
+func visit(t *testing.T, d *desk, o plan.Options, check func(rep *report.Report, calls string)) {
+	t.Helper()
+	s, err := script.Parse("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d.began = time.Now()
+		rep, err := Run(t.Context(), Options{URL: "ws://localhost/v1/voice", Script: s, Plan: o, Dial: d.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(rep, strings.Join(d.calls, " "))
+	})
+}
+
+// TestCallersOfASoakComeAndGoByTheClock.
+func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
+	soak := plan.Options{Mode: plan.Soak, Sessions: 1, Duration: 25 * time.Second, Call: 8 * time.Second, Rest: 2 * time.Second}
+	visit(t, &desk{}, soak, func(rep *report.Report, calls string) {
+		if want := "0s-8s 10s-18s 20s-26.6s"; calls != want {
+			t.Errorf("they called %s, want %s", calls, want)
+		}
+		if late := rep.Figures["call_late"]; late.Count != 3 || late.Max != 0 || rep.Counters["lost"] != 0 {
+			t.Errorf("late %+v, %v", late, rep.Counters)
+		}
+	})
+	// A gateway that takes 5 s to say goodbye makes the next call late by 3 s; the schedule
+	// does not move.
+	visit(t, &desk{goodbye: 5 * time.Second}, soak, func(rep *report.Report, calls string) {
+		if want := "0s-8s 13.001s-18s 23.001s-"; !strings.HasPrefix(calls, want) {
+			t.Errorf("they called %s, want %s", calls, want)
+		}
+		if late := rep.Figures["call_late"]; late.Max < 3000 || late.Max > 3002 {
+			t.Errorf("late %+v", late)
+		}
+	})
+}
+
+// TestASteadyCallerStays, and goes through the script until the time is up.
+func TestASteadyCallerStays(t *testing.T) {
+	visit(t, &desk{}, plan.Options{Sessions: 2, Ramp: 4 * time.Second, Duration: 10 * time.Second}, func(rep *report.Report, calls string) {
+		// A wait that has begun is waited to its end.
+		if want := "2s-11.6s 0s-12.9s"; calls != want {
+			t.Errorf("they called %s, want %s", calls, want)
+		}
+		if rep.Counters["calls"] != 2 || rep.Counters["sessions"] != 2 {
+			t.Errorf("%v", rep.Counters)
+		}
+	})
+}
+
+// TestARefusedCallerIsPatient: it waits twice as long each time, and begins anew when it was
+// let in.
+func TestARefusedCallerIsPatient(t *testing.T) {
+	visit(t, &desk{refuses: 4}, plan.Options{Sessions: 1, Duration: 30 * time.Second}, func(rep *report.Report, calls string) {
+		if want := "refused 0s refused 1s refused 3s refused 7s 15s-"; !strings.HasPrefix(calls, want) {
+			t.Errorf("they called %s, want %s", calls, want)
+		}
+		if rep.Counters["refused"] != 4 || rep.Counters["sessions"] != 1 {
+			t.Errorf("%v", rep.Counters)
+		}
+	})
+	// Without a duration there is one try.
+	visit(t, &desk{refuses: 4}, plan.Options{Sessions: 1}, func(_ *report.Report, calls string) {
+		if calls != "refused 0s" {
+			t.Errorf("they called %s", calls)
+		}
+	})
+}
+
+// TestStepsAreTold: the report has a part for each, with the sessions that it had.
+func TestStepsAreTold(t *testing.T) {
+	visit(t, &desk{}, plan.Options{Mode: plan.Step, Steps: 3, Sessions: 6, Duration: 30 * time.Second, Ramp: time.Second}, func(rep *report.Report, _ string) {
+		var got []int64
+		for _, s := range rep.Segments {
+			got = append(got, s.Sessions)
+		}
+		if fmt.Sprint(got) != "[2 4 6]" {
+			t.Errorf("the steps had %v sessions", got)
+		}
+	})
+}

@@ -1,0 +1,342 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/client/load/measure"
+	"voicegw/client/load/plan"
+	"voicegw/client/load/process"
+	"voicegw/client/load/report"
+	"voicegw/client/load/script"
+)
+
+// quiet is the HTTP side of a gateway that has sessions for a while after the last call.
+type quiet struct {
+	left      atomic.Int64 // how often it still tells of two sessions
+	ready     atomic.Int64 // how often it still is not ready
+	collected atomic.Int64
+}
+
+func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/healthz":
+		n := 0
+		if q.left.Add(-1) >= 0 {
+			n = 2
+		}
+		_, _ = fmt.Fprintf(w, `{"status":"ok","sessions":%d}`, n)
+	case "/readyz":
+		if q.ready.Add(-1) >= 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	case "/debug/vars":
+		if r.URL.Query().Get("gc") == "1" {
+			q.collected.Add(1)
+		}
+		_, _ = fmt.Fprint(w, `{"goroutines": 60, "heap_inuse": 31457280, "fds": 20}`)
+	}
+}
+
+// TestDescriptorsMayBeClosedLate: a store closes its files in minutes, and what is never
+// closed is not waited for longer.
+func TestDescriptorsMayBeClosedLate(t *testing.T) {
+	for name, c := range map[string]struct{ closes, waits time.Duration }{
+		"at once": {0, 0}, "late": {2 * time.Minute, 2 * time.Minute}, "never": {time.Hour, closeTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				w := &watch{start: report.State{FDs: 13}}
+				w.descriptors = func() (int, error) {
+					if time.Since(begun) < c.closes {
+						return 15, nil
+					}
+					return 13, nil
+				}
+				w.awaitClosed(t.Context())
+				if waited := time.Since(begun); waited != c.waits {
+					t.Errorf("waited for %s, want %s", waited, c.waits)
+				}
+			})
+		})
+	}
+}
+
+// TestASoakWaitsForBuffers of the gateway's store, at both ends.
+func TestASoakWaitsForBuffers(t *testing.T) {
+	for mode, want := range map[plan.Mode]time.Duration{plan.Steady: settleTime, plan.Soak: bufferTime} {
+		t.Run(string(mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, err := newWatch(t.Context(), Options{Plan: plan.Options{Mode: mode}}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				w.rest(t.Context())
+				if waited := time.Since(begun); waited != want {
+					t.Errorf("waited for %s, want %s", waited, want)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsOpenForAMomentIsNotHeld: the fewest descriptors of all looks count, and those
+// of the beginning not at the end.
+func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process takes can be read on Linux alone")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		w := &watch{pid: os.Getpid(), soak: true, settle: bufferTime}
+		w.descriptors = func() (int, error) {
+			switch at := time.Since(begun); {
+			case at == 5*time.Second:
+				return 12, nil
+			case at < time.Minute:
+				return 13, nil
+			case at == 2*time.Minute: // two were closed, and one is opened again
+				return 12, nil
+			default:
+				return 14, nil
+			}
+		}
+		w.begin(t.Context())
+		if w.start.FDs != 12 {
+			t.Errorf("it began with %d", w.start.FDs)
+		}
+		<-time.After(time.Minute)
+		w.end(t.Context())
+		if w.ended.FDs != 12 {
+			t.Errorf("it ended with %d", w.ended.FDs)
+		}
+		w.descriptors = func() (int, error) { return 20, nil }
+		w.end(t.Context())
+		if w.ended.FDs != 20 {
+			t.Errorf("it holds 20 for good, and %d are told", w.ended.FDs)
+		}
+	})
+}
+
+// TestAWaitIsTold every second, so that nobody takes it for a run that hangs.
+func TestAWaitIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		w, err := newWatch(t.Context(), Options{Plan: plan.Options{Mode: plan.Soak}, Progress: func(s Status) {
+			told = append(told, fmt.Sprint(s.Elapsed, " of ", s.Total, " ", s.Waiting))
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.rest(t.Context())
+		if len(told) != 15 || told[0] != "1s of 15s until the gateway is at rest" || told[14] != "15s of 15s until the gateway is at rest" {
+			t.Errorf("told %d times: %q", len(told), told)
+		}
+		told = nil
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		w.descriptors = func() (int, error) { return 1, nil }
+		w.awaitClosed(ctx)
+		if len(told) != 1 || told[0] != "1s of 3m0s until the gateway's store has closed its files" {
+			t.Errorf("told %q", told)
+		}
+		told = nil
+		path := filepath.Join(t.TempDir(), "audit.jsonl")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := newLedger()
+		l.saw("mine", "1")
+		if a := l.compare(t.Context(), path, w.tell); a.Expected != 1 || a.Found != 0 || a.Problem != "" {
+			t.Errorf("%+v", a)
+		}
+		if len(told) != 5 || told[4] != "5s of 5s until the audit is complete" {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
+// watching is a watch over this process, with the HTTP side of a gateway.
+func watching(t *testing.T, q *quiet) (*watch, *httptest.Server) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process takes can be read on Linux alone")
+	}
+	srv := httptest.NewServer(q)
+	t.Cleanup(srv.Close)
+	w, err := newWatch(t.Context(), Options{URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", PID: os.Getpid(), Debug: srv.URL}, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, srv
+}
+
+// TestTheGatewayIsLookedAtAtRest: when it has no session any more, and after its garbage has
+// been collected.
+func TestTheGatewayIsLookedAtAtRest(t *testing.T) {
+	t.Parallel()
+	q := &quiet{}
+	q.left.Store(3)
+	w, _ := watching(t, q)
+	w.begin(t.Context())
+	if asked := q.left.Load(); asked >= 0 || q.collected.Load() != 1 {
+		t.Errorf("it looked with sessions (%d), or before a collection (%d)", asked, q.collected.Load())
+	}
+	if s := w.start; s.Goroutines != 60 || s.HeapMB != 30 || s.RSSMB < 5 || s.Threads < 1 || s.FDs < 3 {
+		t.Errorf("it stood at %+v", s)
+	}
+	if left := w.end(t.Context()); left != 0 || q.collected.Load() != 2 || w.ended.HeapMB != 30 {
+		t.Errorf("%d left, %+v", left, w.ended)
+	}
+}
+
+// TestSessionsThatAreLeftAreTold of, after a while.
+func TestSessionsThatAreLeftAreTold(t *testing.T) {
+	t.Parallel()
+	q := &quiet{}
+	q.left.Store(1 << 40)
+	srv := httptest.NewServer(q)
+	defer srv.Close()
+	w := &watch{health: srv.URL + "/healthz", client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	if left := w.end(t.Context()); left != 2 {
+		t.Errorf("%d are left", left)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if left := w.end(ctx); left != 0 {
+		t.Errorf("%d are left of which nobody can tell", left)
+	}
+}
+
+// TestResourcesForEachSession are the mean over the run.
+func TestResourcesForEachSession(t *testing.T) {
+	w := &watch{pid: 1, start: report.State{RSSMB: 50}, ended: report.State{RSSMB: 55}}
+	w.first.CPU, w.latest.CPU = time.Second, 5*time.Second
+	w.most = report.Process{RSSMB: 70, CPUMax: 60, FDs: 9}
+	r := &report.Report{Counters: map[string]int64{"frames_up": 900, "frames_down": 100}}
+	r.Series = []measure.Point{{Sessions: 10}, {Sessions: 20}, {Sessions: 0}}
+	got := w.resources(r, 10*time.Second)
+	want := report.Resources{
+		PID: 1, Process: report.Process{CPU: 40, CPUMax: 60, RSSMB: 70, FDs: 9}, CPUPerSession: 4, CPUPerFrameUS: 4000, RSSPerSessionKB: 1024,
+		Start: w.start, End: w.ended,
+	}
+	if *got != want {
+		t.Errorf("got  %+v\nwant %+v", *got, want)
+	}
+	if w.pid = 0; w.resources(r, time.Second) != nil {
+		t.Error("there are resources of nobody")
+	}
+}
+
+// TestWhatItTakesOverTime is of the last interval.
+func TestWhatItTakesOverTime(t *testing.T) {
+	t.Parallel()
+	w, _ := watching(t, &quiet{})
+	u, err := process.Read(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.latest, w.at = u, time.Now().Add(-time.Second)
+	for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+		_ = fmt.Sprint(began)
+	}
+	cpu, rss := w.look(time.Now())
+	if cpu <= 0 || cpu > 100*float64(runtime.NumCPU()) || rss < 5 || w.most.CPUMax != cpu || w.most.RSSMB != rss {
+		t.Errorf("%v %% and %v MB; %+v", cpu, rss, w.most)
+	}
+}
+
+// TestWaitingForAGateway: until it takes sessions, or not for ever.
+func TestWaitingForAGateway(t *testing.T) {
+	t.Parallel()
+	q := &quiet{}
+	srv := httptest.NewServer(q)
+	defer srv.Close()
+	o := Options{URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Wait: 20 * time.Second}
+	q.ready.Store(2)
+	if err := awaitReady(t.Context(), o, srv.Client()); err != nil || q.ready.Load() != -1 {
+		t.Errorf("%v, %d", err, q.ready.Load())
+	}
+	q.ready.Store(1 << 40)
+	var told []string
+	o.Wait, o.Progress = 1100*time.Millisecond, func(s Status) { told = append(told, s.Waiting) }
+	if err := awaitReady(t.Context(), o, srv.Client()); err == nil || !strings.Contains(err.Error(), "within 1.1s: it answers 503") {
+		t.Errorf("got %v", err)
+	}
+	if len(told) == 0 || told[0] != "until the gateway is ready" {
+		t.Errorf("told %q", told)
+	}
+}
+
+// TestTheAudit is held against what callers saw: records of other sessions and of calls that
+// nobody saw are no matter, missing ones are, and so is a deed that was done twice.
+func TestTheAudit(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	record := func(session, call, key, rest string) string {
+		return fmt.Sprintf(`{"event":"tool_execution","time":"2026-11-22T01:00:00.000Z","toolId":"book","mode":"voice","sessionId":%q,"turnId":1,"callId":%q,"businessKey":%q,"durationMs":1,"delivered":true,%s}`+"\n", session, call, key, rest)
+	}
+	const done, stored, failed = `"ok":true,"cacheHit":false`, `"ok":true,"cacheHit":true`, `"ok":false,"cacheHit":false`
+	lines := record("mine", "1", "a", done) + record("mine", "2", "a", stored) + record("mine", "3", "b", failed) + record("mine", "4", "b", done) + record("other", "1", "a", done) + record("mine", "9", "", done)
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := newLedger()
+	for _, id := range []string{"1", "2", "3", "4"} {
+		l.saw("mine", id)
+	}
+	if got, want := *l.compare(t.Context(), path, nil), (report.Audit{File: path, Expected: 4, Found: 4}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	// One that comes late is waited for, one that never comes is missing.
+	l.saw("mine", "5")
+	wrote := make(chan error, 1)
+	time.AfterFunc(600*time.Millisecond, func() {
+		wrote <- os.WriteFile(path, []byte(lines+record("mine", "5", "a", done)), 0o600)
+	})
+	if got := l.compare(t.Context(), path, nil); got.Found != 5 || got.Twice != 1 || got.Problem != "" {
+		t.Errorf("got %+v", got)
+	}
+	if err := <-wrote; err != nil {
+		t.Error(err)
+	}
+	l.saw("mine", "6")
+	if got := l.read(t.Context(), path); got.Expected != 6 || got.Found != 5 {
+		t.Errorf("got %+v", got)
+	}
+	if got := l.read(t.Context(), path+".gone"); got.Problem == "" {
+		t.Errorf("a file that is not there: %+v", got)
+	}
+	if got := newLedger().read(t.Context(), path+".gone"); got.Problem != "" {
+		t.Errorf("of no calls: %+v", got)
+	}
+}
+
+// TestNobodyIsThere: each session tries once, goes once through its script in vain, and the
+// run is over.
+func TestNobodyIsThere(t *testing.T) {
+	s, err := script.Parse("s", []byte("turns: [{type: a}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{URL: "ws://127.0.0.1:1/v1/voice", Script: s, Plan: plan.Options{Sessions: 3}}
+	rep, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Counters["refused"] != 3 || rep.Counters["calls"] != 3 || rep.Resources != nil || rep.Audit != nil || rep.TookMS > 10_000 {
+		t.Errorf("%v after %d ms", rep.Counters, rep.TookMS)
+	}
+}

@@ -1,0 +1,435 @@
+package talk
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/audio"
+	"voicegw/protocol"
+)
+
+// tone is a clip of parts in ms: silence, tone, silence, tone, …
+func tone(rate int, parts ...int) audio.Clip {
+	clip := audio.Clip{Rate: rate}
+	for n, ms := range parts {
+		for i := range rate * ms / 1000 {
+			v := int16(0)
+			if n%2 == 1 {
+				v = int16(8000 * math.Sin(float64(i)*2*math.Pi*440/float64(rate)))
+			}
+			clip.PCM = append(clip.PCM, byte(v), byte(uint16(v)>>8))
+		}
+	}
+	return clip
+}
+
+func question() Turn { return Turn{Name: "q.wav", Audio: tone(16000, 100, 1000, 200)} }
+
+// hold lets a conversation with g happen on a clock of its own and returns what
+// TestAnswerThatBeganBeforeTheRecordingEnded: what a room still sounds of after
+// the last word is speech by its level, but not to the model: the answer that it
+// has begun meanwhile, and goes on with, is the answer.
+func TestAnswerThatBeganBeforeTheRecordingEnded(t *testing.T) {
+	g := newGateway()
+	g.deaf, g.answerMS, g.keepsTurn = 2, 4000, true
+	r, _, err := hold(t, Options{Turns: []Turn{{Name: "hall.wav", Audio: tone(16000, 100, 1000, 1200, 300)}}, Patience: 6 * time.Second}, g)
+	if got := r.Turns[0].AnswerMS; got != 4000 {
+		t.Errorf("the answer has %d ms, want 4000 (%v)", got, err)
+	}
+	if first := r.Turns[0].FirstAudioMS; first == nil || *first != 0 {
+		t.Errorf("the first audio came after %v", first)
+	}
+}
+
+// came of it, and the events.
+func hold(t *testing.T, o Options, g *gateway) (Report, []Event, error) {
+	t.Helper()
+	return holdTyping(t, o, g, nil)
+}
+
+// holdTyping is hold with somebody who types lines, by their time in ms; "\x04" is the
+// end of what is typed.
+func holdTyping(t *testing.T, o Options, g *gateway, lines map[int64]string) (Report, []Event, error) {
+	t.Helper()
+	var events []Event
+	o.Events = func(e Event) { events = append(events, e) }
+	o, err := o.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := start
+	c, err := newConversation(o, now, func(m protocol.ClientMessage) {
+		if !g.gone {
+			g.hear(m)
+		}
+	}, func(frame []byte) {
+		if !g.gone {
+			g.hearAudio(frame)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the gateway sends arrives after the tick in which it was sent.
+	var arriving []func()
+	g.send = func(m protocol.ServerMessage) { arriving = append(arriving, func() { c.hear(now, m) }) }
+	g.sendAudio = func(pcm []byte) { arriving = append(arriving, func() { c.hearAudio(now, pcm) }) }
+
+	c.open()
+	for !c.over() {
+		now = now.Add(frameLength)
+		if now.Sub(start) > 5*time.Minute {
+			t.Fatal("the conversation does not end")
+		}
+		if line, ok := lines[now.Sub(start).Milliseconds()]; ok && line == "\x04" {
+			c.nobodyTypes(now)
+		} else if ok {
+			c.typed(now, line)
+		}
+		c.tick(now)
+		g.tick(frameLength.Milliseconds())
+		for len(arriving) > 0 && !c.over() {
+			arrive := arriving[0]
+			arriving = arriving[1:]
+			arrive()
+		}
+		if g.gone && !c.over() {
+			c.lost(now, errors.New("closed"))
+		}
+	}
+	r, err := c.result()
+	return r, events, err
+}
+
+func find(t *testing.T, events []Event, name string, turn int) int64 {
+	t.Helper()
+	for _, e := range events {
+		if e.Event == name && e.Turn == turn {
+			return e.AtMS
+		}
+	}
+	t.Fatalf("no event %s of turn %d in %+v", name, turn, events)
+	return 0
+}
+
+func TestOneTurn(t *testing.T) {
+	g := newGateway()
+	r, events, err := hold(t, Options{Turns: []Turn{question()}, KeepAudio: true}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := r.Turns[0]
+	// 500 ms of silence and 200 ms of latency, and a frame for each hop.
+	if turn.FirstAudioMS == nil || *turn.FirstAudioMS < 700 || *turn.FirstAudioMS > 800 {
+		t.Errorf("first audio after %v ms", turn.FirstAudioMS)
+	}
+	if turn.AnswerMS != 2000 || turn.HeardMS != 2000 || len(r.Audio) != 2*2*24000 {
+		t.Errorf("answer %d ms, heard %d ms, %d bytes", turn.AnswerMS, turn.HeardMS, len(r.Audio))
+	}
+	if turn.Said != "a question" || turn.Answer != "an answer" || turn.Usage.OutputTokens != 20 || r.Usage.InputTokens != 10 {
+		t.Errorf("got %+v", turn)
+	}
+	if r.Underruns != 0 || r.StaleBytes != 0 || turn.Interruption != nil || !turn.Answered {
+		t.Errorf("got %+v", r)
+	}
+	// Lead-in, then 100 ms of silence in the recording.
+	if at := find(t, events, EventSpeaking, 1); at < 400 || at > 480 {
+		t.Errorf("the first voiced sample was sent after %d ms", at)
+	}
+	if spoken := find(t, events, EventSpoken, 1) - find(t, events, EventSpeaking, 1); spoken < 960 || spoken > 1020 {
+		t.Errorf("1000 ms of speech took %d ms", spoken)
+	}
+	if at := find(t, events, EventAnswered, 1) - find(t, events, EventFirstAudio, 1); at < 2000 || at > 2100 {
+		t.Errorf("an answer of 2 s was heard after %d ms", at)
+	}
+}
+
+func TestPlaybackIsReported(t *testing.T) {
+	g := newGateway()
+	if _, _, err := hold(t, Options{Turns: []Turn{question()}}, g); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(g.playback); n < 9 || n > 11 {
+		t.Errorf("%d reports for 2 s; one is due every 200 ms", n)
+	}
+	for i, p := range g.playback {
+		last := i == len(g.playback)-1
+		if p.Done != last || p.ItemID != "item-1" {
+			t.Errorf("report %d: %+v", i, p)
+		}
+		if i > 0 && !last {
+			if step := p.PlayedMS - g.playback[i-1].PlayedMS; step < 180 || step > 220 {
+				t.Errorf("report %d is %d ms after the one before", i, step)
+			}
+		}
+	}
+	if got := g.playback[len(g.playback)-1].PlayedMS; got != 2000 {
+		t.Errorf("the last report says %d ms", got)
+	}
+}
+
+func TestTurnsFollowEachOther(t *testing.T) {
+	g := newGateway()
+	r, events, err := hold(t, Options{Turns: []Turn{question(), {Text: "and this?"}, question()}}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Turns) != 3 || r.Turns[1].FirstAudioMS == nil || !r.Turns[1].Typed {
+		t.Fatalf("got %+v", r.Turns)
+	}
+	if diff := cmp.Diff([]string{"and this?"}, g.texts); diff != "" {
+		t.Error(diff)
+	}
+	for n := 1; n <= 3; n++ {
+		if !r.Turns[n-1].Answered || r.Turns[n-1].AnswerMS != 2000 || r.Turns[n-1].Usage.InputTokens != 10 {
+			t.Errorf("turn %d: %+v", n, r.Turns[n-1])
+		}
+	}
+	if find(t, events, EventTyped, 2) < find(t, events, EventAnswered, 1)+pause.Milliseconds() {
+		t.Error("the second turn came before the first answer was heard")
+	}
+}
+
+func TestInterruption(t *testing.T) {
+	for name, turns := range map[string][]Turn{"the same again": {question()}, "the next turn": {question(), question()}} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway()
+			g.answerMS = 8000
+			r, events, err := hold(t, Options{Turns: turns, InterruptAfter: 1500 * time.Millisecond, KeepAudio: true}, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Turns) != 2 {
+				t.Fatalf("%d turns", len(r.Turns))
+			}
+			first, second := r.Turns[0], r.Turns[1]
+			if gap := find(t, events, EventInterrupting, 2) - find(t, events, EventFirstAudio, 1); gap < 1500 || gap > 1540 {
+				t.Errorf("the interruption began after %d ms", gap)
+			}
+			if first.Interruption == nil || first.Interruption.FlushMS == nil || *first.Interruption.FlushMS > 60 {
+				t.Errorf("interruption %+v", first.Interruption)
+			}
+			// 100 ms of silence in the recording before its speech.
+			if first.HeardMS < 1550 || first.HeardMS > 1700 || first.AnswerMS <= first.HeardMS {
+				t.Errorf("heard %d of %d ms", first.HeardMS, first.AnswerMS)
+			}
+			if !first.Answered || !second.Answered || second.Interruption != nil || second.HeardMS != 8000 {
+				t.Errorf("got %+v", r.Turns)
+			}
+			at := slices.IndexFunc(g.playback, func(p protocol.Playback) bool { return p.Done })
+			if g.playback[at].PlayedMS != first.HeardMS || g.playback[at].ItemID != "item-1" {
+				t.Errorf("the flush was answered with %+v; %d ms were heard", g.playback[at], first.HeardMS)
+			}
+			for _, p := range g.playback[at+1:] {
+				if p.ItemID == "item-1" {
+					t.Errorf("a flushed item was reported again: %+v", p)
+				}
+			}
+			if want := audio.Bytes(24000, time.Duration(first.HeardMS+8000)*time.Millisecond); len(r.Audio)/48 != want/48 {
+				t.Errorf("%d bytes were heard, want %d", len(r.Audio), want)
+			}
+		})
+	}
+}
+
+func TestAnswerOverBeforeTheInterruption(t *testing.T) {
+	g := newGateway()
+	r, _, err := hold(t, Options{Turns: []Turn{question()}, InterruptAfter: 10 * time.Second}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Turns) != 2 || r.Turns[0].Interruption != nil || !r.Turns[1].Answered {
+		t.Errorf("got %+v", r.Turns)
+	}
+}
+
+func TestNothingIsInterruptedThatIsOver(t *testing.T) {
+	g := newGateway()
+	g.answerMS, g.keepsTurn = 400, true
+	_, events, err := hold(t, Options{Turns: []Turn{question()}, InterruptAfter: time.Second, Patience: 3 * time.Second}, g)
+	if !errors.Is(err, ErrUnanswered) {
+		t.Errorf("error %v", err)
+	}
+	if slices.ContainsFunc(events, func(e Event) bool { return e.Event == EventInterrupting }) {
+		t.Error("an answer was interrupted that had been heard to its end")
+	}
+}
+
+func TestAudioAfterAFlushIsAnError(t *testing.T) {
+	g := newGateway()
+	g.answerMS, g.staleMS = 8000, 20
+	r, _, err := hold(t, Options{Turns: []Turn{question()}, InterruptAfter: time.Second}, g)
+	if !errors.Is(err, ErrProtocol) || r.StaleBytes != 20*48 {
+		t.Errorf("%d stale bytes, error %v", r.StaleBytes, err)
+	}
+}
+
+func TestPauseInARecording(t *testing.T) {
+	g := newGateway()
+	turn := Turn{Audio: tone(16000, 100, 1000, 1200, 1000, 100)}
+	r, _, err := hold(t, Options{Turns: []Turn{turn}}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.Turns[0]
+	if g.turn != 2 {
+		t.Fatalf("the gateway heard %d turns; the test wants two", g.turn)
+	}
+	// Both of the gateway's turns are this one's; the answer is the second.
+	if got.Usage.InputTokens != 20 || got.HeardMS != 2000 || got.AnswerMS != 2000 {
+		t.Errorf("got %+v", got)
+	}
+	if got.FirstAudioMS == nil || *got.FirstAudioMS < 700 || *got.FirstAudioMS > 800 {
+		t.Errorf("first audio after %v ms", got.FirstAudioMS)
+	}
+}
+
+func TestEndOfARecordingThatTheModelDoesNotHear(t *testing.T) {
+	g := newGateway()
+	g.answerMS = 400
+	g.deaf = 2 // it hears one stretch of speech and takes the rest for noise
+	r, _, err := hold(t, Options{Turns: []Turn{{Audio: tone(16000, 100, 1000, 2500, 50, 100)}}}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Turns[0].Answered || r.Turns[0].FirstAudioMS != nil {
+		t.Errorf("got %+v", r.Turns[0])
+	}
+}
+
+func TestGreetingIsHeardFirst(t *testing.T) {
+	g := newGateway()
+	g.greets = true
+	r, events, err := hold(t, Options{Turns: []Turn{question()}, KeepAudio: true}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := find(t, events, EventSpeaking, 1); at < 200+2000+300 {
+		t.Errorf("the first turn began after %d ms, over the greeting", at)
+	}
+	if r.Turns[0].AnswerMS != 2000 || len(r.Audio) != 2*2*2*24000 {
+		t.Errorf("answer %d ms, heard %d bytes in all", r.Turns[0].AnswerMS, len(r.Audio))
+	}
+}
+
+func TestUnanswered(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*gateway)
+		want   string
+	}{
+		{"silence", func(g *gateway) { g.mute = true }, "turn 1: nothing was heard for 3s"},
+		{"a turn without audio", func(g *gateway) { g.noAudio = true }, "turn 1: the turn ended without any audio"},
+		{"a failed turn", func(g *gateway) { g.fails = true }, "turn 1: the turn failed: The model is ill."},
+		{"a turn that never ends", func(g *gateway) { g.keepsTurn = true }, "turn 1: nothing was heard for 3s"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGateway()
+			tt.change(g)
+			r, events, err := hold(t, Options{Turns: []Turn{question()}, Patience: 3 * time.Second}, g)
+			if !errors.Is(err, ErrUnanswered) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+			if r.Turns[0].Answered {
+				t.Errorf("got %+v", r.Turns[0])
+			}
+			find(t, events, EventFailed, 1)
+		})
+	}
+}
+
+func TestTurnsThatWereNeverSaid(t *testing.T) {
+	g := newGateway()
+	g.mute = true
+	r, _, err := hold(t, Options{Turns: []Turn{question(), question()}, Patience: time.Second}, g)
+	if !errors.Is(err, ErrUnanswered) || r.Turns[1].Reason != "it was never said" {
+		t.Errorf("error %v, second turn %+v", err, r.Turns[1])
+	}
+}
+
+// TestModelEndsTheSession: a goodbye of the model's is no failure, unless something
+// was left to say.
+func TestModelEndsTheSession(t *testing.T) {
+	for turns := 1; turns <= 2; turns++ {
+		g := newGateway()
+		g.saysBye = true
+		r, _, err := hold(t, Options{Turns: slices.Repeat([]Turn{question()}, turns)}, g)
+		if turns == 1 && err != nil || turns == 2 && !errors.Is(err, ErrUnanswered) {
+			t.Errorf("%d turns: error %v", turns, err)
+		}
+		if !r.Turns[0].Answered || turns == 2 && r.Turns[1].Reason != "it was never said" {
+			t.Errorf("%d turns: got %+v", turns, r.Turns)
+		}
+	}
+}
+
+func TestGatewayHangsUp(t *testing.T) {
+	g := newGateway()
+	g.hangsUp = "All models are ill."
+	r, _, err := hold(t, Options{Turns: []Turn{question()}}, g)
+	if !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "All models are ill.") {
+		t.Errorf("error %v", err)
+	}
+	if r.Turns[0].Answered || r.Turns[0].Reason == "" {
+		t.Errorf("got %+v", r.Turns[0])
+	}
+}
+
+func TestAudioKeepsPaceAtEveryRate(t *testing.T) {
+	for _, rate := range protocol.InputRates() {
+		g := newGateway()
+		r, events, err := hold(t, Options{Turns: []Turn{{Audio: tone(rate, 20, 1000, 20)}}}, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.InputRate != rate {
+			t.Errorf("a recording of %d Hz was sent at %d Hz", rate, r.InputRate)
+		}
+		total := events[len(events)-1].AtMS
+		if sent := audio.MS(rate, g.bytesIn); sent > total || sent < total-200 {
+			t.Errorf("%d Hz: %d ms of audio in %d ms", rate, sent, total)
+		}
+	}
+}
+
+func TestTypedConversationSendsNoAudio(t *testing.T) {
+	g := newGateway()
+	if _, _, err := hold(t, Options{Turns: []Turn{{Text: "hello"}}}, g); err != nil {
+		t.Fatal(err)
+	}
+	if g.framesIn != 0 {
+		t.Errorf("%d frames of silence were sent", g.framesIn)
+	}
+}
+
+func TestWrongOptions(t *testing.T) {
+	for name, o := range map[string]Options{
+		"nothing to say":  {},
+		"an empty turn":   {Turns: []Turn{{Name: "x"}}},
+		"input rate":      {Turns: []Turn{{Text: "x"}}, InputRate: 22050},
+		"output rate":     {Turns: []Turn{{Text: "x"}}, OutputRate: 44100},
+		"negative":        {Turns: []Turn{{Text: "x"}}, InterruptAfter: -1},
+		"too many turns":  {Turns: make([]Turn, maxTurns+1)},
+		"resampling fail": {Turns: []Turn{{Audio: audio.Clip{Rate: 100, PCM: make([]byte, 100)}}}},
+	} {
+		if _, err := Run(t.Context(), withUnreachable(o)); !errors.Is(err, ErrOptions) && name != "resampling fail" {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if _, err := newConversation(Options{Turns: []Turn{{Audio: audio.Clip{Rate: 100, PCM: make([]byte, 100)}}}, InputRate: 16000}, time.Time{}, nil, nil); !errors.Is(err, ErrOptions) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func withUnreachable(o Options) Options {
+	o.URL = "ws://127.0.0.1:1/"
+	return o
+}

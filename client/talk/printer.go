@@ -1,0 +1,369 @@
+package talk
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"voicegw/protocol"
+)
+
+// Printer shows a conversation to a person as it happens. One goroutine at a time
+// may use it.
+type Printer struct {
+	// Fixed after NewPrinter.
+	w        io.Writer
+	terminal bool
+	width    int
+
+	live      string // id of the transcript on the line that is being redrawn; "" for none
+	unfinal   map[string]protocol.Transcript
+	order     []string // of unfinal
+	lastAtMS  int64
+	asking    bool   // somebody is typing an answer: nothing is redrawn over it
+	writing   string // id of the text whose pieces stand on the line that is open; "" for none
+	writeFail error
+}
+
+// NewPrinter writes to w. On a terminal, width columns wide, transcripts grow in
+// place; elsewhere each is one line, once it is final.
+func NewPrinter(w io.Writer, terminal bool, width int) *Printer {
+	if width <= 0 {
+		width = 80
+	}
+	return &Printer{w: w, terminal: terminal, width: width, unfinal: map[string]protocol.Transcript{}}
+}
+
+// Event shows one event.
+func (p *Printer) Event(e Event) {
+	p.lastAtMS = e.AtMS
+	switch m := e.Message.(type) {
+	case *protocol.Transcript:
+		p.transcript(m)
+	case *protocol.TextDelta:
+		p.textDelta(m)
+	case *protocol.TextDone:
+		p.textDone(m)
+	case *protocol.VoiceSessionStart:
+		p.invitation(m)
+	case *protocol.UIImage:
+		p.line("image", m.URL)
+	case *protocol.SessionStarted:
+		p.line("session", fmt.Sprintf("%s, model %s, %s", m.Provider, m.Model, m.SessionID))
+	case *protocol.AudioFlush:
+		p.line("flush", m.Reason)
+	case *protocol.ToolStarted:
+		p.line("tool", m.Tool+" …")
+	case *protocol.ToolProgress:
+		p.line("tool", fmt.Sprintf("%s still at work after %s", m.Tool, seconds(m.DurationMS)))
+	case *protocol.ToolEnded:
+		p.line("tool", toolEnded(m))
+	case *protocol.ConfirmationRequest:
+		p.confirmation(m)
+	case *protocol.ConfirmationEnded:
+		p.asking = false
+		p.line("confirm", m.Tool+": "+m.Outcome)
+	case *protocol.Timeout:
+		p.line("timeout", m.Message)
+	case *protocol.SessionEnding:
+		p.line("session", "will end: "+m.Reason)
+	case *protocol.SessionEnded:
+		p.line("session", "ended: "+m.Reason)
+		if m.Handback != nil {
+			p.line("handback", m.Handback.Summary)
+		}
+	case *protocol.Error:
+		p.line("error", fmt.Sprintf("%s (%s)", m.Message, m.Code))
+	case nil:
+		p.own(e)
+	}
+}
+
+func (p *Printer) own(e Event) {
+	who := "turn " + fmt.Sprint(e.Turn)
+	if e.Turn == 0 {
+		who = "before"
+	}
+	switch e.Event {
+	case EventSpeaking, EventTyped:
+		p.line(who, strings.TrimSpace(e.Event+" "+e.Text))
+	case EventPending:
+		p.line(who, "what was asked in writing is to be answered")
+	case EventInterrupting:
+		p.line(who, "interrupts the answer")
+	case EventFailed:
+		p.line(who, "not answered: "+e.Text)
+	case EventAnswered:
+		p.line(who, "answered")
+	case EventAsking:
+		p.asking = true
+		p.line("confirm", "Approve? [y/N]  "+clip(exact(e.Text), maxPrompt))
+	case EventApproving, EventDeclining:
+		p.asking = false
+		p.line("confirm", e.Event)
+	case EventUnanswered:
+		p.asking = false
+		p.line("confirm", "it has expired")
+	case EventUnanswerable:
+		p.line("confirm", "nobody can answer here (--approve and --deny do); it will expire")
+	}
+}
+
+// confirmation shows what a tool wants to do: what would be done, and with what, in
+// full.
+func (p *Printer) confirmation(m *protocol.ConfirmationRequest) {
+	args := m.Args
+	if preview := exact(m.Preview); preview != exact(m.Tool+" "+string(args)) {
+		p.line("confirm", preview) // a tool without a preview of its own shows its arguments
+	}
+	var indented bytes.Buffer
+	if len(args) > maxArgsLine && json.Indent(&indented, args, "", "  ") == nil {
+		args = indented.Bytes()
+	}
+	for i, line := range strings.Split(string(args), "\n") {
+		if i == 0 {
+			p.line("confirm", exact(m.Tool+" "+line))
+			continue
+		}
+		p.line("", exact(line))
+	}
+}
+
+// maxPrompt is how many characters of a preview stand in the prompt: all of it was
+// shown before.
+const maxPrompt = 60
+
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+// maxArgsLine is how many bytes of arguments are shown on one line.
+const maxArgsLine = 100
+
+// exact keeps a text from reading like another one: what is not seen, or steers the
+// direction of writing, is written out.
+func exact(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.Is(unicode.Cf, r) || unicode.IsControl(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// confirmationRequired is the type of the error that is no failure.
+const confirmationRequired = "CONFIRMATION_REQUIRED"
+
+// toolEnded says how a call went: its time, whether its answer was stored, what of its
+// arguments was lowered, or the error.
+func toolEnded(m *protocol.ToolEnded) string {
+	text := fmt.Sprintf("%s ok after %d ms", m.Tool, m.DurationMS)
+	if !m.OK {
+		text = fmt.Sprintf("%s failed after %d ms", m.Tool, m.DurationMS)
+	}
+	if m.Deduplicated {
+		text += ", given from memory"
+	}
+	var clamped map[string]struct{ Requested, Applied json.Number }
+	if json.Unmarshal(m.Clamped, &clamped) == nil {
+		for _, name := range slices.Sorted(maps.Keys(clamped)) {
+			text += fmt.Sprintf(", %s %s -> %s", name, clamped[name].Requested, clamped[name].Applied)
+		}
+	}
+	var failure struct{ Type, Message string }
+	switch err := json.Unmarshal(m.Error, &failure); {
+	case err != nil || failure.Type == "":
+	case failure.Type == confirmationRequired:
+		text = m.Tool + " waits for approval"
+	default:
+		text += ": " + failure.Type + ": " + failure.Message
+	}
+	return text
+}
+
+// transcript shows what was said so far: final texts for good, others on the line
+// that is being redrawn.
+func (p *Printer) transcript(m *protocol.Transcript) {
+	if m.Final {
+		p.drop(m.ID)
+		if m.Text != "" {
+			p.line(m.Role, m.Text)
+		}
+		return
+	}
+	if _, known := p.unfinal[m.ID]; !known {
+		if len(p.order) >= maxUtterances {
+			p.drop(p.order[0])
+		}
+		p.order = append(p.order, m.ID)
+	}
+	p.unfinal[m.ID] = *m
+	if p.terminal && !p.asking {
+		p.live = m.ID
+		text := []rune(printable(p.prefix(m.Role) + m.Text))
+		if len(text) >= p.width {
+			// The end is what is new.
+			head := []rune(p.prefix(m.Role))
+			text = append(append(head, '…'), text[len(text)-max(p.width-len(head)-2, 0):]...)
+		}
+		p.write("\r\x1b[K" + string(text))
+	}
+}
+
+func (p *Printer) drop(id string) {
+	delete(p.unfinal, id)
+	for i, known := range p.order {
+		if known == id {
+			p.order = append(p.order[:i], p.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// textDelta shows a piece of a text as it comes.
+func (p *Printer) textDelta(m *protocol.TextDelta) {
+	if p.writing != m.ItemID {
+		p.closeText()
+		p.write(p.prefix("assistant"))
+		p.writing = m.ItemID
+	}
+	lines := strings.Split(m.Text, "\n")
+	for i, line := range lines {
+		if i > 0 {
+			p.write("\n" + strings.Repeat(" ", len(p.prefix(""))))
+		}
+		p.write(printable(line))
+	}
+}
+
+// textDone ends a text, and shows one that did not come in pieces.
+func (p *Printer) textDone(m *protocol.TextDone) {
+	if p.writing != m.ItemID {
+		p.line("assistant", m.Text)
+	}
+	p.closeText()
+	if m.Cut {
+		p.line("", "(it ended at the model's length limit)")
+	}
+}
+
+// closeText ends the line of a text.
+func (p *Printer) closeText() {
+	if p.writing != "" {
+		p.writing = ""
+		p.write("\n")
+	}
+}
+
+// invitation shows how to go on by voice.
+func (p *Printer) invitation(m *protocol.VoiceSessionStart) {
+	p.line("voice", "a voice session is ready until "+m.ExpiresAt.Local().Format("15:04:05")+": "+m.SessionID)
+	if m.PendingRequest != "" {
+		p.line("voice", "it begins with: "+m.PendingRequest)
+	}
+}
+
+// Line shows a line of the caller's among the events: who says it, and what.
+func (p *Printer) Line(who, text string) { p.line(who, text) }
+
+// Prompt asks for a line: who is to type it.
+func (p *Printer) Prompt(who string) {
+	p.closeText()
+	p.write(p.prefix(who))
+}
+
+// line shows a line for good, under what is being redrawn.
+func (p *Printer) line(who, text string) {
+	p.closeText()
+	if p.live != "" {
+		p.write("\r\x1b[K")
+		p.live = ""
+	}
+	p.write(printable(p.prefix(who)+text) + "\n")
+}
+
+func (p *Printer) prefix(who string) string {
+	return fmt.Sprintf("%6.1f s  %-9s  ", float64(p.lastAtMS)/1000, who)
+}
+
+func (p *Printer) write(s string) {
+	if p.writeFail == nil {
+		_, p.writeFail = io.WriteString(p.w, s)
+	}
+}
+
+// printable keeps what came over the network from steering the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// Report shows what remained unfinished and then the table. The error is the first
+// one that writing anything met.
+func (p *Printer) Report(r Report) error {
+	for _, id := range p.order {
+		m := p.unfinal[id]
+		p.line(m.Role, m.Text+" …")
+	}
+	p.order, p.unfinal = nil, map[string]protocol.Transcript{}
+	if p.live != "" {
+		p.line("", "")
+	}
+	if len(r.Turns) > 0 {
+		p.write("\n" + Table(r))
+	}
+	return p.writeFail
+}
+
+// JSONPrinter shows a conversation as JSON lines: one for each event, and the
+// report as the last. One goroutine at a time may use it.
+type JSONPrinter struct {
+	enc *json.Encoder
+	err error
+}
+
+// NewJSONPrinter writes to w.
+func NewJSONPrinter(w io.Writer) *JSONPrinter {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return &JSONPrinter{enc: enc}
+}
+
+// Event writes one event.
+func (p *JSONPrinter) Event(e Event) {
+	if p.err == nil {
+		p.err = p.enc.Encode(e)
+	}
+}
+
+// Report writes the last line: the report, and the error of the conversation as
+// text. The error it returns is the first one that writing anything met.
+func (p *JSONPrinter) Report(r Report, failure error) error {
+	last := struct {
+		Event string `json:"event"`
+		Report
+		Error string `json:"error,omitempty"`
+	}{Event: EventReport, Report: r}
+	if failure != nil {
+		last.Error = failure.Error()
+	}
+	if p.err == nil {
+		p.err = p.enc.Encode(last)
+	}
+	return p.err
+}

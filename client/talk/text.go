@@ -1,0 +1,184 @@
+package talk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"voicegw/internal/bounded"
+	"voicegw/protocol"
+)
+
+// TextTurn is one turn of a text conversation: the body of POST /v1/chat. It has a
+// Message or a Confirmation.
+type TextTurn struct {
+	// ConversationID goes on with a conversation; empty begins one.
+	ConversationID string `json:"conversation_id,omitempty"`
+	Message        string `json:"message,omitempty"`
+	// User is who speaks; empty leaves it to the gateway.
+	User         string      `json:"user,omitempty"`
+	Confirmation *TextAnswer `json:"confirmation,omitempty"`
+}
+
+// TextAnswer answers a confirmation.request.
+type TextAnswer struct {
+	Token    string `json:"token"`
+	Approved bool   `json:"approved"`
+}
+
+// TextClient speaks to a gateway's text agent. Any number of goroutines may use it.
+type TextClient struct {
+	// BaseURL is the gateway's address without a path, such as http://127.0.0.1:8080.
+	BaseURL string
+	// APIKey is shown as a bearer token; empty shows none.
+	APIKey string
+	// Client makes the requests, within bounds; nil means one over bounded.Shared. It must
+	// have no Timeout: a turn takes as long as its tools do.
+	Client *http.Client
+}
+
+// TextRefused is what the gateway answers instead of a turn.
+type TextRefused struct {
+	// Status is the HTTP status, Code the gateway's name of the reason.
+	Status  int
+	Code    string
+	Message string
+}
+
+// Error is the gateway's words.
+func (e *TextRefused) Error() string {
+	return fmt.Sprintf("the gateway answers %d (%s): %s", e.Status, e.Code, e.Message)
+}
+
+// maxEvent bounds an event of the stream and a refusal, in bytes.
+const maxEvent = 4 << 20
+
+// limits bound what is read of a gateway. An event may be long: a tool's answer stands in it.
+var limits = bounded.Limits{
+	Service: "the gateway", Format: bounded.Events, Bytes: 64 << 20, Piece: maxEvent, Idle: 5 * time.Minute, Whole: time.Hour,
+}
+
+// Turn says something and calls event, if it is set, with each message of the answer, from
+// this goroutine. It returns the last one. The error wraps ErrConnect (a *TextRefused
+// where the gateway has refused), ErrLost or ErrProtocol, or is the cause of ctx.
+func (c *TextClient) Turn(ctx context.Context, turn TextTurn, event func(protocol.ServerMessage)) (*protocol.Done, error) {
+	resp, err := c.post(ctx, turn)
+	if err != nil {
+		return nil, err
+	}
+	// It was only read.
+	defer func() { _ = resp.Body.Close() }()
+	var done *protocol.Done
+	err = readEvents(resp.Body, func(data []byte) error {
+		m, err := protocol.ParseServer(data)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrProtocol, err)
+		}
+		if event != nil {
+			event(m)
+		}
+		done, _ = m.(*protocol.Done)
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, ErrProtocol):
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	case done == nil:
+		return nil, fmt.Errorf("%w: the answer ended without its last message", ErrLost)
+	}
+	return done, nil
+}
+
+// post sends a turn and returns the stream of its answer.
+func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, error) {
+	body, err := json.Marshal(turn)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.BaseURL, "/")+"/v1/chat", bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "text/event-stream")
+	if c.APIKey != "" {
+		r.Header.Set("Authorization", "Bearer "+c.APIKey)
+	}
+	resp, err := bounded.Client(c.Client, limits).Do(r)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var at *url.Error // it repeats the address
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, fmt.Errorf("%w at %s: %w", ErrConnect, c.BaseURL, err)
+	}
+	if resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	return nil, fmt.Errorf("%w: %w", ErrConnect, refusal(resp))
+}
+
+// refusal reads why there is no answer.
+func refusal(resp *http.Response) error {
+	var told struct {
+		Error struct{ Code, Message string }
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || json.Unmarshal(body, &told) != nil || told.Error.Code == "" {
+		return fmt.Errorf("what answers is no voicegw gateway with a text agent (%s)", resp.Status)
+	}
+	return &TextRefused{Status: resp.StatusCode, Code: told.Error.Code, Message: told.Error.Message}
+}
+
+// readEvents reads server-sent events (html.spec.whatwg.org, section 9.2.6, read
+// 2026-11-21) and hands on the data of each, until the end or an error of event. What an
+// event is called stands in its data too. One that the end cuts off does not count.
+func readEvents(r io.Reader, event func(data []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxEvent)
+	var data []byte
+	has := false
+	for lines.Scan() {
+		line := lines.Bytes()
+		if len(line) == 0 {
+			if has {
+				if err := event(data); err != nil {
+					return err
+				}
+			}
+			data, has = data[:0], false
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if string(name) != "data" {
+			continue
+		}
+		if len(data)+len(value) > maxEvent {
+			return fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEvent)
+		}
+		if has {
+			data = append(data, '\n')
+		}
+		data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEvent)
+	}
+	return lines.Err()
+}

@@ -1,0 +1,54 @@
+// Package modeltest explores models in tests: a small one with every go test, all of it with
+// make model.
+package modeltest
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"voicegw/internal/model"
+)
+
+var deep = flag.Bool("model.deep", false, "explore the models at their full bounds")
+
+// maxStates is how many states a model may have, so that none of them fills the memory.
+const maxStates = 4_000_000
+
+// Deep says whether models are to be explored at their full bounds.
+func Deep() bool { return *deep }
+
+// Keeps fails the test if a promise of p breaks, with the way there, and logs the figures.
+func Keeps[S comparable](t *testing.T, p model.Protocol[S]) {
+	t.Helper()
+	if v := explore(t, p).Violation; v != nil {
+		t.Error(v)
+	}
+}
+
+// Breaks fails the test unless p, a protocol with a known fault, breaks the promise of that
+// name, and returns how.
+func Breaks[S comparable](t *testing.T, p model.Protocol[S], promise string) *model.Violation {
+	t.Helper()
+	v := explore(t, p).Violation
+	switch {
+	case v == nil:
+		t.Fatalf("no promise is broken; %q should be", promise)
+	case v.Promise != promise:
+		t.Fatalf("%q should be broken, but\n%v", promise, v)
+	default:
+		t.Log(v)
+	}
+	return v
+}
+
+func explore[S comparable](t *testing.T, p model.Protocol[S]) model.Report {
+	t.Helper()
+	began := time.Now()
+	r, err := model.Explore(p, maxStates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v, in %v", r, time.Since(began).Round(time.Millisecond))
+	return r
+}

@@ -1,0 +1,81 @@
+package ws
+
+import (
+	"errors"
+	"time"
+
+	"voicegw/internal/nonblock"
+)
+
+// Budget bounds how much the other side may send, of whatever kind: every frame costs 1,
+// and 1 more for each full 2 KiB of its payload. The zero value bounds nothing.
+type Budget struct {
+	// PerSecond is how much may be sent for any length of time.
+	PerSecond int
+	// Burst is how much may be sent at once after a pause. Between one and two bursts may
+	// come before a flood is noticed: the clock is read only when a burst is used up.
+	Burst int
+}
+
+// frameUnit is how many bytes of a frame's payload cost as much as the frame itself.
+const frameUnit = 2 << 10
+
+// ErrFlood is the error of a Read or TryRead after the other side has exceeded Options.Budget.
+var ErrFlood = errors.New("the other side sends more than it may")
+
+// purse is what the other side has left of its budget.
+type purse struct {
+	Budget
+	left   int64
+	filled time.Time
+}
+
+func newPurse(b Budget) purse { return purse{Budget: b, left: int64(b.Burst), filled: time.Now()} }
+
+// pay takes the price of a frame with so long a payload; false says that this is more than
+// there is. It costs no look at the clock while something is left.
+func (p *purse) pay(length uint64) bool {
+	if p.PerSecond == 0 {
+		return true
+	}
+	p.left -= 1 + int64(length/frameUnit)
+	if p.left >= 0 {
+		return true
+	}
+	now := time.Now()
+	p.left = min(p.left+int64(now.Sub(p.filled).Seconds()*float64(p.PerSecond)), int64(p.Burst))
+	p.filled = now
+	return p.left >= 0
+}
+
+// A turn of a loop ends after so many frames, of any kind, and after so many bytes: then
+// others have theirs. In it TryRead gives at most so many messages.
+const (
+	turnFrames = 64
+	turnBytes  = 4 * blockSize
+)
+
+// errTurnOver ends a turn, as nonblock.ErrWouldBlock does, although there may be more.
+var errTurnOver = errors.New("the turn is over")
+
+// share is what a turn has used.
+type share struct {
+	frames, bytes int
+	over          bool // something may be left for the next turn
+}
+
+// giveTurn calls f, which reads messages, and asks for the next turn where this one ended
+// before everything was read.
+func (c *Conn) giveTurn(f func()) {
+	c.share = share{}
+	f()
+	if c.flooded.Load() && !c.closed.Load() {
+		// Nothing is read any more; but a connection that is broken is told of until it is closed.
+		if _, err := c.under.Read(c.in.tiny[:1]); err != nil && !errors.Is(err, nonblock.ErrWouldBlock) {
+			_ = c.CloseNow() // somebody may have been faster
+		}
+	}
+	if c.share.over {
+		c.under.Nudge()
+	}
+}

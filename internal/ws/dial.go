@@ -1,0 +1,216 @@
+package ws
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+
+	"github.com/coder/websocket"
+
+	"voicegw/internal/bounded"
+	"voicegw/internal/nonblock"
+)
+
+// Dial connects to a server at url (ws, wss, http or https). ctx bounds the opening only;
+// when Dial has returned an error, every connection that it has opened is closed. The
+// response is as with websocket.Dial, which makes the handshake. Its head, its body and the
+// time that it takes are bounded; no redirect is followed.
+//
+// An http.Transport of shake.HTTPClient is copied: each handshake has its own, so that no
+// connection of another handshake can answer it. A client of [nonblock.Client] gives
+// connections that are known to be [Conn.Ready] or not. Another kind of RoundTripper is used
+// as it is, and gives connections of which nothing is known.
+func Dial(ctx context.Context, url string, shake *websocket.DialOptions, opts Options) (*Conn, *http.Response, error) {
+	own := websocket.DialOptions{}
+	if shake != nil {
+		own = *shake
+	}
+	client := http.Client{}
+	if own.HTTPClient != nil {
+		client = *own.HTTPClient
+	}
+	h := newHandshake(client.Transport)
+	within := bounded.Over(h, bounded.Limits{Service: "the WebSocket handshake"})
+	client.Transport = within.Transport
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = within.CheckRedirect // the library would follow without end
+	}
+	own.HTTPClient = &client
+	library, resp, err := websocket.Dial(ctx, url, &own)
+	if err != nil {
+		h.end(nil)
+		if h.stream != nil {
+			_ = h.stream.Close() // end has closed it already where it is ours
+		}
+		return nil, resp, err
+	}
+	_ = library.CloseNow() // it closes nothing, and gives up what it holds
+	return h.take(opts), resp, nil
+}
+
+// handshake is the http.RoundTripper of one call of Dial. It owns the connections that are
+// opened for it until it ends.
+type handshake struct {
+	// Fixed after newHandshake.
+	next http.RoundTripper
+	own  *http.Transport // next, where we made it; else nil
+
+	// Owned by the goroutine of RoundTrip.
+	answering net.Conn           // what own has sent the request over; nil where nobody knows
+	stream    io.ReadWriteCloser // the body of the answer to an upgrade; nil if none came
+
+	sealed *atomic.Bool // nothing more is read from any connection
+
+	mu     sync.Mutex // guards the following fields
+	over   bool
+	opened []*dialled
+}
+
+func newHandshake(base http.RoundTripper) *handshake {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	t, ok := base.(*http.Transport)
+	if !ok {
+		return &handshake{next: base}
+	}
+	h := &handshake{own: t.Clone(), sealed: new(atomic.Bool)}
+	h.next = h.own
+	h.own.DisableKeepAlives = true // there is no request after this one
+	h.own.MaxResponseHeaderBytes = bounded.MaxHeader
+	h.own.ReadBufferSize = 0 // the default's 4 KB fit into a block; see take
+	dial := nonblock.DialOf(h.own)
+	h.own.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return h.open(c)
+	}
+	return h
+}
+
+// errSealed is what a connection says of reading where the handshake reads no more.
+var errSealed = errors.New("ws: the handshake reads no more")
+
+// dialled is a connection that was opened for a handshake.
+type dialled struct {
+	net.Conn
+	sealed *atomic.Bool // the handshake's
+}
+
+// Read implements io.Reader.
+func (d *dialled) Read(p []byte) (int, error) {
+	if d.sealed.Load() {
+		return 0, errSealed
+	}
+	return d.Conn.Read(p)
+}
+
+// open notes a new connection. net/http goes on dialling when nobody waits for it any more;
+// what comes after the end is closed at once.
+func (h *handshake) open(c net.Conn) (net.Conn, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return nil, errors.Join(net.ErrClosed, c.Close())
+	}
+	d := &dialled{c, h.sealed}
+	h.opened = append(h.opened, d)
+	return d, nil
+}
+
+// RoundTrip implements http.RoundTripper, and keeps the connection that comes with the
+// answer to an upgrade.
+func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.own != nil {
+		// A request has its connection before it is written, and another one only when it is
+		// tried again: the last is the one that answers. http.Transport tells of it on the
+		// goroutine that called it.
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+			GotConn: func(got httptrace.GotConnInfo) { h.answering = got.Conn },
+		}))
+	}
+	resp, err := h.next.RoundTrip(r)
+	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		return resp, err
+	}
+	if stream, ok := resp.Body.(io.ReadWriteCloser); ok {
+		h.stream = stream
+		resp.Body = kept{}
+	}
+	return resp, nil
+}
+
+// kept is what the library gets for the connection. It reads the body of an upgrade that it
+// does not accept, which would wait for the other side.
+type kept struct{}
+
+func (kept) Read([]byte) (int, error)    { return 0, io.EOF }
+func (kept) Write(p []byte) (int, error) { return len(p), nil }
+func (kept) Close() error                { return nil }
+
+// take makes a Conn of the connection that has answered, and ends the handshake.
+func (h *handshake) take(opts Options) *Conn {
+	c := newConn(h.stream, true, opts)
+	var d *dialled
+	if h.answering != nil {
+		c.local = h.answering.LocalAddr()
+		d = bottom(h.answering)
+	}
+	h.end(d)
+	if d == nil {
+		return c
+	}
+	c.under, _ = d.Conn.(*nonblock.Conn)
+	if h.answering != net.Conn(d) || c.under == nil {
+		return c
+	}
+	// It is read past net/http, but for what net/http has read ahead. As every connection is
+	// sealed, this waits for nobody, whichever of them the stream reads from.
+	h.sealed.Store(true)
+	early, err := io.ReadAll(h.stream)
+	if errors.Is(err, errSealed) {
+		c.stream, c.socket = c.under, c.under
+	}
+	c.in.put(early)
+	return c
+}
+
+// bottom returns what is under TLS; nil where that was not opened by a handshake.
+func bottom(c net.Conn) *dialled {
+	for {
+		switch under := c.(type) {
+		case *dialled:
+			return under
+		case *tls.Conn:
+			c = under.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// end closes every connection but kept, which may be nil, and what is still being dialled.
+// net/http alone would leave some: a dial goes on without its request, and an upgrade that
+// is answered while its context ends belongs to nobody.
+func (h *handshake) end(kept *dialled) {
+	h.mu.Lock()
+	opened := h.opened
+	h.over, h.opened = true, nil
+	h.mu.Unlock()
+	for _, d := range opened {
+		if d != kept {
+			_ = d.Close() // net/http may have closed it already
+		}
+	}
+	if h.own != nil {
+		h.own.CloseIdleConnections() // this gives dials up, too
+	}
+}

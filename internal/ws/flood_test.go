@@ -1,0 +1,321 @@
+package ws
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/internal/nonblock"
+)
+
+// line makes connections whose near end may be watched: that of a server or, over TLS, that
+// of a client.
+type line struct {
+	*httptest.Server
+	loops    *nonblock.Loops
+	tls      bool
+	opts     Options // of the near ends
+	accepted chan *Conn
+	one      sync.Mutex // held while one connects
+}
+
+func newLine(t *testing.T, tls bool, opts Options) *line {
+	t.Helper()
+	l := &line{loops: &nonblock.Loops{}, tls: tls, opts: opts, accepted: make(chan *Conn, 1)}
+	l.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := Accept(w, r, nil, l.side(!tls))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		l.accepted <- c
+	}))
+	l.Listener = nonblock.Listener{Listener: l.Listener, Loops: l.loops}
+	if tls {
+		l.StartTLS()
+	} else {
+		l.Start()
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+func (l *line) side(near bool) Options {
+	if near {
+		return l.opts
+	}
+	return Options{}
+}
+
+// connect returns both ends of a new connection.
+func (l *line) connect(t *testing.T) (far, near *Conn) {
+	t.Helper()
+	h := nonblock.Client(l.Client())
+	t.Cleanup(h.CloseIdleConnections)
+	l.one.Lock()
+	defer l.one.Unlock()
+	client, _, err := Dial(t.Context(), l.URL, &websocket.DialOptions{HTTPClient: h}, l.side(l.tls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := <-l.accepted
+	t.Cleanup(func() { client.CloseNow(); server.CloseNow() })
+	if l.tls {
+		return server, client
+	}
+	return client, server
+}
+
+// frame is one as a far end sends it.
+func (l *line) frame(first, opcode byte, payload []byte) []byte {
+	m := NewMessage()
+	m.B = append(m.B, payload...)
+	b := bytes.Clone((&Conn{client: !l.tls}).seal(opcode, m))
+	b[0] = first | opcode
+	return b
+}
+
+// pour floods to until it is closed. It returns when so many bytes are on their way.
+func pour(t *testing.T, to *Conn, f flood, first int) {
+	t.Helper()
+	if _, err := to.stream.Write(f.first); err != nil {
+		t.Fatal(err)
+	}
+	chunk := bytes.Repeat(f.again, max(1, 4096/len(f.again)))
+	onTheWay := make(chan struct{})
+	var wg sync.WaitGroup
+	t.Cleanup(func() { to.CloseNow(); wg.Wait() })
+	wg.Go(func() {
+		sent := 0
+		for {
+			if _, err := to.stream.Write(chunk); err != nil {
+				return
+			}
+			if sent < first && sent+len(chunk) >= first {
+				close(onTheWay)
+			}
+			sent += len(chunk)
+		}
+	})
+	<-onTheWay
+}
+
+// flood is frames without end: the first, and then one that is sent again and again.
+type flood struct{ first, again []byte }
+
+// floods are of each kind.
+func (l *line) floods() map[string]flood {
+	return map[string]flood{
+		"pongs":           {again: l.frame(finBit, opPong, nil)},
+		"pings":           {again: l.frame(finBit, opPing, []byte("x"))},
+		"empty messages":  {again: l.frame(finBit, opBinary, nil)},
+		"tiny messages":   {again: l.frame(finBit, opText, []byte(`{"type":"ping","t":1}`))},
+		"empty fragments": {first: l.frame(0, opText, nil), again: l.frame(0, opContinuation, nil)},
+		"long messages":   {again: l.frame(finBit, opBinary, make([]byte, 30_000))},
+	}
+}
+
+// TestAFloodLeavesOthersTheirTurns: two connections on which there is always something to read
+// take no more than their turns while a ping of a third waits, however they fill them.
+func TestAFloodLeavesOthersTheirTurns(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		l := newLine(t, tls, Options{Budget: Budget{PerSecond: 1, Burst: muchLater}})
+		for name, frames := range l.floods() {
+			t.Run(name+", TLS "+strconv.FormatBool(tls), func(t *testing.T) { l.answersBeside(t, frames) })
+		}
+	}
+}
+
+const muchLater = 1 << 40 // a budget to count with, not to end by
+
+func (l *line) answersBeside(t *testing.T, frames flood) {
+	loop := l.loops.Pick()
+	if loop == nil {
+		t.Skip("there are no loops here")
+	}
+	client, victim := l.connect(t)
+	var pinged bool // this and the next is the loop's
+	var flooders []*Conn
+	taken := func() (all int64) {
+		for _, c := range flooders {
+			all += muchLater - c.purse.left
+		}
+		return all
+	}
+	var before int64
+	answered := make(chan int64, 1)
+	if !victim.Notify(loop, func() {
+		_, _, _, _ = victim.TryRead() // there is nothing but the ping, and the end
+		if pinged {
+			pinged = false
+			answered <- taken() - before
+		}
+	}) {
+		t.Fatal("the connection cannot be watched")
+	}
+	ready := make(chan struct{}) // closed when all flooders are known
+	for range 2 {
+		far, near := l.connect(t)
+		pour(t, far, frames, 1<<20)
+		flooders = append(flooders, near)
+	}
+	var once sync.Once
+	for _, c := range flooders {
+		c.Notify(loop, func() {
+			<-ready
+			once.Do(func() { // the ping comes when a turn of the flood has begun
+				before, pinged = taken(), true
+				if err := client.Ping(); err != nil {
+					t.Error(err)
+				}
+			})
+			for {
+				if _, _, ok, err := c.TryRead(); !ok || err != nil {
+					return
+				}
+			}
+		})
+	}
+	close(ready)
+	// Each has the rest of a turn, and one more before the loop hears of the ping: 64 frames and
+	// 64 KiB.
+	const most = 2 * 2 * (64 + 32)
+	if took := <-answered; took > most {
+		t.Errorf("the floods took %d before the ping was answered, more than %d", took, most)
+	}
+}
+
+// TestWhatATurnLeavesIsHeard: what has been read from the socket and does not fit into a turn
+// is heard although nothing more comes.
+func TestWhatATurnLeavesIsHeard(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		l := newLine(t, tls, Options{Limit: testLimit})
+		far, near := l.connect(t)
+		w := watch(near, l.loops)
+		var all []byte
+		const n, long = 20 * turnFrames, 5 * turnBytes
+		for range n {
+			all = append(all, l.frame(finBit, opText, []byte("tiny"))...)
+		}
+		if _, err := far.stream.Write(all); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if _, p, err := w.read(); err != nil || string(p) != "tiny" {
+				t.Fatalf("message %d is %q, %v", i, p, err)
+			}
+		}
+		if _, err := far.stream.Write(l.frame(finBit, opBinary, make([]byte, long))); err != nil {
+			t.Fatal(err)
+		}
+		if _, p, err := w.read(); err != nil || len(p) != long {
+			t.Fatalf("the long message has %d bytes, %v", len(p), err)
+		}
+	}
+}
+
+// eachWay runs a test over a line of each kind, whose near ends are watched or not.
+func eachWay(t *testing.T, opts Options, test func(t *testing.T, l *line, hear func(*Conn) peer)) {
+	t.Helper()
+	for _, tls := range []bool{false, true} {
+		l := newLine(t, tls, opts)
+		t.Run("TLS "+strconv.FormatBool(tls), func(t *testing.T) {
+			t.Parallel()
+			test(t, l, func(c *Conn) peer { return ours{c} })
+		})
+		t.Run("TLS "+strconv.FormatBool(tls)+", watched", func(t *testing.T) {
+			t.Parallel()
+			test(t, l, func(c *Conn) peer { return watch(c, l.loops) })
+		})
+	}
+}
+
+// untilFlood reads until there is too much.
+func untilFlood(t *testing.T, near peer) {
+	t.Helper()
+	var err error
+	for err == nil {
+		_, _, err = near.read()
+	}
+	if !errors.Is(err, ErrFlood) {
+		t.Error("the flood ended with", err)
+	}
+}
+
+// TestAFloodEnds: more than the budget of any kind of frame ends the reading, and the goodbye
+// arrives.
+func TestAFloodEnds(t *testing.T) {
+	eachWay(t, Options{Budget: Budget{PerSecond: 1, Burst: 500}}, func(t *testing.T, l *line, hear func(*Conn) peer) {
+		var wg sync.WaitGroup
+		for name, frames := range l.floods() {
+			far, conn := l.connect(t)
+			near := hear(conn)
+			pour(t, far, frames, 1)
+			wg.Go(func() {
+				untilFlood(t, near)
+				if err := near.close(4029, "flooding"); err != nil {
+					t.Error(name, err)
+				}
+			})
+			wg.Go(func() {
+				var err error
+				for err == nil {
+					_, _, err = far.Read()
+				}
+				if websocket.CloseStatus(err) != 4029 {
+					t.Error("the flooder with", name, "has read", err)
+				}
+				far.CloseNow()
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestAFloodThatReadsNothingEnds: its goodbye is not waited for without end.
+func TestAFloodThatReadsNothingEnds(t *testing.T) {
+	eachWay(t, Options{Budget: Budget{PerSecond: 1, Burst: 500}}, func(t *testing.T, l *line, hear func(*Conn) peer) {
+		far, conn := l.connect(t)
+		near := hear(conn)
+		pour(t, far, l.floods()["pongs"], 1)
+		untilFlood(t, near)
+		if err := near.close(4029, "flooding"); err != nil || !conn.closed.Load() {
+			t.Errorf("closing says %v; closed: %t", err, conn.closed.Load())
+		}
+	})
+}
+
+// TestABudgetIsEarnedAgain: whoever keeps to it may go on for ever, and a pause earns a burst.
+func TestABudgetIsEarnedAgain(t *testing.T) {
+	p := newPurse(Budget{PerSecond: 100, Burst: 200})
+	for second := range 1000 {
+		for range 100 {
+			if !p.pay(0) {
+				t.Fatalf("the budget was kept, and ended in second %d", second)
+			}
+		}
+		p.filled = p.filled.Add(-time.Second) // as if that had passed
+	}
+	p.filled = p.filled.Add(-time.Hour)
+	for i := range 200 {
+		if !p.pay(0) {
+			t.Fatalf("a burst after a pause ended at %d", i)
+		}
+	}
+	n := 0
+	for ; p.pay(10 * frameUnit); n++ {
+	}
+	if n > 2*200/11+1 {
+		t.Errorf("%d large frames came after a burst", n)
+	}
+	if free := newPurse(Budget{}); !free.pay(1 << 60) {
+		t.Error("there is no budget, and it was exceeded")
+	}
+}

@@ -1,0 +1,657 @@
+package ws
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+	"go.uber.org/goleak"
+
+	"voicegw/internal/nonblock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// peer is what a test needs of either implementation.
+type peer interface {
+	read() (websocket.MessageType, []byte, error)
+	write(typ websocket.MessageType, p []byte) error
+	close(code websocket.StatusCode, reason string) error
+	now()
+}
+
+type ours struct{ *Conn }
+
+func (o ours) read() (websocket.MessageType, []byte, error)         { return o.Read() }
+func (o ours) write(typ websocket.MessageType, p []byte) error      { return o.Write(typ, p) }
+func (o ours) close(code websocket.StatusCode, reason string) error { return o.Close(code, reason) }
+func (o ours) now()                                                 { o.CloseNow() }
+
+type theirs struct{ *websocket.Conn }
+
+func (o theirs) read() (websocket.MessageType, []byte, error) { return o.Read(context.Background()) }
+func (o theirs) write(typ websocket.MessageType, p []byte) error {
+	return o.Write(context.Background(), typ, p)
+}
+func (o theirs) close(code websocket.StatusCode, reason string) error { return o.Close(code, reason) }
+func (o theirs) now()                                                 { o.CloseNow() }
+
+// watched is a connection of ours that a loop watches.
+type watched struct {
+	*Conn
+	mu    sync.Mutex
+	more  sync.Cond
+	heard []message
+}
+
+type message struct {
+	typ websocket.MessageType
+	p   []byte
+	err error
+}
+
+// watch has a loop watch c, where that is possible.
+func watch(c *Conn, loops *nonblock.Loops) peer {
+	w := &watched{Conn: c}
+	w.more.L = &w.mu
+	if !c.Notify(loops.Pick(), w.listen) {
+		return ours{c}
+	}
+	return w
+}
+
+func (w *watched) listen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		typ, p, ok, err := w.TryRead()
+		if !ok && err == nil {
+			return
+		}
+		w.heard = append(w.heard, message{typ, bytes.Clone(p), err})
+		w.more.Signal()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (w *watched) read() (websocket.MessageType, []byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.heard) == 0 {
+		w.more.Wait()
+	}
+	m := w.heard[0]
+	if m.err == nil {
+		w.heard = w.heard[1:]
+	}
+	return m.typ, m.p, m.err
+}
+
+func (w *watched) write(typ websocket.MessageType, p []byte) error      { return w.Write(typ, p) }
+func (w *watched) close(code websocket.StatusCode, reason string) error { return w.Close(code, reason) }
+func (w *watched) now()                                                 { w.CloseNow() }
+
+// testLimit is the longest message in these tests.
+const testLimit = 1 << 20
+
+// setting says which implementation is on which side, and over what.
+type setting struct {
+	name                 string
+	ourServer, ourClient bool
+	tls, nonblock, loop  bool
+}
+
+var settings = []setting{
+	{name: "ours", ourServer: true, ourClient: true, nonblock: true},
+	{name: "ours, plain connections", ourServer: true, ourClient: true},
+	{name: "ours, TLS", ourServer: true, ourClient: true, nonblock: true, tls: true},
+	{name: "our server", ourServer: true, nonblock: true},
+	{name: "our client", ourClient: true, nonblock: true},
+	{name: "watched", ourServer: true, ourClient: true, nonblock: true, loop: true},
+	{name: "watched, TLS", ourServer: true, ourClient: true, nonblock: true, tls: true, loop: true},
+	{name: "our server, watched", ourServer: true, nonblock: true, loop: true},
+	{name: "our client, watched", ourClient: true, nonblock: true, loop: true},
+}
+
+// connect returns both ends of a connection.
+func (s setting) connect(t testing.TB, opts Options) (client, server peer) {
+	t.Helper()
+	opts.Limit = testLimit
+	accepted := make(chan peer, 1)
+	loops := &nonblock.Loops{}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.ourServer {
+			c, err := Accept(w, r, nil, opts)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if s.loop {
+				accepted <- watch(c, c.Loops())
+				return
+			}
+			accepted <- ours{c}
+			return
+		}
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.SetReadLimit(testLimit)
+		accepted <- theirs{c}
+	}))
+	if s.nonblock {
+		srv.Listener = nonblock.Listener{Listener: srv.Listener, Loops: loops}
+	}
+	if s.tls {
+		srv.StartTLS()
+	} else {
+		srv.Start()
+	}
+	t.Cleanup(srv.Close)
+	http := srv.Client()
+	if s.nonblock {
+		http = nonblock.Client(http)
+	}
+	t.Cleanup(http.CloseIdleConnections)
+	shake := &websocket.DialOptions{HTTPClient: http}
+	if s.ourClient {
+		c, _, err := Dial(t.Context(), srv.URL, shake, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client = ours{c}
+		if s.loop {
+			client = watch(c, loops)
+		}
+	} else {
+		c, _, err := websocket.Dial(t.Context(), srv.URL, shake)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetReadLimit(testLimit)
+		client = theirs{c}
+	}
+	server = <-accepted
+	t.Cleanup(client.now)
+	t.Cleanup(server.now)
+	return client, server
+}
+
+// pattern is n bytes that a mistake would show in.
+func pattern(n int) []byte {
+	p := make([]byte, n)
+	for i := range p {
+		p[i] = byte(i*7 + i>>8)
+	}
+	return p
+}
+
+// TestMessagesTravel in both directions, of any size and of both types, between ours and
+// the library.
+func TestMessagesTravel(t *testing.T) {
+	sizes := []int{0, 1, 7, 125, 126, 640, 4096, blockSize - headroom, blockSize - headroom + 1, blockSize, 65535, 65536, testLimit}
+	for _, s := range settings {
+		t.Run(s.name, func(t *testing.T) {
+			client, server := s.connect(t, Options{})
+			if _, ok := client.(*watched); s.loop && s.ourClient && !ok && runtime.GOOS == "linux" {
+				t.Error("the client is not watched")
+			}
+			for _, pair := range [][2]peer{{client, server}, {server, client}} {
+				from, to := pair[0], pair[1]
+				sent := make(chan error, 1)
+				go func() {
+					for i, n := range sizes {
+						if err := from.write(websocket.MessageType(1+i%2), pattern(n)); err != nil {
+							sent <- err
+							return
+						}
+					}
+					sent <- nil
+				}()
+				for i, n := range sizes {
+					typ, p, err := to.read()
+					if err != nil || typ != websocket.MessageType(1+i%2) || !bytes.Equal(p, pattern(n)) {
+						t.Fatalf("message %d: type %v, %d of %d bytes, %v", i, typ, len(p), n, err)
+					}
+				}
+				if err := <-sent; err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestFragmentsAreOneMessage, and a ping between them is answered.
+func TestFragmentsAreOneMessage(t *testing.T) {
+	for _, n := range []int{3, 20000} {
+		near, far := net.Pipe()
+		c := newConn(near, false, Options{Limit: testLimit})
+		whole := pattern(3 * n)
+		go func() {
+			far.Write(maskedFrame(0, opText, whole[:n]))
+			far.Write(maskedFrame(finBit, opPing, []byte("are you there")))
+			far.Write(maskedFrame(0, opContinuation, whole[n:2*n]))
+			far.Write(maskedFrame(finBit, opContinuation, whole[2*n:]))
+		}()
+		pong := make(chan []byte, 1)
+		go func() {
+			p := make([]byte, 2+len("are you there"))
+			io.ReadFull(far, p)
+			pong <- p
+		}()
+		typ, p, err := c.Read()
+		if err != nil || typ != websocket.MessageText || !bytes.Equal(p, whole) {
+			t.Errorf("read type %v, %d bytes, %v", typ, len(p), err)
+		}
+		if p := <-pong; p[0] != finBit|opPong || string(p[2:]) != "are you there" {
+			t.Errorf("the ping was answered with %q", p)
+		}
+		c.CloseNow()
+		far.Close()
+	}
+}
+
+// maskedFrame is a frame of a client, masked.
+func maskedFrame(first, opcode byte, payload []byte) []byte {
+	m := NewMessage()
+	m.B = append(m.B, payload...)
+	b := bytes.Clone((&Conn{client: true}).seal(opcode, m))
+	b[0] = first | opcode
+	return b
+}
+
+// TestPings: ours are answered by the library and heard, and the other way round.
+func TestPings(t *testing.T) {
+	heard := make(chan struct{}, 1)
+	client, server := setting{ourClient: true, nonblock: true}.connect(t, Options{OnPong: func() { heard <- struct{}{} }})
+	go server.read()
+	go client.read()
+	if err := client.(ours).Ping(); err != nil {
+		t.Fatal(err)
+	}
+	<-heard
+	if err := server.(theirs).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGoodbye: the code and the reason arrive on the other side, whoever says them, and
+// whether it reads at the time or not; Close waits for the answer, and whoever reads is
+// told that it is over.
+func TestGoodbye(t *testing.T) {
+	for _, s := range settings {
+		for _, reading := range []bool{true, false} {
+			for _, byServer := range []bool{true, false} {
+				client, server := s.connect(t, Options{})
+				from, to := client, server
+				if byServer {
+					from, to = server, client
+				}
+				ended := make(chan error, 1)
+				if reading {
+					go func() {
+						_, _, err := from.read()
+						ended <- err
+					}()
+				}
+				closed := make(chan error, 1)
+				go func() { closed <- from.close(4003, "that is all") }()
+				_, _, err := to.read()
+				if websocket.CloseStatus(err) != 4003 || !strings.Contains(err.Error(), "that is all") {
+					t.Errorf("%s, reading %t, server %t: the other side read %v", s.name, reading, byServer, err)
+				}
+				if err := <-closed; err != nil {
+					t.Errorf("%s, reading %t, server %t: closing: %v", s.name, reading, byServer, err)
+				}
+				if reading && <-ended == nil {
+					t.Errorf("%s, server %t: the read that waited was not ended", s.name, byServer)
+				}
+				if from.write(websocket.MessageText, []byte("x")) == nil {
+					t.Errorf("%s: a closed connection takes a message", s.name)
+				}
+			}
+		}
+	}
+}
+
+// TestSilentPeerIsNotWaitedForLong by Close: 5 s.
+func TestSilentPeerIsNotWaitedForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go io.Copy(io.Discard, far)
+		c := newConn(near, false, Options{})
+		began := time.Now()
+		if err := c.Close(websocket.StatusNormalClosure, ""); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != closeTime {
+			t.Errorf("closing took %s, want %s", took, closeTime)
+		}
+		far.Close()
+	})
+}
+
+// TestMessageStaysWhileClosing: what Read has returned is left alone by a Close on another
+// goroutine, whatever comes meanwhile.
+func TestMessageStaysWhileClosing(t *testing.T) {
+	for _, n := range []int{640, 20000} {
+		client, server := settings[0].connect(t, Options{})
+		first, second := pattern(n), bytes.Repeat([]byte{0xee}, n)
+		for _, p := range [][]byte{first, second, second, second} {
+			if err := server.write(websocket.MessageBinary, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, got, err := client.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go server.read() // it answers the goodbye
+		if err := client.close(websocket.StatusNormalClosure, ""); err != nil {
+			t.Error(err)
+		}
+		if !bytes.Equal(got, first) {
+			t.Error("the message has changed")
+		}
+	}
+}
+
+// TestTooBig: a message over the limit ends the connection with the code that says so,
+// whole or in fragments, however long it claims to be.
+func TestTooBig(t *testing.T) {
+	for name, stream := range map[string][]byte{
+		"short":     maskedFrame(finBit, opBinary, pattern(1001)),
+		"long":      maskedFrame(finBit, opBinary, pattern(50000)),
+		"claims":    {finBit | opBinary, maskBit | 127, 0, 0, 0, 255, 255, 255, 255, 255, 0, 0, 0, 0},
+		"fragments": append(maskedFrame(0, opBinary, pattern(600)), maskedFrame(finBit, opContinuation, pattern(401))...),
+	} {
+		_, said, err := exchange(stream, 1000)
+		if !errors.Is(err, websocket.ErrMessageTooBig) || said != websocket.StatusMessageTooBig {
+			t.Errorf("%s: read %v and said %d", name, err, said)
+		}
+	}
+	if n, _, err := exchange(append(maskedFrame(0, opBinary, pattern(600)), maskedFrame(finBit, opContinuation, pattern(400))...), 1000); n != 1 {
+		t.Errorf("a message as long as the limit: %v", err)
+	}
+}
+
+// exchange gives a server of ours a client's bytes, and returns how many messages it read,
+// the code it said goodbye with (-1 for none), and what ended the reading.
+func exchange(stream []byte, limit int64) (messages int, said websocket.StatusCode, err error) {
+	var answer bytes.Buffer
+	c := newConn(&scripted{Reader: bytes.NewReader(stream), Writer: &answer}, false, Options{Limit: limit})
+	for err == nil {
+		if _, _, err = c.Read(); err == nil {
+			messages++
+		}
+	}
+	said = -1
+	client := newConn(&scripted{Reader: &answer, Writer: io.Discard}, true, Options{})
+	for said == -1 {
+		if _, _, err := client.Read(); err != nil {
+			return messages, websocket.CloseStatus(err), c.failed
+		}
+	}
+	return messages, said, c.failed
+}
+
+// scripted is a stream that has been written down.
+type scripted struct {
+	io.Reader
+	io.Writer
+}
+
+func (*scripted) Close() error { return nil }
+
+// TestViolations of the protocol end the connection with 1002.
+func TestViolations(t *testing.T) {
+	unmasked := (&Conn{}).seal(opText, &Message{B: append(make([]byte, headroom), "hi"...)})
+	for name, stream := range map[string][]byte{
+		"reserved bits":           maskedFrame(finBit|0x40, opText, nil),
+		"not masked":              unmasked,
+		"unknown opcode":          maskedFrame(finBit, 3, nil),
+		"unknown control":         maskedFrame(finBit, 11, nil),
+		"long control":            maskedFrame(finBit, opPing, pattern(126)),
+		"control in fragments":    maskedFrame(0, opPing, nil),
+		"continuation of nothing": maskedFrame(finBit, opContinuation, nil),
+		"message within another":  append(maskedFrame(0, opText, nil), maskedFrame(finBit, opText, nil)...),
+		"negative length":         {finBit | opText, maskBit | 127, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		"half a close code":       maskedFrame(finBit, opClose, []byte{3}),
+		"unspeakable close code":  maskedFrame(finBit, opClose, []byte{3, 0xed}), // 1005
+		"close reason, no UTF-8":  maskedFrame(finBit, opClose, []byte{3, 0xe8, 0xff}),
+	} {
+		if n, said, err := exchange(stream, 1000); n != 0 || said != websocket.StatusProtocolError || !strings.Contains(err.Error(), "protocol violation") {
+			t.Errorf("%s: read %d messages, then %v, and said %d", name, n, err, said)
+		}
+	}
+	server := newConn(&scripted{Reader: bytes.NewReader(maskedFrame(finBit, opText, nil)), Writer: io.Discard}, true, Options{})
+	if _, _, err := server.Read(); err == nil {
+		t.Error("a client takes a masked frame")
+	}
+}
+
+// TestEndWithoutGoodbye is an error, and no close code.
+func TestEndWithoutGoodbye(t *testing.T) {
+	for _, stream := range [][]byte{nil, {finBit | opText}, maskedFrame(finBit, opText, pattern(100))[:50], maskedFrame(finBit, opText, pattern(50000))[:40000]} {
+		_, _, err := exchange(stream, testLimit)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || websocket.CloseStatus(err) != -1 {
+			t.Errorf("%d bytes: %v", len(stream), err)
+		}
+	}
+}
+
+// TestEarlyMessage: what a server sends in one packet with its answer to the handshake is
+// not lost, though net/http has read it.
+func TestEarlyMessage(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	early := (&Conn{}).seal(opText, &Message{B: append(make([]byte, headroom), "at once"...)})
+	late := (&Conn{}).seal(opText, &Message{B: append(make([]byte, headroom), "later"...)})
+	go func() {
+		conn, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		var key string
+		for key == "" {
+			buf := make([]byte, 4096)
+			n, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			_, rest, _ := strings.Cut(string(buf[:n]), "Sec-Websocket-Key: ")
+			if rest == "" {
+				_, rest, _ = strings.Cut(string(buf[:n]), "Sec-WebSocket-Key: ")
+			}
+			key, _, _ = strings.Cut(rest, "\r\n")
+		}
+		answer := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + acceptKey(key) + "\r\n\r\n"
+		conn.Write(append([]byte(answer), early...))
+		conn.Write(late)
+		io.Copy(io.Discard, conn)
+	}()
+	client := nonblock.Client(nil)
+	defer client.CloseIdleConnections()
+	c, _, err := Dial(t.Context(), "ws://"+ln.Addr().String(), &websocket.DialOptions{HTTPClient: client}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	for _, want := range []string{"at once", "later"} {
+		if _, p, err := c.Read(); err != nil || string(p) != want {
+			t.Errorf("read %q, %v, want %q", p, err, want)
+		}
+	}
+	if c.socket == nil {
+		t.Error("the connection is read through net/http")
+	}
+}
+
+// TestSilentConnectionHoldsNoBuffer, nor one whose messages have been dealt with.
+func TestSilentConnectionHoldsNoBuffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		c := newConn(near, false, Options{Limit: testLimit})
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			for {
+				if _, _, err := c.Read(); err != nil {
+					return
+				}
+			}
+		})
+		for _, n := range []int{-1, 640, 50000} {
+			if n >= 0 {
+				far.Write(maskedFrame(finBit, opBinary, pattern(n)))
+			}
+			synctest.Wait()
+			if c.in.block != nil || c.long != nil {
+				t.Errorf("after %d bytes a buffer is held", n)
+			}
+		}
+		c.CloseNow()
+		reader.Wait()
+		far.Close()
+	})
+}
+
+// TestStuckWriterDelaysNoReader: while a writer waits for a peer that reads nothing, pings
+// are not answered, but the loop goes on reading; when the peer reads again, they are.
+func TestStuckWriterDelaysNoReader(t *testing.T) {
+	client, server := settings[len(settings)-2].connect(t, Options{})
+	w, ok := server.(*watched)
+	if !ok {
+		t.Skip("there are no loops here")
+	}
+	var writer, pinger sync.WaitGroup
+	var enough atomic.Bool
+	writer.Go(func() {
+		for !enough.Load() {
+			if err := w.write(websocket.MessageBinary, make([]byte, 100_000)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for !w.under.Full() {
+		runtime.Gosched()
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	pinger.Go(func() { client.(theirs).Ping(ctx) })
+	for _, msg := range []string{"one", "two"} {
+		if err := client.write(websocket.MessageText, []byte(msg)); err != nil {
+			t.Fatal(err)
+		}
+		if _, p, err := w.read(); err != nil || string(p) != msg {
+			t.Fatalf("read %q, %v", p, err)
+		}
+	}
+	enough.Store(true)
+	pinger.Go(func() {
+		for {
+			if _, _, err := client.read(); err != nil {
+				return
+			}
+		}
+	})
+	writer.Wait()
+	for !w.Ready() {
+		runtime.Gosched()
+	}
+	if err := client.(theirs).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	giveUp()
+	w.now()
+	pinger.Wait()
+}
+
+// TestManyWriters: frames stay whole.
+func TestManyWriters(t *testing.T) {
+	client, server := settings[0].connect(t, Options{})
+	const writers, each = 8, 50
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			for range each {
+				if err := client.write(websocket.MessageBinary, bytes.Repeat([]byte{byte(i)}, 100*i+1)); err != nil {
+					t.Error(err)
+				}
+				if err := client.(ours).Ping(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	go client.read() // the pongs
+	for range writers * each {
+		_, p, err := server.read()
+		if err != nil || len(p) != 100*int(p[0])+1 || len(bytes.Trim(p, string(p[:1]))) != 0 {
+			t.Fatalf("%d bytes, %v", len(p), err)
+		}
+	}
+	wg.Wait()
+}
+
+// TestReadyFollowsTheNetwork: a peer that takes nothing is seen.
+func TestReadyFollowsTheNetwork(t *testing.T) {
+	for _, s := range settings[:3] {
+		client, server := s.connect(t, Options{})
+		if c := client.(ours); c.Ready() != s.nonblock {
+			t.Errorf("%s: ready=%t", s.name, c.Ready())
+		}
+		if c := server.(ours); c.Ready() != (s.nonblock && !s.tls) {
+			t.Errorf("%s: the server's side is ready=%t", s.name, c.Ready())
+		}
+	}
+	client, _ := settings[0].connect(t, Options{})
+	for c := client.(ours); c.Ready(); {
+		if err := c.Write(websocket.MessageBinary, make([]byte, 60000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAudioAllocatesNothing in the steady state, on either side.
+func TestAudioAllocatesNothing(t *testing.T) {
+	if raceOn {
+		t.Skip("the race detector makes sync.Pool drop what it is given")
+	}
+	client, server := settings[0].connect(t, Options{})
+	p := pattern(1000)
+	around := func() {
+		for _, pair := range [][2]peer{{client, server}, {server, client}} {
+			if err := pair[0].write(websocket.MessageBinary, p); err != nil {
+				t.Fatal(err)
+			}
+			if _, got, err := pair[1].read(); err != nil || len(got) != len(p) {
+				t.Fatal(len(got), err)
+			}
+		}
+	}
+	around()
+	if n := testing.AllocsPerRun(200, around); n != 0 {
+		t.Errorf("%v allocations for a message there and back", n)
+	}
+}

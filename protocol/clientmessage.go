@@ -1,0 +1,99 @@
+package protocol
+
+// ClientMessage is what a client may send in a text frame. The set is closed.
+type ClientMessage interface{ clientType() string }
+
+// Start opens the session: the first frame of a connection.
+type Start struct {
+	// Ticket is a single-use admission made by POST /v1/sessions.
+	Ticket   string `json:"ticket,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	Agent    string `json:"agent,omitempty"`
+	Voice    string `json:"voice,omitempty"`
+	// InputRate and OutputRate are in Hz; see InputRates and OutputRates.
+	InputRate  int `json:"input_rate"`
+	OutputRate int `json:"output_rate"`
+	// TurnDetection is "server" (the default: the model hears when the user stops)
+	// or "client" (the client says so with input.activity: push-to-talk).
+	TurnDetection  string `json:"turn_detection,omitempty"`
+	PendingRequest string `json:"pending_request,omitempty"`
+	ConversationID string `json:"conversation_id,omitempty"`
+	// Inspect asks for the messages that show what happens inside: see InspectCall.
+	Inspect bool `json:"inspect,omitempty"`
+	// Resume takes up an earlier session.
+	Resume *Resume     `json:"resume,omitempty"`
+	Client *ClientInfo `json:"client,omitempty"`
+}
+
+// Resume names the session to take up and what of it the client has seen.
+type Resume struct {
+	SessionID string `json:"session_id"`
+	Token     string `json:"token"`
+	LastSeq   int64  `json:"last_seq"`
+}
+
+// ClientInfo says who is calling, for logs.
+type ClientInfo struct {
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+	ID      string `json:"id,omitempty"`
+}
+
+// The values of Start.TurnDetection.
+const (
+	TurnDetectionServer = "server"
+	TurnDetectionClient = "client"
+)
+
+// InputText is a typed user turn.
+type InputText struct {
+	Text string `json:"text"`
+	ID   string `json:"id,omitempty"`
+}
+
+// InputActivity says that the user's speech starts or ends (push-to-talk).
+type InputActivity struct {
+	Active bool `json:"active"`
+}
+
+// Interrupt says that the user pressed stop.
+type Interrupt struct{}
+
+// Playback says how much of an item the user has heard.
+type Playback struct {
+	ItemID string `json:"item_id"`
+	// PlayedMS is in ms of that item's audio.
+	PlayedMS int64 `json:"played_ms"`
+	// Done: nothing more of it will be played, because it ended or was flushed.
+	Done bool `json:"done,omitempty"`
+}
+
+// ConfirmationResolve is the user's answer to a confirmation.request.
+type ConfirmationResolve struct {
+	Token    string `json:"token"`
+	Approved bool   `json:"approved"`
+}
+
+// End says that the user hung up.
+type End struct{}
+
+// Ping is answered by a Pong with the same T.
+type Ping struct {
+	T float64 `json:"t"`
+}
+
+func (*Start) clientType() string               { return "session.start" }
+func (*InputText) clientType() string           { return "input.text" }
+func (*InputActivity) clientType() string       { return "input.activity" }
+func (*Interrupt) clientType() string           { return "interrupt" }
+func (*Playback) clientType() string            { return "playback" }
+func (*ConfirmationResolve) clientType() string { return "confirmation.resolve" }
+func (*End) clientType() string                 { return "session.end" }
+func (*Ping) clientType() string                { return "ping" }
+
+// InputRates and OutputRates are the audio rates in Hz that a client may ask for,
+// ascending.
+func InputRates() []int { return []int{8000, 16000, 24000, 44100, 48000} }
+
+// OutputRates is like InputRates, for the audio that a client plays.
+func OutputRates() []int { return []int{8000, 16000, 24000, 48000} }

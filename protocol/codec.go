@@ -1,0 +1,318 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MessageError says what is wrong with a message of the other side, in words for
+// its author.
+type MessageError struct {
+	// Code is one of the Error codes: CodeInvalidMessage or CodeUnknownType.
+	Code string
+	// Field is the field that is wrong; empty where it is the whole.
+	Field string
+	// Message says what is wrong and what would be right.
+	Message string
+}
+
+// Error returns the message.
+func (e *MessageError) Error() string { return e.Message }
+
+func invalid(field, format string, args ...any) *MessageError {
+	return &MessageError{Code: CodeInvalidMessage, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+var clientTypes = map[string]func() ClientMessage{
+	"session.start":        func() ClientMessage { return new(Start) },
+	"input.text":           func() ClientMessage { return new(InputText) },
+	"input.activity":       func() ClientMessage { return new(InputActivity) },
+	"interrupt":            func() ClientMessage { return new(Interrupt) },
+	"playback":             func() ClientMessage { return new(Playback) },
+	"confirmation.resolve": func() ClientMessage { return new(ConfirmationResolve) },
+	"session.end":          func() ClientMessage { return new(End) },
+	"ping":                 func() ClientMessage { return new(Ping) },
+}
+
+var serverTypes = map[string]func() ServerMessage{
+	"session.started":      func() ServerMessage { return new(SessionStarted) },
+	"audio.start":          func() ServerMessage { return new(AudioStart) },
+	"audio.end":            func() ServerMessage { return new(AudioEnd) },
+	"audio.flush":          func() ServerMessage { return new(AudioFlush) },
+	"speech.started":       func() ServerMessage { return new(SpeechStarted) },
+	"speech.stopped":       func() ServerMessage { return new(SpeechStopped) },
+	"transcript":           func() ServerMessage { return new(Transcript) },
+	"turn.started":         func() ServerMessage { return new(TurnStarted) },
+	"turn.ended":           func() ServerMessage { return new(TurnEnded) },
+	"tool.started":         func() ServerMessage { return new(ToolStarted) },
+	"tool.progress":        func() ServerMessage { return new(ToolProgress) },
+	"tool.ended":           func() ServerMessage { return new(ToolEnded) },
+	"confirmation.request": func() ServerMessage { return new(ConfirmationRequest) },
+	"confirmation.ended":   func() ServerMessage { return new(ConfirmationEnded) },
+	"text.delta":           func() ServerMessage { return new(TextDelta) },
+	"text.done":            func() ServerMessage { return new(TextDone) },
+	"tool.call":            func() ServerMessage { return new(ToolCall) },
+	"voice_session_start":  func() ServerMessage { return new(VoiceSessionStart) },
+	"ui.image":             func() ServerMessage { return new(UIImage) },
+	"usage":                func() ServerMessage { return new(TurnUsage) },
+	"done":                 func() ServerMessage { return new(Done) },
+	"inspect.call":         func() ServerMessage { return new(InspectCall) },
+	"inspect.intent":       func() ServerMessage { return new(InspectIntent) },
+	"inspect.state":        func() ServerMessage { return new(InspectState) },
+	"timeout":              func() ServerMessage { return new(Timeout) },
+	"session.ending":       func() ServerMessage { return new(SessionEnding) },
+	"session.ended":        func() ServerMessage { return new(SessionEnded) },
+	"error":                func() ServerMessage { return new(Error) },
+	"pong":                 func() ServerMessage { return new(Pong) },
+}
+
+// ParseClient reads one text frame of a client. The error is a *MessageError.
+// Fields that are not known are ignored, so that newer clients work.
+func ParseClient(data []byte) (ClientMessage, error) {
+	typ, err := messageType(data)
+	if err != nil {
+		return nil, err
+	}
+	newMessage, ok := clientTypes[typ]
+	if !ok {
+		return nil, &MessageError{Code: CodeUnknownType, Field: "type",
+			Message: fmt.Sprintf("There is no message of type %s; the types are %s.", quoted(typ), knownClientTypes)}
+	}
+	m := newMessage()
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, shapeError(typ, err)
+	}
+	if err := check(m, data); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// ParseServer reads one text frame of the gateway, for clients. A type that is
+// not known becomes an *Unknown. The error is a *MessageError.
+func ParseServer(data []byte) (ServerMessage, error) {
+	typ, err := messageType(data)
+	if err != nil {
+		return nil, err
+	}
+	newMessage, ok := serverTypes[typ]
+	if !ok {
+		u := &Unknown{Raw: bytes.Clone(data)}
+		if err := json.Unmarshal(data, &u.Header); err != nil {
+			return nil, shapeError(typ, err)
+		}
+		return u, nil
+	}
+	m := newMessage()
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, shapeError(typ, err)
+	}
+	return m, nil
+}
+
+// EncodeClient writes a message as a text frame.
+func EncodeClient(m ClientMessage) ([]byte, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", m.clientType(), err)
+	}
+	out := append([]byte(`{"type":`), strconv.AppendQuote(nil, m.clientType())...)
+	if len(body) > len("{}") {
+		out = append(append(out, ','), body[1:]...)
+		return out, nil
+	}
+	return append(out, '}'), nil
+}
+
+// EncodeServer writes a message as a text frame, with its type and seq.
+func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
+	h := m.header()
+	h.Type, h.Seq = m.serverType(), seq
+	out, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", h.Type, err)
+	}
+	return out, nil
+}
+
+// Renumber returns a message that [EncodeServer] has encoded with another seq. It may use the
+// memory of message.
+func Renumber(message []byte, seq int64) []byte {
+	// The header comes first, and a type holds no quotes: the first such key is its own.
+	key := []byte(`"seq":`)
+	from := bytes.Index(message, key)
+	if from < 0 {
+		return message
+	}
+	from += len(key)
+	to := from
+	for to < len(message) && message[to] >= '0' && message[to] <= '9' {
+		to++
+	}
+	return slices.Replace(message, from, to, strconv.AppendInt(nil, seq, 10)...)
+}
+
+func messageType(data []byte) (string, error) {
+	var head struct {
+		Type *string `json:"type"`
+	}
+	if !utf8.Valid(data) {
+		return "", invalid("", "The message is not valid UTF-8.")
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		var te *json.UnmarshalTypeError
+		if errors.As(err, &te) && te.Field == "type" {
+			return "", invalid("type", "The field type must be a string, not %s.", te.Value)
+		}
+		if errors.As(err, &te) {
+			return "", invalid("", "A message must be a JSON object with a type, not %s.", te.Value)
+		}
+		return "", invalid("", "The message is not JSON: a text frame must hold one JSON object, such as {\"type\":\"ping\",\"t\":1}.")
+	}
+	if head.Type == nil {
+		return "", invalid("type", "The message has no type.")
+	}
+	return *head.Type, nil
+}
+
+func shapeError(typ string, err error) error {
+	var te *json.UnmarshalTypeError
+	if errors.As(err, &te) {
+		return invalid(te.Field, "%s: the field %s must be %s, not %s.", typ, te.Field, jsonKind(te.Type.Kind().String()), te.Value)
+	}
+	return invalid("", "%s: the message could not be read.", typ)
+}
+
+func jsonKind(goKind string) string {
+	switch {
+	case strings.HasPrefix(goKind, "int"):
+		return "a whole number"
+	case strings.HasPrefix(goKind, "float"):
+		return "a number"
+	case goKind == "bool":
+		return "true or false"
+	case goKind == "struct" || goKind == "ptr":
+		return "an object"
+	default:
+		return "a " + goKind
+	}
+}
+
+// check says what is wrong with a message whose fields have the right types; data is
+// what it was read from.
+func check(m ClientMessage, data []byte) error {
+	if err := checkNames(m); err != nil {
+		return err
+	}
+	switch m := m.(type) {
+	case *Start:
+		return checkStart(m)
+	case *InputText:
+		if strings.TrimSpace(m.Text) == "" {
+			return invalid("text", "input.text: the field text is empty.")
+		}
+		return checkLength("input.text", "text", m.Text)
+	case *Playback:
+		if m.ItemID == "" {
+			return invalid("item_id", "playback: the field item_id is missing.")
+		}
+		if m.PlayedMS < 0 {
+			return invalid("played_ms", "playback: the field played_ms is negative (%d).", m.PlayedMS)
+		}
+	case *ConfirmationResolve:
+		if m.Token == "" {
+			return invalid("token", "confirmation.resolve: the field token is missing.")
+		}
+		return checkApproved(data)
+	}
+	return nil
+}
+
+// checkNames refuses ids and names that are too long: what is cut off or replaced would
+// name something else than the client means.
+func checkNames(m ClientMessage) error {
+	type field struct{ name, value string }
+	var fields []field
+	switch m := m.(type) {
+	case *Start:
+		fields = []field{{"provider", m.Provider}, {"agent", m.Agent}, {"voice", m.Voice}, {"conversation_id", m.ConversationID}}
+		if c := m.Client; c != nil {
+			fields = append(fields, field{"client.name", c.Name}, field{"client.version", c.Version})
+		}
+		if r := m.Resume; r != nil {
+			fields = append(fields, field{"resume.session_id", r.SessionID}, field{"resume.token", r.Token})
+		}
+	case *InputText:
+		fields = []field{{"id", m.ID}}
+	case *Playback:
+		fields = []field{{"item_id", m.ItemID}}
+	case *ConfirmationResolve:
+		fields = []field{{"token", m.Token}}
+	}
+	for _, f := range fields {
+		if n := utf8.RuneCountInString(f.value); n > MaxNameChars {
+			return invalid(f.name, "%s: the field %s has %d characters; at most %d are accepted.", m.clientType(), f.name, n, MaxNameChars)
+		}
+	}
+	return nil
+}
+
+// checkApproved refuses an answer that says neither yes nor no: it would be a no that
+// nobody gave.
+func checkApproved(data []byte) error {
+	var given struct {
+		Approved *bool `json:"approved"`
+	}
+	if json.Unmarshal(data, &given) != nil || given.Approved == nil {
+		return invalid("approved", "confirmation.resolve: the field approved is missing; it is true or false.")
+	}
+	return nil
+}
+
+func checkStart(m *Start) error {
+	if !slices.Contains(InputRates(), m.InputRate) {
+		return invalid("input_rate", "session.start: the field input_rate must be one of %v Hz, not %d.", InputRates(), m.InputRate)
+	}
+	if !slices.Contains(OutputRates(), m.OutputRate) {
+		return invalid("output_rate", "session.start: the field output_rate must be one of %v Hz, not %d.", OutputRates(), m.OutputRate)
+	}
+	switch m.TurnDetection {
+	case "", TurnDetectionServer, TurnDetectionClient:
+	default:
+		return invalid("turn_detection", "session.start: the field turn_detection must be \"server\" or \"client\", not %s.", quoted(m.TurnDetection))
+	}
+	if len(m.Ticket) > MaxTicketBytes {
+		return invalid("ticket", "session.start: the field ticket is longer than any ticket.")
+	}
+	return checkLength("session.start", "pending_request", m.PendingRequest)
+}
+
+func checkLength(typ, field, text string) error {
+	if n := utf8.RuneCountInString(text); n > MaxTextChars {
+		return invalid(field, "%s: the field %s has %d characters; at most %d are accepted.", typ, field, n, MaxTextChars)
+	}
+	return nil
+}
+
+// quoted shows at most 40 characters of what the other side sent.
+func quoted(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		s = string(r[:40]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
+var knownClientTypes = func() string {
+	var names []string
+	for name := range clientTypes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}()

@@ -1,0 +1,316 @@
+package protocol
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// ServerMessage is what the gateway sends in a text frame. The set is closed;
+// every message carries a Header.
+type ServerMessage interface {
+	serverType() string
+	header() *Header
+}
+
+// Header is what every message of the gateway begins with. The encoder fills in
+// Type and Seq.
+type Header struct {
+	Type string `json:"type"`
+	// Seq rises by one with every message of a session, from 1.
+	Seq int64 `json:"seq"`
+	// Turn counts the user's turns from 1; zero where a message belongs to none.
+	Turn int `json:"turn,omitempty"`
+}
+
+func (h *Header) header() *Header { return h }
+
+// HeaderOf returns the header of a message, whatever its type.
+func HeaderOf(m ServerMessage) Header { return *m.header() }
+
+// Time is an instant on the wire: RFC 3339, UTC, with milliseconds.
+type Time struct{ time.Time }
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// MarshalJSON writes the instant; the zero time becomes null.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendQuote(nil, t.UTC().Format(timeLayout)), nil
+}
+
+// UnmarshalJSON accepts any RFC 3339 time, and null for the zero time.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		t.Time = time.Time{}
+		return nil
+	}
+	return t.Time.UnmarshalJSON(b)
+}
+
+// SessionStarted answers Start.
+type SessionStarted struct {
+	Header
+	SessionID    string `json:"session_id"`
+	ResumeToken  string `json:"resume_token,omitempty"`
+	Provider     string `json:"provider"`
+	Model        string `json:"model"`
+	Agent        string `json:"agent,omitempty"`
+	ToolsVersion string `json:"tools_version,omitempty"`
+	InputRate    int    `json:"input_rate"`
+	OutputRate   int    `json:"output_rate"`
+	// ExpiresAt is when the session's length limit is reached.
+	ExpiresAt Time `json:"expires_at"`
+	Resumed   bool `json:"resumed"`
+	// Voice is what the model speaks with, where the client has asked for one or the
+	// operator has; empty: the provider's own.
+	Voice string `json:"voice,omitempty"`
+	// ConversationID is what the session goes on with; empty for none.
+	ConversationID string `json:"conversation_id,omitempty"`
+	// Inspect says that Start.Inspect was granted.
+	Inspect bool `json:"inspect,omitempty"`
+}
+
+// AudioStart says that the binary frames which follow belong to ItemID.
+type AudioStart struct {
+	Header
+	ItemID string `json:"item_id"`
+}
+
+// AudioEnd says that all audio of ItemID has been sent: AudioMS in all.
+type AudioEnd struct {
+	Header
+	ItemID  string `json:"item_id"`
+	AudioMS int64  `json:"audio_ms"`
+}
+
+// AudioFlush tells the client to drop what it has of ItemID; nothing of it
+// follows, and no AudioEnd.
+type AudioFlush struct {
+	Header
+	ItemID string `json:"item_id"`
+	Reason string `json:"reason"`
+}
+
+// SpeechStarted and SpeechStopped are where the user's speech was heard, in ms on
+// the client's audio clock: since the first sample it sent.
+type SpeechStarted struct {
+	Header
+	AudioMS int64 `json:"audio_ms"`
+}
+
+// SpeechStopped is the other end of SpeechStarted.
+type SpeechStopped struct {
+	Header
+	AudioMS int64 `json:"audio_ms"`
+}
+
+// Transcript is an upsert: the whole text of one utterance so far.
+type Transcript struct {
+	Header
+	ID        string `json:"id"`
+	Role      string `json:"role"`
+	Text      string `json:"text"`
+	Final     bool   `json:"final"`
+	StartedAt Time   `json:"started_at"`
+}
+
+// TurnStarted says that a user's turn has begun. In the stream of a text conversation it is
+// the first message of what is new.
+type TurnStarted struct {
+	Header
+	// ConversationID is that of a text conversation; empty by voice.
+	ConversationID string `json:"conversation_id,omitempty"`
+}
+
+// TurnEnded says how a turn ended: completed, interrupted or failed.
+type TurnEnded struct {
+	Header
+	Status  string   `json:"status"`
+	Usage   Usage    `json:"usage"`
+	Latency *Latency `json:"latency,omitempty"`
+}
+
+// Usage counts the tokens of one turn.
+type Usage struct {
+	InputTokens  int64       `json:"input_tokens"`
+	OutputTokens int64       `json:"output_tokens"`
+	Input        UsageInput  `json:"input"`
+	Output       UsageOutput `json:"output"`
+}
+
+// UsageInput counts input tokens by modality; cached ones are a subset.
+type UsageInput struct {
+	Text        int64 `json:"text"`
+	Audio       int64 `json:"audio"`
+	CachedText  int64 `json:"cached_text"`
+	CachedAudio int64 `json:"cached_audio"`
+}
+
+// UsageOutput counts output tokens by modality.
+type UsageOutput struct {
+	Text  int64 `json:"text"`
+	Audio int64 `json:"audio"`
+}
+
+// Latency is how long the user waited for a turn's first audio, in ms, and whose
+// part it was: the first is the sum of the others.
+type Latency struct {
+	// SpeechEndToFirstAudioMS counts from the user's last voiced sample, or the typed
+	// text.
+	SpeechEndToFirstAudioMS int64 `json:"speech_end_to_first_audio_ms"`
+	// DetectionMS is how long it took until the gateway knew that the speech was over;
+	// zero for a typed turn.
+	DetectionMS int64 `json:"detection_ms"`
+	ProviderMS  int64 `json:"provider_ms"`
+	GatewayMS   int64 `json:"gateway_ms"`
+}
+
+// ToolStarted and ToolEnded frame one tool call. CallID is the gateway's own,
+// unique in the session.
+type ToolStarted struct {
+	Header
+	CallID   string `json:"call_id"`
+	Tool     string `json:"tool"`
+	Category string `json:"category,omitempty"`
+}
+
+// ToolProgress says that a tool has outlasted its latency budget and still runs.
+type ToolProgress struct {
+	Header
+	CallID   string `json:"call_id"`
+	Tool     string `json:"tool"`
+	Category string `json:"category,omitempty"`
+	// DurationMS is how long it has run so far.
+	DurationMS int64 `json:"duration_ms"`
+}
+
+// ConfirmationRequest asks the user whether a tool may run with exactly these
+// arguments. It is answered by ConfirmationResolve.
+type ConfirmationRequest struct {
+	Header
+	// Token answers it, once.
+	Token string          `json:"token"`
+	Tool  string          `json:"tool"`
+	Args  json.RawMessage `json:"args"`
+	// Preview says in words for a person what would be done.
+	Preview   string `json:"preview"`
+	ExpiresAt Time   `json:"expires_at"`
+}
+
+// ConfirmationEnded says what became of a ConfirmationRequest: approved, denied or
+// expired.
+type ConfirmationEnded struct {
+	Header
+	Token   string `json:"token"`
+	Tool    string `json:"tool"`
+	Outcome string `json:"outcome"`
+}
+
+// ToolEnded is the end of a ToolStarted.
+type ToolEnded struct {
+	Header
+	CallID       string          `json:"call_id"`
+	Tool         string          `json:"tool"`
+	Category     string          `json:"category,omitempty"`
+	OK           bool            `json:"ok"`
+	DurationMS   int64           `json:"duration_ms"`
+	Error        json.RawMessage `json:"error,omitempty"`
+	Deduplicated bool            `json:"deduplicated,omitempty"`
+	Clamped      json.RawMessage `json:"clamped,omitempty"`
+}
+
+// Timeout says that the user has been shut out for a while: until TimeoutUntil, in
+// ms since the epoch.
+type Timeout struct {
+	Header
+	TimeoutUntil    int64  `json:"timeoutUntil"`
+	DurationSeconds int    `json:"durationSeconds"`
+	Message         string `json:"message"`
+}
+
+// SessionEnding says that the session will end by itself in AfterMS ms.
+type SessionEnding struct {
+	Header
+	Reason  string `json:"reason"`
+	AfterMS int64  `json:"after,omitempty"`
+}
+
+// SessionEnded is the last message of a session.
+type SessionEnded struct {
+	Header
+	Reason string `json:"reason"`
+	// Handback is there where the session has gone on with a conversation.
+	Handback *Handback `json:"handback,omitempty"`
+}
+
+// Handback gives a conversation back that has gone on by voice.
+type Handback struct {
+	ConversationID string `json:"conversation_id"`
+	// Summary tells in a few sentences what was said.
+	Summary string `json:"summary"`
+}
+
+// Error tells the client what went wrong, in words for a person.
+type Error struct {
+	Header
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+	// Ref names what it is about: a field, an id.
+	Ref string `json:"ref,omitempty"`
+	// Until is when it will be over: of "blocked".
+	Until Time `json:"until,omitzero"`
+	// RetryAfterMS is how long the model's provider asks to wait; zero where it says nothing.
+	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
+}
+
+// Pong answers Ping.
+type Pong struct {
+	Header
+	T float64 `json:"t"`
+}
+
+// Unknown is a message of a type that this side does not know (yet).
+type Unknown struct {
+	Header
+	Raw json.RawMessage `json:"-"`
+}
+
+func (*SessionStarted) serverType() string { return "session.started" }
+func (*AudioStart) serverType() string     { return "audio.start" }
+func (*AudioEnd) serverType() string       { return "audio.end" }
+func (*AudioFlush) serverType() string     { return "audio.flush" }
+func (*SpeechStarted) serverType() string  { return "speech.started" }
+func (*SpeechStopped) serverType() string  { return "speech.stopped" }
+func (*Transcript) serverType() string     { return "transcript" }
+func (*TurnStarted) serverType() string    { return "turn.started" }
+func (*TurnEnded) serverType() string      { return "turn.ended" }
+func (*ToolStarted) serverType() string    { return "tool.started" }
+func (*ToolProgress) serverType() string   { return "tool.progress" }
+func (*ToolEnded) serverType() string      { return "tool.ended" }
+
+func (*ConfirmationRequest) serverType() string { return "confirmation.request" }
+func (*ConfirmationEnded) serverType() string   { return "confirmation.ended" }
+
+func (*Timeout) serverType() string       { return "timeout" }
+func (*SessionEnding) serverType() string { return "session.ending" }
+func (*SessionEnded) serverType() string  { return "session.ended" }
+func (*Error) serverType() string         { return "error" }
+func (*Pong) serverType() string          { return "pong" }
+func (u *Unknown) serverType() string     { return u.Type }
+
+// SetTurn says which turn a message belongs to.
+func SetTurn(m ServerMessage, turn int) { m.header().Turn = turn }
+
+// Clone is a copy of a message with a header of its own, so that it can be sent while the
+// message is sent elsewhere. What the fields refer to is shared.
+func Clone(m ServerMessage) ServerMessage {
+	of := reflect.ValueOf(m).Elem()
+	to := reflect.New(of.Type())
+	to.Elem().Set(of)
+	return to.Interface().(ServerMessage)
+}

@@ -1,0 +1,47 @@
+package protocol
+
+import (
+	"net/http"
+	"strings"
+)
+
+// subprotocols returns what a client offers, in its order (RFC 6455 section
+// 11.3.4: a comma-separated list, possibly in several headers).
+func subprotocols(h http.Header) []string {
+	var out []string
+	for _, line := range h.Values("Sec-WebSocket-Protocol") {
+		for part := range strings.SplitSeq(line, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// ticketPrefix begins a ticket in the list of subprotocols, keyPrefix the token of a console: a
+// browser can send a secret there, and nowhere else in a handshake without putting it into an
+// address.
+const (
+	ticketPrefix = "voicegw.ticket."
+	keyPrefix    = "voicegw.key."
+)
+
+// TicketSubprotocol is the subprotocol that carries a ticket.
+func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
+
+// secretOf returns the secret that a client offers as a subprotocol behind a prefix; empty for
+// none. ok is false for several that differ, and for one that is too long.
+func secretOf(offered []string, prefix string) (secret string, ok bool) {
+	for _, o := range offered {
+		t, found := strings.CutPrefix(o, prefix)
+		switch {
+		case !found:
+		case len(t) > MaxTicketBytes || secret != "" && t != secret:
+			return "", false
+		default:
+			secret = t
+		}
+	}
+	return secret, true
+}

@@ -1,0 +1,253 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"voicegw/capability"
+	"voicegw/conversation"
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/user"
+	"voicegw/session"
+	"voicegw/store"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
+		Kinds: []secretwatch.Kind{secretwatch.Ticket},
+		Sinks: []secrettest.Sink{secrettest.Data},
+	}))
+}
+
+func newDesk(t *testing.T) (*Desk, *store.Store) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), store.Options{Dir: dir, Sync: store.SyncInterval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		secrettest.CheckFolder(t, dir)
+	})
+	return New(s, "default"), s
+}
+
+func entry(at time.Time, side conversation.Side, turn int, text string) conversation.Entry {
+	return conversation.Entry{At: at.UTC(), Side: side, Role: conversation.RoleUser, Text: text, Turn: turn}
+}
+
+func invite(t *testing.T, d *Desk, in Invitation) capability.VoiceOffer {
+	t.Helper()
+	o, err := d.Invite(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// TestThereAndBack: a new conversation begins with what was said before, the voice agent
+// is told of it, and what was said by voice comes after it.
+func TestThereAndBack(t *testing.T) {
+	d, _ := newDesk(t)
+	now := time.Now()
+	o := invite(t, d, Invitation{User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, PendingRequest: "When is it open?", Inspect: true, Said: []conversation.Entry{entry(now, conversation.SideText, 1, "hello")}})
+	if !strings.HasPrefix(o.ConversationID, "conv-") {
+		t.Errorf("offered %+v", o.ConversationID)
+	}
+	got, err := d.Redeem(t.Context(), o.Ticket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := session.Ticketed{SessionID: o.SessionID, User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
+	over := got.Over
+	got.Over, got.WhenLost = nil, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("ada"), ConversationID: o.ConversationID}); !errors.Is(err, capability.ErrVoiceActive) {
+		t.Errorf("while it runs: %v", err)
+	}
+	back := session.HandBack{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
+		Entries: []conversation.Entry{entry(now.Add(time.Second), conversation.SideVoice, 1, "When is it open?")}}
+	if err := d.HandBack(t.Context(), back); err != nil {
+		t.Fatal(err)
+	}
+	over()
+	c, err := d.Conversation(t.Context(), o.ConversationID)
+	if err != nil || c.User != "ada" || c.Agent != "default" || len(c.Entries) != 2 || c.Entries[1].Turn != 2 || c.Entries[1].Text != "When is it open?" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if before, err := d.Enter(t.Context(), o.ConversationID, user.Must("ada")); err != nil || before != "User: hello\nUser: When is it open?" {
+		t.Errorf("the next session is told %q, %v", before, err)
+	}
+}
+
+// TestConversationGoesOn: what the text side has said between the offer and its use is
+// told too; what the inviting agent says itself counts instead; and messages of a
+// conversation that goes on here are not kept a second time.
+func TestConversationGoesOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in   Invitation
+		want string
+	}{
+		"as it is when the ticket is used": {Invitation{}, "User: hello\nUser: later"},
+		"as the agent tells it":            {Invitation{Context: "User wants tea"}, "User wants tea"},
+		"as the agent knows it":            {Invitation{Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "told")}}, "User: told"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := newDesk(t)
+			add := func(text string) {
+				if err := s.Conversations().Update(t.Context(), "c-1", func(c *conversation.Conversation) error {
+					c.User = "ada"
+					c.Append(time.Now(), entry(time.Now(), conversation.SideText, c.Turns+1, text))
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			add("hello")
+			tc.in.User, tc.in.ConversationID = user.Must("ada"), "c-1"
+			o := invite(t, d, tc.in)
+			add("later")
+			got, err := d.Redeem(t.Context(), o.Ticket, "")
+			if err != nil || got.Context != tc.want || got.Inspect {
+				t.Fatalf("told %q, %v, inspect %t", got.Context, err, got.Inspect)
+			}
+			got.Over()
+			if c, err := d.Conversation(t.Context(), "c-1"); err != nil || len(c.Entries) != 2 {
+				t.Errorf("%d entries are kept, %v", len(c.Entries), err)
+			}
+		})
+	}
+}
+
+// TestSomebodyElsesConversation: nobody is invited into it, enters it, is told of it or
+// writes into it.
+func TestSomebodyElsesConversation(t *testing.T) {
+	d, s := newDesk(t)
+	invite(t, d, Invitation{User: user.Must("ada"), ConversationID: "c-1", Said: []conversation.Entry{entry(time.Now(), conversation.SideText, 1, "secret")}})
+	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("eve"), ConversationID: "c-1"}); !errors.Is(err, ErrTaken) {
+		t.Errorf("invited: %v", err)
+	}
+	if before, err := d.Enter(t.Context(), "c-1", user.Must("eve")); !errors.Is(err, store.ErrUnknown) || before != "" {
+		t.Errorf("entered: %q, %v", before, err)
+	}
+	o, err := s.VoiceSessions().Offer(t.Context(), capability.VoiceRequest{UserID: "eve", ConversationID: "c-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Redeem(t.Context(), o.Ticket, "")
+	if err != nil || got.Context != "" {
+		t.Errorf("told %q, %v", got.Context, err)
+	}
+	got.Over()
+	err = d.HandBack(t.Context(), session.HandBack{ConversationID: "c-1", User: user.Must("eve"), Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
+	if c, _ := d.Conversation(t.Context(), "c-1"); !errors.Is(err, ErrTaken) || len(c.Entries) != 1 {
+		t.Errorf("written: %v, %d entries", err, len(c.Entries))
+	}
+}
+
+// TestHandBackWaitsForText: a turn of text that is being answered saves what it has loaded,
+// and what was said by voice comes after it.
+func TestHandBackWaitsForText(t *testing.T) {
+	d, s := newDesk(t)
+	release, err := s.Conversations().Lease(t.Context(), "c-1", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1) // from the handback
+	go func() {
+		done <- d.HandBack(context.Background(), session.HandBack{ConversationID: "c-1", User: user.Must("ada"),
+			Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "by voice")}})
+	}()
+	select {
+	case err := <-done:
+		t.Errorf("it did not wait: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	c := conversation.New("c-1", "ada", "", time.Now())
+	c.Append(time.Now(), entry(time.Now().Add(-time.Minute), conversation.SideText, 1, "by text"))
+	if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
+		t.Errorf("the turn of text: %v", err)
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	c, err = d.Conversation(t.Context(), "c-1")
+	texts := slices.Collect(func(yield func(string) bool) {
+		for _, e := range c.Entries {
+			yield(e.Text)
+		}
+	})
+	if diff := cmp.Diff([]string{"by text", "by voice"}, texts); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+}
+
+// TestDecided: what came of an answer over the API stands in the conversation of its question,
+// once, for whoever goes on with it; nobody else's conversation is told, and none is made.
+func TestDecided(t *testing.T) {
+	d, s := newDesk(t)
+	talk := conversation.New("c-1", "ada", "", time.Now())
+	talk.Append(time.Now(), entry(time.Now(), conversation.SideText, 1, "Pay Bob"))
+	if _, err := s.Conversations().Save(t.Context(), talk, 0); err != nil {
+		t.Fatal(err)
+	}
+	approved := store.Confirmation{Session: "chat-c-1", Conversation: "c-1", User: "ada", Tool: "pay", Reference: "AAAAAA"}
+	declined := approved
+	declined.Reference = "BBBBBB"
+	for range 2 {
+		if err := errors.Join(d.Decided(t.Context(), approved, []byte(`{"ok":true,"data":"receipt"}`)), d.Decided(t.Context(), declined, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := d.Conversation(t.Context(), "c-1")
+	if err != nil || len(c.Entries) != 3 || c.Turns != 1 {
+		t.Fatalf("%v, %+v", err, c)
+	}
+	for i, want := range []string{"The user approved pay (reference AAAAAA)", "The user declined pay (reference BBBBBB)"} {
+		if e := c.Entries[i+1]; e.Role != conversation.RoleNotice || !e.System || !strings.HasPrefix(e.Text, want) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if !strings.Contains(c.Entries[1].Text, "receipt") {
+		t.Errorf("%+v", c.Entries[1])
+	}
+	eves := approved
+	eves.User, eves.Reference = "eve", "CCCCCC"
+	if err := d.Decided(t.Context(), eves, nil); !errors.Is(err, ErrTaken) {
+		t.Error(err)
+	}
+	nobodys := approved
+	nobodys.Conversation = "c-2"
+	if err := d.Decided(t.Context(), nobodys, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Conversation(t.Context(), "c-2"); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a conversation was made: %v", err)
+	}
+	// Its first turn is under way still.
+	release, err := s.Conversations().Lease(t.Context(), "c-2", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if err := d.Decided(t.Context(), nobodys, nil); err != nil {
+		t.Error(err)
+	}
+	if c, err := d.Conversation(t.Context(), "c-2"); err != nil || c.User != "ada" || len(c.Entries) != 1 || !c.Told("AAAAAA") {
+		t.Errorf("%v, %+v", err, c)
+	}
+}
