@@ -12,7 +12,7 @@ interface Line {
   text: string;
 }
 
-const FOLDER = new URL("../../../session/wsclient/testdata/", import.meta.url);
+const FOLDER = new URL("../../../protocol/testdata/", import.meta.url);
 
 function conversations(): Line[] {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith(".txtar"));
