@@ -13,6 +13,8 @@ import (
 
 	"voicegw/audit"
 	"voicegw/conversation"
+	"voicegw/prompts"
+	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
@@ -79,7 +81,7 @@ func (t *turn) hand(a ToolCall) {
 	case over != nil:
 		t.toolsOff = true
 	case len(a.Args) > 0 && json.Unmarshal(a.Args, &object) != nil:
-		env := t.book.Refuse(a.Name, &registry.Error{Type: registry.ErrorValidation, Message: "The arguments of " + a.Name + " are no JSON object.", Suggestion: "Call it again with a JSON object."})
+		env := t.book.Refuse(a.Name, registry.NewError(registry.ErrorValidation, toolerror.NotAnObject(a.Name)))
 		over = &env
 	default:
 		t.handed[c.id] = true
@@ -184,7 +186,7 @@ func heldMessages(key string, entries []conversation.Entry, answers map[string]s
 			if answer, is := answers[heldCall(key, i)]; is && n == len(entries)-1 && text == "" {
 				text = answer
 			} else if text == "" {
-				text = fmt.Sprintf(`{"ok":%t,"note":"The answer is no longer known."}`, c.OK)
+				text = fmt.Sprintf(`{"ok":%t,"note":"`+prompts.AnswerForgotten+`"}`, c.OK)
 			}
 			told = append(told, Message{Role: RoleTool, CallID: c.ID, Text: text})
 		}

@@ -7,7 +7,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/capability"
-	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
@@ -45,11 +45,11 @@ func (t *turn) confirm(ctx context.Context) error {
 		r := audit.Call{At: time.Now(), Tools: t.tools, Tool: c.Tool, Mode: registry.ModeText, Turn: t.number, Args: c.Args}.Record()
 		r.Event, r.Confirmation, r.ConfirmedBy, r.Reference, r.Delivered = audit.EventConfirmation, outcome, "client", c.Reference, false
 		t.audit(r)
-		t.noted(policy.DeclinedNotice(c.Tool, c.Reference))
+		t.noted(prompts.DeclinedNotice(c.Tool, c.Reference))
 		return nil
 	}
 	env := t.runApproved(ctx, c)
-	t.noted(policy.ApprovedNotice(c.Tool, c.Reference, t.mark.JSON(env.Encode())))
+	t.noted(prompts.ApprovedNotice(c.Tool, c.Reference, t.mark.JSON(env.Encode())))
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/store"
 )
 
@@ -30,9 +30,9 @@ func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 // approvalNotice is what the model is told of an approval.
 func (t *turn) approvalNotice(a store.Approval) string {
 	if a.Result != nil {
-		return policy.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
+		return prompts.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
 	}
-	return policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+	return prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
 }
 
 // told notes that the conversation has been told of approvals, whoever has gone by then.

@@ -11,7 +11,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/internal/user"
-	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/store"
 )
@@ -129,7 +129,7 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.say("Well?", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
-			f.kept.append(t, "conv", notice(policy.DeclinedNotice("pay", c.Reference)))
+			f.kept.append(t, "conv", notice(prompts.DeclinedNotice("pay", c.Reference)))
 			return says("As you like.")(ctx, p, delta)
 		})
 		if got := transcript(f.last()); strings.Count(got, "declined pay") != 1 {

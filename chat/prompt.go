@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/conversation"
+	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -110,7 +111,7 @@ func (t *turn) before(first int) string {
 	if brief == "" {
 		return ""
 	}
-	return "What was said before, in short:\n" + brief
+	return prompts.SaidBefore(brief)
 }
 
 func size(group []Message) int {
@@ -129,13 +130,13 @@ func size(group []Message) int {
 func entryMessages(e conversation.Entry, whole bool) []Message {
 	text := e.Text
 	if e.Interrupted {
-		text += " [the user interrupted here]"
+		text += prompts.InterruptedHere
 	}
 	if e.Broken {
-		text += " [the answer broke off here; the user has read so much of it]"
+		text += prompts.BrokeOffHere
 	}
 	if e.Side == conversation.SideVoice {
-		text = "(by voice) " + text
+		text = prompts.ByVoice + text
 	}
 	switch {
 	case e.Role != conversation.RoleAssistant:
@@ -159,7 +160,7 @@ func entryMessages(e conversation.Entry, whole bool) []Message {
 		for _, c := range e.Calls {
 			named = append(named, c.Tool+": "+c.Outcome())
 		}
-		return []Message{{Role: RoleAssistant, Text: strings.TrimSpace(text + " [called " + strings.Join(named, ", ") + "]")}}
+		return []Message{{Role: RoleAssistant, Text: strings.TrimSpace(text + " " + prompts.Called(strings.Join(named, ", ")))}}
 	}
 }
 

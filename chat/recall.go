@@ -7,7 +7,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -48,12 +48,12 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 			}
 			switch t.a.opts.Executor.Fate(ctx, c.Question) {
 			case execute.FateDeclined:
-				t.noted(policy.DeclinedNotice(c.Tool, reference))
+				t.noted(prompts.DeclinedNotice(c.Tool, reference))
 			case execute.FateExpired:
-				t.noted(policy.ExpiredNotice(c.Tool, reference))
+				t.noted(prompts.ExpiredNotice(c.Tool, reference))
 			case execute.FateForgotten:
 				if !time.Now().Before(ends) {
-					t.noted(policy.ExpiredNotice(c.Tool, reference))
+					t.noted(prompts.ExpiredNotice(c.Tool, reference))
 				}
 			}
 		}

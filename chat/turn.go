@@ -13,6 +13,7 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
@@ -325,7 +326,7 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol
 		return true, noAnswer()
 	default:
 		t.nudged = true
-		t.messages = append(t.messages, Message{Role: RoleUser, Text: policy.NudgeNotice, notice: true})
+		t.messages = append(t.messages, Message{Role: RoleUser, Text: prompts.NudgeNotice, notice: true})
 		return false, nil
 	}
 }

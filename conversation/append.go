@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/internal/redact"
+	"voicegw/prompts"
 )
 
 // New returns an empty conversation.
@@ -115,7 +116,7 @@ func (c *Conversation) note(e Entry) {
 	if c.Earlier != "" {
 		c.Earlier += "\n"
 	}
-	c.Earlier += "The user said: " + shorten(oneLine(e.Text), maxEarlierLine)
+	c.Earlier += prompts.UserSaid + shorten(oneLine(e.Text), maxEarlierLine)
 	for utf8.RuneCountInString(c.Earlier) > maxEarlier {
 		_, rest, ok := strings.Cut(c.Earlier, "\n")
 		if !ok {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"voicegw/prompts"
 )
 
 // maxLine is the longest line of a brief, in characters.
@@ -27,7 +29,7 @@ func (c *Conversation) Brief(most int) string {
 		lines = append([]string{line}, lines...)
 	}
 	if c.Earlier != "" && left > maxEarlierLine {
-		lines = append([]string{"Earlier, in short:", shorten(c.Earlier, left)}, lines...)
+		lines = append([]string{prompts.EarlierInShort, shorten(c.Earlier, left)}, lines...)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -46,13 +48,13 @@ func (e Entry) line() string {
 	}
 	said := shorten(oneLine(e.Text), maxLine)
 	if e.Interrupted {
-		said += " [interrupted]"
+		said += prompts.Interrupted
 	}
 	if e.Broken {
-		said += " [broken off]"
+		said += prompts.BrokenOff
 	}
 	for _, call := range e.Calls {
-		said = strings.TrimSpace(fmt.Sprintf("%s [called %s: %s]", said, call.Tool, call.Outcome()))
+		said = strings.TrimSpace(said + " " + prompts.Called(call.Tool+": "+call.Outcome()))
 	}
 	if said == "" {
 		return ""

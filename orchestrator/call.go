@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -122,19 +123,14 @@ func (m *machine) supersede() {
 
 // supersededBy is the answer to a call that the user's next turn has overtaken.
 func (m *machine) supersededBy(c *call) registry.Envelope {
-	e := &registry.Error{
-		Type:       registry.ErrorConflict,
-		Message:    "The user went on before " + c.tool + " had finished. It is still running, and its result will not be sent.",
-		Suggestion: "Answer what the user says now. Call it again only if the user still wants it.",
-	}
+	words := toolerror.Overtaken(c.tool)
 	switch {
 	case c.asking():
-		e.Message = "The user went on before they could be asked to approve " + c.tool + ". Nothing has been done yet."
-		e.Suggestion = "Answer what the user says now. Do not call it again: the user is being asked, and the outcome comes by itself."
+		words = toolerror.OvertakenQuestion(c.tool)
 	case c.confirmed != nil || m.answersQuestion(c.id):
-		e.Message = "The user went on before what was approved had finished. It is still running."
-		e.Suggestion = "Answer what the user says now. Do not call it again: its result comes by itself."
+		words = toolerror.OvertakenApproval()
 	}
+	e := registry.NewError(registry.ErrorConflict, words)
 	e.PartialSideEffects = c.prepared != nil && !c.asking() && c.prepared.Tool().SideEffects == registry.SideEffectsWrites
 	return m.book.Refuse(c.tool, e)
 }

@@ -7,6 +7,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 )
 
@@ -47,10 +48,9 @@ func (m *machine) ask(c call, p *registry.Prepared) {
 	waiting := len(m.confirmations) + len(slices.DeleteFunc(slices.Clone(m.calls), func(c call) bool { return !c.asking() }))
 	m.calls = append(m.calls, c)
 	if waiting >= maxConfirmations {
-		m.answerAll(c.id, m.book.Finished(c.id, m.book.Refuse(c.tool, &registry.Error{
-			Type: registry.ErrorRateLimit, Message: "Too many questions wait for the user's answer already.",
-			Suggestion: "Ask the user to answer them first.",
-		}), 0))
+		e := registry.NewError(registry.ErrorRateLimit, toolerror.TooManyQuestions())
+		e.Retryable = false
+		m.answerAll(c.id, m.book.Finished(c.id, m.book.Refuse(c.tool, e), 0))
 		return
 	}
 	m.call(c.id).progressAt = time.Time{}
@@ -151,9 +151,7 @@ func (m *machine) confirmationResolved(in ConfirmationResolved) {
 
 // declined answers a ConfirmAction that was not approved in the end.
 func (m *machine) declined(c confirmation, o Outcome) registry.Envelope {
-	return m.book.Refuse(c.tool, &registry.Error{
-		Type: registry.ErrorPermanent, Message: outcomeNotice(c, o), Suggestion: "Nothing was done. Go on with the conversation.",
-	})
+	return m.book.Refuse(c.tool, registry.NewError(registry.ErrorPermanent, toolerror.NotApproved(outcomeNotice(c, o))))
 }
 
 // approved runs what a person has approved: the stored arguments, in a turn of their
@@ -202,19 +200,19 @@ func (m *machine) confirmAction(c call, raw json.RawMessage) {
 		Reference string `json:"reference"`
 		Approved  *bool  `json:"approved"`
 	}
-	refuse := func(t registry.ErrorType, message, suggestion string) {
-		m.conclude(c, m.book.Refuse(ConfirmAction, &registry.Error{Type: t, Message: message, Suggestion: suggestion}), false)
+	refuse := func(t registry.ErrorType, words toolerror.Words) {
+		m.conclude(c, m.book.Refuse(ConfirmAction, registry.NewError(t, words)), false)
 	}
 	if err := json.Unmarshal(raw, &args); err != nil || args.Reference == "" || args.Approved == nil {
-		refuse(registry.ErrorValidation, "confirm_action takes reference, a string, and approved, true or false.", "Give the reference that CONFIRMATION_REQUIRED came with, and what the user said.")
+		refuse(registry.ErrorValidation, toolerror.ConfirmActionArguments())
 		return
 	}
 	i := slices.IndexFunc(m.confirmations, func(q confirmation) bool { return q.reference == args.Reference })
 	switch {
 	case i < 0 || m.confirmations[i].resolving:
-		refuse(registry.ErrorNotFound, "No question with that reference waits for an answer.", "It was answered, has expired, or never was. If the user still wants it, call the tool again.")
+		refuse(registry.ErrorNotFound, toolerror.NoSuchQuestion())
 	case *args.Approved && !m.confirmations[i].askedAt.Before(m.spokenAt):
-		refuse(registry.ErrorConfirmationRequired, "The user has not spoken since the question was put, so nobody has agreed.", "Ask the user, wait for the answer, and call confirm_action then.")
+		refuse(registry.ErrorConfirmationRequired, toolerror.UserHasNotSpoken())
 	default:
 		q := &m.confirmations[i]
 		q.resolving, q.spokenBy = true, c.id
@@ -231,10 +229,7 @@ func (m *machine) confirmActionFailed(id string) {
 	}
 	said := *c
 	m.forgetCall(id)
-	m.conclude(said, m.book.Refuse(ConfirmAction, &registry.Error{
-		Type: registry.ErrorTransient, Message: "The answer could not be recorded; nothing was done.", Retryable: true,
-		Suggestion: "Tell the user that it does not work at the moment.",
-	}), false)
+	m.conclude(said, m.book.Refuse(ConfirmAction, registry.NewError(registry.ErrorTransient, toolerror.AnswerNotRecorded())), false)
 }
 
 // answersQuestion says whether a call is a ConfirmAction whose answer is being recorded.

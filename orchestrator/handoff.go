@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/prompts"
 	"voicegw/transport"
 )
 
@@ -18,23 +19,15 @@ func (m *machine) began(in Began) {
 			return
 		}
 		m.show("pending_request", in.PendingRequest)
-		m.sendNotice(before+in.Context, first+in.PendingRequest)
+		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.AnswerFirst(in.PendingRequest))
 	case in.Context != "":
 		m.openUserTurn(m.at)
-		m.sendNotice(before+in.Context, goOn)
+		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.GoOnByVoice)
 	case in.Greeting != "":
 		m.openUserTurn(m.at)
 		m.send(transport.UserText{Text: in.Greeting})
 	}
 }
-
-// What a model is told that takes a conversation over. It is a user's turn and no system
-// text: what was said before is the user's and earlier answers, and gives no orders.
-const (
-	before = "The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n"
-	first  = "That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\n"
-	goOn   = "That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
-)
 
 // Heard is the best guess of how much of a spoken item the client has heard by now, in
 // ms of its audio. ok is false for one that is not playing: it was heard to its end, or

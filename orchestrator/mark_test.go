@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -62,7 +63,7 @@ func approved(env registry.Envelope) []Input {
 }
 
 // ownWords are how the messages begin that the gateway itself sends a model here.
-var ownWords = []string{before, first, goOn, "The user approved pay ", "The user is waiting"}
+var ownWords = []string{prompts.WrittenBefore(""), prompts.AnswerFirst(""), prompts.GoOnByVoice, "The user approved pay ", "The user is waiting"}
 
 // checkMarks holds what a model is given to the promise: the mark stands before the
 // gateway's own words, and nowhere else. It says what the model was given.

@@ -2,7 +2,7 @@ package orchestrator
 
 import (
 	"voicegw/audit"
-	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 )
 
 // notice is text that the model gets as a user's turn although the user has not typed
@@ -75,10 +75,10 @@ func (m *machine) dropNotices() {
 func outcomeNotice(c confirmation, o Outcome) string {
 	switch o {
 	case OutcomeDenied:
-		return policy.DeclinedNotice(c.tool, c.reference)
+		return prompts.DeclinedNotice(c.tool, c.reference)
 	case OutcomeUsed:
-		return policy.AnsweredNotice(c.tool, c.reference)
+		return prompts.AnsweredNotice(c.tool, c.reference)
 	default:
-		return policy.ExpiredNotice(c.tool, c.reference)
+		return prompts.ExpiredNotice(c.tool, c.reference)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -60,8 +62,7 @@ func (m *machine) refuseLate(ev transport.ToolCall) {
 	c := m.newCall(ev.Name, ev.Args)
 	c.model, c.provider = ev.Call, ev.ID
 	m.do(ToolStarted{Turn: c.turn, Call: c.id, Tool: c.tool})
-	m.conclude(c, m.book.Refuse(c.tool, &registry.Error{Type: registry.ErrorPermanent, Message: "The session is ending, and the farewell has been said.",
-		Suggestion: "Say nothing more and call no tool."}), false)
+	m.conclude(c, m.book.Refuse(c.tool, registry.NewError(registry.ErrorPermanent, toolerror.SessionEnding())), false)
 }
 
 // newCall is a call of the latest turn with a name of ours.
@@ -85,8 +86,7 @@ func (m *machine) run(c call, p *registry.Prepared) {
 
 // tooMany answers a call for which there is no room.
 func (m *machine) tooMany(tool string) registry.Envelope {
-	return m.book.Refuse(tool, &registry.Error{Type: registry.ErrorRateLimit, Message: "Too many tool calls are running.",
-		Retryable: true, Suggestion: "Wait for their results first."})
+	return m.book.Refuse(tool, registry.NewError(registry.ErrorRateLimit, toolerror.TooManyCalls()))
 }
 
 // toolFinished takes the result of what has run, and answers all that wait for it.
@@ -146,7 +146,7 @@ func (m *machine) conclude(c call, env registry.Envelope, ran bool) {
 	record := m.record(c, env, applied, refused, why, delivered)
 	switch {
 	case delivered && c.model == "":
-		text := policy.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, m.mark.JSON(env.Encode()))
+		text := prompts.ApprovedNotice(c.confirmed.tool, c.confirmed.reference, m.mark.JSON(env.Encode()))
 		told := record
 		if delivered = m.notify(notice{turn: c.turn, text: text, record: &told}); !delivered {
 			record.Delivered, record.NotDelivered = false, m.notDelivered(c)

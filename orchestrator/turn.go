@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/transport"
 )
 
@@ -300,7 +300,7 @@ func (m *machine) nudge(t *turn) {
 	t.nudged = true
 	switch {
 	case !m.caps.RespondNeeded:
-		m.sendNotice(policy.NudgeNotice)
+		m.sendNotice(prompts.NudgeNotice)
 	case !m.underWay() || t.calls > 0:
 		// Of one that has its results and says nothing, the end may be lost.
 		m.respond(t)

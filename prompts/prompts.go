@@ -1,9 +1,17 @@
-// Package prompts holds the words that a model is set up with: what stands in
-// every prompt, how to speak, how to write, and how to go about tools. The texts
-// are files beside this one, embedded; a user's own files may replace them.
+// Package prompts holds every sentence that the gateway tells a model: the text that a
+// model is set up with (prompts.go and the files beside it), the notices between turns
+// (notices.go), what was said before (history.go), the tools that the gateway declares
+// itself (builtin.go), and, in package toolerror, the errors that a model gets in the place
+// of a tool's answer.
 //
-// What a user has said never belongs in here: a pending request and the history of
-// a conversation go to the model as turns.
+// Three kinds of words are somewhere else. A tool's own words, which are its description,
+// its guide and what its handler answers, stand in the tool's folder and in the packages
+// that it answers from. What is wrong with a value of an argument is said by package
+// registry, because the authors of tools read the same words. What is told to a person
+// stands with whatever tells it.
+//
+// What a user has said never belongs in the text of the setup: a pending request and the
+// history of a conversation go to the model as turns.
 package prompts
 
 import (

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"voicegw/prompts"
+	"voicegw/prompts/toolerror"
 )
 
 // DescribeTool is the id of the utility that is built in: it gives a model the
@@ -13,25 +16,10 @@ const DescribeTool = "describe_tool"
 
 const describeParameters = `{
   "type": "object",
-  "properties": {"tool": {"type": "string", "minLength": 1, "maxLength": 64, "description": "The tool's name, such as kb_search."}},
+  "properties": {"tool": {"type": "string", "minLength": 1, "maxLength": 64, "description": "` + prompts.DescribeToolName + `"}},
   "required": ["tool"],
   "additionalProperties": false
 }`
-
-const describeGuide = `# describe_tool
-
-Gives the whole guide of a tool: every parameter, examples, what to watch out for. Use it before a tool you do not know well.
-
-## Parameters
-
-- ` + "`tool`" + ` (required): the tool's name as it stands in the list of tools.
-
-## Examples
-
-` + "```json" + `
-{"tool": "kb_search"}
-` + "```" + `
-`
 
 type describeArgs struct {
 	Tool string `json:"tool"`
@@ -53,9 +41,8 @@ func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Re
 		for _, t := range call.Needs.Snapshot.Tools(call.Session.Mode) {
 			names = append(names, t.ToolID)
 		}
-		err := Errorf(ErrorNotFound, "There is no tool named %q here.", shorten(call.Args.Tool, 80))
-		err.Suggestion = "The tools are: " + shorten(strings.Join(names, ", "), 1000) + "."
-		return Result{}, err
+		words := toolerror.NoGuide(shorten(call.Args.Tool, 80), shorten(strings.Join(names, ", "), 1000))
+		return Result{}, &ToolError{Type: ErrorNotFound, Message: words.Message, Suggestion: words.Suggestion}
 	}
 	return Result{Data: description{Tool: tool.ToolID, Version: tool.Version, Category: tool.Category, Guide: tool.Guide}}, nil
 }
@@ -79,22 +66,22 @@ func Builtins() []Entry {
 
 // builtins are new values for each caller, by id.
 func builtins() map[string]builtin {
-	openai := json.RawMessage(`{"type":"object","properties":{"tool":{"type":"string","description":"The tool's name, such as kb_search."}},"required":["tool"],"additionalProperties":false}`)
+	openai := json.RawMessage(`{"type":"object","properties":{"tool":{"type":"string","description":"` + prompts.DescribeToolName + `"}},"required":["tool"],"additionalProperties":false}`)
 	return map[string]builtin{DescribeTool: {
 		handler: Bind(describeTool),
 		entry: Entry{
 			Spec: Spec{
 				ToolID: DescribeTool, Version: "1.0.0",
-				Description: "Gives the whole guide of one of your tools: its parameters, examples and pitfalls.",
+				Description: prompts.DescribeTool,
 				Category:    CategoryUtility, SideEffects: SideEffectsNone, Idempotent: true,
 				AllowedModes: []Mode{ModeText, ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000,
 				Parameters: json.RawMessage(describeParameters),
 			},
-			Summary: "Gives the whole guide of a tool: every parameter, examples, what to watch out for. Use it before a tool you do not know well.",
-			Guide:   describeGuide,
+			Summary: prompts.DescribeToolSummary,
+			Guide:   prompts.DescribeToolGuide,
 			Forms: Forms{
 				OpenAI: openai, OpenAIChat: slices.Clone(openai),
-				Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"tool":{"type":"STRING","description":"The tool's name, such as kb_search."}},"required":["tool"],"propertyOrdering":["tool"]}`),
+				Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"tool":{"type":"STRING","description":"` + prompts.DescribeToolName + `"}},"required":["tool"],"propertyOrdering":["tool"]}`),
 			},
 		},
 	}}

@@ -2,8 +2,9 @@ package registry
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
+
+	"voicegw/prompts/toolerror"
 )
 
 // ResponseSchemaVersion is the version of the envelope's own form.
@@ -114,13 +115,18 @@ type Clamped struct {
 // NotFound is the answer to a call of a tool that does not exist.
 func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	return Envelope{
-		Error: &Error{
-			Type:       ErrorNotFound,
-			Message:    fmt.Sprintf("There is no tool named %q.", tool),
-			Suggestion: "Answer the user without it.",
-		},
+		Error: NewError(ErrorNotFound, toolerror.NoSuchTool(tool)),
 		Meta: Meta{Tool: tool, RegistryVersion: registryVersion,
 			DurationMS: took.Milliseconds(), ResponseSchemaVersion: ResponseSchemaVersion},
+	}
+}
+
+// NewError makes an error of what package toolerror says. TRANSIENT and RATE_LIMIT are
+// retryable; set the other fields on the result.
+func NewError(t ErrorType, words toolerror.Words) *Error {
+	return &Error{
+		Type: t, Message: words.Message, Suggestion: words.Suggestion,
+		Retryable: t == ErrorTransient || t == ErrorRateLimit,
 	}
 }
 
@@ -138,9 +144,9 @@ func (e Envelope) Encode() json.RawMessage {
 	}
 	meta := e.Meta
 	meta.Budget, meta.Clamped = nil, nil
-	b, err = marshal(Envelope{Error: &Error{Type: ErrorInternal, Message: "The answer of the tool could not be written."}, Meta: meta})
+	b, err = marshal(Envelope{Error: NewError(ErrorInternal, toolerror.NotWritten()), Meta: meta})
 	if err != nil { // strings and numbers alone are left
-		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"The answer could not be written.","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
+		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + toolerror.NotWrittenAtAll + `","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
 	}
 	return b
 }
@@ -150,7 +156,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	if !e.OK {
 		told := e.Error
 		if told == nil {
-			told = &Error{Type: ErrorInternal, Message: "The tool failed."}
+			told = NewError(ErrorInternal, toolerror.Unnamed())
 		}
 		return marshal(struct {
 			OK    bool   `json:"ok"`

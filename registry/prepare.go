@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"voicegw/prompts/toolerror"
 )
 
 // Prepared is a call that is ready to run. Clamp and SetIdempotencyKey may not be
@@ -43,16 +45,14 @@ func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared
 	t, ok := s.tools[id]
 	if !ok {
 		env := NotFound(shorten(id, 100), s.version, time.Since(start))
-		env.Error.Suggestion = s.suggestName(id, mode)
+		if other := s.suggestName(id, mode); other != "" {
+			env.Error.Suggestion = other
+		}
 		s.stats.done(UnknownTool, &env)
 		return nil, &env
 	}
 	if !t.Allows(mode) {
-		env := s.failure(t, start, &Error{
-			Type:       ErrorModeRestricted,
-			Message:    fmt.Sprintf("The tool %s cannot be used in %s mode.", id, mode),
-			Suggestion: "Answer the user without it, or tell them where it can be used: in " + modeNames(t.AllowedModes) + " mode.",
-		})
+		env := s.failure(t, start, NewError(ErrorModeRestricted, toolerror.WrongMode(id, string(mode), modeNames(t.AllowedModes))))
 		s.stats.done(id, &env)
 		return nil, &env
 	}
@@ -143,15 +143,16 @@ func modeNames(modes []Mode) string {
 	return strings.Join(names, " and ")
 }
 
+// suggestName suggests the tools that there are in place of id; empty if there are none.
 func (s *Snapshot) suggestName(id string, mode Mode) string {
 	var names []string
 	for _, t := range s.Tools(mode) {
 		names = append(names, t.ToolID)
 	}
 	if len(names) == 0 {
-		return "Answer the user without it."
+		return ""
 	}
-	return fmt.Sprintf("Use one of the tools there are%s: %s. Or answer the user without any.", didYouMean(shorten(id, 100), names), shorten(strings.Join(names, ", "), 1000))
+	return toolerror.UseAnotherTool(didYouMean(shorten(id, 100), names), shorten(strings.Join(names, ", "), 1000))
 }
 
 // failure is an envelope of an error.
@@ -187,12 +188,9 @@ func invalidArguments(tool string, problems []Problem) *Error {
 		Errors []Problem `json:"errors"`
 		More   int       `json:"more,omitempty"`
 	}{problems, more})
-	return &Error{
-		Type:       ErrorValidation,
-		Message:    fmt.Sprintf("The arguments of %s are not valid: %s.", tool, strings.Join(said, "; ")),
-		Details:    details,
-		Suggestion: fmt.Sprintf("Correct what details.errors names and call %s again.", tool),
-	}
+	e := NewError(ErrorValidation, toolerror.InvalidArguments(tool, strings.Join(said, "; ")))
+	e.Details = details
+	return e
 }
 
 // Tool is the tool to be called.

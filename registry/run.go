@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"voicegw/prompts/toolerror"
 )
 
 const (
@@ -124,10 +126,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	}
 	r := s.stats.begin(p.tool.ToolID)
 	if r == nil {
-		return outcome{err: errStuck, late: true, told: &Error{
-			Type: ErrorTransient, Retryable: true,
-			Message: "Earlier calls of this tool hang, so no new one is begun.", Suggestion: "Answer the user without it.",
-		}}, false
+		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, toolerror.ToolHangs())}, false
 	}
 	session.Mode = p.mode
 	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key, clamped: maps.Clone(p.clamped), invalid: p.invalid}
@@ -165,11 +164,8 @@ func (t *Tool) late(ctx context.Context, o outcome) outcome {
 		stopped.err = fmt.Errorf("%w: %w", stopped.err, o.err)
 		return stopped
 	case o.late:
-		o.told = &Error{
-			Type: ErrorTransient, Retryable: t.mayRepeat(),
-			Message:    fmt.Sprintf("What the tool %s asked did not answer in time.", t.ToolID),
-			Suggestion: "Tell the user that it takes too long at the moment.",
-		}
+		o.told = NewError(ErrorTransient, toolerror.AskedTooLong(t.ToolID))
+		o.told.Retryable = t.mayRepeat()
 	}
 	return o
 }
@@ -189,14 +185,10 @@ func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != SideEf
 func (t *Tool) notBegun(ctx context.Context) outcome {
 	o := outcome{err: fmt.Errorf("%w: %w", errNotBegun, context.Cause(ctx))}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		o.late = true
-		o.told = &Error{
-			Type: ErrorTransient, Retryable: true, Message: fmt.Sprintf("There was no time left to begin the tool %s.", t.ToolID),
-			Suggestion: "Tell the user that it takes too long at the moment.",
-		}
+		o.late, o.told = true, NewError(ErrorTransient, toolerror.NoTimeLeft(t.ToolID))
 		return o
 	}
-	o.cancelled, o.told = true, &Error{Type: ErrorInternal, Message: "The call was cancelled before it began."}
+	o.cancelled, o.told = true, NewError(ErrorInternal, toolerror.CancelledBefore())
 	return o
 }
 
@@ -204,17 +196,15 @@ func (t *Tool) notBegun(ctx context.Context) outcome {
 func (t *Tool) stopped(ctx context.Context) outcome {
 	cause := context.Cause(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		within := "in the time that was left"
+		limitMS := 0
 		if errors.Is(cause, errDeadline) {
-			within = fmt.Sprintf("within %d ms", t.TimeoutMS)
+			limitMS = t.TimeoutMS
 		}
-		return outcome{err: cause, late: true, told: &Error{
-			Type: ErrorTransient, Retryable: t.mayRepeat(),
-			Message:    fmt.Sprintf("The tool %s did not finish %s and was stopped.", t.ToolID, within),
-			Suggestion: "Tell the user that it takes too long at the moment.",
-		}}
+		told := NewError(ErrorTransient, toolerror.OutOfTime(t.ToolID, limitMS))
+		told.Retryable = t.mayRepeat()
+		return outcome{err: cause, late: true, told: told}
 	}
-	return outcome{cancelled: true, err: cause, told: &Error{Type: ErrorInternal, Message: "The call was cancelled before it was finished."}}
+	return outcome{cancelled: true, err: cause, told: NewError(ErrorInternal, toolerror.CancelledMidway())}
 }
 
 // call runs a part of the handler and puts its result into its final form. It runs on the
@@ -273,7 +263,7 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 		PartialSideEffects: named.PartialSideEffects, Repeatable: named.Repeatable, Suggestion: shorten(named.Suggestion, maxMessage),
 	}
 	if told.Message == "" {
-		told.Message = fmt.Sprintf("The tool %s failed.", t.ToolID)
+		told.Message = toolerror.Failed(t.ToolID)
 	}
 	if named.Details != nil {
 		details, err := marshal(named.Details)
@@ -294,7 +284,7 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 func (t *Tool) told(o outcome) *Error {
 	e := o.told
 	if e == nil {
-		e = &Error{Type: ErrorInternal, Message: fmt.Sprintf("The tool %s failed unexpectedly.", t.ToolID), Suggestion: "Tell the user that it does not work at the moment."}
+		e = NewError(ErrorInternal, toolerror.FailedUnexpectedly(t.ToolID))
 	}
 	if t.SideEffects != SideEffectsWrites {
 		return e

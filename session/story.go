@@ -10,6 +10,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/orchestrator"
+	"voicegw/prompts"
 	"voicegw/transport"
 )
 
@@ -67,7 +68,7 @@ func (y *story) note(a orchestrator.Action, at time.Time, queued func(item strin
 	case orchestrator.ConfirmationEnded:
 		e := y.entry(at, conversation.RoleNotice, a.Turn)
 		e.System = true
-		e.Text = "The user was asked to approve " + clip(a.Tool) + ": " + string(a.Outcome) + "."
+		e.Text = prompts.AskedToApprove(clip(a.Tool), string(a.Outcome))
 		y.add(&saying{entry: e})
 	}
 }

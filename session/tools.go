@@ -8,6 +8,7 @@ import (
 	"voicegw/audit"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
@@ -152,13 +153,13 @@ func declarations(tools *registry.Snapshot, form transport.SchemaForm, spoken bo
 
 // confirmAction declares orchestrator.ConfirmAction.
 func confirmAction(form transport.SchemaForm) transport.Tool {
-	params := `{"type":"object","properties":{"reference":{"type":"string","description":"The reference that CONFIRMATION_REQUIRED came with."},"approved":{"type":"boolean","description":"Whether the user has clearly agreed."}},"required":["reference","approved"],"additionalProperties":false}`
+	params := `{"type":"object","properties":{"reference":{"type":"string","description":"` + prompts.ConfirmActionReference + `"},"approved":{"type":"boolean","description":"` + prompts.ConfirmActionApproved + `"}},"required":["reference","approved"],"additionalProperties":false}`
 	if form == transport.SchemaOpenAPI {
-		params = `{"type":"OBJECT","properties":{"reference":{"type":"STRING","description":"The reference that CONFIRMATION_REQUIRED came with."},"approved":{"type":"BOOLEAN","description":"Whether the user has clearly agreed."}},"required":["reference","approved"],"propertyOrdering":["reference","approved"]}`
+		params = `{"type":"OBJECT","properties":{"reference":{"type":"STRING","description":"` + prompts.ConfirmActionReference + `"},"approved":{"type":"BOOLEAN","description":"` + prompts.ConfirmActionApproved + `"}},"required":["reference","approved"],"propertyOrdering":["reference","approved"]}`
 	}
 	return transport.Tool{
 		Name:        orchestrator.ConfirmAction,
-		Description: "Says what the user has answered aloud to a question for approval. Only after the user has spoken.",
+		Description: prompts.ConfirmAction,
 		Parameters:  json.RawMessage(params),
 	}
 }

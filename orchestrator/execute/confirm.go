@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/secretwatch"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -205,17 +206,14 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
-		return registry.Envelope{Error: &registry.Error{Type: registry.ErrorTransient, Message: "The gateway is shutting down; nothing was done.", Retryable: true}}, nil
+		return registry.Envelope{Error: registry.NewError(registry.ErrorTransient, toolerror.ShuttingDown())}, nil
 	}
 	p, refused := tools.Prepare(c.Tool, registry.Mode(c.Mode), c.Args)
 	if refused != nil {
 		return *refused, nil
 	}
 	if p.Tool().Version != c.ToolVersion || string(p.Args()) != string(c.Args) {
-		return p.Refuse(&registry.Error{
-			Type: registry.ErrorConflict, Message: "The tool " + c.Tool + " has changed since the user was asked (from version " + c.ToolVersion + " to " + p.Tool().Version + "); nothing was done.",
-			Suggestion: "Ask again with the tool as it is now.",
-		}), p
+		return p.Refuse(registry.NewError(registry.ErrorConflict, toolerror.ToolChanged(c.Tool, c.ToolVersion, p.Tool().Version))), p
 	}
 	session := registry.Session{
 		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(),

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"time"
 
+	"voicegw/prompts"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -46,10 +48,7 @@ func handlerKey(name string) string {
 func (e *Executor) once(ctx context.Context, j Job, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if e.opts.Ledger == nil {
-		return p.Refuse(&registry.Error{
-			Type: registry.ErrorPermanent, Message: "Tools that change something cannot run here: there is no ledger.",
-			Suggestion: "Tell the user that it does not work at the moment.",
-		}), time.Time{}
+		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
 		return e.try(ctx, p, session, caps) // which says that it has not begun
@@ -62,10 +61,7 @@ func (e *Executor) once(ctx context.Context, j Job, session registry.Session, ca
 	switch {
 	case err != nil:
 		e.opts.Logger.Error("a side effect could not be entered in the ledger and was not begun", "tool", p.Tool().ToolID, "session_id", session.ID, "call_id", j.Call, "error", err)
-		return p.Refuse(&registry.Error{
-			Type: registry.ErrorTransient, Message: "It could not be recorded that this is to be done, so nothing was done.", Retryable: true,
-			Suggestion: "Tell the user that it does not work at the moment; it may be tried again later.",
-		}), time.Time{}
+		return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.NotRecorded())), time.Time{}
 	case !fresh:
 		return e.found(entry, j), time.Time{}
 	}
@@ -94,16 +90,12 @@ func (e *Executor) found(entry store.Entry, j Job) registry.Envelope {
 		}
 		e.opts.Logger.Error("an answer in the ledger cannot be read", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)
 	}
-	told := &registry.Error{
-		Type: registry.ErrorConflict, PartialSideEffects: true,
-		Message:    "This was begun before, and nobody knows whether it was done. It was not begun again.",
-		Suggestion: "Tell the user that it may have been done already, and that it has to be looked up before it is tried again.",
+	words, running := toolerror.OutcomeUnknown(), time.Now().Before(entry.LeaseUntil)
+	if running {
+		words = toolerror.MayStillRun()
 	}
-	if time.Now().Before(entry.LeaseUntil) {
-		told.Retryable = true
-		told.Message = "This was begun before and has not been finished; it may be at work still. It was not begun again."
-		told.Suggestion = "Tell the user that it may have been done already. Calling it again in a moment gives its result, if it has one by then."
-	}
+	told := registry.NewError(registry.ErrorConflict, words)
+	told.PartialSideEffects, told.Retryable = true, running
 	e.opts.Logger.Warn("a side effect was begun before and not finished; it is not run again", "tool", p.Tool().ToolID, "session_id", entry.Session, "call_id", entry.Call, "begun_at", entry.At)
 	return p.Refuse(told)
 }
@@ -120,7 +112,7 @@ func (e *Executor) record(entry store.Entry, env registry.Envelope, j Job, sessi
 		err = e.opts.Ledger.Finish(ctx, entry, env.Encode())
 		if errors.Is(err, store.ErrTooBig) {
 			short := env
-			short.Data = json.RawMessage(`{"note":"It was done. Its answer was too long to be kept."}`)
+			short.Data = json.RawMessage(`{"note":"` + prompts.AnswerTooLong + `"}`)
 			err = e.opts.Ledger.Finish(ctx, entry, short.Encode())
 		}
 	case !env.Error.PartialSideEffects, env.Error.Repeatable:

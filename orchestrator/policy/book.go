@@ -2,10 +2,10 @@ package policy
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 )
 
@@ -374,11 +374,7 @@ func (b *Book) exceeded(tool string) registry.Envelope {
 	if b.account.Total <= limit.Total {
 		used, n = "retrieval calls", limit.Retrieval
 	}
-	return b.Refuse(tool, &registry.Error{
-		Type:       registry.ErrorBudgetExceeded,
-		Message:    fmt.Sprintf("The %s of this turn are used up (%d are allowed). %s was not run.", used, n, tool),
-		Suggestion: "Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go on if they ask again.",
-	})
+	return b.Refuse(tool, registry.NewError(registry.ErrorBudgetExceeded, toolerror.BudgetUsedUp(used, n, tool)))
 }
 
 func (b *Book) category(tool string) registry.Category {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 )
 
@@ -62,17 +63,9 @@ func (b *Book) askedEnough(tool string) *registry.Error {
 	most := b.rules.Questions
 	switch {
 	case total >= most.Total:
-		return &registry.Error{
-			Type:       registry.ErrorBudgetExceeded,
-			Message:    fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; that is as often as is allowed. They are not asked again, and %s was not run.", total, tool),
-			Suggestion: "Call nothing that needs an approval any more. Tell the user that it was not done, and that they can ask for it in a new conversation.",
-		}
+		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.AskedTooOften(total, tool))
 	case over >= most.PerTool && lately:
-		return &registry.Error{
-			Type:       registry.ErrorBudgetExceeded,
-			Message:    fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, and it was not run.", over, tool),
-			Suggestion: "Do not call it again by yourself. Tell the user that it was not done, and go on with what they say; only if they ask for it again in their own words, call it once more.",
-		}
+		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.AskedTooOftenAbout(over, tool))
 	default:
 		return nil
 	}

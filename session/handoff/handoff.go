@@ -13,7 +13,7 @@ import (
 	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/internal/user"
-	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/session"
 	"voicegw/store"
 )
@@ -132,7 +132,7 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (session.Ticke
 	// The ticket is used up, so a conversation that cannot be read does not keep its user out.
 	if out.Context != "" {
 		if notices, err := d.tell(ctx, t.Conversation, who); err == nil {
-			out.Context = strings.Join(append([]string{out.Context}, notices...), "\nGateway: ")
+			out.Context = strings.Join(append([]string{out.Context}, notices...), "\n"+prompts.GatewayLine)
 		}
 		return out, nil
 	}
@@ -185,9 +185,9 @@ func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []st
 			if c.Told(a.Reference) {
 				continue
 			}
-			text := policy.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+			text := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
 			if a.Result != nil {
-				text = policy.ApprovedNotice(a.Tool, a.Reference, a.Result)
+				text = prompts.ApprovedNotice(a.Tool, a.Reference, a.Result)
 			}
 			notices = append(notices, text)
 			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
@@ -215,9 +215,9 @@ func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.Ra
 	if err != nil {
 		return fmt.Errorf("a question to an invalid user: %w", err)
 	}
-	text := policy.DeclinedNotice(c.Tool, c.Reference)
+	text := prompts.DeclinedNotice(c.Tool, c.Reference)
 	if result != nil {
-		text = policy.ApprovedNotice(c.Tool, c.Reference, result)
+		text = prompts.ApprovedNotice(c.Tool, c.Reference, result)
 	}
 	side := conversation.SideText
 	if strings.HasPrefix(c.Session, "voice-") {

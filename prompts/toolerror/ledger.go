@@ -1,0 +1,35 @@
+package toolerror
+
+// NoLedger refuses a tool that changes something where there is no ledger.
+func NoLedger() Words {
+	return Words{"Tools that change something cannot run here: there is no ledger.", doesNotWork}
+}
+
+// NotRecorded says that the ledger did not take what was about to be done.
+func NotRecorded() Words {
+	return Words{
+		"It could not be recorded that this is to be done, so nothing was done.",
+		"Tell the user that it does not work at the moment; it may be tried again later.",
+	}
+}
+
+// OutcomeUnknown says that the same was begun before, and that it may have been done.
+func OutcomeUnknown() Words {
+	return Words{
+		"This was begun before, and nobody knows whether it was done. It was not begun again.",
+		"Tell the user that it may have been done already, and that it has to be looked up before it is tried again.",
+	}
+}
+
+// MayStillRun says that the same was begun before, and that it may still be running.
+func MayStillRun() Words {
+	return Words{
+		"This was begun before and has not been finished; it may be at work still. It was not begun again.",
+		"Tell the user that it may have been done already. Calling it again in a moment gives its result, if it has one by then.",
+	}
+}
+
+// ShuttingDown says that the gateway begins nothing more.
+func ShuttingDown() Words {
+	return Words{Message: "The gateway is shutting down; nothing was done."}
+}

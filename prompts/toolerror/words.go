@@ -1,0 +1,19 @@
+// Package toolerror holds the words of the errors that a model gets in the place of a
+// tool's answer: the call was not let through, could not be run, or ended badly.
+// registry.NewError makes the error of them.
+package toolerror
+
+// Words are what an error says to a model.
+type Words struct {
+	// Message says what has happened, in words that the model may pass on to the user.
+	Message string
+	// Suggestion says what the model is to do instead. It may be empty.
+	Suggestion string
+}
+
+// Suggestions that several errors give.
+const (
+	doesNotWork   = "Tell the user that it does not work at the moment."
+	takesTooLong  = "Tell the user that it takes too long at the moment."
+	answerWithout = "Answer the user without it."
+)
