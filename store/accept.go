@@ -15,17 +15,18 @@ import (
 	"voicegw/store/witness"
 )
 
-// accept goes on with damaged data, by the operator's choice: what was lost counts as
-// begun and not finished, and nobody is let in by it. It changes the streams alone, and
-// may be called again after it was cut off.
+// accept continues with damaged data because the operator chose to: lost entries count as
+// begun and not finished, and nobody is let in by the loss. It changes only the streams, and
+// may be called again after an interruption.
 //
-//   - ledger: the entries that are lost are entries again, in doubt, until their life is
-//     over. Where nobody can say which are lost, everything that the ledger does not hold
-//     is in doubt for a life of the ledger.
-//   - confirmations, tickets: what is lost stays lost, and what came back in an older state
-//     goes too: users are asked again. Where nobody can say which, all go.
-//   - blocks: who is lost stays shut out until the end, under the hash of the name. Where
-//     nobody can say who, only the log says that somebody may be missing.
+//   - ledger: lost entries are recorded again as in doubt, until their life is over. If
+//     nobody can say which entries are lost, every key that the ledger lacks is in doubt for
+//     one life of the ledger.
+//   - confirmations, tickets: lost records stay lost, and records that came back in an older
+//     state are removed too, so users are asked again. If nobody can say which, all are
+//     removed.
+//   - blocks: a lost user stays shut out until the block's end, under the hash of the name.
+//     If nobody can say who, only the log says that a block may be missing.
 func (s *Store) accept(ctx context.Context, v witness.Verdict, now time.Time) (*Damage, error) {
 	d := &Damage{Verdict: v, All: v.Blind()}
 	for _, b := range s.guarded() {
@@ -76,14 +77,14 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// salvaged is a record that goes into a stream that is made anew.
+// salvaged is a record that goes into the rebuilt stream.
 type salvaged struct {
 	key, mark string
 	data      []byte
 	end       time.Time
 }
 
-// salvage reads all that can be read of a bucket, but for what is lost.
+// salvage reads every readable record of a bucket, except the lost ones.
 func (b *bucket) salvage(ctx context.Context, lost []witness.Claim) ([]salvaged, error) {
 	info, err := b.stream.Info(ctx)
 	if err != nil {
@@ -100,8 +101,8 @@ func (b *bucket) salvage(ctx context.Context, lost []witness.Claim) ([]salvaged,
 	return slices.DeleteFunc(scan.kept, func(r salvaged) bool { return skip[r.key] }), nil
 }
 
-// remake makes the bucket's stream anew with these records. A server whose stream has a
-// message that cannot be read takes no write in its place.
+// remake rebuilds the bucket's stream with these records. The server refuses to overwrite
+// a message that it cannot read.
 func (b *bucket) remake(ctx context.Context, records []salvaged) error {
 	js := b.store.js
 	info, err := b.stream.Info(ctx)
@@ -130,8 +131,8 @@ func (b *bucket) remake(ctx context.Context, records []salvaged) error {
 	return nil
 }
 
-// lostRecord is what stands in the place of a record that was lost, without data for
-// nothing.
+// lostRecord is the record that replaces a lost one; its data is nil when the record is to
+// be removed.
 func lostRecord(c witness.Claim, now time.Time) (salvaged, error) {
 	r := salvaged{key: hex.EncodeToString(c.Key[:]), end: c.Until.Add(earlier)}
 	var err error
@@ -144,8 +145,8 @@ func lostRecord(c witness.Claim, now time.Time) (salvaged, error) {
 	return r, err
 }
 
-// restate writes a stream's configuration to the disk again: where that file was damaged,
-// the server has made the stream anew and left the file as it is.
+// restate writes a stream's configuration to the disk again: if that file was damaged, the
+// server has rebuilt the stream and left the file damaged.
 func (s *Store) restate(ctx context.Context, stream jetstream.Stream) error {
 	info, err := stream.Info(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"voicegw/store/witness"
 )
 
-// Answers keeps what became of messages, for clients that send a message again. What an
-// answer holds is its writer's business. Its methods may be used concurrently.
+// Answers keeps the outcome of messages, for clients that send a message again. Only the
+// writer interprets what an answer holds. Its methods may be used concurrently.
 type Answers struct {
 	// Fixed after openAnswers.
 	bucket *bucket
@@ -20,7 +20,7 @@ func (s *Store) openAnswers(ctx context.Context) (*Answers, error) {
 	return &Answers{bucket: b}, err
 }
 
-// Load returns what became of the message of that name, which may be any text, and its
+// Load returns the outcome of the message with that name, which may be any text, and its
 // revision for Save. The errors are ErrUnknown, with the revision zero, or wrap ErrUnavailable.
 func (a *Answers) Load(ctx context.Context, name string) ([]byte, Revision, error) {
 	h, err := a.bucket.get(ctx, keyOf(name))
@@ -32,10 +32,10 @@ func (a *Answers) Load(ctx context.Context, name string) ([]byte, Revision, erro
 	return h.data, Revision(h.revision), nil
 }
 
-// Save stores what became of a message whose record was loaded with rev, or a new one with the
-// revision zero, for that life, and returns its new revision. It is durable when Save returns.
-// Only the SHA-256 of the name is stored. ErrChanged: somebody else has saved it since, or its
-// life is over. The other errors wrap ErrUnavailable or ErrTooBig.
+// Save stores the outcome of a message whose record was loaded with rev, or a new record with
+// the revision zero, for that life, and returns its new revision. It is durable when Save
+// returns. Only the SHA-256 of the name is stored. ErrChanged: somebody else has saved it
+// since, or its life is over. The other errors wrap ErrUnavailable or ErrTooBig.
 func (a *Answers) Save(ctx context.Context, name string, data []byte, rev Revision, life time.Duration) (Revision, error) {
 	key := keyOf(name)
 	if rev == 0 {

@@ -19,10 +19,10 @@ import (
 // ledger, may still be on its way there.
 const approvalGrace = time.Minute
 
-// Approval is an action that a user has approved, and of which nobody knows what came, or its
-// conversation has not been told.
+// Approval is an action that a user has approved and whose outcome is unknown, or whose
+// conversation has not been told of the outcome.
 type Approval struct {
-	// Reference is the short name of its confirmation, which is no secret.
+	// Reference is the short name of its confirmation; it is not a secret.
 	Reference    string `json:"reference"`
 	Tool         string `json:"tool"`
 	Session      string `json:"session"`
@@ -31,24 +31,24 @@ type Approval struct {
 	Conversation string `json:"conversation,omitempty"`
 	// ApprovedAt is when the answer came, by the clock of the node that took it.
 	ApprovedAt time.Time `json:"approved_at"`
-	// Begun says that the ledger has it: it may have been done. Otherwise it was not begun,
-	// or it has failed without changing anything.
+	// Begun says that the ledger holds the action: it may have been done. Otherwise it has
+	// not begun, or it failed without changing anything.
 	Begun bool `json:"begun"`
-	// Result is the answer that the ledger has; nil where nobody knows what came of it.
+	// Result is the answer in the ledger; nil if the outcome is unknown.
 	Result json.RawMessage `json:"-"`
-	// Told says that its conversation was told.
+	// Told says that its conversation was told of the outcome.
 	Told bool `json:"told"`
 
 	note approvalNote
 	held held
 }
 
-// Question is the name of its question, as QuestionName gives it; empty for one that no store
-// has given.
+// Question is the name of its question, as QuestionName returns it; empty for a question
+// that did not come from a store.
 func (a Approval) Question() string { return a.note.Question }
 
-// approvalNote is what the bucket holds of an approval, from before it is an answer until its
-// outcome is known.
+// approvalNote is the bucket's record of an approval, written before the answer and kept
+// until the outcome is known.
 type approvalNote struct {
 	Reference    string    `json:"reference"`
 	Tool         string    `json:"tool"`
@@ -58,10 +58,10 @@ type approvalNote struct {
 	Conversation string    `json:"conversation,omitempty"`
 	ApprovedAt   time.Time `json:"approved_at"`
 	Told         bool      `json:"told,omitempty"`
-	// Deed is its name in the ledger; empty for a tool that writes nothing.
+	// Deed is its name in the ledger; empty for a tool that changes nothing.
 	Deed string `json:"deed,omitempty"`
-	// Question is the key of its confirmation, a hash. Process is the one that took the
-	// answer.
+	// Question is the key of its confirmation, a hash. Process names the process that took
+	// the answer.
 	Question string `json:"question"`
 	Process  string `json:"process"`
 }
@@ -90,8 +90,9 @@ func approvalKey(conversation, session, reference string) string {
 	return keyOf(conversation) + "." + keyOf(session+"\x00"+reference)
 }
 
-// note writes down that an approval is about to be recorded. It comes before the answer: what
-// is killed in between leaves a note of what nobody has approved, which Open finds out.
+// note records that an approval is about to be stored. It comes before the answer: a process
+// that is killed in between leaves a note of something that nobody approved, and Open
+// recognises it.
 func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Time) error {
 	data, err := encode(approvalNote{
 		Reference: question.Reference, Tool: question.Tool, Session: question.Session, User: question.User, Agent: question.Agent,
@@ -106,8 +107,8 @@ func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Ti
 		if !errors.Is(err, errConflict) {
 			return err
 		}
-		// It is of an answer that did not get through: of this process, or of another one,
-		// which may have been killed.
+		// The note belongs to an answer that was not stored, of this process or of another one
+		// that may have been killed.
 		if old, err := decodeApproval(h.data); err == nil && old.Process == a.process {
 			return nil
 		}
@@ -117,7 +118,7 @@ func (a *Approvals) note(ctx context.Context, question Confirmation, now time.Ti
 	}
 }
 
-// Settle forgets an approval: it is known what came of it. It may be called again. The error
+// Settle forgets an approval because its outcome is known. It may be called again. The error
 // wraps ErrUnavailable.
 func (a *Approvals) Settle(ctx context.Context, conversation, session, reference string) error {
 	ctx, cancel := a.bucket.store.bounded(ctx)
@@ -156,17 +157,18 @@ func (a *Approvals) Told(ctx context.Context, approval Approval) error {
 	return err
 }
 
-// Open returns the approvals whose outcome nobody knows, as of now, the oldest first. What
-// this process has taken is not among them: it is still at it, or told of it. What another
-// gateway may be at is not either. The errors wrap ErrUnavailable.
+// Open returns the approvals whose outcome is unknown now, the oldest first. It leaves out
+// those that this process took, because it is still working on them or has been told, and
+// those that another gateway may be working on. The errors wrap ErrUnavailable.
 func (a *Approvals) Open(ctx context.Context, now time.Time) ([]Approval, error) {
 	all, err := a.open(ctx, ">", now)
 	return slices.DeleteFunc(all, func(a Approval) bool { return a.Result != nil }), err
 }
 
-// OpenIn returns what the model of a conversation may not have been told: its part of Open, and
-// the approvals with a Result that nobody has settled, of whichever process. Of these it may be
-// told at this moment: whether it was says Conversation.Told.
+// OpenIn returns the approvals of a conversation that its model may not have been told of:
+// those that Open returns, and those with a Result that nobody has settled, whichever process
+// took them. Another goroutine may be telling the model now; the Conversation's Told says
+// whether it was told.
 func (a *Approvals) OpenIn(ctx context.Context, conversation string, now time.Time) ([]Approval, error) {
 	return a.open(ctx, keyOf(conversation)+".>", now)
 }
@@ -203,7 +205,7 @@ func (a *Approvals) open(ctx context.Context, filter string, now time.Time) ([]A
 	return all, nil
 }
 
-// look reads one note and what the other buckets say of it.
+// look reads one note and what the other buckets hold about it.
 func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approval, bool, error) {
 	h, err := a.bucket.get(ctx, key)
 	if errors.Is(err, errNone) {
@@ -243,26 +245,26 @@ func (a *Approvals) look(ctx context.Context, key string, now time.Time) (Approv
 		Conversation: note.Conversation, ApprovedAt: note.ApprovedAt, Begun: entry != nil, Told: note.Told, note: note, held: h,
 	}
 	if note.finished(question, entry) {
-		approval.Result, approval.Told = entry.Envelope, false // it was not told of this
+		approval.Result, approval.Told = entry.Envelope, false // the conversation was not told of this outcome
 		return approval, true, nil
 	}
 	return approval, note.open(question, entry, a.process, a.alone, now), nil
 }
 
-// finished says whether what a note is about was done, as the ledger has it.
+// finished says whether the noted action was done, according to the ledger.
 func (n approvalNote) finished(question *Confirmation, entry *Entry) bool {
 	return entry != nil && entry.State == Done && (question == nil || question.Outcome == Approved)
 }
 
-// open says whether nobody knows what came of what a note is about, from its question and its
-// entry in the ledger; both are nil where there are none, or none that can be read. alone says
-// that no other process uses the store.
+// open says whether the outcome of a noted action is unknown, from its question and its
+// ledger entry; each is nil if it is missing or unreadable. alone says that no other process
+// uses the store.
 func (n approvalNote) open(question *Confirmation, entry *Entry, process string, alone bool, now time.Time) bool {
 	switch {
 	case n.Process == process:
 		return false
 	case question != nil && question.Outcome != Approved:
-		return false // it was killed before the answer was recorded, or another answer was faster
+		return false // the process was killed before the answer was recorded, or another answer came first
 	case entry != nil && entry.State == Done:
 		return false
 	case alone:

@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// packBytes bounds what is written at once. A pack is one message and with that one
-	// sync of the disk: lines that come while another pack is written go together.
+	// packBytes bounds one write in bytes. A pack is one message and therefore one sync of the
+	// disk: lines that arrive while another pack is written go together.
 	packBytes = 256 << 10
 	// waitingAppends bounds how many callers wait in the queue; the next one waits for
 	// room in it.
 	waitingAppends = 256
 )
 
-// AuditStream is an ordered stream of lines that nobody changes. What is older than
-// Options.AuditAge goes, and the oldest where there is more than Options.AuditBytes.
-// Its methods may be used concurrently.
+// AuditStream is an ordered stream of lines that nobody changes. Lines older than
+// Options.AuditAge are removed, and the oldest ones when there are more than
+// Options.AuditBytes. Its methods may be used concurrently.
 type AuditStream struct {
 	// Fixed after openAudit.
 	store   *Store
 	stream  jetstream.Stream
 	subject string
-	// queue is from AppendAll to write. Nobody closes it; block(context).
+	// queue is from AppendAll to write. It is never closed; block(context).
 	queue chan appended
-	// ended is closed by write when it takes no more from the queue.
+	// ended is closed by write when it takes nothing more from the queue.
 	ended chan struct{}
 }
 
 // appended are lines that one caller waits for, each with its line end.
 type appended struct {
 	lines []byte
-	// stored is from write to the caller, with room for the one answer that it gets.
+	// stored is from write to the caller; its capacity holds the one answer.
 	stored chan error
 }
 
@@ -70,9 +70,9 @@ func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
 }
 
 // Append stores one line, without its line end. It is durable when Append returns.
-// Lines of callers who wait at the same time are stored together, so that many cost
+// Lines of callers who wait at the same time are stored together, so many lines cost
 // little more than one. The errors wrap ErrUnavailable, after which the line may have
-// been stored, or ErrTooBig, or say that the line is none.
+// been stored, or ErrTooBig, or say why the line is invalid.
 func (a *AuditStream) Append(ctx context.Context, line []byte) error {
 	return a.AppendAll(ctx, [][]byte{line})
 }
@@ -135,7 +135,7 @@ func (a *AuditStream) append(ctx context.Context, lines []byte) error {
 // write stores what is queued, until the Store is closed.
 func (a *AuditStream) write() {
 	defer close(a.ended)
-	var left *appended // what found no room in the pack before
+	var left *appended // lines that did not fit in the pack before
 	for {
 		var item appended
 		if left != nil {
@@ -156,8 +156,8 @@ func (a *AuditStream) write() {
 	}
 }
 
-// pack takes from the queue what goes with first into one message, and returns what
-// was taken but finds no room.
+// pack takes queued lines that fit into one message together with first, and returns the
+// lines that it took and that do not fit.
 func (a *AuditStream) pack(first appended) (pack []appended, left *appended) {
 	pack = []appended{first}
 	for size := len(first.lines); ; {
@@ -186,11 +186,11 @@ func (a *AuditStream) publish(pack []appended) error {
 	})
 }
 
-// Read gives f the lines that were stored from since on (by the server's clock, give
-// or take what a pack holds), in their order, up to the last one that was there when
-// Read began. f must not keep line. Read returns f's error if there is one; its own
-// wrap ErrUnavailable. It is not bounded as a whole: it takes as long as f does, and
-// gives up when nothing comes for 10 s.
+// Read passes f the lines that were stored from since on (by the server's clock, with the
+// precision of one pack), in their order, up to the last line that existed when Read began.
+// f must not keep line. Read returns f's error if there is one; its own errors wrap
+// ErrUnavailable. Read as a whole has no time limit: it takes as long as f does, and gives
+// up when nothing comes for 10 s.
 func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []byte) error) error {
 	config := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}
 	if !since.IsZero() {
@@ -218,7 +218,7 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 			return fmt.Errorf("store: reading the audit: %w", classed(ctx, err))
 		}
 		if m.seq > last {
-			return nil // what was last has gone meanwhile
+			return nil // the last line was removed meanwhile
 		}
 		for line := range bytes.Lines(m.data) {
 			if err := f(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
@@ -231,9 +231,9 @@ func (a *AuditStream) Read(ctx context.Context, since time.Time, f func(line []b
 	}
 }
 
-// last returns the number of the newest message, 0 if it is older than since or there
-// is none. The leader is asked: the follower that is read may be behind and would not
-// tell "not yet" from "nothing".
+// last returns the number of the newest message; 0 if it is older than since or the stream
+// is empty. It asks the leader: a follower may be behind and cannot tell "not yet" from
+// "nothing".
 func (a *AuditStream) last(ctx context.Context, since time.Time) (uint64, error) {
 	info, err := a.stream.Info(ctx)
 	if err != nil || info.State.Msgs == 0 {
@@ -242,7 +242,7 @@ func (a *AuditStream) last(ctx context.Context, since time.Time) (uint64, error)
 	m, err := a.stream.GetMsg(ctx, info.State.LastSeq)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, nil // its time was over just now, and with that everybody's
+		return 0, nil // its life ended just now, and so did that of all before it
 	case err != nil:
 		return 0, err
 	case m.Time.Before(since):

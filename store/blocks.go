@@ -14,16 +14,16 @@ import (
 	"voicegw/store/witness"
 )
 
-// lostUser begins the name of a user of whom only the hash is known, by which List and
-// Unblock know them.
+// lostUser begins the name of a user of whom only the hash is known; List and Unblock use
+// that name.
 const lostUser = "lost:"
 
 var _ capability.Blocks = (*Blocks)(nil)
 
-// Blocks records which users are shut out, for all nodes. Blocked and List answer
-// from a copy in memory that follows what other nodes record, some milliseconds
-// behind; while the cluster cannot be reached the copy stays as it was. What this
-// node records is seen on it at once. Its methods may be used concurrently.
+// Blocks records which users are shut out, for all nodes. Blocked and List answer from a
+// copy in memory that follows the other nodes' writes within milliseconds; while the cluster
+// cannot be reached the copy stays as it is. This node's own writes are visible at once.
+// Its methods may be used concurrently.
 type Blocks struct {
 	// Fixed after openBlocks.
 	bucket *bucket
@@ -31,10 +31,10 @@ type Blocks struct {
 
 	mu    sync.Mutex // guards the following fields
 	users map[string]blocked
-	// odd are the keys of blocks that were recorded under another form of their user's
-	// identity than its normal one.
+	// odd are the keys of blocks that were recorded under a form of their user's identity
+	// other than the normal one.
 	odd map[string]struct{}
-	// followed is the last revision that the watch has taken into users.
+	// followed is the last revision that the watch has copied into users.
 	followed uint64
 }
 
@@ -42,13 +42,13 @@ type Blocks struct {
 type block struct {
 	User  string    `json:"user"`
 	Until time.Time `json:"until"`
-	// Lost says that the record was lost by damage and only the hash of the user is known,
-	// by which the user stays shut out.
+	// Lost says that damage destroyed the record and only the hash of the user is known.
+	// The user stays shut out by that hash.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// blocked is a block in memory, or the note that there is none as of a revision, so
-// that what comes late cannot bring it back.
+// blocked is a block in memory, or the note that a key had no block at a revision, so that
+// an older message that arrives later cannot restore the block.
 type blocked struct {
 	block
 	revision uint64
@@ -88,7 +88,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	}
 	now := time.Now()
 	if !until.After(now) {
-		return nil // it is over before it begins
+		return nil // it would end before it begins
 	}
 	key, value := keyOf(user), block{User: user, Until: until.UTC()}
 	if b.full(key, now) {
@@ -107,7 +107,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 			b.see(key, blocked{block: old, revision: h.revision})
 			return nil
 		}
-		// A record that cannot be read blocks nobody, and is written over.
+		// A record that cannot be read blocks nobody and is overwritten.
 		if h, err = b.replace(ctx, key, data, h.revision, until.Sub(now)); errors.Is(err, errNone) {
 			h, err = b.bucket.create(ctx, key, data, until.Sub(now))
 		}
@@ -119,7 +119,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	return nil
 }
 
-// replace writes over a revision. errConflict where it is another one by now; held is
+// replace overwrites a revision. errConflict if the revision is another one by now; held is
 // that one.
 func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (held, error) {
 	revision, err := b.bucket.put(ctx, key, data, newMark(), expected, ttl)
@@ -136,8 +136,8 @@ func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected 
 	}
 }
 
-// full says whether a new block of key finds no room. Nodes that write at the same
-// moment may each find some.
+// full says whether there is no room for a new block of key. Nodes that write at the same
+// moment may each find room.
 func (b *Blocks) full(key string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +157,7 @@ func (b *Blocks) forgetEnded(now time.Time) {
 	}
 }
 
-// Blocked says until when user is shut out, from memory. It never fails.
+// Blocked returns until when user is shut out, from memory. It never fails.
 func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error) {
 	user, ok := identity(user)
 	if !ok {
@@ -178,8 +178,8 @@ func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error
 	return until, true, nil
 }
 
-// keysOf are the keys under which a user may be blocked: that of the identity, and those of
-// blocks that were recorded under another form of it. mu is held.
+// keysOf returns the keys under which a user may be blocked: the key of the identity, and
+// those of blocks that were recorded under another form of it. mu is held.
 func (b *Blocks) keysOf(user string) []string {
 	keys := []string{keyOf(user)}
 	for key := range b.odd {
@@ -192,7 +192,7 @@ func (b *Blocks) keysOf(user string) []string {
 	return keys
 }
 
-// hold puts what is known of a key into the copy. mu is held.
+// hold puts the state of a key into the copy. mu is held.
 func (b *Blocks) hold(key string, is blocked) {
 	b.users[key] = is
 	if normal, ok := identity(is.User); !is.none && ok && normal != is.User {
@@ -214,9 +214,8 @@ func identity(text string) (normal string, ok bool) {
 	return who.String(), err == nil
 }
 
-// Unblock ends a user's block on all nodes, and says whether there was one. Of those
-// who do so at the same time one is told that there was. The error wraps
-// ErrUnavailable.
+// Unblock ends a user's block on all nodes, and reports whether there was one. If several
+// callers do so at the same time, one of them gets true. The error wraps ErrUnavailable.
 func (b *Blocks) Unblock(ctx context.Context, user string) (bool, error) {
 	user, ok := identity(user)
 	if !ok {
@@ -254,7 +253,7 @@ func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 		}
 		revision, err := b.bucket.remove(ctx, key, h.revision)
 		if errors.Is(err, errConflict) {
-			// It was changed since, and what it is now must end too.
+			// Somebody changed it since; the new block must end too.
 			if err = b.bucket.store.pause(ctx); err == nil {
 				continue
 			}
@@ -284,8 +283,8 @@ func (b *Blocks) List(context.Context) ([]capability.Block, error) {
 	return list, nil
 }
 
-// see takes what this node wrote or read into the copy, unless the copy knows better:
-// what the watch has passed already was taken, or was no longer so.
+// see puts a value that this node wrote or read into the copy, unless the copy is newer:
+// the watch has then passed that revision already.
 func (b *Blocks) see(key string, is blocked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

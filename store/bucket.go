@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// markHeader names a write, so that whoever had to send it twice can tell whether
-	// what is stored is its own.
+	// markHeader names a write, so that a writer that had to send it twice can tell whether
+	// the stored value is its own.
 	markHeader = "Voicegw-Write"
 	// opHeader and opPurge are how a key-value bucket says that a key was removed
 	// (ADR-8 of NATS, "JetStream based Key-Value Stores").
@@ -27,8 +27,8 @@ const (
 	// ttlHeader is how the server is told a message's life, such as "3600s" (ADR-43 of
 	// NATS, "JetStream Per-Message TTL").
 	ttlHeader = "Nats-TTL"
-	// removedLife is how long the note stays that a key was removed: long enough for a
-	// watcher that was away for a moment, which reads everything anew if it was longer.
+	// removedLife is how long the note of a removed key stays: long enough for a watcher that
+	// lost its connection for a moment. A watcher that was away for longer reads everything again.
 	removedLife = time.Hour
 	// longestTTL bounds a record's life: the server adds it to the time since 1970, in
 	// nanoseconds.
@@ -36,10 +36,10 @@ const (
 )
 
 // bucket is a key-value bucket in the form that NATS's own tools know. Three things
-// differ from the client library's: a changed value keeps a life of its own (its
-// Update drops that, so values would stay for ever), values are read from the leader
-// (a follower may be behind and say that what was just made is unknown), and a write
-// whose acknowledgement was lost is recognised as one's own.
+// differ from the client library's: a changed value has its own life (the library's
+// Update drops it, so values would stay for ever), values are read from the leader
+// (a follower may be behind and answer that a new value is unknown), and a write whose
+// acknowledgement was lost is recognised as one's own.
 type bucket struct {
 	// Fixed after openBucket.
 	store  *Store
@@ -53,22 +53,22 @@ type bucket struct {
 type held struct {
 	data     []byte
 	revision uint64
-	removed  bool // there is only the note that the key was removed
+	removed  bool // the key was removed, and only that note is left
 	mark     string
 	end      time.Time // of its life
 	until    time.Time // of the claim on it
 }
 
-// newMark names a write. A step that is tried again after a conflict keeps its name:
-// what is found then may be what it wrote itself.
+// newMark names a write. A step that is tried again after a conflict keeps its name,
+// because the conflicting value may be its own first write.
 func newMark() string { return rand.Text() }
 
 func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about string) (*bucket, error) {
 	return s.openBounded(ctx, part, about, 0)
 }
 
-// openBounded is openBucket with a bound on the bytes of all values: where there are
-// more, those go that were not written for the longest. Zero means no bound.
+// openBounded is openBucket with a bound on the bytes of all values: beyond it, the values
+// that were written longest ago are removed. Zero means no bound.
 func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
 	full := s.o.Prefix + "_" + part.String()
 	b := &bucket{store: s, part: part, name: full, before: "$KV." + full + "."}
@@ -97,7 +97,7 @@ func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about stri
 	return b, err
 }
 
-// openStream makes a stream, or brings one that is there to the configuration.
+// openStream creates a stream, or updates an existing one to the configuration.
 func (s *Store) openStream(ctx context.Context, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	err = s.within(ctx, openWait, "making the stream "+config.Name, func(ctx context.Context) error {
 		var err error
@@ -107,22 +107,22 @@ func (s *Store) openStream(ctx context.Context, config jetstream.StreamConfig) (
 	return stream, err
 }
 
-// keyOf is the key of any text: letters that every bucket takes, of fixed length,
-// that tell nothing about the text.
+// keyOf turns any text into a key: letters that every bucket accepts, of fixed length,
+// that reveal nothing about the text.
 func keyOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// isKey says whether keyOf may have made it.
+// isKey says whether text has the form of keyOf's result.
 func isKey(key string) bool {
 	sum, err := hex.DecodeString(key)
 	return err == nil && len(sum) == sha256.Size
 }
 
-// get reads a key from the leader. It decides nothing: between it and a write anybody
-// may write. errNone where the key has no value; held then still says which revision
-// a write must expect.
+// get reads a key from the leader. Its result decides nothing, because others may write
+// before the caller does. errNone if the key has no value; held then still says which
+// revision a write must expect.
 func (b *bucket) get(ctx context.Context, key string) (held, error) {
 	var h held
 	err := b.store.within(ctx, b.store.o.Wait, "reading "+b.name, func(ctx context.Context) error {
@@ -142,8 +142,8 @@ func (b *bucket) get(ctx context.Context, key string) (held, error) {
 	return h, err
 }
 
-// create writes a key that has no value, for ttl. errConflict where there is one;
-// held is that one.
+// create writes a key that has no value, for ttl. errConflict if it has a value; held is
+// that value.
 func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.Duration) (held, error) {
 	ctx, cancel := b.store.bounded(ctx)
 	defer cancel()
@@ -163,7 +163,7 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 		case !errors.Is(err, errNone):
 			return held{}, err
 		}
-		// The key was removed, or its life ended, or what is in the way is not there yet.
+		// The key was removed, or its life ended, or the conflicting value cannot be read yet.
 		if expected == old.revision {
 			if err := b.store.pause(ctx); err != nil {
 				return held{}, err
@@ -173,9 +173,9 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 	}
 }
 
-// put writes a key if its revision is the expected one, 0 for a key without any, and
-// gives it a life of ttl from now: at least a second, counted in whole seconds. It
-// returns once the value is stored and claimed. errConflict where the revision is another one.
+// put writes a key if its revision is the expected one, 0 for a key without a value, and
+// gives it a life of ttl from now: at least a second, counted in whole seconds. It returns
+// once the value is stored and claimed. errConflict if the revision is another one.
 func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, expected uint64, ttl time.Duration) (uint64, error) {
 	if most := b.store.most(); len(data) > most {
 		return 0, fmt.Errorf("%w: %d bytes for %s, which takes %d", ErrTooBig, len(data), b.name, most)
@@ -189,8 +189,8 @@ func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, 
 	return revision, err
 }
 
-// replace writes over the value of that revision and returns the new one. ErrChanged
-// where it is another one, or none.
+// replace overwrites the value of that revision and returns the new revision. ErrChanged if
+// the key has another revision or no value.
 func (b *bucket) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
 	ctx, cancel := b.store.bounded(ctx)
 	defer cancel()
@@ -207,19 +207,19 @@ func (b *bucket) replace(ctx context.Context, key string, data []byte, expected 
 		case err != nil:
 			return 0, err
 		case h.mark == mark:
-			// The write whose acknowledgement said otherwise.
+			// It is this caller's own write, whose acknowledgement was lost.
 			return h.revision, b.claimHeld(ctx, key, h)
 		case h.revision != expected:
 			return 0, ErrChanged
 		}
-		// What is in the way is not there yet.
+		// The conflicting value cannot be read yet.
 		if err := b.store.pause(ctx); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// remove takes a key out if its revision is the expected one.
+// remove deletes a key if its revision is the expected one.
 func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint64, error) {
 	if err := b.leave(ctx, key, expected); err != nil {
 		return 0, err
@@ -247,8 +247,8 @@ func (b *bucket) write(ctx context.Context, what, key string, data []byte, heade
 	return revision, err
 }
 
-// own asks whether the value that is in the way of a second attempt is the first
-// attempt's, whose acknowledgement was lost. If not, the conflict stands.
+// own says whether the value that conflicts with a second attempt was written by the first
+// attempt, whose acknowledgement was lost. If not, the conflict stands.
 func (b *bucket) own(ctx context.Context, key, mark string, conflict error) (uint64, error) {
 	m, err := b.stream.GetLastMsgForSubject(ctx, b.before+key)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// encode is the form of records in buckets: JSON in which the bytes of what is JSON
-// already stay as they are, but for white space between its values.
+// encode writes a record for a bucket: JSON in which embedded JSON keeps its own bytes,
+// except for white space between its values.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -18,8 +18,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// decode reads a record of a bucket. A field that it does not know is a newer
-// version's, and no mistake.
+// decode reads a record of a bucket. An unknown field comes from a newer version and is not
+// an error.
 func decode(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)

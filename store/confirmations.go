@@ -10,30 +10,30 @@ import (
 	"voicegw/store/witness"
 )
 
-// Outcome is what became of a confirmation.
+// Outcome is how a confirmation was answered.
 type Outcome string
 
-// The outcomes. A confirmation that waits for its answer has none.
+// The outcomes. A confirmation that waits for its answer has the empty one.
 const (
 	Approved Outcome = "approved"
 	Denied   Outcome = "denied"
 	Expired  Outcome = "expired"
 )
 
-// afterlife is how long a confirmation is remembered after it has expired, so that
-// who answers late learns that it was late, or answered.
+// afterlife is how long a confirmation is remembered after it has expired, so that a late
+// answer is told that it is late, or that the question was answered.
 const afterlife = time.Hour
 
 // Confirmation is a question put to a user: may this be done?
 type Confirmation struct {
 	// Token is the secret that answers it. Only its SHA-256 is stored.
 	Token string `json:"-"`
-	// Reference is its short name, which is no secret.
+	// Reference is its short name; it is not a secret.
 	Reference string `json:"reference"`
 	Session   string `json:"session"`
 	User      string `json:"user,omitempty"`
 	Agent     string `json:"agent,omitempty"`
-	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	// Vouched says that a trusted caller named the user; Scopes are what that caller granted.
 	Vouched         bool     `json:"vouched,omitempty"`
 	Scopes          []string `json:"scopes,omitempty"`
 	Conversation    string   `json:"conversation,omitempty"`
@@ -42,27 +42,27 @@ type Confirmation struct {
 	ToolVersion     string   `json:"tool_version,omitempty"`
 	RegistryVersion string   `json:"registry_version,omitempty"`
 	Turn            int      `json:"turn,omitempty"`
-	// Args are the arguments that were asked about, in their own bytes less the white
-	// space between them: those run, whatever anybody says later.
+	// Args are the arguments that the user was asked about, in their own bytes without the
+	// white space between them. Exactly these run, whatever anybody says later.
 	Args           json.RawMessage `json:"args,omitempty"`
 	Preview        string          `json:"preview,omitempty"`
 	IdempotencyKey string          `json:"idempotency_key,omitempty"`
 	BusinessKey    string          `json:"business_key,omitempty"`
-	// Message names the call in a message of text that may be sent again; empty by voice.
+	// Message names the call within a text message that may be sent again; empty by voice.
 	Message string `json:"message,omitempty"`
 	// Deed is the key of its side effect in the ledger once it is approved; empty for a tool
-	// that writes nothing.
+	// that changes nothing.
 	Deed string `json:"deed,omitempty"`
-	// CreatedAt is when it was asked; Create sets a zero one to now. From ExpiresAt on
-	// nothing approves it.
+	// CreatedAt is when the user was asked; Create sets a zero one to now. From ExpiresAt on
+	// it cannot be approved.
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 	// Outcome is empty until it is answered.
 	Outcome Outcome `json:"outcome,omitempty"`
 }
 
-// Confirmations holds the questions that wait for an answer, and for an hour after
-// their end those that got one. Its methods may be used concurrently.
+// Confirmations holds the questions that wait for an answer and, for an hour after they
+// expire, the answered ones. Its methods may be used concurrently.
 type Confirmations struct {
 	// Fixed after openConfirmations.
 	bucket    *bucket
@@ -79,7 +79,7 @@ func (s *Store) openConfirmations(ctx context.Context) (*Confirmations, error) {
 }
 
 // Create records a confirmation. It is durable when Create returns. ErrUsed: the
-// token is not new. The other errors wrap ErrUnavailable or ErrTooBig, or say what is
+// token exists already. The other errors wrap ErrUnavailable or ErrTooBig, or say what is
 // missing.
 func (c *Confirmations) Create(ctx context.Context, question Confirmation) error {
 	if question.CreatedAt.IsZero() {
@@ -105,19 +105,18 @@ func (c *Confirmations) Create(ctx context.Context, question Confirmation) error
 	return err
 }
 
-// QuestionName names the confirmation of a token without telling the token: whoever knows
-// the name can look at it with Named, and cannot answer it.
+// QuestionName names the confirmation of a token without revealing the token: a caller with
+// the name can read the confirmation with Named and cannot answer it.
 func QuestionName(token string) string { return keyOf(token) }
 
-// Get returns a confirmation to show it. What it says may be over when it returns:
-// only Resolve decides. The errors are ErrUnknown, or wrap ErrUnavailable or
-// ErrCorrupt.
+// Get returns a confirmation to show it. It may be outdated when Get returns: only Resolve
+// decides. The errors are ErrUnknown, or wrap ErrUnavailable or ErrCorrupt.
 func (c *Confirmations) Get(ctx context.Context, token string) (Confirmation, error) {
 	question, _, err := c.read(ctx, token)
 	return question, err
 }
 
-// Named is Get by a name that QuestionName has given. The Confirmation has no Token.
+// Named is Get by a name that QuestionName returned. The Confirmation has no Token.
 func (c *Confirmations) Named(ctx context.Context, name string) (Confirmation, error) {
 	if !isKey(name) {
 		return Confirmation{}, ErrUnknown
@@ -143,15 +142,14 @@ func (c *Confirmations) readKey(ctx context.Context, key string) (Confirmation, 
 	return question, h, err
 }
 
-// Resolve answers a confirmation as of now. Whoever gets no error is the only one who
-// does, among all nodes, and the answer is durable; with approved it is for the caller
-// to run the confirmation's arguments, and to say with Settle that
-// it is known what came of it. session must be the confirmation's own, or
-// empty where that was checked otherwise.
+// Resolve answers a confirmation now. Among all nodes exactly one caller gets no error, and
+// its answer is durable. If approved, that caller must run the confirmation's arguments and
+// report with Settle when the outcome is known. session must be the confirmation's own, or
+// empty if the caller has checked that otherwise.
 //
-// ErrUnknown: there is none, or it is another session's. ErrUsed: it was answered,
-// and the confirmation returned says how. ErrExpired: now is too late; from then on
-// it is for everybody, whatever their clocks say. The other errors wrap
+// ErrUnknown: it does not exist, or belongs to another session. ErrUsed: it was answered
+// before, and the returned confirmation says how. ErrExpired: the answer is late; from then
+// on it is late for everybody, whatever their clocks say. The other errors wrap
 // ErrUnavailable or ErrCorrupt; after ErrUnavailable it may be answered or not.
 func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (Confirmation, error) {
 	ctx, cancel := c.bucket.store.bounded(ctx)
@@ -169,7 +167,7 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 			question.Outcome = answer(question, approved, now)
 			err = c.answer(ctx, question, mark, h.revision, now)
 			if errors.Is(err, errConflict) {
-				// Somebody was faster, and what they wrote is the answer.
+				// Somebody else answered first, and that answer counts.
 				if err = c.bucket.store.pause(ctx); err == nil {
 					continue
 				}
@@ -179,7 +177,7 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 			}
 			h.mark = mark
 		} else if h.mark == mark {
-			// The write whose acknowledgement said otherwise.
+			// It is this caller's own write, whose acknowledgement was lost.
 			if err := c.bucket.claimHeld(ctx, keyOf(token), h); err != nil {
 				return Confirmation{}, err
 			}
@@ -204,7 +202,7 @@ func answer(question Confirmation, approved bool, now time.Time) Outcome {
 	return Denied
 }
 
-// answer writes an answered confirmation, if it is still the one of that revision.
+// answer writes an answered confirmation if its revision is still that one.
 func (c *Confirmations) answer(ctx context.Context, question Confirmation, mark string, revision uint64, now time.Time) error {
 	data, err := encode(question)
 	if err != nil {
@@ -212,7 +210,7 @@ func (c *Confirmations) answer(ctx context.Context, question Confirmation, mark 
 	}
 	life := max(question.ExpiresAt.Sub(now)+afterlife, time.Minute)
 	if question.Outcome == Approved {
-		// The note is there before the answer is, and the answer as long as the note.
+		// The note is written before the answer, and lives as long.
 		if err := c.approvals.note(ctx, question, now); err != nil {
 			return err
 		}

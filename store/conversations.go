@@ -11,11 +11,10 @@ import (
 	"voicegw/store/witness"
 )
 
-// Revision is what a conversation was when it was loaded or saved. Zero is that of one
-// that was never saved.
+// Revision identifies one stored state of a conversation. Zero means never saved.
 type Revision uint64
 
-// Conversations keeps what was said, for Options.ConversationLife after it was last
+// Conversations keeps conversations for Options.ConversationLife after they were last
 // saved. Its methods may be used concurrently.
 type Conversations struct {
 	// Fixed after openConversations.
@@ -31,7 +30,7 @@ func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
 	}
 	leases, err := s.openBucket(ctx, witness.Leases, "voicegw: conversations in which somebody is at work")
 	if err == nil && s.embedded != nil {
-		// Nobody else uses the store, so who held a lease was killed.
+		// Nobody else uses the store, so the process that held a lease was killed.
 		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.stream.Purge(ctx) })
 	}
 	return &Conversations{bucket: b, leases: leases, life: s.o.ConversationLife}, err
@@ -55,7 +54,7 @@ func (c *Conversations) Load(ctx context.Context, id string) (*conversation.Conv
 // zero, and returns its new revision. It is durable when Save returns, and lives for
 // another Options.ConversationLife. ErrChanged: somebody else has saved it since, or its
 // life is over; load it again. The other errors wrap ErrUnavailable or ErrTooBig, or say
-// that the id is none.
+// why the id is invalid.
 func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversation, rev Revision) (Revision, error) {
 	if !conversation.ValidID(talk.ID) {
 		return 0, fmt.Errorf("store: %.40q cannot name a conversation", talk.ID)
@@ -76,13 +75,13 @@ func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversatio
 	return Revision(next), err
 }
 
-// saveTries bounds how often Update begins anew: each time somebody else has saved.
+// saveTries bounds how often Update starts again because somebody else has saved.
 const saveTries = 16
 
-// Update loads a conversation, or makes a new one of that id where there is none, lets
-// change work on it and saves it, again and again while others save in between. change
-// may be called more than once, each time with a new copy; its error ends Update and is
-// returned. The other errors are those of Load and Save.
+// Update loads a conversation, or creates one with that id, lets change edit it and saves it.
+// It starts again whenever somebody else has saved in between, so change may be called more
+// than once, each time with a new copy. An error of change ends Update and is returned. The
+// other errors are those of Load and Save.
 func (c *Conversations) Update(ctx context.Context, id string, change func(*conversation.Conversation) error) error {
 	for range saveTries {
 		talk, rev, err := c.Load(ctx, id)
@@ -104,14 +103,14 @@ func (c *Conversations) Update(ctx context.Context, id string, change func(*conv
 	return ErrChanged
 }
 
-// Lease says that the caller alone is at work in a conversation, on all nodes, until
-// release. It is renewed meanwhile; if this process dies it ends after d, at least a
-// second. ErrBusy: somebody else holds it. The other errors wrap ErrUnavailable.
+// Lease reserves a conversation for the caller, on all nodes, until release. It is renewed
+// meanwhile; if this process dies it ends after d, which is at least a second. ErrBusy:
+// somebody else holds it. The other errors wrap ErrUnavailable.
 //
-// A lease keeps two from answering at the same time, unless the store is away for longer than
-// d. What is stored does not depend on it: that is Save's revision, so who has lost the lease
-// need not be told. release may be called more than once and waits for no
-// longer than Options.Wait.
+// A lease keeps two nodes from answering at the same time, unless the store is unreachable for
+// longer than d. Stored data does not depend on it, because Save compares the revision, so
+// nobody needs to be told that a lease was lost. release may be called more than once and
+// waits for at most Options.Wait.
 func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (release func(), err error) {
 	data, err := encode(struct {
 		Holder string `json:"holder"`

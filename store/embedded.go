@@ -19,20 +19,20 @@ const (
 	embeddedPayload = 4 << 20
 	// embeddedStart bounds how long the embedded server may take to read its data.
 	embeddedStart = 60 * time.Second
-	// unlimited is what the embedded server may use of disk and memory by its own
-	// account. The real bounds are the streams' (age, bytes) and the disk's: with a
-	// lower one a reservation for the audit would be refused on a small disk.
+	// unlimited is the limit of disk and memory that the embedded server is given. The real
+	// bounds are those of the streams (age, bytes) and of the disk: with a lower limit the
+	// server would refuse to reserve space for the audit on a small disk.
 	unlimited = 1 << 50
-	// natsFolder is the server's in the Store's folder.
+	// natsFolder is the server's folder within the Store's.
 	natsFolder = "nats"
 )
 
-// embedded is a NATS server inside this process. It listens nowhere.
+// embedded is a NATS server inside this process. It has no listening port.
 type embedded struct {
 	// Fixed after startEmbedded.
 	server *server.Server
 	lock   *folderLock // nil in memory
-	// temporary is a folder to remove at the end; empty for none. JetStream wants one
+	// temporary is a folder to remove at the end; empty if none was made. JetStream needs one
 	// although streams in memory write nothing to it.
 	temporary string
 }
@@ -75,7 +75,7 @@ func (e *embedded) start(o Options, folder string, log *serverLog) error {
 		MaxPayload:         embeddedPayload,
 		JetStreamMaxStore:  unlimited,
 		JetStreamMaxMemory: unlimited,
-		// Nobody reads the lists that this would keep of what was published.
+		// The lists of published subjects that this would keep have no reader.
 		NoSublistCache: true,
 	}
 	var err error
@@ -93,7 +93,7 @@ func (e *embedded) start(o Options, folder string, log *serverLog) error {
 	return nil
 }
 
-// healthy says what the server finds wrong with itself.
+// healthy returns what the server reports as wrong with itself.
 func (e *embedded) healthy() error {
 	if health := e.server.Healthz(nil); health.Error != "" {
 		return errors.New(health.Error)
@@ -101,7 +101,7 @@ func (e *embedded) healthy() error {
 	return nil
 }
 
-// stop ends the server, waits for it and lets the folder go. It may be called for a
+// stop ends the server, waits for it and releases the folder. It may be called for a
 // server that did not start.
 func (e *embedded) stop() error {
 	if e.server != nil {
@@ -118,14 +118,14 @@ func (e *embedded) stop() error {
 	return errors.Join(errs...)
 }
 
-// serverLog gives the server's log lines to a slog.Logger: what it calls an error or
-// a warning at warn, everything else at debug.
+// serverLog passes the server's log lines to a slog.Logger: its errors and warnings at
+// warn, everything else at debug.
 type serverLog struct {
 	// Fixed.
 	log *slog.Logger
 
 	mu    sync.Mutex // guards the following field
-	first string     // the first line that says that the server cannot go on
+	first string     // the first line which says that the server cannot continue
 }
 
 func (l *serverLog) debugs() bool { return l.log.Enabled(context.Background(), slog.LevelDebug) }
@@ -151,7 +151,7 @@ func (l *serverLog) Noticef(format string, v ...any) { l.debug(format, v) }
 func (l *serverLog) Debugf(format string, v ...any)  { l.debug(format, v) }
 func (l *serverLog) Tracef(string, ...any)           {}
 
-// ttlRead is said of each start without what is derived, and is as it should be.
+// The server logs ttlRead at each start without its derived files, which is expected.
 const ttlRead = "TTL state is outdated"
 
 func (l *serverLog) warn(format string, v []any) {

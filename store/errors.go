@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// ErrUnavailable is wrapped by what may pass by itself: the store is stopped,
-	// unreachable, without a leader, out of room or too slow. Of a write it says
-	// nothing but that no acknowledgement came: it may have been stored.
+	// ErrUnavailable is wrapped by errors that may pass by themselves: the store is stopped,
+	// unreachable, without a leader, out of room or too slow. For a write it says only that
+	// no acknowledgement came: the value may have been stored.
 	ErrUnavailable = errors.New("store: unavailable")
 	// ErrTooBig is wrapped by the refusal of a value over the limit, which the
 	// message names. Nothing was written.
@@ -21,7 +21,7 @@ var (
 	// that the confirmation is another session's.
 	ErrUnknown = errors.New("store: there is none of that name")
 	// ErrUsed says that a confirmation was answered before, that a ticket was used or
-	// replaced, or that what must be new is there already.
+	// replaced, or that something which must be new exists already.
 	ErrUsed = errors.New("store: used already")
 	// ErrExpired says that a confirmation's answer, or a ticket, came too late.
 	ErrExpired = errors.New("store: expired")
@@ -34,14 +34,13 @@ var (
 	ErrChanged = errors.New("store: it was changed by somebody else")
 	// ErrClosed says that the Store was closed.
 	ErrClosed = errors.New("store: closed")
-	// ErrInUse is wrapped by what Open returns for a folder that another Store, of
-	// this process or of another one, has open.
+	// ErrInUse is wrapped by Open's error for a folder that another Store, of this process or
+	// of another one, has open.
 	ErrInUse = errors.New("store: the folder is in use")
-	// ErrForeign is wrapped by what Open returns for a data folder in which something lies
-	// among the streams that this package did not make.
+	// ErrForeign is wrapped by Open's error for a data folder that holds something among the
+	// streams that this package did not make.
 	ErrForeign = errors.New("store: something foreign lies in the data folder")
-	// ErrCorrupt is wrapped by what is returned for a record that nobody can have
-	// written with this package.
+	// ErrCorrupt is wrapped by the error for a record that this package cannot have written.
 	ErrCorrupt = errors.New("store: a stored record cannot be read")
 )
 
@@ -62,9 +61,9 @@ const (
 	codeStreamStoreFailed     = 10077
 )
 
-// classed makes an error of the engine one of this package: what says that a value
-// is too big, that a revision is another one, and what may pass by itself. ctx is
-// the caller's own: that it was cancelled is not the store's fault.
+// classed turns an error of the engine into one of this package: the value is too big, the
+// revision is another one, or the failure may pass by itself. ctx is the caller's own: its
+// cancellation is not the store's failure.
 func classed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -86,7 +85,7 @@ func classed(ctx context.Context, err error) error {
 		case codeInsufficientResources, codeStorageExceeded, codeStreamStoreFailed:
 			return fmt.Errorf("%w: no room, free some or raise the limits: %w", ErrUnavailable, err)
 		}
-		// 409 and 429: a write of the same name is in process, or too many are.
+		// 409 and 429: a write of the same name is in progress, or too many writes are.
 		if api.Code >= 500 || api.Code == 409 || api.Code == 429 {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}

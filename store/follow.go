@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// heartbeat is how often the server says that it is there while a stream is silent;
-	// after two and a half of them without a sign it is not.
+	// heartbeat is how often the server sends a sign of life while a stream is silent; after two
+	// and a half of them without a sign it counts as gone.
 	heartbeat = 4 * time.Second
 	silence   = heartbeat * 5 / 2
-	// consumerLife is how long the server keeps what a follower left behind that ended
-	// without a word.
+	// consumerLife is how long the server keeps the state of a follower that ended without
+	// telling it.
 	consumerLife = time.Minute
 )
 
 // errBroken says that a follower missed something, or heard nothing for too long, and
-// must begin anew. What it was given until then is right.
+// must start again. The messages that it delivered before are right.
 var errBroken = errors.New("the stream of messages broke")
 
 // follower is one reading of a stream.
@@ -31,11 +31,11 @@ type follower struct {
 	store    *Store
 	stream   string
 	consumer string
-	// pending is how many messages were there when it began.
+	// pending is how many messages the stream held when the follower began.
 	pending uint64
 	sub     *nats.Subscription
 
-	// Owned by whoever calls next.
+	// Owned by the goroutine that calls next.
 	seen uint64
 }
 
@@ -45,13 +45,13 @@ type message struct {
 	header  nats.Header
 	data    []byte
 	seq     uint64
-	pending uint64 // how many are behind it
+	pending uint64 // how many follow it
 }
 
 // follow begins to read a stream, in order, from where config says. close must be
 // called.
 func (s *Store) follow(ctx context.Context, stream string, config jetstream.ConsumerConfig) (*follower, error) {
-	// The subscription is first: what nobody listens to is not sent.
+	// Subscribe first: the server sends nothing without a subscription.
 	sub, err := s.conn.SubscribeSync(s.conn.NewInbox())
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (s *Store) follow(ctx context.Context, stream string, config jetstream.Cons
 	return &follower{store: s, stream: stream, consumer: info.Name, pending: info.NumPending, sub: sub}, nil
 }
 
-// next waits for the next message. errBroken where the reading cannot go on.
+// next waits for the next message. errBroken if the follower must start again.
 func (f *follower) next(ctx context.Context) (message, error) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, silence)
@@ -99,8 +99,8 @@ func (f *follower) next(ctx context.Context) (message, error) {
 	}
 }
 
-// control answers what the server sends beside the messages: heartbeats, and
-// questions whether we keep up.
+// control answers the server's messages that carry no data: heartbeats, and requests to
+// confirm that this follower keeps up.
 func control(m *nats.Msg) error {
 	if m.Header.Get("Status") != "100" {
 		return fmt.Errorf("%w: the server says %s %s", errBroken, m.Header.Get("Status"), m.Header.Get("Description"))
@@ -116,11 +116,10 @@ func control(m *nats.Msg) error {
 	return nil
 }
 
-// close ends the reading. The server forgets the consumer by itself where it cannot
-// be told.
+// close ends the reading. If the server cannot be told, it forgets the consumer by itself.
 func (f *follower) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = f.sub.Unsubscribe()                                  // fails only on a closed connection
-	_ = f.store.js.DeleteConsumer(ctx, f.stream, f.consumer) // it has an end by itself
+	_ = f.store.js.DeleteConsumer(ctx, f.stream, f.consumer) // the server removes it by itself
 }

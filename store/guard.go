@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// earlier is by how much a claim ends before its record, at most: the clocks of the
-	// two are read at different moments.
+	// earlier is how much sooner than its record a claim ends, at most: their two clocks are
+	// read at different moments.
 	earlier = 30 * time.Second
 	// scanners is how many requests read a stream at once.
 	scanners = 16
 	// scanWait bounds the reading of all guarded buckets.
 	scanWait = 5 * time.Minute
-	// idName is the file among the server's own that says that the data has a witness: where
-	// it is and the witness is not, somebody has taken that away.
+	// idName is a file among the server's own which says that the data has a witness: if it
+	// exists and the witness does not, somebody has removed the witness.
 	idName = "voicegw-witness"
 )
 
-// ErrDamaged is wrapped by what Open returns for data that has lost what was
-// acknowledged. See [DamageError].
+// ErrDamaged is wrapped by Open's error for data that has lost acknowledged records. See
+// [DamageError].
 var ErrDamaged = errors.New("store: the data is damaged")
 
-// DamageError says what of the data is damaged. Nothing was opened.
+// DamageError describes the damage to the data. Nothing was opened.
 type DamageError struct {
 	// Where is the data folder.
 	Where string
 	// Verdict says what was found.
 	Verdict witness.Verdict
-	// Code is what Options.AcceptDamage must be to go on with this damage, and no other.
+	// Code is the value of Options.AcceptDamage that accepts this damage and no other.
 	Code string
 }
 
@@ -49,7 +49,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%v: %s: %s. Something that was done may not be known any more, so it could be done again", ErrDamaged, e.Where, e.Verdict)
 }
 
-// Is says that it is ErrDamaged.
+// Is reports whether target is ErrDamaged.
 func (e *DamageError) Is(target error) bool { return target == ErrDamaged }
 
 // Damage is what was accepted with Options.AcceptDamage.
@@ -57,13 +57,13 @@ type Damage struct {
 	Verdict witness.Verdict
 	// InDoubt is how many entries of the ledger count as begun and not finished.
 	InDoubt int
-	// Until is when the last of them ends. Where nobody can say which entries are lost,
-	// everything that the ledger does not hold is in doubt until then, and All is set.
+	// Until is when the last of them ends. All says that nobody knows which entries are lost,
+	// so that every key that the ledger lacks is in doubt until then.
 	Until time.Time
 	All   bool
 }
 
-// until is when a claim on a record ends that was written at that time for that life.
+// until returns when a claim ends on a record that was written at that time for that life.
 func until(written time.Time, ttl time.Duration) time.Time {
 	ttl = wholeSeconds(ttl)
 	return written.Add(ttl - min(ttl/4, earlier))
@@ -80,7 +80,7 @@ func witnessKey(key string) (k witness.Key, ok bool) {
 	return k, err == nil && n == len(k) && len(key) == 2*len(k)
 }
 
-// claim records that what was written is acknowledged, before the caller is told so.
+// claim records that a write is acknowledged, before the caller is told so.
 func (b *bucket) claim(ctx context.Context, key string, data []byte, revision uint64, end time.Time) error {
 	s := b.store
 	if s.journal == nil {
@@ -93,13 +93,13 @@ func (b *bucket) claim(ctx context.Context, key string, data []byte, revision ui
 	return b.add(ctx, witness.Claim{Revision: revision, Sum: sumOf(data), Until: end}, key)
 }
 
-// claimHeld records a value that turned out to be the caller's own write.
+// claimHeld claims a value that turned out to be the caller's own write.
 func (b *bucket) claimHeld(ctx context.Context, key string, h held) error {
 	return b.claim(ctx, key, h.data, h.revision, h.until)
 }
 
-// leave records that a key of that revision is being removed. It comes before the
-// removal, or a process that is killed in between would leave a claim on what is gone.
+// leave records that a key is being removed at that revision. It comes before the removal:
+// otherwise a process that is killed in between would leave a claim on a removed record.
 func (b *bucket) leave(ctx context.Context, key string, revision uint64) error {
 	if b.store.journal == nil || !b.part.Guarded() {
 		return nil
@@ -107,8 +107,8 @@ func (b *bucket) leave(ctx context.Context, key string, revision uint64) error {
 	return b.add(ctx, witness.Claim{Revision: revision, Until: time.Now().Add(longestClaim), Going: true}, key)
 }
 
-// longestClaim is how long the note lasts that a record was being removed: no claim on it
-// is longer. (A journal that is written anew leaves it out, with the claim.)
+// longestClaim is how long the note of a removal lasts: no claim on the record lasts longer.
+// (A rewritten journal leaves out both the note and the claim.)
 const longestClaim = longestTTL
 
 func (b *bucket) add(ctx context.Context, c witness.Claim, key string) error {
@@ -139,8 +139,8 @@ func (s *Store) streams() map[witness.Bucket]jetstream.Stream {
 	}
 }
 
-// compare compares what is in the streams with what was acknowledged, refuses what is
-// damaged unless that is accepted, and begins the next generation of the witness.
+// compare compares the streams with what was acknowledged, refuses damage unless the
+// operator accepts it, and begins the next generation of the witness.
 func (s *Store) compare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, scanWait)
 	defer cancel()
@@ -191,7 +191,7 @@ func (s *Store) compare(ctx context.Context) error {
 	return s.writeID()
 }
 
-// tell logs what was found, and mends what is told only.
+// tell logs the findings, and repairs those that are only reported.
 func (s *Store) tell(ctx context.Context, known witness.Contents, verdict witness.Verdict) error {
 	for _, note := range known.Notes {
 		s.log.Warn("store_witness", "found", note)
@@ -207,7 +207,7 @@ func (s *Store) tell(ctx context.Context, known witness.Contents, verdict witnes
 	return nil
 }
 
-// readWitness reads the witness, and what the server's folder says of it.
+// readWitness reads the witness, and what the server's folder says about it.
 func (s *Store) readWitness() (witness.Contents, error) {
 	known, err := witness.Read(s.o.Dir)
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *Store) writeID() error {
 	return nil
 }
 
-// holdings reads what the streams hold, and what is to be claimed of it.
+// holdings reads what the streams hold, and which of it must be claimed.
 func (s *Store) holdings(ctx context.Context, claimed []witness.Claim) (map[witness.Bucket]witness.Held, []witness.Claim, error) {
 	all := map[witness.Bucket]witness.Held{}
 	for part, stream := range s.streams() {
@@ -283,18 +283,18 @@ func heldOf(info *jetstream.StreamInfo) witness.Held {
 type scan struct {
 	// Fixed.
 	bucket *bucket
-	keep   bool // also the values
+	keep   bool // read the values too
 
 	mu      sync.Mutex // guards the following fields
 	records map[witness.Key]witness.Record
 	claims  []witness.Claim
-	kept    []salvaged // where keep is set
+	kept    []salvaged // set only with keep
 	err     error
 }
 
-// all reads the records of the stream, some ranges of it at once. What such a reading does
-// not find and is claimed is asked for by its key: of a message that cannot be read the
-// server says the same as of the end.
+// all reads the records of the stream, several ranges at once. A claimed record that such a
+// reading does not find is asked for by its key, because for a message that cannot be read
+// the server answers the same as at the end of the stream.
 func (s *scan) all(ctx context.Context, state jetstream.StreamState, claims []witness.Claim) error {
 	if state.Msgs > 0 {
 		part := (state.LastSeq-state.FirstSeq)/scanners + 1
@@ -337,7 +337,7 @@ func (s *scan) each(n int, f func(i int) error) {
 	all.Wait()
 }
 
-// span reads from a sequence to another.
+// span reads from one sequence to another.
 func (s *scan) span(ctx context.Context, from, to uint64) error {
 	for from <= to {
 		m, err := s.bucket.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(s.bucket.before+">"))
@@ -355,13 +355,13 @@ func (s *scan) span(ctx context.Context, from, to uint64) error {
 	return nil
 }
 
-// permanent says that the server has answered that it cannot give a message.
+// permanent says whether the server has answered that it cannot deliver a message.
 func permanent(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, jetstream.ErrMsgNotFound) || errors.As(err, &api)
 }
 
-// take takes one message.
+// take adds one message.
 func (s *scan) take(m *jetstream.RawStreamMsg) {
 	key, ok := witnessKey(strings.TrimPrefix(m.Subject, s.bucket.before))
 	if !ok {
@@ -379,12 +379,12 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 	}
 }
 
-// heldFrom is a message as a value of a bucket.
+// heldFrom turns a message into a value of a bucket.
 func heldFrom(m *jetstream.RawStreamMsg) held {
 	h := held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader)}
 	life, err := time.ParseDuration(m.Header.Get(ttlHeader))
 	if err != nil {
-		life = longestTTL // it has no end that this package can read
+		life = longestTTL // its end cannot be read by this package
 	}
 	h.until, h.end = until(m.Time, life), m.Time.Add(life)
 	return h

@@ -14,12 +14,12 @@ import (
 var errLost = errors.New("store: the lease is somebody else's")
 
 const (
-	// renewals is how often a lease is renewed in its life.
+	// renewals is how often a lease is renewed during its life.
 	renewals = 3
-	// fencePart is the part of its life by which a holder stops before the life ends: the
-	// clocks of the holder and of the servers need not go alike.
+	// fencePart is the fraction of its life by which a holder stops before the life ends: the
+	// clocks of the holder and of the servers need not run alike.
 	fencePart = 10
-	// againPart is the part of its life after which a renewal that failed is tried again.
+	// againPart is the fraction of its life after which a failed renewal is tried again.
 	againPart = 30
 )
 
@@ -31,11 +31,11 @@ type leaseKeys interface {
 	remove(ctx context.Context, key string, expected uint64) (uint64, error)
 }
 
-// Lease is a key that its holder alone keeps alive, until Release. A holder that cannot renew
-// it is told so before the key's life ends, by the holder's own monotonic clock, so that
-// nobody else holds the key until then. (That clock stands still while a machine sleeps; then
-// the holder learns it at the next renewal, if somebody else has taken the key.) Its methods
-// may be used concurrently.
+// Lease is a key that only its holder keeps alive, until Release. A holder that cannot renew
+// it is told so before the key's life ends, by the holder's own monotonic clock, so nobody
+// else can hold the key yet. (That clock stops while a machine sleeps; the holder then learns
+// at the next renewal whether somebody else has taken the key.) Its methods may be used
+// concurrently.
 type Lease struct {
 	// Fixed after begin.
 	keys     leaseKeys
@@ -43,22 +43,22 @@ type Lease struct {
 	log      *slog.Logger
 	wait     time.Duration // bounds release
 	key      string
-	data     []byte // says which lease it is: no other lease has the same
+	data     []byte // identifies this lease: no other lease has the same
 	life     time.Duration
 	stop     context.CancelFunc
 	lost     context.CancelFunc
 	whenLost func(f func())
 	fence    *time.Timer   // loses the lease before its life ends
-	over     chan struct{} // closed by keep when it has ended
+	over     chan struct{} // closed by keep when it returns
 	losing   sync.Once
 	once     sync.Once
 
-	// revision is keep's until over is closed, then Release's.
+	// revision is owned by keep until over is closed, then by Release.
 	revision uint64
 }
 
-// lease takes a key that has no value, with data that no other lease has. errConflict where it
-// has one.
+// lease takes a key that has no value, with data that no other lease has. errConflict if it
+// has a value.
 func (b *bucket) lease(ctx context.Context, key string, data []byte, life time.Duration) (*Lease, error) {
 	life = wholeSeconds(life)
 	asked := time.Now()
@@ -69,8 +69,8 @@ func (b *bucket) lease(ctx context.Context, key string, data []byte, life time.D
 	return b.hold(key, data, h.revision, life, asked)
 }
 
-// hold keeps a key alive that the caller asked for then and has just written for a life of
-// whole seconds, until Release or the end of the Store.
+// hold keeps a key alive that the caller requested at that time and has just written for a
+// life of whole seconds, until Release or the end of the Store.
 func (b *bucket) hold(key string, data []byte, revision uint64, life time.Duration, asked time.Time) (*Lease, error) {
 	l := &Lease{keys: b, name: b.name, log: b.store.log, wait: b.store.o.Wait, key: key, data: data, life: life, revision: revision}
 	ctx := l.begin(asked)
@@ -82,7 +82,7 @@ func (b *bucket) hold(key string, data []byte, revision uint64, life time.Durati
 	return l, nil
 }
 
-// begin sets what a lease needs to be lost, and returns the context of its keep.
+// begin prepares the lease for its possible loss, and returns the context of its keep.
 func (l *Lease) begin(asked time.Time) context.Context {
 	held, lost := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(held)
@@ -92,14 +92,14 @@ func (l *Lease) begin(asked time.Time) context.Context {
 	return ctx
 }
 
-// left is how long the holder may go on with a key that it asked for then.
+// left is how long the holder may rely on a key that it requested at that time.
 func (l *Lease) left(asked time.Time) time.Duration {
 	return time.Until(asked.Add(l.life - l.life/fencePart))
 }
 
 // WhenLost calls f, on a goroutine of its own, when the lease is lost: somebody else may hold
-// it from soon on, or holds it already. Where it was lost before, f is called at once. A lease
-// that was released is not lost any more.
+// it soon, or holds it already. If it is lost already, f is called at once. A released lease
+// is never lost.
 func (l *Lease) WhenLost(f func()) { l.whenLost(f) }
 
 // lose tells the holder.
@@ -122,7 +122,7 @@ func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		case <-done:
-			// Nobody renews it any more.
+			// The lease is no longer renewed.
 			l.lose("the store was closed")
 			return
 		}
@@ -146,7 +146,7 @@ func (l *Lease) keep(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// renew writes the lease anew and moves the fence. errLost where somebody else holds it.
+// renew writes the lease again and moves the fence. errLost if somebody else holds it.
 func (l *Lease) renew(ctx context.Context) error {
 	asked := time.Now()
 	revision, err := l.write(ctx)
@@ -154,14 +154,14 @@ func (l *Lease) renew(ctx context.Context) error {
 		return err
 	}
 	l.revision = revision
-	if l.fence.Stop() { // else it is lost, and stays so
+	if l.fence.Stop() { // otherwise the lease is lost, and stays lost
 		l.fence.Reset(l.left(asked))
 	}
 	return nil
 }
 
-// write replaces what the lease wrote last. That may be a renewal that was taken for a failed
-// one, as its acknowledgement was lost. Where nothing is any more the lease is taken again.
+// write replaces the value that the lease wrote last. That may be a renewal that seemed to
+// fail because its acknowledgement was lost. If the key has no value, the lease takes it again.
 func (l *Lease) write(ctx context.Context) (uint64, error) {
 	for expected := l.revision; ; {
 		revision, err := l.keys.replace(ctx, l.key, l.data, expected, l.life)
@@ -184,14 +184,14 @@ func (l *Lease) write(ctx context.Context) (uint64, error) {
 	}
 }
 
-// Release gives the key back. What cannot be given back ends with the lease's life. It may be
-// called more than once and waits for no longer than Options.Wait.
+// Release gives the key back. If that fails, the key ends with the lease's life. It may be
+// called more than once and waits for at most Options.Wait.
 func (l *Lease) Release() {
 	l.once.Do(func() {
 		l.stop()
 		<-l.over
 		l.fence.Stop()
-		l.losing.Do(func() {}) // who has released it has nothing to lose
+		l.losing.Do(func() {}) // a released lease cannot be lost
 		ctx, cancel := context.WithTimeout(context.Background(), l.wait)
 		defer cancel()
 		_, err := l.keys.remove(ctx, l.key, l.revision)

@@ -11,15 +11,15 @@ import (
 	"voicegw/store/witness"
 )
 
-// EntryState is what is known of a side effect.
+// EntryState is what is known about a side effect.
 type EntryState string
 
 // The states of an entry.
 const (
-	// Pending: somebody set out to do it. Whether it was done is unknown until Finish,
-	// and stays unknown if LeaseUntil passes without.
+	// Pending: somebody has announced it. Whether it was done is unknown until Finish, and
+	// stays unknown if LeaseUntil passes first.
 	Pending EntryState = "pending"
-	// Done: it was done, and Envelope is what came of it.
+	// Done: it was done, and Envelope is its result.
 	Done EntryState = "done"
 )
 
@@ -28,12 +28,12 @@ type Reservation struct {
 	// Key names the side effect: the same key, the same effect. Any text; only its
 	// SHA-256 is stored.
 	Key string `json:"-"`
-	// Tool, Session, Call and Turn say who announced it, for whoever finds it.
+	// Tool, Session, Call and Turn say who announced it, for whoever reads the entry.
 	Tool    string `json:"tool"`
 	Session string `json:"session"`
 	Call    string `json:"call,omitempty"`
 	Turn    int    `json:"turn,omitempty"`
-	// Lease is how long whoever announced it may still be at work, from now.
+	// Lease is how long the announcer may still be working on it, from now.
 	Lease time.Duration `json:"-"`
 }
 
@@ -41,19 +41,19 @@ type Reservation struct {
 type Entry struct {
 	Reservation
 	State EntryState `json:"state"`
-	// Envelope is the answer of what was done, in the bytes that Finish got less the
-	// white space between them; nil while it is pending.
+	// Envelope is the result, in the bytes that Finish was given without the white space
+	// between them; nil while it is pending.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
-	// At is when it was announced, LeaseUntil how long who announced it may be at work;
-	// both by the clock of the node that did.
+	// At is when it was announced, LeaseUntil until when the announcer may be working on it;
+	// both by the clock of the announcer's node.
 	At         time.Time `json:"at"`
 	LeaseUntil time.Time `json:"lease_until"`
 
 	revision uint64
 }
 
-// Ledger remembers side effects, so that none is done twice: it is asked before, and
-// told after. Its methods may be used concurrently.
+// Ledger remembers side effects so that none is done twice: callers ask it before the side
+// effect and tell it the result afterwards. Its methods may be used concurrently.
 type Ledger struct {
 	// Fixed after openLedger.
 	bucket *bucket
@@ -65,14 +65,14 @@ func (s *Store) openLedger(ctx context.Context) (*Ledger, error) {
 	return &Ledger{bucket: b, life: s.o.LedgerLife}, err
 }
 
-// Reserve announces a side effect. fresh says that the caller alone may do it, and
-// must then call Finish or Release; it is durable when Reserve returns. Otherwise
-// somebody else announced it before, and the entry is what is known: call Reserve
-// again to learn more of a pending one. The ledger forgets after Options.LedgerLife.
+// Reserve announces a side effect. fresh says that the caller alone may do it, and must then
+// call Finish or Release; the announcement is durable when Reserve returns. Otherwise somebody
+// announced it before, and the entry is what is known: call Reserve again to learn more about
+// a pending one. The ledger forgets an entry after Options.LedgerLife.
 //
-// The errors wrap ErrUnavailable, ErrTooBig or ErrCorrupt. After ErrUnavailable it
-// may be that the announcement was stored: the side effect must not be done, and
-// the key is pending until its life ends unless it is released.
+// The errors wrap ErrUnavailable, ErrTooBig or ErrCorrupt. After ErrUnavailable the
+// announcement may have been stored: the side effect must not be done, and the key is pending
+// until its life ends unless it is released.
 func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error) {
 	now := time.Now().UTC()
 	if s := l.bucket.store; s.journal != nil && now.Before(s.journal.Doubt()) {
@@ -96,9 +96,8 @@ func (l *Ledger) Reserve(ctx context.Context, r Reservation) (Entry, bool, error
 	return e, false, err
 }
 
-// inDoubt is Reserve after a damage of which nobody can say what it took: a key that the
-// ledger does not hold may have been lost, so it counts as announced by somebody who never
-// finished.
+// inDoubt is Reserve after a damage whose extent is unknown: a key that the ledger lacks may
+// have been lost, so it counts as announced by somebody who never finished.
 func (l *Ledger) inDoubt(ctx context.Context, r Reservation, now time.Time) (Entry, bool, error) {
 	h, err := l.bucket.get(ctx, keyOf(r.Key))
 	if errors.Is(err, errNone) {
@@ -111,10 +110,10 @@ func (l *Ledger) inDoubt(ctx context.Context, r Reservation, now time.Time) (Ent
 	return e, false, err
 }
 
-// Finish records what came of a side effect, for another Options.LedgerLife. It is
-// durable when Finish returns, and may be called again with the same envelope after
-// an error. ErrChanged: somebody else finished or released it since. The other errors
-// wrap ErrUnavailable or ErrTooBig; the entry is pending then.
+// Finish records the result of a side effect, for another Options.LedgerLife. It is durable
+// when Finish returns, and may be called again with the same envelope after an error.
+// ErrChanged: somebody else finished or released it since. The other errors wrap
+// ErrUnavailable or ErrTooBig; the entry is pending then.
 func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) error {
 	if e.revision == 0 {
 		return fmt.Errorf("%w: it was not reserved", ErrChanged)
@@ -140,7 +139,7 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 		case err != nil:
 			return err
 		case bytes.Equal(h.data, data):
-			// A call of before got through although its caller was told otherwise.
+			// An earlier call was stored although its caller was told otherwise.
 			return l.bucket.claimHeld(ctx, key, h)
 		case h.revision != pending:
 			return ErrChanged
@@ -151,9 +150,9 @@ func (l *Ledger) Finish(ctx context.Context, e Entry, envelope json.RawMessage) 
 	}
 }
 
-// Release forgets a reservation of which nothing was done, so that it can be made
-// again. It may be called again after an error. ErrUsed: the entry is done.
-// ErrChanged: somebody else changed it since. The other errors wrap ErrUnavailable.
+// Release forgets a reservation for which nothing was done, so that it can be made again.
+// It may be called again after an error. ErrUsed: the entry is done. ErrChanged: somebody
+// else changed it since. The other errors wrap ErrUnavailable.
 func (l *Ledger) Release(ctx context.Context, e Entry) error {
 	switch {
 	case e.State == Done:

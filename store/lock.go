@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// lockName is the file in a Store's folder that says who has it open. It stays when
-// the Store is closed: what counts is the lock on it, which the operating system
-// takes away from a process that ends, however it ends.
+// lockName is the file in a Store's folder which says who has it open. It stays when the
+// Store is closed: only the lock on it counts, which the operating system releases when the
+// process ends, however it ends.
 const lockName = "voicegw.lock"
 
 // folderLock is a lock on a folder.
 type folderLock struct{ file *os.File }
 
-// lockFolder makes dir if need be and locks it.
+// lockFolder creates dir if it is missing and locks it.
 func lockFolder(dir string) (*folderLock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: the data folder %s cannot be made; give one that this user may write to: %w", dir, err)
@@ -41,8 +41,8 @@ func lockFolder(dir string) (*folderLock, error) {
 	return l, nil
 }
 
-// sign writes who holds the lock, for whoever is refused. It also shows early that
-// the disk takes writes.
+// sign writes who holds the lock, for the error of a second Open. It also shows early that
+// the disk accepts writes.
 func (l *folderLock) sign() error {
 	if err := l.file.Truncate(0); err != nil {
 		return err
@@ -62,7 +62,7 @@ func holder(file *os.File) string {
 	return "another process"
 }
 
-// release lets the folder go.
+// release unlocks the folder.
 func (l *folderLock) release() error {
 	if err := l.file.Close(); err != nil {
 		return fmt.Errorf("store: letting the lock go: %w", err)
@@ -70,5 +70,5 @@ func (l *folderLock) release() error {
 	return nil
 }
 
-// errLocked is what tryLock returns where another one holds the lock.
+// errLocked is what tryLock returns if somebody else holds the lock.
 var errLocked = errors.New("locked by another process")

@@ -18,23 +18,22 @@ import (
 )
 
 const (
-	// openWait bounds each step of Open, and with that what a cluster that has just
-	// started may take to find its leaders.
+	// openWait bounds each step of Open, and with it the time that a cluster which has just
+	// started has for electing its leaders.
 	openWait = 20 * time.Second
-	// attemptWait bounds one attempt of an operation: a request to a cluster that elects
-	// a leader just now is not answered at all.
+	// attemptWait bounds one attempt of an operation: a cluster that is electing a leader does
+	// not answer at all.
 	attemptWait = 1500 * time.Millisecond
 	// retryPause is how long an operation waits before it tries again.
 	retryPause = 50 * time.Millisecond
-	// conflictPause is how long a step waits that found another's write in its way.
+	// conflictPause is how long a step waits after it met another write.
 	conflictPause = 2 * time.Millisecond
 	// closeWait bounds how long Close waits for the client's own goroutines.
 	closeWait = 5 * time.Second
-	// headroom is what the limit on a value leaves of the engine's limit on a message,
-	// for the headers.
+	// headroom is the part of the engine's limit on a message that is kept free for headers.
 	headroom = 8 << 10
-	// levelTTL is the JetStream API level from which each message may have a life of
-	// its own (nats-server 2.11).
+	// levelTTL is the JetStream API level from which each message may have its own life
+	// (nats-server 2.11).
 	levelTTL = 1
 )
 
@@ -56,33 +55,32 @@ type Store struct {
 	tickets  *Tickets
 	voice    *VoiceSessions
 	journal  *witness.Journal // nil in memory and with an external server
-	accepted *Damage          // nil but for Options.AcceptDamage
-	place    *place           // nil where journal is
+	accepted *Damage          // nil unless Options.AcceptDamage was needed
+	place    *place           // nil if journal is nil
 
-	looking sync.Mutex // one look at a time
-	// misplaced is why the data folder is not what it was; nil while it is. Written by
-	// look alone.
+	looking sync.Mutex // allows one look at a time
+	// misplaced says why the data folder is not the one that was opened; nil while it is.
+	// Only look writes it.
 	misplaced atomic.Pointer[error]
 
-	// done is closed by Close: nobody tries again, and the goroutines end.
+	// done is closed by Close: no operation tries again, and the goroutines end.
 	done chan struct{}
-	// gone is closed by the client's library once its connection is closed.
+	// gone is closed by the client library once its connection is closed.
 	gone chan struct{}
-	// back has room for one note, from the client's library to Blocks.follow: the
-	// connection was lost and is there again. Nobody closes it.
+	// back holds one note from the client library to Blocks.follow: the connection was lost
+	// and is there again. It is never closed.
 	back chan struct{}
 
 	closing sync.Once
 	ended   error          // of Close; written within closing
 	running sync.WaitGroup // the goroutines of this Store
 
-	mu     sync.RWMutex // held for reading by each operation, so that Close waits for them
+	mu     sync.RWMutex // each operation holds it for reading, so that Close waits for them
 	closed bool         // guarded by mu
 }
 
-// Open opens the store that o describes, and makes its buckets and streams where they
-// are missing. The errors say what is wrong, where, and what to do. What it starts
-// ends with Close.
+// Open opens the store that o describes, and creates missing buckets and streams. The errors
+// say what is wrong, where, and what to do. The goroutines that it starts end with Close.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -117,7 +115,7 @@ func (s *Store) where() string {
 	return s.o.Dir
 }
 
-// hosts is a list of URLs without what may be secret in them.
+// hosts returns a list of URLs without the parts that may be secret.
 func hosts(urls string) string {
 	var names []string
 	for _, one := range strings.Split(urls, ",") {
@@ -131,15 +129,15 @@ func hosts(urls string) string {
 	return strings.Join(names, ",")
 }
 
-// connect connects the client, once.
+// connect connects the client once.
 func (s *Store) connect() error {
 	options := []nats.Option{
 		nats.Name("voicegw"),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		// What cannot be sent fails at once, and is tried again by who wants it sent:
-		// nothing is written long after its caller has given up.
+		// A message that cannot be sent fails at once, and its sender tries again: so nothing is
+		// written long after its caller has given up.
 		nats.ReconnectBufSize(-1),
 		nats.Timeout(s.o.Wait),
 		nats.PingInterval(10 * time.Second),
@@ -166,8 +164,8 @@ func (s *Store) connect() error {
 	return err
 }
 
-// unreachable says why there is no connection. The text of an error of a wrong URL
-// holds the URL, so it is left out.
+// unreachable says why there is no connection. The error of an invalid URL contains the URL,
+// which may hold a secret, so its text is left out.
 func (s *Store) unreachable(err error) error {
 	var parse *url.Error
 	switch {
@@ -278,11 +276,10 @@ func (s *Store) Tickets() *Tickets { return s.tickets }
 // VoiceSessions returns the voice sessions that are offered or run.
 func (s *Store) VoiceSessions() *VoiceSessions { return s.voice }
 
-// Ready says whether the store answers and takes writes: one exchange with the leader
-// of the ledger's stream, of some 100 us, and what the embedded server says of its
-// health. Once a write of that has failed (the disk was full), its stream takes no
-// more until the Store is opened again. The error wraps ErrUnavailable, or is
-// ErrClosed.
+// Ready says whether the store answers and accepts writes: one exchange with the leader of
+// the ledger's stream, of some 100 us, and the embedded server's own health. After a write to
+// that stream has failed (the disk was full), the stream accepts no more until the Store is
+// opened again. The error wraps ErrUnavailable, or is ErrClosed.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.within(ctx, s.o.Wait, "asking whether it is ready", func(ctx context.Context) error {
 		if _, err := s.ledger.bucket.stream.Info(ctx); err != nil || s.embedded == nil {
@@ -295,9 +292,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	})
 }
 
-// Close ends the store: what is running is waited for, no longer than Options.Wait,
-// what comes later gets ErrClosed. Everything that was acknowledged stays. It may be
-// called more than once and from any goroutine.
+// Close ends the store: it waits for running operations for at most Options.Wait, and later
+// ones get ErrClosed. Everything that was acknowledged stays. It may be called more than once
+// and from any goroutine.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.done)
@@ -325,14 +322,14 @@ func (s *Store) Close() error {
 	return s.ended
 }
 
-// final is an error of an attempt after which another one would be of no use.
+// final is an error of an attempt which another attempt cannot mend.
 type final struct{ error }
 
-// Unwrap returns the error itself.
+// Unwrap returns the wrapped error.
 func (f final) Unwrap() error { return f.error }
 
 // start runs f on a goroutine that Close waits for; f ends when s.done is closed. It
-// reports false where the Store is closed.
+// reports false if the Store is closed.
 func (s *Store) start(f func()) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -343,9 +340,9 @@ func (s *Store) start(f func()) bool {
 	return true
 }
 
-// within runs attempt until it succeeds or fails for good, for no longer than wait.
-// An attempt's time is a third of that at most, so that a lost answer leaves time
-// for another try. attempt must not call within.
+// within runs attempt until it succeeds or fails for good, for at most wait. One attempt has
+// a third of that, so that a lost answer leaves time for another one. attempt must not call
+// within.
 func (s *Store) within(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -378,13 +375,13 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 	}
 }
 
-// bounded gives an operation of several steps its time.
+// bounded gives an operation of several steps a common deadline.
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.o.Wait)
 }
 
-// pause waits a moment after a conflict: a leader that waits for its followers refuses
-// a write for another one that cannot be read yet, which may be the caller's own.
+// pause waits a moment after a conflict: a leader that waits for its followers refuses a
+// write because of another one that cannot be read yet, which may be the caller's own.
 func (s *Store) pause(ctx context.Context) error {
 	select {
 	case <-time.After(conflictPause):
@@ -396,8 +393,8 @@ func (s *Store) pause(ctx context.Context) error {
 	}
 }
 
-// described says what failed. The two outcomes that the callers in this package ask
-// for stay as they are.
+// described says which operation failed. The two outcomes that callers in this package
+// compare stay unwrapped.
 func described(what string, err error) error {
 	if err == nil || errors.Is(err, errConflict) || errors.Is(err, errNone) {
 		return err
@@ -405,7 +402,7 @@ func described(what string, err error) error {
 	return fmt.Errorf("store: %s: %w", what, err)
 }
 
-// most is the limit on one value in bytes.
+// most is the limit of one value in bytes.
 func (s *Store) most() int {
 	return int(min(s.conn.MaxPayload(), embeddedPayload)) - headroom
 }

@@ -10,78 +10,76 @@ import (
 	"voicegw/capability"
 )
 
-// Sync says when the embedded server brings what was written to the disk itself.
+// Sync says when the embedded server syncs written data to the disk.
 type Sync int
 
 const (
-	// SyncAlways acknowledges a write once it is on the disk: a loss of power loses
-	// nothing that was acknowledged.
+	// SyncAlways acknowledges a write once it is on the disk: a power failure loses no
+	// acknowledged write.
 	SyncAlways Sync = iota
-	// SyncInterval acknowledges a write once the operating system has it, and brings
-	// it to the disk once a second: a crash of the process loses nothing, a loss of
-	// power loses up to the last second. It is some twenty times faster.
+	// SyncInterval acknowledges a write once the operating system has it, and syncs once a
+	// second: a crash of the process loses nothing, a power failure loses up to the last
+	// second. It is some twenty times faster.
 	SyncInterval
 )
 
-// syncInterval is SyncInterval's.
+// syncInterval is the interval of SyncInterval.
 const syncInterval = time.Second
 
-// Options are what a Store is opened with. Either Dir, URL or Memory is needed.
+// Options configure a Store. One of Dir, URL and Memory is required.
 type Options struct {
-	// Dir is the folder of the embedded server's data, which no other process may
-	// have open. It is made if absent, for this user alone (0700).
+	// Dir is the folder of the embedded server's data, which no other process may have open.
+	// It is created if it is missing, for this user alone (0700).
 	Dir string
 	// URL is an external NATS cluster: nats://host:port or tls://host:port, several
 	// separated by commas. It needs JetStream and version 2.11 or newer. Empty means
 	// embedded.
 	URL string
-	// Credentials is the path of a .creds file for URL; empty for none.
+	// Credentials is the path of a .creds file for URL; empty means no credentials.
 	Credentials string
 	// Replicas is how many servers of an external cluster keep each record, 1 to 5.
 	// Zero means 1. Whether those sync to disk before they acknowledge is their own
 	// configuration (jetstream.sync_interval: always).
 	Replicas int
-	// Sync is of the embedded server alone.
+	// Sync applies to the embedded server alone.
 	Sync Sync
-	// Memory keeps everything in an embedded server's memory: for tests, and for
-	// commands that want a store for one call. Dir is not looked at.
+	// Memory keeps everything in an embedded server's memory: for tests, and for commands
+	// that need a store for one call. Dir is ignored then.
 	Memory bool
 	// Prefix begins the names of buckets and streams: letters, digits, - and _. Stores
 	// with different prefixes share a cluster without seeing each other. Empty means
 	// "voicegw".
 	Prefix string
-	// LedgerLife is how long the ledger remembers a reservation, and again from when it
-	// was finished; at least one second. Zero means 24 hours.
+	// LedgerLife is how long the ledger remembers a reservation, and again from its finish
+	// on; at least one second. Zero means 24 hours.
 	LedgerLife time.Duration
-	// AuditAge and AuditBytes bound the audit stream: what is older goes, and the
-	// oldest goes when it is fuller. Zero means 30 days and 1 GiB.
+	// AuditAge and AuditBytes bound the audit stream: older lines are removed, and the oldest
+	// ones when it is larger. Zero means 30 days and 1 GiB.
 	AuditAge   time.Duration
 	AuditBytes int64
 	// MostBlocks bounds how many users are blocked at once. Zero means 100,000.
 	MostBlocks int
 	// ConversationLife is how long a conversation is kept after it was last saved, and
-	// ConversationBytes what all of them may take together: those that were not saved
-	// for the longest go when it is more. At least a second and 1 MiB. Zero means 30 days
-	// and 1 GiB.
+	// ConversationBytes bounds all of them together: beyond it, those that were saved longest
+	// ago are removed. At least a second and 1 MiB. Zero means 30 days and 1 GiB.
 	ConversationLife  time.Duration
 	ConversationBytes int64
-	// AnswerBytes is what the answers to messages may take together, for those that are sent
-	// again: those that were not saved for the longest go when it is more. At least 1 MiB.
-	// Zero means 64 MiB.
+	// AnswerBytes bounds all answers to messages that may be sent again: beyond it, those
+	// that were saved longest ago are removed. At least 1 MiB. Zero means 64 MiB.
 	AnswerBytes int64
 	// TicketLife is how long a ticket can be used. Zero means capability.TicketLife.
 	TicketLife time.Duration
 	// MostTickets bounds how many tickets are remembered at once: those of the last hour,
-	// and what was made within TicketLife. Zero means 100,000.
+	// and those made within TicketLife. Zero means 100,000.
 	MostTickets int
-	// Wait bounds every operation, in addition to its context's deadline. Within it
-	// what may pass by itself is tried again. Zero means 5 s.
+	// Wait bounds every operation, in addition to its context's deadline. Within it an
+	// operation that may succeed later is tried again. Zero means 5 s.
 	Wait time.Duration
-	// AcceptDamage is the code of a DamageError, to go on with that damage once: what was
-	// lost counts as in doubt. Empty refuses to open damaged data.
+	// AcceptDamage is the code of a DamageError, to continue with that damage once: lost
+	// entries count as in doubt. Empty refuses to open damaged data.
 	AcceptDamage string
-	// Logger is told what the embedded server warns of (warn) and reports (debug), and
-	// when an external one comes and goes. Nil means silence.
+	// Logger receives what the embedded server warns of (warn) and reports (debug), and when
+	// an external one is lost and found again. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -122,7 +120,7 @@ func (o Options) complete() (Options, error) {
 	return o, o.checkBounds()
 }
 
-// checkPlace says what is wrong with where the data is to be.
+// checkPlace says what is wrong with the place of the data.
 func (o Options) checkPlace() error {
 	switch {
 	case o.URL != "" && o.Memory:
@@ -141,7 +139,7 @@ func (o Options) checkPlace() error {
 	return nil
 }
 
-// checkBounds says which bound is none.
+// checkBounds says which bound is invalid.
 func (o Options) checkBounds() error {
 	switch {
 	case o.LedgerLife < time.Second:

@@ -10,12 +10,12 @@ import (
 	"voicegw/store/witness"
 )
 
-// lookEvery is how often the Store looks whether its files are where they were, and brings
-// the witness to the disk where writes do not.
+// lookEvery is how often the Store checks that its files are where they were, and syncs the
+// witness to the disk if writes do not.
 const lookEvery = time.Second
 
-// pinned is a file or folder that must stay what it is: what is written to a file that was
-// removed or moved away is not there at the next start.
+// pinned is a file or folder that must stay the same one: the next start does not find what
+// is written to a file that was removed or moved away.
 type pinned struct {
 	path string
 	is   os.FileInfo
@@ -37,14 +37,14 @@ func (p pinned) check() error {
 	return nil
 }
 
-// place is where the data lies.
+// place is the data folder as it was opened.
 type place struct {
 	// Fixed after pinAll.
 	all      []pinned
 	messages map[witness.Bucket]pinned // the folder of each part's messages
 }
 
-// pinAll remembers what the data folder is.
+// pinAll remembers which files the data folder consists of.
 func pinAll(o Options) (*place, error) {
 	p := &place{messages: map[witness.Bucket]pinned{}}
 	var errs []error
@@ -64,8 +64,8 @@ func pinAll(o Options) (*place, error) {
 	return p, errors.Join(errs...)
 }
 
-// inPlace says whether what was just written to a part stands where the next start will
-// read it. A path leads through all of its folders, so two looks are enough.
+// inPlace says whether a part's latest write stands where the next start will read it. A
+// path leads through all of its folders, so two checks are enough.
 func (s *Store) inPlace(part witness.Bucket) error {
 	if s.place == nil {
 		return nil
@@ -80,8 +80,7 @@ func (s *Store) inPlace(part witness.Bucket) error {
 	return nil
 }
 
-// look looks at the whole folder. What is wrong refuses every operation until it is right
-// again.
+// look checks the whole folder. Every operation is refused while something is wrong with it.
 func (s *Store) look() {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -110,14 +109,14 @@ func (s *Store) look() {
 		s.log.Info("store_in_place")
 	}
 	if err := s.journal.Flush(); err != nil {
-		// It was told to whoever wanted to write. It works again once the disk does.
+		// The writers were told. It works again once the disk does.
 		if again := s.journal.Renew(); again == nil {
 			s.log.Info("store_witness", "found", "the witness could not be written and can be again")
 		}
 	}
 }
 
-// attend looks at each tick until the Store is closed.
+// attend calls look at each tick until the Store is closed.
 func (s *Store) attend() {
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()

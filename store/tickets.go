@@ -15,28 +15,28 @@ import (
 	"voicegw/store/witness"
 )
 
-// secretBytes is how much chance is in the secret of a ticket: 256 bits.
+// secretBytes is the size of a ticket's random secret: 256 bits.
 const secretBytes = 32
 
 // Ticket admits one client to one voice session, once.
 type Ticket struct {
-	// SessionID is the session's; it is told to anybody.
+	// SessionID is the session's id; it is not a secret.
 	SessionID string `json:"session_id"`
-	// User is who will speak, Agent with whom; Agent may be empty.
+	// User is who will speak, Agent the agent that answers; Agent may be empty.
 	User  string `json:"user"`
 	Agent string `json:"agent,omitempty"`
-	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	// Vouched says that a trusted caller named the user; Scopes are what that caller granted.
 	Vouched bool     `json:"vouched,omitempty"`
 	Scopes  []string `json:"scopes,omitempty"`
-	// Conversation is what the session goes on with; empty for none.
+	// Conversation is the one that the session continues; empty for a new one.
 	Conversation string `json:"conversation,omitempty"`
-	// PendingRequest is what is to be answered first, Context what was said before.
+	// PendingRequest is to be answered first; Context is what was said before.
 	PendingRequest string `json:"pending_request,omitempty"`
 	Context        string `json:"context,omitempty"`
 	// Origin is the only origin whose pages may use it, such as
 	// "https://example.org"; empty for any client.
 	Origin string `json:"origin,omitempty"`
-	// Inspect lets the client look inside its session, if it asks to.
+	// Inspect lets the client see the inside of its session, if it asks to.
 	Inspect bool `json:"inspect,omitempty"`
 	// ExpiresAt is when it can no longer be used. Create sets a zero one to
 	// Options.TicketLife from now.
@@ -45,8 +45,8 @@ type Ticket struct {
 	UsedAt time.Time `json:"used_at,omitzero"`
 }
 
-// Tickets are what opens voice sessions. They are remembered for an hour after their
-// end, so that who comes late learns that it was late, or used. Its methods may be used
+// Tickets open voice sessions. They are remembered for an hour after their end, so that a
+// late client learns that it is late, or that the ticket was used. Its methods may be used
 // concurrently.
 type Tickets struct {
 	// Fixed after openTickets.
@@ -60,9 +60,9 @@ func (s *Store) openTickets(ctx context.Context) (*Tickets, error) {
 	return &Tickets{bucket: b, life: s.o.TicketLife, most: uint64(s.o.MostTickets)}, err
 }
 
-// Create records a ticket and returns its secret, of letters, digits, - and _, which
-// nobody can learn from the store: only its SHA-256 is kept. The ticket is durable when
-// Create returns. The errors wrap capability.ErrFull, ErrUnavailable or ErrTooBig, or say what is
+// Create records a ticket and returns its secret, of letters, digits, - and _, which nobody
+// can learn from the store: only its SHA-256 is kept. The ticket is durable when Create
+// returns. The errors wrap capability.ErrFull, ErrUnavailable or ErrTooBig, or say what is
 // wrong with the ticket.
 func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err error) {
 	now := time.Now().UTC()
@@ -100,7 +100,7 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	return secret, nil
 }
 
-// room says whether there may be one more.
+// room says whether there is room for one more.
 func (t *Tickets) room(ctx context.Context) error {
 	s := t.bucket.store
 	return s.within(ctx, s.o.Wait, "counting the tickets", func(ctx context.Context) error {
@@ -112,13 +112,13 @@ func (t *Tickets) room(ctx context.Context) error {
 	})
 }
 
-// Redeem uses a ticket as of now, from a page of that origin; empty for a client that
-// is no page. Whoever gets no error is the only one who does, among all nodes.
+// Redeem uses a ticket now, from a page of that origin; empty for a client that is not a
+// page. Among all nodes exactly one caller gets no error.
 //
-// ErrUnknown: there is no such ticket, or it ended more than an hour ago. ErrOrigin: it
-// is for another origin; it is not used up by that. ErrUsed, ErrExpired: it is over,
-// and the ticket returned says when. The other errors wrap ErrUnavailable or ErrCorrupt;
-// after ErrUnavailable it may be used or not.
+// ErrUnknown: the ticket does not exist, or ended more than an hour ago. ErrOrigin: it is for
+// another origin; this does not use it up. ErrUsed, ErrExpired: it is over, and the returned
+// ticket says when. The other errors wrap ErrUnavailable or ErrCorrupt; after ErrUnavailable
+// it may be used or not.
 func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Time) (Ticket, error) {
 	ctx, cancel := t.bucket.store.bounded(ctx)
 	defer cancel()
@@ -135,7 +135,7 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 		case err != nil:
 			return Ticket{}, err
 		case h.mark == mark:
-			// The write whose acknowledgement said otherwise.
+			// It is this caller's own write, whose acknowledgement was lost.
 			return ticket, t.bucket.claimHeld(ctx, key, h)
 		case ticket.Origin != "" && !sameOrigin(ticket.Origin, origin):
 			return Ticket{}, ErrOrigin
@@ -159,8 +159,8 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 	}
 }
 
-// CleanOrigin is the one form of an origin, as browsers write it: a scheme, a host and a port
-// that is not the scheme's own. ok is false for what is none. Empty stays empty.
+// CleanOrigin returns an origin in the form that browsers write: a scheme, a host, and a port
+// unless it is the scheme's default. ok is false for an invalid origin. Empty stays empty.
 func CleanOrigin(text string) (clean string, ok bool) {
 	if text == "" {
 		return "", true

@@ -11,15 +11,15 @@ import (
 	"voicegw/store/witness"
 )
 
-// streamsFolder is where the server keeps the streams, in its own folder: one folder for
-// each (nats-server v2.15, server/jetstream.go).
+// streamsFolder is where the server keeps the streams within its own folder, a folder each
+// (nats-server v2.15, server/jetstream.go).
 var streamsFolder = filepath.Join("jetstream", "$G", "streams")
 
-// derived are the files of a stream that the server makes from the messages themselves
-// where they are missing, as after a kill (nats-server v2.15, server/filestore.go). What
-// they say cannot be trusted: thw.db, when messages end, has no checksum, so damage to it
-// would end messages early; with index.db the server does not look at the checksums of the
-// messages, and a bad one then ends the process with a panic, or takes all of its memory.
+// derived are the files of a stream that the server derives from the messages themselves if
+// they are missing, as after a kill (nats-server v2.15, server/filestore.go). Their content
+// cannot be trusted: thw.db, which says when messages end, has no checksum, so damage to it
+// would end messages early; with index.db the server does not check the checksums of the
+// messages, and a bad message then ends the process with a panic or takes all of its memory.
 var derived = []string{filepath.Join("msgs", "thw.db"), filepath.Join("msgs", "index.db")}
 
 // streamName is the name of a part's stream.
@@ -30,8 +30,8 @@ func streamName(prefix string, part witness.Bucket) string {
 	return "KV_" + prefix + "_" + part.String()
 }
 
-// tidy looks at the folder before the server does: what the server would take for a stream
-// must be one of ours, and what it derives is derived anew.
+// tidy checks the folder before the server reads it: every folder that the server would take
+// for a stream must be one of ours, and derived files are removed so that they are made again.
 func tidy(o Options) error {
 	if err := foreign(o); err != nil {
 		return err
@@ -47,7 +47,7 @@ func tidy(o Options) error {
 	return nil
 }
 
-// foreign says whether something lies among the streams that is not of this store.
+// foreign says whether something among the streams does not belong to this store.
 func foreign(o Options) error {
 	folder := filepath.Join(o.Dir, natsFolder, streamsFolder)
 	found, err := os.ReadDir(folder)
@@ -62,7 +62,7 @@ func foreign(o Options) error {
 	}
 	for _, entry := range found {
 		if strings.HasPrefix(entry.Name(), ".") {
-			continue // what the server was removing
+			continue // a stream that the server was removing
 		}
 		if !ours[entry.Name()] || !entry.IsDir() {
 			return fmt.Errorf("%w: %s is not of this store; move it out of this folder", ErrForeign, filepath.Join(folder, entry.Name()))

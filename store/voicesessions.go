@@ -14,19 +14,19 @@ import (
 
 var _ capability.VoiceSessions = (*VoiceSessions)(nil)
 
-// voiceLife is how long a conversation counts as being in voice after the node that
-// ran its session has died.
+// voiceLife is how long a conversation counts as being in a voice session after the node
+// that ran the session has died.
 const voiceLife = 30 * time.Second
 
-// VoiceSessions says which conversation is in voice, for all nodes: at most one session
-// of each runs. Its methods may be used concurrently.
+// VoiceSessions says which conversation is in a voice session, for all nodes: each
+// conversation has at most one. Its methods may be used concurrently.
 type VoiceSessions struct {
 	// Fixed after openVoiceSessions.
 	bucket  *bucket
 	tickets *Tickets
 }
 
-// voiceState is what a conversation has of voice: an offer, or a session that runs.
+// voiceState is a conversation's offer of a voice session, or its running session.
 type voiceState struct {
 	SessionID string `json:"session_id"`
 	Running   bool   `json:"running,omitempty"`
@@ -37,7 +37,7 @@ func (s *Store) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
 	return &VoiceSessions{bucket: b, tickets: s.tickets}, err
 }
 
-// voiceKey is the key of a user's conversation; the user's only one has no id.
+// voiceKey is the key of a user's conversation; the only conversation of a user has no id.
 func voiceKey(user, conversation string) string { return keyOf(user + "\x00" + conversation) }
 
 // Offer makes a voice session and the ticket that opens it, as [capability.VoiceSessions]
@@ -58,7 +58,7 @@ func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceReque
 	if err != nil {
 		return capability.VoiceOffer{}, err
 	}
-	// A ticket whose session stands here not opens nothing, so this comes second.
+	// A ticket whose session is missing here opens nothing, so this comes second.
 	offered := voiceState{SessionID: ticket.SessionID}
 	if _, err := v.set(ctx, voiceKey(ticket.User, ticket.Conversation), offered, v.tickets.life+voiceLife, idle); err != nil {
 		return capability.VoiceOffer{}, err
@@ -72,7 +72,7 @@ func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceReque
 // longestConversation bounds the id of a conversation, in bytes.
 const longestConversation = 256
 
-// idle lets an offer replace anything but a session that runs.
+// idle says that an offer may replace anything except a running session.
 func idle(old *voiceState) error {
 	if old != nil && old.Running {
 		return capability.ErrVoiceActive
@@ -80,9 +80,10 @@ func idle(old *voiceState) error {
 	return nil
 }
 
-// opens says whether a ticket opens its session in a conversation that has old of voice; nil
-// is nothing. Its own offer stands there for longer than the ticket can be used, so where there
-// is nothing, a newer offer or a session without a ticket has taken its place, and has ended.
+// opens says whether a ticket opens its session in a conversation whose voice state is old;
+// nil means that it has none. A ticket's own offer stays there for longer than the ticket can
+// be used, so without one a newer offer or a session without a ticket has replaced it, and has
+// ended.
 func opens(session string, old *voiceState) error {
 	if err := idle(old); err != nil {
 		return err
@@ -93,10 +94,10 @@ func opens(session string, old *voiceState) error {
 	return nil
 }
 
-// Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until
-// its lease is released or, if this process dies, for half a minute more; a session whose
-// lease is lost must end. A ticket that was replaced by a newer offer is ErrUsed; ErrBusy:
-// another session of the conversation runs.
+// Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until its
+// lease is released or, if this process dies, for half a minute more; a session that loses its
+// lease must end. A ticket that a newer offer has replaced is ErrUsed; ErrBusy: another session
+// of the conversation is running.
 func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now time.Time) (t Ticket, held *Lease, err error) {
 	t, err = v.tickets.Redeem(ctx, secret, origin, now)
 	if err != nil {
@@ -126,8 +127,8 @@ func (v *VoiceSessions) begin(ctx context.Context, session, user, conversation s
 	return v.bucket.hold(key, h.data, h.revision, voiceLife, asked)
 }
 
-// set writes what a conversation has of voice, if what it has now may be replaced; nil
-// is nothing.
+// set writes a conversation's voice state if the present one may be replaced; nil means that
+// it has none.
 func (v *VoiceSessions) set(ctx context.Context, key string, state voiceState, life time.Duration, may func(*voiceState) error) (held, error) {
 	data, err := encode(state)
 	if err != nil {
@@ -144,9 +145,9 @@ func (v *VoiceSessions) set(ctx context.Context, key string, state voiceState, l
 		var old *voiceState
 		if err == nil {
 			if h.mark == mark {
-				return h, v.bucket.claimHeld(ctx, key, h) // the write whose acknowledgement said otherwise
+				return h, v.bucket.claimHeld(ctx, key, h) // it is this caller's own write, whose acknowledgement was lost
 			}
-			// What cannot be read runs no session, and is written over.
+			// An unreadable record is not a running session, and is overwritten.
 			if s, err := decodeVoice(h.data); err == nil {
 				old = &s
 			}

@@ -8,16 +8,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// watchPause is how long the copy of the blocks waits before it is made anew.
+// watchPause is how long the copy of the blocks waits before it is read again.
 const watchPause = 250 * time.Millisecond
 
-// fresh is how long what was learned outlives a whole reading that has not seen it:
-// the follower that is read may be behind the leader that took this node's own write.
+// fresh is how long a recent change outlives a whole reading that has not seen it: the
+// follower that is read may be behind the leader that accepted this node's own write.
 const fresh = 10 * time.Second
 
-// keepUp keeps the copy in memory until the Store is closed. It closes first once the
-// copy is whole. Whenever the connection was lost, or anything else is odd, the whole
-// is read anew: what happened in between may have been forgotten since.
+// keepUp keeps the copy in memory until the Store is closed. It closes first once the copy is
+// complete. After a lost connection or any other irregularity everything is read again: a
+// change in between may have been forgotten since.
 func (b *Blocks) keepUp(first chan<- struct{}) {
 	s := b.bucket.store
 	ctx, cancel := context.WithCancel(context.Background())
@@ -30,7 +30,7 @@ func (b *Blocks) keepUp(first chan<- struct{}) {
 	}
 	for {
 		round, end := context.WithCancel(ctx)
-		ended := make(chan error) // from the goroutine below to this one; nobody closes it
+		ended := make(chan error) // from the goroutine below to this one; never closed
 		go func() { ended <- b.watch(round, whole) }()
 		var err error
 		select {
@@ -55,8 +55,8 @@ func (b *Blocks) keepUp(first chan<- struct{}) {
 	}
 }
 
-// watch reads all blocks and then what changes, until ctx is done or the reading
-// breaks. It calls whole when the copy is.
+// watch reads all blocks and then every change, until ctx is done or the reading breaks. It
+// calls whole when the copy is complete.
 func (b *Blocks) watch(ctx context.Context, whole func()) error {
 	start := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, b.bucket.store.o.Wait)
@@ -92,7 +92,7 @@ func (b *Blocks) watch(ctx context.Context, whole func()) error {
 	}
 }
 
-// take takes one message into the copy.
+// take puts one message into the copy.
 func (b *Blocks) take(key string, m message) {
 	is := blocked{revision: m.seq, none: true}
 	if m.header.Get(opHeader) == "" {
@@ -115,9 +115,9 @@ func (b *Blocks) take(key string, m message) {
 	}
 }
 
-// dropUnseen forgets what a whole reading, begun when the stream's last message was
-// last, has not seen. What was written after that stays, and what was learned after
-// since.
+// dropUnseen forgets keys that a whole reading has not seen; it began when last was the last
+// message of the stream. Keys that were written after that stay, and so do those that changed
+// after since.
 func (b *Blocks) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
