@@ -389,6 +389,8 @@ func TestToolsEndWithTheProgram(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second {
 			t.Errorf("leaving took %s, want the grace of 5 s", took)
 		}
+		// The executor stops what still runs when the grace is over, and does not wait for it.
+		synctest.Wait()
 		c.ended(t, protocol.CloseServerLeaving)
 		if r := audited.byCall(t)["call_1"]; r.OK || r.NotDelivered != "session_over" {
 			t.Errorf("audited: %+v", r)
