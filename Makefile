@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos damage load soak fuzz bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help run build tools test lint fmt unit model chaos damage load soak fuzz stress bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## Tell what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ load: build ## 500 sessions of speech and tools against a gateway started here (
 
 soak: build ## 100 callers who come and go for 30 minutes, and nothing may be left (SOAK_FOR=2m)
 	./scripts/soak
+
+stress: ## Every package's tests again and again on a busy machine (STRESS_FOR=600; ARGS=./session)
+	./scripts/stress $(ARGS)
 
 fuzz: ## Fuzz every parser (FUZZTIME=60s for each)
 	./scripts/fuzz $${FUZZTIME:-60s}
