@@ -6,6 +6,9 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"voicegw/transport"
+	"voicegw/transport/wires"
 )
 
 // Config is every setting of the gateway. It does not change after Load.
@@ -56,35 +59,8 @@ type Config struct {
 	Limits       Limits       `key:"limits"`
 	Sim          Sim          `key:"sim"`
 	Log          Log          `key:"log"`
-}
 
-// Providers holds the settings of each provider.
-type Providers struct {
-	Gemini Gemini `key:"gemini"`
-	OpenAI OpenAI `key:"openai"`
-}
-
-// Gemini is how to reach Gemini Live.
-type Gemini struct {
-	APIKey  Secret `key:"api_key"`
-	BaseURL string `key:"base_url"` // without a path; empty means the provider's own
-	Model   string `key:"model"`    // empty means the adapter's default
-	Voice   string `key:"voice"`    // empty means the provider's default
-	// Thinking is a level or a number of tokens; empty leaves it to the provider.
-	Thinking string `key:"thinking"`
-	// Interrupt says that the model is told when the user presses stop, where it can be.
-	Interrupt bool `key:"interrupt"`
-}
-
-// OpenAI is how to reach OpenAI Realtime, or what is compatible with it.
-type OpenAI struct {
-	APIKey             Secret `key:"api_key"`
-	BaseURL            string `key:"base_url"` // with its /v1; empty means the provider's own
-	Model              string `key:"model"`    // empty means the adapter's default
-	Voice              string `key:"voice"`    // empty means the provider's default
-	TranscriptionModel string `key:"transcription_model"`
-	Reasoning          string `key:"reasoning"` // an effort; empty leaves it to the provider
-	Interrupt          bool   `key:"interrupt"` // as with Gemini
+	wires []transport.Wire // what Providers may speak
 }
 
 // Agent is who answers.
@@ -396,19 +372,18 @@ type Log struct {
 	Format string `key:"format"` // auto, text or json
 }
 
-// The names of the providers.
-const (
-	ProviderGemini = "gemini"
-	ProviderOpenAI = "openai"
-)
+// Default returns the configuration that holds where nothing is configured: with a
+// provider for each wire, which has the wire's name.
+func Default() *Config { return defaultFor(wires.All()) }
 
-// Default returns the configuration that holds where nothing is configured.
-func Default() *Config {
+func defaultFor(all []transport.Wire) *Config {
 	return &Config{
+		wires: all,
+
 		Listen:       "127.0.0.1:8080",
 		DrainTimeout: 30 * time.Second,
-		Provider:     ProviderGemini,
-		Providers:    Providers{Gemini: Gemini{Interrupt: true}, OpenAI: OpenAI{Interrupt: true}},
+		Provider:     all[0].Name,
+		Providers:    newProviders(all),
 		Agent:        Agent{Name: "default"},
 		KB:           KB{Language: "auto", Qdrant: Qdrant{Collection: "voicegw"}},
 		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},
@@ -458,46 +433,6 @@ func (b Budget) or(common Budget) Budget {
 		Total:     cmp.Or(b.Total, common.Total),
 		TopK:      cmp.Or(b.TopK, common.TopK),
 		ToolTime:  cmp.Or(b.ToolTime, common.ToolTime),
-	}
-}
-
-// Service is a provider that clients are offered.
-type Service struct {
-	Name string
-	// Simulated says that the simulator in the process stands in for it.
-	Simulated bool
-}
-
-// Services returns the providers to offer, the default one first.
-func (c *Config) Services() []Service {
-	names := []string{ProviderGemini, ProviderOpenAI}
-	if c.Provider == ProviderOpenAI {
-		names[0], names[1] = names[1], names[0]
-	}
-	var real, simulated []Service
-	for _, name := range names {
-		if c.configured(name) {
-			real = append(real, Service{Name: name})
-		}
-		simulated = append(simulated, Service{Name: name, Simulated: true})
-	}
-	switch {
-	case c.Sim.Use == UseAlways, c.Sim.Use == UseAuto && len(real) == 0:
-		return simulated
-	default:
-		return real
-	}
-}
-
-// configured says whether the user has told how to reach the real provider.
-func (c *Config) configured(provider string) bool {
-	switch provider {
-	case ProviderGemini:
-		return c.Providers.Gemini.APIKey.IsSet() || c.Providers.Gemini.BaseURL != ""
-	case ProviderOpenAI:
-		return c.Providers.OpenAI.APIKey.IsSet() || c.Providers.OpenAI.BaseURL != ""
-	default:
-		return false
 	}
 }
 

@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"voicegw/transport/wires"
 )
 
-var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.]+)` \\| ([^|]*) \\|")
+var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\|")
+
+var ofAnyProvider = regexp.MustCompile(`^providers\.[a-z0-9-]+\.`)
 
 // TestEveryKeyIsDocumented holds docs/configuration.md against the struct, in
 // both directions and with the defaults.
@@ -22,19 +26,22 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		documented[row[1]] = strings.Trim(strings.TrimSpace(row[2]), "`")
 	}
 	var keys []string
-	for _, f := range fields(Default()) {
-		keys = append(keys, f.key)
-		got, ok := documented[f.key]
+	l := newLoader(Source{Wires: wires.All()})
+	for _, key := range l.keys {
+		f := l.fields[key]
+		key = ofAnyProvider.ReplaceAllString(key, "providers.<name>.")
+		keys = append(keys, key)
+		got, ok := documented[key]
 		if !ok {
-			t.Errorf("docs/configuration.md has no row for %s", f.key)
+			t.Errorf("docs/configuration.md has no row for %s", key)
 			continue
 		}
 		want := f.text()
-		if want == "" || want == "0" {
+		if want == "" || want == "0" || key == "providers.<name>.wire" {
 			continue // described in words
 		}
 		if got != want {
-			t.Errorf("docs/configuration.md says that the default of %s is %q; it is %q", f.key, got, want)
+			t.Errorf("docs/configuration.md says that the default of %s is %q; it is %q", key, got, want)
 		}
 	}
 	for key := range documented {
@@ -54,21 +61,25 @@ func TestExampleFile(t *testing.T) {
 	if _, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": string(data)}.ReadFile}); err != nil {
 		t.Errorf("as it is:\n%v", err)
 	}
-	setting := regexp.MustCompile(`(?m)^( *)#([a-z_]+:)`)
+	setting := regexp.MustCompile(`(?m)^( *)#([a-z_-]+:)`)
 	all := setting.ReplaceAllString(string(data), "$1$2")
 	fs := files{"voicegw.yaml": all, "my-core.md": "x", "my-voice.md": "x", "my-text.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
 	c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: fs.ReadFile})
 	if err != nil {
 		t.Fatalf("with everything switched on:\n%v", err)
 	}
-	l := &loader{config: Default(), fields: map[string]field{}, where: map[string]string{}}
-	for _, f := range fields(l.config) {
-		l.fields[f.key] = f
-	}
+	l := newLoader(Source{Wires: wires.All()})
 	l.parseFile("voicegw.yaml", []byte(all))
-	for _, f := range fields(c) {
-		if l.where[f.key] == "" {
-			t.Errorf("voicegw.example.yaml does not name %s", f.key)
+	for _, key := range l.keys {
+		provider, setting, _ := strings.Cut(strings.TrimPrefix(key, providersPrefix), ".")
+		if w := c.WireOf(provider); w != nil && slices.Contains(l.wireSettings(), setting) && !slices.Contains(w.Settings, setting) {
+			continue
 		}
+		if l.where[key] == "" && provider != "azure-eu" {
+			t.Errorf("voicegw.example.yaml does not name %s", key)
+		}
+	}
+	if p := c.Providers["azure-eu"]; p == nil || !p.Configured() {
+		t.Error("voicegw.example.yaml has no second provider of a wire")
 	}
 }

@@ -15,14 +15,22 @@ type field struct {
 	value reflect.Value
 }
 
-// fields returns the settings of c in the order of the struct.
-func fields(c *Config) []field {
-	return collect(nil, "", reflect.ValueOf(c).Elem())
+// fieldsOf returns the settings of a struct in its order, but for those of the providers.
+// Their keys begin with prefix.
+func fieldsOf(prefix string, section any) []field {
+	return collect(nil, prefix, reflect.ValueOf(section).Elem())
 }
+
+// newField returns a setting that no struct holds: a text.
+func newField(key string) field { return field{key: key, value: reflect.ValueOf(new(string)).Elem()} }
 
 func collect(out []field, prefix string, v reflect.Value) []field {
 	for i := range v.NumField() {
-		key := prefix + v.Type().Field(i).Tag.Get("key")
+		tag := v.Type().Field(i).Tag.Get("key")
+		key := prefix + tag
+		if tag == "" || v.Field(i).Kind() == reflect.Map {
+			continue
+		}
 		if isSection(v.Field(i)) {
 			out = collect(out, key+".", v.Field(i))
 			continue
@@ -43,7 +51,7 @@ const envPrefix = "VOICEGW_"
 
 // env returns the name of the environment variable for a key.
 func env(key string) string {
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
 // set parses text into the field. The error is the end of a sentence that begins

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -40,7 +39,7 @@ func (l *loader) parseFile(name string, data []byte) {
 		l.problems.add(at(name, line), "The file holds a second document (after ---); put all settings into one.")
 	}
 	w := walker{loader: l, name: name}
-	w.section("", document.Content[0], reflect.ValueOf(l.config).Elem())
+	w.section("", document.Content[0])
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
@@ -69,8 +68,8 @@ func (w walker) problem(n *yaml.Node, format string, args ...any) {
 	w.loader.problems.add(at(w.name, n.Line), format, args...)
 }
 
-// section reads a mapping into the struct v, whose keys begin with prefix.
-func (w walker) section(prefix string, n *yaml.Node, v reflect.Value) {
+// section reads a mapping of settings whose keys begin with prefix.
+func (w walker) section(prefix string, n *yaml.Node) {
 	n = resolve(n)
 	if n.Tag == "!!null" {
 		return // a heading under which everything is commented out
@@ -83,18 +82,21 @@ func (w walker) section(prefix string, n *yaml.Node, v reflect.Value) {
 		w.problem(n, "%s must hold settings, one to a line as \"name: value\", not %s.", what, kindName(n))
 		return
 	}
-	names := keysOf(v)
+	names := w.loader.children(prefix)
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		at := slices.Index(names, key.Value)
+		isNew := !slices.Contains(names, key.Value)
+		if isNew && prefix == providersPrefix && resolve(value).Kind == yaml.MappingNode {
+			isNew = !w.loader.introduce(key.Value)
+		}
 		switch first, twice := seen[key.Value]; {
-		case at < 0 || key.Kind != yaml.ScalarNode:
+		case isNew || key.Kind != yaml.ScalarNode:
 			w.unknown(prefix, key, names)
 		case twice:
 			w.problem(key, "%s stands here for the second time (first in line %d); remove one.", prefix+key.Value, first)
-		case isSection(v.Field(at)):
-			w.section(prefix+key.Value+".", value, v.Field(at))
+		case len(w.loader.children(prefix+key.Value+".")) > 0:
+			w.section(prefix+key.Value+".", value)
 		default:
 			w.leaf(prefix+key.Value, key, value)
 		}
@@ -127,6 +129,9 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 		}
 	}
 	hint := didYouMean(meant)
+	if prefix == providersPrefix && hint == "" {
+		hint = " A provider's name has letters from a to z, digits and hyphens, and its settings follow in a section."
+	}
 	if hint == "" {
 		hint = " Here stand: " + strings.Join(names, ", ") + "."
 	}
@@ -188,10 +193,16 @@ func kindName(n *yaml.Node) string {
 	}
 }
 
-func keysOf(v reflect.Value) []string {
-	names := make([]string, v.NumField())
-	for i := range names {
-		names[i] = v.Type().Field(i).Tag.Get("key")
+// children returns the names that may follow a prefix of keys, in their order.
+func (l *loader) children(prefix string) []string {
+	var names []string
+	for _, key := range l.keys {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
 	}
 	return names
 }

@@ -28,28 +28,21 @@ func defaultImage() Image {
 }
 
 func (l *loader) validateImage() {
-	i, p := l.config.Image, l.config.Providers
-	l.oneOf("image.provider", i.Provider, ImageAuto, ProviderOpenAI, ProviderGemini)
+	i := l.config.Image
+	l.oneOf("image.provider", i.Provider, append([]string{ImageAuto}, l.config.ProviderNames()...)...)
 	l.httpURL("image.base_url", i.BaseURL)
 	l.duration("image.life", i.Life, time.Minute, 30*24*time.Hour)
 	l.number("image.max_count", i.MaxCount, 1, 100_000)
 	l.number("image.max_mb", i.MaxMB, 20, 1_000_000)
 	if i.BaseURL != "" || i.APIKey.IsSet() {
-		switch {
-		case i.Provider == ImageAuto && i.BaseURL == "":
-			l.problems.add(l.at("image.provider"), "image.provider must be openai or gemini, so that image.api_key is sent to the right one.")
-		case i.Provider == ProviderGemini && !i.APIKey.IsSet():
-			l.problems.add(l.at("image.api_key"), "image.api_key is missing; image.base_url needs one, and a provider's key is sent to no other server.")
+		if i.Provider == ImageAuto && i.BaseURL == "" {
+			l.problems.add(l.at("image.provider"), "image.provider must name a provider, such as openai or gemini, so that image.api_key is sent to the right one.")
 		}
 		return
 	}
 	services := l.config.Services()
 	simulated := len(services) > 0 && services[0].Simulated
-	configured := map[string]bool{
-		ProviderOpenAI: p.OpenAI.APIKey.IsSet() || p.OpenAI.BaseURL != "",
-		ProviderGemini: p.Gemini.APIKey.IsSet() || p.Gemini.BaseURL != "",
-	}
-	if there, named := configured[i.Provider]; named && !there && !simulated {
-		l.problems.add(l.at("image.provider"), "image.provider is %s, which has no key; set image.api_key, or %s.", i.Provider, keyVariable(i.Provider))
+	if p := l.config.Providers[i.Provider]; p != nil && !p.Configured() && !simulated {
+		l.problems.add(l.at("image.provider"), "image.provider is %s, which has no key; set image.api_key, or %s.", i.Provider, l.config.HowToReach(i.Provider))
 	}
 }

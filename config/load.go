@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"voicegw/internal/misspelt"
+	"voicegw/transport"
+	"voicegw/transport/wires"
 )
 
 // Source is where a configuration comes from.
@@ -26,6 +28,8 @@ type Source struct {
 	// key: what only one who serves needs is not checked, and the files that settings
 	// name are not read.
 	Client bool
+	// Wires are what providers may speak; nil means wires.All.
+	Wires []transport.Wire
 	// ReadFile reads a file; nil means os.ReadFile. It is for tests.
 	ReadFile func(name string) ([]byte, error)
 }
@@ -59,11 +63,10 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	if source.ReadFile == nil {
 		source.ReadFile = os.ReadFile
 	}
-	l := &loader{source: source, config: Default(), fields: map[string]field{}, where: map[string]string{}}
-	for _, f := range fields(l.config) {
-		l.fields[f.key] = f
-		l.keys = append(l.keys, f.key)
+	if source.Wires == nil {
+		source.Wires = wires.All()
 	}
+	l := newLoader(source)
 	l.readFile()
 	l.readEnv()
 	l.readFlags()
@@ -78,6 +81,23 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 		return nil, l.warnings, l.problems
 	}
 	return l.config, l.warnings, nil
+}
+
+func newLoader(source Source) *loader {
+	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{}}
+	for _, name := range l.config.wireNames() {
+		l.introduce(name)
+	}
+	l.know(fieldsOf("", l.config))
+	return l
+}
+
+// know adds settings.
+func (l *loader) know(list []field) {
+	for _, f := range list {
+		l.fields[f.key] = f
+		l.keys = append(l.keys, f.key)
+	}
 }
 
 func (l *loader) set(where, key, text string) {
@@ -155,23 +175,17 @@ func (l *loader) readEnv() {
 			vars[name] = value
 		}
 	}
-	own := []struct{ name, key string }{
-		{"OPENAI_API_KEY", "providers.openai.api_key"},
-		{"GEMINI_API_KEY", "providers.gemini.api_key"},
-		// Google's own clients prefer it where both are set.
-		{"GOOGLE_API_KEY", "providers.gemini.api_key"},
-	}
-	for _, o := range own {
-		if value, ok := vars[o.name]; ok {
-			l.set(o.name, o.key, value)
-		}
-	}
+	l.introduceAll(vars)
+	l.readKeyVariables(vars)
 	known := []string{envConfig}
 	for _, key := range l.keys {
-		known = append(known, env(key))
-		if value, ok := vars[env(key)]; ok {
+		value, ok := vars[env(key)]
+		if ok && slices.Contains(known, env(key)) {
+			l.problems.add(env(key), "The variable is that of two settings, one of them %s; rename a provider.", key)
+		} else if ok {
 			l.set(env(key), key, value)
 		}
+		known = append(known, env(key))
 	}
 	for key, text := range removed {
 		if _, ok := vars[env(key)]; ok {
@@ -225,12 +239,11 @@ func didYouMean(word string) string {
 
 // settle decides what depends on other settings.
 func (l *loader) settle() {
+	l.settleProviders()
 	c := l.config
-	if l.where["provider"] == "" && !c.configured(c.Provider) {
-		for _, s := range c.Services() {
-			if !s.Simulated {
-				c.Provider = s.Name
-			}
+	if services := c.Services(); l.where["provider"] == "" && len(services) > 0 && !c.Providers[c.Provider].Configured() {
+		if !services[0].Simulated {
+			c.Provider = services[0].Name
 		}
 	}
 	for _, key := range l.keys {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/transport/wires"
 )
 
 // files is a file system in memory.
@@ -135,14 +137,14 @@ func TestWhichProvidersAreOffered(t *testing.T) {
 func TestKeysOfTheProvidersOwnVariables(t *testing.T) {
 	environ := []string{"GEMINI_API_KEY=gem", "GOOGLE_API_KEY=goo", "OPENAI_API_KEY=open"}
 	c := mustLoad(t, "providers: {openai: {api_key: file}}", environ)
-	if got := c.Providers.Gemini.APIKey.Reveal(); got != "goo" {
+	if got := c.Providers["gemini"].APIKey.Reveal(); got != "goo" {
 		t.Errorf("gemini key %q; GOOGLE_API_KEY goes first, as in Google's clients", got)
 	}
-	if got := c.Providers.OpenAI.APIKey.Reveal(); got != "open" {
+	if got := c.Providers["openai"].APIKey.Reveal(); got != "open" {
 		t.Errorf("openai key %q; the environment goes over the file", got)
 	}
 	c = mustLoad(t, "", append(environ, "VOICEGW_PROVIDERS_OPENAI_API_KEY=ours"))
-	if got := c.Providers.OpenAI.APIKey.Reveal(); got != "ours" {
+	if got := c.Providers["openai"].APIKey.Reveal(); got != "ours" {
 		t.Errorf("openai key %q; our own variable goes over the provider's", got)
 	}
 }
@@ -209,7 +211,7 @@ func TestProblems(t *testing.T) {
 			`dir/voicegw.yaml:2: hosts holds "a b", which has a name with a character`,
 		}},
 	}
-	for _, tt := range slices.Concat(tests, stateProblems) {
+	for _, tt := range slices.Concat(tests, stateProblems, providerProblems) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := load(t, tt.file, tt.environ, tt.flags...)
 			if err == nil {
@@ -286,7 +288,9 @@ func TestLoopback(t *testing.T) {
 
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]string{}
-	for _, f := range fields(Default()) {
+	l := newLoader(Source{Wires: wires.All()})
+	for _, key := range l.keys {
+		f := l.fields[key]
 		if other, twice := seen[env(f.key)]; twice {
 			t.Errorf("%s and %s share the variable %s", f.key, other, env(f.key))
 		}
@@ -300,7 +304,7 @@ func TestNamesAreUnique(t *testing.T) {
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: 127.0.0.1:1\n", "limits:\n  sessions: x\n", "a: &a [*a]\n", "origins: [a, [b], {c: d}]\n", "? {a: b}\n: c\n",
-		"providers: {openai: {api_key: hush}}", "sim: {speed: .nan}", "<<: {listen: x}", "log: &x {level: debug}\nagent: *x\n", "--- \n---\n", "listen: !!binary aGk=\n",
+		"providers: {openai: {api_key: hush}}", "providers: {a: {wire: openai}, b: {wire: x}, c: [], d: &a {wire: gemini, thinking: 1}, e: *a}", "sim: {speed: .nan}", "<<: {listen: x}", "log: &x {level: debug}\nagent: *x\n", "--- \n---\n", "listen: !!binary aGk=\n",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -14,8 +14,8 @@ import (
 func TestSecretNeverAppears(t *testing.T) {
 	const hush = "hush-hush-1234"
 	c := Default()
-	c.Providers.OpenAI.APIKey = NewSecret(hush)
-	secret := c.Providers.OpenAI.APIKey
+	c.Providers["openai"].APIKey = NewSecret(hush)
+	secret := c.Providers["openai"].APIKey
 	hidden := struct{ inner Secret }{secret}
 
 	var logged bytes.Buffer

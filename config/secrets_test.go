@@ -11,7 +11,7 @@ func TestSecrets(t *testing.T) {
 	if got := c.Secrets(); len(got) != 0 {
 		t.Errorf("nothing is set, and %d secrets are found", len(got))
 	}
-	c.APIKey, c.Providers.Gemini.APIKey, c.Providers.OpenAI.APIKey = NewSecret("one"), NewSecret("two"), NewSecret("three")
+	c.APIKey, c.Providers["gemini"].APIKey, c.Providers["openai"].APIKey = NewSecret("one"), NewSecret("two"), NewSecret("three")
 	c.Chat.APIKey, c.Calendar.CalDAV.Password = NewSecret("four"), NewSecret("five")
 	got := c.Secrets()
 	slices.Sort(got)

@@ -82,28 +82,6 @@ func CheckListen(address string) string {
 	return ""
 }
 
-func (l *loader) validateProviders() {
-	c := l.config
-	l.oneOf("provider", c.Provider, ProviderGemini, ProviderOpenAI)
-	l.baseURL("providers.gemini.base_url", c.Providers.Gemini.BaseURL)
-	l.baseURL("providers.openai.base_url", c.Providers.OpenAI.BaseURL)
-	services := c.Services()
-	switch {
-	case len(services) == 0:
-		l.problems.add(l.at("sim.use"), "sim.use is never, and no provider is configured; set GEMINI_API_KEY or OPENAI_API_KEY, or providers.<name>.base_url.")
-	case services[0].Name != c.Provider && slices.Contains([]string{ProviderGemini, ProviderOpenAI}, c.Provider):
-		l.problems.add(l.at("provider"), "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, or use the simulator for both with sim.use: always.",
-			c.Provider, services[0].Name, keyVariable(c.Provider), c.Provider, services[0].Name)
-	}
-}
-
-func keyVariable(provider string) string {
-	if provider == ProviderOpenAI {
-		return "OPENAI_API_KEY"
-	}
-	return "GEMINI_API_KEY"
-}
-
 // baseURL does not repeat the URL: it may hold a password.
 func (l *loader) baseURL(key, text string) {
 	if text == "" {

@@ -67,23 +67,14 @@ type Provider struct {
 	Voice  string
 }
 
-// offering is what some transports say of what they offer.
-type offering interface {
-	Model() string
-	Voices(model string) []string
-}
-
 // Providers lists the providers that a client may ask for; the first is the default.
 func (m *Manager) Providers() []Provider {
 	names := slices.Sorted(maps.Keys(m.opts.Transports))
 	first := slices.Index(names, m.opts.Provider)
 	var list []Provider
 	for _, name := range slices.Insert(slices.Delete(names, first, first+1), 0, m.opts.Provider) {
-		p := Provider{Name: name, Voice: m.opts.Agent.Voices[name]}
-		if o, ok := m.opts.Transports[name].(offering); ok {
-			p.Model, p.Voices = o.Model(), o.Voices("")
-		}
-		list = append(list, p)
+		t := m.opts.Transports[name]
+		list = append(list, Provider{Name: name, Model: t.Model(), Voices: t.Voices(""), Voice: m.opts.Agent.Voices[name]})
 	}
 	return list
 }

@@ -39,6 +39,19 @@ func Start(ctx context.Context, addr string, o Options) (*Local, error) {
 // Addr is the address it listens on, as host:port.
 func (l *Local) Addr() string { return l.listener.Addr().String() }
 
+// URL is the base URL for clients of a wire, "gemini" or "openai"; empty for one that the
+// simulator does not speak.
+func (l *Local) URL(wire string) string {
+	switch wire {
+	case "gemini":
+		return l.GeminiURL()
+	case "openai":
+		return l.OpenAIURL()
+	default:
+		return ""
+	}
+}
+
 // OpenAIURL is the base URL for clients of OpenAI: http://host:port/v1.
 func (l *Local) OpenAIURL() string { return "http://" + l.Addr() + "/v1" }
 

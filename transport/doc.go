@@ -3,7 +3,7 @@
 // the model and [Event] values back, and a [Capabilities] record that says what
 // this model can do. It names no provider and nothing of the caller's side.
 //
-// The packages below it speak one provider's wire each; transporttest holds a
+// The packages below it speak one wire each, and wires is the table of them; transporttest holds a
 // scripted fake and the conformance suite that every adapter passes.
 //
 // Audio is PCM16, signed little-endian, mono, everywhere in this package.

@@ -11,9 +11,16 @@ import (
 // Transport opens connections to the models of one provider. It may be used by
 // any number of goroutines at once.
 type Transport interface {
-	// Name is the provider's name as configured ("gemini", "openai"): a label for
+	// Name is the provider's name as configured ("gemini", "azure-eu"): a label for
 	// logs and for the client, never something to decide by.
 	Name() string
+
+	// Model is the model that a Setup without one gets; empty where there is none.
+	Model() string
+
+	// Voices lists the voices that the provider's documentation has for model, the
+	// default one first; nil where it has none. An empty model means Model.
+	Voices(model string) []string
 
 	// Capabilities says what model can do; an empty model means the provider's
 	// default. An unknown model gets the row of its nearest family, never an error.

@@ -41,18 +41,19 @@ func usualReasoning(model string) string {
 // provider with a key, else the simulator.
 func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	o := completions.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
-	p := cfg.Providers
-	switch {
+	switch p := restProvider(cfg); {
 	case cfg.Chat.BaseURL != "":
 		o.BaseURL, o.APIKey = cfg.Chat.BaseURL, cfg.Chat.APIKey.Reveal()
 	case sim != nil:
 		o.BaseURL, o.APIKey, o.Model = sim.openaiURL(), simKey, openaiChatModel
-	case p.OpenAI.APIKey.IsSet() || p.OpenAI.BaseURL != "":
-		o.BaseURL, o.APIKey = p.OpenAI.BaseURL, cmp.Or(p.OpenAI.APIKey.Reveal(), noKey)
+	case p != nil && p.Wire == wireOpenAI:
+		o.BaseURL, o.APIKey = overHTTP(p.BaseURL), cmp.Or(p.APIKey.Reveal(), noKey)
 		o.Model = cmp.Or(o.Model, openaiChatModel)
 	default:
-		o.BaseURL, o.APIKey = geminiChatURL, p.Gemini.APIKey.Reveal()
-		o.Model = cmp.Or(o.Model, geminiChatModel)
+		o.BaseURL, o.Model = geminiChatURL, cmp.Or(o.Model, geminiChatModel)
+		if p != nil {
+			o.APIKey = p.APIKey.Reveal()
+		}
 	}
 	o.Reasoning = cmp.Or(cfg.Chat.Reasoning, usualReasoning(o.Model))
 	return o

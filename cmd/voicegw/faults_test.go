@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/config"
 	"voicegw/protocol"
 )
 
@@ -262,7 +261,7 @@ func ends(over string) func(*caller, string) {
 // onEach is what a client sees that differs where the wires do.
 func onEach(gemini, openai func(*caller, string)) func(*caller, string) {
 	return func(c *caller, wire string) {
-		if wire == config.ProviderGemini {
+		if wire == wireGemini {
 			gemini(c, wire)
 			return
 		}
@@ -392,7 +391,7 @@ func TestFaultPanel(t *testing.T) {
 		Faults []struct{ Do, Label, When string }
 	}
 	r.get(t, "/v1/simulator", &list)
-	wires := []string{config.ProviderGemini, config.ProviderOpenAI}
+	wires := []string{wireGemini, wireOpenAI}
 	var others []*caller
 	for n := range 20 {
 		others = append(others, r.phone(t, wires[n%2]))

@@ -65,9 +65,10 @@ func (i images) close() error {
 	return nil
 }
 
-// imageService is the image model that is asked, and how.
+// imageService is the image model that is asked, and how. wire is the one whose provider
+// has such an API.
 type imageService struct {
-	provider            string
+	wire                string
 	baseURL, key, model string
 }
 
@@ -75,39 +76,47 @@ type imageService struct {
 // simulator where it stands in for the providers, else a provider with a key. A key is
 // sent only to the server that it was given for.
 func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
-	i, p := cfg.Image, cfg.Providers
+	i := cfg.Image
 	own := i.BaseURL != "" || i.APIKey.IsSet()
-	s := imageService{provider: i.Provider, model: i.Model}
-	switch {
-	case !own && sim != nil:
-		return imageService{provider: config.ProviderOpenAI, baseURL: sim.openaiURL(), key: simKey}
-	case i.Provider != config.ImageAuto:
-	case own || p.OpenAI.APIKey.IsSet() || p.OpenAI.BaseURL != "":
-		s.provider = config.ProviderOpenAI
-	default:
-		s.provider = config.ProviderGemini
+	if !own && sim != nil {
+		return imageService{wire: wireOpenAI, baseURL: sim.openaiURL(), key: simKey}
+	}
+	p := cfg.Providers[i.Provider]
+	if p == nil { // image.provider is auto
+		p = restProvider(cfg)
+	}
+	s := imageService{wire: wireOpenAI, baseURL: i.BaseURL, key: i.APIKey.Reveal(), model: i.Model}
+	if p != nil && (!own || i.Provider != config.ImageAuto) {
+		s.wire = p.Wire
 	}
 	switch {
-	case own:
-		s.baseURL, s.key = i.BaseURL, i.APIKey.Reveal()
-	case s.provider == config.ProviderOpenAI:
-		s.baseURL, s.key = overHTTP(p.OpenAI.BaseURL), p.OpenAI.APIKey.Reveal()
+	case own || p == nil:
+	case s.wire == wireGemini:
+		s.baseURL, s.key = root(overHTTP(p.BaseURL)), p.APIKey.Reveal()
 	default:
-		s.baseURL, s.key = root(overHTTP(p.Gemini.BaseURL)), p.Gemini.APIKey.Reveal()
+		s.baseURL, s.key = overHTTP(p.BaseURL), p.APIKey.Reveal()
 	}
 	return s
 }
 
+// newImageGenerator makes the client of the image model. The error is config.Problems where
+// the configuration names none that can be asked.
 func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) (image.Generator, error) {
-	s := imageServiceOf(cfg, sim)
-	if s.provider == config.ProviderOpenAI {
+	switch s := imageServiceOf(cfg, sim); s.wire {
+	case wireOpenAI:
 		return openai.New(openai.Options{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model}), nil
+	case wireGemini:
+		if cfg.Image.BaseURL != "" && s.key == "" {
+			return nil, config.Problems{{Where: "image.api_key", Message: "image.api_key is missing; image.base_url needs one, and a provider's key is sent to no other server."}}
+		}
+		g, err := genai.New(ctx, genai.Options{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	default:
+		return nil, config.Problems{{Where: "image.provider", Message: fmt.Sprintf("image.provider is %s, whose wire, %s, makes no images; name a provider of the wire %s or %s.", cfg.Image.Provider, s.wire, wireOpenAI, wireGemini)}}
 	}
-	g, err := genai.New(ctx, genai.Options{BaseURL: s.baseURL, APIKey: cmp.Or(s.key, noKey), Model: s.model})
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
 }
 
 // overHTTP is the address of a server whose WebSocket address it is.

@@ -23,11 +23,13 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 	for _, p := range providers {
 		list = append(list, modelInUse{"providers." + p.Name + ".model", p.Model})
 	}
-	list = append(list, modelInUse{"providers.openai.transcription_model", cfg.Providers.OpenAI.TranscriptionModel})
+	for _, name := range cfg.ProviderNames() {
+		list = append(list, modelInUse{"providers." + name + ".transcription_model", cfg.Providers[name].Settings["transcription_model"]})
+	}
 	chat, image := cfg.Chat.Model, cfg.Image.Model
 	if sim == nil {
 		chat = chatOptions(cfg, nil).Model
-		if image == "" && imageServiceOf(cfg, nil).provider == config.ProviderOpenAI {
+		if image == "" && imageServiceOf(cfg, nil).wire == wireOpenAI {
 			image = imageopenai.DefaultModel
 		}
 		image = cmp.Or(image, imagegenai.DefaultModel)

@@ -16,8 +16,8 @@ import (
 // past.
 func TestEndsAreWarnedOf(t *testing.T) {
 	cfg := config.Default()
-	cfg.Providers.OpenAI.APIKey = config.NewSecret("k")
-	cfg.Providers.OpenAI.TranscriptionModel = "gpt-4o-mini-transcribe"
+	cfg.Providers["openai"].APIKey = config.NewSecret("k")
+	cfg.Providers["openai"].Settings["transcription_model"] = "gpt-4o-mini-transcribe"
 	cfg.Chat.Model, cfg.Image.Model, cfg.KB.Embeddings.Model = "gpt-5-mini", "gpt-image-1-mini", "text-embedding-004"
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -43,19 +43,15 @@ func TestEndsAreWarnedOf(t *testing.T) {
 // TestNoDefaultHasAnAnnouncedEnd: whatever is configured nowhere goes on, with either
 // provider's key.
 func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
-	for _, provider := range []string{config.ProviderOpenAI, config.ProviderGemini} {
+	for _, provider := range []string{wireOpenAI, wireGemini} {
 		cfg := config.Default()
 		cfg.Provider = provider
-		if provider == config.ProviderOpenAI {
-			cfg.Providers.OpenAI.APIKey = config.NewSecret("k")
-		} else {
-			cfg.Providers.Gemini.APIKey = config.NewSecret("k")
-		}
+		cfg.Providers[provider].APIKey = config.NewSecret("k")
 		transports, err := newTransports(cfg, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := transports[provider].(interface{ Model() string }).Model()
+		model := transports[provider].Model()
 		models := modelsInUse(cfg, []session.Provider{{Name: provider, Model: model}}, nil)
 		seen := 0
 		for _, m := range models {
@@ -75,12 +71,12 @@ func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
 // TestSettingsThatAModelDoesNotTakeEndTheStart: in plain words, with the setting's place.
 func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
 	cfg := config.Default()
-	cfg.Providers.OpenAI.APIKey, cfg.Providers.Gemini.APIKey = config.NewSecret("k"), config.NewSecret("k")
-	cfg.Providers.OpenAI.Model, cfg.Providers.OpenAI.Reasoning = "gpt-realtime", "low"
+	cfg.Providers["openai"].APIKey, cfg.Providers["gemini"].APIKey = config.NewSecret("k"), config.NewSecret("k")
+	cfg.Providers["openai"].Model, cfg.Providers["openai"].Settings["reasoning"] = "gpt-realtime", "low"
 	if _, err := newTransports(cfg, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.openai") || !strings.Contains(err.Error(), "does not reason") {
 		t.Errorf("%v", err)
 	}
-	cfg.Providers.OpenAI.Reasoning, cfg.Providers.Gemini.Thinking = "", "low"
+	cfg.Providers["openai"].Settings["reasoning"], cfg.Providers["gemini"].Settings["thinking"] = "", "low"
 	if _, err := newTransports(cfg, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.gemini") || !strings.Contains(err.Error(), "leave it out") {
 		t.Errorf("%v", err)
 	}
@@ -89,7 +85,7 @@ func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
 // TestReasoningOfTheTextAgent: models that take no tools otherwise are told not to reason.
 func TestReasoningOfTheTextAgent(t *testing.T) {
 	cfg := config.Default()
-	cfg.Providers.OpenAI.APIKey = config.NewSecret("k")
+	cfg.Providers["openai"].APIKey = config.NewSecret("k")
 	for _, test := range []struct{ model, configured, want string }{
 		{"", "", "none"}, {"gpt-5.6-sol", "", "none"}, {"gpt-5.6-sol", "low", "low"}, {"gpt-5.4-mini", "", ""}, {"llama", "", ""},
 	} {

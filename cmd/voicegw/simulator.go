@@ -64,9 +64,8 @@ func simOptions(scenarioPath string, scenarioData []byte, faultsPath string, fau
 	return o, nil
 }
 
-// openaiURL and geminiURL are the base URLs of its two wires.
+// openaiURL is the base URL of its chat models and images, and of OpenAI's wire.
 func (s *simulator) openaiURL() string { return s.local.OpenAIURL() }
-func (s *simulator) geminiURL() string { return s.local.GeminiURL() }
 
 // close ends the simulator, if there is one.
 func (s *simulator) close() error {

@@ -13,9 +13,26 @@ import (
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/transport"
-	"voicegw/transport/gemini"
 	"voicegw/transport/openai"
 )
+
+// The wires whose providers serve chat models and images too.
+const (
+	wireGemini = "gemini"
+	wireOpenAI = "openai"
+)
+
+// restProvider returns the provider that is asked for chat models and images where the
+// configuration names none: a configured one, those of OpenAI's wire first; nil if there is
+// none.
+func restProvider(cfg *config.Config) *config.Provider {
+	for _, p := range append(cfg.OfWire(wireOpenAI), cfg.OfWire(wireGemini)...) {
+		if p.Wire == wireGemini || openai.ServesREST(p.BaseURL) {
+			return p
+		}
+	}
+	return nil
+}
 
 // noKey is sent to a server of one's own that no key was given for: most want
 // something, whatever it is.
@@ -36,28 +53,27 @@ func newTransports(cfg *config.Config, sim *simulator, logger *slog.Logger) (map
 }
 
 func newTransport(cfg *config.Config, service config.Service, sim *simulator, logger *slog.Logger) (transport.Transport, error) {
-	logger = logger.With("provider", service.Name)
-	if service.Name == config.ProviderOpenAI {
-		c := cfg.Providers.OpenAI
-		o := openai.Options{
-			APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
-			Model: c.Model, Voice: c.Voice, TranscriptionModel: c.TranscriptionModel,
-			Reasoning: c.Reasoning, NoInterrupt: !c.Interrupt, Logger: logger,
-		}
-		if service.Simulated {
-			o.APIKey, o.BaseURL = simKey, sim.openaiURL()
-		}
-		return openai.New(o)
-	}
-	c := cfg.Providers.Gemini
-	o := gemini.Options{
-		APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
-		Model: c.Model, Voice: c.Voice, Thinking: c.Thinking, NoInterrupt: !c.Interrupt, Logger: logger,
+	c := cfg.Providers[service.Name]
+	p := transport.Provider{
+		Name: service.Name, APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
+		Model: c.Model, Voice: c.Voice, NoInterrupt: !c.Interrupt, Settings: c.Settings,
+		Logger: logger.With("provider", service.Name),
 	}
 	if service.Simulated {
-		o.APIKey, o.BaseURL = simKey, sim.geminiURL()
+		p.APIKey, p.BaseURL = simKey, sim.local.URL(c.Wire)
 	}
-	return gemini.New(o)
+	return cfg.WireOf(service.Name).New(p)
+}
+
+// voices is the configured voice of each provider that has one.
+func voices(cfg *config.Config) map[string]string {
+	voices := map[string]string{}
+	for name, p := range cfg.Providers {
+		if p.Voice != "" {
+			voices[name] = p.Voice
+		}
+	}
+	return voices
 }
 
 // voiceInstructions composes the system text of a voice session with the tools of a
@@ -83,10 +99,7 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		Agent: session.Agent{
 			Name:     cfg.Agent.Name,
 			Greeting: cfg.Agent.Greeting,
-			Voices: map[string]string{
-				config.ProviderGemini: cfg.Providers.Gemini.Voice,
-				config.ProviderOpenAI: cfg.Providers.OpenAI.Voice,
-			},
+			Voices:   voices(cfg),
 			Language: cfg.Agent.Language,
 		},
 		Tools:        s.tools.Snapshot,

@@ -113,17 +113,17 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	r := t.opts.row(model)
 	first, err := t.setupFrame(model, &r, setup)
 	if err != nil {
-		return nil, fail("", "setup", transport.KindInvalid, "", err)
+		return nil, t.fail("", "setup", transport.KindInvalid, "", err)
 	}
 	key := t.opts.APIKey
 	if t.opts.Token != nil {
 		if key, err = t.opts.Token(ctx); err != nil {
-			return nil, fail(key, "dial", transport.KindAuth, "token", fmt.Errorf("Options.Token: %w", err))
+			return nil, t.fail(key, "dial", transport.KindAuth, "token", fmt.Errorf("Options.Token: %w", err))
 		}
 	}
 	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
 	if err != nil {
-		return nil, dialError(ctx, key, resp, err)
+		return nil, t.dialError(ctx, key, resp, err)
 	}
 	c := t.newConn(socket, r, key, model, setup)
 	c.info.LocalAddr = socket.LocalAddr()
@@ -138,14 +138,14 @@ func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup tra
 	c := &conn{
 		t: t, ws: socket, row: r, manual: setup.ManualActivity, secret: key,
 		info: transport.Info{
-			Provider: providerName, Model: model,
+			Provider: t.opts.Name, Model: model,
 			InputRate: inputRate, OutputRate: outputRate, Capabilities: r.caps,
 		},
 		told:  map[string]bool{},
 		reads: make(chan readResult, 1),
 	}
 	c.dialog = dialog{
-		calls: &c.calls, async: asyncTools(&r, setup.Tools), pairs: pairing{},
+		provider: t.opts.Name, calls: &c.calls, async: asyncTools(&r, setup.Tools), pairs: pairing{},
 		meter: meter{running: r.caps.UsageCumulative},
 	}
 	return c
@@ -413,7 +413,7 @@ func (c *conn) readError(ctx context.Context, op string, err error) *transport.E
 }
 
 func (c *conn) fail(op string, kind transport.Kind, code string, cause error) *transport.Error {
-	return fail(c.secret, op, kind, code, cause)
+	return c.t.fail(c.secret, op, kind, code, cause)
 }
 
 // Close implements [transport.Conn].
@@ -429,7 +429,7 @@ func (c *conn) Close() error {
 // malformedMessage counts what could not be read.
 func (c *conn) malformedMessage(err error) {
 	if c.malformed.Add(1) == 1 {
-		c.t.log.Warn("gemini sent a message that cannot be read; it and any further ones are skipped and counted", "error", scrub(c.secret, err.Error()))
+		c.t.log.Warn("the provider sent a message that cannot be read; it and any further ones are skipped and counted", "error", scrub(c.secret, err.Error()))
 	}
 }
 
@@ -446,6 +446,6 @@ func (c *conn) unknownKey(key string) {
 	key = key[:min(len(key), maxKey)]
 	if len(c.told) < maxTold && !c.told[key] {
 		c.told[key] = true
-		c.t.log.Info("gemini sent a kind of message that is not known here; it is skipped and counted", "key", key)
+		c.t.log.Info("the provider sent a kind of message that is not known here; it is skipped and counted", "key", key)
 	}
 }

@@ -18,8 +18,9 @@ const maxTranscript = 64 << 10
 // knows no time. Owned by Recv.
 type dialog struct {
 	// Fixed after Connect.
-	calls *callBook
-	async map[string]bool // tools during which the model goes on speaking
+	provider string // its name, for errors
+	calls    *callBook
+	async    map[string]bool // tools during which the model goes on speaking
 
 	queue []transport.Event // what Recv returns next, from head on
 	head  int
@@ -350,7 +351,7 @@ func (d *dialog) turnComplete(reason genai.TurnCompleteReason) {
 	}
 	var err *transport.Error
 	if status == transport.ResponseFailed {
-		err = &transport.Error{Provider: providerName, Op: "response", Kind: transport.KindRefused, Code: string(reason)}
+		err = &transport.Error{Provider: d.provider, Op: "response", Kind: transport.KindRefused, Code: string(reason)}
 	}
 	d.end(status, err)
 }

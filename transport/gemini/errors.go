@@ -13,8 +13,8 @@ import (
 	"voicegw/transport"
 )
 
-// providerName is what Name returns and what errors carry.
-const providerName = "gemini"
+// defaultName is the name of a provider whose Options have none, and of the wire.
+const defaultName = "gemini"
 
 // ErrOptions is wrapped by every error of [New].
 var ErrOptions = errors.New("gemini: bad options")
@@ -96,13 +96,13 @@ func scrub(secret, text string) string {
 
 // fail makes the package's error. It takes the credential out of the cause, whoever
 // put it there.
-func fail(secret, op string, kind transport.Kind, code string, cause error) *transport.Error {
+func (t *Transport) fail(secret, op string, kind transport.Kind, code string, cause error) *transport.Error {
 	if cause != nil {
 		if text := scrub(secret, cause.Error()); text != cause.Error() {
 			cause = errors.New(text)
 		}
 	}
-	return &transport.Error{Provider: providerName, Op: op, Kind: kind, Code: code, Err: cause}
+	return &transport.Error{Provider: t.opts.Name, Op: op, Kind: kind, Code: code, Err: cause}
 }
 
 // contextKind classes the end of a caller's context: a deadline may go better next
@@ -125,13 +125,13 @@ func statusCode(status string, number int) string {
 }
 
 // dialError classes a handshake that failed. resp is nil if there was no answer.
-func dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
+func (t *Transport) dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
 	switch {
 	case ctx.Err() != nil:
-		return fail(secret, "dial", contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
+		return t.fail(secret, "dial", contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
-		return fail(secret, "dial", statusKind(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
+		return t.fail(secret, "dial", statusKind(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
 	default:
-		return fail(secret, "dial", transport.KindRetry, "", err)
+		return t.fail(secret, "dial", transport.KindRetry, "", err)
 	}
 }

@@ -160,7 +160,7 @@ func (r *row) thinkingConfig(choice string) (*genai.ThinkingConfig, error) {
 }
 
 // Name implements [transport.Transport].
-func (t *Transport) Name() string { return providerName }
+func (t *Transport) Name() string { return t.opts.Name }
 
 // Capabilities implements [transport.Transport].
 func (t *Transport) Capabilities(model string) transport.Capabilities {

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,9 @@ const (
 // Options says where the provider is and how to be let in. The zero value but for
 // APIKey is the Developer API.
 type Options struct {
+	// Name is what Transport.Name returns and what errors carry. Empty means "gemini".
+	Name string
+
 	// APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for
 	// Vertex an OAuth access token. Required unless Token is set.
 	APIKey string
@@ -94,6 +98,7 @@ type Transport struct {
 // New checks the options. Its errors wrap [ErrOptions], name the option and say how
 // to mend it; they never show a credential.
 func New(opts Options) (*Transport, error) {
+	opts.Name = cmp.Or(opts.Name, defaultName)
 	opts.APIKey = strings.TrimSpace(opts.APIKey)
 	if opts.APIKey == "" && opts.Token == nil {
 		return nil, fmt.Errorf("%w: APIKey is empty: set a key from aistudio.google.com, or for Vertex an access token or Token", ErrOptions)

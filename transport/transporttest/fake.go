@@ -52,6 +52,12 @@ func (f *Fake) Name() string {
 	return f.Provider
 }
 
+// Model implements [transport.Transport].
+func (f *Fake) Model() string { return "" }
+
+// Voices implements [transport.Transport].
+func (f *Fake) Voices(string) []string { return nil }
+
 // Capabilities implements [transport.Transport].
 func (f *Fake) Capabilities(string) transport.Capabilities { return f.caps }
 

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"voicegw/config"
+	"voicegw/sim"
+	"voicegw/transport/wires"
+)
+
+// TestProvidersOfAnyName: a session with each of several providers of each wire is carried
+// over the wire that the configuration names, under the provider's own name.
+func TestProvidersOfAnyName(t *testing.T) {
+	provider, err := sim.Start(t.Context(), "", sim.Options{Speed: -1, FirstAudioMS: -1, PlaybackSpeed: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = provider.Close() })
+	args := []string{"--provider", "azure-eu"}
+	named := map[string]string{"azure-eu": wireOpenAI, "openai": wireOpenAI, "vertex": wireGemini, "gemini": wireGemini}
+	for name, wire := range named {
+		args = append(args, "--set", "providers."+name+".wire="+wire, "--set", "providers."+name+".base_url="+provider.URL(wire))
+	}
+	r := start(t, args...)
+	var got struct {
+		Default   string
+		Providers []struct{ Name, Model string }
+	}
+	r.get(t, "/v1/providers", &got)
+	if got.Default != "azure-eu" || len(got.Providers) != len(named) {
+		t.Fatalf("%+v", got)
+	}
+	for _, p := range got.Providers {
+		if !strings.HasPrefix(p.Model, map[string]string{wireOpenAI: "gpt-", wireGemini: "gemini-"}[named[p.Name]]) {
+			t.Errorf("%s has the model %s", p.Name, p.Model)
+		}
+		c := r.phone(t, p.Name)
+		c.ask("hello")
+		if end := c.answered(); end.Status != "completed" {
+			t.Errorf("%s: %+v", p.Name, end)
+		}
+	}
+}
+
+// TestTheSimulatorHasEachWireThatSaysSo: no other provider is offered as simulated.
+func TestTheSimulatorHasEachWireThatSaysSo(t *testing.T) {
+	local, err := sim.Start(t.Context(), "", sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = local.Close() })
+	for _, w := range wires.All() {
+		if (local.URL(w.Name) != "") != w.Simulated {
+			t.Errorf("%s: simulated %v, and the simulator's address is %q", w.Name, w.Simulated, local.URL(w.Name))
+		}
+	}
+	if local.URL("other") != "" {
+		t.Error("the simulator has an address for a wire that it does not speak")
+	}
+}
+
+// TestImagesThatNobodyMakes: what cannot make images, or would need another's key, ends the
+// start with the setting's name.
+func TestImagesThatNobodyMakes(t *testing.T) {
+	for want, set := range map[string]func(*config.Config){
+		"image.api_key is missing": func(c *config.Config) {
+			c.Image.Provider, c.Image.BaseURL = "gemini", "https://x.example"
+		},
+		"makes no images": func(c *config.Config) {
+			c.Providers["third"] = &config.Provider{Wire: "third", APIKey: config.NewSecret("k")}
+			c.Image.Provider = "third"
+		},
+	} {
+		cfg := config.Default()
+		set(cfg)
+		_, err := newImageGenerator(t.Context(), cfg, nil)
+		var problems config.Problems
+		if !errors.As(err, &problems) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestTheTextAgentsProvider: chat models and images are asked of the first provider that has
+// them, whatever its name, and Voice Live has none.
+func TestTheTextAgentsProvider(t *testing.T) {
+	cfg := config.Default()
+	set := func(name, wire, key, url string) {
+		cfg.Providers[name] = &config.Provider{Wire: wire, APIKey: config.NewSecret(key), BaseURL: url, Settings: map[string]string{}}
+	}
+	check := func(key, url, images string) {
+		t.Helper()
+		if o := chatOptions(cfg, nil); o.APIKey != key || o.BaseURL != url {
+			t.Errorf("the text agent asks %s with %s, want %s with %s", o.BaseURL, o.APIKey, url, key)
+		}
+		if s := imageServiceOf(cfg, nil); s.key != key || s.wire != images {
+			t.Errorf("images come from %+v, want %s with %s", s, images, key)
+		}
+	}
+	set("b-vertex", wireGemini, "g", "")
+	check("g", geminiChatURL, wireGemini)
+	set("a-live", wireOpenAI, "l", "https://x.services.ai.azure.com/voice-live")
+	check("g", geminiChatURL, wireGemini)
+	set("z-compatible", wireOpenAI, "z", "wss://z.example/v1")
+	check("z", "https://z.example/v1", wireOpenAI)
+	if _, err := newTransports(cfg, nil, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,299 @@
+package config
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"voicegw/internal/misspelt"
+	"voicegw/transport"
+)
+
+// Providers holds the settings of each provider by its name.
+type Providers map[string]*Provider
+
+// Provider is how to reach one provider: a key of its own, an address, a model. Several may
+// speak the same wire.
+type Provider struct {
+	// Wire is what the provider speaks: the name of a row of package wires. Load makes it the
+	// provider's own name where that is a wire's.
+	Wire    string `key:"wire"`
+	APIKey  Secret `key:"api_key"`
+	BaseURL string `key:"base_url"` // empty means the provider's own address
+	Model   string `key:"model"`    // empty means the adapter's default
+	Voice   string `key:"voice"`    // empty means the provider's default
+	// Interrupt says that the model is told when the user presses stop, where it can be.
+	Interrupt bool `key:"interrupt"`
+	// Settings are those that the wire has beyond these, by name. One that is not set is
+	// missing.
+	Settings map[string]string
+}
+
+// Configured says whether the user has told how to reach the real provider.
+func (p *Provider) Configured() bool { return p.APIKey.IsSet() || p.BaseURL != "" }
+
+// providerName is what a provider may be called. Its variables have the name in capitals,
+// with _ for -, so _ is not allowed in it.
+var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+// newProviders returns a provider for each wire.
+func newProviders(all []transport.Wire) Providers {
+	p := Providers{}
+	for _, w := range all {
+		p[w.Name] = newProvider(w.Name)
+	}
+	return p
+}
+
+func newProvider(wire string) *Provider {
+	return &Provider{Wire: wire, Interrupt: true, Settings: map[string]string{}}
+}
+
+// Service is a provider that clients are offered.
+type Service struct {
+	Name string
+	// Simulated says that the simulator in the process stands in for it.
+	Simulated bool
+}
+
+// Services returns the providers to offer, the default one first.
+func (c *Config) Services() []Service {
+	var real, simulated []Service
+	for _, name := range c.ProviderNames() {
+		p := c.Providers[name]
+		if p.Configured() {
+			real = append(real, Service{Name: name})
+		}
+		if w := c.WireOf(name); w != nil && w.Simulated {
+			simulated = append(simulated, Service{Name: name, Simulated: true})
+		}
+	}
+	if c.Sim.Use == UseAlways || c.Sim.Use == UseAuto && len(real) == 0 {
+		return simulated
+	}
+	return real
+}
+
+// ProviderNames returns the names of all providers: the default one, those that are named
+// after their wire, and the others in the order of the alphabet.
+func (c *Config) ProviderNames() []string {
+	names := make([]string, 0, len(c.Providers))
+	for _, name := range append([]string{c.Provider}, c.wireNames()...) {
+		if c.Providers[name] != nil && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// WireOf returns what a provider of the configuration speaks; nil for one that there is not.
+func (c *Config) WireOf(provider string) *transport.Wire {
+	if p := c.Providers[provider]; p != nil {
+		return c.wire(p.Wire)
+	}
+	return nil
+}
+
+// OfWire returns the providers of a wire that are configured, in the order of ProviderNames.
+func (c *Config) OfWire(wire string) []*Provider {
+	var list []*Provider
+	for _, name := range c.ProviderNames() {
+		if p := c.Providers[name]; p.Wire == wire && p.Configured() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// wire returns the wire of a name, or nil.
+func (c *Config) wire(name string) *transport.Wire {
+	at := slices.IndexFunc(c.wires, func(w transport.Wire) bool { return w.Name == name })
+	if at < 0 {
+		return nil
+	}
+	return &c.wires[at]
+}
+
+func (c *Config) wireNames() []string {
+	names := make([]string, len(c.wires))
+	for i, w := range c.wires {
+		names[i] = w.Name
+	}
+	return names
+}
+
+// introduce makes the settings of a provider known. It says whether there can be one of that
+// name.
+func (l *loader) introduce(name string) bool {
+	if !providerName.MatchString(name) {
+		return false
+	}
+	p := l.config.Providers[name]
+	if p == nil {
+		p = newProvider("")
+		l.config.Providers[name] = p
+	}
+	prefix := providersPrefix + name + "."
+	if _, known := l.fields[prefix+"wire"]; known {
+		return true
+	}
+	l.know(fieldsOf(prefix, p))
+	for _, setting := range l.wireSettings() {
+		l.know([]field{newField(prefix + setting)})
+	}
+	return true
+}
+
+// providersPrefix begins the keys of all providers' settings.
+const providersPrefix = "providers."
+
+// wireSettings returns the names of the settings that some wire has for itself.
+func (l *loader) wireSettings() []string {
+	var names []string
+	for _, w := range l.config.wires {
+		names = append(names, w.Settings...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// introduceAll makes the providers known that variables or flags name: a flag with any of
+// their settings, a variable with their wire alone, since a variable that has a misspelt
+// name is none of ours and must not stop the program.
+func (l *loader) introduceAll(vars map[string]string) {
+	for _, f := range l.source.Flags {
+		if rest, ok := strings.CutPrefix(f.Key, providersPrefix); ok {
+			name, setting, _ := strings.Cut(rest, ".")
+			if _, known := l.fields[providersPrefix+l.config.wires[0].Name+"."+setting]; known {
+				l.introduce(name)
+			}
+		}
+	}
+	for variable := range vars {
+		name, ok := strings.CutPrefix(variable, env(providersPrefix))
+		if name, wire := strings.CutSuffix(name, env(".wire")[len(envPrefix):]); ok && wire {
+			l.introduce(strings.ReplaceAll(strings.ToLower(name), "_", "-"))
+		}
+	}
+}
+
+// readKeyVariables takes the keys that the providers' own clients would take, for the
+// provider that is named after its wire. One that speaks another wire is somebody else and
+// must not get the key.
+func (l *loader) readKeyVariables(vars map[string]string) {
+	for _, w := range l.config.wires {
+		key := providersPrefix + w.Name + ".wire"
+		wire := l.config.Providers[w.Name].Wire
+		if v, ok := vars[env(key)]; ok {
+			wire = v
+		}
+		for _, f := range l.source.Flags {
+			if f.Key == key {
+				wire = f.Value
+			}
+		}
+		if wire != w.Name {
+			continue
+		}
+		for _, variable := range w.KeyVariables {
+			if value, ok := vars[variable]; ok {
+				l.set(variable, providersPrefix+w.Name+".api_key", value)
+			}
+		}
+	}
+}
+
+// settleProviders gives each provider its wire and the settings of that wire.
+func (l *loader) settleProviders() {
+	known := l.config.wireNames()
+	for _, name := range l.config.ProviderNames() {
+		p, prefix := l.config.Providers[name], providersPrefix+name+"."
+		w := l.config.WireOf(name)
+		switch {
+		case p.Wire == "":
+			l.problems.add(l.atProvider(name), "%swire is missing; it says what %s speaks: %s.%s",
+				prefix, name, strings.Join(known, " or "), didYouMean(nearestProvider(name, known)))
+			continue
+		case w == nil:
+			l.problems.add(l.at(prefix+"wire"), "%swire must be one of %s, not %s.%s",
+				prefix, strings.Join(known, ", "), quote(p.Wire), didYouMean(misspelt.Nearest(p.Wire, known)))
+			continue
+		}
+		for _, setting := range l.wireSettings() {
+			value := l.fields[prefix+setting].value.String()
+			switch {
+			case value == "":
+			case slices.Contains(w.Settings, setting):
+				p.Settings[setting] = value
+			default:
+				l.problems.add(l.at(prefix+setting), "%s is not a setting of the wire %s; remove it.", prefix+setting, w.Name)
+			}
+		}
+	}
+}
+
+// nearestProvider returns the setting that somebody probably meant with a provider's name.
+func nearestProvider(name string, known []string) string {
+	if meant := misspelt.Nearest(name, known); meant != "" {
+		return providersPrefix + meant
+	}
+	return ""
+}
+
+// atProvider says where the first setting of a provider was set.
+func (l *loader) atProvider(name string) string {
+	prefix := providersPrefix + name + "."
+	for _, key := range l.keys {
+		if strings.HasPrefix(key, prefix) && l.where[key] != "" {
+			return l.where[key]
+		}
+	}
+	return l.at(prefix + "wire")
+}
+
+func (l *loader) validateProviders() {
+	c := l.config
+	l.oneOf("provider", c.Provider, c.ProviderNames()...)
+	for _, name := range c.ProviderNames() {
+		l.baseURL(providersPrefix+name+".base_url", c.Providers[name].BaseURL)
+	}
+	services := c.Services()
+	switch {
+	case len(services) == 0 && c.Sim.Use == UseNever:
+		l.problems.add(l.at("sim.use"), "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.", strings.Join(c.keyVariables(), " or "))
+	case c.WireOf(c.Provider) == nil || len(services) > 0 && services[0].Name == c.Provider:
+	case c.Sim.Use == UseAlways || !slices.ContainsFunc(services, func(s Service) bool { return !s.Simulated }):
+		l.problems.add(l.at("provider"), "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose another provider.", c.Provider, c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
+	default:
+		l.problems.add(l.at("provider"), "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, or use the simulator for both with sim.use: always.",
+			c.Provider, services[0].Name, c.HowToReach(c.Provider), c.Provider, services[0].Name)
+	}
+	for _, name := range c.ProviderNames() {
+		if !slices.Contains(c.wireNames(), name) && !slices.ContainsFunc(services, func(s Service) bool { return s.Name == name }) {
+			l.warnings = append(l.warnings, "providers."+name+" has neither api_key nor base_url, so clients are not offered it.")
+		}
+	}
+}
+
+// HowToReach names the variable or the setting that holds a provider's key.
+func (c *Config) HowToReach(provider string) string {
+	if w := c.wire(provider); w != nil && len(w.KeyVariables) > 0 {
+		return w.KeyVariables[0]
+	}
+	return providersPrefix + provider + ".api_key"
+}
+
+// keyVariables returns the variable of each wire that the documentation names.
+func (c *Config) keyVariables() []string {
+	var names []string
+	for _, w := range c.wires {
+		names = append(names, w.KeyVariables[:min(1, len(w.KeyVariables))]...)
+	}
+	return names
+}
