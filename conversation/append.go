@@ -27,17 +27,17 @@ func ValidID(id string) bool {
 	})
 }
 
-// Append adds entries at the end, in the order given, and cuts the oldest off where the
-// bounds ask for it. Texts that are too long are cut, and tokens of confirmations are not
-// kept, whoever has written them.
+// Append adds entries at the end, in the order given, and removes the oldest ones beyond the
+// bounds. Texts that are too long are cut, and tokens of confirmations are never kept,
+// whoever wrote them.
 func (c *Conversation) Append(now time.Time, entries ...Entry) {
 	c.add(entries)
 	c.UpdatedAt = now.UTC()
 	c.bound()
 }
 
-// Join adds what was said elsewhere, such as in a voice session: each entry where its
-// time puts it, its turns counted on from those that there were.
+// Join adds entries from elsewhere, such as a voice session: each at the place of its time,
+// with its turns numbered after the existing ones.
 func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	entries = slices.Clone(entries)
 	for i := range entries {
@@ -48,8 +48,8 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	c.Merge(now, entries...)
 }
 
-// Merge adds entries that were said while others were added: each where its time puts it. What
-// came of a question is not told a second time.
+// Merge adds entries that were said while others were added: each at the place of its time. An
+// outcome of a question that the conversation has already is left out.
 func (c *Conversation) Merge(now time.Time, entries ...Entry) {
 	c.add(slices.DeleteFunc(slices.Clone(entries), c.repeats))
 	slices.SortStableFunc(c.Entries, func(a, b Entry) int { return a.At.Compare(b.At) })
@@ -57,7 +57,8 @@ func (c *Conversation) Merge(now time.Time, entries ...Entry) {
 	c.bound()
 }
 
-// repeats says whether an entry tells what came of a question, and the conversation has that.
+// repeats says whether an entry tells the outcome of a question that the conversation has
+// already.
 func (c *Conversation) repeats(e Entry) bool {
 	about := referenceIn.FindStringSubmatch(e.Text)
 	return e.Role == RoleNotice && e.System && about != nil && c.Told(about[1])
@@ -83,7 +84,7 @@ func (c *Conversation) bound() {
 	sizes := make([]int, len(c.Entries))
 	total := 0
 	for i, e := range c.Entries {
-		raw, _ := json.Marshal(e) // strings, numbers and JSON that was read before
+		raw, _ := json.Marshal(e) // strings, numbers and JSON that was decoded before: it cannot fail
 		sizes[i] = len(raw)
 		total += sizes[i]
 	}
@@ -108,7 +109,7 @@ const (
 	maxEarlierLine = 120
 )
 
-// note keeps in short what a dropped entry of the user's was about.
+// note keeps a short form of what a dropped entry of the user was about.
 func (c *Conversation) note(e Entry) {
 	if e.Role != RoleUser || e.Text == "" {
 		return

@@ -12,9 +12,9 @@ import (
 // maxLine is the longest line of a brief, in characters.
 const maxLine = 400
 
-// Brief tells in lines what was said, the newest last, for an agent that takes the
-// conversation over: at most so many characters. What does not fit is left out at the
-// beginning. It is empty for an empty conversation.
+// Brief lists what was said in lines, the newest last, for an agent that takes over the
+// conversation: at most that many characters. The beginning is left out if it does not fit.
+// It is empty for an empty conversation.
 func (c *Conversation) Brief(most int) string {
 	var lines []string
 	left := most
@@ -62,11 +62,10 @@ func (e Entry) line() string {
 	return who + ": " + said
 }
 
-// Summary tells in a few sentences what was said in a stretch of a conversation: how
-// long it lasted, what the user asked last and was answered, which tools were called.
-// It is made of what was said, without a model. Entries have the times at which they
-// begin, so only the caller knows when the last one has ended: lasted is from the
-// beginning of the stretch to its end, pauses and silence included.
+// Summary describes a part of a conversation in a few sentences: how long it lasted, the
+// user's last question and its answer, and which tools were called. It is made from the
+// entries, without a model. Entries have only the times at which they begin, so the caller
+// says how long the part lasted, from its beginning to its end, pauses and silence included.
 func Summary(entries []Entry, lasted time.Duration) string {
 	span := lasted.Round(time.Second).String()
 	if lasted < time.Second {
@@ -84,7 +83,7 @@ func Summary(entries []Entry, lasted time.Duration) string {
 			turns[e.Turn] = true
 			asked = e
 		case RoleAssistant:
-			if e.Text != "" { // else it is calls alone
+			if e.Text != "" { // otherwise the entry has only calls
 				answered = e
 			}
 		}
@@ -143,7 +142,7 @@ func (t *tally) add(c Call) {
 	}
 }
 
-// String is "kb_search 2 times, calendar_create_event (failed)".
+// String returns text such as "kb_search 2 times, calendar_create_event (failed)".
 func (t *tally) String() string {
 	var parts []string
 	for _, name := range t.names {

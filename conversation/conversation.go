@@ -24,8 +24,8 @@ type Role string
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
-	// RoleNotice is what the gateway has told the model: the outcome of a confirmation, a
-	// session that began or ended.
+	// RoleNotice is something that the gateway told the model: the outcome of a confirmation,
+	// the beginning or end of a session.
 	RoleNotice Role = "notice"
 )
 
@@ -36,21 +36,21 @@ type Entry struct {
 	Side Side      `json:"side"`
 	Role Role      `json:"role"`
 	Text string    `json:"text,omitempty"`
-	// System says of a RoleNotice that its words are the gateway's own, and not a tool's.
+	// System says that the words of a RoleNotice are the gateway's own and not a tool's.
 	System bool `json:"system,omitempty"`
 	// Turn counts the user's turns of the conversation from 1, over both sides.
 	Turn int `json:"turn,omitempty"`
-	// SessionID is the voice session that it was said in; empty for text.
+	// SessionID is the voice session in which it was said; empty for text.
 	SessionID string `json:"session_id,omitempty"`
-	// Message names the message that the entry belongs to, for one that is sent again. It is
-	// no secret and opens nothing; empty for what was said by voice.
+	// Message names the message that the entry belongs to, for a message that is sent again.
+	// It is not a secret and opens nothing; empty for voice.
 	Message string `json:"message,omitempty"`
-	// Interrupted says that the user cut it off: Text is what was heard of it.
+	// Interrupted says that the user interrupted it: Text is the part that was heard.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Broken says that the model broke off: Text is what the user has read of it.
+	// Broken says that the model stopped in the middle: Text is the part that the user read.
 	Broken bool `json:"broken,omitempty"`
-	// Extra is what came with the text beside it, for the model that it came from: nobody
-	// else is shown it.
+	// Extra is data that the model sent beside the text and wants back. It is shown only to
+	// that model.
 	Extra json.RawMessage `json:"extra,omitempty"`
 	// Calls are the tools that the assistant called, in the order they were asked for.
 	Calls []Call `json:"calls,omitempty"`
@@ -58,26 +58,26 @@ type Entry struct {
 
 // Call is one tool call and its answer.
 type Call struct {
-	// ID is the model's name of it, or the gateway's where it gave none.
+	// ID is the model's name for it, or the gateway's if the model gave none.
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
 	// Args is what the model wrote.
 	Args json.RawMessage `json:"args,omitempty"`
-	// Envelope is the answer; nil where only the call's outcome is kept.
-	// It holds no secret: the question to the user has no token here.
+	// Envelope is the answer; nil if only the call's outcome is kept. It holds no secret: the
+	// question to the user has no token here.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 	OK       bool            `json:"ok"`
-	// Asked says that the user was asked for an approval, and that the call itself has done
-	// nothing; what came of it is told later in the conversation.
+	// Asked says that the user was asked for approval and that the call itself did nothing; a
+	// later entry tells the outcome.
 	Asked bool `json:"asked,omitempty"`
-	// Extra is what came with the call, as Entry.Extra.
+	// Extra is data that the model sent beside the call, like Entry.Extra.
 	Extra json.RawMessage `json:"extra,omitempty"`
 	// Question names the question that the user was asked about the call, as
-	// store.QuestionName does; it answers nothing. Empty if nobody was asked.
+	// store.QuestionName does; it cannot be used to answer. Empty if nobody was asked.
 	Question string `json:"question,omitempty"`
 }
 
-// Outcome says in words for a model or a person how the call went.
+// Outcome describes in words, for a model or a person, how the call went.
 func (c Call) Outcome() string {
 	switch {
 	case c.OK:
@@ -95,20 +95,20 @@ type Conversation struct {
 	Agent string `json:"agent,omitempty"`
 	// Turns is how many turns of the user there have been.
 	Turns int `json:"turns"`
-	// Dropped is how many entries were cut off at the beginning, and Earlier says in
-	// short what they were about.
+	// Dropped is how many entries were removed at the beginning, and Earlier is a short form
+	// of what they were about.
 	Dropped int     `json:"dropped,omitempty"`
 	Earlier string  `json:"earlier,omitempty"`
 	Entries []Entry `json:"entries"`
-	// Policy is what policy has to know of the tool calls before (policy.Book.Carry): it is kept
-	// beside the entries, because those are cut off at the beginning. Nil before the first.
+	// Policy is what the policy must know about earlier tool calls (policy.Book.Carry). It is
+	// kept apart from the entries, because the oldest entries are removed. Nil before the first.
 	Policy    json.RawMessage `json:"policy,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// Told says whether the conversation has a word of the gateway's about the question of that
-// reference: what came of it.
+// Told says whether the conversation has a notice of the gateway with the outcome of the
+// question of that reference.
 func (c *Conversation) Told(reference string) bool { return Told(c.Entries, reference) }
 
 // referenceIn finds the reference of the question that a notice is about.

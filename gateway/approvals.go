@@ -8,14 +8,14 @@ import (
 	"voicegw/store"
 )
 
-// Approvals are the approved actions whose outcome nobody knows; *store.Approvals is one. It
-// may be used by any number of goroutines.
+// Approvals are the approved actions whose outcome is unknown; *store.Approvals implements it.
+// Its methods may be used concurrently.
 type Approvals interface {
-	// Open returns them as of now, the oldest first.
+	// Open returns the present ones, the oldest first.
 	Open(ctx context.Context, now time.Time) ([]store.Approval, error)
 }
 
-// maxApprovals bounds the answer; Total says how many there are.
+// maxApprovals bounds the answer; its field Total is the whole number.
 const maxApprovals = 1000
 
 // approvalsAnswer is what GET /v1/approvals answers.
@@ -24,7 +24,7 @@ type approvalsAnswer struct {
 	Total     int              `json:"total"`
 }
 
-// approvals lists what was approved and of which nobody knows what came.
+// approvals lists the approved actions whose outcome is unknown.
 func (s *Server) approvals(w http.ResponseWriter, r *http.Request) {
 	list, err := s.opts.Approvals.Open(r.Context(), time.Now())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// lateness says how far the loops are behind that read the sessions of the request's listener.
+// lateness says how late the loops that read the sessions of the request's listener are.
 func (s *Server) lateness(r *http.Request) nonblock.Lateness {
 	if s.opts.Lateness != nil {
 		return s.opts.Lateness()
@@ -26,7 +26,7 @@ func behindWords(late nonblock.Lateness) string {
 		late.Longest.Seconds(), late.Since.UTC().Format(time.RFC3339))
 }
 
-// notReadyBehind is notReady for a gateway that is behind, with the numbers.
+// notReadyBehind is notReady for a gateway whose loops are late, with the numbers.
 func (s *Server) notReadyBehind(w http.ResponseWriter, late nonblock.Lateness) {
 	retryAfter(w, 5*time.Second)
 	answer(w, http.StatusServiceUnavailable, map[string]any{
@@ -35,7 +35,7 @@ func (s *Server) notReadyBehind(w http.ResponseWriter, late nonblock.Lateness) {
 	})
 }
 
-// logLateness logs that the loops have begun to be behind, or have caught up.
+// logLateness logs that the loops are late now, or have caught up.
 func logLateness(logger *slog.Logger, late nonblock.Lateness) {
 	numbers := []any{"late_ms", late.Longest.Milliseconds(), "since", late.Since.UTC()}
 	if late.Behind {

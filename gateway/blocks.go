@@ -9,11 +9,11 @@ import (
 	"voicegw/internal/user"
 )
 
-// Blocks are the users who are shut out. It may be used by any number of goroutines.
+// Blocks are the users who are shut out. Its methods may be used concurrently.
 type Blocks interface {
 	// List returns the blocks that have not ended, sorted by user.
 	List(ctx context.Context) ([]capability.Block, error)
-	// Unblock ends a user's block and says whether there was one.
+	// Unblock ends a user's block and reports whether there was one.
 	Unblock(ctx context.Context, user string) (bool, error)
 }
 

@@ -21,9 +21,9 @@ const (
 	maxChatBody = 1 << 20
 	// maxImageBody bounds the body of a message to a model that sees images.
 	maxImageBody = 8 << 20
-	// maxBigBodies is how many messages larger than maxChatBody are in memory at once, and
-	// maxBigOfOne how many of them may come from one address. Each is there several times
-	// over: as it came, as it was read, and as it goes to the model.
+	// maxBigBodies is how many messages larger than maxChatBody may be in memory at once, and
+	// maxBigOfOne how many of them may come from one address. Each takes several times its size:
+	// as it arrived, as it was decoded, and as it goes to the model.
 	maxBigBodies = 12
 	maxBigOfOne  = 3
 )
@@ -59,10 +59,10 @@ func (b *bigBodies) enter(addr netip.Addr, shared bool) (leave func(), ok bool) 
 	}
 }
 
-// errBigBodies refuses a large body while there are as many as there is memory for.
+// errBigBodies refuses a large body while as many are in memory as there is room for.
 var errBigBodies = errors.New("too many large messages at once")
 
-// readBody reads a JSON body; strict refuses fields that there are not.
+// readBody reads a JSON body; strict refuses unknown fields.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, strict bool, shape errorShape) bool {
 	if !jsonOnly(w, r, shape) {
 		return false
@@ -97,7 +97,7 @@ func (s *Server) readTurn(w http.ResponseWriter, r *http.Request, into any, stri
 	return done, takeBody(w, raw, err, into, strict, shape)
 }
 
-// jsonOnly refuses a body that does not say that it is JSON.
+// jsonOnly refuses a body whose Content-Type is not JSON.
 func jsonOnly(w http.ResponseWriter, r *http.Request, shape errorShape) bool {
 	if isJSON(r.Header.Get("Content-Type")) {
 		return true
@@ -106,7 +106,7 @@ func jsonOnly(w http.ResponseWriter, r *http.Request, shape errorShape) bool {
 	return false
 }
 
-// takeBody decodes a body, or tells what is wrong with it; err is of its reading.
+// takeBody decodes a body, or answers with what is wrong; err is the error of reading it.
 func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict bool, shape errorShape) bool {
 	if err == nil {
 		if twice := repeated(raw, strict); twice != "" {
@@ -149,7 +149,7 @@ func decodeBody(raw []byte, into any, strict bool) error {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(into); err != nil {
-		return err //nolint:wrapcheck // takeBody has the words
+		return err //nolint:wrapcheck // takeBody writes the answer
 	}
 	if _, more := d.Token(); !errors.Is(more, io.EOF) {
 		return errors.New("something follows the JSON object")
@@ -157,13 +157,13 @@ func decodeBody(raw []byte, into any, strict bool) error {
 	return nil
 }
 
-// repeated is the path of a field that comes twice in its object, which encoding/json would
-// take for the last one and others for the first; empty where none does. folded says that
-// the outermost names are read whatever their case. What is no JSON is the parser's to tell.
+// repeated returns the path of a field that comes twice in its object: encoding/json takes the
+// last one, other parsers the first. It is empty if no field does. folded says that the
+// outermost names are read whatever their case. Invalid JSON is left to the parser.
 func repeated(raw []byte, folded bool) string {
 	type level struct {
-		names map[string]bool // nil in a list
-		named bool            // a name has come, and its value has not
+		names map[string]bool // nil for a list
+		named bool            // a name was read, and its value was not
 		path  string
 		at    string // of the value that comes next
 		n     int    // of a list

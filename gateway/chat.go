@@ -15,7 +15,7 @@ import (
 	"voicegw/protocol"
 )
 
-// TextAgent answers text; *chat.Agent is one.
+// TextAgent answers text; *chat.Agent implements it.
 type TextAgent interface {
 	Name() string
 	// Sees says whether requests may have images.
@@ -40,7 +40,7 @@ type chatMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 
-	// parts and text stand for Content where that was read before, of the AI SDK's form.
+	// parts and text replace Content if the AI SDK's form was decoded before.
 	text  string
 	parts []chat.Part
 }
@@ -99,14 +99,14 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reachable says where to go on by voice, in an invitation that does not.
+// reachable adds the address of the voice endpoint to an invitation without one.
 func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 	if offer, ok := m.(*protocol.VoiceSessionStart); ok && offer.URL == "" {
 		offer.URL = s.voiceURL(r)
 	}
 }
 
-// chatRequest makes a turn of a body, or says what is wrong with it.
+// chatRequest turns a body into a turn, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	who, wrong := s.speaker(r, body.User)
 	if wrong != "" {
@@ -137,12 +137,12 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 	return withHistory(req, body.Messages, seen)
 }
 
-// reusedWords say that an id stands for another message.
+// reusedWords say that the id belongs to another message.
 const reusedWords = "Another message was sent with this message_id or Idempotency-Key. Send a message again exactly as it was, or give a new message an id of its own."
 
-// messageID is the name that a client gives its message, so that it is the same message when
-// it is sent again: the header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header, read
-// 2026-11-23) or the field message_id. Empty where it gives none.
+// messageID is the name that a client gives its message, so that it counts as the same message
+// when it is sent again: the header Idempotency-Key (draft-ietf-httpapi-idempotency-key-header,
+// read 2026-11-23) or the field message_id. Empty if the client gives none.
 func messageID(r *http.Request, field string) (id, wrong string) {
 	all := r.Header.Values("Idempotency-Key")
 	id = r.Header.Get("Idempotency-Key")
@@ -158,8 +158,8 @@ func messageID(r *http.Request, field string) (id, wrong string) {
 	return id, ""
 }
 
-// instructs says why a request may not give its messages; empty if it may. Only who may use
-// the operators' endpoints may speak to the model with the weight of its system text.
+// instructs says why a request may not bring its own messages; empty if it may. Only a caller
+// who may use the operators' endpoints may speak to the model with the weight of system text.
 func (s *Server) instructs(r *http.Request, req chat.Request) (wrong string) {
 	i := slices.IndexFunc(req.History, func(m chat.Message) bool { return m.Role == chat.RoleSystem })
 	if i < 0 || s.guard.check(r) == nil {
@@ -169,7 +169,7 @@ func (s *Server) instructs(r *http.Request, req chat.Request) (wrong string) {
 		"Leave the message out, or show the gateway's api_key as \"Authorization: Bearer …\"."
 }
 
-// withHistory makes the last message the turn and those before it its history.
+// withHistory makes the last message the turn and the earlier ones its history.
 func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat.Request, string) {
 	if len(messages) > maxChatMessages {
 		return req, "messages has " + strconv.Itoa(len(messages)) + " messages; at most " + strconv.Itoa(maxChatMessages) + " are taken."
@@ -204,8 +204,8 @@ func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat
 	return req, ""
 }
 
-// speaker is who speaks: whom the client names, else whoever it is without a name. wrong
-// says what is wrong with a name.
+// speaker returns the user who speaks: the one that the client names, or the one for clients
+// without a name. wrong says what is wrong with a name.
 func (s *Server) speaker(r *http.Request, named string) (who user.User, wrong string) {
 	if named == "" {
 		return s.nameless(r), ""
@@ -217,13 +217,13 @@ func (s *Server) speaker(r *http.Request, named string) (who user.User, wrong st
 	return who, ""
 }
 
-// nameless is who a client is that gives no name.
+// nameless returns the user for a client that gives no name.
 func (s *Server) nameless(r *http.Request) user.User {
 	from := s.clientOf(r)
 	return user.Anonymous(from.Addr, from.Own)
 }
 
-// errorShape makes the error of an answer.
+// errorShape writes an error in the form of one API.
 type errorShape func(status int, code, message string) map[string]any
 
 // plainError is the shape of the gateway's own endpoints.
@@ -231,7 +231,7 @@ func plainError(_ int, code, message string) map[string]any {
 	return map[string]any{"code": code, "message": message}
 }
 
-// refuse answers with an error in a shape.
+// refuse answers with an error in a form.
 func refuse(w http.ResponseWriter, shape errorShape, status int, code, message string) {
 	answer(w, status, map[string]any{"error": shape(status, code, message)})
 }
@@ -255,7 +255,7 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 	}
 }
 
-// isJSON says whether a Content-Type is JSON's. Asking for it makes browsers ask first
+// isJSON says whether a Content-Type is JSON. Requiring it makes a browser ask (CORS preflight)
 // before a page of another origin may send a body.
 func isJSON(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)

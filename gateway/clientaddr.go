@@ -39,13 +39,13 @@ func (s *Server) clientOf(r *http.Request) Client {
 	return Client{Addr: direct, Own: !sentByProxy(r)}
 }
 
-// clientAddr is the address that limits, logs and users without a name go by.
+// clientAddr is the address that limits, logs and users without a name use.
 func (s *Server) clientAddr(r *http.Request) netip.Addr { return s.clientOf(r).Addr }
 
-// scheme is "https" or "http": what the client speaks to the gateway, or to the trusted
-// proxy in front of it; told is false where a plain connection is all that is known.
-// X-Forwarded-Proto counts only from a trusted proxy, and only its
-// last value, which the nearest proxy has written.
+// scheme is "https" or "http": the one that the client speaks to the gateway, or to the trusted
+// proxy in front of it; told is false if the gateway only knows of a plain connection.
+// X-Forwarded-Proto counts only from a trusted proxy, and only its last value, which the
+// nearest proxy wrote.
 func (s *Server) scheme(r *http.Request) (scheme string, told bool) {
 	if values := r.Header.Values("X-Forwarded-Proto"); len(values) > 0 && s.trusted(directAddr(r)) {
 		last := values[len(values)-1]
@@ -69,7 +69,7 @@ func directAddr(r *http.Request) netip.Addr {
 	return ap.Addr().Unmap().WithZone("")
 }
 
-// trusted says whether an address is one of a trusted proxy.
+// trusted says whether an address belongs to a trusted proxy.
 func (s *Server) trusted(addr netip.Addr) bool {
 	for _, p := range s.opts.TrustedProxies {
 		if p.Contains(addr) {
@@ -79,7 +79,7 @@ func (s *Server) trusted(addr netip.Addr) bool {
 	return false
 }
 
-// forwarded are the headers by which a proxy tells whom it speaks for.
+// forwarded are the headers by which a proxy names its client.
 var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"}
 
 // sentByProxy says whether a request has a header that only proxies add.
@@ -92,8 +92,8 @@ func sentByProxy(r *http.Request) bool {
 	return false
 }
 
-// forwardedFor returns the client's address from the values of X-Forwarded-For, which the
-// trusted proxy at direct has sent.
+// forwardedFor returns the client's address from the values of X-Forwarded-For that the
+// trusted proxy at direct sent.
 func (s *Server) forwardedFor(direct netip.Addr, values []string) (netip.Addr, bool) {
 	var last netip.Addr
 	for i := len(values) - 1; i >= 0; i-- {
@@ -106,7 +106,7 @@ func (s *Server) forwardedFor(direct netip.Addr, values []string) (netip.Addr, b
 				more = false
 			}
 			addr, ok := parseHop(hop)
-			// A loopback address is the machine's that wrote it: elsewhere it says nothing.
+			// A loopback address means something only on the machine that wrote it.
 			if !ok || addr.IsLoopback() && !direct.IsLoopback() {
 				return netip.Addr{}, false
 			}

@@ -12,11 +12,11 @@ import (
 	"voicegw/protocol"
 )
 
-// completionsPath is where clients of Chat Completions ask, and get errors of its shape.
+// completionsPath is the endpoint of Chat Completions; its errors have the form of that API.
 const completionsPath = "/v1/chat/completions"
 
-// completions answers as a Chat Completions endpoint, so that any client of one has this
-// agent with its tools. The conversation is the client's to keep.
+// completions answers as a Chat Completions endpoint, so that any client of that API can use
+// this agent with its tools. The client keeps the conversation.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	if s.opts.GuardCompletions {
 		if no := s.guard.check(r); no != nil {
@@ -67,8 +67,8 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// askedCompletion reads a request and what it may not ask for; where it is not ok, it is
-// answered already. done gives back the place of its body, and must be called.
+// askedCompletion reads a request and refuses what it may not ask for; if ok is false, it has
+// been answered. done gives back the place of its body, and must be called.
 func (s *Server) askedCompletion(w http.ResponseWriter, r *http.Request) (q *completionsQuery, req chat.Request, done func(), ok bool) {
 	var body map[string]json.RawMessage
 	if done, ok = s.readTurn(w, r, &body, false, openaiError); !ok {
@@ -93,7 +93,7 @@ func (s *Server) askedCompletion(w http.ResponseWriter, r *http.Request) (q *com
 	return q, req, done, true
 }
 
-// openaiError is the shape of Chat Completions.
+// openaiError writes an error in the form of Chat Completions.
 func openaiError(status int, code, message string) map[string]any {
 	kind := "invalid_request_error"
 	if status == http.StatusTooManyRequests {
@@ -110,7 +110,7 @@ func (s *Server) modelShape() map[string]any {
 	return map[string]any{"id": s.opts.Chat.Name(), "object": "model", "created": 0, "owned_by": "voicegw"}
 }
 
-// models lists the one agent, for clients that ask before they begin.
+// models lists the one agent, for clients that ask before they start.
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.modelShape()}})
 }

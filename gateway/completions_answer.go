@@ -9,7 +9,7 @@ import (
 	"voicegw/protocol"
 )
 
-// completion makes one answer in the shape of Chat Completions out of a turn's messages.
+// completion turns the messages of a turn into one answer in the form of Chat Completions.
 type completion struct {
 	// Fixed after completions.
 	id        string
@@ -19,19 +19,19 @@ type completion struct {
 	out       *eventWriter // nil: not a stream
 	withUsage bool
 	json      bool                // the content is to be JSON, and nothing else
-	absolute  func(string) string // of an image's address
+	absolute  func(string) string // the base of an image's address
 
 	opened  bool   // the first chunk has been sent
-	item    string // the text item that came last
+	item    string // the latest text item
 	text    strings.Builder
 	cut     bool
 	refused bool
-	refusal string // why, where the model has said nothing
+	refusal string // why the model has said nothing
 	usage   protocol.Usage
 	failure *protocol.Error
 	images  []any
-	calls   []any             // of the client's own tools
-	extras  []json.RawMessage // messages that the shape has no place for
+	calls   []any             // to the client's own tools
+	extras  []json.RawMessage // messages that this API has no place for
 }
 
 // take takes one message of the turn.
@@ -52,7 +52,7 @@ func (c *completion) take(m protocol.ServerMessage) {
 	case *protocol.TurnUsage:
 		c.usage = m.Usage
 	case *protocol.Error:
-		if m.Code == protocol.CodeRefused { // an answer, in this form: one that is withheld
+		if m.Code == protocol.CodeRefused { // in this API an answer too: one that is withheld
 			c.refused, c.refusal = true, m.Message
 			return
 		}
@@ -60,8 +60,8 @@ func (c *completion) take(m protocol.ServerMessage) {
 	}
 }
 
-// say takes a piece of text. What was said before a tool and after it stands apart; where
-// the content is to be JSON, only what was said last is it.
+// say takes a piece of text. Text before a tool call and text after it are separate paragraphs;
+// if the content is to be JSON, only the text after the last tool call counts.
 func (c *completion) say(item, text string) {
 	another := c.item != "" && c.item != item
 	c.item = item
@@ -96,7 +96,7 @@ func (c *completion) image(m *protocol.UIImage) {
 		}
 		c.text.WriteString(text)
 		if c.item == "" {
-			c.item = shown.ID // what is said next stands apart
+			c.item = shown.ID // the next text is a paragraph of its own
 		}
 		delta["content"] = text
 	}
@@ -104,7 +104,7 @@ func (c *completion) image(m *protocol.UIImage) {
 	c.extra(&shown)
 }
 
-// call asks the client to run a tool of its own: in a stream a first piece with the name, and
+// call asks the client to run a tool of its own: in a stream as one piece with the name and
 // one with the arguments.
 func (c *completion) call(m *protocol.ToolCall) {
 	shape := func(args string) map[string]any {
@@ -121,7 +121,7 @@ func (c *completion) call(m *protocol.ToolCall) {
 // maxAlt bounds the description of an image in Markdown, in characters.
 const maxAlt = 120
 
-// markdownImage is an image in Markdown. Nothing of its description can end it.
+// markdownImage is an image in Markdown. No description can end it early.
 func markdownImage(about, address string) string {
 	about = strings.Join(strings.FieldsFunc(about, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`[]()!\<>`+"`", r) }), " ")
 	if r := []rune(about); len(r) > maxAlt {
@@ -130,11 +130,11 @@ func markdownImage(about, address string) string {
 	return "![" + about + "](" + address + ")"
 }
 
-// maxExtras bounds what is kept of a turn beside its text; a turn has fewer calls.
+// maxExtras bounds the messages kept beside the text of a turn; a turn has fewer calls.
 const maxExtras = 64
 
-// extra takes a message that the shape has no place for: a client that knows of it finds
-// it under "voicegw", in a chunk or, without a stream, in a list.
+// extra takes a message that this API has no place for: a client that knows it finds it under
+// "voicegw", in a chunk or, without a stream, in a list.
 func (c *completion) extra(m protocol.ServerMessage) {
 	text, err := protocol.EncodeServer(int64(len(c.extras)+1), m)
 	if err != nil || len(c.extras) == maxExtras {
@@ -168,7 +168,7 @@ func (c *completion) shape(object string) map[string]any {
 	return map[string]any{"id": c.id, "object": object, "created": c.created, "model": c.model}
 }
 
-// finish is why the answer ends.
+// finish says why the answer ends.
 func (c *completion) finish() string {
 	switch {
 	case len(c.calls) > 0:
@@ -182,10 +182,10 @@ func (c *completion) finish() string {
 	}
 }
 
-// end writes what follows the last message of the turn.
+// end writes what follows the last message of a turn.
 func (c *completion) end(ctx context.Context) {
 	if ctx.Err() != nil {
-		return // nobody reads it
+		return // the client is gone
 	}
 	usage := map[string]any{
 		"prompt_tokens": c.usage.InputTokens, "completion_tokens": c.usage.OutputTokens, "total_tokens": c.usage.InputTokens + c.usage.OutputTokens,
@@ -225,7 +225,7 @@ func (c *completion) end(ctx context.Context) {
 	c.out.write("data: [DONE]\n\n")
 }
 
-// message is the whole answer.
+// message returns the whole answer.
 func (c *completion) message() map[string]any {
 	m := map[string]any{"role": "assistant", "content": c.text.String(), "refusal": nil}
 	if c.refusal != "" {

@@ -18,9 +18,9 @@ type completionMessage struct {
 	callID  string
 }
 
-// messageFields are the fields that messages may have, by role. What stands in them beside
-// role and content are fields of answers, this gateway's and others', that come back with
-// whole messages: they say nothing that the content does not.
+// messageFields are the fields that messages may have, by role. Beside role and content they
+// are fields of answers, this gateway's and others', that clients send back with whole
+// messages: they add nothing to the content.
 var messageFields = map[string][]string{
 	"system":    {"role", "content"},
 	"developer": {"role", "content"},
@@ -29,11 +29,11 @@ var messageFields = map[string][]string{
 	"assistant": {"role", "content", "refusal", "annotations", "reasoning", "reasoning_content", "images", "voicegw", "tool_calls", "function_call", "audio"},
 }
 
-// emptyFields may stand in a message only where they are null or an empty list.
+// emptyFields are allowed in a message only if they are null or an empty list.
 var emptyFields = []string{"function_call", "audio"}
 
-// readMessages reads the messages of a request: the last one is the turn, those before it its
-// history.
+// readMessages reads the messages of a request: the last one is the turn, the earlier ones are
+// its history.
 func readMessages(raw json.RawMessage, req *chat.Request, seen *pictures) *wrongField {
 	var messages []map[string]json.RawMessage
 	switch err := json.Unmarshal(raw, &messages); {

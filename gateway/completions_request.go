@@ -28,17 +28,18 @@ const (
 // field is a field of a Chat Completions request.
 type field struct {
 	use use
-	// doc says in docs/chat.md what values there may be, or why there may be none.
+	// doc says in docs/chat.md which values are allowed, or why none is.
 	doc string
 	// read takes a value that is not null, and says what is wrong with it as the end of a
-	// sentence that begins with the field's name; empty if nothing is. Nil refuses.
+	// sentence that begins with the field's name; empty if it is valid. A nil read refuses the
+	// field.
 	read func(q *completionsQuery, raw json.RawMessage) string
 }
 
-// completionsFields are all fields of a request that there are
+// completionsFields are all fields that the API defines
 // (developers.openai.com/api/docs/api-reference/chat/create, read 2026-11-23). A field that
-// is not here is refused as unknown, one without a reader as not supported: none is ignored.
-// null stands for a field that is absent. docs/chat.md has this table
+// is missing here is refused as unknown, and one without a reader as not supported: no field
+// is ignored. null means that a field is absent. docs/chat.md has this table
 // (TestFieldsStandInTheDocs).
 var completionsFields = map[string]field{
 	"messages": {honoured, "the conversation, at most 500 messages", func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
@@ -111,12 +112,12 @@ type completionsQuery struct {
 	parallel  *bool
 }
 
-// wrongField is what is wrong with a request.
+// wrongField describes a wrong field of a request.
 type wrongField struct {
 	param, code, message string
 }
 
-// readCompletionsQuery reads a request's fields; nil if all is well with them.
+// readCompletionsQuery reads a request's fields; it returns nil if all are valid.
 func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *wrongField) {
 	q := &completionsQuery{settings: map[string]json.RawMessage{}}
 	for _, name := range slices.Sorted(maps.Keys(body)) {
@@ -161,7 +162,7 @@ func readInto(raw json.RawMessage, into any, kind string) string {
 	return ""
 }
 
-// only takes some values alone. must is how the sentence goes on.
+// only accepts the given values alone. must is how the sentence goes on.
 func only(must string, values ...string) func(*completionsQuery, json.RawMessage) string {
 	return func(_ *completionsQuery, raw json.RawMessage) string {
 		var plain bytes.Buffer
@@ -172,7 +173,7 @@ func only(must string, values ...string) func(*completionsQuery, json.RawMessage
 	}
 }
 
-// setting takes a value for the model.
+// setting accepts a value for the model.
 func setting(name string, check func(json.RawMessage) string) func(*completionsQuery, json.RawMessage) string {
 	return func(q *completionsQuery, raw json.RawMessage) string {
 		wrong := check(raw)
@@ -208,7 +209,7 @@ func oneOf(words ...string) func(json.RawMessage) string {
 	}
 }
 
-// maxStops and maxStop bound what an answer may be told to stop at.
+// maxStops and maxStop bound the texts at which an answer may be told to stop.
 const (
 	maxStops = 4
 	maxStop  = 256 // bytes
@@ -229,7 +230,7 @@ func stopTexts(raw json.RawMessage) string {
 	return ""
 }
 
-// maxModel is the longest name of a model, in bytes: it is repeated in each chunk.
+// maxModel is the longest name of a model, in bytes: each chunk repeats it.
 const maxModel = 128
 
 func readModel(q *completionsQuery, raw json.RawMessage) string {
@@ -287,7 +288,7 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 	case !wrong && len(raw) > maxFormat:
 		return "is larger than " + strconv.Itoa(maxFormat>>10) + " KiB"
 	case !wrong && f.Type == "text" && f.Schema == nil:
-		return "" // as without it, so that no model has to know of it
+		return "" // the same as without it, so no model needs to support it
 	case !wrong && f.Type == "json_object" && f.Schema == nil:
 	case !wrong && f.Type == "json_schema" && f.Schema != nil && f.Schema.Name != "":
 	default:
@@ -298,7 +299,7 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 	return ""
 }
 
-// completionsRequest makes a turn of what a request asks for, or says what is wrong with it.
+// completionsRequest turns a request into a turn, or says what is wrong with it.
 func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *wrongField) {
 	who, wrong := s.speaker(r, q.user)
 	if wrong != "" {

@@ -17,8 +17,8 @@ const (
 	maxClientTool  = 32 << 10 // bytes of one declaration
 )
 
-// toolName is what a tool may be called (developers.openai.com/api/docs/guides/function-calling,
-// read 2026-11-23).
+// toolName is the form of a tool's name
+// (developers.openai.com/api/docs/guides/function-calling, read 2026-11-23).
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // readTools reads the tools that the client runs.

@@ -7,7 +7,7 @@ import (
 	"voicegw/protocol"
 )
 
-// openaiTrouble is how an error of a turn is told in the form of Chat Completions.
+// openaiTrouble is how an error of a turn is reported in the form of Chat Completions.
 type openaiTrouble struct {
 	status int
 	kind   string // the field type
@@ -15,11 +15,11 @@ type openaiTrouble struct {
 	param  string
 }
 
-// openaiTroubles are the errors of turns by their code: the status where nothing has been
-// sent yet, else the event of the stream has the rest. Codes are OpenAI's own where it has
-// one (developers.openai.com/api/docs/guides/error-codes, read 2026-11-23), because clients
-// know those. A key that the provider does not accept is the gateway's and not the client's,
-// so it is no 401. docs/chat.md has this table (TestTroublesStandInTheDocs).
+// openaiTroubles are the errors of turns by their code: the status if nothing has been sent
+// yet, and otherwise the fields of the stream's error event. Codes are OpenAI's own where it
+// has one (developers.openai.com/api/docs/guides/error-codes, read 2026-11-23), because clients
+// know those. An API key that the provider refuses is the gateway's and not the client's, so
+// it is not a 401. docs/chat.md has this table (TestTroublesStandInTheDocs).
 var openaiTroubles = map[string]openaiTrouble{
 	protocol.CodeProviderBusy:        {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", ""},
 	protocol.CodeProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},
@@ -34,7 +34,7 @@ var openaiTroubles = map[string]openaiTrouble{
 	protocol.CodeStoreUnavailable:    {http.StatusServiceUnavailable, "server_error", protocol.CodeStoreUnavailable, ""},
 }
 
-// troubleOf is the row of an error.
+// troubleOf returns the row of an error.
 func troubleOf(e *protocol.Error) openaiTrouble {
 	t, known := openaiTroubles[e.Code]
 	if !known {
@@ -58,8 +58,8 @@ func (t openaiTrouble) shape(message string) map[string]any {
 	return out
 }
 
-// refuseTurn answers a turn that has failed before anything of it was sent. Clients that make
-// requests again by themselves are told not to: the tools of the turn may have run.
+// refuseTurn answers a turn that failed before anything was sent. It tells clients not to
+// repeat the request by themselves, because the tools of the turn may have run.
 func refuseTurn(w http.ResponseWriter, e *protocol.Error) {
 	t := troubleOf(e)
 	w.Header().Set("X-Should-Retry", "false")

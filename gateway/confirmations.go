@@ -11,7 +11,7 @@ import (
 )
 
 // confirmationBody is what POST /v1/confirmations takes. The token stands in the body because
-// whoever has it may answer, and addresses are logged by proxies and kept by programs.
+// it permits the answer, and addresses are logged by proxies and kept by programs.
 type confirmationBody struct {
 	Token    string `json:"token"`
 	Approved *bool  `json:"approved"`
@@ -23,8 +23,8 @@ type confirmationAnswer struct {
 	Outcome   string `json:"outcome"`
 	SessionID string `json:"session_id"`
 	Tool      string `json:"tool"`
-	// Told says that the conversation still runs here: its model is told of the outcome.
-	// Otherwise Envelope is what came of an approved action.
+	// Told says that the conversation still runs here: its model is told the outcome.
+	// Otherwise Envelope is the result of an approved action.
 	Told     bool               `json:"told"`
 	Envelope *registry.Envelope `json:"envelope,omitempty"`
 }
@@ -36,7 +36,7 @@ const maxConfirmationBody = 4 << 10
 func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 	token, approved, ok := readConfirmation(&shallow{r: http.MaxBytesReader(w, r.Body, maxConfirmationBody)})
 	if !ok {
-		// What was sent is not repeated: it may hold a token.
+		// The body is not repeated in the error: it may hold a token.
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
 		return
 	}
@@ -53,8 +53,8 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// confirmationRefused answers a request whose confirmation cannot be answered as it asks,
-// and says whether err was of that kind.
+// confirmationRefused answers a request whose confirmation cannot be answered, and reports
+// whether err was of that kind.
 func (s *Server) confirmationRefused(w http.ResponseWriter, err error) bool {
 	switch {
 	case errors.Is(err, store.ErrUnknown):
@@ -69,7 +69,7 @@ func (s *Server) confirmationRefused(w http.ResponseWriter, err error) bool {
 	return true
 }
 
-// readConfirmation reads what a body says.
+// readConfirmation checks the content of a body.
 func readConfirmation(body io.Reader) (token string, approved, ok bool) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
@@ -81,7 +81,7 @@ func readConfirmation(body io.Reader) (token string, approved, ok bool) {
 	return b.Token, *b.Approved, errors.Is(err, io.EOF)
 }
 
-// confirmationMoved answers at the address that had the token in it, and does not repeat it.
+// confirmationMoved answers at the old address with the token in it, and does not repeat it.
 func confirmationMoved(w http.ResponseWriter, _ *http.Request) {
 	problem(w, http.StatusGone, "gone", `A confirmation's token belongs into the body: POST /v1/confirmations with {"token": "cf_…", "approved": true} or false.`)
 }

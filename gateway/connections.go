@@ -9,24 +9,24 @@ import (
 	"voicegw/internal/quota"
 )
 
-// ConnectionLimits bound the connections that are no sessions. A zero number means its
+// ConnectionLimits bound the connections that are not sessions. A zero number means its
 // default.
 type ConnectionLimits struct {
 	// AtOnce is how many there may be. Default 4000.
 	AtOnce int
 	// PerAddress is how many of them may come from one address. Default 200.
 	PerAddress int
-	// ExemptLoopback exempts this machine's own addresses from PerAddress, Exempt other
-	// ones: those of proxies, which speak for many.
+	// ExemptLoopback exempts this machine's own addresses from PerAddress, and Exempt other
+	// ones: those of proxies, which connect for many clients.
 	ExemptLoopback bool
 	Exempt         []netip.Prefix
 }
 
-// Bound returns a listener whose TCP connections are bounded until they become sessions.
-// Who connects is always let in; where there are too many, the oldest of the address that
-// has the most is closed. So connections that do nothing keep nobody out.
+// Bound returns a listener whose TCP connections are bounded until they become sessions. A new
+// connection is always let in; if there are too many, the oldest one of the address with the
+// most connections is closed. So idle connections keep nobody out.
 //
-// It also ends connections with requests that say in two ways where they end.
+// It also ends connections whose requests say in two ways where they end.
 func Bound(ln net.Listener, l ConnectionLimits) net.Listener {
 	if l.AtOnce == 0 {
 		l.AtOnce = 4000
@@ -45,11 +45,11 @@ type boundListener struct {
 	room *quota.Room[netip.Addr]
 }
 
-// Accept returns the next connection, and closes another one where it needs the room.
+// Accept returns the next connection, and closes another one if it needs the room.
 func (l *boundListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // http.Server looks at it
+		return nil, err //nolint:wrapcheck // http.Server examines it
 	}
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -84,10 +84,10 @@ type boundConn struct {
 	*net.TCPConn
 	listener *boundListener
 	guest    quota.Guest[netip.Addr] // guarded by listener.mu
-	framing  *framing                // of whoever reads; nil once it is no HTTP connection
+	framing  *framing                // of the goroutine that reads; nil once the connection no longer carries HTTP
 }
 
-// Read is that of net.Conn. A request whose end is not certain is not passed on.
+// Read implements net.Conn. A request whose end is uncertain is not passed on.
 func (c *boundConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if c.framing != nil && n > 0 {
@@ -98,7 +98,7 @@ func (c *boundConn) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // this is the same connection
 }
 
-// Close is that of net.Conn.
+// Close implements net.Conn.
 func (c *boundConn) Close() error {
 	c.leave()
 	return c.TCPConn.Close() //nolint:wrapcheck // this is the same connection
@@ -110,8 +110,8 @@ func (c *boundConn) leave() {
 	c.listener.room.Leave(&c.guest)
 }
 
-// upgraded says that a connection carries no HTTP any more and is bounded otherwise. Nobody
-// may read meanwhile.
+// upgraded says that a connection no longer carries HTTP and is bounded elsewhere. Nobody may
+// read from it meanwhile.
 func upgraded(c *nonblock.Conn) {
 	if c == nil {
 		return

@@ -11,29 +11,29 @@ import (
 	"voicegw/internal/secretwatch"
 )
 
-// How long the console's secrets live, and how many of each there are; the oldest goes first.
+// How long the console's secrets live, and how many of each may exist; the oldest goes first.
 const (
 	consoleCodeLife  = 15 * time.Minute
 	consoleTokenLife = 12 * time.Hour
 	maxConsoleGrants = 100
 )
 
-// consoleGrants are the console's way in. A code goes into the fragment of a link, which
-// browsers send to nobody; the page takes it out of its address and exchanges it, once, for a
-// token, which it keeps in its tab and shows as operators show the key. So the key itself is in
-// no address and no page, and what is left of a link in a history or a terminal opens nothing.
+// consoleGrants let the console in. A code goes into the fragment of a link, which browsers
+// never send; the page removes it from its address and exchanges it, once, for a token, which
+// it keeps in its tab and shows as operators show the key. So the key itself stands in no
+// address and no page, and a link in a history or a terminal opens nothing afterwards.
 //
-// It is no cookie: those are shared by all ports of a host, so every other server on this
-// machine would be sent it.
+// It is not a cookie: cookies are shared by all ports of a host, so every other server on this
+// machine would receive it.
 //
-// All are gone when the process ends. The methods may be called by any number of goroutines.
+// All grants are gone when the process ends. The methods may be used concurrently.
 type consoleGrants struct {
 	mu     sync.Mutex // guards the following fields
 	codes  grants
 	tokens grants
 }
 
-// grants are secrets, by their hash, and when each ends.
+// grants maps the hash of each secret to its end.
 type grants map[[sha256.Size]byte]time.Time
 
 // add makes a secret of 130 random bits, of letters and digits.
@@ -58,7 +58,7 @@ func (g *grants) add(now time.Time, life time.Duration) (secret string, until ti
 	return secret, until
 }
 
-// has says whether a secret was made and has not ended.
+// has says whether a secret exists and has not ended.
 func (g grants) has(secret string, now time.Time) bool {
 	until, ok := g[sha256.Sum256([]byte(secret))]
 	return ok && now.Before(until)
@@ -83,7 +83,7 @@ func (c *consoleGrants) exchange(code string, now time.Time) (token string, unti
 	return token, until, true
 }
 
-// opens says whether a token is good.
+// opens says whether a token is valid.
 func (c *consoleGrants) opens(token string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,8 +91,7 @@ func (c *consoleGrants) opens(token string, now time.Time) bool {
 }
 
 // ConsoleCode returns a new code that opens the console once, within the next 15 minutes, as
-// the fragment "#code=…" of the page's address; empty where there is no key, and so nothing to
-// open. It is a secret.
+// the fragment "#code=…" of the page's address; empty if there is no key. It is a secret.
 func (s *Server) ConsoleCode() string {
 	if !s.guard.hasKey {
 		return ""
@@ -101,8 +100,8 @@ func (s *Server) ConsoleCode() string {
 	return code
 }
 
-// consoleCode makes a code, for who shows the key itself: a token makes none, or it would
-// never end.
+// consoleCode makes a code for a caller who shows the key itself: a token cannot make one, or
+// access would never end.
 func (s *Server) consoleCode(w http.ResponseWriter, _ *http.Request) {
 	code, until := s.guard.console.newCode(time.Now())
 	answer(w, http.StatusCreated, map[string]string{"code": code, "expires_at": until.UTC().Format(timeForm)})
@@ -116,7 +115,7 @@ func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Code string `json:"code"`
 	}
-	// What was sent is not repeated: it may hold a code.
+	// The body is not repeated in the error: it may hold a code.
 	if !isJSON(r.Header.Get("Content-Type")) || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLoginBody)).Decode(&body) != nil || body.Code == "" {
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be JSON: {"code": "…"}, with Content-Type: application/json.`)
 		return

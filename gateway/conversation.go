@@ -25,7 +25,7 @@ type entryLine struct {
 func shownConversation(c *conversation.Conversation) conversationLines {
 	lines := make([]entryLine, 0, len(c.Entries))
 	for _, e := range c.Entries {
-		e.Extra, e.Calls = nil, slices.Clone(e.Calls) // it is the model's alone
+		e.Extra, e.Calls = nil, slices.Clone(e.Calls) // it is for the model alone
 		for i := range e.Calls {
 			e.Calls[i].Extra = nil
 		}

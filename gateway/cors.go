@@ -9,21 +9,21 @@ import (
 )
 
 // preflightSeconds is how long a browser may remember that a page of another origin is
-// allowed. An operator who takes an origin back waits for so long at most; what such a page
-// sends is refused at once all the same.
+// allowed. It bounds how long a revoked origin's page may believe that it is; its requests are
+// refused at once all the same.
 const preflightSeconds = 600
 
-// pageHeaders are the headers that pages of allowed origins may send: what the endpoints
-// read, and what clients of Chat Completions and of the AI SDK put into every request. A name
-// that ends in "*" stands for all that begin so; browsers know no such names in lists, so
-// what was asked for is what is answered.
+// pageHeaders are the headers that pages of allowed origins may send: those that the endpoints
+// read, and those that clients of Chat Completions and of the AI SDK put into every request. A
+// name that ends in "*" stands for all names with that beginning; browsers do not know such
+// names, so the answer lists the headers that were asked for.
 var pageHeaders = []string{
 	"accept", "accept-language", "authorization", "content-language", "content-type", "idempotency-key", "last-event-id",
 	"openai-organization", "openai-project", "openai-beta", "api-key", "x-api-key", "user-agent", "x-request-id", "x-client-request-id",
 	"http-referer", "x-title", "traceparent", "tracestate", "x-stainless-*", "x-vercel-*", "x-voicegw-*",
 }
 
-// exposedHeaders are those of answers that such pages may read.
+// exposedHeaders are the headers of answers that such pages may read.
 var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry", "X-Request-Id", "X-Vercel-Ai-Ui-Message-Stream"}
 
 // pageHeader says whether pages may send a header.
@@ -35,7 +35,7 @@ func pageHeader(name string) bool {
 	})
 }
 
-// mayAsk says whether every header that a browser asks for is one that pages may send.
+// mayAsk says whether pages may send every header that a browser asks for.
 func mayAsk(r *http.Request) bool {
 	for _, line := range r.Header.Values("Access-Control-Request-Headers") {
 		for name := range strings.SplitSeq(line, ",") {
@@ -47,15 +47,14 @@ func mayAsk(r *http.Request) bool {
 	return true
 }
 
-// forPages serves an endpoint that pages of the origins that [Options.Origins] names may
-// call and read the answers of, as https://fetch.spec.whatwg.org/#http-cors-protocol (read
-// 2026-11-22) has it: without it a browser keeps the answer from the page. No cookies are
-// involved, so none are allowed.
+// forPages serves an endpoint that pages of the origins in [Options.Origins] may call and read
+// (https://fetch.spec.whatwg.org/#http-cors-protocol, read 2026-11-22): otherwise a browser
+// keeps the answer from the page. It uses no cookies, so it allows no credentials.
 func (s *Server) forPages(method, path string, h http.HandlerFunc) {
 	c := cors.New(cors.Options{
 		AllowOriginVaryRequestFunc: func(r *http.Request, _ string) (bool, []string) { return s.originAllowed(r), nil },
 		AllowedMethods:             []string{method},
-		AllowedHeaders:             []string{"*"}, // those that are asked for, which mayAsk has seen
+		AllowedHeaders:             []string{"*"}, // the headers that were asked for, which mayAsk has checked
 		ExposedHeaders:             exposedHeaders,
 		MaxAge:                     preflightSeconds,
 	})

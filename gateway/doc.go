@@ -1,3 +1,2 @@
-// Package gateway is the HTTP side of voicegw: routes, admission, health and the
-// page.
+// Package gateway is the HTTP side of voicegw: routes, admission, health and the console.
 package gateway

@@ -8,29 +8,28 @@ import (
 	"voicegw/internal/origin"
 )
 
-// visitor says which page has sent a request, if one has.
+// visitor says what kind of page has sent a request, if any.
 type visitor int
 
 // The visitors.
 const (
-	// aProgram is no page: it has no Origin, and no browser says that a page is behind it.
+	// aProgram is not a page: it has no Origin, and no browser names a page behind it.
 	aProgram visitor = iota
 	// ownPage is a page that this server has served.
 	ownPage
-	// namedPage is a page of an origin that Options.Origins names.
+	// namedPage is a page of an origin in Options.Origins.
 	namedPage
 	// embedder is a page of any other origin that shows or follows an address without
-	// reading the answer: an image, a link. Browsers send no Origin then.
+	// reading the answer: an image, a link. Browsers send no Origin in that case.
 	embedder
-	// stranger is a page that nobody has allowed, or one that cannot be told.
+	// stranger is a page that nobody has allowed, or one that cannot be identified.
 	stranger
 )
 
-// routes are all that a server answers. There is no other way to add one, so that the tests
-// can ask each.
+// routes are all routes of a server. There is no other way to add one, so tests can ask each.
 type routes struct {
 	mux      http.ServeMux
-	patterns []string // as http.ServeMux has them
+	patterns []string // in the form of http.ServeMux
 }
 
 func (rs *routes) add(pattern string, h http.HandlerFunc) {
@@ -38,7 +37,7 @@ func (rs *routes) add(pattern string, h http.HandlerFunc) {
 	rs.mux.HandleFunc(pattern, h)
 }
 
-// ServeHTTP answers one request. Every request, of every route, goes through the door first.
+// ServeHTTP answers one request. Every request, to every route, passes enter first.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p := pace(w, r)
 	defer p.renew()
@@ -49,11 +48,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // enter lets a request in, or answers it.
 //
-// The Host must be one that this server answers to. Otherwise a page of evil.test, whose DNS
-// suddenly says 127.0.0.1, would be of the same origin as the gateway (DNS rebinding). There
-// is no exception for the page or for health: a probe comes by an IP address or by localhost.
+// The Host must be one of this server's. Otherwise a page of evil.test, whose DNS suddenly says
+// 127.0.0.1, would have the same origin as the gateway (DNS rebinding). Neither the page nor
+// health is an exception: a probe comes by an IP address or by localhost.
 //
-// Then the page must be the server's own or a named one, wherever a page is behind it.
+// Then the page, if there is one, must be the server's own or a named one.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	host, err := origin.ParseHost(r.Host)
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// turnAway answers a request that does not come in.
+// turnAway answers a request that is not let in.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	s.seldom.Info("request refused at the door", code, "addr", s.clientAddr(r).String(), "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
 	shape := errorShape(plainError)
@@ -81,15 +80,15 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, co
 	refuse(w, shape, status, code, message)
 }
 
-// embeddable says whether any page may link to a path or show what is there: the page itself
-// and images. The answers cannot be read by that page, and nothing is changed by asking.
+// embeddable says whether any page may link to a path or embed it: the console and images.
+// Such a page cannot read the answer, and the request changes nothing.
 func embeddable(path string) bool {
 	return !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v1/images/")
 }
 
-// visitor decides which page is behind a request that asks for host. It is the one rule, for
-// WebSockets as for everything else. Pages can forge neither Origin nor Sec-Fetch-Site; a
-// program can, and gains nothing by it.
+// visitor decides which page is behind a request to host. It is the only rule, for WebSockets
+// as for everything else. Pages can forge neither Origin nor Sec-Fetch-Site; a program can, and
+// gains nothing by it.
 func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 	origins, sites := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
 	if len(origins) > 1 || len(sites) > 1 {
@@ -117,12 +116,12 @@ func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 	}
 }
 
-// isOwn says whether an origin is that of this server, as the request has reached it: of the
-// same scheme, host and port.
+// isOwn says whether an origin is this server's, as the request reached it: the same scheme,
+// host and port.
 //
-// Where TLS or a trusted proxy tells the scheme, a page of the other one is foreign: whoever
-// sits in its network may have written it. Where nobody tells it and the operator has named
-// the host, a proxy that ends TLS may be in front: then https counts as well as http.
+// If TLS or a trusted proxy tells the scheme, a page of the other scheme is foreign: anybody in
+// the page's network may have written it. If nobody tells it and the operator has named the
+// host, a proxy that ends TLS may be in front: then https counts as well as http.
 func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bool {
 	scheme, told := s.scheme(r)
 	schemes := []string{scheme}
@@ -141,7 +140,7 @@ func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bo
 	return false
 }
 
-// originAllowed says whether a page that names its origin may read the answer.
+// originAllowed says whether a page that sends its origin may read the answer.
 func (s *Server) originAllowed(r *http.Request) bool {
 	host, err := origin.ParseHost(r.Host)
 	if err != nil {
@@ -151,8 +150,8 @@ func (s *Server) originAllowed(r *http.Request) bool {
 	return who == ownPage || who == namedPage
 }
 
-// pageOf is the origin of the page that a request comes from, in its one form; empty for
-// what is no page. The door has read it before.
+// pageOf is the origin of the page behind a request, in its normal form; empty if it is not a
+// page. enter has checked it before.
 func pageOf(r *http.Request) string {
 	from, err := origin.Parse(r.Header.Get("Origin"))
 	if err != nil {

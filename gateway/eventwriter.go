@@ -10,26 +10,26 @@ import (
 	"voicegw/protocol"
 )
 
-// heartbeat is how often a stream of events that is open says that it lives, in a comment
-// which every reader of events skips. Proxies close what is silent for a minute, some sooner.
+// heartbeat is how often an open stream of events sends a comment, which every reader of events
+// skips. Proxies close a connection that is silent for a minute, some sooner.
 const heartbeat = 10 * time.Second
 
 // eventWriter writes server-sent events (html.spec.whatwg.org, section 9.2, read 2026-11-21).
-// The head is sent with the first one. From then on a goroutine beats until close, which must
-// be called before the handler returns. write may be called by any number of goroutines.
+// The head is sent with the first one. From then on a goroutine sends heartbeats until close,
+// which must be called before the handler returns. write may be called concurrently.
 //
-// A client that is gone ends the request's context, which ends the turn: errors of writing
-// need no other care.
+// A client that is gone ends the request's context, which ends the turn: so errors of writing
+// are ignored.
 type eventWriter struct {
 	// Fixed after newEventWriter.
 	w     http.ResponseWriter
 	flush *http.ResponseController
 
-	// writing is held by who writes, and guards the following fields. A channel and no
-	// mutex, because a client that takes nothing may let a writer wait for a minute.
+	// writing is held by the goroutine that writes, and guards the following fields. It is a
+	// channel and not a mutex, because a slow client may block a writer for a minute.
 	writing chan struct{}
 	stop    chan struct{} // closed by close; nil while the stream is not open
-	over    chan struct{} // closed by beat when it has ended
+	over    chan struct{} // closed by beat when it returns
 }
 
 func newEventWriter(w http.ResponseWriter) *eventWriter {
@@ -44,7 +44,7 @@ func (e *eventWriter) write(events string) {
 		h := e.w.Header()
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no") // proxies are not to collect it
+		h.Set("X-Accel-Buffering", "no") // proxies must not buffer it
 		h.Set("X-Content-Type-Options", "nosniff")
 		e.w.WriteHeader(http.StatusOK)
 		e.stop, e.over = make(chan struct{}), make(chan struct{})
@@ -54,7 +54,7 @@ func (e *eventWriter) write(events string) {
 	_ = e.flush.Flush()
 }
 
-// data writes one event that has nothing but data.
+// data writes one event that has only data.
 func (e *eventWriter) data(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *eventWriter) data(v any) {
 	e.write("data: " + string(text) + "\n\n")
 }
 
-// beat writes a comment again and again.
+// beat writes a comment at each heartbeat.
 func (e *eventWriter) beat(stop <-chan struct{}, over chan<- struct{}) {
 	defer close(over)
 	tick := time.NewTicker(heartbeat)
@@ -89,7 +89,7 @@ func (e *eventWriter) close() {
 	}
 }
 
-// eventStream writes messages as voicegw.v1 has them, an event each.
+// eventStream writes the messages of voicegw.v1, an event each.
 type eventStream struct {
 	out *eventWriter
 	seq int64

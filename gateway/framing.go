@@ -6,21 +6,21 @@ import (
 	"strconv"
 )
 
-// errFraming ends a connection on which it is not certain where a request ends. It is no
-// net.Error, so that net/http answers 400 before it closes.
+// errFraming ends a connection on which the end of a request is uncertain. It is not a
+// net.Error, so net/http answers 400 before it closes.
 var errFraming = errors.New("gateway: a request says in two ways where it ends")
 
 // framing follows the requests of an HTTP/1 connection as they are read, and finds those
-// that have a Content-Length and a Transfer-Encoding. A proxy in front may heed the other
+// that have a Content-Length and a Transfer-Encoding. A proxy in front may obey the other
 // one of the two, and take the rest of one client's request for the beginning of another's
-// (RFC 9112, sections 6.1 and 11.2). net/http drops the Content-Length without a word.
+// (RFC 9112, sections 6.1 and 11.2). net/http silently ignores the Content-Length.
 //
-// What has the same uses is refused as well: a folded header line (section 5.2),
-// Transfer-Encoding in HTTP/1.0, Content-Lengths that differ or are no numbers, and a broken
-// chunk. What else is wrong is net/http's to refuse.
+// It also refuses whatever can be misused in the same way: a folded header line (section 5.2),
+// Transfer-Encoding in HTTP/1.0, Content-Lengths that differ or are not numbers, and an invalid
+// chunk. net/http refuses everything else that is wrong.
 type framing struct {
 	at    part
-	skip  int64 // bytes of a body or a chunk to come
+	skip  int64 // remaining bytes of a body or a chunk
 	line  [96]byte
 	have  int // of line
 	long  bool
@@ -31,7 +31,7 @@ type framing struct {
 	size  int64
 }
 
-// part is where in a request the next byte stands.
+// part is the part of a request that the next byte belongs to.
 type part int
 
 const (
@@ -44,7 +44,7 @@ const (
 	inTrailer
 )
 
-// see takes the bytes that come next. The error is errFraming, and final.
+// see takes the next bytes. Its error is errFraming, and final.
 func (f *framing) see(p []byte) error {
 	for len(p) > 0 {
 		if f.at == inBody || f.at == inChunk {
@@ -74,7 +74,7 @@ func (f *framing) see(p []byte) error {
 	return nil
 }
 
-// keep keeps what is needed of a line.
+// keep keeps the bytes of a line that are needed.
 func (f *framing) keep(p []byte) {
 	n := copy(f.line[f.have:], p)
 	f.have += n
@@ -88,7 +88,7 @@ func (f *framing) keep(p []byte) {
 	}
 }
 
-// endLine takes a whole line, and says whether all is well.
+// endLine takes a whole line, and says whether it is valid.
 func (f *framing) endLine() bool {
 	line := f.line[:f.have]
 	if !f.long {

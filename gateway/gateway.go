@@ -23,66 +23,66 @@ import (
 	"voicegw/session"
 )
 
-// Options is what a Server needs. Sessions must be set.
+// Options configure a Server. Sessions is required.
 type Options struct {
 	// Sessions runs the voice sessions.
 	Sessions *session.Manager
-	// Tools returns the tools to tell of at /v1/tools; nil means that there are none
-	// to tell of.
+	// Tools returns the tools that /v1/tools lists; nil means that there is no such
+	// endpoint.
 	Tools func() *registry.Snapshot
-	// Page serves everything that is no endpoint; nil means 404.
+	// Page serves every path that is not an endpoint; nil means 404.
 	Page http.Handler
-	// Hosts are the names and addresses that requests may ask for; zero: those of loopback.
-	// The host of VoiceURL is always one of them.
+	// Hosts are the names and addresses that a request's Host may have; empty means those of
+	// loopback. The host of VoiceURL is always one of them.
 	Hosts origin.Hosts
 	// Origins are the foreign origins whose pages may connect.
 	Origins []origin.Pattern
-	// TrustedProxies are the addresses of proxies in front of the gateway: what they say in
-	// X-Forwarded-For and X-Forwarded-Proto counts, and nobody else's word does.
+	// TrustedProxies are the addresses of proxies in front of the gateway: only their
+	// X-Forwarded-For and X-Forwarded-Proto count.
 	TrustedProxies []netip.Prefix
 	// Approvals are listed at /v1/approvals; nil means that there is no such endpoint.
 	Approvals Approvals
 	// Blocks are listed and ended at /v1/blocks; nil means that there is no such
 	// endpoint.
 	Blocks Blocks
-	// APIKey is what operators show at the endpoints that are theirs; empty means that
-	// those answer to nobody.
+	// APIKey is what operators show at their endpoints; empty means that those answer to
+	// nobody.
 	APIKey string
-	// GuardCompletions says that /v1/chat/completions asks for the APIKey too.
+	// GuardCompletions says that /v1/chat/completions requires the APIKey too.
 	GuardCompletions bool
-	// Ready returns what sessions need and cannot have; nil means that they need
-	// nothing. /readyz asks it, for at most readyTime.
+	// Ready returns an error while something that sessions need is missing; nil means that
+	// they need nothing. /readyz calls it, for at most readyTime.
 	Ready func(ctx context.Context) error
-	// Lateness says whether the gateway is behind with the sessions that run; new ones are
+	// Lateness says whether the gateway is too late with the running sessions; new ones are
 	// refused meanwhile. Nil asks the loops of the request's own listener.
 	Lateness func() nonblock.Lateness
 	// MaxMessageBytes is the largest message that a client may send; zero means
 	// protocol.MaxMessageBytes.
 	MaxMessageBytes int
-	// Version is told by /healthz.
+	// Version is shown by /healthz.
 	Version string
 	// Chat answers text at /v1/chat; nil means that there is no such endpoint.
 	Chat TextAgent
 	// Voice makes voice sessions at POST /v1/sessions and shows conversations; nil means
 	// that there are no such endpoints.
 	Voice Voice
-	// VoiceURL is where clients are told to connect; empty: by the name that the request
-	// has found the gateway by.
+	// VoiceURL is the address that clients connect to; empty means the name that the
+	// request used.
 	VoiceURL string
 	// Images are served at /v1/images/{id}; nil means that there is no such endpoint.
 	Images Images
-	// Simulator stands in for providers and can be told what is to go wrong; nil means
-	// that there is none in this process, and no such endpoints.
+	// Simulator stands in for providers and can be told to fail; nil means that this process
+	// has none, and that its endpoints are missing.
 	Simulator Simulator
-	// Blocked says until when a user is shut out; nil means that nobody is.
+	// Blocked says until when a user is shut out; nil means that nobody is ever shut out.
 	Blocked func(who user.User) (until time.Time, ok bool)
 	// Turns bound the messages of text conversations.
 	Turns TurnLimits
-	// Logger gets one line for each refusal. Nil discards.
+	// Logger gets one line for each refusal. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Server answers HTTP. It may be used by any number of goroutines.
+// Server answers HTTP. Its methods may be used concurrently.
 type Server struct {
 	// Fixed after New.
 	opts   Options
@@ -92,8 +92,8 @@ type Server struct {
 	turns  *turns
 	big    *bigBodies
 
-	// unready says what /readyz has answered last, so that the log tells of a change
-	// and not of every question.
+	// unready is the last answer of /readyz, so that the log has one line for each change and
+	// not for each question.
 	unready atomic.Bool
 }
 
@@ -152,12 +152,12 @@ func New(opts Options) *Server {
 	return s
 }
 
-// handle adds a route. Its pattern is that of http.ServeMux.
+// handle adds a route. Its pattern has the form of http.ServeMux.
 func (s *Server) handle(pattern string, h http.HandlerFunc) {
 	s.routes.add(pattern, h)
 }
 
-// withHostOf returns hosts with that of a URL, if it has one.
+// withHostOf returns hosts and the host of a URL, if it has one.
 func withHostOf(hosts origin.Hosts, address string) origin.Hosts {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		if p, err := origin.ParseHostPattern(u.Host); err == nil {
@@ -167,7 +167,7 @@ func withHostOf(hosts origin.Hosts, address string) origin.Hosts {
 	return hosts
 }
 
-// voice upgrades a client to a session.
+// voice upgrades a request to a voice session.
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	addr := s.clientAddr(r)
 	if late := s.lateness(r); late.Behind {
@@ -182,7 +182,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	under := connOf(r.Context())
-	// The door has decided about the page, by the one rule that there is.
+	// enter has checked the page, by the only rule for pages.
 	opts := protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
 	if under != nil {
 		limitSendBuffer(under)
@@ -195,8 +195,8 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	}
 	upgraded(under)
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
-	// What a session does inside is an operator's to see, and its ticket's owner's where
-	// the operator has said so.
+	// Only operators may see the inside of a session, and a ticket's owner if the operator
+	// allowed it.
 	admission.MayInspect = s.guard.check(r) == nil || s.guard.opens(conn.Key(), true)
 	s.opts.Sessions.Start(admission, conn)
 }
@@ -229,7 +229,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 // readyTime bounds what /readyz waits for.
 const readyTime = 2 * time.Second
 
-// ready says whether new sessions are taken.
+// ready says whether new sessions are accepted.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Sessions.Draining() {
 		s.notReady(w, "draining", "The gateway is shutting down; connect to another one.")
@@ -244,13 +244,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		defer cancel()
 		err := s.opts.Ready(ctx)
 		if err != nil && r.Context().Err() != nil {
-			return // whoever asked has gone, which says nothing about us
+			return // the client has gone, which says nothing about this gateway
 		}
 		if was := s.unready.Swap(err != nil); was != (err != nil) {
 			s.opts.Logger.Warn("readiness has changed", "ready", err == nil, "error", err)
 		}
 		if err != nil {
-			// Anybody may ask: the reason stands in the log.
+			// Anybody may ask, so the reason stands only in the log.
 			s.notReady(w, "unavailable", "What sessions need is not there at the moment; the gateway's log says what.")
 			return
 		}
@@ -258,7 +258,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"status": "ready"})
 }
 
-// notReady says in a word and in words why no session is taken.
+// notReady says, as a code and in words, why no session is accepted.
 func (s *Server) notReady(w http.ResponseWriter, status, message string) {
 	retryAfter(w, 5*time.Second)
 	answer(w, http.StatusServiceUnavailable, map[string]any{"status": status, "message": message, "sessions": s.opts.Sessions.Running()})
@@ -274,7 +274,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	// The client may be gone, which is no concern of ours.
+	// The client may be gone, which is not an error here.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
@@ -288,9 +288,9 @@ func clip(s string) string {
 // connKey is the key under which ConnContext keeps a connection.
 type connKey struct{}
 
-// ConnContext is for http.Server.ConnContext: it lets the server reach the
-// connection under a request. Together with a listener of [Listen] it lets a
-// session write to its client without waiting, and keeps its send buffer small.
+// ConnContext is for http.Server.ConnContext: it lets the server reach a request's connection.
+// Together with a listener of [Listen] it lets a session write to its client without waiting,
+// and keeps its send buffer small.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if n, ok := c.(*nonblock.Conn); ok {
 		return context.WithValue(ctx, connKey{}, n)
@@ -298,9 +298,8 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Listen returns a listener whose connections do not make a writer wait. logger is told once
-// when the loops that read them begin to be behind, and once when they have caught up; nil
-// discards.
+// Listen returns a listener whose connections never make a writer wait. logger gets a line when
+// the loops that read them become late, and one when they have caught up; nil means no logging.
 func Listen(ln net.Listener, logger *slog.Logger) net.Listener {
 	loops := &nonblock.Loops{}
 	if logger != nil {

@@ -8,20 +8,19 @@ import (
 	"voicegw/backends/image"
 )
 
-// Images keeps what tools have drawn; *image.Files is one. The error of Open is
-// image.ErrUnknown, image.ErrExpired, or a trouble that may pass.
+// Images keeps the images that tools made; *image.Files implements it. The error of Open is
+// image.ErrUnknown, image.ErrExpired, or an error that may pass by itself.
 type Images interface {
 	Open(id string) (*image.Image, error)
 }
 
-// imageNames are what a browser proposes who saves an image. They say nothing of its
-// address, which is a secret.
+// imageNames are the file names that a browser proposes for saving an image. They reveal
+// nothing of its address, which is a secret.
 var imageNames = map[string]string{image.TypePNG: "image.png", image.TypeJPEG: "image.jpg", image.TypeWebP: "image.webp"}
 
-// image serves GET and HEAD /v1/images/{id}. Whoever has the address may see the image:
-// it holds 256 random bits and ends. Because an image comes from outside, the answer is
-// of the type that was read from the image itself, and nothing in it can run, whatever
-// it is taken for.
+// image serves GET and HEAD /v1/images/{id}. Anybody with the address may see the image: it
+// holds 256 random bits and expires. Because an image comes from outside, the answer has the
+// type that was read from the image itself, and a browser can run nothing in it.
 func (s *Server) image(w http.ResponseWriter, r *http.Request) {
 	img, err := s.opts.Images.Open(r.PathValue("id"))
 	switch {

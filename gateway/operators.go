@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// guard decides who may use the endpoints for operators: who shows the key, or a token that a
-// console was given for a code. Where a request comes from says nothing: a proxy on this
-// machine need not tell that it is one.
+// guard decides who may use the endpoints for operators: a caller who shows the key, or a token
+// that a console was given for a code. The address of a request proves nothing: a proxy on this
+// machine need not say that it is one.
 type guard struct {
-	// Fixed after newGuard. The key is kept and compared as its hash, so that
-	// comparing takes the same time whatever is shown, of whatever length.
+	// Fixed after newGuard. The key is kept and compared as its hash, so that the comparison
+	// takes the same time for every secret of every length.
 	hasKey  bool
 	key     [sha256.Size]byte
 	console *consoleGrants
@@ -23,14 +23,14 @@ func newGuard(key string) guard {
 	return guard{hasKey: key != "", key: sha256.Sum256([]byte(key)), console: &consoleGrants{}}
 }
 
-// refusal is why a request may not use an endpoint for operators.
+// refusal says why a request may not use an endpoint for operators.
 type refusal struct {
 	status  int
 	code    string
 	message string
 }
 
-// check returns nil for a request that may pass. No refusal tells of the key.
+// check returns nil for a request that may pass. No refusal reveals anything about the key.
 func (g guard) check(r *http.Request) *refusal { return g.shows(r, true) }
 
 // checkKey is check for the key alone, without the tokens of consoles.
@@ -52,7 +52,7 @@ func (g guard) shows(r *http.Request, tokens bool) *refusal {
 	return nil
 }
 
-// opens says whether a secret is the key or, if tokens count, a console's token.
+// opens says whether a secret is the key or, if tokens count, the token of a console.
 func (g guard) opens(secret string, tokens bool) bool {
 	if !g.hasKey || secret == "" {
 		return false
@@ -61,8 +61,8 @@ func (g guard) opens(secret string, tokens bool) bool {
 	return subtle.ConstantTimeCompare(sum[:], g.key[:]) == 1 || tokens && g.console.opens(secret, time.Now())
 }
 
-// forOperators lets only those pass to next that guard lets in. Every endpoint that
-// shows or changes what concerns other users goes through it.
+// forOperators passes to next only the requests that guard lets in. Every endpoint that shows
+// or changes something of other users uses it.
 func (s *Server) forOperators(next http.HandlerFunc) http.HandlerFunc {
 	return s.guarded(s.guard.check, next)
 }

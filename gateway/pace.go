@@ -10,51 +10,50 @@ import (
 )
 
 const (
-	// bodyTime is how long a request's body may take altogether.
+	// bodyTime is how long reading a request's body may take altogether.
 	bodyTime = 30 * time.Second
-	// writeTime is how long a client may take for what was written last and what was
+	// writeTime is how long a client may take to read the last write and everything that was
 	// pending then: at most nonblock.MaxPending, 256 KiB, so that 4.4 KB/s are enough.
 	writeTime = time.Minute
-	// maxDepth is how deep a body's JSON may be nested. The deepest that means anything
-	// has five levels.
+	// maxDepth is how deep a body's JSON may be nested. The deepest valid body has five levels.
 	maxDepth = 32
 )
 
-// paced is the answer to a request. Each write of it has writeTime anew, so that a stream may
-// last, and nobody waits longer for a client that takes nothing.
+// paced is the answer to a request. Each write has writeTime of its own, so a stream may last,
+// and nobody waits longer for a client that reads nothing.
 type paced struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	taken   bool // the connection is no answer's any more
+	taken   bool // the connection no longer carries an answer
 }
 
-// pace bounds what a request's body and its answer may take. A ResponseWriter that knows no
-// deadlines, as those of tests, is left as it is.
+// pace bounds the time of a request's body and of its answer. A ResponseWriter without
+// deadlines, such as those of tests, stays as it is.
 func pace(w http.ResponseWriter, r *http.Request) *paced {
 	p := &paced{ResponseWriter: w, control: http.NewResponseController(w)}
 	p.renew()
 	if r.ContentLength != 0 {
-		// It also bounds what net/http reads of a body that nobody has asked for. Where the
-		// body was read to its end, net/http takes the deadline away.
+		// It also bounds what net/http reads of a body that nobody reads. When the body was read to
+		// its end, net/http removes the deadline.
 		_ = p.control.SetReadDeadline(time.Now().Add(bodyTime))
 	}
 	return p
 }
 
-// renew gives the next write its time.
+// renew gives the next write its own time.
 func (p *paced) renew() {
 	if !p.taken {
 		_ = p.control.SetWriteDeadline(time.Now().Add(writeTime))
 	}
 }
 
-// WriteHeader is that of http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter.
 func (p *paced) WriteHeader(status int) {
 	p.renew()
 	p.ResponseWriter.WriteHeader(status)
 }
 
-// Write is that of http.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (p *paced) Write(b []byte) (int, error) {
 	p.renew()
 	return p.ResponseWriter.Write(b) //nolint:wrapcheck // this is the same writer
@@ -63,24 +62,24 @@ func (p *paced) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (p *paced) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// Hijack gives the connection away; from then on its deadlines are not ours.
+// Hijack gives the connection away; its deadlines are its new owner's.
 func (p *paced) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := p.control.Hijack()
 	p.taken = err == nil
 	return conn, rw, err //nolint:wrapcheck // this is the same writer
 }
 
-// shallow reads JSON, and fails where it is nested deeper than maxDepth. What is no JSON it
-// leaves to the parser.
+// shallow reads JSON, and fails if it is nested deeper than maxDepth. Invalid JSON is left to
+// the parser.
 type shallow struct {
 	r io.Reader
 
 	depth    int
 	inString bool
-	escaped  bool // the next byte of a string is no end of it
+	escaped  bool // the next byte of a string cannot end it
 }
 
-// Read is that of io.Reader.
+// Read implements io.Reader.
 func (s *shallow) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	for _, c := range p[:n] {

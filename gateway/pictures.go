@@ -12,18 +12,17 @@ import (
 	"voicegw/chat"
 )
 
-// The bounds of the images that a client shows the model. What a body may have altogether is
-// maxImageBody.
+// The bounds of the images that a client shows the model. maxImageBody bounds the whole body.
 const (
 	maxPictures     = 16
-	maxPicture      = 5 << 20 // bytes, as they are in a file
+	maxPicture      = 5 << 20 // bytes of the decoded file
 	maxPictureURL   = 8 << 10 // bytes of an https: address
-	maxPictureParts = 256     // of one content
+	maxPictureParts = 256     // in one content
 )
 
-// pictureTypes are the media types of images that chat models take
-// (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). image/jpg is no
-// registered type; some clients write it all the same.
+// pictureTypes are the media types of images that chat models accept
+// (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). image/jpg is not a
+// registered type, but some clients write it.
 var pictureTypes = map[string]string{
 	"image/png": "image/png", "image/jpeg": "image/jpeg", "image/jpg": "image/jpeg", "image/webp": "image/webp", "image/gif": "image/gif",
 }
@@ -38,14 +37,14 @@ var partKinds = map[string][]string{
 	"image_url": {"type", "image_url"},
 }
 
-// pictures reads the images of a request. Its zero value is for a model that sees none.
+// pictures reads the images of a request. Its zero value is for a model without vision.
 type pictures struct {
 	sees  bool
 	count int
 }
 
-// content reads a message's content: a text, or parts of text and, of the user's, images.
-// parts is nil where no image is among them.
+// content reads a message's content: a text, or parts of text and, from the user, images. parts
+// is nil if it holds no image.
 func (p *pictures) content(where, role string, raw json.RawMessage) (text string, parts []chat.Part, no *wrongField) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
@@ -137,7 +136,7 @@ func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongFi
 	return p.address(at+".url", address, "", detail)
 }
 
-// file reads a part of the type file of the AI SDK's, which is an image by its media type.
+// file reads a part of the AI SDK's type file; its media type tells whether it is an image.
 func (p *pictures) file(at string, part uiPart) (chat.Part, *wrongField) {
 	switch {
 	case !strings.HasPrefix(strings.ToLower(part.MediaType), "image/"):
@@ -150,8 +149,8 @@ func (p *pictures) file(at string, part uiPart) (chat.Part, *wrongField) {
 	return p.address(at+".url", part.URL, strings.ToLower(part.MediaType), "")
 }
 
-// address checks the address of an image. kind is its media type as said beside it; empty
-// where nothing is.
+// address checks the address of an image. kind is the media type that the part declares; empty
+// if it declares none.
 func (p *pictures) address(at, address, kind, detail string) (chat.Part, *wrongField) {
 	wrong := func(message string) (chat.Part, *wrongField) {
 		return chat.Part{}, &wrongField{at, "invalid_value", at + " " + message}
@@ -187,8 +186,8 @@ func (p *pictures) address(at, address, kind, detail string) (chat.Part, *wrongF
 	return wrong("must begin with data: or https:.")
 }
 
-// oneWord says whether an address is one word of printable ASCII. Line breaks in the base64
-// of a data: address are the decoder's business.
+// oneWord says whether an address is one word of printable ASCII. The decoder handles line
+// breaks in the base64 of a data: address.
 func oneWord(address string) bool {
 	data := len(address) > 5 && strings.EqualFold(address[:5], "data:")
 	return !strings.ContainsFunc(address, func(r rune) bool {
@@ -198,7 +197,7 @@ func oneWord(address string) bool {
 
 // dataImage checks what follows data: (RFC 2397), and returns the whole address in the form
 // that all providers read. problem says what is wrong, as the end of a sentence. kind is the
-// media type that was said beside it.
+// media type that the part declares.
 func dataImage(rest, kind string) (address, problem string) {
 	head, payload, ok := strings.Cut(rest, ",")
 	media, coded := strings.CutSuffix(strings.ToLower(strings.TrimSpace(head)), ";base64")
@@ -214,7 +213,7 @@ func dataImage(rest, kind string) (address, problem string) {
 		return "", "is of the media type " + said + ", and mediaType says " + strconv.Quote(clip(kind)) + "."
 	}
 	raw, err := base64.StdEncoding.DecodeString(payload)
-	if err != nil { // clients leave the padding out
+	if err != nil { // some clients leave out the padding
 		raw, err = base64.RawStdEncoding.DecodeString(payload)
 	}
 	switch {

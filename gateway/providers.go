@@ -10,8 +10,8 @@ import (
 type providerLine struct {
 	Name  string `json:"name"`
 	Model string `json:"model"`
-	// Voices are those that its documentation lists, its default first; Voice is the one
-	// that is configured.
+	// Voices are the provider's documented ones, its default first; Voice is the configured
+	// one.
 	Voices    []string `json:"voices"`
 	Voice     string   `json:"voice"`
 	Simulated bool     `json:"simulated"`
@@ -19,7 +19,7 @@ type providerLine struct {
 	Ends *modelend.End `json:"ends,omitempty"`
 }
 
-// offered is all that a client may ask for.
+// offered lists all that a client may ask for.
 type offered struct {
 	Default   string         `json:"default"`
 	Agents    []string       `json:"agents"`

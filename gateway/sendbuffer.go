@@ -6,13 +6,13 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// unsentBytes is how much the kernel takes before the peer's window lets it go
-// out. What it has taken cannot be dropped by a flush any more: 16 KiB are a third
-// of a second of audio at 24 kHz, and keep the pipe full on any real network.
+// unsentBytes is how much the kernel accepts before the peer's window lets it go out. A flush
+// cannot drop it any more: 16 KiB are a third of a second of audio at 24 kHz, and keep the
+// connection busy on any real network.
 const unsentBytes = 16 << 10
 
-// limitSendBuffer keeps what the kernel holds for a client small, so that what is
-// queued stays ours to drop. Where the platform cannot, the buffer is what it was.
+// limitSendBuffer keeps the kernel's buffer for a client small, so that a flush can drop what
+// is queued. It changes nothing on platforms without such a limit.
 func limitSendBuffer(c *nonblock.Conn) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {

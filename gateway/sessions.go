@@ -21,12 +21,12 @@ import (
 	"voicegw/store"
 )
 
-// Voice makes voice sessions and knows conversations; *handoff.Desk is one. It may be
-// used by any number of goroutines.
+// Voice makes voice sessions and knows conversations; *handoff.Desk implements it. Its methods
+// may be used concurrently.
 type Voice interface {
 	// Invite makes a voice session.
 	Invite(ctx context.Context, in handoff.Invitation) (capability.VoiceOffer, error)
-	// Conversation returns what was said; store.ErrUnknown where there is none.
+	// Conversation returns what was said; store.ErrUnknown if it does not exist.
 	Conversation(ctx context.Context, id string) (*conversation.Conversation, error)
 }
 
@@ -47,7 +47,7 @@ type sessionBody struct {
 type sessionOffer struct {
 	SessionID      string `json:"session_id"`
 	ConversationID string `json:"conversation_id"`
-	// Ticket is a secret of the client's.
+	// Ticket is a secret for the client alone.
 	Ticket string `json:"ticket"`
 	URL    string `json:"url"`
 	// ExpiresAt is RFC 3339 in UTC with ms.
@@ -56,7 +56,7 @@ type sessionOffer struct {
 	Subprotocols []string `json:"subprotocols"`
 }
 
-// The bounds of a sessionBody, in characters; that of a user in bytes.
+// The bounds of a sessionBody, in characters; the bound of a user in bytes.
 const (
 	maxContext = 8000
 )
@@ -68,7 +68,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in, wrong := invitation(body)
-	in.Vouched = s.vouched(r) // a console's token opens this endpoint, too, and is a browser's
+	in.Vouched = s.vouched(r) // a console's token opens this endpoint too, and belongs to a browser
 	refused := s.grants(r, body.Scopes)
 	switch {
 	case wrong != "":
@@ -100,7 +100,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// invitation makes an Invitation of a body, which nobody vouches for yet, or says what is
+// invitation turns a body into an Invitation that nobody has vouched for yet, or says what is
 // wrong with it.
 func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	origin, ok := store.CleanOrigin(body.Origin)
@@ -132,13 +132,13 @@ func invitation(body sessionBody) (in handoff.Invitation, wrong string) {
 	}, wrong
 }
 
-// saidMessage is a message of what was said before, in words alone.
+// saidMessage is an earlier message, in words alone.
 type saidMessage struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
 
-// saidBefore makes entries of messages, or says what is wrong with them.
+// saidBefore turns messages into entries, or says what is wrong with them.
 func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entry, wrong string) {
 	if len(messages) > maxChatMessages {
 		return nil, fmt.Sprintf("messages has %d messages; at most %d are taken.", len(messages), maxChatMessages)
@@ -176,7 +176,7 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
 	return blocked
 }
 
-// notInvited answers where there is no voice session.
+// notInvited answers when no voice session was made.
 func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, capability.ErrVoiceActive):
@@ -191,8 +191,8 @@ func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	}
 }
 
-// voiceURL is where clients connect: what the operator says, else the name by which the
-// request has found us.
+// voiceURL is where clients connect: the operator's VoiceURL, or the name that the request
+// used.
 func (s *Server) voiceURL(r *http.Request) string {
 	if s.opts.VoiceURL != "" {
 		return s.opts.VoiceURL
@@ -204,8 +204,8 @@ func (s *Server) voiceURL(r *http.Request) string {
 	return scheme + "://" + r.Host + "/v1/voice"
 }
 
-// absolute is the whole address of something of this gateway's, by which the client that has
-// sent the request reaches it; a whole address stays as it is.
+// absolute returns the whole address of a path of this gateway, by which the client that sent
+// the request can reach it; a whole address stays as it is.
 func (s *Server) absolute(r *http.Request, address string) string {
 	if !strings.HasPrefix(address, "/") {
 		return address
@@ -237,7 +237,7 @@ func lineOf(r session.Running) runningLine {
 	}
 }
 
-// listSessions lists what runs here.
+// listSessions lists the sessions that run in this process.
 func (s *Server) listSessions(w http.ResponseWriter, _ *http.Request) {
 	lines := []runningLine{}
 	for _, r := range s.opts.Sessions.Sessions() {

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// Simulator stands in for providers in this process, and can be told by hand what is to go
-// wrong. It may be used by any number of goroutines.
+// Simulator stands in for providers in this process, and can be told by hand to fail. Its
+// methods may be used concurrently.
 type Simulator interface {
 	// Simulates says whether it stands in for a provider.
 	Simulates(provider string) bool
-	// Faults lists what can go wrong.
+	// Faults lists the possible faults.
 	Faults() []Fault
-	// Commit lets something go wrong on the connection whose other end has that address,
-	// as host:port. The error wraps ErrNotConnected or ErrTooManyFaults, or is a
-	// *FaultError.
+	// Commit causes a fault on the connection whose other end has that address, as host:port.
+	// The error wraps ErrNotConnected or ErrTooManyFaults, or is a *FaultError.
 	Commit(addr string, o FaultOrder) (FaultMoment, error)
 }
 
-// Fault is something that can go wrong by hand.
+// Fault is a fault that can be caused by hand.
 type Fault struct {
 	Do string
-	// Label says to a person what it does.
+	// Label describes to a person what it does.
 	Label string
-	// For is how long it takes where nothing is said; zero where it has no duration.
+	// For is its default duration; zero if it has no duration.
 	For  time.Duration
 	When FaultMoment
 }
@@ -32,28 +31,28 @@ type Fault struct {
 // FaultOrder asks for a Fault.
 type FaultOrder struct {
 	Do string
-	// For is nil for the fault's own. Code is 0 for the provider's own.
+	// For is nil for the fault's own duration. Code is 0 for the provider's own.
 	For  *time.Duration
 	Code int
 }
 
-// FaultMoment is when something goes wrong.
+// FaultMoment is when a fault happens.
 type FaultMoment string
 
 // The moments.
 const (
 	FaultNow        FaultMoment = "now"
-	FaultAtNextCall FaultMoment = "next_call" // of a tool, on that connection
+	FaultAtNextCall FaultMoment = "next_call" // a tool call on that connection
 )
 
-// ErrNotConnected is wrapped where no connection has an address, and ErrTooManyFaults where
-// as many wait for one as may.
+// ErrNotConnected is wrapped if no connection has the address, and ErrTooManyFaults if too many
+// faults wait for one connection.
 var (
 	ErrNotConnected  = errors.New("gateway: the simulator has no such connection")
 	ErrTooManyFaults = errors.New("gateway: too many faults wait for that connection")
 )
 
-// FaultError says what is wrong with a FaultOrder, in words for who made it.
+// FaultError says what is wrong with a FaultOrder, in words for its author.
 type FaultError struct {
 	// Field is do, for_ms or code.
 	Field   string
@@ -67,13 +66,13 @@ func (e *FaultError) Error() string { return e.Message }
 type faultLine struct {
 	Do    string `json:"do"`
 	Label string `json:"label"`
-	// For says whether for_ms means anything; ForMS is what stands where none is given.
+	// For says whether for_ms has a meaning; ForMS is its default.
 	For   bool        `json:"for"`
 	ForMS int64       `json:"for_ms,omitempty"`
 	When  FaultMoment `json:"when"`
 }
 
-// listFaults lists what can go wrong by hand.
+// listFaults lists the faults that can be caused by hand.
 func (s *Server) listFaults(w http.ResponseWriter, _ *http.Request) {
 	lines := []faultLine{}
 	for _, f := range s.opts.Simulator.Faults() {
@@ -93,7 +92,7 @@ type faultBody struct {
 // maxFaultMS bounds the duration of a fault: a day.
 const maxFaultMS = 24 * 60 * 60 * 1000
 
-// commitFault lets something go wrong on a session's connection to its model.
+// commitFault causes a fault on a session's connection to its model.
 func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 	var body faultBody
 	if !s.readBody(w, r, &body, true, plainError) {
@@ -125,7 +124,7 @@ func (s *Server) commitFault(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusAccepted, map[string]any{"accepted": true, "when": when})
 }
 
-// faultRefused answers where nothing goes wrong.
+// faultRefused answers when no fault was caused.
 func (s *Server) faultRefused(w http.ResponseWriter, err error) {
 	var wrong *FaultError
 	switch {

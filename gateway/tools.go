@@ -41,7 +41,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list})
 }
 
-// tool tells all about one tool, its whole guide included.
+// tool shows one tool, its whole guide included.
 func (s *Server) tool(w http.ResponseWriter, r *http.Request) {
 	snapshot := s.opts.Tools()
 	id := r.PathValue("id")

@@ -18,10 +18,10 @@ type TurnLimits struct {
 	PerAddress int
 	// PerUser is how many of them may be one user's. Default 10.
 	PerUser int
-	// NewPerSecond is how many one address, and one user, may begin within a second.
+	// NewPerSecond is how many one address, and one user, may start within a second.
 	// Default 20.
 	NewPerSecond int
-	// ExemptLoopback exempts this machine's own addresses from what limits one address.
+	// ExemptLoopback exempts this machine's own addresses from the limits of one address.
 	ExemptLoopback bool
 }
 
@@ -55,15 +55,14 @@ func newTurns(l TurnLimits) *turns {
 	}
 }
 
-// manyBehind says whether a request comes from where many users may share an address: it
-// shows the operators' key, or comes from this machine, which the operator has exempted.
+// manyBehind says whether many users may share a request's address: the request shows the
+// operators' key, or comes from this machine, which the operator has exempted.
 func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 	return s.guard.hasKey && s.guard.checkKey(r) == nil || s.turns.exemptLoopback && addr.IsLoopback()
 }
 
-// enterChat lets a turn begin: not for somebody who is shut out, not for an address or a
-// user that has its share already, and not for more than there is room for. Where it is ok,
-// leave must be called once.
+// enterChat lets a turn begin, unless the user is shut out, the address or the user has its
+// share already, or all places are taken. If it is ok, leave must be called once.
 func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
 	if s.opts.Blocked != nil {
 		if until, blocked := s.opts.Blocked(who); blocked {
@@ -85,7 +84,7 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 			"Your address sends messages too fast; wait a moment.",
 			"Too many messages from your address are being answered; wait until one is."))
 	}
-	// A user without a name is counted by the address, which has just been asked.
+	// A user without a name is counted by the address, which was checked just before.
 	if !who.Anonymous() {
 		shares = append(shares, shareOf(s.turns.byUser, who.String(), "user",
 			"This user sends messages too fast; wait a moment.",
@@ -119,13 +118,13 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 	}
 }
 
-// share is the part of all messages that one address or one user may have.
+// share bounds the part of all messages that one address or one user may have.
 type share struct {
 	begin            func() time.Duration
 	take             func() bool
 	give             func()
 	whose            string // "address" or "user", for the log
-	tooFast, tooMany string // what a client beyond the share is told
+	tooFast, tooMany string // the error for a client beyond the share
 }
 
 func shareOf[K comparable](q *quota.Quota[K], key K, whose, tooFast, tooMany string) share {
@@ -135,8 +134,8 @@ func shareOf[K comparable](q *quota.Quota[K], key K, whose, tooFast, tooMany str
 	}
 }
 
-// enter takes a place in the share. Where it is used up, reason is not empty, and wait is
-// how long until a message may begin again, or zero when one has to end first.
+// enter takes a place in the share. If it is used up, reason is not empty, and wait is how long
+// until a message may begin again, or zero if one has to end first.
 func (s share) enter() (wait time.Duration, reason, message string) {
 	if wait := s.begin(); wait > 0 {
 		return wait, s.whose + "_rate", s.tooFast

@@ -59,7 +59,7 @@ type uiPart struct {
 	URL       string `json:"url"`
 }
 
-// UnmarshalJSON implements json.Unmarshaler: parts have many fields, of which few are read.
+// UnmarshalJSON implements json.Unmarshaler: parts have many fields, and few are read.
 func (p *uiPart) UnmarshalJSON(raw []byte) error {
 	var fields struct {
 		Type      string          `json:"type"`
@@ -68,23 +68,23 @@ func (p *uiPart) UnmarshalJSON(raw []byte) error {
 		URL       json.RawMessage `json:"url"`
 	}
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return err //nolint:wrapcheck // readBody has the words
+		return err //nolint:wrapcheck // readBody writes the error
 	}
 	p.Type = fields.Type
-	// What is missing or no text stays empty, which is told of where it matters.
+	// A field that is missing or not a text stays empty; a check reports it where it matters.
 	_ = json.Unmarshal(fields.MediaType, &p.MediaType)
 	_ = json.Unmarshal(fields.URL, &p.URL)
 	if p.Type != "text" {
 		return nil
 	}
-	return json.Unmarshal(fields.Text, &p.Text) //nolint:wrapcheck // readBody has the words
+	return json.Unmarshal(fields.Text, &p.Text) //nolint:wrapcheck // readBody writes the error
 }
 
-// asChat is the body as a turn of a conversation that the client keeps.
+// asChat turns the body into a turn of a conversation that the client keeps.
 func (b uiBody) asChat(seen *pictures) (chatBody, string) {
 	out := chatBody{User: b.User, Scopes: b.Scopes}
 	if b.Trigger == "regenerate-message" {
-		out.MessageID = "regenerate-" + rand.Text() // another answer is wanted, and not the same one
+		out.MessageID = "regenerate-" + rand.Text() // the user wants another answer, not the same one
 	}
 	if b.Trigger != "" && b.Trigger != "submit-message" && b.Trigger != "regenerate-message" {
 		return out, "trigger must be submit-message or regenerate-message."
@@ -136,7 +136,7 @@ type uiStream struct {
 	usage  protocol.Usage
 }
 
-// part writes one part. The first is preceded by the start.
+// part writes one part. Before the first one it writes the start.
 func (u *uiStream) part(kind string, fields map[string]any) {
 	if !u.begun {
 		u.begun = true
@@ -174,7 +174,7 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 		u.cut, u.refuse = m.Cut, m.Refused
 		u.endText()
 	case *protocol.ToolStarted:
-		// Arguments and answers are not for every user to see, here as at /v1/chat.
+		// Arguments and answers are not for every user to see, as at /v1/chat.
 		u.part("tool-input-available", map[string]any{"toolCallId": m.CallID, "toolName": m.Tool, "input": map[string]any{}, "dynamic": true, "providerExecuted": true})
 	case *protocol.ToolEnded:
 		u.toolEnded(m)
@@ -196,7 +196,7 @@ func (u *uiStream) take(m protocol.ServerMessage) {
 	}
 }
 
-// data writes a message that has no part of its own, as it is at /v1/chat.
+// data writes a message that has no part type of its own, in the form of /v1/chat.
 func (u *uiStream) data(m protocol.ServerMessage) {
 	text, err := protocol.EncodeServer(u.seq, protocol.Clone(m))
 	if err != nil {
@@ -214,7 +214,7 @@ func (u *uiStream) data(m protocol.ServerMessage) {
 func (u *uiStream) toolEnded(m *protocol.ToolEnded) {
 	fields := map[string]any{"toolCallId": m.CallID, "dynamic": true, "providerExecuted": true}
 	var e struct{ Type, Message string }
-	_ = json.Unmarshal(m.Error, &e) // the error is missing, or of our own making
+	_ = json.Unmarshal(m.Error, &e) // the error is missing, or the gateway's own
 	switch {
 	case m.OK:
 		fields["output"] = map[string]any{"ok": true, "duration_ms": m.DurationMS}
@@ -246,18 +246,18 @@ func (u *uiStream) done() {
 	u.out.write("data: [DONE]\n\n")
 }
 
-// imageType is the type of one of the gateway's images, by its address.
+// imageType returns the type of one of the gateway's images, by its address.
 func (s *Server) imageType(address string) string {
 	if s.opts.Images != nil {
 		if img, err := s.opts.Images.Open(path.Base(address)); err == nil {
-			defer func() { _ = img.Close() }() // it was only read
+			defer func() { _ = img.Close() }() // only read: nothing can be lost
 			return img.Type
 		}
 	}
 	return "image/png"
 }
 
-// readChat reads the body of a request at /v1/chat, in either form. done is as of readTurn.
+// readChat reads the body of a request at /v1/chat, in either form. done is that of readTurn.
 func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (body chatBody, done func(), ok bool) {
 	if !wantsUI(r) {
 		done, ok = s.readTurn(w, r, &body, true, plainError)
@@ -274,7 +274,7 @@ func (s *Server) readChat(w http.ResponseWriter, r *http.Request) (body chatBody
 	return body, done, wrong == ""
 }
 
-// taker returns what writes a turn for a request at /v1/chat.
+// taker returns the writer of a turn for a request at /v1/chat.
 func (s *Server) taker(r *http.Request, out *eventWriter) chat.Emit {
 	if !wantsUI(r) {
 		return (&eventStream{out: out}).send

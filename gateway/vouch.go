@@ -7,12 +7,12 @@ import (
 	"voicegw/registry"
 )
 
-// vouched says whether a request comes from a trusted caller, one that shows the key
-// itself: then the user it names and the scopes it grants count. A console's token does
-// not do: it is a browser's.
+// vouched says whether a request comes from a trusted caller, one that shows the key itself:
+// then the user that it names and the scopes that it grants count. A console's token does not
+// suffice, because a browser holds it.
 func (s *Server) vouched(r *http.Request) bool { return s.guard.checkKey(r) == nil }
 
-// scopesProblem says what is wrong with the scopes of a request; empty if nothing is.
+// scopesProblem says what is wrong with the scopes of a request; empty if they are valid.
 func scopesProblem(scopes []string) string {
 	if len(scopes) > registry.MaxScopes {
 		return fmt.Sprintf("scopes has %d entries; at most %d are taken.", len(scopes), registry.MaxScopes)
@@ -25,7 +25,7 @@ func scopesProblem(scopes []string) string {
 	return ""
 }
 
-// grants says why a request may not name the scopes it names; empty if it may. A client
+// grants says why a request may not grant the scopes that it names; empty if it may. A client
 // cannot grant itself anything.
 func (s *Server) grants(r *http.Request, scopes []string) (wrong string) {
 	if len(scopes) == 0 || s.vouched(r) {
