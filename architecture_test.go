@@ -56,7 +56,8 @@ var foreign = map[string][]string{
 	"registry/adapter":               {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"registry/format":                {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"registry/instance":              {"github.com/santhosh-tekuri/jsonschema/v5"},
-	"cmd/voicegw":                    {"github.com/alecthomas/kong", "github.com/lmittmann/tint", "golang.org/x/term"},
+	"cmd/voicegw":                    {"github.com/alecthomas/kong", "github.com/lmittmann/tint"},
+	"internal/terminal":              {"golang.org/x/term"},
 
 	"scripts/bench/relaybench": {"golang.org/x/sys"},
 	"scripts/supply":           {"github.com/CycloneDX/cyclonedx-go"},

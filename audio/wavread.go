@@ -1,11 +1,13 @@
 package audio
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
 )
 
 const (
@@ -39,6 +41,24 @@ const (
 // The errors are ErrNotWAV, ErrWAVFormat, ErrWAVTooLarge (over
 // DefaultWAVLimit) and whatever r returns but io.EOF and io.ErrUnexpectedEOF.
 func ReadWAV(r io.Reader) (Clip, error) { return ReadWAVLimit(r, DefaultWAVLimit) }
+
+// ReadFile reads a WAV file that holds some audio.
+func ReadFile(name string) (Clip, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Clip{}, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return NonEmpty(ReadWAV(bufio.NewReader(f)))
+}
+
+// NonEmpty passes on what a reader of clips returns; a clip without audio is an error.
+func NonEmpty(clip Clip, err error) (Clip, error) {
+	if err == nil && len(clip.PCM) == 0 {
+		err = errors.New("it holds no audio")
+	}
+	return clip, err
+}
 
 // ReadWAVLimit is ReadWAV with another limit on the bytes of audio data in the
 // file. Zero or less means DefaultWAVLimit.

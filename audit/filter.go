@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,4 +43,26 @@ func (f Filter) Match(r Record) bool {
 		return false
 	}
 	return true
+}
+
+// ParseTime reads a moment: RFC 3339, a day in UTC, or how long before now, as in 2h or 3d.
+// An empty text is the zero time. The error calls the text by a name.
+func ParseTime(name, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	ago, err := time.ParseDuration(text)
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		n, notNumber := strconv.ParseUint(days, 10, 16)
+		ago, err = time.Duration(n)*24*time.Hour, notNumber
+	}
+	if err != nil || ago < 0 {
+		return time.Time{}, fmt.Errorf("%s is %q and must be a time as in 2026-11-20T10:00:00Z, a day as in 2026-11-20, or how long ago as in 2h or 3d", name, text)
+	}
+	return now.Add(-ago), nil
 }

@@ -23,6 +23,24 @@ type Report struct {
 	Unreadable []error
 }
 
+// Warnings says in words, for a person, what of the files was no record.
+func (r Report) Warnings() []string {
+	var lines []string
+	if r.Foreign > 0 {
+		lines = append(lines, count(r.Foreign, "line")+" skipped: no records of the audit, or torn by a crash")
+	}
+	if r.TooLong > 0 {
+		lines = append(lines, fmt.Sprintf("%s skipped: longer than %d bytes", count(r.TooLong, "line"), MaxLine))
+	}
+	if r.Torn {
+		lines = append(lines, "the last line is not complete: it is being written, or the gateway was killed")
+	}
+	for _, err := range r.Unreadable {
+		lines = append(lines, fmt.Sprintf("not all could be read: %v", err))
+	}
+	return lines
+}
+
 // ParseLine reads one line of the audit, with or without its line break. Keys that it
 // does not know are left out: a newer gateway may have written it. An error is
 // [ErrForeign]. It never panics, whatever the line.

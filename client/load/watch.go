@@ -11,9 +11,9 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/plan"
-	"voicegw/client/load/process"
 	"voicegw/client/load/report"
 	"voicegw/internal/bounded"
+	"voicegw/internal/process"
 )
 
 // watch looks at the gateway from outside of the conversations: its process, its debug

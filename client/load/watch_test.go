@@ -16,9 +16,9 @@ import (
 
 	"voicegw/client/load/measure"
 	"voicegw/client/load/plan"
-	"voicegw/client/load/process"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
+	"voicegw/internal/process"
 )
 
 // quiet is the HTTP side of a gateway that has sessions for a while after the last call.

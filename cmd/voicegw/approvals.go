@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/alecthomas/kong"
-
-	"voicegw/store"
 )
 
 // maxToldApprovals is how many approvals the log names at start; the rest are counted.
@@ -54,39 +51,16 @@ func (p Process) auditOpen(ctx context.Context, flags auditFlags, parsed *kong.C
 	if o == nil {
 		return code
 	}
-	defer o.close()
+	defer o.Close()
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	var list struct {
-		Approvals []store.Approval `json:"approvals"`
-		Total     int              `json:"total"`
-	}
-	if err := o.ask(ctx, http.MethodGet, "/v1/approvals", &list); err != nil {
+	list, err := o.Approvals(ctx)
+	if err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
 	if flags.JSON {
 		return p.printJSON(list)
 	}
-	if list.Total == 0 {
-		return p.print("The outcome of every approved action is known.\n")
-	}
-	rows := [][]string{{"APPROVED", "TOOL", "REFERENCE", "BEGUN", "TOLD", "USER", "SESSION", "CONVERSATION"}}
-	for _, a := range list.Approvals {
-		rows = append(rows, []string{
-			a.ApprovedAt.Local().Format(time.DateTime), quoteOdd(a.Tool), quoteOdd(a.Reference), yesNo(a.Begun), yesNo(a.Told), orDash(a.User), orDash(a.Session), orDash(a.Conversation),
-		})
-	}
-	text := p.table(rows)
-	if more := list.Total - len(list.Approvals); more > 0 {
-		text += fmt.Sprintf("and %d more\n", more)
-	}
-	return p.print(text)
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return quoteOdd(text)
+	return p.print(list.Table(p.Stdout))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/alecthomas/kong"
 )
@@ -12,30 +11,19 @@ type consoleFlags struct {
 	operatorFlags
 }
 
-// consoleLink is the address of a gateway's page; with a code it opens what is inside. The
-// code is in the fragment, which a browser sends to nobody.
-func consoleLink(base, code string) string {
-	if code == "" {
-		return base + "/"
-	}
-	return base + "/#code=" + code
-}
-
 // console prints a link that opens the console once.
 func (p Process) console(ctx context.Context, flags consoleFlags, parsed *kong.Context) int {
 	o, exit := p.operator(flags.operatorFlags, parsed)
 	if o == nil {
 		return exit
 	}
-	defer o.close()
+	defer o.Close()
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	var made struct {
-		Code string `json:"code"`
-	}
-	if err := o.ask(ctx, http.MethodPost, "/v1/console/codes", &made); err != nil {
+	link, err := o.ConsoleLink(ctx)
+	if err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
-	return p.print(consoleLink(o.base, made.Code) + "\n")
+	return p.print(link + "\n")
 }

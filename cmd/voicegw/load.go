@@ -1,23 +1,16 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/load"
-	"voicegw/client/load/examples"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/client/load/speech"
 	"voicegw/config"
 )
@@ -88,17 +81,17 @@ func (p Process) loadRun(ctx context.Context, flags loadRunFlags, parsed *kong.C
 		p.complain("%v", err)
 		return exitUsage
 	}
-	files, err := createAll(flags.JSON, flags.HTML)
+	output, err := load.OpenOutput(flags.JSON, flags.HTML)
 	if err != nil {
 		p.complain("%v", err)
 		return exitUsage
 	}
-	progress := newLoadProgress(p.Stderr, flags.Quiet)
-	options.Progress = progress.show
+	progress := load.NewProgress(p.Stderr, flags.Quiet)
+	options.Progress = progress.Show
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
 	rep, err := load.Run(ctx, options)
-	progress.end()
+	progress.End()
 	switch {
 	case errors.Is(err, load.ErrOptions), errors.Is(err, plan.ErrOptions), errors.Is(err, speech.ErrSpeech):
 		p.complain("%v", err)
@@ -109,7 +102,7 @@ func (p Process) loadRun(ctx context.Context, flags loadRunFlags, parsed *kong.C
 	}
 	rep.LagIgnored = flags.AnyLag
 	rep.Judge(thresholds)
-	if err := p.tellLoad(rep, flags.JSON == "-", files); err != nil {
+	if err := output.Report(p.Stdout, p.Stderr, rep); err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
@@ -121,44 +114,6 @@ func (p Process) loadRun(ctx context.Context, flags loadRunFlags, parsed *kong.C
 	default:
 		return exitOK
 	}
-}
-
-// tellLoad shows a report and writes its files.
-func (p Process) tellLoad(rep *report.Report, jsonOut bool, files [2]*os.File) error {
-	text := p.Stdout
-	var problems []error
-	if jsonOut {
-		text = p.Stderr
-		problems = append(problems, rep.Write(p.Stdout))
-	}
-	_, colour := terminal(text)
-	problems = append(problems, rep.Text(text, colour))
-	for i, write := range []func(io.Writer) error{rep.Write, rep.HTML} {
-		if files[i] != nil {
-			problems = append(problems, keepText(files[i], write))
-		}
-	}
-	return errors.Join(problems...)
-}
-
-// createAll makes the files of a report, before the run: nobody wants to learn afterwards
-// that it cannot be kept. An empty name, or -, is no file.
-func createAll(names ...string) (files [2]*os.File, err error) {
-	for i, name := range names {
-		if name == "" || name == "-" {
-			continue
-		}
-		if files[i], err = os.Create(name); err != nil {
-			return files, err
-		}
-	}
-	return files, nil
-}
-
-// keepText writes a file and closes it.
-func keepText(f *os.File, write func(io.Writer) error) error {
-	w := bufio.NewWriter(f)
-	return errors.Join(write(w), w.Flush(), f.Close())
 }
 
 // loadOptions reads what the flags name.
@@ -182,11 +137,9 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 		if err != nil {
 			return o, nil, err
 		}
-		key, err := p.localKey(flags.URL, cfg)
-		if err != nil {
+		if o.APIKey, err = p.localKey(flags.URL, cfg); err != nil {
 			return o, nil, err
 		}
-		o.APIKey = key.Reveal()
 	}
 	thresholds := report.DefaultThresholds()
 	if len(flags.FailIf) > 0 {
@@ -199,77 +152,21 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 		thresholds = append(thresholds, t)
 	}
 	var err error
-	o.Script, o.ScriptDir, err = readScript(flags.Script)
+	o.Script, o.ScriptDir, err = load.ReadScript(flags.Script)
 	return o, thresholds, errors.Join(append(problems, err)...)
-}
-
-// builtinScript begins the name of a script that is in the program.
-const builtinScript = "builtin:"
-
-// maxScript bounds a script, in bytes; what is larger is refused when it is parsed.
-const maxScript = 2 << 20
-
-// readScript reads a script, and says where recordings that it names are.
-func readScript(name string) (s *script.Script, dir string, err error) {
-	var data []byte
-	if own, ok := strings.CutPrefix(name, builtinScript); ok {
-		data, err = examples.Read(own)
-	} else {
-		dir = filepath.Dir(name)
-		data, err = readAtMost(name, maxScript)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("--script: %w", err)
-	}
-	s, err = script.Parse(name, data)
-	return s, dir, err
-}
-
-// readAtMost reads the first bytes of a file.
-func readAtMost(name string, n int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	return io.ReadAll(io.LimitReader(f, n))
 }
 
 // loadCompare compares two reports.
 func (p Process) loadCompare(flags loadCompareFlags) int {
-	a, errA := readReport(flags.A)
-	b, errB := readReport(flags.B)
-	if err := errors.Join(errA, errB); err != nil {
-		p.complain("%v", err)
-		return exitUsage
-	}
-	files, err := createAll(flags.HTML)
+	c, err := load.Compare(flags.A, flags.B)
 	if err != nil {
 		p.complain("%v", err)
 		return exitUsage
 	}
-	c := report.Compare(filepath.Base(flags.A), a, filepath.Base(flags.B), b)
-	_, colour := terminal(p.Stdout)
-	err = c.Text(p.Stdout, colour)
-	if files[0] != nil {
-		err = errors.Join(err, keepText(files[0], c.HTML))
-	}
+	output, err := load.OpenOutput("", flags.HTML)
 	if err != nil {
 		p.complain("%v", err)
-		return exitFailure
+		return exitUsage
 	}
-	return exitOK
-}
-
-func readReport(name string) (*report.Report, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	r, err := report.Read(bufio.NewReader(f))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return r, nil
+	return p.shown(output.Comparison(p.Stdout, c))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/lmittmann/tint"
 
 	"voicegw/internal/redact"
+	"voicegw/internal/terminal"
 )
 
 // newLogger makes the one logger of the program. Level and format are those of the
@@ -17,7 +18,7 @@ func newLogger(w io.Writer, level, format string, secrets ...string) *slog.Logge
 	var l slog.Level
 	// The configuration has been validated; anything else stays at info.
 	_ = l.UnmarshalText([]byte(level))
-	_, isTerminal := terminal(w)
+	_, isTerminal := terminal.Width(w)
 	if format == "json" || format == "auto" && !isTerminal {
 		return slog.New(fence.Handler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})))
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/term"
 
 	"voicegw/client/load/examples"
 )
@@ -126,17 +125,4 @@ func hint(args []string, err error) string {
 func (p Process) complain(format string, args ...any) {
 	// There is nowhere else to say it.
 	_, _ = fmt.Fprintf(p.Stderr, "voicegw: "+format+"\n", args...)
-}
-
-// terminal says whether w is one, and how wide.
-func terminal(w any) (width int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width == 0 { // nobody told it, as in many containers
-		width = 80
-	}
-	return width, true
 }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"voicegw/config"
 	"voicegw/internal/misspelt"
@@ -38,14 +34,14 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 
 // loadTools loads the registry that serve works with, and locks it. With dev that is
 // the one of the project in the working directory, if there is one.
-func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *devRegistry, error) {
+func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *build.Watch, error) {
 	o := caps.registryOptions(dev)
-	var reload *devRegistry
+	var reload *build.Watch
 	load := func() (*registry.Registry, error) { return p.loadRegistry(o) }
 	if dev {
-		reload = &devRegistry{file: filepath.FromSlash(build.RegistryFile), logger: caps.logger}
-		if data, err := os.ReadFile(reload.file); err == nil {
-			reload.seen = data
+		reload = &build.Watch{File: filepath.FromSlash(build.RegistryFile), Logger: caps.logger}
+		if data, err := os.ReadFile(reload.File); err == nil {
+			reload.Seen = data
 			load = func() (*registry.Registry, error) { return registry.Load(data, o) }
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, nil, err
@@ -57,7 +53,7 @@ func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *d
 	}
 	tools.Lock()
 	if reload != nil {
-		reload.tools = tools
+		reload.Tools = tools
 	}
 	return tools, reload, nil
 }
@@ -87,47 +83,4 @@ func checkRequired(ids []string, tools *registry.Snapshot) error {
 		return problems
 	}
 	return nil
-}
-
-// devRegistry loads the project's registry again when it has changed.
-type devRegistry struct {
-	// Fixed after loadTools.
-	file   string
-	tools  *registry.Registry
-	logger *slog.Logger
-
-	// Owned by watch.
-	seen []byte
-}
-
-// devPoll is how often the file is looked at.
-const devPoll = time.Second
-
-// watch looks at the file until ctx ends.
-func (d *devRegistry) watch(ctx context.Context) {
-	tick := time.NewTicker(devPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			d.look()
-		}
-	}
-}
-
-// look loads the file if it has changed. What cannot be loaded is told once and
-// leaves the tools as they are.
-func (d *devRegistry) look() {
-	data, err := os.ReadFile(d.file)
-	if err != nil || bytes.Equal(data, d.seen) {
-		return // not built, or just being replaced: the next look will see
-	}
-	d.seen = data
-	if err := d.tools.Reload(data); err != nil {
-		d.logger.Error("the changed registry cannot be used; the tools stay as they are", "file", d.file, "error", err)
-		return
-	}
-	d.logger.Info("tools loaded again; running sessions keep theirs", "tools_version", d.tools.Snapshot().Version())
 }

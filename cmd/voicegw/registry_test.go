@@ -84,29 +84,29 @@ func TestDevReadsTheProject(t *testing.T) {
 		t.Fatal(reload, err)
 	}
 	first := tools.Snapshot()
-	reload.look() // nothing is there
+	reload.Look() // nothing is there
 	if tools.Snapshot() != first {
 		t.Error("the tools have changed without a file")
 	}
 	write := func(data []byte) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(reload.file), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Dir(reload.File), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(reload.file, data, 0o600); err != nil {
+		if err := os.WriteFile(reload.File, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	changed := reworded(t, embedded)
 	write(changed)
-	reload.look()
+	reload.Look()
 	second := tools.Snapshot()
 	if second.Version() == first.Version() {
 		t.Error("the changed file was not loaded")
 	}
 	write([]byte(`{"tools": 1}`))
-	reload.look()
-	reload.look()
+	reload.Look()
+	reload.Look()
 	if tools.Snapshot() != second || strings.Count(log.String(), "the tools stay as they are") != 1 {
 		t.Errorf("after a broken file: %s", log.String())
 	}

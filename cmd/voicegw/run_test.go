@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
@@ -52,11 +53,11 @@ type running struct {
 // key is the one that operators show to it.
 func (r *running) key() string {
 	r.t.Helper()
-	key, err := readKey(r.dataDir)
+	key, err := operatorkey.Read(r.dataDir)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return key.Reveal()
+	return key
 }
 
 // start runs serve on a free port, with a data folder of its own unless args name one,

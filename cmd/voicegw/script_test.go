@@ -22,6 +22,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/internal/freeport"
+	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/registry/registrytest"
@@ -91,7 +92,7 @@ func TestScripts(t *testing.T) {
 // checkFolders looks for secrets in the data folders of a script: those with a key.
 func checkFolders(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Name() == keyFile {
+		if err == nil && entry.Name() == operatorkey.File {
 			secrettest.CheckFolder(t, filepath.Dir(path))
 		}
 		return err

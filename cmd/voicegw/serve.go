@@ -15,10 +15,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/audit"
+	"voicegw/client/operator"
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/internal/debugserver"
 	"voicegw/internal/origin"
+	"voicegw/internal/terminal"
 	"voicegw/registry"
+	"voicegw/registry/build"
 	"voicegw/session"
 	"voicegw/session/handoff"
 	"voicegw/web"
@@ -63,15 +67,15 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 		p.complain("%v", err)
 		return exitFailure
 	}
-	var debug *debugServer
+	var debug *debugserver.Server
 	if flags.DebugListen != "" {
-		if debug, err = openDebug(ctx, flags.DebugListen, s.sessions.Running, logger); err != nil {
+		if debug, err = debugserver.Open(ctx, flags.DebugListen, versionOf(), s.sessions.Running, logger); err != nil {
 			p.complain("%v", errors.Join(err, s.listener.Close(), s.close(p, closeTime)))
 			return exitFailure
 		}
 	}
 	p.greet(s)
-	if err := errors.Join(s.run(ctx, p), debug.close()); err != nil {
+	if err := errors.Join(s.run(ctx, p), debug.Close()); err != nil {
 		p.complain("%v", err)
 		return exitFailure
 	}
@@ -105,7 +109,7 @@ type server struct {
 	desk         *handoff.Desk
 	audit        *audit.Log
 	tools        *registry.Registry
-	reload       *devRegistry // nil but with dev
+	reload       *build.Watch // nil but with dev
 	sim          *simulator   // nil if no provider is simulated
 }
 
@@ -213,14 +217,14 @@ func (s *server) run(ctx context.Context, p Process) error {
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	if s.reload != nil {
-		serving.Go(func() { s.reload.watch(watching) })
+		serving.Go(func() { s.reload.Run(watching) })
 	}
 	services := s.cfg.Services()
 	warnOfEnds(s.logger, modelsInUse(s.cfg, s.sessions.Providers(), s.sim), time.Now())
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
 		"provider", services[0].Name, "simulated", services[0].Simulated, "tools_version", s.tools.Snapshot().Version(),
 		"data_dir", s.dataDir)
-	if _, greeted := terminal(p.Stderr); services[0].Simulated && !greeted {
+	if _, greeted := terminal.Width(p.Stderr); services[0].Simulated && !greeted {
 		s.logger.Warn(simNotice(s.cfg))
 	}
 
@@ -242,7 +246,7 @@ func (s *server) run(ctx context.Context, p Process) error {
 
 // greet tells a person at a terminal what to do next. Elsewhere the log tells it.
 func (p Process) greet(s *server) {
-	if _, ok := terminal(p.Stderr); !ok {
+	if _, ok := terminal.Width(p.Stderr); !ok {
 		return
 	}
 	code := ""
@@ -258,7 +262,7 @@ func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	var b strings.Builder
 	host := reachable(addr)
 	fmt.Fprintf(&b, "\n  voicegw %s\n\n", versionOf())
-	fmt.Fprintf(&b, "  Talk to it       %s\n", consoleLink("http://"+host, code))
+	fmt.Fprintf(&b, "  Talk to it       %s\n", operator.ConsoleLink("http://"+host, code))
 	if code != "" {
 		b.WriteString("                   (the link lets you look inside; it works once, for 15 minutes, and voicegw console makes another)\n")
 	}
@@ -293,4 +297,15 @@ func reachable(addr net.Addr) string {
 		return addr.String()
 	}
 	return fmt.Sprintf("localhost:%d", tcp.Port)
+}
+
+// checkDebugListen says what is wrong with an address to serve on; empty for nothing.
+func checkDebugListen(address string) string {
+	if text := config.CheckListen(address); text != "" {
+		return text
+	}
+	if !config.Loopback(address) {
+		return fmt.Sprintf("%s can be reached by other machines, and what is served there tells all about the program. Listen on 127.0.0.1, and reach it through a tunnel.", address)
+	}
+	return ""
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -84,7 +83,7 @@ func (p Process) toolsLint(flags toolsLintFlags) int {
 		name := flags.Tool
 		if strings.ContainsAny(name, `./\`) {
 			var err error
-			if dir, name, err = toolDirectory(name); err != nil {
+			if dir, name, err = build.ToolDir(name); err != nil {
 				p.complain("%v", err)
 				return exitUsage
 			}
@@ -96,19 +95,6 @@ func (p Process) toolsLint(flags toolsLintFlags) int {
 		return p.cannotBuild(dir, err)
 	}
 	return p.showReport(report, flags.JSON, "")
-}
-
-// toolDirectory takes the path of a tool's directory apart: PROJECT/tools/NAME.
-func toolDirectory(dir string) (project, name string, err error) {
-	whole, err := filepath.Abs(dir)
-	if err != nil {
-		return "", "", fmt.Errorf("%s: %w", dir, err)
-	}
-	parent := filepath.Dir(whole)
-	if filepath.Base(parent) != "tools" {
-		return "", "", fmt.Errorf("%s is no tool: a tool is a directory of tools/", dir)
-	}
-	return filepath.Dir(parent), filepath.Base(whole), nil
 }
 
 // cannotBuild says why the tools could not even be looked at.
@@ -137,21 +123,11 @@ func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) int 
 	if err := r.WriteFindings(p.Stderr); err != nil {
 		return exitFailure // there is nowhere else to say it
 	}
-	counts := []string{count(len(r.Tools), "tool"), count(r.Errors(), "error"), count(len(r.Findings)-r.Errors(), "warning")}
 	if code != exitOK {
-		if otherwise != "" {
-			counts = append(counts, otherwise)
-		}
-		p.complain("%s", strings.Join(counts, ", "))
+		p.complain("%s", r.Summary(otherwise))
 		return code
 	}
-	if r.Version != "" {
-		counts = append([]string{"registry " + r.Version}, counts...)
-	}
-	for _, name := range r.Written {
-		counts = append(counts, "wrote "+name)
-	}
-	return p.print(strings.Join(counts, "\n  ") + "\n")
+	return p.print(r.Summary(otherwise) + "\n")
 }
 
 func (p Process) toolsNew(flags toolsNewFlags) int {
@@ -166,30 +142,13 @@ func (p Process) toolsNew(flags toolsNewFlags) int {
 	case err != nil:
 		return p.cannotBuild(flags.Dir, err)
 	}
-	var b strings.Builder
-	for _, f := range files {
-		b.WriteString(f + "\n")
-	}
-	id := strings.ReplaceAll(flags.Name, "-", "_")
-	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '{\"query\": \"tea\"}'\n%s tells more.\n", id, build.Docs)
-	return p.print(b.String())
+	return p.print(build.NextSteps(flags.Name, files))
 }
 
 // print writes what was asked for.
 func (p Process) print(text string) int {
-	if _, err := fmt.Fprint(p.Stdout, text); err != nil {
-		p.complain("%v", err)
-		return exitFailure
-	}
-	return exitOK
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	_, err := fmt.Fprint(p.Stdout, text)
+	return p.shown(err)
 }
 
 // buildTime is the time of a build: now, or SOURCE_DATE_EPOCH, by which builds are

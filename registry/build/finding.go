@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"voicegw/internal/terminal"
 )
 
 // Severity says whether a finding keeps the registry from being built.
@@ -63,13 +65,37 @@ func (r *Report) Errors() int {
 
 // WriteJSON writes the report as one JSON object, for editors and scripts.
 func (r *Report) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
+	if err := writeJSON(w, r); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
+}
+
+// writeJSON writes a value for a person or an editor to read.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// Summary is what a build or a check came to: a line of counts, and a line for each file
+// that was written. otherwise ends the line if there are errors; empty adds nothing.
+func (r *Report) Summary(otherwise string) string {
+	counts := []string{terminal.Count(len(r.Tools), "tool"), terminal.Count(r.Errors(), "error"), terminal.Count(len(r.Findings)-r.Errors(), "warning")}
+	if r.Errors() > 0 {
+		if otherwise != "" {
+			counts = append(counts, otherwise)
+		}
+		return strings.Join(counts, ", ")
+	}
+	if r.Version != "" {
+		counts = append([]string{"registry " + r.Version}, counts...)
+	}
+	for _, name := range r.Written {
+		counts = append(counts, "wrote "+name)
+	}
+	return strings.Join(counts, "\n  ")
 }
 
 // WriteFindings writes one paragraph for each finding, in the form file:line:

@@ -1,7 +1,6 @@
 package speech
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -187,20 +186,11 @@ func readClip(path string) (audio.Clip, error) {
 	if info.Size() > maxFile {
 		return audio.Clip{}, fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), maxFile)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return audio.Clip{}, err
+	clip, err := audio.ReadFile(path)
+	if err == nil && clip.Duration() > maxRecording {
+		err = fmt.Errorf("it lasts %s; at most %s are read", clip.Duration(), maxRecording)
 	}
-	clip, err := audio.ReadWAV(bytes.NewReader(data))
-	switch {
-	case err != nil:
-		return clip, err
-	case len(clip.PCM) == 0:
-		return clip, errors.New("it holds no audio")
-	case clip.Duration() > maxRecording:
-		return clip, fmt.Errorf("it lasts %s; at most %s are read", clip.Duration(), maxRecording)
-	}
-	return clip, nil
+	return clip, err
 }
 
 // keep converts a clip to the rate that is sent.

@@ -1,4 +1,4 @@
-package main
+package talk
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/talk"
 	"voicegw/protocol"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestDecide(t *testing.T) {
 	const early, late = -time.Second, 5 * time.Second // when a line is typed, after the question
 	for name, tc := range map[string]struct {
-		flags              chatFlags
+		approval           Approval
 		nobody             bool
 		lines              map[time.Duration]string
 		ends               bool // the input, after the lines
@@ -26,8 +25,8 @@ func TestDecide(t *testing.T) {
 		took               time.Duration
 		says               string
 	}{
-		"--approve":             {flags: chatFlags{Approve: true}, approved: true, answered: true, says: "approving"},
-		"--deny":                {flags: chatFlags{Deny: true}, answered: true, says: "declining"},
+		"--approve":             {approval: ApprovalYes, approved: true, answered: true, says: "approving"},
+		"--deny":                {approval: ApprovalNo, answered: true, says: "declining"},
 		"nobody":                {nobody: true, says: "nobody can answer here"},
 		"y":                     {lines: map[time.Duration]string{late: " Y "}, approved: true, answered: true, took: late, says: "approving"},
 		"yes":                   {lines: map[time.Duration]string{late: "yes"}, approved: true, answered: true, took: late, says: "approving"},
@@ -44,7 +43,7 @@ func TestDecide(t *testing.T) {
 				typed := make(chan typedLine, maxAhead)
 				asked := time.Now().Add(-2 * early)
 				var out bytes.Buffer
-				x := &texting{flags: tc.flags, canAsk: !tc.nobody, typed: typed, human: talk.NewPrinter(&out, false, 0), began: time.Now()}
+				x := &texting{o: ChatOptions{Approval: tc.approval}, canAsk: !tc.nobody, typed: typed, d: NewDisplay(&out, false), began: time.Now()}
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				done := make(chan struct{}) // closed when all is typed

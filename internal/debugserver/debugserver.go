@@ -1,4 +1,6 @@
-package main
+// Package debugserver serves profiles and a few numbers of the running program, on this
+// machine alone.
+package debugserver
 
 import (
 	"context"
@@ -12,40 +14,30 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
-	"voicegw/client/load/process"
-	"voicegw/config"
 	"voicegw/internal/origin"
+	"voicegw/internal/process"
 )
 
-// debugServer serves what an operator wants to know of the running program: profiles, and
+// Server serves what an operator wants to know of the running program: profiles, and
 // a few numbers. It listens on this machine alone.
-type debugServer struct {
-	// Fixed after openDebug.
+type Server struct {
+	// Fixed after Open.
 	listener net.Listener
 	http     *http.Server
 	serving  sync.WaitGroup
 }
 
-// checkDebugListen says what is wrong with an address to serve on; empty for nothing.
-func checkDebugListen(address string) string {
-	if text := config.CheckListen(address); text != "" {
-		return text
-	}
-	if !config.Loopback(address) {
-		return fmt.Sprintf("%s can be reached by other machines, and what is served there tells all about the program. Listen on 127.0.0.1, and reach it through a tunnel.", address)
-	}
-	return ""
-}
-
-// openDebug serves on an address until close.
-func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*debugServer, error) {
+// Open serves on an address of this machine until Close. sessions counts the sessions that
+// run; any number of goroutines may call it at once.
+func Open(ctx context.Context, address, version string, sessions func() int, logger *slog.Logger) (*Server, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w; choose another address with --debug-listen", address, err)
 	}
-	d := &debugServer{listener: listener}
-	d.http = &http.Server{Handler: debugHandler(sessions), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
+	d := &Server{listener: listener}
+	d.http = &http.Server{Handler: handler(version, sessions), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	d.serving.Go(func() {
 		if err := d.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			logger.Error("the debug listener has stopped", "error", err)
@@ -55,8 +47,8 @@ func openDebug(ctx context.Context, address string, sessions func() int, logger 
 	return d, nil
 }
 
-// close ends it, with what is being asked.
-func (d *debugServer) close() error {
+// Close ends it, and breaks off what is being asked. A nil Server has nothing to close.
+func (d *Server) Close() error {
 	if d == nil {
 		return nil
 	}
@@ -65,9 +57,9 @@ func (d *debugServer) close() error {
 	return err
 }
 
-// debugHandler routes. pprof's own registration with http.DefaultServeMux is not used:
+// handler routes. pprof's own registration with http.DefaultServeMux is not used:
 // nothing serves that.
-func debugHandler(sessions func() int) http.Handler {
+func handler(version string, sessions func() int) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
@@ -75,7 +67,7 @@ func debugHandler(sessions func() int) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, r *http.Request) { serveVars(w, r, sessions) })
+	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, r *http.Request) { serveVars(w, r, version, sessions) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A page in a browser on this machine can make a name of its own point here.
 		if host, err := origin.ParseHost(r.Host); err != nil || !host.Loopback() {
@@ -86,8 +78,8 @@ func debugHandler(sessions func() int) http.Handler {
 	})
 }
 
-// debugVars are the numbers of GET /debug/vars. Sizes are in bytes.
-type debugVars struct {
+// vars are the numbers of GET /debug/vars. Sizes are in bytes.
+type vars struct {
 	Version    string `json:"version"`
 	Sessions   int    `json:"sessions"`
 	Goroutines int    `json:"goroutines"`
@@ -104,7 +96,7 @@ type debugVars struct {
 
 // serveVars answers GET /debug/vars. With gc=1 it collects garbage first and gives memory
 // back to the system, so that what is left is what is held.
-func serveVars(w http.ResponseWriter, r *http.Request, sessions func() int) {
+func serveVars(w http.ResponseWriter, r *http.Request, version string, sessions func() int) {
 	if r.URL.Query().Get("gc") == "1" {
 		// Twice, since what waits in a sync.Pool outlives one collection.
 		runtime.GC()
@@ -112,8 +104,8 @@ func serveVars(w http.ResponseWriter, r *http.Request, sessions func() int) {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	v := debugVars{
-		Version: versionOf(), Sessions: sessions(), Goroutines: runtime.NumGoroutine(),
+	v := vars{
+		Version: version, Sessions: sessions(), Goroutines: runtime.NumGoroutine(),
 		HeapInuse: m.HeapInuse, HeapAlloc: m.HeapAlloc, StackInuse: m.StackInuse, Sys: m.Sys, GCs: m.NumGC, FDs: -1,
 	}
 	if u, err := process.Read(0); err == nil {

@@ -1,4 +1,4 @@
-package main
+package debugserver
 
 import (
 	"encoding/json"
@@ -11,20 +11,9 @@ import (
 	"testing"
 )
 
-func TestWhereTheDebugListenerMayListen(t *testing.T) {
-	for address, ok := range map[string]bool{
-		"127.0.0.1:6060": true, "localhost:0": true, "[::1]:6060": true,
-		"0.0.0.0:6060": false, ":6060": false, "192.0.2.1:6060": false, "6060": false, "127.0.0.1:port": false,
-	} {
-		if text := checkDebugListen(address); (text == "") != ok {
-			t.Errorf("%s: %q", address, text)
-		}
-	}
-}
-
 // TestTheDebugListener answers on this machine's names alone, and tells what is held.
 func TestTheDebugListener(t *testing.T) {
-	d, err := openDebug(t.Context(), "127.0.0.1:0", func() int { return 3 }, slog.New(slog.DiscardHandler))
+	d, err := Open(t.Context(), "127.0.0.1:0", "v1", func() int { return 3 }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +33,8 @@ func TestTheDebugListener(t *testing.T) {
 		return string(body)
 	}
 	ballast := make([]byte, 64<<20)
-	var before, after debugVars
-	for _, v := range []*debugVars{&before, &after} {
+	var before, after vars
+	for _, v := range []*vars{&before, &after} {
 		if err := json.Unmarshal([]byte(get("/debug/vars?gc=1")), v); err != nil {
 			t.Fatal(err)
 		}
@@ -63,14 +52,14 @@ func TestTheDebugListener(t *testing.T) {
 	if text := get("/debug/pprof/goroutine?debug=1"); !strings.Contains(text, "goroutine profile") {
 		t.Errorf("the profile is %.100s", text)
 	}
-	if err := d.close(); err != nil {
+	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := client.Get(base + "/debug/vars"); err == nil {
 		t.Error("it still serves after close")
 	}
-	var none *debugServer
-	if err := none.close(); err != nil {
+	var none *Server
+	if err := none.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -82,7 +71,7 @@ func TestTheDebugListenerKnowsOnlyThisMachine(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/debug/vars", nil)
 		r.Host = host
 		w := httptest.NewRecorder()
-		debugHandler(func() int { return 0 }).ServeHTTP(w, r)
+		handler("v1", func() int { return 0 }).ServeHTTP(w, r)
 		if w.Code != want {
 			t.Errorf("%q: %d, want %d", host, w.Code, want)
 		}
@@ -96,7 +85,7 @@ func TestWhatIsHeldIsWithoutPools(t *testing.T) {
 	for range 100 { // with the race detector a pool drops some
 		pool.Put(new([64]byte))
 	}
-	serveVars(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/debug/vars?gc=1", nil), func() int { return 0 })
+	serveVars(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/debug/vars?gc=1", nil), "v1", func() int { return 0 })
 	left := 0
 	for pool.Get() != nil {
 		left++

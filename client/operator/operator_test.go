@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"encoding/json"
@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/internal/terminal"
 )
 
-func TestOperatorURL(t *testing.T) {
+func TestBaseURL(t *testing.T) {
 	for _, tc := range []struct{ given, listen, want string }{
 		{"", "127.0.0.1:8080", "http://127.0.0.1:8080"},
 		{"", ":80", "http://127.0.0.1:80"},
@@ -24,9 +26,9 @@ func TestOperatorURL(t *testing.T) {
 		{"a.example:80", "", ""}, {"ftp://a.example", "", ""}, {"http://", "", ""}, {"http://me:hush@a.example", "", ""},
 		{"http://a.example?key=hush", "", ""}, {"http://a.example/%zz", "", ""},
 	} {
-		got, err := operatorURL(tc.given, tc.listen)
+		got, err := BaseURL(tc.given, tc.listen)
 		if got != tc.want || (err == nil) != (tc.want != "") || err != nil && strings.Contains(err.Error(), "hush") {
-			t.Errorf("operatorURL(%q, %q) = %q, %v", tc.given, tc.listen, got, err)
+			t.Errorf("BaseURL(%q, %q) = %q, %v", tc.given, tc.listen, got, err)
 		}
 	}
 }
@@ -37,15 +39,15 @@ func TestSegmentAndQuoteOdd(t *testing.T) {
 		"Zoë": {"Zo%C3%AB", "Zoë"}, "\x1b[2J": {"%1B%5B2J", `"\x1b[2J"`}, "a\tb": {"a%09b", `"a\tb"`}, "a\xff": {"a%FF", `"a\xff"`},
 		"\u202eb": {"%E2%80%AEb", `"\u202eb"`},
 	} {
-		if got := [2]string{segment(text), quoteOdd(text)}; got != want {
+		if got := [2]string{segment(text), terminal.Quote(text)}; got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }
 
-// TestOperatorTrustsNobody: a key goes to the address it is for, and to no other; what
+// TestItTrustsNobody: a key goes to the address it is for, and to no other; what
 // a stranger answers reaches the terminal as text alone.
-func TestOperatorTrustsNobody(t *testing.T) {
+func TestItTrustsNobody(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the request was carried elsewhere")
 	}))
@@ -70,32 +72,32 @@ func TestOperatorTrustsNobody(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	o := &operator{base: srv.URL, key: "hush", client: operatorClient()}
-	defer o.close()
+	o := New(srv.URL, "hush")
+	defer o.Close()
 	for path, want := range map[string]string{
 		"/redirect": "is no voicegw gateway (302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is no voicegw gateway (200",
 	} {
 		var out struct{}
-		err := o.ask(t.Context(), http.MethodGet, path, &out)
+		err := o.Ask(t.Context(), http.MethodGet, path, &out)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
 
-// TestOperatorGivesUp: a gateway that does not answer keeps nobody waiting for ever.
-func TestOperatorGivesUp(t *testing.T) {
+// TestItGivesUp: a gateway that does not answer keeps nobody waiting for ever.
+func TestItGivesUp(t *testing.T) {
 	release := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer srv.Close()
 	defer close(release)
-	o := &operator{base: srv.URL, client: operatorClient()}
-	defer o.close()
-	if o.client.Timeout != operatorTime {
-		t.Errorf("it would wait %s", o.client.Timeout)
+	o := New(srv.URL, "")
+	defer o.Close()
+	if o.http.Timeout != askTime {
+		t.Errorf("it would wait %s", o.http.Timeout)
 	}
-	o.client.Timeout = 50 * time.Millisecond
-	if err := o.ask(t.Context(), http.MethodGet, "/", nil); err == nil || !strings.Contains(err.Error(), "cannot be asked") {
+	o.http.Timeout = 50 * time.Millisecond
+	if err := o.Ask(t.Context(), http.MethodGet, "/", nil); err == nil || !strings.Contains(err.Error(), "cannot be asked") {
 		t.Errorf("%v", err)
 	}
 }

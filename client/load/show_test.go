@@ -1,38 +1,38 @@
-package main
+package load
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"voicegw/client/load"
 	"voicegw/client/load/measure"
+	"voicegw/internal/terminal"
 )
 
 // TestHowARunStands: a line that says what matters, and leaves out what nobody knows.
 func TestHowARunStands(t *testing.T) {
 	for name, c := range map[string]struct {
-		status load.Status
+		status Status
 		want   string
 	}{
-		"begun": {load.Status{Elapsed: 2 * time.Second, Planned: 5}, "00:02  sessions 0/5  turns 0  errors 0"},
+		"begun": {Status{Elapsed: 2 * time.Second, Planned: 5}, "00:02  sessions 0/5  turns 0  errors 0"},
 		"warm": {
-			load.Status{Elapsed: time.Second, Total: time.Minute, Warmup: true, Sessions: 1, Planned: 5, Turns: 1},
+			Status{Elapsed: time.Second, Total: time.Minute, Warmup: true, Sessions: 1, Planned: 5, Turns: 1},
 			"00:01/01:00 warming up  sessions 1/5  turns 1  errors 0",
 		},
 		"in progress": {
-			load.Status{
+			Status{
 				Elapsed: 61 * time.Minute, Total: 2 * time.Hour, Sessions: 5, Planned: 5, Turns: 70, First: measure.Summary{Count: 1, P50: 801.4, P95: 950},
 				Problems: 3, Errors: 2, LagP99: 1.25, CPU: 40, RSSMB: 61,
 			},
 			"1:01:00/2:00:00  sessions 5/5  turns 70  first audio p50 801 ms, p95 950 ms  errors 2  problems 3  lag p99 1.2 ms  gateway 40 % CPU, 61 MB",
 		},
 		"at rest": {
-			load.Status{Elapsed: 3 * time.Second, Total: 15 * time.Second, Waiting: "until the gateway is at rest"},
+			Status{Elapsed: 3 * time.Second, Total: 15 * time.Second, Waiting: "until the gateway is at rest"},
 			"00:03/00:15 waiting until the gateway is at rest",
 		},
 	} {
-		if got := loadStatus(c.status); got != c.want {
+		if got := c.status.String(); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
 		}
 	}
@@ -41,12 +41,12 @@ func TestHowARunStands(t *testing.T) {
 // TestProgressInALog is a line every ten seconds, and one at the beginning of what follows.
 func TestProgressInALog(t *testing.T) {
 	var b strings.Builder
-	l := newLoadProgress(&b, false)
+	l := NewProgress(&b, false)
 	for s := range 25 {
-		l.show(load.Status{Elapsed: time.Duration(s) * time.Second})
+		l.Show(Status{Elapsed: time.Duration(s) * time.Second})
 	}
-	l.show(load.Status{Elapsed: time.Second, Waiting: "until dawn"})
-	l.end()
+	l.Show(Status{Elapsed: time.Second, Waiting: "until dawn"})
+	l.End()
 	var at []string
 	for line := range strings.Lines(b.String()) {
 		at = append(at, strings.TrimSuffix(line, "  sessions 0/0  turns 0  errors 0\n"))
@@ -55,9 +55,9 @@ func TestProgressInALog(t *testing.T) {
 		t.Errorf("it was told: %s", got)
 	}
 	b.Reset()
-	l = newLoadProgress(&b, true)
-	l.show(load.Status{Elapsed: time.Minute})
-	if l.end(); b.Len() > 0 {
+	l = NewProgress(&b, true)
+	l.Show(Status{Elapsed: time.Minute})
+	if l.End(); b.Len() > 0 {
 		t.Errorf("quiet, it told: %s", b.String())
 	}
 }
@@ -66,10 +66,10 @@ func TestProgressInALog(t *testing.T) {
 // wide, and leaves nothing behind.
 func TestProgressOnATerminal(t *testing.T) {
 	var b strings.Builder
-	l := &loadProgress{w: &b, terminal: true, width: 10}
-	l.show(load.Status{Elapsed: time.Second})
-	l.show(load.Status{Elapsed: 2 * time.Second})
-	l.end()
+	l := &Progress{w: &b, live: &terminal.Status{W: &b, Width: 10}}
+	l.Show(Status{Elapsed: time.Second})
+	l.Show(Status{Elapsed: 2 * time.Second})
+	l.End()
 	if got := b.String(); got != "\r\x1b[K00:01  se\r\x1b[K00:02  se\r\x1b[K" {
 		t.Errorf("it wrote %q", got)
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"io"
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTypedLines: lines come while somebody types, and reading ends when it is to,
+// TestTyped: lines come while somebody types, and reading ends when it is to,
 // though nobody types on.
-func TestTypedLines(t *testing.T) {
+func TestTyped(t *testing.T) {
 	for name, typist := range map[string]func(io.WriteCloser) error{
 		"ended from outside":  func(io.WriteCloser) error { return nil },
 		"at the end of input": io.WriteCloser.Close,
@@ -19,7 +19,7 @@ func TestTypedLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = keys.Close() }()
-			lines, stop := typedLines(tty)
+			lines, stop := Typed(tty)
 			for _, want := range []string{"y", ""} {
 				if _, err := io.WriteString(keys, want+"\n"); err != nil {
 					t.Fatal(err)

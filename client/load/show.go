@@ -1,0 +1,91 @@
+package load
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"voicegw/internal/terminal"
+)
+
+// Progress shows how a run stands: on a terminal on one line that is redrawn, elsewhere
+// as a line now and then. One goroutine at a time may use it.
+type Progress struct {
+	// Fixed after NewProgress.
+	w     io.Writer
+	live  *terminal.Status // nil where w is no terminal
+	quiet bool
+
+	told time.Duration // when the last line was written, in a log
+}
+
+// logEvery is how often a line is written where there is no terminal.
+const logEvery = 10 * time.Second
+
+// NewProgress shows to w, or to nobody where quiet is set.
+func NewProgress(w io.Writer, quiet bool) *Progress {
+	p := &Progress{w: w, quiet: quiet}
+	if width, ok := terminal.Width(w); ok {
+		p.live = &terminal.Status{W: w, Width: width}
+	}
+	return p
+}
+
+// Show tells how the run stands. What cannot be shown is not missed.
+func (p *Progress) Show(s Status) {
+	switch {
+	case p.quiet:
+	case p.live != nil:
+		p.live.Show(s.String())
+	case s.Elapsed-p.told >= logEvery || s.Elapsed < p.told:
+		p.told = s.Elapsed
+		_, _ = fmt.Fprintln(p.w, s.String())
+	}
+}
+
+// End removes the line that is redrawn.
+func (p *Progress) End() {
+	if p.live != nil {
+		p.live.Clear()
+	}
+}
+
+// String is how a run stands, in a line.
+func (s Status) String() string {
+	var b strings.Builder
+	b.WriteString(clock(s.Elapsed))
+	if s.Total > 0 {
+		b.WriteString("/" + clock(s.Total))
+	}
+	if s.Waiting != "" {
+		return b.String() + " waiting " + s.Waiting
+	}
+	if s.Warmup {
+		b.WriteString(" warming up")
+	}
+	fmt.Fprintf(&b, "  sessions %d/%d  turns %d", s.Sessions, s.Planned, s.Turns)
+	if s.First.Count > 0 {
+		fmt.Fprintf(&b, "  first audio p50 %.0f ms, p95 %.0f ms", s.First.P50, s.First.P95)
+	}
+	fmt.Fprintf(&b, "  errors %d", s.Errors)
+	if s.Problems > s.Errors {
+		fmt.Fprintf(&b, "  problems %d", s.Problems)
+	}
+	if s.LagP99 > 0 {
+		fmt.Fprintf(&b, "  lag p99 %.1f ms", s.LagP99)
+	}
+	if s.RSSMB > 0 {
+		fmt.Fprintf(&b, "  gateway %.0f %% CPU, %.0f MB", s.CPU, s.RSSMB)
+	}
+	return b.String()
+}
+
+// clock writes a time as 01:23, or 1:02:03 from an hour on.
+func clock(d time.Duration) string {
+	s := int(d.Round(time.Second) / time.Second)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%02d:%02d", s/60, s%60)
+}

@@ -1,0 +1,51 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"voicegw/internal/terminal"
+	"voicegw/store"
+)
+
+// Approvals are the approved actions of which nobody knows what came: the answer of GET
+// /v1/approvals.
+type Approvals struct {
+	Approvals []store.Approval `json:"approvals"`
+	// Total counts them; the list may be shorter.
+	Total int `json:"total"`
+}
+
+// Approvals lists what was approved and of which nobody knows what came.
+func (o *Client) Approvals(ctx context.Context) (list Approvals, err error) {
+	err = o.Ask(ctx, http.MethodGet, "/v1/approvals", &list)
+	return list, err
+}
+
+// Table shows the actions in the width of the file that it is written to.
+func (l Approvals) Table(file any) string {
+	if l.Total == 0 {
+		return "The outcome of every approved action is known.\n"
+	}
+	rows := [][]string{{"APPROVED", "TOOL", "REFERENCE", "BEGUN", "TOLD", "USER", "SESSION", "CONVERSATION"}}
+	for _, a := range l.Approvals {
+		rows = append(rows, []string{
+			a.ApprovedAt.Local().Format(time.DateTime), terminal.Quote(a.Tool), terminal.Quote(a.Reference),
+			terminal.YesNo(a.Begun), terminal.YesNo(a.Told), orDash(a.User), orDash(a.Session), orDash(a.Conversation),
+		})
+	}
+	text := terminal.Table(file, rows)
+	if more := l.Total - len(l.Approvals); more > 0 {
+		text += fmt.Sprintf("and %d more\n", more)
+	}
+	return text
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return terminal.Quote(text)
+}

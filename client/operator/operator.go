@@ -1,0 +1,159 @@
+// Package operator asks a running gateway's endpoints for operators, and shows what they
+// answer.
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"voicegw/internal/bounded"
+	"voicegw/internal/terminal"
+)
+
+// askTime bounds one question to a gateway.
+const askTime = 15 * time.Second
+
+// Client asks a running gateway. Any number of goroutines may use it.
+type Client struct {
+	// Base is the gateway's address, without a slash at its end. Key is shown as a bearer
+	// token; empty shows none.
+	Base, Key string
+
+	http *http.Client
+}
+
+// New asks the gateway at a base URL; see BaseURL.
+func New(base, key string) *Client { return &Client{Base: base, Key: key, http: newClient()} }
+
+func newClient() *http.Client {
+	// Redirects are not followed: the key is for this address and no other.
+	c := bounded.Unfollowed(bounded.Wrap(bounded.NewTransport(), limits))
+	c.Timeout = askTime
+	return c
+}
+
+// BaseURL is the base URL of a gateway: given, also as the one that talk takes, or
+// that of the address that it listens on.
+func BaseURL(given, listen string) (string, error) {
+	if given == "" {
+		host, port, err := net.SplitHostPort(listen)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("listen: %w", err)
+		case port == "0":
+			return "", errors.New("listen has port 0, which says nothing of where the gateway is; name it with --url")
+		}
+		switch host {
+		case "", "0.0.0.0":
+			host = "127.0.0.1"
+		case "::":
+			host = "::1"
+		}
+		return "http://" + net.JoinHostPort(host, port), nil
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("--url must be a URL such as http://127.0.0.1:8080, without a user, a query or a fragment")
+	}
+	switch u.Scheme {
+	case "http", "https":
+	case "ws":
+		u.Scheme = "http"
+	case "wss":
+		u.Scheme = "https"
+	default:
+		return "", errors.New("--url must begin with http:// or https://")
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/v1/voice"), nil
+}
+
+// Refused is what a gateway answers instead of what it was asked for.
+type Refused struct {
+	base string
+	// Status is the HTTP status, Code the gateway's name of the reason.
+	Status  int
+	Code    string
+	message string
+}
+
+// Error is the gateway's words, and what to do where they are about a key.
+func (e *Refused) Error() string {
+	text := fmt.Sprintf("the gateway at %s answers %d: %s", e.base, e.Status, terminal.Quote(e.message))
+	if e.Status == http.StatusUnauthorized {
+		text += " Give it with VOICEGW_API_KEY, or with the gateway's own configuration (--config). One that the gateway has made itself is read from its data folder (--data-dir), on its own machine and by its own user."
+	}
+	return text
+}
+
+// Ask sends one request and reads the answer, which is JSON, into out; nil drops it. The
+// error may be a *Refused.
+func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, nil)
+	if err != nil {
+		return err
+	}
+	if o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+o.Key)
+	}
+	resp, err := o.http.Do(req)
+	if err != nil {
+		return o.unreachable(err)
+	}
+	// It was only read.
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return o.unreachable(err)
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		var problem struct {
+			Error struct{ Code, Message string }
+		}
+		if json.Unmarshal(body, &problem) != nil || problem.Error.Code == "" {
+			return o.stranger(resp)
+		}
+		if problem.Error.Code == "not_found" {
+			return fmt.Errorf("the gateway at %s has no endpoint %s: it is older than this program, or has no store", o.Base, path)
+		}
+		return &Refused{o.Base, resp.StatusCode, problem.Error.Code, problem.Error.Message}
+	}
+	if out == nil {
+		return nil
+	}
+	if json.Unmarshal(body, out) != nil {
+		return o.stranger(resp)
+	}
+	return nil
+}
+
+func (o *Client) unreachable(err error) error {
+	var ue *url.Error // it repeats the URL
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("no gateway answers at %s; start one with voicegw serve, or say with --url where it is", o.Base)
+	}
+	return fmt.Errorf("the gateway at %s cannot be asked: %w; say with --url where it is", o.Base, err)
+}
+
+func (o *Client) stranger(resp *http.Response) error {
+	return fmt.Errorf("what answers at %s is no voicegw gateway (%s); say with --url where it is", o.Base, resp.Status)
+}
+
+// Close ends the connections.
+func (o *Client) Close() { o.http.CloseIdleConnections() }
+
+// limits bound what a gateway may answer.
+var limits = bounded.Limits{
+	Service: "the gateway", Format: bounded.JSON, Bytes: 16 << 20, Idle: askTime, Whole: askTime,
+}

@@ -1,0 +1,341 @@
+package talk
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"voicegw/internal/terminal"
+	"voicegw/protocol"
+)
+
+// ChatOptions describe a conversation in text.
+type ChatOptions struct {
+	// Client asks the gateway.
+	Client *TextClient
+	// Conversation is the id of the one to go on with; empty begins one.
+	Conversation string
+	// User is who speaks; empty leaves it to the gateway.
+	User string
+	// Messages are said one after another. Without any, messages are read line by line, from
+	// the terminal or from In.
+	Messages []string
+	// Approval answers what tools ask. With ApprovalNobody the person at the terminal is
+	// asked, unless JSON is set.
+	Approval Approval
+	// OnByVoice goes on by voice when that is offered, with the turns and the patience of
+	// Voice, and comes back to text at the end.
+	OnByVoice bool
+	Voice     Options
+	// JSON shows a line of JSON for each event.
+	JSON bool
+	// In and Out are the standard input and output of the program. Complain tells a person
+	// why a message was refused.
+	In       io.Reader
+	Out      io.Writer
+	Complain func(error)
+}
+
+// errTurnFailed says that an answer did not come to its end; why was shown.
+var errTurnFailed = errors.New("the last message was not answered")
+
+// Chat holds a conversation in text. The error says why it could not go on, or that a
+// message was not answered; the end of the input is no error.
+func Chat(ctx context.Context, o ChatOptions) error {
+	x := &texting{o: o, d: NewDisplay(o.Out, o.JSON), began: time.Now(), conversation: o.Conversation}
+	done := x.listen()
+	defer done()
+	return x.run(ctx)
+}
+
+// texting is a conversation in text under way.
+type texting struct {
+	// Fixed after Chat.
+	o     ChatOptions
+	d     *Display
+	began time.Time
+	// typed are the lines that somebody types, or that stand on standard input; nil where
+	// nobody can type. Closed at the end of the input. canAsk says that it is a person.
+	typed  <-chan typedLine
+	canAsk bool
+
+	conversation string
+	ahead        []typedLine // typed before the question that another one has answered
+	named        bool        // the conversation's id has been shown
+}
+
+// typedLine is a line and when it was typed.
+type typedLine struct {
+	at   time.Time
+	text string
+}
+
+// maxAhead is how many lines may be typed ahead.
+const maxAhead = 64
+
+// listen begins to read lines: of the terminal, else of standard input if messages come
+// from there. done lets the terminal go.
+func (x *texting) listen() (done func()) {
+	nothing := func() {}
+	if _, isTerminal := terminal.Width(x.o.In); isTerminal {
+		lines, stop, err := terminal.OpenTyped()
+		if err != nil {
+			return nothing
+		}
+		x.typed, x.canAsk = stamped(lines), !x.o.JSON
+		return stop
+	}
+	if len(x.o.Messages) > 0 {
+		return nothing
+	}
+	// Reading a pipe cannot be ended: this goroutine ends with its input or the process.
+	lines := make(chan string) // from it, to stamped; it closes it
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(x.o.In); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	x.typed = stamped(lines)
+	return nothing
+}
+
+// stamped notes when each line came. Its goroutine ends with lines.
+func stamped(lines <-chan string) <-chan typedLine {
+	out := make(chan typedLine, maxAhead) // from it, to texting; it closes it
+	go func() {
+		defer close(out)
+		for line := range lines {
+			select {
+			case out <- typedLine{time.Now(), line}:
+			default: // nobody reads so far ahead
+			}
+		}
+	}()
+	return out
+}
+
+// run says all messages. The error is that of the first that was not answered.
+func (x *texting) run(ctx context.Context) error {
+	if len(x.o.Messages) > 0 {
+		for _, m := range x.o.Messages {
+			if err := x.say(ctx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var first error
+	for {
+		line, err := x.prompt(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return first
+		case err != nil:
+			return err
+		case strings.TrimSpace(line) == "":
+			continue
+		}
+		if err := x.say(ctx, line); err != nil {
+			var refused *TextRefused
+			if !errors.Is(err, errTurnFailed) && !errors.As(err, &refused) {
+				return err
+			}
+			if refused != nil {
+				x.o.Complain(err)
+			}
+			first = errors.Join(first, err)
+			if !x.canAsk {
+				return first // a script goes no further
+			}
+		}
+	}
+}
+
+// prompt reads the next message; io.EOF at the end.
+func (x *texting) prompt(ctx context.Context) (string, error) {
+	if len(x.ahead) > 0 {
+		line := x.ahead[0]
+		x.ahead = x.ahead[1:]
+		return line.text, nil
+	}
+	if x.typed == nil {
+		return "", io.EOF
+	}
+	if x.canAsk {
+		x.d.human.Prompt("you")
+	}
+	select {
+	case line, ok := <-x.typed:
+		if ok {
+			return line.text, nil
+		}
+		if x.canAsk {
+			_, _ = fmt.Fprintln(x.o.Out) // the prompt has no end, and nobody is left to be told of an error
+		}
+		return "", io.EOF
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// note shows what is no message of the gateway's.
+func (x *texting) note(name, text string) {
+	x.d.Event(Event{AtMS: time.Since(x.began).Milliseconds(), Event: name, Text: text})
+}
+
+// say sends a message and sees to what comes of it: questions, and voice.
+func (x *texting) say(ctx context.Context, message string) error {
+	turns := []TextTurn{{Message: message}}
+	for len(turns) > 0 {
+		asked, offer, err := x.turn(ctx, turns[0])
+		if err != nil {
+			return err
+		}
+		turns = turns[1:]
+		for _, q := range asked {
+			if approved, answered := x.decide(ctx, q); answered {
+				turns = append(turns, TextTurn{Confirmation: &TextAnswer{Token: q.Token, Approved: approved}})
+			}
+		}
+		if offer != nil {
+			if err := x.goOnByVoice(ctx, offer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// turn carries out one turn, and returns what it asks of the client.
+func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.ConfirmationRequest, offer *protocol.VoiceSessionStart, err error) {
+	turn.ConversationID, turn.User = x.conversation, x.o.User
+	done, err := x.o.Client.Turn(ctx, turn, func(m protocol.ServerMessage) {
+		x.d.Event(Event{AtMS: time.Since(x.began).Milliseconds(), Event: protocol.HeaderOf(m).Type, Message: m})
+		switch m := m.(type) {
+		case *protocol.ConfirmationRequest:
+			asked = append(asked, m)
+		case *protocol.VoiceSessionStart:
+			offer = m
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	x.conversation = done.ConversationID
+	if !x.named && x.o.Conversation == "" {
+		x.d.line("chat", "this conversation is "+done.ConversationID)
+	}
+	x.named = true
+	if done.Status != protocol.DoneCompleted {
+		return nil, nil, errTurnFailed
+	}
+	return asked, offer, nil
+}
+
+// decide finds the answer to a question; answered is false where nobody gives one.
+func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (approved, answered bool) {
+	switch {
+	case x.o.Approval == ApprovalYes:
+		x.note(EventApproving, q.Preview)
+		return true, true
+	case x.o.Approval == ApprovalNo:
+		x.note(EventDeclining, q.Preview)
+		return false, true
+	case !x.canAsk:
+		x.note(EventUnanswerable, q.Preview)
+		return false, false
+	}
+	x.note(EventAsking, q.Preview)
+	since := time.Now()
+	late := time.NewTimer(time.Until(q.ExpiresAt.Time))
+	defer late.Stop()
+	for {
+		select {
+		case line, ok := <-x.typed:
+			switch {
+			case !ok:
+				x.note(EventUnanswerable, q.Preview)
+				return false, false
+			case line.at.Before(since): // it answers nothing: it was typed before
+				x.ahead = append(x.ahead, line)
+				continue
+			}
+			word := strings.ToLower(strings.TrimSpace(line.text))
+			if approved = word == "y" || word == "yes"; approved {
+				x.note(EventApproving, q.Preview)
+			} else {
+				x.note(EventDeclining, q.Preview)
+			}
+			return approved, true
+		case <-late.C:
+			x.note(EventUnanswered, q.Preview)
+			return false, false
+		case <-ctx.Done():
+			return false, false
+		}
+	}
+}
+
+// goOnByVoice accepts an offer with --voice, and tells how to elsewhere.
+func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionStart) error {
+	if !x.o.OnByVoice {
+		x.d.line("voice", "go on with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket "+shellQuote(offer.Ticket))
+		return nil
+	}
+	o := x.o.Voice
+	o.URL, o.Ticket = offer.URL, offer.Ticket
+	base := time.Since(x.began).Milliseconds()
+	o.Events = func(e Event) {
+		e.AtMS += base
+		x.d.Event(e)
+	}
+	o.Approval = x.o.Approval
+	if o.Approval == ApprovalNobody && x.canAsk {
+		answers, stop := x.answers()
+		defer stop()
+		o.Approval, o.Answers = ApprovalAsk, answers
+	}
+	return x.d.report(Run(ctx, o))
+}
+
+// answers hands what is typed on to a voice session, until stop.
+func (x *texting) answers() (lines <-chan string, stop func()) {
+	out := make(chan string)        // from the goroutine here, to the session; closed at the end of the input
+	stopping := make(chan struct{}) // closed by stop
+	stopped := make(chan struct{})  // closed by the goroutine
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case line, ok := <-x.typed:
+				if !ok {
+					close(out)
+					return
+				}
+				select {
+				case out <- line.text:
+				case <-stopping:
+					return
+				}
+			case <-stopping:
+				return
+			}
+		}
+	}()
+	return out, func() { close(stopping); <-stopped }
+}
+
+// shellQuote writes a word so that a shell takes it as it is.
+func shellQuote(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+=", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,98 @@
+package operatorkey
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestOwn: it is made once, of 256 bits, for its owner alone, and several processes that
+// make it at once have the same one.
+func TestOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("before: %v", err)
+	}
+	keys := make([]string, 8)
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			key, err := Own(dir)
+			if err != nil {
+				t.Error(err)
+			}
+			keys[i] = key
+		})
+	}
+	all.Wait()
+	for _, key := range keys {
+		if key != keys[0] || len(key) != 2*size {
+			t.Fatalf("the keys are %q", keys)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, File))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the folder holds %v, %v", left, err)
+	}
+	if other, err := Own(t.TempDir()); err != nil || other == keys[0] {
+		t.Errorf("another folder's key: %v", err)
+	}
+}
+
+// TestFilesThatAreRefused: with words, and without the key.
+func TestFilesThatAreRefused(t *testing.T) {
+	good := strings.Repeat("5ec2e7", 11)[:64]
+	write := func(text string, mode os.FileMode) func(string) error {
+		return func(name string) error {
+			return errors.Join(os.WriteFile(name, []byte(text), 0o600), os.Chmod(name, mode))
+		}
+	}
+	for name, tc := range map[string]struct {
+		make func(string) error
+		word string // of the error; empty for a key that is read
+	}{
+		"as it is made":      {write(good+"\n", 0o600), ""},
+		"for its owner only": {write(good, 0o400), ""},
+		"read by a group":    {write(good, 0o640), "0640"},
+		"read by everybody":  {write(good, 0o604), "may be read"},
+		"written by a group": {write(good, 0o620), "0620"},
+		"empty":              {write("", 0o600), "64 digits"},
+		"half":               {write(good[:32], 0o600), "64 digits"},
+		"too long":           {write(good+"0", 0o600), "64 digits"},
+		"two lines":          {write(good+"\n\n", 0o600), "64 digits"},
+		"no digits":          {write(strings.Repeat("x", 64), 0o600), "64 digits"},
+		"huge":               {write(strings.Repeat(good, 1000), 0o600), "64 digits"},
+		"a folder":           {func(name string) error { return os.Mkdir(name, 0o700) }, "no plain file"},
+		"a link":             {func(name string) error { return os.Symlink("/etc/passwd", name) }, "no plain file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS == "windows" {
+				t.Skip("modes are Unix's")
+			}
+			dir := t.TempDir()
+			if err := tc.make(filepath.Join(dir, File)); err != nil {
+				t.Fatal(err)
+			}
+			for _, read := range []func(string) (string, error){Read, Own} {
+				key, err := read(dir)
+				if tc.word == "" {
+					if err != nil || key != good {
+						t.Errorf("%v", err)
+					}
+					continue
+				}
+				if !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), tc.word) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "5ec2e7") || key != "" {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+}

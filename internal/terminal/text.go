@@ -1,0 +1,92 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+// Table lays rows out in columns, for the file that they are written to: on a terminal a
+// line is cut at its width.
+func Table(file any, rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		// A strings.Builder takes everything.
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush()
+	width, ok := Width(file)
+	if !ok {
+		return b.String()
+	}
+	var cut strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		cut.WriteString(Cut(line, width) + "\n")
+	}
+	return cut.String()
+}
+
+// Cut shortens a line to width columns. A width below 2 cuts nothing.
+func Cut(line string, width int) string {
+	if r := []rune(line); len(r) > width && width > 1 {
+		return string(r[:width-1]) + "…"
+	}
+	return line
+}
+
+// Quote quotes a text that would steer a terminal or break a table: users choose their
+// names themselves.
+func Quote(text string) string {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.QuoteToGraphic(text)
+	}
+	return text
+}
+
+// YesNo writes a truth value as a word.
+func YesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// Count is a number with its noun, in the plural where the number asks for it.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Status is a line on a terminal that is drawn again and again. One goroutine at a time may
+// use it.
+type Status struct {
+	// W is the terminal, Width its columns.
+	W     io.Writer
+	Width int
+
+	shown bool
+}
+
+// Show replaces the line. An error of W is ignored: a status that cannot be shown is not
+// missed.
+func (s *Status) Show(text string) {
+	s.shown = true
+	line := []rune(text)
+	if len(line) >= s.Width {
+		line = line[:max(s.Width-1, 0)]
+	}
+	_, _ = fmt.Fprintf(s.W, "\r\x1b[K%s", string(line))
+}
+
+// Clear removes the line, if one was shown.
+func (s *Status) Clear() {
+	if s.shown {
+		_, _ = fmt.Fprint(s.W, "\r\x1b[K")
+	}
+}

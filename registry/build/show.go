@@ -1,0 +1,155 @@
+package build
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"voicegw/internal/terminal"
+	"voicegw/registry"
+)
+
+// WriteList shows the tools of a registry in a table for w, or as one JSON object.
+func WriteList(w io.Writer, file registry.File, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, struct {
+			Version string     `json:"version"`
+			Tools   []toolLine `json:"tools"`
+		}{file.Version, toolLines(file)})
+	}
+	rows := [][]string{{"TOOL", "VERSION", "CATEGORY", "SIDE EFFECTS", "MODES", "BUDGET", "SUMMARY"}}
+	for _, t := range file.Tools {
+		effects := string(t.SideEffects)
+		if t.RequiresConfirmation {
+			effects += ", confirmed"
+		}
+		rows = append(rows, []string{t.ToolID, t.Version, string(t.Category), effects, modes(t.AllowedModes), fmt.Sprintf("%d ms", t.LatencyBudgetMS), t.Summary})
+	}
+	_, err := fmt.Fprintf(w, "registry %s, %s\n\n%s", file.Version, terminal.Count(len(file.Tools), "tool"), terminal.Table(w, rows))
+	return err
+}
+
+// WriteTool shows all about one tool: its fields, its parameters and its guide, or the
+// whole as one JSON object.
+func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, t)
+	}
+	rows := [][]string{
+		{"Tool", t.ToolID + " " + t.Version},
+		{"Category", string(t.Category)},
+		{"Side effects", string(t.SideEffects)},
+		{"Idempotent", terminal.YesNo(t.Idempotent)},
+		{"Confirmation", terminal.YesNo(t.RequiresConfirmation)},
+		{"Modes", modes(t.AllowedModes)},
+		{"Latency budget", fmt.Sprintf("%d ms", t.LatencyBudgetMS)},
+		{"Timeout", fmt.Sprintf("%d ms", t.TimeoutMS)},
+	}
+	for _, more := range [][]string{
+		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
+	} {
+		if more[1] != "" {
+			rows = append(rows, more)
+		}
+	}
+	text := terminal.Table(w, rows) + "\n"
+	if parameters := parameterRows(t.Parameters); len(parameters) > 1 {
+		text += terminal.Table(w, parameters) + "\n"
+	}
+	_, err := io.WriteString(w, text+strings.TrimSpace(t.Guide)+"\n")
+	return err
+}
+
+// toolLine is one tool of a list.
+type toolLine struct {
+	ToolID               string               `json:"toolId"`
+	Version              string               `json:"version"`
+	Category             registry.Category    `json:"category"`
+	SideEffects          registry.SideEffects `json:"sideEffects"`
+	RequiresConfirmation bool                 `json:"requiresConfirmation"`
+	AllowedModes         []registry.Mode      `json:"allowedModes"`
+	LatencyBudgetMS      int                  `json:"latencyBudgetMs"`
+	Summary              string               `json:"summary"`
+}
+
+func toolLines(file registry.File) []toolLine {
+	lines := []toolLine{}
+	for _, t := range file.Tools {
+		lines = append(lines, toolLine{t.ToolID, t.Version, t.Category, t.SideEffects, t.RequiresConfirmation, t.AllowedModes, t.LatencyBudgetMS, t.Summary})
+	}
+	return lines
+}
+
+// parameterRows lists the arguments, those of inner objects with a dot.
+func parameterRows(schema json.RawMessage) [][]string {
+	rows := [][]string{{"PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"}}
+	var walk func(prefix string, s schemaView, depth int)
+	walk = func(prefix string, s schemaView, depth int) {
+		names := make([]string, 0, len(s.Properties))
+		for name := range s.Properties {
+			names = append(names, name)
+		}
+		slices.SortFunc(names, func(a, b string) int {
+			if r := slices.Contains(s.Required, b); r != slices.Contains(s.Required, a) {
+				if r {
+					return 1
+				}
+				return -1
+			}
+			return strings.Compare(a, b)
+		})
+		for _, name := range names {
+			child := s.Properties[name]
+			byDefault := string(child.Default)
+			if slices.Contains(s.Required, name) {
+				byDefault = "(required)"
+			}
+			rows = append(rows, []string{prefix + name, child.kind(), byDefault, child.Description})
+			if depth < 8 {
+				walk(prefix+name+".", child, depth+1)
+			}
+		}
+	}
+	var root schemaView
+	if err := json.Unmarshal(schema, &root); err != nil {
+		return rows // the registry has checked it: there is nothing to show
+	}
+	walk("", root, 0)
+	return rows
+}
+
+// schemaView is what a table shows of a schema.
+type schemaView struct {
+	Type        json.RawMessage       `json:"type"`
+	Description string                `json:"description"`
+	Default     json.RawMessage       `json:"default"`
+	Enum        []json.RawMessage     `json:"enum"`
+	Properties  map[string]schemaView `json:"properties"`
+	Required    []string              `json:"required"`
+	Items       *schemaView           `json:"items"`
+}
+
+func (s schemaView) kind() string {
+	kind := strings.NewReplacer(`"`, "", "[", "", "]", "", ",", " or ").Replace(string(s.Type))
+	if len(s.Enum) > 0 {
+		values := make([]string, len(s.Enum))
+		for i, v := range s.Enum {
+			values[i] = strings.Trim(string(v), `"`)
+		}
+		return strings.Join(values, "|")
+	}
+	if s.Items != nil {
+		return kind + " of " + s.Items.kind()
+	}
+	return kind
+}
+
+func modes(list []registry.Mode) string {
+	names := make([]string, len(list))
+	for i, m := range list {
+		names[i] = string(m)
+	}
+	return strings.Join(names, ", ")
+}
