@@ -19,10 +19,10 @@ const magic = "vgw1"
 
 // kinds of records.
 const (
-	kindHeader = iota + 1 // always the first: number is how many records the generation began with, when the end of the doubt
-	kindClaim             // number is the revision, when its Until
-	kindStream            // number is Last, when Created
-	kindMark              // the mark's only one: number is how many records are on the disk
+	kindHeader = iota + 1 // always the first: number is how many records the generation began with, when is the end of the doubt
+	kindClaim             // number is the revision, when is its Until
+	kindStream            // number is Last, when is Created
+	kindMark              // the only record of the mark: number is how many records are on the disk
 )
 
 // record is one record of a journal or of its mark.
@@ -36,7 +36,7 @@ type record struct {
 	number     uint64
 	when       int64 // ns since 1970; 0 for the zero time
 	at         int64 // when it was written, ns since 1970
-	key        Key   // the store's id in headers and marks
+	key        Key   // the store's id, in headers and marks
 	sum        Sum
 }
 
@@ -58,7 +58,7 @@ func (r record) append(to []byte) []byte {
 	return append(to, check[:8]...)
 }
 
-// decode reads a record; ok is false for what none can have been.
+// decode reads a record; ok is false for bytes that cannot be a record.
 func decode(data []byte) (r record, ok bool) {
 	if len(data) != recordSize || string(data[:4]) != magic {
 		return record{}, false
@@ -91,28 +91,28 @@ func instant(ns int64) time.Time {
 	return time.Unix(0, ns).UTC()
 }
 
-// name is a record's in a bucket.
+// name identifies a record within a bucket.
 type name struct {
 	bucket Bucket
 	key    Key
 }
 
-// journal is what a journal's bytes say.
+// journal is the content of a journal.
 type journal struct {
 	header     record // its kind is zero if it is missing
 	generation uint64
 	claims     map[name]Claim
 	streams    map[Bucket]Stream
 	latest     int64 // the newest at
-	// settled is how many records were on the disk, by what the records themselves say.
+	// settled is how many records were on the disk, according to the records themselves.
 	settled uint64
-	// wrong is the index of the first record that cannot be read; whole is that behind the
-	// last one that can. wrong is whole or more where nothing is wrong in between.
+	// wrong is the index of the first record that cannot be read; whole is the index behind the
+	// last one that can. If nothing is wrong in between, wrong is at least whole.
 	wrong, whole uint64
 }
 
-// parse reads a journal to its end. It returns the error of in alone: what cannot be read
-// as a record is told in the result.
+// parse reads a journal to its end. Its error is in's alone: the result says which records
+// cannot be read.
 func parse(in io.Reader) (journal, error) {
 	j := journal{claims: map[name]Claim{}, streams: map[Bucket]Stream{}}
 	buffered := bufio.NewReaderSize(in, 1<<16)
@@ -132,7 +132,7 @@ func parse(in io.Reader) (journal, error) {
 		if ok && j.whole == 0 {
 			j.generation = r.generation
 		}
-		// A record in the place of another, or of another generation, was not written there.
+		// A record at the wrong place, or of another generation, was not written here.
 		if !ok || r.index != index || r.generation != j.generation || (r.kind == kindHeader) != (index == 0) {
 			if !wrong {
 				wrong, j.wrong = true, index
@@ -168,8 +168,8 @@ func (j *journal) take(r record) {
 	}
 }
 
-// broken says what is wrong with the journal, in words; empty where nothing is. marked is
-// how many records the mark says are on the disk.
+// broken says what is wrong with the journal, in words; empty if it is intact. marked is how
+// many records are on the disk according to the mark.
 func (j *journal) broken(marked uint64) string {
 	settled := max(j.settled, marked)
 	switch {

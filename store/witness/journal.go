@@ -17,37 +17,37 @@ const (
 	journalName = "witness"
 	nextName    = "witness.new"
 	markName    = "witness.mark"
-	// roomBytes is by how much the file grows at once, filled with zeros: a write into it
-	// changes no size, which makes its sync cheaper.
+	// roomBytes is by how much the file grows at once, filled with zeros: a write that does not
+	// change the file's size is cheaper to sync.
 	roomBytes = 256 << 10
-	// slack is how many records a generation may have beside twice those that it began
-	// with: 4 MiB.
+	// slack is how many records a generation may have beyond twice those that it began with:
+	// 4 MiB.
 	slack = 32 << 10
 )
 
-// Contents is what the witness on a disk says.
+// Contents is what a witness on a disk holds.
 type Contents struct {
 	Known
-	// ID is the store's, made with its first witness. Zero where there is no witness, or
-	// where that cannot be read.
+	// ID is the store's, made with its first witness. Zero if the witness is missing or
+	// unreadable.
 	ID Key
 	// Absent says that there is no witness at all: the store is new, or was written by a
 	// version without one.
 	Absent bool
-	// Doubt is until when each key that the ledger does not hold is in doubt; zero for none.
+	// Doubt is until when each key that the ledger lacks is in doubt; zero means no doubt.
 	Doubt time.Time
-	// Latest is when the last record was written. A clock that says less was set back.
+	// Latest is when the last record was written. A clock that shows less was set back.
 	Latest time.Time
-	// Notes say in words what is wrong and harmless.
+	// Notes describe harmless irregularities, in words.
 	Notes []string
-	// Code stands for this state of the witness: it changes with each record.
+	// Code identifies this state of the witness: it changes with each record.
 	Code string
 
 	generation uint64
 }
 
-// Read reads the witness in dir and changes nothing. A witness that is damaged is no
-// error: Known.Broken says so.
+// Read reads the witness in dir and changes nothing. A damaged witness is not an error:
+// Known.Broken describes the damage.
 func Read(dir string) (Contents, error) {
 	mark, markState, err := readMark(filepath.Join(dir, markName))
 	if err != nil {
@@ -63,7 +63,7 @@ func Read(dir string) (Contents, error) {
 	} else if err != nil {
 		return Contents{}, fmt.Errorf("the witness cannot be opened: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // nothing is written
+	defer file.Close() //nolint:errcheck // the file was only read
 	j, err := parse(file)
 	if err != nil {
 		return Contents{}, fmt.Errorf("the witness %s cannot be read: %w", file.Name(), err)
@@ -78,7 +78,7 @@ func Read(dir string) (Contents, error) {
 	return c, nil
 }
 
-// against says what is wrong with a journal beside its mark.
+// against compares a journal with its mark and says what is wrong.
 func (j *journal) against(mark record, state markState, path string, notes *[]string) string {
 	var marked uint64
 	switch {
@@ -123,14 +123,14 @@ func readMark(path string) (record, markState, error) {
 
 // Base is what a generation begins with.
 type Base struct {
-	// ID is the store's. Begin makes one for zero.
+	// ID is the store's. Begin replaces a zero ID with a new one.
 	ID      Key
 	Claims  []Claim
 	Streams map[Bucket]Stream
 	Doubt   time.Time
 }
 
-// Journal is a witness that is written. Its methods may be used concurrently.
+// Journal is a witness that is being written. Its methods may be used concurrently.
 type Journal struct {
 	// Fixed after Begin.
 	dir    string
@@ -139,16 +139,16 @@ type Journal struct {
 	always bool
 
 	mu     sync.Mutex // guards the following fields
-	next   *batch     // what waits for the disk; nil for nothing
+	next   *batch     // waits for the disk; nil if nothing waits
 	last   map[Bucket]uint64
-	failed error // of a write; nothing is taken any more until Renew
+	failed error // of a write; nothing is accepted until Renew
 
 	running sync.WaitGroup // of commit; counted while mu is held
 
-	// info is of the file that is written, for InPlace.
+	// info describes the file that is written, for InPlace.
 	info atomic.Pointer[os.FileInfo]
 
-	disk sync.Mutex // guards the following fields, and writing to the files; before mu
+	disk sync.Mutex // guards the following fields and writing to the files; locked before mu
 	file *os.File
 	mark *os.File
 	generation, count, settled,
@@ -156,16 +156,16 @@ type Journal struct {
 	size int64
 }
 
-// batch is claims that go to the disk with one sync.
+// batch is a set of claims that go to the disk with one sync.
 type batch struct {
 	claims []Claim
 	done   chan struct{} // closed when err is set
 	err    error
 }
 
-// Begin writes the next generation after what was read from dir, and opens it for what
-// comes. always says that Add returns once the disk has it; otherwise Flush brings it
-// there.
+// Begin writes the next generation after what was read from dir, and opens it for further
+// claims. always says that Add returns only once the claims are on the disk; otherwise Flush
+// puts them there.
 func Begin(dir string, after Contents, base Base, always bool) (*Journal, error) {
 	if base.ID == (Key{}) {
 		_, _ = rand.Read(base.ID[:]) // it never fails
@@ -182,12 +182,12 @@ func Begin(dir string, after Contents, base Base, always bool) (*Journal, error)
 // ID returns the store's.
 func (j *Journal) ID() Key { return j.id }
 
-// Doubt returns until when each key that the ledger does not hold is in doubt.
+// Doubt returns until when each key that the ledger lacks is in doubt.
 func (j *Journal) Doubt() time.Time { return j.doubt }
 
-// Add records claims. Those of callers who come while another's are written go to the
-// disk together. After an error they may be there or not, and every Add fails until
-// Renew. What ctx ends too early is written all the same.
+// Add records claims. Claims that arrive while others are being written go to the disk
+// together. After an error they may be there or not, and every Add fails until Renew. Claims
+// are written even if ctx ends first.
 func (j *Journal) Add(ctx context.Context, claims ...Claim) error {
 	j.mu.Lock()
 	if j.failed != nil {
@@ -210,7 +210,7 @@ func (j *Journal) Add(ctx context.Context, claims ...Claim) error {
 	}
 }
 
-// Saw notes the newest message of a stream. It goes to the disk with what comes next, or
+// Saw notes the newest message of a stream. The note goes to the disk with the next claims, or
 // with Flush.
 func (j *Journal) Saw(b Bucket, last uint64) {
 	j.mu.Lock()
@@ -236,11 +236,11 @@ func (j *Journal) commit(b *batch) {
 	b.err = j.fail(err)
 	close(b.done)
 	if err == nil && j.count > 2*j.base+slack {
-		_ = j.fail(j.renew()) // which the next Add is told
+		_ = j.fail(j.renew()) // the next Add returns the error
 	}
 }
 
-// fail keeps the first error, and returns it in words.
+// fail keeps the first error, and returns it with an explanation.
 func (j *Journal) fail(err error) error {
 	if err == nil {
 		return nil
@@ -253,7 +253,7 @@ func (j *Journal) fail(err error) error {
 	return j.failed
 }
 
-// append writes claims, and what was seen of streams, behind the others. disk is held.
+// append writes claims, and the notes of streams, behind the others. disk is held.
 func (j *Journal) append(claims []Claim) error {
 	if j.file == nil {
 		return fs.ErrClosed
@@ -297,8 +297,8 @@ func claimRecord(c Claim) record {
 	return record{kind: kindClaim, bucket: c.Bucket, going: c.Going, number: c.Revision, when: nanos(c.Until), key: c.Key, sum: c.Sum}
 }
 
-// settle brings what was written to the disk and notes that in the mark, which is not
-// synced: a mark that is behind claims less. disk is held.
+// settle syncs the written records and notes their number in the mark, which is not synced
+// itself: an outdated mark only claims less. disk is held.
 func (j *Journal) settle() error {
 	if j.settled == j.count {
 		return nil
@@ -316,7 +316,7 @@ func (j *Journal) markRecord() []byte {
 	return r.append(nil)
 }
 
-// Flush brings everything to the disk.
+// Flush syncs everything to the disk.
 func (j *Journal) Flush() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -332,8 +332,8 @@ func (j *Journal) Flush() error {
 	return j.fail(err)
 }
 
-// Renew writes the next generation with what is on the disk, after which Add works
-// again. What failed before was not acknowledged, and may be claimed or not.
+// Renew writes the next generation from what is on the disk, after which Add works again.
+// Writes that failed before were not acknowledged, and may be claimed or not.
 func (j *Journal) Renew() error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -368,7 +368,7 @@ func (j *Journal) renew() error {
 	return j.write(base)
 }
 
-// write makes the next generation and goes on in it. disk is held.
+// write makes the next generation and continues in it. disk is held.
 func (j *Journal) write(base Base) error {
 	now := time.Now()
 	next := j.generation + 1
@@ -387,7 +387,7 @@ func (j *Journal) write(base Base) error {
 			add(claimRecord(c))
 		}
 	}
-	// The whole generation is on the disk before it has its name.
+	// The whole generation is on the disk before it gets its name.
 	header := record{kind: kindHeader, generation: next, settled: index, number: index, when: nanos(j.doubt), at: now.UnixNano(), key: j.id}
 	copy(data, header.append(nil))
 	size := (int64(len(data))/roomBytes + 1) * roomBytes
@@ -404,7 +404,7 @@ func (j *Journal) write(base Base) error {
 	old := j.file
 	j.file, j.generation, j.count, j.base, j.settled, j.size = file, next, index, index, index, size
 	if old != nil {
-		_ = old.Close() // nobody writes to it any more, and its name is gone
+		_ = old.Close() // it is no longer written, and its name is gone
 	}
 	if j.mark != nil {
 		_ = j.mark.Close()
@@ -414,7 +414,7 @@ func (j *Journal) write(base Base) error {
 	return err
 }
 
-// replaceFile writes a file, brings it to the disk and gives it its name.
+// replaceFile writes a file, syncs it and renames it to its name.
 func replaceFile(dir, temporary, name string, data []byte) (*os.File, error) {
 	path := filepath.Join(dir, temporary)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -444,12 +444,12 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// InPlace says whether the file that is written is the one that the next start will read.
+// InPlace says whether the file being written is the one that the next start will read.
 func (j *Journal) InPlace() error {
 	if j.same() {
 		return nil
 	}
-	// It may be that it was just written anew.
+	// It may have been rewritten just now.
 	j.disk.Lock()
 	defer j.disk.Unlock()
 	if j.same() {
@@ -463,7 +463,7 @@ func (j *Journal) same() bool {
 	return err == nil && os.SameFile(info, *j.info.Load())
 }
 
-// Close brings what was added to the disk and lets the files go. Add fails from then on.
+// Close syncs everything that was added and closes the files. Add fails from then on.
 func (j *Journal) Close() error {
 	err := j.Flush()
 	_ = j.fail(fs.ErrClosed)
@@ -473,7 +473,7 @@ func (j *Journal) Close() error {
 	return errors.Join(err, j.closeFiles())
 }
 
-// closeFiles lets the files go. disk is held.
+// closeFiles closes the files. disk is held.
 func (j *Journal) closeFiles() error {
 	var errs []error
 	for _, f := range []*os.File{j.file, j.mark} {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Bucket is a part of the store. Its number stands in the witness file, so a number is
-// never given to another part.
+// Bucket is a part of the store. Its number stands in the witness file, so a number is never
+// reused for another part.
 type Bucket uint8
 
 // The parts of the store.
@@ -25,7 +25,7 @@ const (
 	Approvals
 	Answers
 
-	// Last is the last of them.
+	// Last is the last bucket.
 	Last = Answers
 )
 
@@ -43,88 +43,88 @@ func (b Bucket) String() string {
 }
 
 // Guarded says whether each record of the bucket is witnessed, so that a loss is refused:
-//   - ledger: a lost entry is a deed done again;
-//   - confirmations: an approval that was used and is open again is a deed done again;
-//   - blocks: a lost block lets a user in who is shut out;
-//   - tickets: a used ticket that is open again lets a stranger in.
+//   - ledger: without its entry a side effect could be done again;
+//   - confirmations: an approval that was used and is open again could be used again;
+//   - blocks: a lost block lets in a user who is shut out;
+//   - tickets: a used ticket that is open again lets in a stranger.
 //
-// The loss of the others is only told. Audit lines and conversations are what was said
-// and done, and nothing is decided by them alone. Leases and voice name sessions that
-// run; none runs at a start. Approvals are notes of what was approved: a lost one is
-// not told of, and repeats nothing. Answers are what retried messages are given again: a
-// message whose answer is lost counts as a new one.
+// A loss in the others is only reported. Audit lines and conversations record what was said and
+// done, and decide nothing by themselves. Leases and voice name running sessions, of which a
+// start has none. Approvals are notes: a lost one is not reported to its conversation, and
+// repeats nothing. Answers are given again to retried messages: a message whose answer is lost
+// counts as a new one.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
-// Key is the SHA-256 of what a record stands for, as in the bucket.
+// Key is the SHA-256 of the name of a record, as in the bucket.
 type Key [32]byte
 
 // Sum is the beginning of the SHA-256 of a record's value.
 type Sum [16]byte
 
-// Claim says that a record was acknowledged: it must be there.
+// Claim says that a record was acknowledged and must exist.
 type Claim struct {
 	Bucket   Bucket
 	Key      Key
 	Revision uint64
 	Sum      Sum
-	// Until is how long the record must be there. It is somewhat earlier than its end in
-	// the bucket, so that the two never quarrel about the last moment.
+	// Until is how long the record must exist. It is somewhat earlier than its end in the
+	// bucket, so that the two never disagree about the last moment.
 	Until time.Time
-	// Going says that somebody set out to remove the record: it may be there or not.
+	// Going says that somebody began to remove the record: it may exist or not.
 	Going bool
 }
 
-// Stream is what was known of a bucket's stream.
+// Stream is what was known about a bucket's stream.
 type Stream struct {
-	// Created is when the stream was made, which tells it from another of its name. Zero
-	// for not known.
+	// Created is when the stream was made, which distinguishes it from another one of the same
+	// name. Zero means unknown.
 	Created time.Time
-	// Last is the number of the newest message that was acknowledged; zero for not known.
+	// Last is the number of the newest acknowledged message; zero means unknown.
 	Last uint64
 }
 
 // Known is what a witness knows.
 type Known struct {
-	// Broken says in words what is wrong with the witness itself. Empty for a witness that
-	// is whole. What else is known is right also where it is broken, but it is not all.
+	// Broken says in words what is wrong with the witness itself. Empty if it is intact. If it
+	// is broken, the other fields are right and incomplete.
 	Broken string
-	// Claims hold one claim at most for each bucket and key: the newest.
+	// Claims hold at most one claim for each bucket and key: the newest.
 	Claims  []Claim
 	Streams map[Bucket]Stream
 }
 
-// Record is a record as a stream has it.
+// Record is a record as it is in a stream.
 type Record struct {
 	Revision uint64
 	Sum      Sum
 }
 
-// Held is what a stream holds.
+// Held is the content of a stream.
 type Held struct {
 	Created time.Time
 	Last    uint64
-	// Lost is how many messages the server itself says that it has lost.
+	// Lost is how many messages the server itself reports as lost.
 	Lost int
-	// Records are those of a guarded bucket.
+	// Records are the records of a guarded bucket.
 	Records map[Key]Record
 }
 
-// Kind is what is wrong.
+// Kind is the kind of a finding.
 type Kind string
 
 // The kinds of findings.
 const (
-	// Missing: records that must be there are not.
+	// Missing: records that must exist do not.
 	Missing Kind = "missing"
-	// Older: records are there as they were before a later write.
+	// Older: records have a state from before a later write.
 	Older Kind = "older"
-	// Changed: records are there with another content than what was written.
+	// Changed: records have another content than the one that was written.
 	Changed Kind = "changed"
-	// Replaced: the stream is another one than before, or a new and empty one.
+	// Replaced: the stream is not the same one as before, or is new and empty.
 	Replaced Kind = "replaced"
 	// Shorter: the newest messages are missing.
 	Shorter Kind = "shorter"
-	// Unread: the server itself says that it has lost messages.
+	// Unread: the server itself reports that it has lost messages.
 	Unread Kind = "unread"
 	// Broken: the witness is damaged, so nobody can say what is missing.
 	Broken Kind = "broken"
@@ -135,16 +135,16 @@ type Finding struct {
 	// Bucket is zero for the witness itself.
 	Bucket Bucket
 	Kind   Kind
-	// Claims are those that do not hold.
+	// Claims are the claims that do not hold.
 	Claims []Claim
-	// Detail says more, in words; it may be empty.
+	// Detail adds details in words; it may be empty.
 	Detail string
-	// Refused says that the store must not go on as if nothing had happened. What is not
-	// refused is told.
+	// Refused says that the store must not continue as if nothing had happened. Findings that
+	// are not refused are only reported.
 	Refused bool
 }
 
-// String says what was found, in words.
+// String describes the finding in words.
 func (f Finding) String() string {
 	switch f.Kind {
 	case Broken:
@@ -166,26 +166,26 @@ func records(n int, one, many string) string {
 	return fmt.Sprintf("%d records %s", n, many)
 }
 
-// Verdict is what a comparison has found, guarded buckets first.
+// Verdict is the result of a comparison, guarded buckets first.
 type Verdict struct{ Findings []Finding }
 
-// Refused says whether the store must not be opened without the operator's choice.
+// Refused says whether the store must not be opened unless the operator chooses so.
 func (v Verdict) Refused() bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Refused })
 }
 
-// Refuses says whether what was found of one bucket is refused.
+// Refuses says whether a finding about a bucket is refused.
 func (v Verdict) Refuses(b Bucket) bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Refused && f.Bucket == b })
 }
 
-// Blind says that nobody can tell which records are lost: the witness is damaged. Then
-// everything that is not in the ledger is in doubt.
+// Blind says that nobody can tell which records are lost, because the witness is damaged. Then
+// every key that the ledger lacks is in doubt.
 func (v Verdict) Blind() bool {
 	return slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Kind == Broken })
 }
 
-// Doubtful returns the claims that do not hold, those of one bucket.
+// Doubtful returns the claims of one bucket that do not hold.
 func (v Verdict) Doubtful(b Bucket) []Claim {
 	var all []Claim
 	for _, f := range v.Findings {
@@ -196,7 +196,7 @@ func (v Verdict) Doubtful(b Bucket) []Claim {
 	return all
 }
 
-// String says in one line what was found.
+// String describes the findings in one line.
 func (v Verdict) String() string {
 	var words []string
 	for _, f := range v.Findings {
@@ -205,13 +205,13 @@ func (v Verdict) String() string {
 	return strings.Join(words, "; ")
 }
 
-// Judge compares what the witness knows with what the streams hold. It is pure: it looks
-// at no clock and no disk. held has an entry for each bucket.
+// Judge compares what the witness knows with what the streams hold. It is pure: it reads no
+// clock and no disk. held has an entry for each bucket.
 //
-// A record that is newer than its claim, or that nobody claims, is no damage: its writer
-// was killed before it could tell the witness, and was not acknowledged. A claim whose
-// time has passed, or whose record was being removed, claims nothing. So a stream that
-// holds all that was acknowledged is never refused, whenever its writer was killed.
+// A record that is newer than its claim, or that has no claim, is not damage: its writer was
+// killed before it could tell the witness, and was not acknowledged. A claim whose time has
+// passed, or whose record was being removed, claims nothing. So a stream that holds every
+// acknowledged write is never refused, whenever its writer was killed.
 func Judge(known Known, held map[Bucket]Held, now time.Time) Verdict {
 	var v Verdict
 	if known.Broken != "" {
@@ -240,9 +240,8 @@ func Judge(known Known, held map[Bucket]Held, now time.Time) Verdict {
 	return v
 }
 
-// Overlook is Judge without the comparison: what the streams hold is taken for all that
-// there ever was. It is what the store did before it had a witness, for models that show
-// what the comparison prevents.
+// Overlook is Judge without the comparison: it takes the streams' content for complete, as the
+// store did before it had a witness. Models use it to show what the comparison prevents.
 func Overlook(Known, map[Bucket]Held, time.Time) Verdict { return Verdict{} }
 
 func judgeClaim(c Claim, held Held, now time.Time) (Kind, bool) {
@@ -261,8 +260,8 @@ func judgeClaim(c Claim, held Held, now time.Time) (Kind, bool) {
 	return "", true
 }
 
-// judgeStream says what is wrong with a stream as a whole. A guarded stream that is
-// shorter has lost nothing but what was over where all claims hold, so that is only told.
+// judgeStream says what is wrong with a stream as a whole. If all claims hold, a guarded stream
+// that is shorter has lost only records whose life was over, so that is only reported.
 func judgeStream(b Bucket, known Stream, held Held) []Finding {
 	var found []Finding
 	if !known.Created.IsZero() && !known.Created.Equal(held.Created) {

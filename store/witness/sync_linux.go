@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData brings what was written to the disk, and of the file's own record what is
-// needed to read it.
+// syncData syncs a file's data to the disk, and of its metadata only what reading needs.
 func syncData(file *os.File) error {
 	for {
 		if err := unix.Fdatasync(int(file.Fd())); !errors.Is(err, unix.EINTR) {

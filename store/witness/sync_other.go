@@ -4,5 +4,5 @@ package witness
 
 import "os"
 
-// syncData brings what was written to the disk.
+// syncData syncs a file's data to the disk.
 func syncData(file *os.File) error { return file.Sync() }
