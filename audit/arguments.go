@@ -10,38 +10,38 @@ import (
 	"unicode/utf8"
 )
 
-// Arguments says what of a call's arguments is written. Any value that is none of
-// the constants counts as ArgumentsNone.
+// Arguments says how much of a call's arguments is written. Any value other than the
+// constants counts as ArgumentsNone.
 type Arguments string
 
 // The values of Arguments.
 const (
 	// ArgumentsNone leaves them out. The zero value means the same.
 	ArgumentsNone Arguments = "none"
-	// ArgumentsRedacted writes their names and kinds, and no value.
+	// ArgumentsRedacted writes their names and kinds, and no values.
 	ArgumentsRedacted Arguments = "redacted"
-	// ArgumentsFull writes them as they ran, up to 16 KiB.
+	// ArgumentsFull writes them as the tool received them, up to 16 KiB.
 	ArgumentsFull Arguments = "full"
 )
 
 const (
 	maxArgs = 16 << 10 // bytes of arguments that ArgumentsFull writes
 
-	// Redacted arguments have at most so many values in all, items of one list, names
-	// of one object, levels, and characters of a name.
+	// The bounds of redacted arguments: values in all, items of one list, names of one object,
+	// levels, and characters of a name.
 	maxNodes = 64
 	maxItems = 8
 	maxNames = 32
 	maxDepth = 6
 	maxName  = 64
-	// maxRedacted is how many bytes of arguments are looked at to be redacted.
+	// maxRedacted is how many bytes of arguments are read for redaction.
 	maxRedacted = 1 << 20
 )
 
 // kept says whether anything of the arguments is written.
 func (a Arguments) kept() bool { return a == ArgumentsRedacted || a == ArgumentsFull }
 
-// render makes of a call's arguments what is written of them: valid JSON, or nothing.
+// render returns what is written of a call's arguments: valid JSON, or nothing.
 func (a Arguments) render(args json.RawMessage) json.RawMessage {
 	switch {
 	case !a.kept() || len(args) == 0:
@@ -58,8 +58,8 @@ func (a Arguments) render(args json.RawMessage) json.RawMessage {
 
 func marker(text string) json.RawMessage { return json.RawMessage(strconv.Quote(text)) }
 
-// withoutValues keeps the shape of JSON: names, lists and kinds, no value. What it returns
-// is at most a few KiB.
+// withoutValues keeps the shape of JSON: names, lists and kinds, no values. The result has at
+// most a few KiB.
 func withoutValues(args json.RawMessage) json.RawMessage {
 	if len(args) > maxRedacted {
 		return marker(fmt.Sprintf("<arguments, %d bytes>", len(args)))
@@ -82,7 +82,7 @@ type redactor struct {
 }
 
 func (r *redactor) text(format string, args ...any) {
-	// Names were checked and kinds are ours: there is nothing that JSON would escape.
+	// Names were checked and kinds are ours, so JSON needs no escaping here.
 	r.out.WriteString(`"` + fmt.Sprintf(format, args...) + `"`)
 }
 
@@ -141,8 +141,8 @@ func (r *redactor) object(object map[string]any, depth int) {
 		if plainName(name) {
 			r.text("%s", name)
 		} else {
-			// A model may put what was said into a name of its own. The number keeps
-			// two such names apart.
+			// A model may put what was said into a name that it invents. The number keeps two such
+			// names apart.
 			r.text("<name %d, %s>", i+1, count(utf8.RuneCountInString(name), "character"))
 		}
 		r.out.WriteByte(':')

@@ -2,8 +2,8 @@ package audit
 
 import "encoding/json"
 
-// Calls returns how many calls the turn had used of its budget after this one, and
-// how many it may have. It says false where the record has no account of them.
+// Calls returns how many calls the turn had used of its budget after this one, and how many it
+// may have. It returns false if the record has no account of them.
 func (r Record) Calls() (used, limit int64, ok bool) {
 	var account struct {
 		Total *struct {

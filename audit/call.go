@@ -9,11 +9,11 @@ import (
 	"voicegw/registry"
 )
 
-// Call is what the record of a tool call is made of, by voice and by text. Who the
-// session is of is added to the Record.
+// Call is everything that the record of a tool call is made from, by voice and by text. The
+// session and its user are added to the Record.
 type Call struct {
 	At time.Time
-	// Tools is what the conversation holds; nil if there are no tools.
+	// Tools are the conversation's tools; nil if it has none.
 	Tools *registry.Snapshot
 	// Tool is what ran, or was asked for.
 	Tool           string
@@ -21,11 +21,11 @@ type Call struct {
 	Turn           int
 	ID, ProviderID string
 	Key, Business  string
-	// Args are as they ran, in canonical JSON; nil where nothing was prepared.
+	// Args are the arguments that ran, in canonical JSON; nil if nothing was prepared.
 	Args     json.RawMessage
 	Budget   json.RawMessage
 	Envelope registry.Envelope
-	// Applied and Refused are its intents, Why the reason of the last refusal.
+	// Applied and Refused are its intents; Why is the reason of the last refusal.
 	Applied, Refused []registry.Intent
 	Why              string
 	// NotDelivered says why the model was not given the answer; empty if it was.
@@ -34,7 +34,7 @@ type Call struct {
 	ConfirmedBy, Reference string
 }
 
-// Record is the line of the call.
+// Record returns the line of the call.
 func (c Call) Record() Record {
 	env := c.Envelope
 	r := Record{
@@ -65,7 +65,7 @@ func (c Call) Record() Record {
 	return r
 }
 
-// hashed names a business key without telling what it is made of.
+// hashed names a business key without revealing the arguments that it is made of.
 func hashed(key string) string {
 	if key == "" {
 		return ""

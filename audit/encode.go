@@ -12,20 +12,20 @@ import (
 	"voicegw/registry"
 )
 
-// TimeLayout is how a record's time is written: RFC 3339 in UTC with milliseconds.
+// TimeLayout is the form of a record's time: RFC 3339 in UTC with milliseconds.
 const TimeLayout = "2006-01-02T15:04:05.000Z"
 
 const (
 	// MaxLine is the longest line that a Log writes, in bytes with its line break.
 	// Readers skip longer ones.
 	MaxLine = 128 << 10
-	// maxString is how many bytes of one string of a record are written: a model may
-	// make up the name of a tool as long as it likes.
+	// maxString is how many bytes of one string of a record are written: a model may invent a
+	// tool's name of any length.
 	maxString = 512
-	// maxBudget is how many bytes the account of a budget may have.
+	// maxBudget bounds the account of a budget, in bytes.
 	maxBudget = 4 << 10
-	// maxList is how many clamped arguments, intents or ids are written, maxIntent how many
-	// bytes of an intent's name, maxID of an id of a record.
+	// maxList is how many clamped arguments, intents or ids are written, maxIntent bounds an
+	// intent's name and maxID the id of a record, in bytes.
 	maxList, maxIntent, maxID = 32, 64, 128
 )
 
@@ -51,8 +51,8 @@ func marshal(r Record) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// encode makes a record's line, with its line break. It cannot fail: what cannot be
-// written, or is too long, is left out or cut, and the record says so itself.
+// encode makes a record's line, with its line break. It cannot fail: a part that cannot be
+// written, or is too long, is left out or cut, and the record itself says so.
 func encode(r *Record, a Arguments) []byte {
 	bounded := *r
 	bound(&bounded)
@@ -60,17 +60,17 @@ func encode(r *Record, a Arguments) []byte {
 	if line, err := marshal(bounded); err == nil && len(line) <= MaxLine {
 		return redact.Tokens(line) // a model may write one as an argument
 	}
-	// The raw JSON and the numbers in it are all that can be wrong or so long.
+	// Only the raw JSON and the numbers in it can be invalid or that long.
 	bounded.Args, bounded.Budget, bounded.Clamped = nil, nil, nil
 	line, err := marshal(bounded)
-	if err != nil { // strings, numbers and booleans are left: it does not happen
+	if err != nil { // only strings, numbers and booleans are left, so this cannot happen
 		return fmt.Appendf(nil, "{\"event\":%q,\"time\":%q,\"toolId\":\"\",\"sessionId\":\"\"}\n", EventTool, r.Time.UTC().Format(TimeLayout))
 	}
 	return line
 }
 
-// bound cuts what somebody outside may have made too long. Args are bounded by how
-// they are rendered.
+// bound cuts what somebody outside may have made too long. Args are bounded when they are
+// rendered.
 func bound(r *Record) {
 	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), registry.Category(short(string(r.Category))), registry.Mode(short(string(r.Mode)))
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
@@ -107,8 +107,8 @@ func cut(s string, limit int) string {
 	return s[:n] + "…"
 }
 
-// boundClamped keeps what a tool's schema may clamp. A number that is none, or longer
-// than anybody would write it, becomes 0.
+// boundClamped keeps at most as many clamped arguments as a schema may have. An invalid number,
+// or one that is longer than anybody would write it, becomes 0.
 func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamped {
 	kept := make(map[string]registry.Clamped, min(len(clamped), maxList))
 	for _, name := range slices.Sorted(maps.Keys(clamped)) {
@@ -124,7 +124,7 @@ func boundClamped(clamped map[string]registry.Clamped) map[string]registry.Clamp
 	return kept
 }
 
-// boundIDs keeps so many ids of records, each so long.
+// boundIDs bounds the number and the length of ids of records.
 func boundIDs(ids []string) []string {
 	var kept []string
 	for _, id := range ids[:min(len(ids), maxList)] {

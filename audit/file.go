@@ -17,22 +17,22 @@ import (
 	"gopkg.in/natefinch/lumberjack.v2"
 )
 
-// FileOptions are where a [File] is and when a new one begins.
+// FileOptions say where a [File] is and when the next one begins.
 type FileOptions struct {
-	// Path of the live file. Its folder is made if it does not exist. Required.
+	// Path of the live file. Its folder is created if it is missing. Required.
 	Path string
 	// MaxBytes is the size at which a new file begins. Zero means 100 MiB.
 	MaxBytes int64
 	// Keep is how many full files are kept. Zero means 10, a negative number all.
 	Keep int
-	// MaxAge is how long full files are kept. With one, a new file begins every day, or
-	// after MaxAge if that is shorter, so that a record goes at most that much later.
+	// MaxAge is how long full files are kept. If it is set, a new file begins every day, or
+	// after MaxAge if that is shorter, so that a record is removed at most that much later.
 	// Zero means for ever.
 	MaxAge time.Duration
-	// Compress has full files compressed with gzip.
+	// Compress says that full files are compressed with gzip.
 	Compress bool
-	// Logger is told when a new file cannot be begun, or an old one not be removed.
-	// Nil means nobody is.
+	// Logger gets a line when a new file cannot be begun, or an old one cannot be removed. Nil
+	// means no logging.
 	Logger *slog.Logger
 }
 
@@ -45,15 +45,14 @@ const (
 	day         = 24 * time.Hour
 )
 
-// File is JSON lines that rotate: the live file has the name it was given, a full one
-// the UTC time of its end in its name ("audit-2026-11-20T10-00-00.000.jsonl", and
-// ".gz" behind it if compressed). New files can be read by their owner alone; an
-// existing one keeps its mode. A live file that somebody moves or removes is begun
-// anew. One File, of one process, writes to a path. Methods may be called by any
-// goroutine.
+// File is JSON lines that rotate: the live file has the name it was given, and a full one has
+// the UTC time of its end in its name ("audit-2026-11-20T10-00-00.000.jsonl", with ".gz" if
+// compressed). Only the owner can read new files; an existing file keeps its mode. If somebody
+// moves or removes the live file, a new one is begun. Only one File, of one process, may write
+// to a path. Its methods may be used concurrently.
 //
-// The goroutine with which lumberjack compresses and removes cannot be ended: it is
-// idle after Close. A program opens one File and keeps it.
+// lumberjack's goroutine, which compresses and removes files, cannot be ended: it is idle after
+// Close. A program opens one File and keeps it.
 type File struct {
 	// Fixed after OpenFile.
 	o       FileOptions
@@ -65,13 +64,13 @@ type File struct {
 	closed  bool
 	size    int64       // of the live file, in bytes
 	begun   time.Time   // of the live file's first record
-	live    fs.FileInfo // what path was when it was last written to; nil before
-	rotated time.Time   // when the last file was begun, at the earliest
+	live    fs.FileInfo // the file at path when it was last written to; nil before
+	rotated time.Time   // the earliest time at which the last file was begun
 	moaned  time.Time   // when a failure was last logged
 }
 
-// OpenFile opens the file, or begins it. An error is [ErrPath] and says what is wrong
-// with the path.
+// OpenFile opens the file, or creates it. Its error is [ErrPath] and says what is wrong with
+// the path.
 func OpenFile(o FileOptions) (*File, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
@@ -102,13 +101,13 @@ func OpenFile(o FileOptions) (*File, error) {
 	return f, nil
 }
 
-// prepare makes the live file if there is none, learns its size and age, and ends a
-// line that a crash has left torn. The caller holds mu, or is alone.
+// prepare creates the live file if it is missing, reads its size and age, and ends a line that
+// a crash has torn. The caller holds mu, or is alone.
 func (f *File) prepare() error {
 	if err := os.MkdirAll(filepath.Dir(f.o.Path), 0o700); err != nil {
 		return err
 	}
-	// A device would be renamed when it is full.
+	// A device would be renamed once it is full.
 	if info, err := os.Stat(f.o.Path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is no regular file (%s is standard output)", f.o.Path, StdoutPath)
 	}
@@ -130,7 +129,7 @@ func (f *File) look(file *os.File) error {
 		return nil
 	}
 	f.begun = info.ModTime()
-	// The first line tells more: the file was changed long after it was begun.
+	// The first line is more precise: the file was changed long after it was begun.
 	if line, err := bufio.NewReaderSize(file, MaxLine).ReadSlice('\n'); err == nil {
 		if r, err := ParseLine(line); err == nil {
 			f.begun = r.Time
@@ -148,8 +147,8 @@ func (f *File) look(file *os.File) error {
 	return nil
 }
 
-// Write appends p, which is whole lines, to the live file, or to a new one if it
-// would become too large. Where a new file cannot be begun the old one goes on.
+// Write appends p, which must be whole lines, to the live file, or to a new one if the live
+// file would become too large. If no new file can be begun, the old one is used further.
 func (f *File) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +169,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// find notices that the live file was moved or removed, and begins it anew.
+// find notices that the live file was moved or removed, and begins a new one.
 func (f *File) find() error {
 	info, err := os.Stat(f.o.Path)
 	if err == nil && os.SameFile(info, f.live) {
@@ -179,12 +178,12 @@ func (f *File) find() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// What was written to the old one is complete: only the descriptor is closed.
+	// Everything written to the old file is complete: only the descriptor is closed.
 	return errors.Join(f.log.Close(), f.prepare())
 }
 
-// rotate begins a new file. Two of one ms would have the same name, and the second
-// would take the first's place: then the old one goes on.
+// rotate begins a new file. Two full files of the same millisecond would have the same name, and
+// the second would replace the first: then the old file is used further.
 func (f *File) rotate(now time.Time) {
 	if now.UTC().Format(stampLayout) <= f.rotated.UTC().Format(stampLayout) {
 		return
@@ -208,8 +207,8 @@ func (f *File) moan(message string, err error) {
 	f.o.Logger.Error(message, slog.String("path", f.o.Path), slog.Any("error", err))
 }
 
-// keepTime begins new files and removes old ones when their time has come, whether
-// anything is written or not. Close ends it and waits.
+// keepTime begins new files and removes old ones when they are due, whether anything is written
+// or not. Close ends it and waits for it.
 func (f *File) keepTime() {
 	tick := time.NewTicker(max(min(f.span()/8, time.Hour), time.Second))
 	defer tick.Stop()
@@ -230,7 +229,7 @@ func (f *File) keepTime() {
 // span is how much time one file may hold.
 func (f *File) span() time.Duration { return min(f.o.MaxAge, day) }
 
-// tidy begins a new file if the live one is too old, and removes those that are.
+// tidy begins a new file if the live one is too old, and removes full files that are too old.
 func (f *File) tidy(now time.Time) {
 	if f.size > 0 && now.Sub(f.begun) >= f.span() {
 		f.rotate(now)
@@ -269,11 +268,11 @@ func (f *File) Close() error {
 
 // fullFile is a file that has been rotated away.
 type fullFile struct {
-	path  string // without .gz, which it may have or get at any time
+	path  string // without .gz, which it may get at any time
 	ended time.Time
 }
 
-// fullFiles lists the full files of a live one, the oldest first.
+// fullFiles lists the full files that belong to a live one, the oldest first.
 func fullFiles(path string) ([]fullFile, error) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -296,15 +295,15 @@ func fullFiles(path string) ([]fullFile, error) {
 		full = append(full, fullFile{filepath.Join(filepath.Dir(path), name), ended})
 	}
 	slices.SortFunc(full, func(a, b fullFile) int { return a.ended.Compare(b.ended) })
-	// While one is compressed it is there twice.
+	// A file that is being compressed exists twice.
 	return slices.Compact(full), nil
 }
 
 // StdoutPath is the path that stands for standard output, or input.
 const StdoutPath = "-"
 
-// Stdout makes of the process's standard output something for [Options] whose Close
-// does not close it.
+// Stdout turns the process's standard output into a writer for [Options] whose Close does not
+// close it.
 func Stdout(w io.Writer) io.WriteCloser { return keptOpen{w} }
 
 type keptOpen struct{ io.Writer }

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Files lists the files of an audit, the oldest records first: the full ones, some of
-// them compressed, then the live one at path if it is there. A folder that does not
-// exist holds none.
+// Files lists the files of an audit, the oldest records first: the full ones, some of them
+// compressed, then the live one at path if it exists. It is empty for a folder that does not
+// exist.
 func Files(path string) ([]string, error) {
 	full, err := fullFiles(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -34,17 +34,17 @@ func Files(path string) ([]string, error) {
 	return names, nil
 }
 
-// FollowOptions are how [Follow] follows.
+// FollowOptions configure [Follow].
 type FollowOptions struct {
 	// Every is how often it looks for new lines. Zero means 250 ms.
 	Every time.Duration
-	// CaughtUp, if not nil, is called once, when all that was there has been read.
+	// CaughtUp, if not nil, is called once, when all existing lines have been read.
 	CaughtUp func() error
 }
 
-// ReadFiles reads the full files of an audit and the live one at path, the oldest
-// records first, as [Read] does, while others may write to it and rotate it. An error
-// is fs.ErrNotExist where there is nothing to read. It ends with ctx.
+// ReadFiles reads the full files of an audit and the live one at path, the oldest records first,
+// as [Read] does, while others may write to it and rotate it. The error is fs.ErrNotExist if
+// there is no file. It ends with ctx.
 func ReadFiles(ctx context.Context, path string, f func(Record, []byte) error) (Report, error) {
 	t := newTail(ctx, path, f)
 	defer t.close()
@@ -58,8 +58,8 @@ func ReadFiles(ctx context.Context, path string, f func(Record, []byte) error) (
 	return t.report, err
 }
 
-// Follow reads as [ReadFiles] does and then goes on as lines come, through rotations,
-// until ctx ends, which is no error. The live file need not be there yet.
+// Follow reads as [ReadFiles] does and then continues with new lines, through rotations, until
+// ctx ends, which is not an error. The live file need not exist yet.
 func Follow(ctx context.Context, path string, o FollowOptions, f func(Record, []byte) error) (Report, error) {
 	if o.Every <= 0 {
 		o.Every = 250 * time.Millisecond
@@ -88,21 +88,21 @@ func Follow(ctx context.Context, path string, o FollowOptions, f func(Record, []
 	}
 }
 
-// tail reads an audit from its oldest file to the end of the live one, and goes on
-// from there.
+// tail reads an audit from its oldest file to the end of the live one, and continues from
+// there.
 type tail struct {
 	path   string
 	f      func(Record, []byte) error
 	report Report
-	files  int // that were opened
+	files  int // the opened ones
 
-	live    *os.File // nil while there is none
+	live    *os.File // nil while there is no live file
 	info    fs.FileInfo
 	scanner *scanner
-	known   []fullFile // the full files when live was opened
+	known   []fullFile // the full files at the moment when live was opened
 }
 
-// newTail returns a tail whose every step ends when ctx does.
+// newTail returns a tail; each of its steps ends when ctx does.
 func newTail(ctx context.Context, path string, f func(Record, []byte) error) *tail {
 	return &tail{path: path, f: func(r Record, line []byte) error {
 		if ctx.Err() != nil {
@@ -119,7 +119,7 @@ func (t *tail) close() {
 	}
 }
 
-// turn reads what there is. It says whether there is a live file.
+// turn reads all that is there now, and reports whether there is a live file.
 func (t *tail) turn() (bool, error) {
 	for {
 		if t.live != nil {
@@ -137,12 +137,12 @@ func (t *tail) turn() (bool, error) {
 	}
 }
 
-// gone says whether the live file has become a full one, or was removed. A file that
-// was emptied in its place is read again from its beginning.
+// gone says whether the live file has become a full one, or was removed. A file that was
+// truncated is read again from its beginning.
 func (t *tail) gone() (bool, error) {
 	info, err := os.Stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // between two files: the next look will tell
+		return false, nil // between two files: the next look decides
 	}
 	if err != nil {
 		return false, fmt.Errorf("audit: %w", err)
@@ -159,8 +159,8 @@ func (t *tail) gone() (bool, error) {
 	return false, nil
 }
 
-// move goes on to the live file of now, by way of the full files between it and the
-// one that was live. It says whether there is one.
+// move continues with the present live file, through the full files between it and the previous
+// one. It reports whether there is a live file.
 func (t *tail) move() (bool, error) {
 	live, full, err := t.open()
 	if err != nil {
@@ -199,7 +199,7 @@ func closeIf(f *os.File) error {
 	return f.Close()
 }
 
-// finish reads the rest of the file that was live: what was written to it after the
+// finish reads the rest of the previous live file: the lines that were written to it after the
 // last look and before it was renamed.
 func (t *tail) finish() error {
 	if err := t.scanner.each(&t.report, t.f); err != nil {
@@ -208,14 +208,14 @@ func (t *tail) finish() error {
 	torn := t.report.Torn
 	err := t.scanner.last(&t.report, t.f)
 	if t.report.Torn && !torn {
-		t.report.Foreign++ // in the middle of the audit now
+		t.report.Foreign++ // no longer at the end of the audit
 		t.report.Torn = false
 	}
 	return err
 }
 
-// without leaves out the file that was live, which has been read: it is the same file,
-// or, once compressed, the first that came.
+// without removes the previous live file, which has been read, from the list: it is the same
+// file or, once compressed, the first new one.
 func (t *tail) without(between []fullFile) []fullFile {
 	for i, f := range between {
 		if info, err := os.Stat(f.path); err == nil && os.SameFile(info, t.info) {
@@ -230,11 +230,11 @@ func (t *tail) without(between []fullFile) []fullFile {
 	return between
 }
 
-// tries is how often the files may be renamed while they are listed.
+// tries is how often the files may be renamed while they are being listed.
 const tries = 100
 
-// open opens the live file and lists the full ones, both of one moment: a file that
-// is rotated in between would be missed, or read twice.
+// open opens the live file and lists the full ones at one moment: a file that is rotated in
+// between would be missed, or read twice.
 func (t *tail) open() (*os.File, []fullFile, error) {
 	for range tries {
 		before, err := fullFiles(t.path)
@@ -262,8 +262,8 @@ func (t *tail) open() (*os.File, []fullFile, error) {
 	return nil, nil, fmt.Errorf("audit: %s: the files are renamed faster than they can be listed", t.path)
 }
 
-// full reads a full file. One that cannot be read is reported and does not end the
-// reading; one that is gone was too old.
+// full reads a full file. An unreadable one is reported and does not end the reading; a missing
+// one was removed because of its age.
 func (t *tail) full(f fullFile) error {
 	r, err := openFull(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -300,7 +300,7 @@ func (t *tail) full(f fullFile) error {
 	return nil
 }
 
-// openFull opens a full file, whether it is compressed already or not.
+// openFull opens a full file, compressed or not.
 func openFull(path string) (io.ReadCloser, error) {
 	file, err := os.Open(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {

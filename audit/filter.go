@@ -10,25 +10,25 @@ import (
 	"voicegw/registry"
 )
 
-// Filter chooses records. A field that is zero lets every record pass; those that
-// are set must all agree.
+// Filter selects records. A zero field accepts every record; a record must match all fields
+// that are set.
 type Filter struct {
-	// Session is the session's id, or how it begins.
+	// Session is the session's id, or its beginning.
 	Session string
 	User    string
 	Tool    string
 	Event   Event
-	// Since is the earliest time that passes, Until the first that does not.
+	// Since is the earliest accepted time, Until the first time that is too late.
 	Since, Until time.Time
-	// Failed passes what was not OK.
+	// Failed accepts records that are not OK.
 	Failed bool
-	// Errors passes what failed with one of these types.
+	// Errors accepts records that failed with one of these types.
 	Errors []registry.ErrorType
-	// Undelivered passes calls whose answer the model was not given.
+	// Undelivered accepts calls whose answer the model was not given.
 	Undelivered bool
 }
 
-// Match says whether a record passes.
+// Match says whether the filter accepts a record.
 func (f Filter) Match(r Record) bool {
 	switch {
 	case !strings.HasPrefix(r.SessionID, f.Session),

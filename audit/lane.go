@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// A batch is at most so many records, and bytes before they are encoded.
+	// The bounds of a batch: records, and their bytes before they are encoded.
 	batchRecords = 256
 	batchBytes   = 256 << 10
 
@@ -19,11 +19,11 @@ const (
 	lastPause  = 5 * time.Second
 	// attemptTime bounds one attempt to append to a stream.
 	attemptTime = 10 * time.Second
-	// complainEvery is how often a failure that goes on is logged.
+	// complainEvery is how often a continuing failure is logged.
 	complainEvery = 30 * time.Second
 )
 
-// entry is one record on its way. Both lanes hold the same one.
+// entry is one record in a queue. Both lanes share it.
 type entry struct {
 	record Record
 	size   int // bytes, roughly
@@ -39,36 +39,36 @@ const entrySize = 768
 func (e *entry) encoded(a Arguments) []byte {
 	e.once.Do(func() {
 		e.line = encode(&e.record, a)
-		e.record = Record{} // the line is all that is needed from here on
+		e.record = Record{} // only the line is needed from here on
 	})
 	return e.line
 }
 
-// writer writes lines, each with its line break, and says how many of them are
-// written for good: after an error the rest is offered again.
+// writer writes lines, each with its line break, and returns how many of them are written for
+// good: after an error the others are offered again.
 type writer func(ctx context.Context, lines [][]byte) (int, error)
 
-// lane is one place's queue and the goroutine that empties it.
+// lane is the queue of one place and the goroutine that empties it.
 type lane struct {
 	// Fixed after newLane.
 	log   *Log
 	name  string
 	write writer
-	// wake tells run that something waits; from take, to run, one signal is enough.
-	// Nobody closes it.
+	// wake tells run that something waits; from take, to run, one signal is enough. It is
+	// never closed.
 	wake chan struct{}
 
 	// Owned by run.
-	complained time.Time // of the failure that goes on
-	failures   int       // in a row
+	complained time.Time // of the present failure
+	failures   int       // failures in a row
 
 	// Guarded by log.mu.
 	waiting  []*entry // in order
-	held     int      // what run has taken and not yet written
+	held     int      // taken by run and not yet written
 	bytes    int      // of waiting and held
 	written  uint64
 	dropped  uint64
-	reported uint64 // of dropped, those that were logged
+	reported uint64 // how many of dropped were logged
 	givenUp  uint64
 	failed   uint64
 	lastErr  error
@@ -93,7 +93,7 @@ func (s *lane) take(e *entry) bool {
 	return true
 }
 
-// waits is how many records are not written yet. The caller holds log.mu.
+// waits returns how many records are not written yet. The caller holds log.mu.
 func (s *lane) waits() int { return len(s.waiting) + s.held }
 
 // stats returns the lane's counters. The caller holds log.mu.
@@ -104,7 +104,7 @@ func (s *lane) stats() SinkStats {
 	return SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: s.waits()}
 }
 
-// run writes what waits until the Log is closed and nothing waits, or ctx ends.
+// run writes what waits until the Log is closed and the queue is empty, or ctx ends.
 func (s *lane) run(ctx context.Context) {
 	var spare []*entry
 	for {
@@ -130,14 +130,14 @@ func (s *lane) run(ctx context.Context) {
 		}
 		clear(taken)
 		spare = nil
-		if cap(taken) <= 4*batchRecords { // a crowd's slice is not kept for ever
+		if cap(taken) <= 4*batchRecords { // a large slice is not kept for ever
 			spare = taken[:0]
 		}
 	}
 }
 
-// takeAll takes what waits and leaves spare, which is empty, in its place. It says
-// whether the Log was closed: nothing comes after it.
+// takeAll takes the queue and leaves spare, which is empty, in its place. It reports whether the
+// Log was closed: nothing comes after it.
 func (s *lane) takeAll(spare []*entry) (taken []*entry, closed bool) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *lane) takeAll(spare []*entry) (taken []*entry, closed bool) {
 	return taken, s.log.closed
 }
 
-// batch is how many of the entries, at least one, go into the next attempt.
+// batch returns how many of the entries, at least one, go into the next attempt.
 func batch(entries []*entry) int {
 	size := 0
 	for i, e := range entries {
@@ -158,8 +158,8 @@ func batch(entries []*entry) int {
 	return len(entries)
 }
 
-// deliver writes a batch, again and again until the place takes it. It says false
-// when ctx has ended before.
+// deliver writes a batch, again and again until the place accepts it. It returns false if ctx
+// ended before.
 func (s *lane) deliver(ctx context.Context, entries []*entry) bool {
 	lines := make([][]byte, len(entries))
 	for i, e := range entries {
@@ -179,7 +179,7 @@ func (s *lane) deliver(ctx context.Context, entries []*entry) bool {
 		select {
 		case <-wait.C:
 			pause = min(2*pause, lastPause)
-		case <-closing: // once: then it is tried at once, and with short pauses again
+		case <-closing: // the first failure: try again at once, and start with short pauses
 			closing, pause = nil, firstPause
 		case <-ctx.Done():
 		}
@@ -203,7 +203,7 @@ func (s *lane) account(entries []*entry, err error) {
 	}
 }
 
-// complain logs a failure: the first of a row, and then now and again.
+// complain logs a failure: the first of a series, and then now and again.
 func (s *lane) complain(err error) {
 	s.failures++
 	if s.failures > 1 && time.Since(s.complained) < complainEvery {
@@ -217,7 +217,7 @@ func (s *lane) complain(err error) {
 		slog.Any("error", err), slog.Int("attempt", s.failures), slog.Int("waiting", waiting))
 }
 
-// recovered logs that a row of failures is over.
+// recovered logs that a series of failures is over.
 func (s *lane) recovered() {
 	if s.failures > 0 {
 		s.log.logger.Info("audit is written again", slog.String("sink", s.name), slog.Int("failures", s.failures))
@@ -225,7 +225,7 @@ func (s *lane) recovered() {
 	s.failures = 0
 }
 
-// giveUp counts and logs all that waits as lost.
+// giveUp counts and logs everything that waits as lost.
 func (s *lane) giveUp() {
 	s.log.mu.Lock()
 	n, err := s.waits(), s.lastErr
@@ -236,7 +236,7 @@ func (s *lane) giveUp() {
 		slog.Int("records", n), slog.Any("error", err))
 }
 
-// streamWriter appends to a stream. An attempt counts whole or not at all.
+// streamWriter appends to a stream. An attempt succeeds as a whole or not at all.
 func streamWriter(stream Stream) writer {
 	return func(ctx context.Context, lines [][]byte) (int, error) {
 		ctx, cancel := context.WithTimeout(ctx, attemptTime)
@@ -252,9 +252,9 @@ func streamWriter(stream Stream) writer {
 	}
 }
 
-// lineWriter writes to a file. Lines that were written whole count, so that a disk
-// that is full in the middle of a batch makes no line twice. A line that was torn is
-// ended before the next attempt: readers skip it.
+// lineWriter writes to a file. Lines that were written completely count, so that a disk which
+// fills up in the middle of a batch duplicates no line. A torn line is ended before the next
+// attempt, and readers skip it.
 func lineWriter(w io.Writer) writer {
 	var b bytes.Buffer
 	torn := false
@@ -279,7 +279,7 @@ func lineWriter(w io.Writer) writer {
 			torn = b.Bytes()[n-1] != '\n'
 		}
 		whole := 0
-		// One that lacks its line break alone is whole: it gets that with the next.
+		// A line that only lacks its line break is complete: the next write adds it.
 		for n -= lead; whole < len(lines) && n >= len(lines[whole])-1; whole++ {
 			n -= len(lines[whole])
 		}

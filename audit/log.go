@@ -10,42 +10,42 @@ import (
 	"time"
 )
 
-// Stream is a place that keeps records for all nodes, such as a store.
+// Stream keeps records for all nodes, as a store does.
 type Stream interface {
-	// AppendAll appends lines in their order, each a JSON object without a line break.
-	// It must not change or keep them. On an error any number of them may have been
-	// appended; the Log then appends all of them again.
+	// AppendAll appends lines in their order, each a JSON object without a line break. It must
+	// not change or keep them. After an error any number of them may have been appended; the
+	// Log then appends all of them again.
 	AppendAll(ctx context.Context, lines [][]byte) error
 }
 
-// Options are what a [Log] writes and where. A Log without a place discards.
+// Options say what a [Log] writes and where. A Log without a place discards everything.
 type Options struct {
-	// Stream gets every record. Nil means none. A record may reach it twice: where an
+	// Stream gets every record. Nil means no stream. A record may reach it twice, if an
 	// attempt failed after it had been appended.
 	Stream Stream
-	// Lines gets every record as a line of JSON, several lines with one Write. Nil means
-	// none. The Log closes it.
+	// Lines gets every record as a line of JSON, several lines with one Write. Nil means no
+	// lines. The Log closes it.
 	Lines io.WriteCloser
-	// Arguments says what of a call's arguments is written. Zero means nothing.
+	// Arguments says how much of a call's arguments is written. Zero means nothing.
 	Arguments Arguments
-	// Queue is how many records may wait for each place. Zero means 65536. Whatever it
-	// is, no more than 64 MiB of arguments wait.
+	// Queue is how many records may wait for each place. Zero means 65536. In any case at most
+	// 64 MiB of arguments wait.
 	Queue int
-	// Logger is told of drops and failures. Nil means nobody is.
+	// Logger gets a line for drops and failures. Nil means no logging.
 	Logger *slog.Logger
 }
 
 const (
 	defaultQueue = 65536
-	// maxWaiting is how many bytes of records may wait for a place.
+	// maxWaiting bounds the records that wait for a place, in bytes.
 	maxWaiting = 64 << 20
-	// reportEvery is how often drops are logged at most.
+	// reportEvery is the shortest time between two log lines about drops.
 	reportEvery = time.Second
-	// abortGrace is how long Close waits for a write to return that can no longer matter.
+	// abortGrace is how long Close waits for a write whose result no longer matters.
 	abortGrace = time.Second
 )
 
-// Log takes records and writes them. Its methods may be called by any goroutine.
+// Log accepts records and writes them. Its methods may be used concurrently.
 type Log struct {
 	// Fixed after New.
 	arguments Arguments
@@ -54,16 +54,16 @@ type Log struct {
 	stream    *lane // nil without a Stream
 	lines     *lane // nil without Lines
 	lanes     []*lane
-	// alarm tells the reporter that a record was dropped; from Write, to report, one
-	// signal is enough. Nobody closes it.
+	// alarm tells the reporter that a record was dropped; from Write, to report, one signal is
+	// enough. It is never closed.
 	alarm chan struct{}
-	// closing is closed by Close: no record is taken any more. done is closed by run,
-	// which is over then.
+	// closing is closed by Close: no record is accepted any more. done is closed by run when it
+	// returns.
 	closing, done chan struct{}
-	// abort ends all attempts, and the lanes with them.
+	// abort ends all attempts, and with them the lanes.
 	abort context.CancelFunc
 
-	// Owned by the goroutine that closes done, to be read after it.
+	// Owned by the goroutine that closes done, and read after that.
 	closeErr error
 
 	mu     sync.Mutex // guards the following fields, and those of the lanes
@@ -72,7 +72,7 @@ type Log struct {
 	lostLate uint64
 }
 
-// New starts a Log. Whoever starts it closes it.
+// New starts a Log. The caller must close it.
 func New(o Options) *Log {
 	l := &Log{
 		arguments: o.Arguments, queue: o.Queue, logger: o.Logger,
@@ -114,15 +114,15 @@ func (l *Log) run(ctx context.Context, lines io.Closer) {
 	}
 }
 
-// Write takes a record. It never blocks and never fails: a record for which there is
-// no room is dropped and counted. Records that one goroutine writes keep their order.
-// A zero Time becomes now. Nothing that the record refers to may be changed afterwards.
+// Write accepts a record. It never blocks and never fails: a record without room in the queue is
+// dropped and counted. Records of one goroutine keep their order. A zero Time becomes now. The
+// caller must not change anything that the record refers to afterwards.
 func (l *Log) Write(r Record) {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
 	if !l.arguments.kept() {
-		r.Args = nil // not to be held while it waits
+		r.Args = nil // rendered before the lock is taken
 	}
 	e := &entry{record: r, size: len(r.Args) + len(r.Budget) + entrySize}
 	dropped := false
@@ -141,7 +141,7 @@ func (l *Log) Write(r Record) {
 	if dropped {
 		select {
 		case l.alarm <- struct{}{}:
-		default: // the reporter knows
+		default: // the reporter knows already
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (l *Log) report() {
 	}
 }
 
-// logDrops logs what each place has missed since it last did.
+// logDrops logs what each place has missed since the last such line.
 func (l *Log) logDrops() {
 	for _, lane := range l.lanes {
 		l.mu.Lock()
@@ -176,11 +176,10 @@ func (l *Log) logDrops() {
 	}
 }
 
-// Close takes no more records, writes those that wait, closes Lines and returns when
-// all goroutines of the Log have ended. When ctx ends first it gives up what still
-// waits: the error is then [ErrLost], and [ErrStuck] if a write does not return. A ctx
-// without a deadline may wait for ever for a place that fails. A second Close waits
-// as the first.
+// Close accepts no more records, writes those that wait, closes Lines and returns when all
+// goroutines of the Log have ended. If ctx ends first, the waiting records are given up: the
+// error is then [ErrLost], and [ErrStuck] if a write does not return. With a ctx without a
+// deadline Close may wait for ever for a place that fails. A second Close waits as the first.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if !l.closed {
@@ -211,7 +210,7 @@ func (l *Log) Close(ctx context.Context) error {
 	return nil
 }
 
-// lost is the error for what was given up; a place that is stuck has lost what waits.
+// lost is the error for records that were given up; a stuck place has lost all that wait.
 func (l *Log) lost() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -224,7 +223,7 @@ func (l *Log) lost() error {
 	return errors.Join(errs...)
 }
 
-// errNone stands for the failure of a place that has had none.
+// errNone stands for "no failure yet" in a place's last error.
 var errNone = errors.New("none")
 
 func orNone(err error) error {
@@ -234,24 +233,24 @@ func orNone(err error) error {
 	return err
 }
 
-// Stats counts since New.
+// Stats are counters since New.
 type Stats struct {
-	// Stream and Lines are zero where the Log has no such place.
+	// Stream and Lines are zero if the Log has no such place.
 	Stream, Lines SinkStats
-	// Late is how many records were written after Close and so reached no place.
+	// Late is how many records came after Close and so reached no place.
 	Late uint64
 }
 
 // SinkStats counts the records of one place.
 type SinkStats struct {
-	Written uint64 // the place took them
-	Dropped uint64 // there was no room to wait
+	Written uint64 // the place accepted them
+	Dropped uint64 // the queue was full
 	GivenUp uint64 // Close ran out of time
-	Failed  uint64 // attempts to write that failed, each of some records
+	Failed  uint64 // failed attempts to write, each of several records
 	Waiting int    // not written yet
 }
 
-// Stats returns what the Log has done.
+// Stats returns the Log's counters.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"io"
 )
 
-// Report says what a reader met.
+// Report says what a reader found.
 type Report struct {
 	Records int // lines that are records
-	// Foreign counts lines that are none: another program's, or torn by a crash.
+	// Foreign counts lines that are not records: another program's, or torn by a crash.
 	Foreign int
 	// TooLong counts lines of more than [MaxLine] bytes. They are skipped.
 	TooLong int
-	// Torn says that the last line has no end and is no record yet: it is being
-	// written, or never was.
+	// Torn says that the last line has no end and is not a record: it is still being written,
+	// or a crash cut it off.
 	Torn bool
-	// Unreadable are full files that could not be read to their end, such as a broken
-	// archive. What could be read of them was.
+	// Unreadable are full files that could not be read to their end, such as a broken archive.
+	// Their readable part was read.
 	Unreadable []error
 }
 
@@ -41,9 +41,9 @@ func (r Report) Warnings() []string {
 	return lines
 }
 
-// ParseLine reads one line of the audit, with or without its line break. Keys that it
-// does not know are left out: a newer gateway may have written it. An error is
-// [ErrForeign]. It never panics, whatever the line.
+// ParseLine reads one line of the audit, with or without its line break. Unknown keys are
+// ignored, because a newer gateway may have written them. Its error is [ErrForeign]. It never
+// panics, whatever the line.
 func ParseLine(line []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(line, &r); err != nil {
@@ -59,10 +59,9 @@ func ParseLine(line []byte) (Record, error) {
 	return r, nil
 }
 
-// Read calls f for each record of r, in order, with its line as it stands there, which
-// f must not keep. Lines that are no records are skipped and counted; so is a last
-// line without its end, unless it is a whole record. An error of f ends it and is
-// returned as it is.
+// Read calls f for each record of r, in order, with its original line, which f must not keep.
+// Lines that are not records are skipped and counted; so is a last line without its end, unless
+// it is a whole record. An error of f ends Read and is returned as it is.
 func Read(r io.Reader, f func(rec Record, line []byte) error) (Report, error) {
 	var report Report
 	s := newScanner(r)
@@ -72,14 +71,14 @@ func Read(r io.Reader, f func(rec Record, line []byte) error) (Report, error) {
 	return report, s.last(&report, f)
 }
 
-// scanner cuts lines of at most MaxLine bytes. After the end of its reader it may be
-// asked again: more may have come.
+// scanner splits a reader into lines of at most MaxLine bytes. After the end of its reader it
+// may be asked again, because more may have come.
 type scanner struct {
 	r          io.Reader
 	buf        []byte
-	start, end int  // what is read and not yet returned
+	start, end int  // read and not yet returned
 	searched   int  // bytes behind start that hold no line break
-	skipping   bool // the rest of a line that is too long
+	skipping   bool // inside the rest of a line that is too long
 	read       int64
 }
 
@@ -88,8 +87,8 @@ func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, 
 // errTooLong says that a line was skipped.
 var errTooLong = errors.New("line too long")
 
-// next returns the next whole line without its break, errTooLong for one that was
-// skipped, and io.EOF when there is no whole line any more.
+// next returns the next whole line without its break, errTooLong for a line that was skipped,
+// and io.EOF when no whole line is left.
 func (s *scanner) next() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(s.buf[s.start+s.searched:s.end], '\n'); i >= 0 {
@@ -132,7 +131,7 @@ func (s *scanner) each(report *Report, f func(Record, []byte) error) error {
 			return fmt.Errorf("audit: reading: %w", err)
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
-			continue // what was torn is ended with a line break more
+			continue // a torn line was ended with an additional line break
 		}
 		r, err := ParseLine(line)
 		if err != nil {
@@ -146,7 +145,7 @@ func (s *scanner) each(report *Report, f func(Record, []byte) error) error {
 	}
 }
 
-// last deals with what stands behind the last line break: nothing more will come.
+// last handles what follows the last line break: nothing more will come.
 func (s *scanner) last(report *Report, f func(Record, []byte) error) error {
 	line := s.buf[s.start:s.end]
 	s.start, s.end, s.searched = 0, 0, 0

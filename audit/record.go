@@ -12,20 +12,19 @@ type Event string
 
 // The events.
 const (
-	// EventTool is one call of a tool, whatever became of it.
+	// EventTool is one call of a tool, whatever its outcome.
 	EventTool Event = "tool_execution"
-	// EventConfirmation is the outcome of a confirmation that ran nothing: denied,
-	// expired. An approved one is told by the record of what it ran.
+	// EventConfirmation is the outcome of a confirmation that ran nothing: denied, expired. An
+	// approved one appears in the record of the call that it ran.
 	EventConfirmation Event = "confirmation"
 	// EventIntent is an intent that the state controller refused.
 	EventIntent Event = "intent_refused"
-	// EventDamage is damage to the store's data that the operator has accepted. Why says
-	// what was found, and what is in doubt.
+	// EventDamage is damage to the store's data that the operator has accepted. Why says what
+	// was found, and what is in doubt.
 	EventDamage Event = "damage_accepted"
 )
 
-// Record is one line of the audit. Its zero fields are left out, but for those that
-// every call has.
+// Record is one line of the audit. Zero fields are left out, except those that every call has.
 type Record struct {
 	Event Event     `json:"event"`
 	Time  time.Time `json:"time"` // UTC, ms
@@ -41,51 +40,50 @@ type Record struct {
 	Agent           string            `json:"agent,omitempty"`
 	// TurnID counts the user's turns of the session from 1.
 	TurnID int `json:"turnId"`
-	// CallID is the gateway's own name of the call, unique in the session;
-	// ProviderCallID the model's, empty where it gave none.
+	// CallID is the gateway's own name of the call, unique in the session; ProviderCallID is
+	// the model's, empty if the model gave none.
 	CallID         string `json:"callId,omitempty"`
 	ProviderCallID string `json:"providerCallId,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	// Executor is "client" where the client runs the tool, of which nothing is known here but
-	// that it was asked to; empty for the gateway's own.
+	// Executor is "client" if the client runs the tool: then this record only says that the
+	// client was asked to. It is empty for the gateway's own tools.
 	Executor string `json:"executor,omitempty"`
-	// BusinessKey is the tool's own key, hashed: it is made of arguments.
+	// BusinessKey is the tool's own key, hashed because it is made of arguments.
 	BusinessKey string `json:"businessKey,omitempty"`
 
 	DurationMS int64              `json:"durationMs"`
 	OK         bool               `json:"ok"`
 	ErrorType  registry.ErrorType `json:"errorType,omitempty"`
-	// PartialSideEffects says that something may have been changed although it failed.
+	// PartialSideEffects says that something may have been changed although the call failed.
 	PartialSideEffects bool `json:"partialSideEffects,omitempty"`
 	// Budget is the account of the call's turn after it.
 	Budget  json.RawMessage             `json:"budget,omitempty"`
 	Clamped map[string]registry.Clamped `json:"clamped,omitempty"`
-	// CacheHit says that nothing ran: a stored or a joined answer was given.
-	// OriginalTurn is the turn that the answer was made in.
+	// CacheHit says that nothing ran: a stored or a shared answer was given. OriginalTurn is
+	// the turn in which the answer was made.
 	CacheHit     bool `json:"cacheHit"`
 	OriginalTurn int  `json:"originalTurn,omitempty"`
 	// Confirmation is "required", "approved", "denied", "expired" or "used" (somebody else
-	// has answered); ConfirmedBy says
-	// who answered: "client", "api" or "spoken". Reference is the short name of the
-	// confirmation, never its token.
+	// has answered); ConfirmedBy says who answered: "client", "api" or "spoken". Reference is
+	// the short name of the confirmation, never its token.
 	Confirmation string `json:"confirmation,omitempty"`
 	ConfirmedBy  string `json:"confirmedBy,omitempty"`
 	Reference    string `json:"reference,omitempty"`
-	// Intents are those that were applied, Refused those that were not, and Why.
+	// Intents were applied, Refused were not, and Why says why not.
 	Intents []registry.IntentType `json:"intents,omitempty"`
 	Refused []registry.IntentType `json:"refusedIntents,omitempty"`
 	Why     string                `json:"why,omitempty"`
-	// Evidence are the ids of the records that the answer of a retrieval tool gave to the
-	// model, in their order, at most registry.MaxEvidence.
+	// Evidence are the ids of the records that a retrieval tool's answer gave to the model, in
+	// their order, at most registry.MaxEvidence.
 	Evidence []string `json:"evidence,omitempty"`
 	// Delivered says that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over",
 	// "not_sent", "client" (the client runs the tool, and brings the answer with its next
-	// request) or "held" (the gateway's answer goes to the model with that of the client's).
+	// request) or "held" (the gateway's answer goes to the model together with the client's).
 	NotDelivered string `json:"notDelivered,omitempty"`
 
-	// Args are the arguments in canonical JSON as they ran. A Log writes them as
-	// configured: not at all unless it was told to.
+	// Args are the arguments that ran, in canonical JSON. A Log writes them as configured, and
+	// by default not at all.
 	Args json.RawMessage `json:"args,omitempty"`
 }

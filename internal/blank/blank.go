@@ -1,4 +1,4 @@
-// Package blank tells texts in which a person sees nothing.
+// Package blank recognises texts in which a person sees nothing.
 package blank
 
 import (
@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// Is says whether nobody sees anything in s: it is empty, or holds only spaces, control
-// characters, what has no width, fillers that are drawn as nothing, and the mark of what
-// could not be read (U+FFFD).
+// Is says whether a person sees nothing in s: it is empty, or holds only spaces, control
+// characters, characters without width, fillers that are drawn as nothing, and the replacement
+// character for unreadable bytes (U+FFFD).
 func Is(s string) bool { return !strings.ContainsFunc(s, Seen) }
 
-// Seen says whether a person sees something where r stands.
+// Seen says whether a person sees something at r.
 func Seen(r rune) bool {
 	switch {
 	case r == brailleBlank, r == unicode.ReplacementChar, unicode.IsSpace(r), unicode.IsControl(r):

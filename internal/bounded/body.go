@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// body is an answer's, up to its bounds.
+// body reads an answer's body up to its bounds.
 type body struct {
 	from  io.ReadCloser
 	watch *watch
-	bound Bound // that of most
+	bound Bound // the largest number of bytes
 	most  int64 // in bytes
 	left  int64
 	guard *guard // nil without one
-	err   error  // the end of it, once it has come
+	err   error  // the final error, once it has occurred
 
 	closing sync.Once
 }
 
-// Read implements io.Reader. An error stays.
+// Read implements io.Reader. An error is final.
 func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one more, to see that there is more
+		p = p[:b.left+1] // one byte more, to notice that there is more
 	}
 	b.watch.wait()
 	n, err := b.from.Read(p)
@@ -37,7 +37,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	if bound, most := b.guard.see(p[:n]); bound != "" {
 		err, over = b.watch.over(bound, most), true
-		n = 0 // what comes with it must not be decoded
+		n = 0 // the bytes that came with it must not be decoded
 	}
 	if err == nil {
 		return n, nil
@@ -53,11 +53,11 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. Nothing more is read of the answer.
+// Close implements io.Closer. The rest of the answer is not read.
 func (b *body) Close() error {
 	var err error
 	b.closing.Do(func() {
-		// First, so that a transport which would read on does not.
+		// First, so that a transport which reads the rest stops.
 		if b.err == nil {
 			b.watch.cancel(errClosed)
 		}

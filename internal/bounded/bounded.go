@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Format says what a body is, and so what its elements and pieces are.
+// Format says what a body consists of, and so what its elements and pieces are.
 type Format int
 
 // The formats.
 const (
 	// Bytes have no elements.
 	Bytes Format = iota
-	// JSON has its values for elements.
+	// JSON: each value is an element.
 	JSON
 	// Events are server-sent events whose data are JSON. A piece is one event, and
 	// Limits.Elements is for one event.
 	Events
-	// XML has elements and attributes for elements. A piece is what stands between two
-	// tags, or one tag.
+	// XML: elements and attributes are elements. A piece is the text between two tags, or one
+	// tag.
 	XML
 )
 
-// Bounds where Limits says nothing.
+// The default bounds of Limits.
 const (
 	// DefaultBytes bounds a body.
 	DefaultBytes = 8 << 20
@@ -38,9 +38,9 @@ const (
 	DefaultDepth = 64
 	// DefaultPiece bounds an event, and a text in XML, in bytes.
 	DefaultPiece = 1 << 20
-	// DefaultIdle bounds how long nothing may come.
+	// DefaultIdle bounds the time without a byte.
 	DefaultIdle = time.Minute
-	// DefaultWhole bounds how long an answer may take altogether.
+	// DefaultWhole bounds the time of a whole answer.
 	DefaultWhole = 5 * time.Minute
 
 	// MaxFailure bounds the body of an answer whose status is 300 or more, in bytes.
@@ -50,9 +50,9 @@ const (
 	MaxHeader = 64 << 10
 )
 
-// Limits are those of one service's answers. A bound that is zero means its default.
+// Limits bound the answers of one service. A zero bound means its default.
 type Limits struct {
-	// Service is who answers, as errors name it: "the chat model".
+	// Service is the name of the service in errors, such as "the chat model".
 	Service string
 	Format  Format
 	// Bytes bounds the body of an answer.
@@ -61,7 +61,7 @@ type Limits struct {
 	Elements, Depth int64
 	// Piece bounds an event of Events and a text of XML, in bytes.
 	Piece int64
-	// Idle bounds how long nothing may come, before the head and within the body.
+	// Idle bounds the time without a byte, before the head and within the body.
 	Idle time.Duration
 	// Whole bounds the time from the request to the end of the body.
 	Whole time.Duration
@@ -78,15 +78,15 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// shared is what connects where nobody says otherwise.
+// shared is the transport of clients that have none of their own.
 var shared = sync.OnceValue(NewTransport)
 
-// Shared returns the one transport of clients that have none of their own. Whoever must
-// leave nothing behind calls its CloseIdleConnections.
+// Shared returns the transport of clients that have none of their own. A caller that must leave
+// nothing behind calls its CloseIdleConnections.
 func Shared() *http.Transport { return shared() }
 
-// NewTransport makes a transport that bounds the head of an answer. What it returns
-// bounds no body: [Wrap] does.
+// NewTransport makes a transport that bounds the head of an answer. It does not bound the body:
+// [Wrap] does.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
@@ -102,8 +102,8 @@ func Over(next http.RoundTripper, l Limits) *http.Client {
 	return Client(&http.Client{Transport: next}, l)
 }
 
-// Unfollowed returns a client over a transport of [Wrap] that hands out a redirect as the
-// answer, for callers that have words for it or follow some themselves.
+// Unfollowed returns a client over a transport of [Wrap] that returns a redirect as the answer,
+// for callers that have an error of their own for it or follow some themselves.
 func Unfollowed(wrapped http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     wrapped,
@@ -111,9 +111,9 @@ func Unfollowed(wrapped http.RoundTripper) *http.Client {
 	}
 }
 
-// Client returns a client whose answers are bounded: a copy of c, or one over Shared where
-// c is nil. It follows no redirect; one is an *Error. Any number of goroutines may use it.
-// The head is bounded where c's transport comes from NewTransport.
+// Client returns a client whose answers are bounded: a copy of c, or one over Shared if c is
+// nil. It follows no redirect; a redirect is an *Error. It may be used concurrently. The head is
+// bounded if c's transport comes from NewTransport.
 func Client(c *http.Client, l Limits) *http.Client {
 	own := http.Client{}
 	if c != nil {
@@ -127,10 +127,10 @@ func Client(c *http.Client, l Limits) *http.Client {
 	return &own
 }
 
-// Wrap returns a transport whose answers are bounded; nil stands for Shared. An error of
-// it, and of the bodies that it returns, wraps an *Error where a bound is why; [Unsent]
-// says of the transport's whether the request has left. The body of
-// an answer with status 101 is left as it is. Bodies have to be closed.
+// Wrap returns a transport whose answers are bounded; nil stands for Shared. Its errors, and
+// those of the bodies that it returns, wrap an *Error if a bound is the reason; [Unsent] says
+// of its errors whether the request was sent. The body of an answer with status 101 is left
+// as it is. Bodies have to be closed.
 func Wrap(next http.RoundTripper, l Limits) http.RoundTripper {
 	if next == nil {
 		next = Shared()
@@ -159,7 +159,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent sending
 	own := r.Clone(sent.trace(ctx))
 	if own.Header.Get("Accept-Encoding") == "" {
-		// Said, or net/http asks for gzip and unpacks whatever comes.
+		// Set explicitly, or net/http asks for gzip and decompresses without a bound.
 		own.Header.Set("Accept-Encoding", "identity")
 	}
 	resp, err := t.next.RoundTrip(own)
@@ -172,7 +172,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Request = r
 	w.status.Store(int32(resp.StatusCode))
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		w.end() // the connection is the caller's
+		w.end() // the connection belongs to the caller
 		return resp, nil
 	}
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
@@ -206,7 +206,7 @@ func (w *watch) start() {
 	w.idle = time.AfterFunc(w.limits.Idle, func() { w.cancel(w.over(BoundIdle, int64(w.limits.Idle))) })
 }
 
-// wait and pause stand around a wait for the server.
+// wait and pause are called before and after a wait for the server.
 func (w *watch) wait()  { w.idle.Reset(w.limits.Idle) }
 func (w *watch) pause() { w.idle.Stop() }
 
@@ -220,7 +220,7 @@ func (w *watch) over(bound Bound, most int64) *Error {
 	return &Error{Service: w.limits.Service, Bound: bound, Most: most, Status: int(w.status.Load())}
 }
 
-// why is the bound that has led to err, or err itself.
+// why returns the bound that caused err, or err itself.
 func (w *watch) why(err error) error {
 	if own, ok := As(w.cause()); ok {
 		return own

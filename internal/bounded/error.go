@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// Bound names what an answer has gone over.
+// Bound names the bound that an answer has exceeded.
 type Bound string
 
 // The bounds.
 const (
 	BoundBytes      Bound = "bytes"      // the body is too long
-	BoundFailure    Bound = "failure"    // the body of an answer that is no success is too long
+	BoundFailure    Bound = "failure"    // the body of an answer without success is too long
 	BoundHeader     Bound = "header"     // the head is too long, or there are too many 1xx answers
-	BoundElements   Bound = "elements"   // JSON or XML of too many elements
-	BoundDepth      Bound = "depth"      // JSON or XML that is nested too deeply
+	BoundElements   Bound = "elements"   // JSON or XML has too many elements
+	BoundDepth      Bound = "depth"      // JSON or XML is nested too deeply
 	BoundPiece      Bound = "piece"      // one event of a stream, or one text in XML, is too long
-	BoundDoctype    Bound = "doctype"    // XML with a document type
-	BoundWhole      Bound = "whole"      // the answer takes too long altogether
+	BoundDoctype    Bound = "doctype"    // XML has a document type
+	BoundWhole      Bound = "whole"      // the whole answer takes too long
 	BoundIdle       Bound = "idle"       // nothing has come for too long
-	BoundRedirect   Bound = "redirect"   // the server sends its caller elsewhere
+	BoundRedirect   Bound = "redirect"   // the server redirects
 	BoundCompressed Bound = "compressed" // the server compresses, although it was told not to
 )
 
-// Error says that an answer has gone over a bound. It holds nothing of the answer.
+// Error says that an answer has exceeded a bound. It holds nothing of the answer.
 type Error struct {
-	// Service is who has answered, as [Limits] names it.
+	// Service is the name in [Limits].
 	Service string
 	Bound   Bound
 	// Most is the bound: bytes, elements, a depth, or a time in nanoseconds. Zero for
 	// BoundDoctype, BoundRedirect and BoundCompressed.
 	Most int64
-	// Status is that of the answer; 0 where no head of one has come.
+	// Status is the answer's status; 0 if no head has come.
 	Status int
 }
 
@@ -67,15 +67,15 @@ func (e *Error) Error() string {
 	return e.Service + ": " + said
 }
 
-// Timeout says whether the answer took too long; net.Error has it too.
+// Timeout implements net.Error: it says whether the answer took too long.
 func (e *Error) Timeout() bool { return e.Bound == BoundWhole || e.Bound == BoundIdle }
 
-// Temporary is here for net.Error.
+// Temporary implements net.Error.
 func (e *Error) Temporary() bool { return e.Passing() }
 
-// Passing says that the same request may get another answer a moment later: the service
-// was slow, or it failed (a status of 429 or of 500 and more). What is too large today is
-// too large tomorrow.
+// Passing says that the same request may get another answer a moment later: the service was
+// slow, or it failed (a status of 429 or of 500 and more). An answer that is too large stays
+// too large.
 func (e *Error) Passing() bool {
 	return e.Timeout() || e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// guard counts what a body is made of while it passes. It understands just enough to
-// never count less than a decoder makes of it: what is malformed fails in the decoder.
+// guard counts the elements of a body while it passes. It understands just enough never to
+// count fewer than a decoder would: the decoder fails on malformed input.
 type guard struct {
 	limits *Limits
 
@@ -21,11 +21,11 @@ type guard struct {
 
 	// XML.
 	markup  markup
-	quote   byte // that of an attribute's value, 0 outside
+	quote   byte // the quote of an attribute's value, 0 outside
 	tag     [8]byte
 	tagged  int  // how much of tag is filled
 	last    byte // the byte before, within a tag
-	closing int  // how much of the end of a comment or CDATA has come
+	closing int  // how much of the end of a comment or CDATA was matched
 }
 
 func newGuard(l *Limits) *guard {
@@ -41,8 +41,8 @@ func newGuard(l *Limits) *guard {
 	}
 }
 
-// see looks at the next bytes. It returns the bound that they go over, and its value, or
-// an empty one. A nil guard sees nothing.
+// see examines the next bytes. It returns the bound that they exceed, and its value, or an
+// empty one. A nil guard examines nothing.
 func (g *guard) see(p []byte) (Bound, int64) {
 	if g == nil {
 		return "", 0
@@ -64,7 +64,7 @@ func (g *guard) counted() (Bound, int64) {
 	return "", 0
 }
 
-// json counts values: what opens one that holds others, and what separates two.
+// json counts values: brackets that open one, and commas that separate two.
 func (g *guard) json(p []byte) (Bound, int64) {
 	for i := 0; i < len(p); i++ {
 		if g.quoted {
@@ -79,7 +79,7 @@ func (g *guard) json(p []byte) (Bound, int64) {
 	return "", 0
 }
 
-// structure looks at one byte of JSON outside a string.
+// structure examines one byte of JSON outside a string.
 func (g *guard) structure(c byte) (Bound, int64) {
 	switch c {
 	case '"':
@@ -94,7 +94,7 @@ func (g *guard) structure(c byte) (Bound, int64) {
 	return "", 0
 }
 
-// inString returns the index of the last byte that it has looked at, at or after i.
+// inString returns the index of the last byte that it examined, at or after i.
 func (g *guard) inString(p []byte, i int) int {
 	if g.escaped {
 		g.escaped = false
@@ -114,8 +114,8 @@ func (g *guard) inString(p []byte, i int) int {
 	return len(p) - 1
 }
 
-// events is for an event stream (html.spec.whatwg.org, section 9.2.6): an event ends with
-// an empty line. A string of JSON does not go over a line's end.
+// events handles an event stream (html.spec.whatwg.org, section 9.2.6): an empty line ends an
+// event. A string of JSON never continues on another line.
 func (g *guard) events(p []byte) (Bound, int64) {
 	for len(p) > 0 {
 		end := bytes.IndexByte(p, '\n')
@@ -146,7 +146,7 @@ func (g *guard) events(p []byte) (Bound, int64) {
 	return "", 0
 }
 
-// markup is where in XML the guard is.
+// markup is the guard's position in XML.
 type markup int
 
 const (
@@ -186,7 +186,7 @@ func (g *guard) xml(p []byte) (Bound, int64) {
 	return "", 0
 }
 
-// until ends a section with its mark.
+// until finds the mark that ends a section.
 func (g *guard) until(c byte, mark string) {
 	switch {
 	case c == mark[g.closing]:
@@ -201,7 +201,7 @@ func (g *guard) until(c byte, mark string) {
 	}
 }
 
-// inMarkup looks at one byte after '<'.
+// inMarkup examines one byte after '<'.
 func (g *guard) inMarkup(c byte) (Bound, int64) {
 	if g.tagged < len(g.tag) {
 		g.tag[g.tagged] = c
@@ -238,14 +238,14 @@ func (g *guard) inMarkup(c byte) (Bound, int64) {
 	return "", 0
 }
 
-// The beginnings of what stands between "<!" and ">".
+// The beginnings of sections between "<!" and ">".
 const (
 	comment = "!--"
 	cdata   = "![CDATA["
 )
 
-// declared looks at a tag that begins with '!'. A document type is refused: no service
-// sends one, and what may stand in it has rules of its own.
+// declared examines a tag that begins with '!'. A document type is refused: no service sends
+// one, and its content has rules of its own.
 func (g *guard) declared(begun string) (Bound, int64) {
 	switch {
 	case begun == comment:

@@ -13,20 +13,20 @@ import (
 	"sync/atomic"
 )
 
-// The ports from first on, so many, are below those of RFC 6335, section 6 (from 49152) and
-// of Linux (ip_local_port_range, from 32768).
+// The ports from first on lie below the dynamic ones of RFC 6335, section 6 (from 49152) and of
+// Linux (ip_local_port_range, from 32768).
 const (
 	first = 20000
 	many  = 12000
 )
 
-// next is what is tried next. Processes begin anywhere, each one goes on in order.
+// next is the next candidate. Each process begins at a random one and goes on in order.
 var next atomic.Int64
 
 func init() { next.Store(rand.Int64N(many)) }
 
-// Addr returns an address on 127.0.0.1 (host:port) that nobody listens on, another one with
-// each call. It may be called by any number of goroutines.
+// Addr returns an address on 127.0.0.1 (host:port) without a listener, another one with each
+// call. It may be called concurrently.
 func Addr() (string, error) {
 	var err error
 	for range many {

@@ -1,10 +1,10 @@
-// Package mark makes the mark that only the gateway's own words carry on their way to a
-// model, and keeps it out of everybody else's.
+// Package mark makes the mark that only the gateway's own words to a model carry, and removes it
+// from all other words.
 //
-// A prompt says which messages come from the gateway: those that begin with the mark. A
-// fixed mark could be typed by anybody. So each conversation has one that is drawn at
-// random, and text from elsewhere (users, histories, pages, tools' results) loses the
-// mark's code wherever it holds it, however it is spelled.
+// A prompt says which messages come from the gateway: those that begin with the mark. Anybody
+// could type a fixed mark. So each conversation has a random one, and the mark's code is removed
+// from every text from elsewhere (users, histories, pages, tools' results), however it is
+// spelled.
 package mark
 
 import (
@@ -21,26 +21,26 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Mark is the mark of one conversation. The zero Mark marks nothing and takes nothing out
-// of any text. A Mark does not change and may be used by several goroutines.
+// Mark is the mark of one conversation. The zero Mark marks nothing and removes nothing from any
+// text. A Mark does not change and may be used concurrently.
 type Mark struct{ code string }
 
-// alphabet has no vowels, so that a code is never a word, and codeLength characters of it
-// are 55 bits.
+// alphabet has no vowels, so that a code is never a word; codeLength characters of it have 55
+// bits.
 const (
 	alphabet   = "bdfghklmnqrtvwz23456789y"
 	codeLength = 12
 )
 
-// New draws a mark.
+// New returns a random mark.
 func New() Mark {
 	var random [codeLength]byte
 	rand.Read(random[:]) // it never fails: crypto/rand ends the program instead
 	return fromBytes(random[:])
 }
 
-// For is the mark of the conversation that is called name: the same for the same key and
-// name, and unknown to everybody without the key. The key must be at least 16 random bytes.
+// For is the mark of the conversation with that name: the same for the same key and name, and
+// unknown to everybody without the key. The key must be at least 16 random bytes.
 func For(key []byte, name string) Mark {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(name))
@@ -55,7 +55,7 @@ func fromBytes(random []byte) Mark {
 	return Mark{string(code)}
 }
 
-// Text is the mark as a message begins with it, for the prompt; empty for the zero Mark.
+// Text is the mark at the beginning of a message, for the prompt; empty for the zero Mark.
 func (m Mark) Text() string {
 	if m.code == "" {
 		return ""
@@ -63,8 +63,8 @@ func (m Mark) Text() string {
 	return "[voicegw:" + m.code + "]"
 }
 
-// Notice makes the gateway's own message of a text: the mark, a space and the text. What
-// the text quotes cannot hold the mark again.
+// Notice turns a text into the gateway's own message: the mark, a space and the text. Quotations
+// in the text cannot contain the mark.
 func (m Mark) Notice(text string) string {
 	if m.code == "" {
 		return text
@@ -72,13 +72,12 @@ func (m Mark) Notice(text string) string {
 	return m.Text() + " " + m.Foreign(text)
 }
 
-// taken stands where the code was. Its vowels keep what is left on both sides from being
-// the code again.
+// taken replaces the code. Its vowels keep the parts on both sides from forming the code again.
 const taken = "removed"
 
-// Foreign is a text of anybody's without the mark's code. The code is found in upper and
-// lower case, in other forms of its letters (NFKC), and with spaces, marks, punctuation or
-// invisible characters within. All other text is returned as it is.
+// Foreign returns anybody's text without the mark's code. The code is found in upper and lower
+// case, in other forms of its letters (NFKC), and with spaces, marks, punctuation or invisible
+// characters inside. All other text is returned as it is.
 func (m Mark) Foreign(text string) string {
 	from, to := m.find(text, false)
 	if from < 0 {
@@ -95,8 +94,8 @@ func (m Mark) Foreign(text string) string {
 	return out.String()
 }
 
-// JSON is Foreign for every string of a JSON text, names of members too. A text that is no
-// JSON is treated as text. Where nothing has to be taken out, it is returned as it is.
+// JSON is Foreign for every string of a JSON text, names of members too. Invalid JSON is treated
+// as text. A text without the code is returned as it is.
 func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
 	if from, _ := m.find(string(raw), true); from < 0 {
 		return raw
@@ -116,7 +115,7 @@ func (m Mark) JSON(raw json.RawMessage) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// clean takes the code out of the strings of a decoded JSON value.
+// clean removes the code from the strings of a decoded JSON value.
 func (m Mark) clean(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -135,15 +134,15 @@ func (m Mark) clean(v any) any {
 	return v
 }
 
-// find returns where the code first stands in a text; from is -1 where it does not. In JSON
-// text, escaped characters count as what they stand for.
+// find returns where the code first stands in a text; from is -1 if the text lacks it. In JSON
+// text, escaped characters count as the characters that they stand for.
 func (m Mark) find(text string, escaped bool) (from, to int) {
 	if m.code == "" {
 		return -1, -1
 	}
 	var window [codeLength]byte
 	var starts [codeLength]int
-	n := 0 // letters and digits in a row that may be of the code
+	n := 0 // consecutive letters and digits that may belong to the code
 	for i := 0; i < len(text); {
 		r, size := next(text[i:], escaped)
 		if r < utf8.RuneSelf {
@@ -188,7 +187,7 @@ func (m Mark) ends(window *[codeLength]byte, n int) bool {
 	return true
 }
 
-// folded is an ASCII letter in lower case, or a digit; 0 for everything else.
+// folded returns an ASCII letter in lower case, or a digit; 0 for everything else.
 func folded(r rune) byte {
 	switch {
 	case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -199,8 +198,8 @@ func folded(r rune) byte {
 	return 0
 }
 
-// next reads one character of a text, and what it takes there in bytes. An escape of JSON
-// that stands for no letter is read as a space.
+// next reads one character of a text, and returns its length in bytes. A JSON escape that does
+// not stand for a letter is read as a space.
 func next(text string, escaped bool) (rune, int) {
 	if !escaped || text[0] != '\\' || len(text) < 2 {
 		return utf8.DecodeRuneInString(text)

@@ -1,17 +1,17 @@
-// Package misspelt finds the word that somebody probably meant: for the hints that
-// errors about unknown names end with.
+// Package misspelt finds the word that somebody probably meant, for the hints at the end of
+// errors about unknown names.
 package misspelt
 
 import "strings"
 
-// maxWord is the longest word, in bytes, that is compared: this is for typing
-// errors, not for texts.
+// maxWord is the longest word, in bytes, that is compared: typing errors occur in words, not in
+// texts.
 const maxWord = 64
 
-// Nearest returns the one of known that word is probably a misspelling of, or "" if
-// none is near: at most three letters to add, drop or change, or a quarter of a long
-// word, and no more than half of a short one. Upper and lower case are the same.
-// Of two that are equally near it is the first.
+// Nearest returns the one of known that word is probably a misspelling of, or "" if none is
+// near: at most three letters to add, drop or change, or a quarter of a long word, and no more
+// than half of a short one. Case does not matter. Of two that are equally near it returns the
+// first.
 func Nearest(word string, known []string) string {
 	if len(word) > maxWord {
 		return ""

@@ -8,8 +8,8 @@ import (
 // maxProcesses is how many processes a protocol may have: a set of them is a word.
 const maxProcesses = 64
 
-// graph is what was explored. States are known by their index, in the order in which they
-// were found: breadth first, so a lower index is not farther from the start.
+// graph is the explored part. States are known by their index, in the order in which they were
+// found: breadth first, so a lower index is not farther from the start.
 type graph[S comparable] struct {
 	p      Protocol[S]
 	index  map[S]int32
@@ -29,12 +29,12 @@ type step struct {
 	by int8
 }
 
-// world stands in a step for no process.
+// world is the process of a step that no process takes.
 const world = -1
 
-// Explore visits the states of p, breadth first, and ends at the first promise that breaks.
-// The error says that there are more states than most: then nothing is known of the rest. It
-// panics if p has more than 64 processes.
+// Explore visits the states of p, breadth first, and ends at the first broken promise. The error
+// says that there are more states than most: then nothing is known about the rest. It panics if
+// p has more than 64 processes.
 func Explore[S comparable](p Protocol[S], most int) (Report, error) {
 	g := &graph[S]{p: p, index: map[S]int32{}}
 	g.add(p.Start, -1)
@@ -54,7 +54,7 @@ func Explore[S comparable](p Protocol[S], most int) (Report, error) {
 	return g.report(g.endless()), nil
 }
 
-// add returns the index of a state, which from leads to.
+// add returns the index of a state that from leads to.
 func (g *graph[S]) add(s S, from int32) int32 {
 	if i, known := g.index[s]; known {
 		return i
@@ -97,7 +97,7 @@ func (g *graph[S]) report(v *Violation) Report {
 	return Report{States: len(g.states), Steps: len(g.steps), Depth: int(g.depth[len(g.depth)-1]), Violation: v}
 }
 
-// judge asks the promises of a state.
+// judge checks the promises of a state.
 func (g *graph[S]) judge(i int32) *Violation {
 	for _, promise := range g.p.Promises {
 		if how := promise.Broken(g.states[i]); how != "" {
@@ -115,7 +115,7 @@ func (g *graph[S]) violation(promise, how string, at int32) *Violation {
 	return v
 }
 
-// trace tells the shortest way to a state.
+// trace describes the shortest way to a state.
 func (g *graph[S]) trace(at int32) []string {
 	var lines []string
 	for ; g.from[at] >= 0; at = g.from[at] {
@@ -125,7 +125,7 @@ func (g *graph[S]) trace(at int32) []string {
 	return lines
 }
 
-// tell says what happens from one state to another.
+// tell describes the step from one state to another.
 func (g *graph[S]) tell(from, to int32) (line string) {
 	target := g.states[to]
 	g.p.Steps(g.states[from], func(by, does string, s S) {
@@ -145,7 +145,7 @@ func (g *graph[S]) edges(i int32) []step { return g.steps[g.first[i]:g.first[i+1
 
 // deadEnd finds the first state from which no end can be reached.
 func (g *graph[S]) deadEnd() *Violation {
-	// The states that lead to each, in one slice as the steps are.
+	// The predecessors of each state, in one slice as the steps are.
 	first := make([]int32, len(g.states)+1)
 	for _, s := range g.steps {
 		first[s.to+1]++

@@ -2,11 +2,10 @@ package model
 
 import "slices"
 
-// endless finds a way to go on for ever without an end although every process that can go on
-// always goes on some time (weak fairness). Such a way stays, from some step on, within one
-// strongly connected set of states without an end, and visits all of them again and again; it
-// is fair if each process either takes a step within the set or cannot go on in one of its
-// states.
+// endless finds a way to continue for ever without an end although every process that can take a
+// step takes one eventually (weak fairness). Such a way stays, from some step on, within one
+// strongly connected set of states without an end, and visits all of them again and again; it is
+// fair if each process either takes a step within the set or is blocked in one of its states.
 func (g *graph[S]) endless() *Violation {
 	parts := g.components()
 	all := uint64(1)<<len(g.names) - 1
@@ -36,14 +35,14 @@ type component struct {
 	states []int32
 	first  int32 // the one nearest to the start
 	inner  int   // steps within the set
-	// moves are the processes with a step within the set, rests those that cannot go on in
-	// one of its states.
+	// moves are the processes with a step within the set, rests those that are blocked in one
+	// of its states.
 	moves, rests uint64
 }
 
-// components are those of the states without an end, by Tarjan's algorithm ("Depth-first
-// search and linear graph algorithms", 1972) with a stack of its own instead of the
-// program's.
+// components returns the strongly connected sets of the states without an end, by Tarjan's
+// algorithm ("Depth-first search and linear graph algorithms", 1972) with a stack of its own
+// instead of the program's.
 func (g *graph[S]) components() []component {
 	n := len(g.states)
 	order, low, part := make([]int32, n), make([]int32, n), make([]int32, n)
@@ -52,7 +51,7 @@ func (g *graph[S]) components() []component {
 	}
 	var parts []component
 	var open, path []int32
-	next := make([]int32, n) // the step of each state that is looked at next
+	next := make([]int32, n) // the next step of each state to examine
 	counted := int32(0)
 	for root := range int32(n) {
 		if order[root] >= 0 || g.p.End(g.states[root]) {
@@ -119,7 +118,7 @@ func (g *graph[S]) measure(c *component, part []int32) {
 	}
 }
 
-// loop tells a shortest way from the first state of a component back to it.
+// loop describes a shortest way from the first state of a component back to it.
 func (g *graph[S]) loop(c component) []string {
 	from := map[int32]int32{}
 	within := map[int32]bool{}

@@ -1,4 +1,4 @@
-// Package modelend knows which models their makers have announced the end of.
+// Package modelend knows the announced ends of models.
 package modelend
 
 import (
@@ -9,26 +9,26 @@ import (
 
 // End is the announced end of a model.
 type End struct {
-	// Date is the day from which the maker no longer serves it, as 2027-01-20.
+	// Date is the first day on which the maker no longer serves it, such as 2027-01-20.
 	Date string `json:"date"`
-	// Successor is the model that its maker names in its place.
+	// Successor is the model that its maker recommends instead.
 	Successor string `json:"successor"`
-	// Source is where that is said, and when it was read.
+	// Source is the page that announces it, and when it was read.
 	Source string `json:"source"`
 }
 
 // Past says whether the day of the end has begun.
 func (e End) Past(now time.Time) bool { return now.UTC().Format(time.DateOnly) >= e.Date }
 
-// Where the rows come from.
+// The sources of the rows.
 const (
 	openaiPage = "developers.openai.com/api/docs/deprecations, read 2026-11-23"
 	googlePage = "ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23"
 )
 
-// rows are the announced ends of models that the gateway may be configured with: for
-// voice, transcription, chat, images and embeddings. A name stands for its dated releases
-// too. A release that ends on another day has a row of its own, before its family's.
+// rows are the announced ends of models that the gateway may be configured with: for voice,
+// transcription, chat, images and embeddings. A name stands for its dated releases too. A
+// release that ends on another day has a row of its own, before its family's.
 var rows = []struct {
 	names string // patterns, separated by blanks
 	End
@@ -50,7 +50,7 @@ var rows = []struct {
 	{`text-embedding-004`, End{"2026-01-14", "gemini-embedding-001", googlePage}},
 }
 
-// pattern matches the whole name of a row's models, with the date of a release or without.
+// pattern matches the whole name of a row's models, with or without a release's date.
 var patterns = func() []*regexp.Regexp {
 	list := make([]*regexp.Regexp, len(rows))
 	for i, r := range rows {
@@ -60,7 +60,7 @@ var patterns = func() []*regexp.Regexp {
 }()
 
 // Of returns the announced end of a model, by its name with or without the path before it
-// (models/…, projects/…). It reports false where none is known.
+// (models/…, projects/…). It reports false if none is announced.
 func Of(model string) (End, bool) {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for i, p := range patterns {

@@ -1,8 +1,8 @@
-// Package origin reads and compares the two names that decide who may ask a server over
-// HTTP: the Host that a request asks for (RFC 9110, section 7.2), and the Origin of the page
-// that has sent it (RFC 6454, section 7; the Fetch Standard's serialization, read
-// 2026-11-22). Both come from strangers, so what cannot be read is an error and never a
-// guess. All values may be used by any number of goroutines.
+// Package origin reads and compares the two names that decide who may use a server over HTTP:
+// the Host of a request (RFC 9110, section 7.2), and the Origin of the page that sent it (RFC
+// 6454, section 7; the Fetch Standard's serialization, read 2026-11-22). Both come from
+// strangers, so an unreadable one is an error and never a guess. All values may be used
+// concurrently.
 package origin
 
 import (
@@ -16,22 +16,22 @@ import (
 
 // Host is a name or an IP address, and a port. Two Hosts that mean the same are equal.
 type Host struct {
-	// Name is in lower case, without a dot at its end; empty where IP is valid.
+	// Name is in lower case, without a dot at its end; empty if IP is valid.
 	Name string
-	// IP has no zone, and IPv4 has its own form.
+	// IP has no zone, and an IPv4 address is not in IPv6's form.
 	IP netip.Addr
-	// Port is 0 where none was given.
+	// Port is 0 if none was given.
 	Port uint16
 }
 
-// The longest name that DNS has, and the longest part of it (RFC 1035, section 2.3.4).
+// The length of DNS's longest name, and of the longest part of one (RFC 1035, section 2.3.4).
 const (
 	maxName  = 253
 	maxLabel = 63
 )
 
-// ParseHost reads the Host of a request, such as "example.com:8080" or "[::1]". The error
-// is the end of a sentence that begins with what was read, and does not repeat it.
+// ParseHost reads the Host of a request, such as "example.com:8080" or "[::1]". The error is
+// the end of a sentence that begins with the input, and does not repeat the input.
 func ParseHost(text string) (Host, error) {
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		address, rest, closed := strings.Cut(inner, "]")
@@ -92,20 +92,20 @@ func cleanName(name string) (string, error) {
 		}
 	}
 	// Browsers read such a name as an IPv4 address in a form of its own ("127.1",
-	// "0x7f000001"), and send it in the usual one.
+	// "0x7f000001"), and send the usual form.
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
 		return "", errors.New("has a name that ends in a number and is no IPv4 address")
 	}
 	return name, nil
 }
 
-// Loopback says whether the host is this machine under every circumstance: localhost, a
-// name below it (RFC 6761, section 6.3), or a loopback address.
+// Loopback says whether the host always means this machine: localhost, a name below it (RFC
+// 6761, section 6.3), or a loopback address.
 func (h Host) Loopback() bool {
 	return h.IP.IsLoopback() || h.Name == "localhost" || strings.HasSuffix(h.Name, ".localhost")
 }
 
-// String returns the host as a request would ask for it.
+// String returns the host as it stands in a request.
 func (h Host) String() string {
 	name := h.Name
 	if h.IP.IsValid() {
@@ -121,16 +121,16 @@ func (h Host) String() string {
 	}
 }
 
-// HostPattern is which hosts are meant: one, those below a name, or all.
+// HostPattern matches one host, all hosts below a name, or every host.
 type HostPattern struct {
 	host  Host
 	below bool // those below host, and not host itself
 	every bool
 }
 
-// ParseHostPattern reads "voice.example.com", "voice.example.com:8443", "*.example.com" or
-// "*"; without a port every port is meant. The error is the end of a sentence that begins
-// with what was read.
+// ParseHostPattern reads "voice.example.com", "voice.example.com:8443", "*.example.com" or "*";
+// without a port every port matches. The error is the end of a sentence that begins with the
+// input.
 func ParseHostPattern(text string) (HostPattern, error) {
 	if name, rest, _ := strings.Cut(text, ":"); name == "*" {
 		if len(text) > 1 {
@@ -150,7 +150,7 @@ func ParseHostPattern(text string) (HostPattern, error) {
 	return HostPattern{host: host, below: below}, err
 }
 
-// Every says whether all names are meant.
+// Every says whether the pattern matches every name.
 func (p HostPattern) Every() bool { return p.every }
 
 func (p HostPattern) matchName(h Host) bool {
@@ -164,8 +164,8 @@ func (p HostPattern) matchName(h Host) bool {
 	}
 }
 
-// Match says whether h is meant. One without a port has the port of HTTP or HTTPS: which of
-// them a Host does not say.
+// Match says whether the pattern matches h. A pattern with HTTP's or HTTPS's default port also
+// matches a host without a port, because a Host does not tell the scheme.
 func (p HostPattern) Match(h Host) bool {
 	if !p.matchName(h) {
 		return false
@@ -173,13 +173,13 @@ func (p HostPattern) Match(h Host) bool {
 	return p.host.Port == 0 || h.Port == p.host.Port || h.Port == 0 && (p.host.Port == 80 || p.host.Port == 443)
 }
 
-// Hosts are those that a server answers to. The zero value are the names and addresses of
-// loopback alone.
+// Hosts are the hosts that a server answers to. The zero value has only the names and addresses
+// of loopback.
 type Hosts struct {
-	// Patterns are those that the operator names.
+	// Patterns are the operator's.
 	Patterns []HostPattern
-	// Listen is the address that the server listens on. An unspecified one lets every IP
-	// address be asked for: a page can make its own name point here, but not an address.
+	// Listen is the address that the server listens on. An unspecified one allows every IP
+	// address: a page can make its own name resolve to this server, but not an address.
 	Listen netip.Addr
 }
 
@@ -196,7 +196,7 @@ func (hs Hosts) Allow(h Host) bool {
 	}
 }
 
-// Named says whether the operator has named h.
+// Named says whether one of the operator's patterns matches h.
 func (hs Hosts) Named(h Host) bool {
 	for _, p := range hs.Patterns {
 		if p.Match(h) {

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Origin is where a page comes from. Two Origins that are the same are equal.
+// Origin is the origin of a page. Equal Origins are the same.
 type Origin struct {
 	// Scheme is in lower case.
 	Scheme string
-	// Host has the scheme's own port where none was given, and 0 where the scheme has none.
+	// Host has the scheme's default port if none was given, and 0 if the scheme has no default.
 	Host Host
 }
 
-// DefaultPort returns the port of an http or https scheme where none is named, and 0 for
-// every other scheme.
+// DefaultPort returns the default port of an http or https scheme, and 0 for every other scheme.
 func DefaultPort(scheme string) uint16 {
 	switch scheme {
 	case "http", "ws":
@@ -26,9 +25,8 @@ func DefaultPort(scheme string) uint16 {
 	}
 }
 
-// Parse reads an Origin, such as "https://app.example.com:8443". "null" is an error: such a
-// page says that it comes from nowhere. The error is the end of a sentence that begins with
-// what was read.
+// Parse reads an Origin, such as "https://app.example.com:8443". "null" is an error: such a page
+// hides its origin. The error is the end of a sentence that begins with the input.
 func Parse(text string) (Origin, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	scheme = strings.ToLower(scheme)
@@ -50,7 +48,7 @@ func isScheme(text string) bool {
 	return text != "" && text[0] >= 'a' && text[0] <= 'z' && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
 }
 
-// String returns the origin as browsers write it: without the scheme's own port.
+// String returns the origin in the form of browsers: without the scheme's default port.
 func (o Origin) String() string {
 	h := o.Host
 	if h.Port == DefaultPort(o.Scheme) {
@@ -59,16 +57,16 @@ func (o Origin) String() string {
 	return o.Scheme + "://" + h.String()
 }
 
-// Pattern is which origins are meant.
+// Pattern matches origins.
 type Pattern struct {
 	scheme  string // empty for every scheme
 	host    HostPattern
 	anyPort bool
 }
 
-// ParsePattern reads "https://app.example.com", "https://*.example.com",
-// "http://localhost:*" or "*", which is every origin. Without a scheme https is meant, and
-// bare is true. The error is the end of a sentence that begins with what was read.
+// ParsePattern reads "https://app.example.com", "https://*.example.com", "http://localhost:*" or
+// "*", which matches every origin. Without a scheme it matches https, and bare is true. The
+// error is the end of a sentence that begins with the input.
 func ParsePattern(text string) (p Pattern, bare bool, err error) {
 	if text == "*" {
 		return Pattern{host: HostPattern{every: true}, anyPort: true}, false, nil
@@ -95,10 +93,10 @@ func ParsePattern(text string) (p Pattern, bare bool, err error) {
 	return p, bare, nil
 }
 
-// Every says whether the pattern lets every host in.
+// Every says whether the pattern matches every host.
 func (p Pattern) Every() bool { return p.host.every }
 
-// Match says whether o is meant.
+// Match says whether the pattern matches o.
 func (p Pattern) Match(o Origin) bool {
 	return (p.scheme == "" || p.scheme == o.Scheme) && p.host.matchName(o.Host) && (p.anyPort || p.host.host.Port == o.Host.Port)
 }

@@ -1,5 +1,5 @@
-// Package pipenet is a network in memory, so that tests run a whole HTTP server
-// and its WebSocket clients under the fake clock of testing/synctest.
+// Package pipenet is a network in memory, so that tests run a whole HTTP server and its
+// WebSocket clients under the fake clock of testing/synctest.
 package pipenet
 
 import (
@@ -11,8 +11,8 @@ import (
 // Listener is a net.Listener whose connections come from Dial. It is made and used
 // inside one bubble.
 type Listener struct {
-	conns chan net.Conn // from Dial to Accept; nobody closes it
-	done  chan struct{} // from Close to both; Close closes it
+	conns chan net.Conn // from Dial to Accept; never closed
+	done  chan struct{} // closed by Close, for both sides
 	once  sync.Once
 }
 
@@ -37,7 +37,7 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Addr is a name.
+// Addr returns a fixed name.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 // Dial connects; it has the form of http.Transport.DialContext.

@@ -1,5 +1,5 @@
-// Package quota bounds what each of many has at once and begins in a time: sessions,
-// messages, connections of an address or a user. What it remembers is bounded too.
+// Package quota bounds how many things each key may have at once and begin within a time:
+// sessions, messages, connections of an address or a user. Its own memory is bounded too.
 package quota
 
 import (
@@ -11,36 +11,36 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Options say what each key may. A zero field does not limit.
+// Options are the limits of each key. A zero field does not limit.
 type Options struct {
-	// AtOnce is how many one key may have taken at once.
+	// AtOnce is how many one key may hold at once.
 	AtOnce int
 	// PerSecond is how many one key may begin in a second on average, and at most
 	// together.
 	PerSecond int
 }
 
-// remembered is how many keys with nothing taken are remembered for their rate. Those that
+// remembered is how many keys that hold nothing are remembered for their rate. The keys that
 // were used longest ago are forgotten first, which gives them their whole allowance back.
 const remembered = 8192
 
-// Quota counts for each key. Any number of goroutines may use it.
+// Quota counts for each key. It may be used concurrently.
 //
-// The keys that have something taken are always remembered: who calls Take bounds their
-// number by a limit for all keys together.
+// Keys that hold something are always remembered: the caller of Take bounds their number by a
+// limit for all keys together.
 type Quota[K comparable] struct {
 	opts Options // fixed
 
 	mu   sync.Mutex // guards the following fields
 	keys map[K]*entry[K]
-	idle list.List // of *entry[K]: those with nothing taken, the one used longest ago first
+	idle list.List // of *entry[K]: those that hold nothing, the one used longest ago first
 }
 
 type entry[K comparable] struct {
 	key   K
 	taken int
 	begun *rate.Limiter
-	idle  *list.Element // nil while something is taken
+	idle  *list.Element // nil while it holds something
 }
 
 // New returns a Quota.
@@ -48,8 +48,8 @@ func New[K comparable](opts Options) *Quota[K] {
 	return &Quota[K]{opts: opts, keys: make(map[K]*entry[K])}
 }
 
-// Begin counts one beginning of the key. It returns 0 where the key may begin now, and
-// otherwise how long until it may; then nothing was counted.
+// Begin counts one beginning of the key. It returns 0 if the key may begin now. Otherwise it
+// returns how long until it may, and counts nothing.
 func (q *Quota[K]) Begin(key K) time.Duration {
 	if q.opts.PerSecond == 0 {
 		return 0
@@ -77,8 +77,8 @@ func (q *Quota[K]) Room(key K) bool {
 	return e == nil || q.opts.AtOnce == 0 || e.taken < q.opts.AtOnce
 }
 
-// Take takes one for the key, unless it has as many as it may. Whoever took it calls Give
-// once.
+// Take takes one for the key, unless it holds as many as it may. After a success the caller must
+// call Give once.
 func (q *Quota[K]) Take(key K) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,7 +104,7 @@ func (q *Quota[K]) Give(key K) {
 	}
 }
 
-// entry returns the key's, and makes it if it is missing. mu is held.
+// entry returns the key's entry, and creates a missing one. mu is held.
 func (q *Quota[K]) entry(key K) *entry[K] {
 	e := q.keys[key]
 	if e == nil {
@@ -116,7 +116,7 @@ func (q *Quota[K]) entry(key K) *entry[K] {
 	return e
 }
 
-// forget keeps the number of keys within its bound. mu is held.
+// forget bounds the number of remembered keys. mu is held.
 func (q *Quota[K]) forget() {
 	for q.idle.Len() > remembered {
 		e := q.idle.Remove(q.idle.Front()).(*entry[K])
@@ -124,8 +124,8 @@ func (q *Quota[K]) forget() {
 	}
 }
 
-// AddressKey is what an address is counted by: an IPv4 address by itself, an IPv6 one by
-// its first 64 bits, because one customer has at least so many addresses (RFC 6177,
+// AddressKey is the part of an address that is counted: a whole IPv4 address, and the first 64
+// bits of an IPv6 one, because one customer has at least that many addresses (RFC 6177,
 // section 2).
 func AddressKey(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")

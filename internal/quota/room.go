@@ -2,35 +2,35 @@ package quota
 
 import "container/list"
 
-// Room holds those who are let in provisionally: at most so many, and at most so many of one
-// key. Who comes always finds room: where it is full, the one that has been inside longest
-// of the key that has the most inside has to leave. So whoever fills it pushes out itself.
+// Room holds guests who are let in provisionally: at most so many, and at most so many of one
+// key. A newcomer always finds room: if it is full, the guest that has been inside longest, of
+// the key with the most guests, has to leave. So whoever fills it pushes out itself.
 //
 // It has no lock.
 type Room[K comparable] struct {
 	most, perKey int // fixed
 
-	all   list.List // of *Guest[K], who came first is first
+	all   list.List // of *Guest[K], in the order of entry
 	byKey map[K]int
 }
 
-// Guest is one of a Room.
+// Guest is somebody who may be in a Room.
 type Guest[K comparable] struct {
-	// Key is what it counts by, Exempt that the bound of one key does not hold for it.
+	// Key is what it is counted by; Exempt says that the bound of one key does not apply to it.
 	Key    K
 	Exempt bool
-	// Evict is for whoever called Enter: it is not called here.
+	// Evict is called by the caller of Enter, not by the Room.
 	Evict func()
 
 	inside *list.Element // nil where it is not inside
 }
 
-// NewRoom returns a Room for at most most guests, of them perKey of one key; both at least 1.
+// NewRoom returns a Room for at most most guests, perKey of them of one key; both at least 1.
 func NewRoom[K comparable](most, perKey int) *Room[K] {
 	return &Room[K]{most: most, perKey: perKey, byKey: make(map[K]int)}
 }
 
-// Enter lets g in, and returns who has to leave for it; nil for nobody. That one is outside
+// Enter lets g in, and returns the guest who has to leave for it, or nil. That guest is outside
 // already; the caller calls its Evict.
 func (r *Room[K]) Enter(g *Guest[K]) (out *Guest[K]) {
 	switch {
@@ -63,10 +63,10 @@ func (r *Room[K]) Leave(g *Guest[K]) {
 	}
 }
 
-// Len is how many are inside.
+// Len returns how many are inside.
 func (r *Room[K]) Len() int { return r.all.Len() }
 
-// oldest returns who has been inside longest of those that are meant.
+// oldest returns the guest that has been inside longest of those that match.
 func (r *Room[K]) oldest(meant func(*Guest[K]) bool) *Guest[K] {
 	for e := r.all.Front(); e != nil; e = e.Next() {
 		if g := e.Value.(*Guest[K]); meant(g) {

@@ -1,7 +1,7 @@
 // Package redact keeps secrets out of what a program logs.
 //
-// It is a second fence: nothing should hand a secret to a logger. But errors of libraries
-// quote whole addresses, keys and all, and what a provider answers may repeat a header.
+// It is a second line of defence: nothing should pass a secret to a logger. But errors of
+// libraries quote whole addresses, keys included, and a provider's answer may repeat a header.
 package redact
 
 import (
@@ -14,19 +14,18 @@ import (
 	"strings"
 )
 
-// Mask stands where a secret was.
+// Mask replaces a secret.
 const Mask = "[redacted]"
 
-// shortest is the shortest known secret that is looked for, in bytes: a shorter one would
-// be found within words.
+// shortest is the length of the shortest known secret that is searched for, in bytes: a shorter
+// one would be found inside of words.
 const shortest = 8
 
-// Redactor takes secrets out of texts. It does not change and may be used by several
-// goroutines.
+// Redactor removes secrets from texts. It does not change and may be used concurrently.
 type Redactor struct{ known *strings.Replacer }
 
-// New returns a Redactor that knows these secrets, and the forms that secrets have here and
-// at the providers. Known secrets of fewer than 8 bytes are left out.
+// New returns a Redactor that knows these secrets, and the forms that secrets have here and at
+// the providers. Known secrets of fewer than 8 bytes are ignored.
 func New(known ...string) Redactor {
 	var pairs []string
 	// The longest first: one may be the beginning of another.
@@ -39,8 +38,8 @@ func New(known ...string) Redactor {
 	return Redactor{strings.NewReplacer(pairs...)}
 }
 
-// forms are how secrets look: what a form keeps, so that one sees what was there, is in its
-// first group.
+// forms are patterns of secrets: the first group is the part that stays, so that a reader sees
+// what was there.
 var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`(\bBearer\s+)[^\s"',;]+`,        // RFC 6750
 	`(\bBasic\s+)[A-Za-z0-9+/=]{8,}`, // RFC 7617
@@ -56,7 +55,7 @@ var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`(\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`, // JWT, RFC 7519
 }, "|"))
 
-// Text is a text without secrets.
+// Text returns a text without secrets.
 func (r Redactor) Text(text string) string {
 	return forms.ReplaceAllStringFunc(r.known.Replace(text), func(found string) string {
 		for _, kept := range forms.FindStringSubmatch(found)[1:] {
@@ -71,8 +70,8 @@ func (r Redactor) Text(text string) string {
 // secretNames are attributes whose values are never written.
 var secretNames = []string{"token", "ticket", "secret", "password", "api_key", "apikey", "authorization", "cookie"}
 
-// Handler writes what next writes, without secrets: in messages, in attributes and in what
-// was given to With.
+// Handler passes records to next without secrets: in messages, in attributes and in those given
+// to With.
 func (r Redactor) Handler(next slog.Handler) slog.Handler { return handler{r, next} }
 
 type handler struct {
@@ -107,7 +106,7 @@ func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h handler) WithGroup(name string) slog.Handler { return handler{h.r, h.next.WithGroup(name)} }
 
-// attr is an attribute without secrets.
+// attr returns an attribute without secrets.
 func (r Redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
@@ -123,11 +122,12 @@ func (r Redactor) attr(a slog.Attr) slog.Attr {
 		}
 		return slog.Attr{Key: a.Key, Value: r.value(v)}
 	default:
-		return slog.Attr{Key: a.Key, Value: v} // numbers, times and truth
+		return slog.Attr{Key: a.Key, Value: v} // numbers, times and booleans
 	}
 }
 
-// value is a text or any value without secrets. One that holds none keeps its type.
+// value returns a text or any other value without secrets. A value without a secret keeps its
+// type.
 func (r Redactor) value(v slog.Value) slog.Value {
 	if v.Kind() == slog.KindString {
 		return slog.StringValue(r.Text(v.String()))
@@ -139,7 +139,7 @@ func (r Redactor) value(v slog.Value) slog.Value {
 	if _, isError := v.Any().(error); isError {
 		return v
 	}
-	// A JSON handler writes it in another way, which may show more.
+	// A JSON handler writes it in another form, which may show more.
 	var written strings.Builder
 	e := json.NewEncoder(&written)
 	e.SetEscapeHTML(false) // as slog does it
@@ -152,11 +152,11 @@ func (r Redactor) value(v slog.Value) slog.Value {
 	return v
 }
 
-// token is how the token of a confirmation looks.
+// token is the pattern of a confirmation's token.
 var token = regexp.MustCompile(`cf_[A-Z2-7]{16,}`)
 
-// Tokens is a text without tokens of confirmations, for what is kept: models are given them
-// and users see them, so that both may write them anywhere. JSON stays JSON.
+// Tokens returns a text without tokens of confirmations, for texts that are kept: models are
+// given tokens and users see them, so both may write them anywhere. JSON stays JSON.
 func Tokens[T ~string | ~[]byte](text T) T {
 	if !strings.Contains(string(text), "cf_") {
 		return text

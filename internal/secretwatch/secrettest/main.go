@@ -19,24 +19,24 @@ import (
 	"voicegw/internal/secretwatch"
 )
 
-// Env names, in its value, the file in which the processes that tests start tell of their
-// secrets and findings. Hand it on to a process whose environment is not this one's.
+// Env names, in its value, the file in which child processes of tests report their secrets and
+// findings. Pass it on to a process whose environment is not this one's.
 const Env = "VOICEGW_TEST_SECRETS"
 
 // run is the watcher of this process.
 var run = newWatcher()
 
-// Need is what a run must have shown, so that it cannot be green because nobody looked.
+// Need is what a run must have shown, so that it cannot pass because nothing was checked.
 type Need struct {
-	Kinds []secretwatch.Kind // of which a secret was made
-	Sinks []Sink             // in which something was read
+	Kinds []secretwatch.Kind // the places where a secret was made
+	Sinks []Sink             // the places where something was read
 }
 
 // Tests is a *testing.M, for goleak.VerifyTestMain and testscript.Main.
 type Tests interface{ Run() int }
 
 // Main returns the tests of a package, which fail at their end if one of them has written a
-// secret where none may stand.
+// secret where none is allowed.
 func Main(m Tests, need Need) Tests { return watched{m, need} }
 
 type watched struct {
