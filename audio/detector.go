@@ -129,7 +129,8 @@ type Detector struct {
 	// Owned by the caller of Process.
 	meter  frameMeter
 	floor  noiseFloor
-	frames int64 // complete ones so far
+	frames int64  // complete ones so far
+	part   []byte // of the next frame; nil until audio comes in other pieces than frames
 	found  []Activity
 
 	talking bool
@@ -172,7 +173,7 @@ func NewDetector(opt DetectorOptions) *Detector {
 func (d *Detector) Reset() {
 	d.meter.reset(d.opt.Rate, d.frame)
 	d.floor.reset()
-	d.frames, d.found, d.talking = 0, d.found[:0], false
+	d.frames, d.part, d.found, d.talking = 0, d.part[:0], d.found[:0], false
 	d.recent = [maxRunFrames]frameMark{}
 	d.loudRun, d.lastEnd, d.peak = 0, 0, MinLevel
 }
@@ -182,7 +183,7 @@ func (d *Detector) Speaking() bool { return d.talking }
 
 // ClockMS returns how much audio was heard, in whole milliseconds.
 func (d *Detector) ClockMS() int64 {
-	return (d.frames*int64(d.frame) + int64(d.meter.count)) * 1000 / int64(d.opt.Rate)
+	return (d.frames*int64(d.frame) + int64(len(d.part)/BytesPerSample)) * 1000 / int64(d.opt.Rate)
 }
 
 // Process hears pcm, any whole number of samples, and returns what it decided
@@ -191,28 +192,39 @@ func (d *Detector) ClockMS() int64 {
 func (d *Detector) Process(pcm []byte) []Activity {
 	d.found = d.found[:0]
 	pcm = pcm[:len(pcm)&^1]
-	for len(pcm) > 0 {
-		n := min(len(pcm)/BytesPerSample, d.frame-d.meter.count)
-		d.meter.add(pcm[:n*BytesPerSample])
-		pcm = pcm[n*BytesPerSample:]
-		if d.meter.count == d.frame {
-			level := d.meter.close()
-			d.decide(level)
-			d.floor.update(level, d.ceiling())
+	size := d.frame * BytesPerSample
+	if len(d.part) > 0 {
+		n := min(len(pcm), size-len(d.part))
+		d.part, pcm = append(d.part, pcm[:n]...), pcm[n:]
+		if len(d.part) < size {
+			return d.found
 		}
+		d.hear(d.part)
+		d.part = d.part[:0]
 	}
+	for ; len(pcm) >= size; pcm = pcm[size:] {
+		d.hear(pcm[:size])
+	}
+	d.part = append(d.part, pcm...)
 	return d.found
 }
 
-// decide handles one complete frame.
-func (d *Detector) decide(level float64) {
+// hear takes one frame of PCM.
+func (d *Detector) hear(frame []byte) {
+	level := d.meter.measure(frame)
+	d.decide(level, !d.talking && level > d.threshold() && d.meter.pitched())
+	d.floor.update(level, d.ceiling())
+}
+
+// decide judges one frame. Whether a voice's pitch is in it counts only where it is loud and
+// nobody talks yet.
+func (d *Detector) decide(level float64, pitched bool) {
 	d.frames++
 	if d.talking {
 		d.listenForEnd(level)
 		return
 	}
-	m := frameMark{level: level, loud: level > d.threshold()}
-	m.pitch = m.loud && d.meter.pitched()
+	m := frameMark{level: level, loud: level > d.threshold(), pitch: pitched}
 	d.recent[d.frames%maxRunFrames] = m
 	if m.loud {
 		d.listenForStart()

@@ -348,3 +348,35 @@ func BenchmarkDetector(b *testing.B) {
 		}
 	}
 }
+
+// TestDetectorDecidesAsTheReference holds every decision against those of a plain
+// implementation, for generated audio of all kinds.
+func TestDetectorDecidesAsTheReference(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 21))
+	for _, rate := range append(detectorRates, 44100) {
+		quiet := audiotest.Silence(rate, 700*time.Millisecond)
+		heard := 0
+		for i := range 6 {
+			seed := rng.Uint64()
+			speech := scaled(audiotest.SpeechLike(rate, time.Second, seed), -20-30*rng.Float64())
+			parts := [][]byte{
+				quiet, speech, knock(rate, 100*time.Millisecond, seed), click(rate), hum(rate, time.Second),
+				brown(rate, -45, time.Second), audiotest.Noise(rate, -60+40*rng.Float64(), time.Second, seed), speech, quiet,
+			}
+			rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+			pcm := slices.Concat(parts...)
+			if i%2 == 0 { // in a room that is not quiet
+				pcm = audiotest.Mix(pcm, audiotest.Noise(rate, -75+25*rng.Float64(), 8*time.Second, seed))
+			}
+			opt := audio.DetectorOptions{Rate: rate, SilenceMS: 100 + rng.IntN(600), MinSpeechMS: 20 + rng.IntN(100), Threshold: 0.2 + 0.6*rng.Float64()}
+			want := audio.ReferenceHear(opt, pcm)
+			heard += len(want)
+			if diff := cmp.Diff(want, hear(opt, pcm)); diff != "" {
+				t.Errorf("%+v, audio %d (-reference +detector):\n%s", opt, i, diff)
+			}
+		}
+		if heard < 12 {
+			t.Errorf("at %d Hz the reference has heard %d changes: too few to compare", rate, heard)
+		}
+	}
+}

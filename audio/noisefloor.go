@@ -50,7 +50,9 @@ func (f *noiseFloor) update(level, ceiling float64) {
 	}
 	lowest := f.smooth
 	for _, v := range f.spans {
-		lowest = min(lowest, v)
+		if v < lowest { // cheaper than min, and nothing here is NaN
+			lowest = v
+		}
 	}
 	next := min(max(lowest+floorBias, minFloor), maxFloor)
 	f.level = min(next, max(ceiling, f.level+slowRise))

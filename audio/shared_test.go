@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
 )
@@ -101,6 +103,36 @@ func TestDetectorHearsRecordings(t *testing.T) {
 					start, stop := got[2*i].EdgeMS, got[2*i+1].EdgeMS
 					if start < w[0]-200 || start > w[0]+50 || stop < w[1]-150 || stop > w[1]+150 {
 						t.Errorf("%d Hz: heard from %d to %d ms, want %d to %d", rate, start, stop, w[0], w[1])
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestDetectorDecidesAsTheReferenceOnRecordings(t *testing.T) {
+	for _, name := range []string{
+		"azure_whats_the_weather_24k.wav", "jfk.wav", "livekit_hello_world.wav", "livekit_weather_question.wav", "pydantic_my_name_is_marcelo_16k.wav",
+	} {
+		t.Run(name, func(t *testing.T) {
+			clip := recording(t, name)
+			for _, rate := range heardRates {
+				c, err := clip.Resample(rate)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, level := range []float64{0, -30, -40, -50} {
+					pcm := c.PCM
+					if level != 0 {
+						pcm = scaled(pcm, level)
+					}
+					opt := audio.DetectorOptions{Rate: rate}
+					want := audio.ReferenceHear(opt, pcm)
+					if len(want) == 0 && level == 0 {
+						t.Errorf("%d Hz: the reference hears nothing", rate)
+					}
+					if diff := cmp.Diff(want, hear(opt, pcm)); diff != "" {
+						t.Errorf("%d Hz at %v dBFS (-reference +detector):\n%s", rate, level, diff)
 					}
 				}
 			}

@@ -1,0 +1,99 @@
+//go:build !purego
+
+#include "textflag.h"
+
+// func filterBlocks(b *block, in []byte, out []float64, last, squares *quad)
+//
+// The frame holds the eight differences of a block.
+TEXT ·filterBlocks(SB), NOSPLIT, $64-72
+	MOVQ b+0(FP), AX
+	MOVQ in_base+8(FP), SI
+	MOVQ out_base+32(FP), DI
+	MOVQ out_len+40(FP), CX
+	MOVQ last+56(FP), BX
+	LEAQ 256(AX), R8 // echo
+	SHRQ $3, CX
+	VMOVUPD 24(R8), Y0
+	VMOVUPD 16(R8), Y1
+	VMOVUPD 8(R8), Y2
+	VMOVUPD 0(R8), Y3
+	VMOVUPD 0(AX), Y4 // early
+	VMOVUPD 32(AX), Y5
+	VMOVUPD 64(AX), Y6
+	VMOVUPD 96(AX), Y7
+	VMOVUPD (BX), Y15
+	VXORPD  Y14, Y14, Y14
+
+next:
+	// s - 4*(s1+s3) + 6*s2 + s4 for eight samples.
+	VPMOVSXWD 8(SI), Y8
+	VPMOVSXWD 6(SI), Y9
+	VPMOVSXWD 4(SI), Y10
+	VPMOVSXWD 2(SI), Y11
+	VPMOVSXWD (SI), Y12
+	VPADDD    Y12, Y8, Y8
+	VPADDD    Y11, Y9, Y9
+	VPSLLD    $2, Y9, Y9
+	VPSUBD    Y9, Y8, Y8
+	VPSLLD    $1, Y10, Y11
+	VPSLLD    $2, Y10, Y10
+	VPADDD    Y11, Y10, Y10
+	VPADDD    Y10, Y8, Y8
+	VEXTRACTI128 $1, Y8, X9
+	VCVTDQ2PD X8, Y8
+	VCVTDQ2PD X9, Y9
+	VMOVUPD   Y8, 0(SP)
+	VMOVUPD   Y9, 32(SP)
+
+	// What they add: Y10 is the first quad, Y11 and Y12 together the second.
+	VBROADCASTSD 0(SP), Y8
+	VBROADCASTSD 32(SP), Y9
+	VMULPD       Y0, Y8, Y10
+	VMULPD       56(R8), Y8, Y11
+	VMULPD       Y0, Y9, Y12
+	VBROADCASTSD 8(SP), Y8
+	VBROADCASTSD 40(SP), Y9
+	VFMADD231PD  Y1, Y8, Y10
+	VFMADD231PD  48(R8), Y8, Y11
+	VFMADD231PD  Y1, Y9, Y12
+	VBROADCASTSD 16(SP), Y8
+	VBROADCASTSD 48(SP), Y9
+	VFMADD231PD  Y2, Y8, Y10
+	VFMADD231PD  40(R8), Y8, Y11
+	VFMADD231PD  Y2, Y9, Y12
+	VBROADCASTSD 24(SP), Y8
+	VBROADCASTSD 56(SP), Y9
+	VFMADD231PD  Y3, Y8, Y10
+	VFMADD231PD  32(R8), Y8, Y11
+	VFMADD231PD  Y3, Y9, Y12
+
+	// What the last outputs add. From here on a block waits for the one before it.
+	VPERMPD     $0x00, Y15, Y8
+	VPERMPD     $0x55, Y15, Y9
+	VFMADD231PD 128(AX), Y8, Y11
+	VFMADD231PD 160(AX), Y9, Y12
+	VFMADD231PD Y4, Y8, Y10
+	VMULPD      Y5, Y9, Y13
+	VPERMPD     $0xaa, Y15, Y8
+	VPERMPD     $0xff, Y15, Y9
+	VFMADD231PD 192(AX), Y8, Y11
+	VFMADD231PD 224(AX), Y9, Y12
+	VFMADD231PD Y6, Y8, Y10
+	VFMADD231PD Y7, Y9, Y13
+	VADDPD      Y12, Y11, Y15
+	VADDPD      Y13, Y10, Y10
+
+	VMOVUPD     Y10, 0(DI)
+	VMOVUPD     Y15, 32(DI)
+	VFMADD231PD Y10, Y10, Y14
+	VFMADD231PD Y15, Y15, Y14
+	ADDQ        $16, SI
+	ADDQ        $64, DI
+	DECQ        CX
+	JNZ         next
+
+	VMOVUPD Y15, (BX)
+	MOVQ    squares+64(FP), DX
+	VMOVUPD Y14, (DX)
+	VZEROUPPER
+	RET
