@@ -48,6 +48,7 @@ var foreign = map[string][]string{
 	"internal/quota":                 {"golang.org/x/time"},
 	"sim/fault":                      {yaml},
 	"sim/scenario":                   {yaml},
+	"sim/voice":                      {"golang.org/x/text"},
 	"sim/wire":                       {websocket},
 	"sim/gemini":                     {websocket, "google.golang.org/genai"},
 	"sim/openai":                     {websocket, "github.com/openai/openai-go/v3"},

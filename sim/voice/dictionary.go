@@ -3,6 +3,7 @@ package voice
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -34,11 +35,10 @@ func pronounce(word string) []sound {
 	if s, ok := lexicon()[word]; ok {
 		return s
 	}
-	if s := inflected(word); s != nil {
-		return s
-	}
-	if s := compound(word); s != nil {
-		return s
+	if stem, ok := strings.CutSuffix(word, "s"); ok && len(stem) > 1 {
+		if s, ok := lexicon()[strings.TrimSuffix(stem, "'")]; ok {
+			return withS(s)
+		}
 	}
 	plain := strings.ReplaceAll(word, "'", "")
 	s := bySpelling(plain)
@@ -67,58 +67,14 @@ func spelledOut(word string) []sound {
 	return out
 }
 
-// known says a stem: a word of the lexicon, or one with a vowel by the rules if guess is set.
-func known(stem string, guess bool) []sound {
-	if s, ok := lexicon()[stem]; ok && len(stem) > 1 {
-		return accented(s)
+// withS adds the s of plurals and of verbs, as the sound before it asks.
+func withS(stem []sound) []sound {
+	ending := []sound{{phS, 0}}
+	switch last := stem[len(stem)-1].ph; {
+	case last == phS || last == phZ || last == phSH || last == phZH || last == phCH || last == phJH:
+		ending = []sound{{phIX, 0}, {phZ, 0}}
+	case last.info().voiced:
+		ending = []sound{{phZ, 0}}
 	}
-	if !guess || len(stem) < 3 || !strings.ContainsAny(stem, "aeiouy") {
-		return nil
-	}
-	if s := compound(stem); s != nil {
-		return s
-	}
-	s := bySpelling(stem)
-	if !sayable(s) {
-		return nil
-	}
-	return stressed(s, stem)
-}
-
-// accented gives a weak word a stress, for use as a stem.
-func accented(s []sound) []sound {
-	for _, x := range s {
-		if x.stress > 0 {
-			return s
-		}
-	}
-	out := append([]sound(nil), s...)
-	for i := range out {
-		if out[i].ph.isVowel() && out[i].ph != phAX {
-			out[i].stress = 1
-			break
-		}
-	}
-	return out
-}
-
-// compound says a word made of two words of the lexicon: "weekday", "notebook".
-func compound(word string) []sound {
-	const least = 3
-	for i := len(word) - least; i >= 4; i-- {
-		a, ok1 := lexicon()[word[:i]]
-		b, ok2 := lexicon()[word[i:]]
-		if !ok1 || !ok2 || len(word)-i < 4 && i < 5 {
-			continue
-		}
-		out := append([]sound(nil), accented(a)...)
-		for _, x := range b {
-			if x.stress == 1 {
-				x.stress = 2
-			}
-			out = append(out, x)
-		}
-		return out
-	}
-	return nil
+	return append(slices.Clip(stem), ending...)
 }

@@ -139,29 +139,33 @@ func onsetOf(word []segment, v int) {
 	}
 }
 
+// onsets are the pairs of consonants that can begin an English syllable.
+var onsets = func() map[[2]phone]bool {
+	pairs := map[[2]phone]bool{}
+	for second, firsts := range map[phone][]phone{
+		phR: {phF, phTH, phSH, phP, phB, phT, phD, phK, phG},
+		phL: {phP, phB, phK, phG, phF, phS},
+		phW: {phT, phD, phK, phG, phS, phTH},
+		phY: {phP, phB, phK, phG, phF, phV, phM, phHH, phN},
+		phP: {phS}, phT: {phS}, phK: {phS}, phM: {phS}, phN: {phS},
+	} {
+		for _, first := range firsts {
+			pairs[[2]phone{first, second}] = true
+		}
+	}
+	return pairs
+}()
+
 // canBegin reports whether consonants can begin an English syllable.
 func canBegin(c []segment) bool {
-	if len(c) == 1 {
+	switch len(c) {
+	case 1:
 		return c[0].ph != phNG && c[0].ph != phZH
-	}
-	if c[0].ph == phS && len(c) == 3 {
-		return canBegin(c[1:]) && c[1].ph.info().kind == stop && !c[1].ph.info().voiced
-	}
-	if len(c) != 2 {
-		return false
-	}
-	a, b := c[0].ph, c[1].ph
-	switch b {
-	case phR:
-		return a.obstruent() && a != phS && a != phZ && a != phV && a != phDH && a != phCH && a != phJH
-	case phL:
-		return a == phP || a == phB || a == phK || a == phG || a == phF || a == phS
-	case phW:
-		return a == phT || a == phD || a == phK || a == phG || a == phS || a == phTH
-	case phY:
-		return a == phP || a == phB || a == phK || a == phG || a == phF || a == phV || a == phM || a == phHH || a == phN
-	case phP, phT, phK, phM, phN:
-		return a == phS
+	case 2:
+		return onsets[[2]phone{c[0].ph, c[1].ph}]
+	case 3:
+		second := c[1].ph.info()
+		return c[0].ph == phS && second.kind == stop && !second.voiced && canBegin(c[1:])
 	}
 	return false
 }
@@ -176,30 +180,48 @@ func allophones(segs []segment) {
 	}
 	for i := range segs {
 		s := &segs[i]
-		prev, next := at(i-1), at(i+1)
-		switch s.ph {
-		case phL:
-			if !s.onset && (!next.ph.isVowel() || s.wordEnd) {
-				s.ph = phLX
-			}
-		case phR:
-			if !s.onset && prev.ph.isVowel() && !(next.ph.isVowel() && !s.wordEnd) {
-				s.ph = phRX
-			}
-		case phT, phD:
-			between := (prev.ph.isVowel() || prev.ph == phRX) && next.ph.isVowel()
-			if between && next.stress == 0 && !s.wordStart && !s.wordEnd {
-				s.ph = phDX
-			}
-		}
-		if k := s.ph.info().kind; k == stop {
-			nk := next.ph.info().kind
-			s.released = !(nk == stop || nk == affricate || nk == nasal) || next.ph.info().place != s.ph.info().place && !s.wordEnd && nk != nasal
-		}
+		s.ph = variant(at(i-1), s, at(i+1))
+		s.released = released(s, at(i+1))
 	}
 	for i := range segs {
 		segs[i].breath = aspiration(at(i-1), at(i-2), &segs[i])
 	}
+}
+
+// variant returns the phone that s is between its neighbours: a dark l, an r after a
+// vowel, the flap of "water".
+func variant(prev, s, next *segment) phone {
+	switch s.ph {
+	case phL:
+		if !s.onset && (!next.ph.isVowel() || s.wordEnd) {
+			return phLX
+		}
+	case phR:
+		if !s.onset && prev.ph.isVowel() && (!next.ph.isVowel() || s.wordEnd) {
+			return phRX
+		}
+	case phT, phD:
+		between := (prev.ph.isVowel() || prev.ph == phRX) && next.ph.isVowel()
+		if between && next.stress == 0 && !s.wordStart && !s.wordEnd {
+			return phDX
+		}
+	}
+	return s.ph
+}
+
+// released reports whether s is a stop that opens with a burst before the next sound.
+func released(s, next *segment) bool {
+	this, after := s.ph.info(), next.ph.info()
+	if this.kind != stop {
+		return false
+	}
+	switch after.kind {
+	case nasal:
+		return false
+	case stop, affricate:
+		return after.place != this.place && !s.wordEnd
+	}
+	return true
 }
 
 // aspiration returns for how many ms a sound is breathed because of the stop prev before it.

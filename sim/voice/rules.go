@@ -3,6 +3,7 @@ package voice
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -14,9 +15,16 @@ var rulesText string
 // R. W. Johnson, A. McHugh and J. E. Shore (1976), "Automatic translation of English
 // text to phonetics by means of letter-to-sound rules", NRL Report 7948; the rules are our own.
 type rule struct {
-	left, letters, right string
-	sounds               []sound
+	letters string
+	fits    *regexp.Regexp // matches the word with a [ before the letters
+	sounds  []sound
 }
+
+// contexts are the signs that rules.txt uses for what stands beside the letters.
+var contexts = strings.NewReplacer(
+	"#", "[aeiouy]+", ":", "[^aeiouy]*", "^", "[^aeiouy]", ".", "[bdvgjlmnrwz]", "+", "[eiy]",
+	"&", "(?:[scgzxj]|ch|sh)", "@", "(?:[tsrdlznj]|th|ch|sh)", "%", "(?:e|es|ed|er|ers|ely|ings?)$",
+)
 
 // rules are all rules by the first of their letters, in the order of rules.txt.
 var rules = sync.OnceValue(func() map[byte][]rule {
@@ -31,8 +39,10 @@ var rules = sync.OnceValue(func() map[byte][]rule {
 		if !ok1 || !ok2 || letters == "" {
 			panic(fmt.Sprintf("voice: rules.txt: line %q is not left[letters]right PHONES", line))
 		}
-		r := rule{left: left, letters: letters, right: right, sounds: mustSounds(phones)}
-		out[letters[0]] = append(out[letters[0]], r)
+		left = strings.ReplaceAll(contexts.Replace(left), "_", `\A`)
+		right = strings.ReplaceAll(contexts.Replace(right), "_", `\z`)
+		fits := regexp.MustCompile(left + `\[` + letters + right)
+		out[letters[0]] = append(out[letters[0]], rule{letters: letters, fits: fits, sounds: mustSounds(phones)})
 	}
 	return out
 })
@@ -43,8 +53,9 @@ func bySpelling(word string) []sound {
 	all := rules()
 	for i := 0; i < len(word); {
 		n := 1
+		marked := word[:i] + "[" + word[i:]
 		for _, r := range all[word[i]] {
-			if strings.HasPrefix(word[i:], r.letters) && matchRight(r.right, word[i+len(r.letters):]) && matchLeft(r.left, word[:i]) {
+			if strings.HasPrefix(word[i:], r.letters) && r.fits.MatchString(marked) {
 				out = append(out, r.sounds...)
 				n = len(r.letters)
 				break
@@ -58,123 +69,4 @@ func bySpelling(word string) []sound {
 func vowelLetter(b byte) bool { return strings.IndexByte("aeiouy", b) >= 0 }
 func consonantLetter(b byte) bool {
 	return b >= 'a' && b <= 'z' && !vowelLetter(b)
-}
-
-// matchRight reports whether text begins with the pattern.
-func matchRight(pattern, text string) bool {
-	for i := range len(pattern) {
-		p := pattern[i]
-		switch p {
-		case '_':
-			if text != "" {
-				return false
-			}
-		case '#':
-			if text == "" || !vowelLetter(text[0]) {
-				return false
-			}
-			for text != "" && vowelLetter(text[0]) {
-				text = text[1:]
-			}
-		case ':':
-			for text != "" && consonantLetter(text[0]) {
-				text = text[1:]
-			}
-		case '%':
-			return ending(text)
-		default:
-			n := one(p, text, false)
-			if n == 0 {
-				return false
-			}
-			text = text[n:]
-		}
-	}
-	return true
-}
-
-// matchLeft reports whether text ends with the pattern.
-func matchLeft(pattern, text string) bool {
-	for i := len(pattern) - 1; i >= 0; i-- {
-		p := pattern[i]
-		switch p {
-		case '_':
-			if text != "" {
-				return false
-			}
-		case '#':
-			if text == "" || !vowelLetter(text[len(text)-1]) {
-				return false
-			}
-			for text != "" && vowelLetter(text[len(text)-1]) {
-				text = text[:len(text)-1]
-			}
-		case ':':
-			for text != "" && consonantLetter(text[len(text)-1]) {
-				text = text[:len(text)-1]
-			}
-		default:
-			n := one(p, text, true)
-			if n == 0 {
-				return false
-			}
-			text = text[:len(text)-n]
-		}
-	}
-	return true
-}
-
-// one matches a single sign of a pattern at the beginning or the end of text and returns
-// how many letters it takes, 0 for no match.
-func one(p byte, text string, atEnd bool) int {
-	if text == "" {
-		return 0
-	}
-	b := text[0]
-	if atEnd {
-		b = text[len(text)-1]
-	}
-	ok := b == p
-	switch p {
-	case '^':
-		ok = consonantLetter(b)
-	case '.':
-		ok = strings.IndexByte("bdvgjlmnrwz", b) >= 0
-	case '+':
-		ok = strings.IndexByte("eiy", b) >= 0
-	case '&':
-		return group(text, atEnd, "scgzxj", "ch", "sh")
-	case '@':
-		return group(text, atEnd, "tsrdlznj", "th", "ch", "sh")
-	}
-	if ok {
-		return 1
-	}
-	return 0
-}
-
-// group matches one of the pairs of letters or one of the single letters.
-func group(text string, atEnd bool, single string, pairs ...string) int {
-	for _, p := range pairs {
-		if atEnd && strings.HasSuffix(text, p) || !atEnd && strings.HasPrefix(text, p) {
-			return len(p)
-		}
-	}
-	b := text[0]
-	if atEnd {
-		b = text[len(text)-1]
-	}
-	if strings.IndexByte(single, b) >= 0 {
-		return 1
-	}
-	return 0
-}
-
-// ending reports whether text is one of the endings that make the vowel before them long.
-func ending(text string) bool {
-	switch text {
-	case "e", "es", "ed", "er", "ers", "ely", "ing", "ings":
-		return true
-	}
-	return false
 }

@@ -46,16 +46,3 @@ func phoneByName(name string) (phone, bool) {
 	}
 	return 0, false
 }
-
-// writeSounds is the inverse of parseSounds. Stress 0 is not written.
-func writeSounds(b *strings.Builder, snd []sound) {
-	for i, s := range snd {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(s.ph.info().name)
-		if s.stress > 0 {
-			b.WriteByte('0' + s.stress)
-		}
-	}
-}

@@ -144,22 +144,3 @@ func levinson(r []float64) []float64 {
 	}
 	return a
 }
-
-func TestResamplerKeepsATone(t *testing.T) {
-	in := make([]float64, synthRate/2)
-	for i := range in {
-		in[i] = math.Sin(2 * math.Pi * 1000 * float64(i) / synthRate)
-	}
-	for _, rate := range []int{8000, 16000, 22050, 24000, 44100, 48000} {
-		out := newResampler(rate).run(in)
-		if want := len(in) * rate / synthRate; len(out) != want {
-			t.Errorf("%d Hz: %d samples, want %d", rate, len(out), want)
-		}
-		for i := len(out) / 4; i < len(out)*3/4; i++ {
-			want := math.Sin(2 * math.Pi * 1000 * float64(i) / float64(rate))
-			if math.Abs(out[i]-want) > 0.01 {
-				t.Fatalf("%d Hz: sample %d is %.3f, want %.3f", rate, i, out[i], want)
-			}
-		}
-	}
-}

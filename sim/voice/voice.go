@@ -1,14 +1,16 @@
 package voice
 
 import (
-	"strings"
 	"time"
+
+	"voicegw/audio"
 )
 
 // Options describe a voice. The zero value is a usable voice.
 type Options struct {
-	// Rate is the sample rate of the PCM in Hz, 8000 to 48000. Zero means 24000;
-	// values outside the range are moved to its nearer end.
+	// Rate is the sample rate of the PCM in Hz, 8000 to 48000 and a multiple of 25.
+	// Zero means 24000; values outside the range are moved to its nearer end, those
+	// between two multiples to the lower one.
 	Rate int
 	// Pitch is the mean fundamental frequency in Hz, 60 to 300. Zero means the
 	// pitch of the named voice, about 110 for the default one.
@@ -48,7 +50,6 @@ type Voice struct {
 	rate   int
 	speed  float64
 	timbre timbre
-	out    *resampler
 }
 
 // New makes a voice from opts. It has no way to fail: values out of range are
@@ -56,7 +57,7 @@ type Voice struct {
 func New(opts Options) *Voice {
 	v := &Voice{rate: 24000, speed: 1, timbre: timbreOf(opts.Voice)}
 	if opts.Rate != 0 {
-		v.rate = min(max(opts.Rate, 8000), 48000)
+		v.rate = min(max(opts.Rate-opts.Rate%25, 8000), 48000)
 	}
 	if opts.Speed > 0 {
 		v.speed = min(max(opts.Speed, 0.5), 3)
@@ -64,7 +65,6 @@ func New(opts Options) *Voice {
 	if opts.Pitch > 0 {
 		v.timbre.pitch = min(max(opts.Pitch, 60), 300)
 	}
-	v.out = newResampler(v.rate)
 	return v
 }
 
@@ -72,7 +72,7 @@ func New(opts Options) *Voice {
 // last white space within them. What cannot be pronounced, such as
 // scripts other than Latin, is silent. No input makes it fail.
 func (v *Voice) Speak(text string) Utterance {
-	toks, words := prepare(text)
+	written, words := prepare(text)
 	if len(words) == 0 {
 		return Utterance{PCM: make([]byte, 2*(v.rate*emptyMS/1000))}
 	}
@@ -84,17 +84,17 @@ func (v *Voice) Speak(text string) Utterance {
 	for i := range tr.frames {
 		samples = mouth.run(&tr.frames[i], samples)
 	}
-	pcm := toPCM(v.out.run(samples))
+	pcm := v.resample(toPCM(samples))
 	total := time.Duration(len(pcm)/2) * time.Second / time.Duration(v.rate)
-	return Utterance{PCM: pcm, Words: timing(toks, tr, total)}
+	return Utterance{PCM: pcm, Words: timing(written, tr, total)}
 }
 
 // prepare cuts text into written words and what is said for each. Written words
 // that say nothing are joined to a neighbour, so that each one that is left is heard.
-func prepare(text string) ([]token, []spoken) {
-	toks := split(clip(text))
+func prepare(text string) ([]string, []spoken) {
+	written := split(clip(text))
 	var words []spoken
-	for _, w := range normalize(toks) {
+	for _, w := range normalize(written) {
 		if len(pronounce(w.word)) > 0 {
 			words = append(words, w)
 		} else if n := len(words); n > 0 {
@@ -104,23 +104,22 @@ func prepare(text string) ([]token, []spoken) {
 	if len(words) == 0 {
 		return nil, nil
 	}
-	heard := make([]bool, len(toks))
+	heard := make([]bool, len(written))
 	for _, w := range words {
 		heard[w.chunk] = true
 	}
-	var out []token
-	place := make([]int, len(toks))
+	var out []string
+	place := make([]int, len(written))
 	before := ""
-	for i, t := range toks {
+	for i, w := range written {
 		switch {
 		case heard[i]:
-			t.text = before + t.text
+			out = append(out, before+w)
 			before = ""
-			out = append(out, t)
 		case len(out) > 0:
-			out[len(out)-1].text += t.text
+			out[len(out)-1] += w
 		default:
-			before += t.text
+			before += w
 		}
 		place[i] = len(out) - 1
 	}
@@ -130,12 +129,21 @@ func prepare(text string) ([]token, []spoken) {
 	return out, words
 }
 
+// resample brings sound from the rate at which it is made to the voice's own.
+func (v *Voice) resample(pcm []byte) []byte {
+	r, err := audio.NewResampler(synthRate, v.rate)
+	if err != nil {
+		panic(err) // New keeps the rate among those that the resampler takes
+	}
+	return r.Flush(r.Process(nil, pcm))
+}
+
 // timing finds when each written word is heard. The first begins with the audio, the last ends with
 // it, and each ends where the next begins.
-func timing(toks []token, tr *track, total time.Duration) []Word {
-	words := make([]Word, len(toks))
-	for i := range toks {
-		words[i].Text = toks[i].text
+func timing(written []string, tr *track, total time.Duration) []Word {
+	words := make([]Word, len(written))
+	for i, text := range written {
+		words[i].Text = text
 	}
 	next := 1
 	for i := range tr.segs {
@@ -151,21 +159,4 @@ func timing(toks []token, tr *track, total time.Duration) []Word {
 		}
 	}
 	return words
-}
-
-// Phonemes returns how text is pronounced, for debugging and tests: ARPAbet with
-// stress digits, words separated by " | ", pauses by " , ", " . ", " ? " or " ! ".
-func Phonemes(text string) string {
-	_, words := prepare(text)
-	var b strings.Builder
-	for i, w := range words {
-		if i > 0 && words[i-1].brk == noBreak {
-			b.WriteString(" | ")
-		}
-		writeSounds(&b, pronounce(w.word))
-		if w.brk != noBreak {
-			b.WriteString([]string{"", " , ", " . ", " ? ", " ! "}[w.brk])
-		}
-	}
-	return strings.TrimSpace(b.String())
 }
