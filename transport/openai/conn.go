@@ -38,6 +38,8 @@ type conn struct {
 	seenCalls callBook
 	unknown   map[string]struct{} // types that were logged
 	lastDone  string              // the response that ended last
+	answering string              // the response that was given out as started and not as done
+	unnamed   int                 // responses that the provider gave no id
 	muted     []string            // responses of which nothing more is given out, oldest first
 
 	// Owned by Send.

@@ -1,10 +1,7 @@
 package openai
 
 import (
-	"encoding/json"
 	"time"
-
-	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/transport"
 )
@@ -19,24 +16,36 @@ const (
 // eventRow says what is done about one type of server event: it is handled, or
 // ignored for a reason.
 type eventRow struct {
-	// handle returns a *transport.Error that ends the connection, or another error
-	// for a frame that cannot be decoded.
-	handle func(c *conn, frame []byte) error
+	// handle takes an event of the row's type. Its error ends the connection.
+	handle func(c *conn, eventType string, frame []byte) *transport.Error
+	name   string // the type
 	why    string
 }
 
 // decode makes a handler of a function on a concrete event type.
 func decode[T any](take func(*conn, *T) *transport.Error) eventRow {
-	return eventRow{handle: func(c *conn, frame []byte) error {
+	return eventRow{handle: func(c *conn, eventType string, frame []byte) *transport.Error {
 		var ev T
-		if err := json.Unmarshal(frame, &ev); err != nil {
-			return err
+		if !c.parse(eventType, frame, &ev) {
+			return nil
 		}
-		if final := take(c, &ev); final != nil {
-			return final
-		}
-		return nil
+		return take(c, &ev)
 	}}
+}
+
+// parse decodes what it can of a frame, and says that there is nothing to decode. A field of
+// another JSON type is told to the log, seldom.
+func (c *conn) parse(eventType string, frame []byte, into any) bool {
+	misfit, err := decodeEvent(frame, into)
+	switch {
+	case err != nil:
+		c.malformed.Add(1)
+		c.log.Debug("event_malformed", "provider", c.info.Provider, "bytes", len(frame))
+		return false
+	case misfit != "":
+		c.t.seldom.Info("event_field_of_another_type", eventType+" "+misfit, "provider", c.info.Provider)
+	}
+	return true
 }
 
 func ignore(why string) eventRow { return eventRow{why: why} }
@@ -44,7 +53,7 @@ func ignore(why string) eventRow { return eventRow{why: why} }
 // eventRows is every server event of the Realtime API (openai-go v3.95, read
 // 2026-11-20), and the beta names that compatible servers still use. A type that is
 // not here is counted and skipped.
-var eventRows = map[string]eventRow{
+var eventRows = named(map[string]eventRow{
 	typeError: decode((*conn).onError),
 
 	"input_audio_buffer.speech_started": decode((*conn).onSpeechStarted),
@@ -76,7 +85,8 @@ var eventRows = map[string]eventRow{
 
 	typeSessionCreated:     ignore("read while connecting; what it says is fixed then"),
 	typeSessionUpdated:     ignore("read while connecting; nothing is changed later"),
-	"conversation.created": ignore("beta; holds only an id"),
+	"conversation.created": ignore("beta and xAI; holds only an id"),
+	"ping":                 ignore("xAI: a sign of life, which every frame is"),
 
 	"input_audio_buffer.cleared":             ignore("confirms our own clear"),
 	"input_audio_buffer.timeout_triggered":   ignore("idle_timeout_ms is not asked for"),
@@ -107,11 +117,19 @@ var eventRows = map[string]eventRow{
 	"response.mcp_call.in_progress":     ignore("no MCP server is declared"),
 	"response.mcp_call.completed":       ignore("no MCP server is declared"),
 	"response.mcp_call.failed":          ignore("no MCP server is declared"),
+})
+
+func named(rows map[string]eventRow) map[string]eventRow {
+	for name, row := range rows {
+		row.name = name
+		rows[name] = row
+	}
+	return rows
 }
 
 // onError acts on an error event: what the sequencer absorbs is not heard of, a
 // fatal one ends the connection, the rest is a Problem.
-func (c *conn) onError(ev *realtime.RealtimeErrorEvent) *transport.Error {
+func (c *conn) onError(ev *event) *transport.Error {
 	e := &ev.Error
 	c.mu.Lock()
 	send, absorbed := c.seq.refused(e.EventID, e.Code, time.Now())
@@ -131,19 +149,42 @@ func (c *conn) onError(ev *realtime.RealtimeErrorEvent) *transport.Error {
 	return nil
 }
 
-func (c *conn) onSpeechStarted(ev *realtime.InputAudioBufferSpeechStartedEvent) *transport.Error {
-	c.give(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMs)})
+func (c *conn) onSpeechStarted(ev *event) *transport.Error {
+	c.give(transport.SpeechStarted{Item: ev.ItemID, AudioMS: c.callerClock(ev.AudioStartMS)})
 	return nil
 }
 
-func (c *conn) onSpeechStopped(ev *realtime.InputAudioBufferSpeechStoppedEvent) *transport.Error {
+func (c *conn) onSpeechStopped(ev *event) *transport.Error {
 	c.changed()
 	c.give(transport.SpeechStopped{
 		Item:    ev.ItemID,
-		AudioMS: c.callerClock(ev.AudioEndMs),
-		EndMS:   c.callerClock(max(ev.AudioEndMs-c.silenceMS, 0)),
+		AudioMS: c.callerClock(ev.AudioEndMS),
+		EndMS:   c.callerClock(max(ev.AudioEndMS-c.silenceMS, 0)),
 	})
 	return nil
+}
+
+// responseOr returns the id of a response, or where an event has none that of the answer
+// which is under way.
+func (c *conn) responseOr(id string) string {
+	if id == "" {
+		return c.answering
+	}
+	return id
+}
+
+// itemOr returns the id of a spoken item, or where an event has none that of the item of
+// the response which is being spoken, or a name of its own.
+func (c *conn) itemOr(id, response string) string {
+	if id != "" {
+		return id
+	}
+	for i := len(c.openAudio) - 1; i >= 0; i-- {
+		if it := c.openAudio[i]; it.response == response || it.response == "" {
+			return it.id
+		}
+	}
+	return "item of " + response
 }
 
 // changed tells the sequencer that there is something new to answer.
@@ -160,54 +201,54 @@ func (c *conn) callerClock(ms int64) int64 {
 	return c.pads.caller(ms)
 }
 
-func (c *conn) onCommitted(ev *realtime.InputAudioBufferCommittedEvent) *transport.Error {
+func (c *conn) onCommitted(ev *event) *transport.Error {
 	c.changed()
 	c.give(transport.InputCommitted{Item: ev.ItemID})
 	return nil
 }
 
-func (c *conn) onTruncated(ev *realtime.ConversationItemTruncatedEvent) *transport.Error {
-	c.give(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMs})
+func (c *conn) onTruncated(ev *event) *transport.Error {
+	c.give(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
 	return nil
 }
 
-func (c *conn) onUserDelta(ev *realtime.ConversationItemInputAudioTranscriptionDeltaEvent) *transport.Error {
+func (c *conn) onUserDelta(ev *event) *transport.Error {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Delta, false)
 	return nil
 }
 
 // onUserDone gives the final text. The usage in it is another model's: see the
 // package comment.
-func (c *conn) onUserDone(ev *realtime.ConversationItemInputAudioTranscriptionCompletedEvent) *transport.Error {
+func (c *conn) onUserDone(ev *event) *transport.Error {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Transcript, true)
 	return nil
 }
 
 // onUserFailed ends the text of the item with what there is: nobody should wait for
 // the rest.
-func (c *conn) onUserFailed(ev *realtime.ConversationItemInputAudioTranscriptionFailedEvent) *transport.Error {
+func (c *conn) onUserFailed(ev *event) *transport.Error {
 	c.give(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
 	c.give(transport.TranscriptFailed{Item: ev.ItemID, Err: c.fault("recv", transport.KindRefused, ev.Error.Code,
 		c.providerText("transcription", ev.Error.Message, ev.Error.Param))})
 	return nil
 }
 
-func (c *conn) onAssistantDelta(ev *realtime.ResponseAudioTranscriptDeltaEvent) *transport.Error {
+func (c *conn) onAssistantDelta(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Delta, false)
 	return nil
 }
 
-func (c *conn) onAssistantDone(ev *realtime.ResponseAudioTranscriptDoneEvent) *transport.Error {
+func (c *conn) onAssistantDone(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Transcript, true)
 	return nil
 }
 
-func (c *conn) onTextDelta(ev *realtime.ResponseTextDeltaEvent) *transport.Error {
+func (c *conn) onTextDelta(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Delta, false)
 	return nil
 }
 
-func (c *conn) onTextDone(ev *realtime.ResponseTextDoneEvent) *transport.Error {
+func (c *conn) onTextDone(ev *event) *transport.Error {
 	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Text, true)
 	return nil
 }
@@ -215,8 +256,9 @@ func (c *conn) onTextDone(ev *realtime.ResponseTextDoneEvent) *transport.Error {
 // speak is transcribe for what the model says, unless nothing more of its response is
 // given out.
 func (c *conn) speak(response, item string, part int64, text string, final bool) {
+	response = c.responseOr(response)
 	if !c.isMuted(response) {
-		c.transcribe(item, transport.RoleAssistant, part, text, final)
+		c.transcribe(c.itemOr(item, response), transport.RoleAssistant, part, text, final)
 	}
 }
 
@@ -239,11 +281,13 @@ func (c *conn) transcribe(item string, role transport.Role, part int64, text str
 
 // onAudioDelta is the slow path of audio: for frames that are written in a way that
 // the scanner leaves to others.
-func (c *conn) onAudioDelta(ev *realtime.ResponseAudioDeltaEvent) *transport.Error {
+func (c *conn) onAudioDelta(ev *event) *transport.Error {
 	c.slow.Add(1)
-	it := c.items.byID[ev.ItemID]
+	response := c.responseOr(ev.ResponseID)
+	item := c.itemOr(ev.ItemID, response)
+	it := c.items.byID[item]
 	if it == nil {
-		it = c.newSpoken(ev.ItemID, ev.ResponseID)
+		it = c.newSpoken(item, response)
 	}
 	out, ok := c.takeAudio(it, []byte(ev.Delta))
 	if !ok {
@@ -256,8 +300,8 @@ func (c *conn) onAudioDelta(ev *realtime.ResponseAudioDeltaEvent) *transport.Err
 	return nil
 }
 
-func (c *conn) onAudioDone(ev *realtime.ResponseAudioDoneEvent) *transport.Error {
-	if it := c.items.byID[ev.ItemID]; it != nil {
+func (c *conn) onAudioDone(ev *event) *transport.Error {
+	if it := c.items.byID[c.itemOr(ev.ItemID, c.responseOr(ev.ResponseID))]; it != nil {
 		c.endAudio(it)
 	}
 	return nil

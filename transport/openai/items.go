@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"strconv"
 	"sync/atomic"
 )
@@ -138,6 +139,7 @@ type callBook struct {
 	unfinished []finishedCall
 	held       int // bytes of them
 	count      int
+	given      []finishedCall // those of the response under way that have been let through
 }
 
 // finishedCall is a call as the provider gave it.
@@ -146,8 +148,22 @@ type finishedCall struct{ item, id, name, args string }
 // key tells one call of one item from all others; a NUL is in no id.
 func (f finishedCall) key() string { return f.item + "\x00" + f.id }
 
-// first says whether this call is new, and notes it.
+// whole says that nothing of the call is missing: a field of another JSON type is.
+func (f finishedCall) whole() bool { return f.item != "" && f.id != "" && f.name != "" }
+
+// maybe says that two accounts of a call may be of the same one, as nothing that both tell
+// differs.
+func (f finishedCall) maybe(other finishedCall) bool {
+	same := func(a, b string) bool { return a == "" || b == "" || a == b }
+	return same(f.item, other.item) && same(f.id, other.id) && same(f.name, other.name)
+}
+
+// first says whether this call is new, and notes it. One that lacks something is new only if
+// it can be none of those that the response has had.
 func (b *callBook) first(f finishedCall) bool {
+	if !f.whole() && slices.ContainsFunc(b.given, f.maybe) {
+		return false
+	}
 	if _, again := b.seen[f.key()]; again {
 		return false
 	}
@@ -157,7 +173,17 @@ func (b *callBook) first(f finishedCall) bool {
 	b.order = forgetOldest(b.seen, b.order, maxCalls)
 	b.seen[f.key()] = struct{}{}
 	b.order = append(b.order, f.key())
+	if len(b.given) < maxHeld {
+		b.given = append(b.given, finishedCall{item: f.item, id: f.id, name: f.name})
+	}
 	return true
+}
+
+// over forgets what belongs to the response that has ended.
+func (b *callBook) over() {
+	clear(b.unfinished)
+	clear(b.given)
+	b.unfinished, b.held, b.given = b.unfinished[:0], 0, b.given[:0]
 }
 
 // name makes the adapter's own name of a call.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 
 	"voicegw/internal/nonblock"
 	"voicegw/transport"
@@ -120,17 +119,7 @@ func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 		c.skip(frame, known)
 		return nil
 	}
-	err := row.handle(c, frame)
-	if err == nil {
-		return nil
-	}
-	var final *transport.Error
-	if errors.As(err, &final) {
-		return final
-	}
-	c.malformed.Add(1)
-	c.log.Debug("event_malformed", "provider", c.info.Provider, "bytes", len(frame))
-	return nil
+	return row.handle(c, row.name, frame)
 }
 
 // skip counts a frame that nothing is done about.

@@ -3,26 +3,12 @@ package openai
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/transport"
 )
-
-// responseEvent is response.created and response.done. The SDK's type decodes every
-// output item into a union of nine, and has a string where status_details holds an
-// object.
-type responseEvent struct {
-	Response struct {
-		ID            string                          `json:"id"`
-		Status        string                          `json:"status"`
-		StatusDetails *statusDetails                  `json:"status_details"`
-		Output        []outputItem                    `json:"output"`
-		Usage         *realtime.RealtimeResponseUsage `json:"usage"`
-		Metadata      json.RawMessage                 `json:"metadata"`
-	} `json:"response"`
-}
 
 // label returns the event_id of the request that the response answers, as its metadata
 // repeats it; empty if it does not. Metadata of another form is somebody else's.
@@ -38,51 +24,14 @@ func (ev *responseEvent) label() string {
 	return label
 }
 
-// statusDetails says why a response did not complete.
-type statusDetails struct {
-	Reason string `json:"reason"`
-	Error  *struct {
-		Type    string `json:"type"`
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// UnmarshalJSON takes an object. Anything else says nothing of use: xAI's server sends a
-// string (recorded session, read 2026-11-23).
-func (d *statusDetails) UnmarshalJSON(b []byte) error {
-	type plain statusDetails
-	var p plain
-	if json.Unmarshal(b, &p) == nil {
-		*d = statusDetails(p)
-	}
-	return nil
-}
-
 // reasonSpeech is the reason of a response that speech detection cancelled.
 const reasonSpeech = "turn_detected"
-
-// outputItem is what is needed of an item of a response, of whatever type.
-type outputItem struct {
-	ID        string `json:"id"`
-	Type      string `json:"type"`
-	Status    string `json:"status"`
-	Name      string `json:"name"`
-	CallID    string `json:"call_id"`
-	Arguments string `json:"arguments"`
-}
 
 // call returns the item as a call, if it is one that the provider has completed. A
 // server that gives no status means that it has.
 func (o *outputItem) call() (finishedCall, bool) {
 	done := o.Type == "function_call" && (o.Status == "completed" || o.Status == "")
-	return finishedCall{item: o.ID, id: o.CallID, name: o.Name, args: o.Arguments}, done
-}
-
-// outputItemEvent is response.output_item.done.
-type outputItemEvent struct {
-	ResponseID string     `json:"response_id"`
-	Item       outputItem `json:"item"`
+	return finishedCall{item: o.ID, id: o.CallID, name: o.Name, args: string(o.Arguments)}, done
 }
 
 func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
@@ -113,9 +62,32 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 			c.mute(lost)
 			c.give(transport.ResponseDone{ID: lost, Status: transport.ResponseInterrupted})
 		}
+		if id == "" {
+			c.unnamed++
+			id = unnamedPrefix + strconv.Itoa(c.unnamed)
+		}
+		c.answering = id
 		c.give(transport.ResponseStarted{ID: id})
 	}
 	return nil
+}
+
+// unnamedPrefix begins the ids of responses that the provider has given none that can be
+// read.
+const unnamedPrefix = "unnamed_"
+
+// endOf returns the response that a response.done ends, for the caller, and by the name
+// that the provider has given it when it began. An id that cannot be read, here or there,
+// means the response that is under way.
+func (c *conn) endOf(id string) (told, began string) {
+	switch unnamed := strings.HasPrefix(c.answering, unnamedPrefix); {
+	case unnamed:
+		return c.answering, ""
+	case id == "":
+		return c.answering, c.answering
+	default:
+		return id, id
+	}
 }
 
 // mute keeps what still comes of a response from the caller: another one has taken its
@@ -141,18 +113,23 @@ func (c *conn) isMuted(response string) bool {
 
 // onOutputItemDone gives a completed call. This event and not arguments.done decides,
 // because only here the provider says that the call was not cut off.
-func (c *conn) onOutputItemDone(ev *outputItemEvent) *transport.Error {
-	if call, ok := ev.Item.call(); ok && !c.isMuted(ev.ResponseID) {
+func (c *conn) onOutputItemDone(ev *event) *transport.Error {
+	call, ok := ev.Item.call()
+	switch {
+	case !ok || c.isMuted(ev.ResponseID):
+	case call.whole():
 		c.giveCall(call)
+	default:
+		c.seenCalls.hold(call)
 	}
 	return nil
 }
 
 // onArgumentsDone keeps the call for servers that never send output_item.done: the
 // response's end settles it.
-func (c *conn) onArgumentsDone(ev *realtime.ResponseFunctionCallArgumentsDoneEvent) *transport.Error {
+func (c *conn) onArgumentsDone(ev *event) *transport.Error {
 	if ev.Name != "" && !c.isMuted(ev.ResponseID) {
-		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: ev.Arguments})
+		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: string(ev.Arguments)})
 	}
 	return nil
 }
@@ -181,17 +158,25 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 		return nil // said twice
 	}
 	c.lastDone = r.ID
+	told, began := c.endOf(r.ID)
+	r.ID = told
+	if told == c.answering {
+		c.answering = ""
+	}
 	for i := len(c.openAudio) - 1; i >= 0; i-- {
 		if it := c.openAudio[i]; it.response == r.ID || it.response == "" {
 			c.endAudio(it)
 		}
 	}
 	status, err := c.responseEnd(ev)
-	muted := c.isMuted(r.ID)
+	muted := c.isMuted(r.ID) || r.ID == "" // nothing was under way
 	if status == transport.ResponseCompleted && !muted {
 		c.giveOwedCalls(r.Output)
 	}
-	c.seenCalls.unfinished, c.seenCalls.held = c.seenCalls.unfinished[:0], 0
+	c.seenCalls.over()
+	if r.Usage == nil || *r.Usage == (usage{}) {
+		r.Usage = ev.Usage
+	}
 	if tokens := tokensOf(r.Usage); tokens != (transport.Tokens{}) {
 		c.give(transport.Usage{Tokens: tokens})
 	}
@@ -199,7 +184,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 		c.give(transport.ResponseDone{ID: r.ID, Status: status, Err: err})
 	}
 
-	bySpeech := r.StatusDetails != nil && r.StatusDetails.Reason == reasonSpeech
+	bySpeech := r.StatusDetails.Reason == reasonSpeech
 	c.mu.Lock()
 	switch {
 	case status == transport.ResponseCompleted:
@@ -207,7 +192,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	case errorRows[errorCode(err)].fatal:
 		c.doom = err
 	}
-	send := c.seq.done(r.ID, bySpeech, time.Now())
+	send := c.seq.done(began, bySpeech, time.Now())
 	c.rearm()
 	c.mu.Unlock()
 	c.release(send)
@@ -217,13 +202,17 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 // giveOwedCalls gives the calls of a completed response that no output_item.done has
 // brought.
 func (c *conn) giveOwedCalls(output []outputItem) {
-	for i := range output {
-		if call, ok := output[i].call(); ok {
-			c.giveCall(call)
+	for _, whole := range []bool{true, false} { // a call that lacks something may be one of the whole ones
+		for i := range output {
+			if call, ok := output[i].call(); ok && call.whole() == whole {
+				c.giveCall(call)
+			}
 		}
-	}
-	for _, call := range c.seenCalls.unfinished {
-		c.giveCall(call)
+		for _, call := range c.seenCalls.unfinished {
+			if call.whole() == whole {
+				c.giveCall(call)
+			}
+		}
 	}
 }
 
@@ -237,8 +226,8 @@ func (c *conn) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transp
 		return transport.ResponseIncomplete, nil
 	case "failed":
 		kind, code, text := transport.KindRefused, "", "the response failed without a reason"
-		if d := ev.Response.StatusDetails; d != nil && d.Error != nil {
-			code, text = d.Error.Code, d.Error.Type+": "+d.Error.Message
+		if e := ev.Response.StatusDetails.Error; e != (errorValue{}) {
+			code, text = e.Code, e.Type+": "+e.Message
 			if row, ok := errorRows[code]; ok {
 				kind = row.kind
 			}
@@ -258,20 +247,22 @@ func errorCode(err *transport.Error) string {
 
 // tokensOf is one response's usage: the provider counts per response, so it is the
 // delta. Text and audio tokens include the cached ones.
-func tokensOf(u *realtime.RealtimeResponseUsage) transport.Tokens {
+func tokensOf(u *usage) transport.Tokens {
 	if u == nil {
 		return transport.Tokens{}
 	}
-	in, out, cached := &u.InputTokenDetails, &u.OutputTokenDetails, &u.InputTokenDetails.CachedTokensDetails
+	in := &u.Input
 	t := transport.Tokens{
 		Input: max(u.InputTokens, 0), Output: max(u.OutputTokens, 0),
-		InputText: max(in.TextTokens, 0), InputAudio: max(in.AudioTokens, 0), InputOther: max(in.ImageTokens, 0),
-		OutputText: max(out.TextTokens, 0), OutputAudio: max(out.AudioTokens, 0),
-		CachedText: max(cached.TextTokens, 0), CachedAudio: max(cached.AudioTokens, 0),
+		InputText: max(in.Text, 0), InputAudio: max(in.Audio, 0), InputOther: max(in.Image, 0),
+		OutputText: max(u.Output.Text, 0), OutputAudio: max(u.Output.Audio, 0),
 	}
-	if !in.JSON.CachedTokensDetails.Valid() && in.CachedTokens > 0 {
+	switch {
+	case in.Of != nil:
+		t.CachedText, t.CachedAudio = max(in.Of.Text, 0), max(in.Of.Audio, 0)
+	case in.Cached > 0:
 		// A server that does not tell them apart: the cheaper assumption is text.
-		t.CachedText = min(in.CachedTokens, t.InputText)
+		t.CachedText = min(in.Cached, t.InputText)
 	}
 	return t
 }

@@ -1,32 +1,15 @@
 package openai
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"time"
-
-	"github.com/openai/openai-go/v3/realtime"
 
 	"voicegw/transport"
 )
 
 // maxSetupEvents bounds how many events may come before the setup is answered.
 const maxSetupEvents = 1000
-
-// sessionEvent is session.created and session.updated. The SDK knows them only as a
-// union of request types, which lack id and expires_at.
-type sessionEvent struct {
-	Session struct {
-		ID        string `json:"id"`
-		Model     string `json:"model"`
-		ExpiresAt int64  `json:"expires_at"` // s since the epoch
-		Audio     struct {
-			Input struct {
-				TurnDetection *realtime.RealtimeAudioInputTurnDetectionServerVad `json:"turn_detection"`
-			} `json:"input"`
-		} `json:"audio"`
-	} `json:"session"`
-}
 
 // setUp waits for session.created, sends update and waits for session.updated. ctx
 // bounds all of it.
@@ -63,16 +46,14 @@ func (c *conn) await(want string) *transport.Error {
 		switch c.typeOf(frame) {
 		case want:
 			var ev sessionEvent
-			if err := json.Unmarshal(frame, &ev); err != nil {
-				c.malformed.Add(1)
+			if !c.parse(want, frame, &ev) {
 				continue
 			}
 			c.adopt(&ev)
 			return nil
 		case typeError:
-			var ev realtime.RealtimeErrorEvent
-			if err := json.Unmarshal(frame, &ev); err != nil {
-				c.malformed.Add(1)
+			var ev event
+			if !c.parse(typeError, frame, &ev) {
 				continue
 			}
 			return c.setupRefused(&ev.Error)
@@ -95,15 +76,15 @@ func (c *conn) adopt(ev *sessionEvent) {
 	if s.ExpiresAt > 0 {
 		c.info.ExpiresAt = time.Unix(s.ExpiresAt, 0).UTC()
 	}
-	if vad := s.Audio.Input.TurnDetection; vad != nil && vad.JSON.SilenceDurationMs.Valid() {
-		c.silenceMS = max(vad.SilenceDurationMs, 0)
+	if ms := cmp.Or(s.Audio.Input.TurnDetection.SilenceMS, s.TurnDetection.SilenceMS); ms != nil {
+		c.silenceMS = max(*ms, 0)
 	}
 }
 
 // setupRefused classes an error event before the session stands. What is not
 // retryable by its code will not be accepted the next time either, unless the server
 // says that the fault is its own.
-func (c *conn) setupRefused(e *realtime.RealtimeError) *transport.Error {
+func (c *conn) setupRefused(e *errorValue) *transport.Error {
 	kind := transport.KindInvalid
 	if row, ok := errorRows[e.Code]; ok && row.fatal {
 		kind = row.kind

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/internal/nonblock"
+	"voicegw/internal/seldom"
 	"voicegw/internal/ws"
 	"voicegw/transport"
 )
@@ -25,6 +26,7 @@ type Transport struct {
 	ep     endpoint
 	client *http.Client
 	redact redactor
+	seldom *seldom.Log
 }
 
 var _ transport.Transport = (*Transport)(nil)
@@ -46,7 +48,7 @@ func New(opts Options) (*Transport, error) {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
 			"mend", "use https in the base URL: the API key crosses the network readable")
 	}
-	return &Transport{opts: opts, ep: ep, client: client, redact: redactor{opts.APIKey}}, nil
+	return &Transport{opts: opts, ep: ep, client: client, redact: redactor{opts.APIKey}, seldom: seldom.New(opts.Logger)}, nil
 }
 
 // Name implements transport.Transport.
