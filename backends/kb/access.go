@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// ErrNotGranted is wrapped by what a Reader returns when nothing of what is asked for
-// may be read. The text around it names the namespaces.
+// ErrNotGranted is wrapped by a Reader's error if nothing of what is asked for may be read. The
+// text around it names the namespaces.
 var ErrNotGranted = errors.New("kb: the namespace is not granted")
 
-// Everyone in a list of a Grant stands for any user, agent or scope, also for a user
-// whom nobody vouches for.
+// Everyone in a list of a Grant stands for any user, agent or scope, even for a user whom nobody
+// vouches for.
 const Everyone = "*"
 
 // Grant lists who may read a namespace. Being in one of the lists is enough.
@@ -22,10 +22,10 @@ type Grant struct {
 
 func (g Grant) empty() bool { return len(g.Users)+len(g.Agents)+len(g.Scopes) == 0 }
 
-// Asker is on whose behalf records are asked for.
+// Asker says for whom records are read.
 type Asker struct {
-	// User counts only where Vouched says that a trusted caller named it: a client can
-	// call itself anything.
+	// User counts only if Vouched says that a trusted caller named it: a client can give any
+	// name.
 	User    string
 	Vouched bool
 	// Agent is the name of the agent that the model speaks for.
@@ -34,16 +34,16 @@ type Asker struct {
 	Scopes []string
 }
 
-// Grants say who may read which namespace. A namespace that they do not mention is open
-// to everybody, but for NamespacePersonal, which then nobody may read. The zero Grants
-// mention none. They may be used by any number of goroutines at once.
+// Grants say who may read which namespace. A namespace without a Grant is open to everybody,
+// except NamespacePersonal, which nobody may read then. The zero Grants have no Grant. They may
+// be used concurrently.
 type Grants struct {
 	// Fixed after NewGrants.
 	rules map[Namespace]Grant
 }
 
-// NewGrants makes Grants. A Grant whose lists are all empty does not mention its
-// namespace. The error names a namespace that does not exist.
+// NewGrants makes Grants. A Grant whose lists are all empty counts as missing. The error names a
+// namespace that does not exist.
 func NewGrants(rules map[Namespace]Grant) (Grants, error) {
 	g := Grants{rules: map[Namespace]Grant{}}
 	for namespace, rule := range rules {
@@ -78,16 +78,15 @@ func (g Grant) holds(who Asker) bool {
 		slices.ContainsFunc(who.Scopes, func(scope string) bool { return slices.Contains(g.Scopes, scope) })
 }
 
-// Library is an index together with who may read what of it. Tools are given a Library
-// and no Index, so that no tool can forget to ask. It may be used by any number of
-// goroutines at once.
+// Library is an index together with the rules about who may read it. Tools are given a Library
+// and no Index, so that no tool can forget to ask. It may be used concurrently.
 type Library struct {
 	// Fixed after NewLibrary.
 	index  Index
 	grants Grants
 }
 
-// NewLibrary makes a Library. The index stays the caller's to close.
+// NewLibrary makes a Library. The caller still closes the index.
 func NewLibrary(index Index, grants Grants) *Library {
 	return &Library{index: index, grants: grants}
 }
@@ -97,8 +96,7 @@ func (l *Library) For(who Asker) *Reader {
 	return &Reader{index: l.index, granted: l.grants.For(who)}
 }
 
-// Reader reads the namespaces that somebody is granted. It may be used by any number of
-// goroutines at once.
+// Reader reads the namespaces that somebody is granted. It may be used concurrently.
 type Reader struct {
 	// Fixed after Library.For.
 	index   Index
@@ -108,10 +106,10 @@ type Reader struct {
 // Granted returns the namespaces that may be read.
 func (r *Reader) Granted() []Namespace { return slices.Clone(r.granted) }
 
-// Search is Index.Search over the namespaces of the query that are granted; over all
-// granted ones where the query names none. refused are those of the query that are not
-// granted; they filter before hits are counted, so no hit is lost to them. Where none is
-// granted, the error wraps ErrNotGranted.
+// Search is Index.Search over the granted namespaces of the query, or over all granted ones if
+// the query names none. refused are the query's namespaces that are not granted. Namespaces are
+// filtered before hits are counted, so none is lost. If no namespace is granted, the error wraps
+// ErrNotGranted.
 func (r *Reader) Search(ctx context.Context, q Query) (found Results, refused []Namespace, err error) {
 	if err := q.Check(); err != nil {
 		return Results{}, nil, err
@@ -128,17 +126,17 @@ func (r *Reader) Search(ctx context.Context, q Query) (found Results, refused []
 			refused = append(refused, namespace)
 		}
 	}
-	if len(q.Namespaces) == 0 { // for an Index, no namespace is every namespace
+	if len(q.Namespaces) == 0 { // for an Index, an empty list means every namespace
 		return Results{}, refused, fmt.Errorf("%w: asked for %s; granted: %s", ErrNotGranted, orNone(refused), orNone(r.granted))
 	}
 	found, err = r.index.Search(ctx, q)
-	// A record of an index over the network may change hands between filter and reading.
+	// In an index over the network, a record may change its namespace between filter and read.
 	found.Hits = slices.DeleteFunc(found.Hits, func(h Hit) bool { return !slices.Contains(q.Namespaces, h.Record.Namespace) })
 	return found, refused, err
 }
 
-// Get is Index.Get. A record of a namespace that is not granted is missing, like one
-// that does not exist, so that nobody learns which of them exist.
+// Get is Index.Get. A record of a namespace that is not granted counts as missing, so that nobody
+// learns which records exist.
 func (r *Reader) Get(ctx context.Context, ids []string) (found []Record, missing []string, err error) {
 	all, _, err := r.index.Get(ctx, ids)
 	if err != nil {
@@ -152,7 +150,7 @@ func (r *Reader) Get(ctx context.Context, ids []string) (found []Record, missing
 		}
 	}
 	named := map[string]bool{}
-	for _, id := range ids { // in the order of the ids, as an Index names them
+	for _, id := range ids { // in the order of the ids, as Index promises
 		if !readable[id] && !named[id] {
 			named[id] = true
 			missing = append(missing, id)

@@ -9,22 +9,22 @@ import (
 var (
 	// ErrClosed is returned by every method of an index or source after Close.
 	ErrClosed = errors.New("kb: closed")
-	// ErrQuery is wrapped by what Search returns for a query that no index can
-	// answer. The text around it says what to change.
+	// ErrQuery is wrapped by Search's error for a query that no index can answer. The text
+	// around it says what to change.
 	ErrQuery = errors.New("kb: bad query")
-	// ErrRecord is wrapped by what Apply and Record.Check return for a record that
-	// is not whole or breaks a limit.
+	// ErrRecord is wrapped by the error of Apply and Record.Check for a record that is
+	// incomplete or breaks a limit.
 	ErrRecord = errors.New("kb: bad record")
-	// ErrVectors is wrapped by what CheckVectors returns.
+	// ErrVectors is wrapped by CheckVectors's error.
 	ErrVectors = errors.New("kb: the embedder's answer does not fit the question")
 )
 
-// Problem is one thing wrong in a source: a file that cannot be read, a record
-// that is not whole, an id that stands twice. It is an error.
+// Problem is one fault in a source: an unreadable file, an incomplete record, an id that occurs
+// twice. It is an error.
 type Problem struct {
 	// File is the path below the source's folder, with slashes.
 	File string
-	// Line counts from 1; 0 when the problem is of the whole file.
+	// Line counts from 1; 0 if the problem concerns the whole file.
 	Line int
 	// Message says what is wrong and how to mend it.
 	Message string

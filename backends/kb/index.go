@@ -9,57 +9,56 @@ import (
 	"unicode/utf8"
 )
 
-// Index holds records and answers questions about them. Every method may be called
-// from any number of goroutines at once. What one Apply changes is visible to a
-// Search or Get as a whole or not at all (an index over the network may say less,
-// and then says so). Whatever is given in stays the caller's; whatever comes out is
-// shared and must not be changed.
+// Index holds records and answers questions about them. Every method may be called concurrently.
+// The changes of one Apply become visible to a Search or Get together or not at all (an index
+// over the network may promise less, and then says so). Arguments stay the caller's; results
+// are shared and must not be changed.
 //
 // After Close every method returns ErrClosed.
 type Index interface {
-	// Search returns the best records for the query, best first. Nothing found is
-	// an empty Results and no error. An error that wraps ErrQuery is the caller's
-	// fault; any other means that the index could not be asked.
+	// Search returns the best records for the query, best first. An empty Results is not an
+	// error. An error that wraps ErrQuery is the caller's fault; any other means that the index
+	// could not be asked.
 	Search(ctx context.Context, q Query) (Results, error)
 
-	// Get returns the records with the ids, in the order of the ids, each once, and
-	// the ids there is no record for. Missing ids are no error.
+	// Get returns the records with the ids, in the order of the ids, each once, and the ids
+	// without a record, which are not an error.
 	Get(ctx context.Context, ids []string) (found []Record, missing []string, err error)
 
-	// Apply makes the batch's changes. It returns an error that wraps ErrRecord,
-	// having changed nothing, when a record fails Record.Check; ids to delete that
-	// do not exist are no error. A record is searchable when Apply returns. When the
-	// Embedder fails, its records are searchable by their words, Held says that they
-	// are not complete, and the failure is logged and counted: Apply does not fail.
+	// Apply makes the batch's changes. If a record fails Record.Check, it changes nothing and
+	// returns an error that wraps ErrRecord; unknown ids to delete are not an error. A record is
+	// searchable when Apply returns. If the Embedder fails, its records are searchable by their
+	// words, Held says that they are not complete, and the failure is logged and counted: Apply
+	// does not fail.
 	Apply(ctx context.Context, b Batch) error
 
-	// Held says what the index holds, by id, so that a source sends only what has
-	// changed and deletes what is gone.
+	// Held describes what the index holds, by id, so that a source sends only changes and
+	// deletes removed records.
 	Held(ctx context.Context) (map[string]Held, error)
 
-	// Close waits for the calls that are running and frees what the index holds.
-	// It may be called more than once.
+	// Close waits for running calls and frees what the index holds. It may be called more
+	// than once.
 	Close() error
 }
 
-// Batch is what one Apply changes. An id that is in both is deleted, then put in.
+// Batch is the change of one Apply. An id that is in both lists is deleted, then put in.
 type Batch struct {
-	// Upsert are the records to put in the place of those with their ids, if any.
-	// They are normalized already. Of two with one id the last counts.
+	// Upsert are the records to put in, replacing those with the same ids. They must be
+	// normalized. Of two with one id the last counts.
 	Upsert []Record
-	// Delete are the ids to take out.
+	// Delete are the ids of records to remove.
 	Delete []string
-	// WordsOnly leaves the Embedder out: the records are searchable by their words
-	// at once, and with the vector of before where the text is the same. Held tells
-	// which of them want to be put in again without it.
+	// WordsOnly skips the Embedder: the records are searchable by their words at once, and
+	// with their previous vector if the text is the same. Held tells which of them must be
+	// put in again without WordsOnly.
 	WordsOnly bool
 }
 
-// Held is what an index says of one record.
+// Held describes one record of an index.
 type Held struct {
 	// Hash is Record.Hash.
 	Hash string
-	// Complete is false when there is an Embedder and the record has no vector yet.
+	// Complete is false if there is an Embedder and the record has no vector yet.
 	Complete bool
 }
 
@@ -67,26 +66,26 @@ type Held struct {
 const (
 	// MaxQueryRunes bounds the text of a query.
 	MaxQueryRunes = 1000
-	// MaxLimit bounds the hits of a query: no more are ranked by either way.
+	// MaxLimit bounds the hits of a query, and how many each ranking considers.
 	MaxLimit = 50
 	// MaxAlternatives bounds the other wordings of a query.
 	MaxAlternatives = 3
-	// DefaultLimit is the number of hits when a query does not say.
+	// DefaultLimit is the number of hits if a query does not say.
 	DefaultLimit = 10
 )
 
-// Query is a question. The zero value of each field but Text filters nothing.
+// Query is a question. The zero value of each field except Text filters nothing.
 type Query struct {
-	// Text is what is looked for: words, a name, a sentence. It must not be empty.
+	// Text is what to look for: words, a name, a sentence. It must not be empty.
 	Text string
 	// Alternatives are other wordings of the same question, at most MaxAlternatives, which
 	// count less than Text: synonyms, a translation, abbreviations in full.
 	Alternatives []string
-	// Namespaces are the only namespaces looked in; empty is all of them.
+	// Namespaces are the only ones searched; empty means all of them.
 	Namespaces []Namespace
-	// Type is the only type looked for; empty is any.
+	// Type is the only type searched; empty means any.
 	Type Type
-	// Tags must all be on a record. They are compared as NormalizeTags makes them.
+	// Tags must all be on a record. They are compared in the form of NormalizeTags.
 	Tags []string
 	// From and To bound LastUpdated, both inclusive.
 	From, To time.Time
@@ -94,7 +93,7 @@ type Query struct {
 	Limit int
 }
 
-// Check returns nil or an error that wraps ErrQuery and says all that is wrong.
+// Check returns nil or an error that wraps ErrQuery and names every fault.
 func (q *Query) Check() error {
 	for _, namespace := range q.Namespaces {
 		if !slices.Contains(Namespaces(), namespace) {
@@ -128,56 +127,53 @@ func (q *Query) Check() error {
 
 // Results is the answer to a Query.
 type Results struct {
-	// Hits are sorted by Score, highest first, and by id where scores are equal.
-	// No id is in them twice.
+	// Hits are sorted by Score, highest first, and by id for equal scores. No id occurs twice.
 	Hits []Hit
-	// Hybrid says that vectors took part. It is false when there is no Embedder,
-	// when it failed for this query, and while no record has a vector.
+	// Hybrid says that vectors took part. It is false if there is no Embedder, if it failed
+	// for this query, and while no record has a vector.
 	Hybrid bool
-	// Degraded says that there is an Embedder and words alone decided all the same.
+	// Degraded says that words alone decided although there is an Embedder.
 	Degraded bool
 	// Took is the time from the call to the answer.
 	Took time.Duration
 }
 
-// Hit is one record found.
+// Hit is one found record.
 type Hit struct {
 	Record Record
-	// Score is above 0 and at most 1. By words alone it is BM25 divided by that of
-	// the best hit, times how much of the query the best hit covers: 1 where it has every
-	// word, less where words are missing or only near ones were found. Hybrid, it is the sum of
-	// 1/(60+place) over the rankings (words, vectors, whole names), divided by what
-	// first place in every one of them gives. It compares the hits of one query;
-	// Hybrid, it says nothing about how good the best one is: BM25 and Vector tell that.
+	// Score is above 0 and at most 1. By words alone it is BM25 divided by the best hit's
+	// BM25, times how much of the query the best hit covers: 1 if it has every word, less if
+	// words are missing or only near ones were found. If Hybrid, it is the sum of
+	// 1/(60+place) over the rankings (words, vectors, whole names), divided by the sum for
+	// first place in all of them. It compares the hits of one query; if Hybrid, it says
+	// nothing about how good the best one is: BM25 and Vector do.
 	Score float64
-	// BM25 is the score of the words, 0 when no word was found or the record was
-	// not among the 50 best.
+	// BM25 is the score of the words; 0 if no word was found or the record was not among the
+	// 50 best.
 	BM25 float64
-	// Vector is the cosine of the vectors, 0 when the record was not among the 50
-	// nearest.
+	// Vector is the cosine of the vectors; 0 if the record was not among the 50 nearest.
 	Vector float64
-	// Snippet is the passage of the text with most of the query's words, cut at
-	// words, at most SnippetRunes characters, without Markdown's marks.
+	// Snippet is the passage of the text with most of the query's words, cut between words, at
+	// most SnippetRunes characters, without Markdown's marks.
 	Snippet string
 }
 
-// Embedder turns texts into vectors, one for each text in the order given, all of
-// one length, not necessarily normalized. Equal texts give equal vectors as far as
-// the caller cares: what is embedded once may be kept. It may be called by several
-// goroutines at once and honours the context. Texts are never empty.
+// Embedder turns texts into vectors, one for each text in the given order, all of one length,
+// not necessarily normalized. Equal texts may be given equal vectors, so a vector may be kept.
+// It may be called concurrently and honours the context. Texts are never empty.
 type Embedder interface {
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// QueryEmbedder is an Embedder that treats a question otherwise than a record: some
-// models want it, and a question is not worth keeping. Indexes ask for it.
+// QueryEmbedder is an Embedder that treats questions differently from records: some models
+// require it, and a question's vector is not worth keeping. Indexes use it if it is there.
 type QueryEmbedder interface {
 	Embedder
 	// EmbedQuery is Embed for the text of one query.
 	EmbedQuery(ctx context.Context, text string) ([]float32, error)
 }
 
-// EmbedQuery asks an Embedder for the vector of a query, in the way it has for them.
+// EmbedQuery asks an Embedder for the vector of a query, with its EmbedQuery if it has one.
 func EmbedQuery(ctx context.Context, e Embedder, text string) ([]float32, error) {
 	if q, ok := e.(QueryEmbedder); ok {
 		return q.EmbedQuery(ctx, text)
@@ -192,9 +188,8 @@ func EmbedQuery(ctx context.Context, e Embedder, text string) ([]float32, error)
 	return vectors[0], nil
 }
 
-// CheckVectors refuses, with an error that wraps ErrVectors, an answer of an Embedder
-// that is not one vector for each of so many texts, all of one length and none of
-// them zero or not a number.
+// CheckVectors refuses, with an error that wraps ErrVectors, an Embedder's answer that is not one
+// vector for each of n texts, all of one length and none of them zero or not a number.
 func CheckVectors(vectors [][]float32, texts int) error {
 	if len(vectors) != texts {
 		return fmt.Errorf("%w: %d vectors for %d texts", ErrVectors, len(vectors), texts)

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Located is a record with the line it stands on.
+// Located is a record with the number of its line.
 type Located struct {
 	Record Record
 	Line   int
 }
 
-// maxProblems bounds the problems told of one file; more are only counted.
+// maxProblems bounds the reported problems of one file; further ones are only counted.
 const maxProblems = 100
 
-// ParseJSONL reads records from JSON lines: one object a line with the fields of
-// Record, empty lines and lines that begin with // left out. A bad line is a problem
-// and hides no other. modified is used for records without last_updated.
+// ParseJSONL reads records from JSON lines: one object per line with the fields of Record.
+// Empty lines and lines that begin with // are skipped. A bad line is a problem and does not
+// affect other lines. modified is used for records without last_updated.
 func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []Problem) {
 	var records []Located
 	var problems []Problem
@@ -62,8 +62,7 @@ func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []Prob
 	return records, problems
 }
 
-// readLine reads one line, of which it keeps no more than the limit, and says how
-// long it was.
+// readLine reads one line, keeps at most the limit of it, and returns its whole length.
 func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -77,7 +76,7 @@ func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 	}
 }
 
-// fileRecord is a record as a file has it.
+// fileRecord is a record in the form of a file.
 type fileRecord struct {
 	ID          string         `json:"id"`
 	Type        Type           `json:"type"`
@@ -91,7 +90,7 @@ type fileRecord struct {
 	Metadata    map[string]any `json:"metadata"`
 }
 
-// parseLine reads one line. Neither a record nor a problem comes of an empty one.
+// parseLine reads one line. An empty one gives neither a record nor a problem.
 func parseLine(name string, line int, data []byte, modified time.Time) (Record, []Problem, bool) {
 	data = bytes.TrimSpace(data)
 	if line == 1 {
@@ -129,7 +128,7 @@ func parseLine(name string, line int, data []byte, modified time.Time) (Record, 
 	return rec, nil, true
 }
 
-// jsonMessage is what is wrong, in words that do not name our types.
+// jsonMessage says what is wrong without naming Go types.
 func jsonMessage(err error) string {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {

@@ -15,14 +15,14 @@ import (
 // MaxRecords bounds what one source may hold.
 const MaxRecords = 500_000
 
-// scanner reads a folder, and of a folder read before only the files that changed.
-// One goroutine at a time may use it.
+// scanner reads a folder; later scans read only the files that changed. Only one goroutine at a
+// time may use it.
 type scanner struct {
 	root  fs.FS
 	files map[string]*file
 }
 
-// file is what was read of one file.
+// file is the content of one file.
 type file struct {
 	size     int64
 	modified time.Time
@@ -35,26 +35,26 @@ type located struct {
 	hash string
 }
 
-// scanned is a whole folder, read.
+// scanned is the content of a whole folder.
 type scanned struct {
 	records  map[string]located
 	problems []Problem
-	// partial says that a part of the folder could not be read: what is not in
-	// records may be there all the same.
+	// partial says that a part of the folder could not be read: records that are missing here
+	// may still exist.
 	partial bool
 	// folders are all that were walked, the root as ".".
 	folders []string
 }
 
-// load reads everything at once; it is what a scan is when nothing was read before.
+// load reads everything at once; it is a scan by a new scanner.
 func load(root fs.FS) *scanned {
 	s := &scanner{root: root}
 	return s.scan(nil)
 }
 
-// Load reads all records of a folder, sorted by id, and everything that is wrong in
-// it. Names that begin with a dot or an underscore are left out, and so are files
-// of other kinds and README.md; links to files are followed, links to folders not.
+// Load reads all records of a folder, sorted by id, and reports everything that is wrong in it.
+// Names that begin with a dot or an underscore, files of other kinds and README.md are skipped;
+// links to files are followed, links to folders are not.
 func Load(root fs.FS) ([]Record, []Problem) {
 	all := load(root)
 	records := make([]Record, 0, len(all.records))
@@ -65,8 +65,8 @@ func Load(root fs.FS) ([]Record, []Problem) {
 	return records, all.problems
 }
 
-// scan walks the folder. Files whose size and time are as before are not read
-// again, unless they are in dirty.
+// scan walks the folder. Files with the same size and time as before are not read again, unless
+// they are in dirty.
 func (s *scanner) scan(dirty map[string]bool) *scanned {
 	out := &scanned{records: map[string]located{}}
 	files := map[string]*file{}
@@ -101,7 +101,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 		out.partial = true
 		out.problems = append(out.problems, Problem{File: ".", Message: "cannot be read: " + reason(err)})
 	}
-	if out.partial { // what could not be walked stays as it was
+	if out.partial { // a part that could not be walked stays as it was
 		for name, old := range s.files {
 			if files[name] == nil {
 				files[name] = old
@@ -115,7 +115,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 	return out
 }
 
-// reason is the error without the path, which stands beside it.
+// reason is the error without the path, which is printed beside it.
 func reason(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -134,12 +134,12 @@ func isRecords(name string) bool {
 	return false
 }
 
-// file reads one file if it must; nil when it is none.
+// file reads one file if necessary; nil if it is not a file of records.
 func (s *scanner) file(name string, dirty bool) *file {
 	old := s.files[name]
 	info, err := fs.Stat(s.root, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // gone since the walk saw it, or a link to nothing
+		return nil // removed since the walk saw it, or a broken link
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		return nil
@@ -162,8 +162,8 @@ func (s *scanner) file(name string, dirty bool) *file {
 	return next
 }
 
-// keep takes over the records of the version before that are not in this one: while
-// a file has a problem, nothing disappears because of it.
+// keep takes over the previous version's records that are missing in this one: while a file has
+// a problem, no record disappears because of it.
 func (f *file) keep(old *file) {
 	have := map[string]bool{}
 	for _, one := range f.records {
@@ -210,8 +210,8 @@ func (f *file) add(one Located) {
 	f.records = append(f.records, located{Located: one, hash: one.Record.Hash()})
 }
 
-// collect puts the files together. Of two records with one id the first counts, in
-// the order of the files' names.
+// collect merges the files. Of two records with one id the first counts, in the order of the
+// files' names.
 func (out *scanned) collect(names []string, files map[string]*file) {
 	where := map[string]string{}
 	left := 0

@@ -12,7 +12,7 @@ import (
 	"voicegw/backends/kb/internal/words"
 )
 
-// SnippetRunes bounds a snippet, the marks of what is left out included.
+// SnippetRunes bounds a snippet, including the marks of omissions.
 const SnippetRunes = 240
 
 var (
@@ -21,8 +21,8 @@ var (
 	lineMark      = regexp.MustCompile(`^(#{1,6}\s+|>\s?|[-*+]\s+|\d+[.)]\s+)`)
 )
 
-// Plain returns Markdown as one line of plain text: no marks, the text of links
-// without their targets, list items and headings set apart by punctuation.
+// Plain returns Markdown as one line of plain text: no marks, links without their targets, and
+// punctuation between list items and headings.
 func Plain(markdown string) string {
 	var b strings.Builder
 	for line := range strings.Lines(markdown) {
@@ -45,7 +45,7 @@ func Plain(markdown string) string {
 		b.WriteString(line)
 	}
 	text := b.String()
-	if strings.Contains(text, "](") { // most texts have neither, and there are many texts
+	if strings.Contains(text, "](") { // most texts have neither, so this saves time
 		text = markdownLink.ReplaceAllString(text, "$1")
 	}
 	if strings.ContainsAny(text, "*_`") {
@@ -63,7 +63,7 @@ type Ranker struct {
 	fixed words.Language
 }
 
-// AutoLanguage lets the language of each record be told by its text.
+// AutoLanguage detects the language of each record from its text.
 const AutoLanguage = "auto"
 
 // RecordLanguages are the languages that records can be analyzed in, as ISO 639-1 codes.
@@ -75,7 +75,7 @@ func RecordLanguages() []string {
 	return all
 }
 
-// NewRanker makes a Ranker. language is that of every record, one of RecordLanguages, or
+// NewRanker makes a Ranker. language is the language of every record, one of RecordLanguages, or
 // AutoLanguage or empty.
 func NewRanker(language string) (*Ranker, error) {
 	r := &Ranker{fixed: words.Language(language)}
@@ -94,9 +94,9 @@ func NewRanker(language string) (*Ranker, error) {
 // told by the text.
 func (r *Ranker) Words() (a *words.Analyzer, fixed words.Language) { return r.words, r.fixed }
 
-// Snippet returns the passage of a text, of at most SnippetRunes characters, that
-// has the most of the query's words; its beginning when it has none of them. Terms are
-// those that the record was found by, if others than the query's own; nil for none.
+// Snippet returns the passage of a text, of at most SnippetRunes characters, with the most of the
+// query's words; its beginning if it has none of them. terms are the words by which the record
+// was found, if they differ from the query's; nil otherwise.
 func (r *Ranker) Snippet(text, query string, terms map[string]bool) string {
 	text = Plain(text)
 	if utf8.RuneCountInString(text) <= SnippetRunes {
@@ -128,18 +128,18 @@ func (r *Ranker) Snippet(text, query string, terms map[string]bool) string {
 	return passage(text, found[first].Start, found[last].End)
 }
 
-// passageTerm is a word of a text that the query has, too.
+// passageTerm is a word that both the text and the query have.
 type passageTerm struct {
 	Stem       string
 	Start, End int
 }
 
-// runBytes is how far apart the first and the last word of a run may be: less than
-// a snippet, so that something stands around them.
+// runBytes is the largest distance between the first and the last word of a run: less than a
+// snippet, so that some text stands around them.
 const runBytes = SnippetRunes - 40
 
-// bestRun finds the run of terms, near enough for one snippet, with the most
-// different stems, then the most terms, then the first; -1 when there is no term.
+// bestRun finds the run of terms, close enough for one snippet, with the most different stems,
+// then the most terms, then the first; -1 if there is no term.
 func bestRun(terms []passageTerm) (first, last int) {
 	first, last = -1, -1
 	best := 0
@@ -190,7 +190,7 @@ func passage(text string, start, end int) string {
 	return out
 }
 
-// wordStart is the number of bytes to the first beginning of a word.
+// wordStart returns the number of bytes before the first beginning of a word.
 func wordStart(s string) int {
 	if i := strings.IndexFunc(s, unicode.IsSpace); i >= 0 {
 		return i + 1
@@ -198,7 +198,7 @@ func wordStart(s string) int {
 	return 0
 }
 
-// back is the byte n characters before at.
+// back returns the index n characters before at.
 func back(text string, at, n int) int {
 	for ; n > 0 && at > 0; n-- {
 		_, size := utf8.DecodeLastRuneInString(text[:at])
@@ -207,7 +207,7 @@ func back(text string, at, n int) int {
 	return at
 }
 
-// forward is the byte n characters after at.
+// forward returns the index n characters after at.
 func forward(text string, at, n int) int {
 	for ; n > 0 && at < len(text); n-- {
 		_, size := utf8.DecodeRuneInString(text[at:])

@@ -15,45 +15,45 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// SourceOptions are what a Source may be told. The zero value is the demo.
+// SourceOptions configure a Source. The zero value means the demo.
 type SourceOptions struct {
-	// Path is the folder of records. Empty takes Demo, which does not change.
+	// Path is the folder of records. Empty means Demo, which does not change.
 	Path string
-	// Synonyms are read again when their file changes, as the records are. Nil has none.
+	// Synonyms are read again when their file changes, like the records. Nil means no synonyms.
 	Synonyms *SynonymFile
 	// Static leaves the folder alone after the first reading.
 	Static bool
 	// Debounce is how long the folder must be quiet before it is read again.
 	// Zero means 250 ms.
 	Debounce time.Duration
-	// Poll is how often the folder is walked even when the system reports no
-	// change, as it does not on network file systems. Zero means 30 s.
+	// Poll is how often the folder is walked even if the system reports no change, as on
+	// network file systems. Zero means 30 s.
 	Poll time.Duration
-	// OnChange is called after each reading that changed something, and after each
-	// that failed: once by OpenSource, then by the source's own goroutine, one call at
-	// a time. It must not call Close. Nil is allowed.
+	// OnChange is called after each reading that changed something, and after each failed one:
+	// once by OpenSource, then by the source's own goroutine, one call at a time. It must not
+	// call Close. It may be nil.
 	OnChange func(Change)
-	// Logger gets a line for each reading that changed something, and one for each
-	// problem that is new, of the first twenty. Nil is silent.
+	// Logger gets a line for each reading that changed something, and one for each new problem
+	// among the first twenty. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Change is what one reading of a folder did to the index.
+// Change is the effect of one reading of a folder on the index.
 type Change struct {
 	// Records are in the index now.
 	Records int
 	// Upserted and Deleted were changed by this reading.
 	Upserted, Deleted int
-	// Embedded got a vector by this reading; Waiting want one still.
+	// Embedded got a vector in this reading; Waiting still lack one.
 	Embedded, Waiting int
-	// Problems are all there are now, not only new ones.
+	// Problems are all present problems, not only new ones.
 	Problems []Problem
-	// Err is set when the index did not take the change; it is tried again.
+	// Err is set if the index refused the change, which is then tried again.
 	Err error
 }
 
-// Source keeps an index the same as a folder: the index holds what the folder holds,
-// and nothing else. Its methods may be called from any goroutine.
+// Source keeps an index equal to a folder: the index holds exactly the folder's records. Its
+// methods may be used concurrently.
 type Source struct {
 	// Fixed after OpenSource.
 	index   Index
@@ -64,11 +64,11 @@ type Source struct {
 
 	// Owned by OpenSource, then by run.
 	scanner scanner
-	watcher *fsnotify.Watcher // nil when the system cannot watch, or need not
-	refused map[string]bool   // folders the system does not watch
+	watcher *fsnotify.Watcher // nil if the system cannot watch, or need not
+	refused map[string]bool   // folders that the system does not watch
 	logged  map[Problem]bool
 	backoff time.Duration
-	// embedded counts what got a vector and was not told yet.
+	// embedded counts new vectors that were not reported yet.
 	embedded int
 
 	mu   sync.Mutex // guards the following field
@@ -78,15 +78,15 @@ type Source struct {
 const (
 	firstRetry = 30 * time.Second
 	lastRetry  = 10 * time.Minute
-	// embedChunk is how many records one Apply embeds: so much is searchable by
-	// vectors at once, and lost when the Embedder fails.
+	// embedChunk is how many records one Apply embeds: that many become searchable by vectors at
+	// once, and are lost if the Embedder fails.
 	embedChunk = 512
 )
 
-// OpenSource reads the folder into the index and keeps watching it until Close. When
-// it returns, the records are searchable by words; vectors follow. ctx bounds the
-// first reading only. Bad records are in Problems and are no error; a folder that
-// cannot be read is one, and so is an index that does not take the records.
+// OpenSource reads the folder into the index and watches it until Close. When it returns, the
+// records are searchable by words; vectors follow. ctx bounds only the first reading. Bad records
+// are in Problems and are not an error; a folder that cannot be read is an error, and so is an
+// index that refuses the records.
 func OpenSource(ctx context.Context, index Index, o SourceOptions) (*Source, error) {
 	if o.Debounce <= 0 {
 		o.Debounce = 250 * time.Millisecond
@@ -130,7 +130,7 @@ func (s *Source) name() string {
 	return s.options.Path
 }
 
-// State is what the last reading left: for metrics and for people.
+// State is the result of the last reading, for metrics and for people.
 func (s *Source) State() Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,11 +139,11 @@ func (s *Source) State() Change {
 	return c
 }
 
-// Problems are what is wrong in the folder now.
+// Problems returns what is wrong in the folder now.
 func (s *Source) Problems() []Problem { return s.State().Problems }
 
-// Close stops watching and waits for a reading that is running, which it breaks
-// off. It leaves the index open. It may be called more than once.
+// Close stops watching, and breaks off and awaits a running reading. It leaves the index open.
+// It may be called more than once.
 func (s *Source) Close() error {
 	s.cancel()
 	s.done.Wait()
@@ -176,11 +176,11 @@ func (s *Source) run(ctx context.Context) {
 				dirty[filepath.ToSlash(name)] = true
 			}
 			quiet = time.After(s.options.Debounce)
-		case <-faults: // events were lost; the walk finds what changed
+		case <-faults: // events were lost; the walk finds the changes
 			quiet = time.After(s.options.Debounce)
 		case <-quiet:
 			quiet, again = nil, true
-		case <-poll: // also what tries again after the index failed
+		case <-poll: // also tries again after the index failed
 			again = true
 		case <-retry.C:
 			s.embed(ctx, retry)
@@ -198,10 +198,10 @@ func (s *Source) run(ctx context.Context) {
 	}
 }
 
-// read brings the index to what the folder holds now, by words.
+// read makes the index equal to the folder, by words.
 func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 	all := s.scanner.scan(dirty)
-	for range 3 { // what came into a new folder before it was watched
+	for range 3 { // files that came into a new folder before it was watched
 		if !s.watch(all.folders) {
 			break
 		}
@@ -224,7 +224,7 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 	return change
 }
 
-// difference is what must change for the index to hold what the folder holds.
+// difference is what must change so that the index equals the folder.
 func (s *Source) difference(all *scanned, held map[string]Held, change *Change) Batch {
 	batch := Batch{WordsOnly: true}
 	for id, one := range all.records {
@@ -241,7 +241,7 @@ func (s *Source) difference(all *scanned, held map[string]Held, change *Change) 
 	if len(batch.Delete) == 0 {
 		return batch
 	}
-	// A folder that is not mounted looks like an empty one.
+	// An unmounted folder looks like an empty one.
 	if all.partial || len(all.records) == 0 {
 		change.Problems = append(change.Problems, Problem{File: ".", Message: fmt.Sprintf(
 			"%d records of the index are not found any more, and are kept: the folder is empty or could not be read as a whole", len(batch.Delete))})
@@ -251,12 +251,12 @@ func (s *Source) difference(all *scanned, held map[string]Held, change *Change) 
 	return batch
 }
 
-// embed puts in again a part of what has no vector, and sets the timer for the next
-// part, or for later when the Embedder fails.
+// embed puts some of the records without a vector into the index again, and sets the timer for
+// the next ones, or for later if the Embedder fails.
 func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 	waiting, err := s.waiting(ctx)
 	if err != nil || len(waiting) == 0 {
-		return // a failed index is told of by the next reading
+		return // the next reading reports a failed index
 	}
 	before := len(waiting)
 	err = s.index.Apply(ctx, Batch{Upsert: waiting[:min(embedChunk, before)]})
@@ -286,8 +286,7 @@ func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 	s.tell(ctx, change)
 }
 
-// waiting are the records that are in the index as they are in the folder, but for
-// their vector.
+// waiting returns the records that are in the index as in the folder, except for their vector.
 func (s *Source) waiting(ctx context.Context) ([]Record, error) {
 	held, err := s.index.Held(ctx)
 	if err != nil {
@@ -304,7 +303,7 @@ func (s *Source) waiting(ctx context.Context) ([]Record, error) {
 	return waiting, nil
 }
 
-// tell keeps the change, logs it, and calls OnChange when there is something to say.
+// tell keeps the change, logs it, and calls OnChange if there is something to report.
 func (s *Source) tell(ctx context.Context, c Change) {
 	if ctx.Err() != nil {
 		return
@@ -344,8 +343,7 @@ func (s *Source) logProblems(problems []Problem) {
 	s.logged = now
 }
 
-// startWatching asks the system for changes; where it cannot, the walk alone finds
-// them.
+// startWatching asks the system to report changes; if it cannot, only the walk finds them.
 func (s *Source) startWatching() {
 	if s.options.Static {
 		return
@@ -360,7 +358,7 @@ func (s *Source) startWatching() {
 		s.watch([]string{"."})
 	}
 	if s.options.Synonyms != nil {
-		// The folder: editors put a new file in the old one's place.
+		// Watch the folder, because editors replace the file with a new one.
 		if err := watcher.Add(filepath.Dir(s.options.Synonyms.path)); err != nil {
 			s.log.Warn("the file of synonyms is looked at now and then, not watched", "error", err, "every", s.options.Poll)
 		}
@@ -369,12 +367,12 @@ func (s *Source) startWatching() {
 
 func (s *Source) stopWatching() {
 	if s.watcher != nil {
-		_ = s.watcher.Close() // nothing was written
+		_ = s.watcher.Close() // only watched, not written
 	}
 }
 
-// watch follows the folders there are, and says whether there were new ones. One that
-// was made anew under an old name is new: the system has dropped the old one.
+// watch watches the present folders, and reports whether there were new ones. A folder that was
+// removed and made again counts as new, because the system has dropped the old one.
 func (s *Source) watch(folders []string) (found bool) {
 	if s.watcher == nil || s.options.Path == "" {
 		return false

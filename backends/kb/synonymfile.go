@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// SynonymFile is a file of synonyms (ParseSynonyms) that a Source reads again when it has
-// changed. Its methods may be called from any goroutine.
+// SynonymFile is a file of synonyms (ParseSynonyms) that a Source reads again when it changes.
+// Its methods may be used concurrently.
 type SynonymFile struct {
 	// Fixed after OpenSynonyms.
 	path string
@@ -22,8 +22,8 @@ type SynonymFile struct {
 	problems []Problem
 }
 
-// OpenSynonyms reads a file of synonyms. A file that cannot be read is an error; lines with
-// mistakes are problems that the Source reports.
+// OpenSynonyms reads a file of synonyms. An unreadable file is an error; lines with mistakes are
+// problems that the Source reports.
 func OpenSynonyms(path string) (*SynonymFile, error) {
 	f := &SynonymFile{path: path}
 	if err := f.read(); err != nil {
@@ -32,11 +32,11 @@ func OpenSynonyms(path string) (*SynonymFile, error) {
 	return f, nil
 }
 
-// Current are the synonyms that hold now.
+// Current returns the present synonyms.
 func (f *SynonymFile) Current() *Synonyms { return f.current.Load() }
 
-// reload reads the file if it has changed, and returns what is wrong with it now. What was
-// read last holds while the file cannot be read.
+// reload reads the file if it has changed, and returns what is wrong with it now. While the file
+// cannot be read, the last good reading counts.
 func (f *SynonymFile) reload() []Problem {
 	info, err := os.Stat(f.path)
 	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
@@ -57,7 +57,7 @@ func (f *SynonymFile) read() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // only read from
+	defer func() { _ = file.Close() }() // only read
 	info, err := file.Stat()
 	if err != nil {
 		return err

@@ -11,35 +11,35 @@ import (
 	"voicegw/backends/kb/internal/words"
 )
 
-// The limits of a file of synonyms. What is over one is a Problem and left out.
+// The limits of a file of synonyms. An entry beyond one is a Problem and ignored.
 const (
 	// MaxSynonymBytes bounds the file.
 	MaxSynonymBytes = 1 << 20
-	// MaxSynonymLines bounds the lines that say something.
+	// MaxSynonymLines bounds the lines with entries.
 	MaxSynonymLines = 10_000
-	// MaxSynonyms bounds the names in one line, MaxSynonymWords the words of one.
+	// MaxSynonyms bounds the names in one line, MaxSynonymWords the words of one name.
 	MaxSynonyms     = 32
 	MaxSynonymWords = 6
 )
 
-// Synonyms are words and phrases that stand for others in questions. They do not change
-// after ParseSynonyms, and a nil *Synonyms has none.
+// Synonyms are words and phrases that are equivalent to others in questions. They do not change
+// after ParseSynonyms, and a nil *Synonyms is empty.
 type Synonyms struct {
 	words   map[string][]string // one word for another, folded
 	phrases map[string][]phrase // by their first word
 }
 
-// phrase is what several words of a question may be replaced by.
+// phrase holds the replacements for several words of a question.
 type phrase struct {
 	from []string
 	to   []string // whole texts
 }
 
-// ParseSynonyms reads a file of synonyms. A line is a list with commas, each of which finds
-// the others, or "a, b => c, d", where a question for what stands on the left finds what
-// stands on the right, and not the other way. Empty lines, and what follows a #, are left out.
-// Names are compared as words in questions are: without capitals and accents. Lines with
-// mistakes are Problems with their number; the others count.
+// ParseSynonyms reads a file of synonyms. A line is either a list with commas, in which each name
+// finds the others, or "a, b => c, d", in which a question for a name on the left finds those on
+// the right, and not the reverse. Empty lines, and everything after a #, are ignored. Names are
+// compared like the words of questions: without capitals and accents. Lines with mistakes are
+// Problems with their number; the other lines count.
 func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
 	s := &Synonyms{words: map[string][]string{}, phrases: map[string][]phrase{}}
 	var problems []Problem
@@ -68,7 +68,7 @@ func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
 	return s, problems
 }
 
-// line takes one line in, or says what is wrong with it.
+// line reads one line, or says what is wrong with it.
 func (s *Synonyms) line(text string) (wrong string) {
 	if !utf8.ValidString(text) {
 		return "is not UTF-8"
@@ -139,7 +139,7 @@ func folded(text string) []string {
 // maxRewordings bounds what Rewordings returns.
 const maxRewordings = 4
 
-// Words returns the words that stand for a folded word.
+// Words returns the synonyms of a folded word.
 func (s *Synonyms) Words(word string) []string {
 	if s == nil {
 		return nil

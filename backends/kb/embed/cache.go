@@ -19,26 +19,24 @@ import (
 	"voicegw/backends/kb"
 )
 
-// CacheOptions are what a Cache may be told.
+// CacheOptions configure a Cache.
 type CacheOptions struct {
-	// Path is a file in which the vectors of records outlive the process; it and
-	// its folder are made when they are not there. Empty keeps none of them: an
-	// index holds its own. One process at a time should have the file; two do no
-	// harm, but pay twice.
+	// Path is a file in which the vectors of records outlive the process; it and its folder are
+	// created if they are missing. Empty keeps none of them, because an index holds its own. One
+	// process at a time should use the file; two do no harm, but pay twice.
 	Path string
-	// Identity names the model and all else that decides the vectors; a file made
-	// under another one is begun anew. Client.Identity is one.
+	// Identity names the model and everything else that determines the vectors; a file made
+	// under another one is replaced. Client.Identity returns one.
 	Identity string
-	// Queries is how many questions' vectors are kept, in memory only: the last
-	// ones asked. Zero means 1000.
+	// Queries is how many questions' vectors are kept, in memory only: the latest ones. Zero
+	// means 1000.
 	Queries int
-	// MaxBytes is the size of the file above which it is begun anew by NewCache.
-	// Zero means 4 GiB.
+	// MaxBytes is the size of the file beyond which NewCache replaces it. Zero means 4 GiB.
 	MaxBytes int64
 }
 
-// Cache is a kb.QueryEmbedder that asks another only for what it has not asked it
-// before. Any number of goroutines may use it.
+// Cache is a kb.QueryEmbedder that asks another one only for vectors that it does not have. It
+// may be used concurrently.
 type Cache struct {
 	// Fixed after NewCache.
 	embedder kb.Embedder
@@ -46,7 +44,7 @@ type Cache struct {
 
 	mu      sync.Mutex    // guards the following fields
 	file    *os.File      // nil without a path, and after Close
-	full    bool          // a write failed: nothing is kept any more
+	full    bool          // a write failed: nothing more is kept
 	at      map[key]int64 // where each entry begins
 	queries map[key]*list.Element
 	order   *list.List // of query, the last asked in front
@@ -61,8 +59,8 @@ type query struct {
 
 var _ kb.QueryEmbedder = (*Cache)(nil)
 
-// The file is a head, then entries: the hash of the text, the number of numbers, the
-// numbers, a CRC of all three; integers and floats little endian.
+// The file is a head, then entries: the hash of the text, the length of the vector, the vector,
+// a CRC of all three; integers and floats in little endian.
 const (
 	magic       = "kbvector1\n"
 	headSize    = len(magic) + sha256.Size
@@ -97,8 +95,8 @@ func NewCache(embedder kb.Embedder, o CacheOptions) (*Cache, error) {
 	return c, nil
 }
 
-// open reads where the entries are. What is after the first one that is broken, as a
-// crash leaves it, is cut off.
+// open finds the entries. Everything from the first broken entry on, as a crash leaves it, is
+// cut off.
 func (c *Cache) open(o CacheOptions) error {
 	identity := sha256.Sum256([]byte(o.Identity))
 	head := append([]byte(magic), identity[:]...)
@@ -137,7 +135,7 @@ func (c *Cache) index(size int64) int64 {
 
 var errEntry = errors.New("a broken entry")
 
-// readEntry reads one entry, and says how many bytes it has.
+// readEntry reads one entry, and returns its length in bytes.
 func readEntry(r io.Reader) (k key, vector []float32, size int64, err error) {
 	sum := crc32.NewIEEE()
 	head := make([]byte, sha256.Size+4)
@@ -155,7 +153,7 @@ func readEntry(r io.Reader) (k key, vector []float32, size int64, err error) {
 	}
 	numbers := body[:4*n]
 	sum.Write(head)    // it never fails
-	sum.Write(numbers) // nor this
+	sum.Write(numbers) // it never fails
 	if sum.Sum32() != binary.LittleEndian.Uint32(body[4*n:]) {
 		return k, nil, 0, errEntry
 	}
@@ -176,8 +174,8 @@ func appendEntry(data []byte, k key, vector []float32) []byte {
 	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data[start:]))
 }
 
-// Embed implements kb.Embedder. A file that cannot be written or read costs a
-// request, not the answer.
+// Embed implements kb.Embedder. If the file cannot be written or read, that costs a request, not
+// the answer.
 func (c *Cache) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	asked := map[string][]int{}
@@ -190,7 +188,7 @@ func (c *Cache) Embed(ctx context.Context, texts []string) ([][]float32, error) 
 			asked[text] = append(asked[text], i)
 		}
 	}
-	// Kept part by part: what was paid for stays when a later part fails.
+	// Kept part by part, so that vectors which were paid for stay if a later part fails.
 	for len(missing) > 0 {
 		some := missing[:min(len(missing), keepEvery)]
 		missing = missing[len(some):]
@@ -286,7 +284,7 @@ func (c *Cache) EmbedQuery(ctx context.Context, text string) ([]float32, error) 
 	return vector, nil
 }
 
-// Close closes the file. Embed works on, without it.
+// Close closes the file. Embed continues without it.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

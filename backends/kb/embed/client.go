@@ -17,25 +17,25 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// Options are what a Client may be told.
+// Options configure a Client.
 type Options struct {
 	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
 	BaseURL string
-	// APIKey is sent as a bearer token; empty sends none, as local servers like it.
+	// APIKey is sent as a bearer token; empty sends none, for local servers.
 	APIKey string
 	// Model is required: "text-embedding-3-small", "nomic-embed-text", …
 	Model string
-	// Dimensions asks for shorter vectors, of models that can. Zero leaves it to
+	// Dimensions asks for shorter vectors, from models that can make them. Zero leaves it to
 	// the model.
 	Dimensions int
-	// BatchSize is the most texts of one request. Zero means 96, which keeps the
-	// longest records below OpenAI's 300,000 tokens a request.
+	// BatchSize bounds the texts of one request. Zero means 96, which keeps the longest
+	// records below OpenAI's 300,000 tokens per request.
 	BatchSize int
-	// Retries is how often a request is made again after 408, 409, 429, 5xx or a
-	// broken connection, with growing pauses or as Retry-After says. Zero means 4;
-	// below zero, never.
+	// Retries is how often a request is repeated after 408, 409, 429, 5xx or a broken
+	// connection, with growing pauses or as Retry-After says. Zero means 4; a negative number
+	// means never.
 	Retries int
-	// Timeout bounds one try. Zero means 30 s.
+	// Timeout bounds one attempt. Zero means 30 s.
 	Timeout time.Duration
 	// QueryPrefix and RecordPrefix are put before texts, as some models want
 	// ("query: ", "passage: ").
@@ -45,7 +45,7 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// Client is a kb.QueryEmbedder over HTTP. Any number of goroutines may use it.
+// Client is a kb.QueryEmbedder over HTTP. It may be used concurrently.
 type Client struct {
 	options Options
 	service openai.EmbeddingService
@@ -82,10 +82,10 @@ func New(o Options) (*Client, error) {
 	return &Client{options: o, service: openai.NewEmbeddingService(options...)}, nil
 }
 
-// maxDimensions bounds the vectors of a model that is not told how long to make them.
+// maxDimensions bounds the vectors if Options.Dimensions is zero.
 const maxDimensions = 4096
 
-// limits bound what is read of an answer: a batch of vectors, written out.
+// limits bound an answer: a batch of vectors in decimal numbers.
 func limits(o *Options) bounded.Limits {
 	numbers := o.BatchSize * cmp.Or(o.Dimensions, maxDimensions)
 	return bounded.Limits{
@@ -94,14 +94,14 @@ func limits(o *Options) bounded.Limits {
 	}
 }
 
-// Identity names what decides the vectors: two clients with one identity give the
-// same ones. NewCache wants it.
+// Identity names everything that determines the vectors: two clients with one identity return
+// the same ones. NewCache needs it.
 func (c *Client) Identity() string {
 	return fmt.Sprintf("%s %s %d %q", c.options.BaseURL, c.options.Model, c.options.Dimensions, c.options.RecordPrefix)
 }
 
-// Embed implements kb.Embedder: the texts of records, as many requests as they need,
-// one after the other.
+// Embed implements kb.Embedder for the texts of records, with as many requests as necessary, one
+// after the other.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, 0, len(texts))
 	for len(texts) > 0 {
@@ -136,13 +136,13 @@ func (c *Client) request(ctx context.Context, prefix string, texts []string) ([]
 	params := openai.EmbeddingNewParams{
 		Model: c.options.Model,
 		Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: input},
-		// Said, because servers differ in what they take for the default.
+		// Explicit, because servers have different defaults.
 		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
 	}
 	if c.options.Dimensions > 0 {
 		params.Dimensions = openai.Int(int64(c.options.Dimensions))
 	}
-	// The library would make several times as much of the answer.
+	// The library's own type would take several times as much memory.
 	var data []byte
 	if _, err := c.service.New(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
 		return nil, c.failure(err)
@@ -166,7 +166,7 @@ func (c *Client) request(ctx context.Context, prefix string, texts []string) ([]
 	return vectors, kb.CheckVectors(vectors, len(texts))
 }
 
-// failure is the error without what must not be logged: the texts, the key.
+// failure returns the error without the parts that must not be logged: the texts, the key.
 func (c *Client) failure(err error) error {
 	var refused *openai.Error
 	if !errors.As(err, &refused) {
@@ -182,7 +182,7 @@ func (c *Client) failure(err error) error {
 	return &StatusError{Status: refused.StatusCode, Code: refused.Code, Message: message}
 }
 
-// StatusError is an answer of the endpoint that is no success.
+// StatusError is an answer of the endpoint without success.
 type StatusError struct {
 	Status int
 	// Code is the endpoint's own ("invalid_api_key"), or empty.

@@ -10,11 +10,10 @@ import (
 	"unicode"
 )
 
-// Embedder is a kb.Embedder for tests: the same vector for the same text on every
-// machine, in microseconds. It hashes words, and the trigrams in them, into
-// dimensions, and knows a few words for one thing. It understands nothing: a real
-// model finds far more that is said in other words, and also makes other mistakes, so
-// no figure measured with it stands for one.
+// Embedder is a kb.Embedder for tests: the same vector for the same text on every machine,
+// within microseconds. It hashes words, and their trigrams, into dimensions, and knows a few
+// synonyms. It understands nothing: a real model finds far more texts in other words, and makes
+// other mistakes, so a figure measured with it says nothing about a model.
 type Embedder struct {
 	// Dimensions of the vectors. Zero means 256.
 	Dimensions int
@@ -25,10 +24,10 @@ type Embedder struct {
 	calls int
 }
 
-// ErrEmbedder is what a failing Embedder fails with by default.
+// ErrEmbedder is the default error of a failing Embedder.
 var ErrEmbedder = errors.New("kbtest: the embedder fails as it was told")
 
-// Fail makes every later call fail with err, or work again with nil.
+// Fail makes every later call fail with err, or succeed again with nil.
 func (e *Embedder) Fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,7 +65,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return vectors, nil
 }
 
-// synonyms are words that stand for another.
+// synonyms are words that have the same meaning as another.
 var synonyms = map[string]string{
 	"logo": "wordmark", "logos": "wordmark", "bill": "invoice", "bills": "invoice", "customer": "client",
 	"vacation": "holiday", "leave": "holiday", "holidays": "holiday", "ill": "sick", "disease": "sick",
@@ -116,6 +115,6 @@ func vector(text string, dimensions int) []float32 {
 			add(string(padded[i:i+3]), 0.4*weight)
 		}
 	}
-	v[0] += 1e-3 // a text without a word has a direction too
+	v[0] += 1e-3 // a text without words needs a direction too
 	return v
 }

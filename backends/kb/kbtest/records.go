@@ -13,8 +13,8 @@ import (
 // syllables make the words of Records.
 var syllables = strings.Fields("ba be bi bo bu da de di do du fa fe fi fo ga ge go ka ke ki ko la le li lo lu ma me mi mo mu na ne ni no pa pe po ra re ri ro ru sa se si so ta te ti to va ve vi vo wa we zo")
 
-// Word is the nth word of the language that Records is written in; the lower n, the
-// more often it is used.
+// Word is the nth word of the language in which Records is written; the lower n, the more often
+// it is used.
 func Word(n int) string {
 	var b strings.Builder
 	for n += len(syllables); n > 0; n /= len(syllables) {
@@ -36,9 +36,9 @@ func sentence(r *rand.Rand, n int) string {
 	return strings.Join(all, " ")
 }
 
-// Records makes n records, the same ones each time: some 80 words of text, a title of
-// four, three tags of forty, dates over three years. They say nothing, so they are
-// for measuring time and space, not relevance.
+// Records makes n records, the same ones each time: some 80 words of text, a title of four,
+// three tags of forty, dates over three years. They have no meaning, so they measure time and
+// space, not relevance.
 func Records(n int) []kb.Record {
 	r := rand.New(rand.NewPCG(1, 2))
 	records := make([]kb.Record, n)
@@ -58,7 +58,7 @@ func Records(n int) []kb.Record {
 	return records
 }
 
-// Queries makes n queries of two to four words that records have.
+// Queries makes n queries of two to four words that occur in records.
 func Queries(n int) []string {
 	r := rand.New(rand.NewPCG(3, 4))
 	queries := make([]string, n)

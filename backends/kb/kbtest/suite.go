@@ -15,7 +15,7 @@ import (
 	"voicegw/backends/kb"
 )
 
-// Setup makes an empty index with the embedder, nil for none, and has it closed and
+// Setup makes an empty index with the embedder, which may be nil, and has it closed and
 // emptied when the test ends.
 type Setup func(t *testing.T, embedder kb.Embedder) kb.Index
 
@@ -249,7 +249,7 @@ func testScores(t *testing.T, setup Setup) {
 	}
 }
 
-// checkOrder checks scores, that no id stands twice, and that the best come first.
+// checkOrder checks the scores, that no id occurs twice, and that the best come first.
 func checkOrder(t *testing.T, hits []kb.Hit, hybrid bool) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -336,7 +336,7 @@ func testAlternatives(t *testing.T, setup Setup) {
 	}
 }
 
-// testDegraded: an embedder is there, and no record has a vector yet.
+// testDegraded: the index has an embedder, and no record has a vector yet.
 func testDegraded(t *testing.T, setup Setup) {
 	x := setup(t, &Embedder{})
 	a := record("doc:a", "Anchor", "Iron.")
@@ -364,7 +364,7 @@ func testLimit(t *testing.T, setup Setup) {
 		if len(got) != n {
 			t.Errorf("limit %d: %d hits", limit, len(got))
 		}
-		var first []string // of equals, ids decide
+		var first []string // ids decide between equal scores
 		for i := range n {
 			first = append(first, fmt.Sprintf("doc:d%02d", i))
 		}
@@ -425,7 +425,7 @@ func testHeld(t *testing.T, setup Setup) {
 
 func testHybrid(t *testing.T, setup Setup) {
 	x := filled(t, setup, &Embedder{}, record("doc:bill", "Invoices", "Sent monthly."), record("doc:boat", "Boats", "They float."))
-	results := search(t, x, kb.Query{Text: "bill"}) // a synonym for the tests' embedder, no word of a record
+	results := search(t, x, kb.Query{Text: "bill"}) // a synonym for the tests' embedder, which no record contains
 	if len(results.Hits) == 0 || results.Hits[0].Record.ID != "doc:bill" || results.Hits[0].Vector <= 0 || results.Hits[0].BM25 != 0 {
 		t.Errorf("found %+v", results.Hits)
 	}

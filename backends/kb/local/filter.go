@@ -7,7 +7,7 @@ import (
 	"voicegw/backends/kb"
 )
 
-// filter is what a query asks of a record apart from its text.
+// filter is the part of a query that does not depend on its text.
 type filter struct {
 	namespaces []kb.Namespace // empty for all
 	kind       kb.Type

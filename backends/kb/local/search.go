@@ -26,8 +26,8 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	}
 	f := newFilter(&q)
 
-	// The Embedder is far away: the words are looked up meanwhile. The answer
-	// comes from that goroutine, once; nobody closes the channel.
+	// The Embedder is far away: the words are looked up meanwhile. Its goroutine sends one
+	// answer; the channel is never closed.
 	vector := make(chan []float32, 1)
 	go func() { vector <- x.queryVector(ctx, s, q.Text) }()
 	wordings, terms, err := x.wordings(ctx, s, &q, f)
@@ -59,8 +59,8 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	return results, nil
 }
 
-// wordings ranks the records by the words of the question and of its other wordings, and
-// returns the terms that were looked for.
+// wordings ranks the records by the words of the question and of its alternatives, and returns
+// the terms that were searched for.
 func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filter) ([]kb.Wording, map[string]bool, error) {
 	var synonyms *kb.Synonyms
 	if x.options.Synonyms != nil {
@@ -89,10 +89,10 @@ func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filte
 
 func searchError(err error) error { return fmt.Errorf("kb/local: search: %w", err) }
 
-// hybrid says whether vectors would take part in a search, did the Embedder answer.
+// hybrid says whether vectors would take part in a search if the Embedder answered.
 func (x *Index) hybrid(s *snapshot) bool { return x.options.Embedder != nil && len(s.rows) > 0 }
 
-// queryVector embeds the query; nil when vectors take no part.
+// queryVector embeds the query; nil if vectors take no part.
 func (x *Index) queryVector(ctx context.Context, s *snapshot, text string) []float32 {
 	if !x.hybrid(s) {
 		return nil

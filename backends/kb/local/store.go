@@ -22,8 +22,8 @@ import (
 	"voicegw/backends/kb/internal/words"
 )
 
-// format is raised when what is written changes; a folder of another format is
-// built anew by the next Apply.
+// format is raised when the stored form changes; a folder of another format is rebuilt by the
+// next Apply.
 const format = "2"
 
 // The fields of a document.
@@ -37,7 +37,7 @@ const (
 	fieldRecord    = "record" // stored, on disk only
 )
 
-// batchSize bounds what one segment is made of, and so the memory that takes.
+// batchSize bounds the documents of one segment, and so the memory that making it takes.
 const batchSize = 4000
 
 // store is a scorch index: the postings, in memory or in a folder.
@@ -74,8 +74,7 @@ func openStore(dir string, ranker *kb.Ranker) (*store, error) {
 	return &store{dir: dir, index: idx, queue: queue, ranker: ranker, words: newVocabulary(), loose: map[string]bool{}}, nil
 }
 
-// prepare makes the folder, and empties the index in it when another version of
-// this package wrote it.
+// prepare creates the folder, and empties an index that another version of this package wrote.
 func prepare(dir, path string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -104,13 +103,13 @@ func joinClose(err error, s *store) error { return errors.Join(err, s.close()) }
 
 func (s *store) reader() (index.IndexReader, error) { return s.index.Reader() }
 
-// stored is what a document on disk says of itself.
+// stored is the stored form of a document on disk.
 type stored struct {
 	Record  kb.Record `json:"record"`
 	Lengths lengths   `json:"lengths"`
 }
 
-// read returns what a folder holds; nothing for an index in memory.
+// read returns the content of a folder; nothing for an index in memory.
 func (s *store) read(ctx context.Context) (map[string]*entry, error) {
 	entries := map[string]*entry{}
 	if s.dir == "" {
@@ -148,8 +147,8 @@ func (s *store) read(ctx context.Context) (map[string]*entry, error) {
 	}
 }
 
-// entryOf reads a stored document; nil when it cannot be read: the next Apply of
-// its source puts it in again.
+// entryOf reads a stored document; nil if it is unreadable: the next Apply of its source puts it
+// in again.
 func entryOf(doc index.Document) *entry {
 	var e *entry
 	if doc == nil {
@@ -172,14 +171,14 @@ func entryOf(doc index.Document) *entry {
 	return e
 }
 
-// change is what one write does to the store.
+// change is the effect of one write on the store.
 type change struct {
 	put  map[string]*entry
 	drop []string
 }
 
-// write makes the change, in batches; the entries put get their lengths. Searches
-// see none of it until the next publish.
+// write makes the change, in batches; entries get their lengths. Searches see nothing of it until
+// the next publish.
 func (s *store) write(ctx context.Context, c change, held, next map[string]*entry) error {
 	puts := make([]*entry, 0, len(c.put))
 	var olds []*entry // what is replaced, or goes
@@ -195,7 +194,7 @@ func (s *store) write(ctx context.Context, c change, held, next map[string]*entr
 	counted, err := s.batches(ctx, puts, c.drop, true)
 	if err != nil {
 		s.forget(puts[:counted])
-		// What was written before the fault must not show: put back what was there.
+		// A part of a failed write must not become visible: restore the previous content.
 		return errors.Join(err, s.restore(c, held))
 	}
 	s.forget(olds)
@@ -205,7 +204,7 @@ func (s *store) write(ctx context.Context, c change, held, next map[string]*entr
 	return nil
 }
 
-// count puts the words of the entries of a folder into the vocabulary.
+// count adds the words of a folder's entries to the vocabulary.
 func (s *store) count(entries map[string]*entry) {
 	all := slices.Collect(maps.Values(entries))
 	for len(all) > 0 {
@@ -215,7 +214,7 @@ func (s *store) count(entries map[string]*entry) {
 	}
 }
 
-// forget takes the words of entries out of the vocabulary.
+// forget removes the words of entries from the vocabulary.
 func (s *store) forget(entries []*entry) {
 	for len(entries) > 0 {
 		some := entries[:min(batchSize, len(entries))]
@@ -224,8 +223,8 @@ func (s *store) forget(entries []*entry) {
 	}
 }
 
-// batches writes entries, and returns how many of them the vocabulary counts: none
-// without count.
+// batches writes entries, and returns how many of them the vocabulary counts: none without
+// count.
 func (s *store) batches(ctx context.Context, puts []*entry, drops []string, count bool) (counted int, err error) {
 	for first := true; first && len(drops) > 0 || len(puts) > 0; first = false {
 		if err := ctx.Err(); err != nil {
@@ -279,15 +278,15 @@ func (s *store) restore(c change, held map[string]*entry) error {
 }
 
 const (
-	// looseSegments is how many segments of few documents may pile up in memory,
-	// where nothing merges them.
+	// looseSegments is how many small segments may accumulate in memory, where scorch does not merge
+	// them.
 	looseSegments = 48
-	// looseDocuments is when those merged count as a segment of many.
+	// looseDocuments is how many documents make a merged segment a large one.
 	looseDocuments = batchSize
 )
 
-// compact puts the documents of small segments in again, together, when there are
-// many such segments: scorch merges files only, and every search visits each segment.
+// compact puts the documents of many small segments in again, together: scorch merges only files,
+// and every search visits each segment.
 func (s *store) compact(c change, puts int, next map[string]*entry) error {
 	for _, id := range c.drop {
 		delete(s.loose, id)
@@ -316,8 +315,8 @@ func (s *store) compact(c change, puts int, next map[string]*entry) error {
 	return err
 }
 
-// document is a record as scorch keeps it: the words are analyzed already, one
-// space between, and split at it again.
+// document is a record in scorch's form: its words are analyzed already, joined with single
+// spaces, and split there again.
 func (s *store) document(e *entry, found recordWords) (*document.Document, error) {
 	doc := document.NewDocument(e.record.ID)
 	text := func(field string, terms []words.Term) {

@@ -16,7 +16,7 @@ import (
 	"voicegw/backends/kb/internal/words"
 )
 
-// The constants of BM25, as Lucene and bleve have them.
+// The constants of BM25, the same as in Lucene and bleve.
 const (
 	bm25K1 = 1.2
 	bm25B  = 0.75
@@ -32,7 +32,7 @@ func (w recordWords) lengths() lengths {
 	return lengths{Title: countForms(w.title), Tags: countForms(w.tags), Text: countForms(w.text)}
 }
 
-// languages are those in which the words have forms.
+// languages are those whose word forms are known.
 func (w recordWords) languages() []words.Language { return w.in.Languages() }
 
 func countForms(terms []words.Term) (n int) {
@@ -42,7 +42,7 @@ func countForms(terms []words.Term) (n int) {
 	return n
 }
 
-// lengths are numbers of words; of one record, or summed over all.
+// lengths are numbers of words, of one record or of all.
 type lengths struct {
 	Title int `json:"title"`
 	Tags  int `json:"tags"`
@@ -55,9 +55,9 @@ func (l *lengths) add(o lengths) {
 	l.Text += o.Text
 }
 
-// bestWords returns the kb.Depth records with the highest BM25 of those that pass
-// the filter. A record counts of each group the best variant, by part of the record.
-// visits is how many postings may be looked at, as limits.go has it.
+// bestWords returns the kb.Depth records with the highest BM25 among those that pass the filter.
+// For each group, a record counts its best variant, in each part of the record. visits bounds the
+// postings that may be read (limits.go).
 func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]kb.Ranked, error) {
 	if len(groups) == 0 || len(s.entries) == 0 {
 		return nil, nil
@@ -68,14 +68,14 @@ func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, vis
 	}
 	best, cut, err := s.rank(ctx, groups, f, allowed, visits)
 	if cut && err == nil && len(best) < kb.Depth && !f.empty() {
-		// The filter took most of the candidates: others may pass it.
+		// The filter removed most of the candidates: others may pass it.
 		best, _, err = s.rank(ctx, groups, f, allowed, math.MaxInt)
 	}
 	return best, err
 }
 
-// rank is bestWords over the documents that are allowed. cut says that some of them, which
-// have common words alone, were not looked at.
+// rank is bestWords over the allowed documents. cut says that some of them, which only have
+// common words, were skipped.
 func (s *snapshot) rank(ctx context.Context, groups []group, f *filter, allowed *bitset, visits int) (best []kb.Ranked, cut bool, err error) {
 	sc := takeScores(allowed)
 	defer sc.giveBack()
@@ -95,7 +95,7 @@ func (s *snapshot) rank(ctx context.Context, groups []group, f *filter, allowed 
 	return best, cut, err
 }
 
-// partsOf are the parts of a record, which BM25 is summed over.
+// partsOf are the parts of a record over which BM25 is summed.
 func (s *snapshot) partsOf() [3]part {
 	mean := func(words int) float64 { return float64(words) / float64(len(s.entries)) }
 	return [3]part{
@@ -107,12 +107,12 @@ func (s *snapshot) partsOf() [3]part {
 
 type part struct {
 	field        string
-	weight, mean float64 // mean is of the number of words
+	weight, mean float64 // mean number of words
 }
 
-// addGroup adds what a word and its variants count to the documents that have them, the short
-// parts of records first: a part is looked at in the documents alone that have the most so far,
-// if looking at all would take more visits than are given. It returns the visits it took.
+// addGroup adds the scores of a word and its variants to the documents that have them, the short
+// parts of records first. If reading a part everywhere would take more visits than are left, it
+// is read only in the documents with the highest scores so far. It returns the visits it took.
 func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int) (visited int, narrowed bool, err error) {
 	var readers [3][]index.TermFieldReader
 	defer func() {
@@ -162,8 +162,8 @@ func (s *snapshot) addGroup(ctx context.Context, sc *scores, g group, visits int
 	return visited, narrowed, nil
 }
 
-// addTerm adds one term's share of BM25 to every document that has it; of narrow, if it is
-// not nil.
+// addTerm adds one term's part of BM25 to every document that has it, or only to those of narrow
+// if that is not nil.
 func (s *scores) addTerm(ctx context.Context, postings index.TermFieldReader, narrow []int, mean, factor, weight float64) error {
 	w := walk{postings: postings, narrow: narrow}
 	for i := 0; ; i++ {
@@ -180,7 +180,7 @@ func (s *scores) addTerm(ctx context.Context, postings index.TermFieldReader, na
 	}
 }
 
-// walk goes over the postings of a term; of some documents, if narrow is not nil.
+// walk iterates over the postings of a term, in all documents or in those of narrow.
 type walk struct {
 	postings index.TermFieldReader
 	narrow   []int // in order
@@ -220,7 +220,7 @@ func (w *walk) next() (*index.TermFieldDoc, int, error) {
 	return nil, 0, nil
 }
 
-// docNumber reads scorch's number of a document: eight bytes, the highest first.
+// docNumber reads scorch's number of a document: eight bytes, big endian.
 func docNumber(id index.IndexInternalID) (int, error) {
 	if len(id) != 8 {
 		return 0, fmt.Errorf("a document number of %d bytes; is this another version of scorch?", len(id))
@@ -228,26 +228,26 @@ func docNumber(id index.IndexInternalID) (int, error) {
 	return int(binary.BigEndian.Uint64(id)), nil
 }
 
-// scores are sums by document number. All that is not zero is named in touched.
+// scores are sums by document number. touched lists those that are not zero.
 type scores struct {
 	allowed *bitset // nil allows all
 	docs    []docScore
 	touched []int
-	// field and group are the documents that the field and the group at hand have.
+	// field and group are the documents that the present field and group have.
 	field, group []int
 	// kept are the documents that narrow chose last.
 	kept []int
 }
 
-// docScore is what is known of one document.
+// docScore is the score of one document.
 type docScore struct {
 	sum   float64
 	cover float32 // of the question, summed
-	// best is the field's best variant at hand; weight that of the group.
+	// best is the field's best variant so far; weight is that of the group.
 	best, weight float32
 }
 
-// pool keeps the memory of scores between searches: it is as long as there are documents.
+// pool keeps the memory of scores between searches, because it has the size of the index.
 var pool = sync.Pool{New: func() any { return &scores{} }}
 
 func takeScores(allowed *bitset) *scores {
@@ -265,7 +265,7 @@ func (s *scores) giveBack() {
 	pool.Put(s)
 }
 
-// add notes what a variant counts in a document.
+// add notes the score of a variant in a document.
 func (s *scores) add(number int, score, weight float64) {
 	if s.allowed != nil && !s.allowed.has(number) {
 		return
@@ -286,7 +286,7 @@ func (s *scores) add(number int, score, weight float64) {
 	d.best, d.weight = max(d.best, float32(score)), max(d.weight, float32(weight))
 }
 
-// endField adds up what the best variants have in one part of the records.
+// endField adds up the best variants of one part of the records.
 func (s *scores) endField() {
 	for _, number := range s.field {
 		d := &s.docs[number]
@@ -296,7 +296,7 @@ func (s *scores) endField() {
 	s.field = s.field[:0]
 }
 
-// endGroup counts the group as found, as far as its best variant is the word itself.
+// endGroup counts the group as found, by how far its best variant is the word itself.
 func (s *scores) endGroup(share float64) {
 	for _, number := range s.group {
 		d := &s.docs[number]
@@ -306,7 +306,7 @@ func (s *scores) endGroup(share float64) {
 	s.group = s.group[:0]
 }
 
-// top takes the best documents, best first, looks each up and keeps those that pass
+// top takes the best documents, best first, reads each one's record and keeps those that pass
 // the whole filter, until there are enough.
 func (s *snapshot) top(ctx context.Context, sc *scores, f *filter, whole float64) ([]kb.Ranked, error) {
 	queue := &docHeap{scores: sc.docs, docs: slices.Clone(sc.touched)}
@@ -318,8 +318,8 @@ func (s *snapshot) top(ctx context.Context, sc *scores, f *filter, whole float64
 		}
 		number := heap.Pop(queue).(int)
 		score := sc.docs[number].sum
-		// Equal scores at the end are all looked at, so that ids decide and not
-		// the order in which records came.
+		// All documents with the last score are considered, so that ids decide and not the
+		// order in which records came.
 		if len(best) >= kb.Depth && (score < best[kb.Depth-1].Score || len(best) >= 4*kb.Depth) {
 			break
 		}
@@ -337,8 +337,8 @@ func (s *snapshot) top(ctx context.Context, sc *scores, f *filter, whole float64
 	return best[:min(len(best), kb.Depth)], nil
 }
 
-// entry returns the record of a document; nil when the store has more than the
-// snapshot, which never lasts.
+// entry returns the record of a document; nil if the store is newer than the snapshot, which
+// never lasts.
 func (s *snapshot) entry(number int) (*entry, error) {
 	id, err := s.reader.ExternalID(binary.BigEndian.AppendUint64(nil, uint64(number)))
 	if err != nil {
@@ -363,13 +363,12 @@ func (h *docHeap) Pop() any {
 	return last
 }
 
-// selective is the share of the records below which a part of the filter is worth
-// being looked up before the words. Above it the check of each of the best
-// documents costs less.
+// selective is the share of the records below which a part of the filter is evaluated before the
+// words. Above it, checking each of the best documents costs less.
 const selective = 0.25
 
-// allowed returns the documents that pass the part of the filter that the fewest
-// pass; nil when many pass every part. The rest of the filter, and dates, are for top.
+// allowed returns the documents that pass the most selective part of the filter; nil if many pass
+// every part. top checks the rest of the filter, and dates.
 func (s *snapshot) allowed(ctx context.Context, f *filter) (*bitset, error) {
 	type part struct {
 		field  string
@@ -435,7 +434,7 @@ func (b *bitset) add(n int) {
 	b.words[n>>6] |= 1 << (n & 63)
 }
 
-// fill takes every document of the postings, and closes them.
+// fill adds every document of the postings, and closes them.
 func (b *bitset) fill(ctx context.Context, postings index.TermFieldReader) error {
 	defer func() { _ = postings.Close() }()
 	var doc index.TermFieldDoc

@@ -11,8 +11,8 @@ import (
 	"voicegw/backends/kb"
 )
 
-// Apply implements kb.Index: first the new records, a part at a time, then the old
-// ones go. When it fails, the parts before are there; doing it again mends that.
+// Apply implements kb.Index: it writes the new records part by part, then removes the old ones.
+// After a failure the earlier parts are there; calling it again completes the change.
 func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	for i := range b.Upsert {
 		if err := b.Upsert[i].Check(); err != nil {
@@ -87,8 +87,8 @@ func (x *Index) upsert(ctx context.Context, records []kb.Record, wordsOnly bool)
 	return x.client.call(ctx, http.MethodPut, x.path+"/points?wait=true", object{"points": points}, nil)
 }
 
-// embed fills in the vectors of the records: that of before where the text is the
-// same, else the Embedder's, else none.
+// embed fills in the vectors of the records: the previous one if the text is the same, otherwise
+// the Embedder's, or none if it fails.
 func (x *Index) embed(ctx context.Context, records []kb.Record, dense [][]float32, wordsOnly bool) error {
 	ids := make([]string, len(records))
 	for i := range records {

@@ -21,21 +21,21 @@ type client struct {
 	key    string
 	http   *http.Client
 	tries  int
-	bounds time.Duration // of one try
+	bounds time.Duration // of one attempt
 }
 
-// limits bound what is read of an answer: a thousand lines of points, a hundred records,
-// or the vectors that chunkOf lets into one.
+// limits bound an answer: a thousand lines of points, a hundred records, or the vectors of one
+// chunk (chunkOf).
 func limits(timeout time.Duration) bounded.Limits {
 	return bounded.Limits{Service: "Qdrant", Format: bounded.JSON, Bytes: 16 << 20, Depth: 32, Idle: timeout, Whole: timeout}
 }
 
-// firstPause is the pause before the second try; it doubles.
+// firstPause is the pause before the second attempt; it doubles.
 const firstPause = 100 * time.Millisecond
 
-// call sends a request and reads the "result" of the answer into out. Every request
-// this package makes may be repeated, so that one is that failed on the way or that
-// the server was too busy for.
+// call sends a request and decodes the "result" of the answer into out. Every request of this
+// package may be repeated, so call repeats one that failed on the way or that the server was too
+// busy for.
 func (c *client) call(ctx context.Context, method, path string, body, out any) error {
 	var data []byte
 	if body != nil {
@@ -61,14 +61,14 @@ func (c *client) call(ctx context.Context, method, path string, body, out any) e
 	}
 }
 
-// passing says that the same request may succeed a moment later.
+// passing says whether the same request may succeed a moment later.
 func passing(err error) bool {
 	if over, ok := bounded.As(err); ok {
 		return over.Passing()
 	}
 	var refused *StatusError
 	if !errors.As(err, &refused) {
-		return true // it did not come back
+		return true // no answer came
 	}
 	switch refused.Status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -94,7 +94,7 @@ func (c *client) once(ctx context.Context, method, path string, data []byte, out
 	if err != nil {
 		return fmt.Errorf("qdrant: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // only read from
+	defer func() { _ = resp.Body.Close() }() // only read
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return fmt.Errorf("qdrant: %s %s: %w", method, path, err)
@@ -114,7 +114,7 @@ func (c *client) once(ctx context.Context, method, path string, data []byte, out
 	return nil
 }
 
-// message is what the server says is wrong: {"status": {"error": "…"}}.
+// message returns the server's own error text: {"status": {"error": "…"}}.
 func message(answer []byte) string {
 	var told struct {
 		Status struct {
@@ -131,8 +131,7 @@ func message(answer []byte) string {
 	return text
 }
 
-// parseURL refuses what is no root of a server. Its password, if there is one, is
-// not in the error.
+// parseURL refuses a URL that is not a server's root. The error does not show its password.
 func parseURL(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -19,14 +19,14 @@ const (
 	payloadTags      = "tags"
 	payloadUpdated   = "updated" // ms since 1970
 	payloadHash      = "hash"
-	payloadEmbeds    = "embeds"   // a hash of the text the dense vector is of
-	payloadComplete  = "complete" // there is a dense vector
-	payloadRecord    = "record"   // the whole, as JSON in a text: numbers keep their digits
+	payloadEmbeds    = "embeds"   // a hash of the text that the dense vector was made from
+	payloadComplete  = "complete" // the point has a dense vector
+	payloadRecord    = "record"   // the whole record as JSON in a text, so that numbers keep their digits
 )
 
 type object = map[string]any
 
-// prepare makes the collection, or checks the one that is there.
+// prepare creates the collection, or checks the existing one.
 func (x *Index) prepare(ctx context.Context) error {
 	var info collectionInfo
 	err := x.client.call(ctx, http.MethodGet, x.path, nil, &info)
@@ -94,7 +94,7 @@ func (x *Index) create(ctx context.Context) error {
 	err := x.client.call(ctx, http.MethodPut, x.path, body, nil)
 	var refused *StatusError
 	if errors.As(err, &refused) && (refused.Status == http.StatusConflict || refused.Status == http.StatusBadRequest) {
-		// Another gateway was faster, perhaps: then what is there decides.
+		// Another gateway may have created it first: then check that one.
 		var info collectionInfo
 		if x.client.call(ctx, http.MethodGet, x.path, nil, &info) == nil {
 			err = x.check(&info)

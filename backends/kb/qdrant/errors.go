@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// ErrCollection is wrapped by what Open returns for a collection that exists and is
-// not of the form this package makes.
+// ErrCollection is wrapped by Open's error for an existing collection that does not have the
+// form that this package makes.
 var ErrCollection = errors.New("qdrant: the collection does not fit; name another one, or delete it")
 
-// StatusError is an answer of the server that is no success.
+// StatusError is an answer of the server without success.
 type StatusError struct {
 	Method, Path string
 	Status       int

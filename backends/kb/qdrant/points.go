@@ -17,8 +17,8 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// pointID is the UUID of a record's point: Qdrant takes no other names. The form is
-// that of version 8 (RFC 9562, section 5.8), of a hash of the id.
+// pointID is the UUID of a record's point, because Qdrant accepts no other names. It has the form
+// of version 8 (RFC 9562, section 5.8), of a hash of the id.
 func pointID(id string) string {
 	sum := sha256.Sum256([]byte("voicegw/kb " + id))
 	sum[6] = sum[6]&0x0f | 0x80
@@ -27,7 +27,7 @@ func pointID(id string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// point is what the server gives out, of search and of retrieval.
+// point is what the server returns from a search or a retrieval.
 type point struct {
 	Score   float64 `json:"score"`
 	Payload payload `json:"payload"`
@@ -49,7 +49,7 @@ type payload struct {
 	Record    string   `json:"record,omitempty"`
 }
 
-// upsert is one point as the server takes it.
+// upsert is one point in the form that the server accepts.
 type upsert struct {
 	ID      string         `json:"id"`
 	Vector  map[string]any `json:"vector"`
@@ -61,8 +61,7 @@ type sparse struct {
 	Values  []float32 `json:"values"`
 }
 
-// The constants of BM25, as backends/kb/local has them, and the mean lengths taken for the
-// true ones.
+// The constants of BM25, the same as in kb/local, and the assumed mean lengths.
 const (
 	bm25K1    = 1.2
 	bm25B     = 0.75
@@ -71,12 +70,11 @@ const (
 	meanText  = 60
 )
 
-// wholeWord is what a whole word counts beside its stem: who writes it the same way, but
-// for accents, finds it whatever language the stem was made in.
+// wholeWord is the weight of a whole word beside its stem: a query with the same spelling, apart
+// from accents, finds it whatever language the stem was made in.
 const wholeWord = 0.4
 
-// sparseRecord is a record's words as the part of BM25 that does not depend on other
-// records.
+// sparseRecord is the part of a record's BM25 that does not depend on other records.
 func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 	analyzer, fixed := ranker.Words()
 	reader := analyzer.NewReader(fixed)
@@ -122,11 +120,11 @@ func sparseRecord(ranker *kb.Ranker, rec *kb.Record) sparse {
 	return out
 }
 
-// weakWord is what a word counts that may be a stop word, synonym one that stands for another.
+// weakWord is the weight of a possible stop word, synonym that of a synonym.
 const weakWord, synonym = 0.25, 0.8
 
-// sparseQuery has a number for each term of a question, in every language; of two terms of
-// one hash the first counts.
+// sparseQuery has a number for each term of a question, in every language; of two terms with the
+// same hash the first counts.
 func sparseQuery(ranker *kb.Ranker, text string, synonyms *kb.Synonyms) sparse {
 	analyzer, _ := ranker.Words()
 	out := sparse{Indices: []uint32{}, Values: []float32{}}
@@ -162,7 +160,7 @@ func hashStem(stem string) uint32 {
 	return h.Sum32()
 }
 
-// filterOf is the query's filter as the server takes it; nil for none.
+// filterOf is the query's filter in the form that the server accepts; nil means no filter.
 func filterOf(q *kb.Query) object {
 	var must []object
 	match := func(key, value string) {
@@ -197,11 +195,11 @@ func filterOf(q *kb.Query) object {
 	return object{"must": must}
 }
 
-// rankTo is how many of each ranking are asked for: more than are fused, so that
-// among equal ones ids decide and not the server.
+// rankTo is how many hits of each ranking are asked for: more than are fused, so that ids decide
+// between equal scores and not the server.
 const rankTo = 4 * kb.Depth
 
-// rankings asks for the best by words and, with a vector, by vectors, in one request.
+// rankings asks for the best hits by words and, with a vector, by vectors, in one request.
 func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wordings []kb.Wording, near []kb.Ranked, titles map[string]string, err error) {
 	filter := filterOf(q)
 	var synonyms *kb.Synonyms
@@ -247,7 +245,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	for i, answer := range answers {
 		for _, p := range answer.Points {
 			if p.Score > 0 && p.Payload.ID != "" {
-				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // the server does not tell
+				*into[i] = append(*into[i], kb.Ranked{ID: p.Payload.ID, Score: p.Score, Cover: 1}) // the server does not report it
 				titles[p.Payload.ID] = p.Payload.Title
 			}
 		}
@@ -259,7 +257,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	return wordings, near, titles, nil
 }
 
-// fetch returns the records there are of the ids.
+// fetch returns the existing records of the ids.
 func (x *Index) fetch(ctx context.Context, ids []string) (map[string]kb.Record, error) {
 	points, err := x.retrieve(ctx, ids, []string{payloadID, payloadRecord}, false)
 	if err != nil {
@@ -287,12 +285,11 @@ func readRecord(data string) (kb.Record, error) {
 	return rec, nil
 }
 
-// chunk is how many points one request carries: with vectors of 3,072 numbers, about
-// 4 MB; the server takes 32.
+// chunk is how many points one request carries: with vectors of 3,072 numbers about 4 MB; the
+// server accepts 32.
 const chunk = 100
 
-// chunkOf is how many points with vectors one answer may carry: as many as its bound on
-// elements takes.
+// chunkOf is how many points with vectors one answer may carry within its bound on elements.
 func chunkOf(dimensions int) int {
 	return max(1, min(chunk, (bounded.DefaultElements-1000)/(dimensions+20)))
 }
@@ -324,11 +321,11 @@ func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, den
 }
 
 const (
-	// pageSize is how many points Held asks for at once, maxPages how often.
+	// pageSize is how many points Held asks for at once; maxPages bounds the number of requests.
 	pageSize, maxPages = 1000, 500
 )
 
-// Held implements kb.Index: it reads a line of every point, a thousand a request.
+// Held implements kb.Index: it reads a line of every point, a thousand per request.
 func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
 	if err := x.begin(); err != nil {
 		return nil, err

@@ -17,38 +17,38 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// Options are what an Index may be told.
+// Options configure an Index.
 type Options struct {
 	// URL is the server's root, like http://localhost:6333. Required.
 	URL string
-	// APIKey is sent when it is not empty.
+	// APIKey is sent if it is not empty.
 	APIKey string
-	// Collection is made when it does not exist. It must hold nothing but this
-	// index. Zero means "voicegw_kb".
+	// Collection is created if it is missing. It must hold nothing but this index. Empty
+	// means "voicegw_kb".
 	Collection string
-	// Embedder makes the dense vectors. Nil means that words alone rank. Close does
-	// not close it.
+	// Embedder makes the dense vectors. Nil means that words alone rank. Close does not close
+	// it.
 	Embedder kb.Embedder
-	// Dimensions are those of the Embedder's vectors. Zero asks the Embedder when
-	// the collection is made.
+	// Dimensions of the Embedder's vectors. Zero asks the Embedder when the collection is
+	// made.
 	Dimensions int
-	// Language is that of every record, one of kb.RecordLanguages; empty lets the text of
-	// each tell.
+	// Language of every record, one of kb.RecordLanguages; empty means that the language of
+	// each is detected from its text.
 	Language string
-	// Synonyms are looked up for every search; it may be nil, and return nil. It may be
-	// called by several goroutines at once.
+	// Synonyms is called for every search; it may be nil, and may return nil. It may be
+	// called concurrently.
 	Synonyms func() *kb.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
-	// MinCosine is the cosine below which a record does not count as near. Zero
-	// takes every positive one.
+	// MinCosine is the cosine below which a record does not count as near. Zero accepts every
+	// positive one.
 	MinCosine float64
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
-	// makes one that Close cleans up.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil makes one
+	// that Close cleans up.
 	HTTPClient *http.Client
-	// Logger gets at most one line a minute while the Embedder fails. Nil is silent.
+	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -60,20 +60,20 @@ type Index struct {
 	ranker     *kb.Ranker
 	path       string // of the collection
 	dimensions int
-	query      *vectors.Guard // nil without an Embedder, as load
+	query      *vectors.Guard // nil without an Embedder, and so is load
 	load       *vectors.Guard
 
 	searches atomic.Uint64
 
 	mu     sync.Mutex // guards the following field
 	closed bool
-	calls  sync.WaitGroup // Add under mu while not closed
+	calls  sync.WaitGroup // Add is called under mu while not closed
 }
 
 var _ kb.Index = (*Index)(nil)
 
-// Open connects to the server, and makes the collection if there is none. A
-// collection of another form is an error that wraps ErrCollection.
+// Open connects to the server, and creates a missing collection. A collection of another form is
+// an error that wraps ErrCollection.
 func Open(ctx context.Context, o Options) (*Index, error) {
 	base, err := parseURL(o.URL)
 	if err != nil {
@@ -138,16 +138,16 @@ func (x *Index) Close() error {
 	return nil
 }
 
-// Stats count since Open.
+// Stats are counters since Open.
 type Stats struct {
-	// Searches answered, and those of them without vectors because the Embedder
-	// failed or was left alone for having failed.
+	// Searches counts the answered ones; Degraded those of them without vectors, because the
+	// Embedder failed now or just before.
 	Searches, Degraded uint64
-	// LoadFailures are the Applies whose records the Embedder did not embed.
+	// LoadFailures counts the Applies whose records the Embedder did not embed.
 	LoadFailures uint64
 }
 
-// Stats may be called at any time, also after Close.
+// Stats returns the counters. It may be called at any time, also after Close.
 func (x *Index) Stats() Stats {
 	stats := Stats{Searches: x.searches.Load()}
 	if x.query != nil {
@@ -178,7 +178,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	if err != nil {
 		return kb.Results{}, err
 	}
-	// Where words find records and vectors find none, however far, no record has a vector.
+	// If words find records and vectors find none, however far, no record has a vector.
 	missing := len(near) == 0 && x.options.MinCosine <= 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
 	results := kb.Results{Hybrid: vector != nil && !missing}
 	results.Degraded = !results.Hybrid && x.query != nil
@@ -196,8 +196,8 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	return results, nil
 }
 
-// complete puts the whole records into the hits; of those that went meanwhile there
-// is no hit.
+// complete puts the whole records into the hits, and drops hits whose record was removed
+// meanwhile.
 func (x *Index) complete(ctx context.Context, hits []kb.Hit) ([]kb.Hit, error) {
 	if len(hits) == 0 {
 		return nil, nil
