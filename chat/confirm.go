@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/capability"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -80,7 +79,7 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 
 // capabilities are what each call of this turn brings along.
 func (t *turn) capabilities() []any {
-	return []any{registry.Messenger(client{t}), capability.Inviter(client{t}), capability.Gallery(client{t})}
+	return []any{registry.Messenger(client{t}), registry.Inviter(client{t}), registry.Gallery(client{t})}
 }
 
 // client lets tools speak to the client of this turn, from any goroutine.
@@ -92,7 +91,7 @@ func (c client) Timeout(until time.Time, d time.Duration, message string) {
 }
 
 // Show tells the client of an image.
-func (c client) Show(image capability.Image) {
+func (c client) Show(image registry.Image) {
 	c.t.emit(&protocol.UIImage{
 		ID: image.ID, URL: image.URL, Prompt: image.Prompt, Width: image.Width, Height: image.Height,
 		ExpiresAt: protocol.Time{Time: image.ExpiresAt},
@@ -106,9 +105,9 @@ func (c client) Origin() string { return c.t.req.Origin }
 func (c client) Keep(ctx context.Context) error { return c.t.keepHistory(ctx) }
 
 // Invite tells the client of a voice session that it may go on in.
-func (c client) Invite(offer capability.VoiceOffer) {
+func (c client) Invite(offer registry.VoiceOffer) {
 	c.t.emit(&protocol.VoiceSessionStart{
-		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest, Ticket: offer.Ticket, URL: offer.URL,
+		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest, Ticket: offer.Ticket,
 		ExpiresAt: protocol.Time{Time: offer.ExpiresAt},
 	})
 }

@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/audit"
-	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/internal/mark"
 	"voicegw/internal/secretwatch"
@@ -47,8 +46,8 @@ type args struct {
 // needs are the capabilities of all tools here.
 type needs struct {
 	Messenger registry.Messenger
-	Inviter   capability.Inviter
-	Gallery   capability.Gallery
+	Inviter   registry.Inviter
+	Gallery   registry.Gallery
 }
 
 type toolCall = registry.Call[args, needs]
@@ -313,7 +312,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 	}
 	r, err := registry.Load(registrytest.File(t, entries()...), registry.Options{
 		Handlers:            handlers,
-		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger](), reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()},
+		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger](), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
 	})
 	if err != nil {
 		t.Fatal(err)

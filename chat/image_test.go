@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -16,7 +15,7 @@ func TestImageIsShown(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		at := time.Now().Add(time.Hour)
 		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
-			c.Needs.Gallery.Show(capability.Image{ID: "secret", URL: "/v1/images/secret", Prompt: "a fox", Width: 1536, Height: 1024, ExpiresAt: at})
+			c.Needs.Gallery.Show(registry.Image{ID: "secret", URL: "/v1/images/secret", Prompt: "a fox", Width: 1536, Height: 1024, ExpiresAt: at})
 			return registry.Result{Data: map[string]string{"url": "/v1/images/secret"}}, nil
 		}
 		told := f.say("Draw a fox", callsTools(nth(1), "look", `{}`), says("There it is."))

@@ -19,7 +19,6 @@ import (
 	"voicegw/backends/image"
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/local"
-	"voicegw/capability"
 	"voicegw/gateway"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
@@ -103,9 +102,9 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), kept.VoiceSessions(), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
+		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
-		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()}},
+		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
 	if err != nil {
 		t.Fatal(err)

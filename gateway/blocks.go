@@ -5,14 +5,14 @@ import (
 	"net/http"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/internal/user"
+	"voicegw/store"
 )
 
 // Blocks are the users who are shut out. Its methods may be used concurrently.
 type Blocks interface {
 	// List returns the blocks that have not ended, sorted by user.
-	List(ctx context.Context) ([]capability.Block, error)
+	List(ctx context.Context) ([]store.Block, error)
 	// Unblock ends a user's block and reports whether there was one.
 	Unblock(ctx context.Context, user string) (bool, error)
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/capability"
 	"voicegw/session"
+	"voicegw/store"
 )
 
 // fakeBlocks shuts out those whom it holds.
@@ -25,13 +25,13 @@ type fakeBlocks struct {
 	asked int
 }
 
-func (b *fakeBlocks) List(context.Context) ([]capability.Block, error) {
+func (b *fakeBlocks) List(context.Context) ([]store.Block, error) {
 	b.asked++
-	var list []capability.Block
+	var list []store.Block
 	for user, until := range b.until {
-		list = append(list, capability.Block{User: user, Until: until})
+		list = append(list, store.Block{User: user, Until: until})
 	}
-	slices.SortFunc(list, func(x, y capability.Block) int { return strings.Compare(x.User, y.User) })
+	slices.SortFunc(list, func(x, y store.Block) int { return strings.Compare(x.User, y.User) })
 	return list, b.err
 }
 

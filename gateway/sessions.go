@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +11,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/session/handoff"
 	"voicegw/store"
@@ -25,7 +24,7 @@ import (
 // may be used concurrently.
 type Voice interface {
 	// Invite makes a voice session.
-	Invite(ctx context.Context, in handoff.Invitation) (capability.VoiceOffer, error)
+	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
 	// Conversation returns what was said; store.ErrUnknown if it does not exist.
 	Conversation(ctx context.Context, id string) (*conversation.Conversation, error)
 }
@@ -95,7 +94,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	s.opts.Logger.Info("voice session offered", "session_id", offer.SessionID, "conversation_id", offer.ConversationID, "addr", s.clientAddr(r).String())
 	answer(w, http.StatusCreated, sessionOffer{
 		SessionID: offer.SessionID, ConversationID: offer.ConversationID, Ticket: offer.Ticket,
-		URL: cmp.Or(offer.URL, s.voiceURL(r)), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
+		URL: s.voiceURL(r), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
 		Subprotocols: []string{protocol.Subprotocol, protocol.TicketSubprotocol(offer.Ticket)},
 	})
 }
@@ -179,11 +178,11 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
 // notInvited answers when no voice session was made.
 func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	switch {
-	case errors.Is(err, capability.ErrVoiceActive):
+	case errors.Is(err, store.ErrVoiceActive):
 		problem(w, http.StatusConflict, protocol.CodeVoiceActive, "A voice session of this conversation is running; it must end first.")
 	case errors.Is(err, handoff.ErrTaken):
 		problem(w, http.StatusConflict, "conversation_taken", "The conversation is another user's; leave conversation_id out, or take another one.")
-	case errors.Is(err, capability.ErrFull):
+	case errors.Is(err, store.ErrFull):
 		retryAfter(w, time.Minute)
 		problem(w, http.StatusTooManyRequests, "limit", "Too many tickets were made within the last hour; try again later.")
 	default:

@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
+	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/session/handoff"
 	"voicegw/store"
@@ -32,9 +32,9 @@ type desk struct {
 	talks map[string]*conversation.Conversation
 }
 
-func (d *desk) Invite(_ context.Context, in handoff.Invitation) (capability.VoiceOffer, error) {
+func (d *desk) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
 	d.asked = append(d.asked, in)
-	return capability.VoiceOffer{
+	return registry.VoiceOffer{
 		SessionID: "voice-1", ConversationID: "conv-1", Ticket: "s3cret", PendingRequest: in.PendingRequest,
 		ExpiresAt: time.Date(2026, 11, 20, 10, 1, 0, 5e6, time.UTC),
 	}, d.err
@@ -152,9 +152,9 @@ func TestSessionIsNotOffered(t *testing.T) {
 		"a form":        {body: `user=ada`, change: func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, status: 415, code: "invalid_message"},
 		"foreign page":  {body: `{"user":"ada"}`, change: func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, status: 403, code: "origin"},
 		"blocked":       {body: `{"user":"mallory"}`, status: 403, code: "blocked"},
-		"in voice":      {body: `{"user":"ada"}`, err: capability.ErrVoiceActive, status: 409, code: "voice_active"},
+		"in voice":      {body: `{"user":"ada"}`, err: store.ErrVoiceActive, status: 409, code: "voice_active"},
 		"somebody's":    {body: `{"user":"ada"}`, err: handoff.ErrTaken, status: 409, code: "conversation_taken"},
-		"too many":      {body: `{"user":"ada"}`, err: fmt.Errorf("x: %w", capability.ErrFull), status: 429, code: "limit"},
+		"too many":      {body: `{"user":"ada"}`, err: fmt.Errorf("x: %w", store.ErrFull), status: 429, code: "limit"},
 		"store is away": {body: `{"user":"ada"}`, err: errors.New("disk s3cret"), status: 503, code: "store_unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/capability"
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/store"
@@ -122,7 +121,7 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation, r *audit.
 type nobody struct{}
 
 func (nobody) Timeout(time.Time, time.Duration, string) {}
-func (nobody) Invite(capability.VoiceOffer)             {}
+func (nobody) Invite(registry.VoiceOffer)               {}
 func (nobody) Origin() string                           { return "" }
 func (nobody) Keep(context.Context) error               { return nil }
-func (nobody) Show(capability.Image)                    {}
+func (nobody) Show(registry.Image)                      {}

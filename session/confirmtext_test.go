@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
@@ -21,17 +20,17 @@ import (
 // brings along, although the client that it is for is not there.
 func TestAPIConfirmsText(t *testing.T) {
 	type needs struct {
-		Gallery capability.Gallery
-		Inviter capability.Inviter
+		Gallery registry.Gallery
+		Inviter registry.Inviter
 	}
 	e := entry("draw", "1.0.0")
 	e.AllowedModes, e.RequiresConfirmation = []registry.Mode{registry.ModeText}, true
 	tools, err := registry.Load(registrytest.File(t, e), registry.Options{
 		Handlers: map[string]registry.Handler{"draw": registry.Bind(func(_ context.Context, c registry.Call[noArgs, needs]) (registry.Result, error) {
-			c.Needs.Gallery.Show(capability.Image{ID: "1"})
+			c.Needs.Gallery.Show(registry.Image{ID: "1"})
 			return registry.Result{Data: c.Needs.Inviter.Origin()}, nil
 		})},
-		ModeCapabilities: map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Gallery](), reflect.TypeFor[capability.Inviter]()}},
+		ModeCapabilities: map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Inviter]()}},
 	})
 	if err != nil {
 		t.Fatal(err)

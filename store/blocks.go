@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/internal/user"
 	"voicegw/store/witness"
 )
@@ -18,7 +17,11 @@ import (
 // that name.
 const lostUser = "lost:"
 
-var _ capability.Blocks = (*Blocks)(nil)
+// Block says that a user is shut out, and until when.
+type Block struct {
+	User  string
+	Until time.Time
+}
 
 // Blocks records which users are shut out, for all nodes. Blocked and List answer from a
 // copy in memory that follows the other nodes' writes within milliseconds; while the cluster
@@ -79,12 +82,12 @@ func (b *Blocks) follow() error {
 }
 
 // Block shuts user out until then, on all nodes, and is durable when it returns. A
-// block that lasts longer stays as it is. The errors wrap capability.ErrUser,
-// capability.ErrFull or ErrUnavailable.
+// block that lasts longer stays as it is. The errors wrap ErrUser,
+// ErrFull or ErrUnavailable.
 func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error {
 	user, ok := identity(user)
 	if !ok {
-		return capability.ErrUser
+		return ErrUser
 	}
 	now := time.Now()
 	if !until.After(now) {
@@ -92,7 +95,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	}
 	key, value := keyOf(user), block{User: user, Until: until.UTC()}
 	if b.full(key, now) {
-		return fmt.Errorf("%w: %d users are blocked", capability.ErrFull, b.most)
+		return fmt.Errorf("%w: %d users are blocked", ErrFull, b.most)
 	}
 	data, err := encode(value)
 	if err != nil {
@@ -269,17 +272,17 @@ func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 
 // List returns the blocks that have not ended, sorted by user, from memory. It never
 // fails.
-func (b *Blocks) List(context.Context) ([]capability.Block, error) {
+func (b *Blocks) List(context.Context) ([]Block, error) {
 	now := time.Now()
 	b.mu.Lock()
-	list := make([]capability.Block, 0, len(b.users))
+	list := make([]Block, 0, len(b.users))
 	for _, is := range b.users {
 		if !is.none && now.Before(is.Until) {
-			list = append(list, capability.Block{User: is.User, Until: is.Until})
+			list = append(list, Block{User: is.User, Until: is.Until})
 		}
 	}
 	b.mu.Unlock()
-	slices.SortFunc(list, func(x, y capability.Block) int { return strings.Compare(x.User, y.User) })
+	slices.SortFunc(list, func(x, y Block) int { return strings.Compare(x.User, y.User) })
 	return list, nil
 }
 

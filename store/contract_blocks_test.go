@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/capability"
 	"voicegw/internal/user"
 )
 
@@ -38,18 +37,18 @@ func testBlocks(t *testing.T, s *Store) {
 			t.Error("is still blocked")
 		}
 	}
-	var mine []capability.Block
+	var mine []Block
 	list, _ := b.List(t.Context())
 	for _, one := range list {
 		if strings.HasPrefix(one.User, t.Name()+" ") {
 			mine = append(mine, one)
 		}
 	}
-	if diff := cmp.Diff([]capability.Block{{User: names[1], Until: until}, {User: names[0], Until: until}}, mine); diff != "" {
+	if diff := cmp.Diff([]Block{{User: names[1], Until: until}, {User: names[0], Until: until}}, mine); diff != "" {
 		t.Error(diff)
 	}
 	for _, user := range []string{"", "c\x00", "a\u200b", strings.Repeat("x", user.MaxBytes+1)} {
-		if err := b.Block(t.Context(), user, until); !errors.Is(err, capability.ErrUser) {
+		if err := b.Block(t.Context(), user, until); !errors.Is(err, ErrUser) {
 			t.Errorf("%.10q: %v", user, err)
 		}
 	}

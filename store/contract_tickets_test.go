@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"voicegw/capability"
 )
 
 func ticket(t *testing.T) Ticket {
@@ -115,12 +113,12 @@ func testTicketRefused(t *testing.T, s *Store) {
 	all := s.tickets.most
 	defer func() { s.tickets.most = all }()
 	s.tickets.most = 1
-	if _, err := s.Tickets().Create(t.Context(), ticket(t)); !errors.Is(err, capability.ErrFull) || errors.Is(err, ErrUnavailable) {
+	if _, err := s.Tickets().Create(t.Context(), ticket(t)); !errors.Is(err, ErrFull) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("one more than there may be: %v", err)
 	}
 }
 
-func offer(t *testing.T, s *Store, r capability.VoiceRequest) capability.VoiceOffer {
+func offer(t *testing.T, s *Store, r Ticket) Offer {
 	t.Helper()
 	o, err := s.VoiceSessions().Offer(t.Context(), r)
 	if err != nil {
@@ -132,71 +130,71 @@ func offer(t *testing.T, s *Store, r capability.VoiceRequest) capability.VoiceOf
 // testVoiceSessions: a conversation has one voice session at a time, and its last
 // ticket counts.
 func testVoiceSessions(t *testing.T, s *Store) {
-	v, r := s.VoiceSessions(), capability.VoiceRequest{
-		UserID: "ada", ConversationID: talkID(t, "c"), Agent: "default", PendingRequest: "What is new?", Context: "User: hello",
+	v, r := s.VoiceSessions(), Ticket{
+		User: "ada", Conversation: talkID(t, "c"), Agent: "default", PendingRequest: "What is new?", Context: "User: hello",
 		Inspect: true, Vouched: true, Scopes: []string{"hr"},
 	}
 	first, second := offer(t, s, r), offer(t, s, r)
-	if !strings.HasPrefix(first.SessionID, "voice-") || first.SessionID == second.SessionID || first.Ticket == second.Ticket ||
-		first.PendingRequest != r.PendingRequest || first.ConversationID != r.ConversationID {
+	if !strings.HasPrefix(first.SessionID, "voice-") || first.SessionID == second.SessionID || first.Secret == second.Secret ||
+		first.PendingRequest != r.PendingRequest || first.Conversation != r.Conversation {
 		t.Errorf("the offers are %+v and %+v", first.SessionID, second.SessionID)
 	}
-	if _, _, err := v.Redeem(t.Context(), first.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+	if _, _, err := v.Redeem(t.Context(), first.Secret, "", time.Now()); !errors.Is(err, ErrUsed) {
 		t.Errorf("the replaced ticket: %v", err)
 	}
-	got, over, err := v.Redeem(t.Context(), second.Ticket, "", time.Now())
+	got, over, err := v.Redeem(t.Context(), second.Secret, "", time.Now())
 	if err != nil || got.SessionID != second.SessionID || got.User != "ada" || got.Context != r.Context || got.PendingRequest != r.PendingRequest || !got.Inspect ||
 		!got.Vouched || !slices.Equal(got.Scopes, r.Scopes) {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if _, err := v.Offer(t.Context(), r); !errors.Is(err, capability.ErrVoiceActive) {
+	if _, err := v.Offer(t.Context(), r); !errors.Is(err, ErrVoiceActive) {
 		t.Errorf("while it runs: %v", err)
 	}
-	if _, err := v.Begin(t.Context(), "voice-x", r.UserID, r.ConversationID); !errors.Is(err, capability.ErrVoiceActive) {
+	if _, err := v.Begin(t.Context(), "voice-x", r.User, r.Conversation); !errors.Is(err, ErrVoiceActive) {
 		t.Errorf("another one while it runs: %v", err)
 	}
 	other := r
-	other.UserID = "bob"
+	other.User = "bob"
 	offer(t, s, other) // the same name, another user's conversation
 	over.Release()
 	over.Release()
 	third := offer(t, s, r)
-	over, err = v.Begin(t.Context(), "voice-x", r.UserID, r.ConversationID)
+	over, err = v.Begin(t.Context(), "voice-x", r.User, r.Conversation)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer over.Release()
-	if _, _, err := v.Redeem(t.Context(), third.Ticket, "", time.Now()); !errors.Is(err, ErrBusy) {
+	if _, _, err := v.Redeem(t.Context(), third.Secret, "", time.Now()); !errors.Is(err, ErrBusy) {
 		t.Errorf("a ticket of before another session began: %v", err)
 	}
-	for _, r := range []capability.VoiceRequest{{}, {UserID: strings.Repeat("x", 300)}, {UserID: "a", ConversationID: strings.Repeat("x", 300)}} {
-		if _, err := v.Offer(t.Context(), r); !errors.Is(err, capability.ErrUser) {
+	for _, r := range []Ticket{{}, {User: strings.Repeat("x", 300)}, {User: "a", Conversation: strings.Repeat("x", 300)}} {
+		if _, err := v.Offer(t.Context(), r); !errors.Is(err, ErrUser) {
 			t.Errorf("for nobody: %v", err)
 		}
 	}
-	if _, err := v.Offer(t.Context(), capability.VoiceRequest{UserID: "ada", Origin: "nowhere"}); err == nil {
+	if _, err := v.Offer(t.Context(), Ticket{User: "ada", Origin: "nowhere"}); err == nil {
 		t.Error("an origin that is none is taken")
 	}
 }
 
 // testVoiceRace: of many tickets and many clients of one conversation one session runs.
 func testVoiceRace(t *testing.T, s *Store) {
-	v, r := s.VoiceSessions(), capability.VoiceRequest{UserID: "ada", ConversationID: talkID(t, "c")}
+	v, r := s.VoiceSessions(), Ticket{User: "ada", Conversation: talkID(t, "c")}
 	o := offer(t, s, r)
 	var won atomic.Int32
 	racers(32, func(i int) {
 		var over *Lease
 		var err error
 		if i%2 == 0 {
-			_, over, err = v.Redeem(t.Context(), o.Ticket, "", time.Now())
+			_, over, err = v.Redeem(t.Context(), o.Secret, "", time.Now())
 		} else {
-			over, err = v.Begin(t.Context(), fmt.Sprint("voice-", i), r.UserID, r.ConversationID)
+			over, err = v.Begin(t.Context(), fmt.Sprint("voice-", i), r.User, r.Conversation)
 		}
 		switch {
 		case err == nil:
 			won.Add(1)
 			t.Cleanup(over.Release)
-		case !errors.Is(err, ErrUsed) && !errors.Is(err, capability.ErrVoiceActive):
+		case !errors.Is(err, ErrUsed) && !errors.Is(err, ErrVoiceActive):
 			t.Error(err)
 		}
 	})
@@ -226,14 +224,14 @@ func TestCleanOrigin(t *testing.T) {
 // testReplacedTicket: a ticket that a newer one has replaced opens nothing, not even when the
 // newer one's session is over.
 func testReplacedTicket(t *testing.T, s *Store) {
-	v, r := s.VoiceSessions(), capability.VoiceRequest{UserID: "ada", ConversationID: talkID(t, "c")}
+	v, r := s.VoiceSessions(), Ticket{User: "ada", Conversation: talkID(t, "c")}
 	first, second := offer(t, s, r), offer(t, s, r)
-	_, over, err := v.Redeem(t.Context(), second.Ticket, "", time.Now())
+	_, over, err := v.Redeem(t.Context(), second.Secret, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	over.Release()
-	if _, _, err := v.Redeem(t.Context(), first.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+	if _, _, err := v.Redeem(t.Context(), first.Secret, "", time.Now()); !errors.Is(err, ErrUsed) {
 		t.Errorf("the replaced ticket: %v", err)
 	}
 }

@@ -29,6 +29,12 @@ var (
 	ErrOrigin = errors.New("store: a ticket for another origin")
 	// ErrBusy says that somebody else holds the lease.
 	ErrBusy = errors.New("store: somebody else is at it")
+	// ErrFull is wrapped where as many are recorded as may be. Trying again later may help.
+	ErrFull = errors.New("store: as many are recorded as may be")
+	// ErrUser says that the user is empty or too long, or the conversation's id is too long.
+	ErrUser = errors.New("store: the user is empty or too long")
+	// ErrVoiceActive says that a voice session of the conversation is running.
+	ErrVoiceActive = errors.New("store: a voice session is running already")
 	// ErrChanged says that an entry of the ledger or a conversation is no longer what the
 	// caller holds: somebody finished, released or saved it, or its life is over.
 	ErrChanged = errors.New("store: it was changed by somebody else")

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/conversation"
 )
 
@@ -35,16 +34,16 @@ func TestHandoffBetweenNodes(t *testing.T) {
 		t.Errorf("the other node loads %+v, %d, %v", c, got, err)
 	}
 
-	r := capability.VoiceRequest{UserID: "ada", ConversationID: "c1"}
+	r := Ticket{User: "ada", Conversation: "c1"}
 	o := offer(t, a, r)
-	_, over, err := b.VoiceSessions().Redeem(t.Context(), o.Ticket, "", time.Now())
+	_, over, err := b.VoiceSessions().Redeem(t.Context(), o.Secret, "", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.VoiceSessions().Redeem(t.Context(), o.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+	if _, _, err := a.VoiceSessions().Redeem(t.Context(), o.Secret, "", time.Now()); !errors.Is(err, ErrUsed) {
 		t.Errorf("used on the other node: %v", err)
 	}
-	if _, err := a.VoiceSessions().Offer(t.Context(), r); !errors.Is(err, capability.ErrVoiceActive) {
+	if _, err := a.VoiceSessions().Offer(t.Context(), r); !errors.Is(err, ErrVoiceActive) {
 		t.Errorf("while it runs on the other node: %v", err)
 	}
 	over.Release()
@@ -85,8 +84,8 @@ func TestConversationsReopen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, fresh := offer(t, s, capability.VoiceRequest{UserID: "ada"}), offer(t, s, capability.VoiceRequest{UserID: "bob"})
-	if _, _, err := s.VoiceSessions().Redeem(t.Context(), used.Ticket, "", time.Now()); err != nil {
+	used, fresh := offer(t, s, Ticket{User: "ada"}), offer(t, s, Ticket{User: "bob"})
+	if _, _, err := s.VoiceSessions().Redeem(t.Context(), used.Secret, "", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -96,10 +95,10 @@ func TestConversationsReopen(t *testing.T) {
 	if _, got, err := s.Conversations().Load(t.Context(), "c1"); err != nil || got != rev {
 		t.Errorf("the conversation: %d, %v", got, err)
 	}
-	if _, _, err := s.VoiceSessions().Redeem(t.Context(), used.Ticket, "", time.Now()); !errors.Is(err, ErrUsed) {
+	if _, _, err := s.VoiceSessions().Redeem(t.Context(), used.Secret, "", time.Now()); !errors.Is(err, ErrUsed) {
 		t.Errorf("the used ticket: %v", err)
 	}
-	if _, over, err := s.VoiceSessions().Redeem(t.Context(), fresh.Ticket, "", time.Now()); err != nil {
+	if _, over, err := s.VoiceSessions().Redeem(t.Context(), fresh.Secret, "", time.Now()); err != nil {
 		t.Errorf("the ticket that was not used: %v", err)
 	} else {
 		over.Release()
@@ -109,9 +108,9 @@ func TestConversationsReopen(t *testing.T) {
 // TestShortTickets: the operator decides how long a ticket lives.
 func TestShortTickets(t *testing.T) {
 	s := openTest(t, Options{Memory: true, TicketLife: 50 * time.Millisecond})
-	o := offer(t, s, capability.VoiceRequest{UserID: "ada"})
+	o := offer(t, s, Ticket{User: "ada"})
 	<-time.After(time.Until(o.ExpiresAt))
-	if _, _, err := s.VoiceSessions().Redeem(t.Context(), o.Ticket, "", time.Now()); !errors.Is(err, ErrExpired) {
+	if _, _, err := s.VoiceSessions().Redeem(t.Context(), o.Secret, "", time.Now()); !errors.Is(err, ErrExpired) {
 		t.Errorf("a late one: %v", err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/capability"
 	"voicegw/internal/freeport"
 )
 
@@ -50,7 +49,7 @@ func TestReopen(t *testing.T) {
 				t.Errorf("the confirmation: %+v, %v", got, err)
 			}
 			list, _ := s.Blocks().List(t.Context())
-			if diff := cmp.Diff([]capability.Block{{User: "ada", Until: until}}, list); diff != "" {
+			if diff := cmp.Diff([]Block{{User: "ada", Until: until}}, list); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff([]string{key(t, "line")}, audited(t, s, time.Time{})); diff != "" {
@@ -283,7 +282,7 @@ func TestBlocksAreBounded(t *testing.T) {
 	if err := errors.Join(block("a", 500*time.Millisecond), block("b", time.Hour), block("b", 2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if err := block("c", time.Hour); !errors.Is(err, capability.ErrFull) {
+	if err := block("c", time.Hour); !errors.Is(err, ErrFull) {
 		t.Errorf("the third user: %v", err)
 	}
 	eventually(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })

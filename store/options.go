@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"regexp"
 	"time"
-
-	"voicegw/capability"
 )
 
 // Sync says when the embedded server syncs written data to the disk.
@@ -67,7 +65,7 @@ type Options struct {
 	// AnswerBytes bounds all answers to messages that may be sent again: beyond it, those
 	// that were saved longest ago are removed. At least 1 MiB. Zero means 64 MiB.
 	AnswerBytes int64
-	// TicketLife is how long a ticket can be used. Zero means capability.TicketLife.
+	// TicketLife is how long a ticket can be used. Zero means a minute.
 	TicketLife time.Duration
 	// MostTickets bounds how many tickets are remembered at once: those of the last hour,
 	// and those made within TicketLife. Zero means 100,000.
@@ -103,7 +101,7 @@ func (o Options) complete() (Options, error) {
 	setDefault(&o.ConversationLife, 30*24*time.Hour)
 	setDefault(&o.ConversationBytes, 1<<30)
 	setDefault(&o.AnswerBytes, 64<<20)
-	setDefault(&o.TicketLife, capability.TicketLife)
+	setDefault(&o.TicketLife, time.Minute)
 	setDefault(&o.MostTickets, 100_000)
 	setDefault(&o.Wait, 5*time.Second)
 	if o.Memory {

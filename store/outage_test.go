@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/capability"
 	"voicegw/conversation"
 )
 
@@ -107,7 +106,7 @@ func TestServerStops(t *testing.T) {
 	_, saved := s.Conversations().Save(t.Context(), conversation.New("c", "", "", time.Now()), 0)
 	_, leased := s.Conversations().Lease(t.Context(), "c", time.Minute)
 	_, redeemed := s.Tickets().Redeem(t.Context(), "x", "", time.Now())
-	_, offered := s.VoiceSessions().Offer(t.Context(), capability.VoiceRequest{UserID: "ada"})
+	_, offered := s.VoiceSessions().Offer(t.Context(), Ticket{User: "ada"})
 	failures := map[string]error{
 		"load": loaded, "save": saved, "lease": leased, "redeem": redeemed, "offer": offered,
 		"reserve": reserved, "get": shown, "resolve": resolved, "unblock": unblocked,

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/internal/origin"
 	"voicegw/internal/secretwatch"
 	"voicegw/store/witness"
@@ -62,7 +61,7 @@ func (s *Store) openTickets(ctx context.Context) (*Tickets, error) {
 
 // Create records a ticket and returns its secret, of letters, digits, - and _, which nobody
 // can learn from the store: only its SHA-256 is kept. The ticket is durable when Create
-// returns. The errors wrap capability.ErrFull, ErrUnavailable or ErrTooBig, or say what is
+// returns. The errors wrap ErrFull, ErrUnavailable or ErrTooBig, or say what is
 // wrong with the ticket.
 func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err error) {
 	now := time.Now().UTC()
@@ -75,7 +74,7 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	case ticket.SessionID == "":
 		return "", errors.New("store: a ticket needs a session")
 	case !named:
-		return "", capability.ErrUser
+		return "", ErrUser
 	case !ok:
 		return "", fmt.Errorf("store: the origin %.60q is none: it is a scheme and a host, such as https://example.org", ticket.Origin)
 	case !ticket.ExpiresAt.After(now):
@@ -106,7 +105,7 @@ func (t *Tickets) room(ctx context.Context) error {
 	return s.within(ctx, s.o.Wait, "counting the tickets", func(ctx context.Context) error {
 		info, err := t.bucket.stream.Info(ctx)
 		if err == nil && info.State.Msgs >= t.most {
-			err = final{fmt.Errorf("%w: %d tickets are remembered", capability.ErrFull, t.most)}
+			err = final{fmt.Errorf("%w: %d tickets are remembered", ErrFull, t.most)}
 		}
 		return err
 	})

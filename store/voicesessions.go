@@ -8,11 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/store/witness"
 )
-
-var _ capability.VoiceSessions = (*VoiceSessions)(nil)
 
 // voiceLife is how long a conversation counts as being in a voice session after the node
 // that ran the session has died.
@@ -40,33 +37,34 @@ func (s *Store) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
 // voiceKey is the key of a user's conversation; the only conversation of a user has no id.
 func voiceKey(user, conversation string) string { return keyOf(user + "\x00" + conversation) }
 
-// Offer makes a voice session and the ticket that opens it, as [capability.VoiceSessions]
-// says. The errors are capability.ErrVoiceActive, or wrap capability.ErrUser,
-// capability.ErrFull, ErrUnavailable or ErrTooBig, or say that the origin is none. The
-// offer's URL is empty.
-func (v *VoiceSessions) Offer(ctx context.Context, request capability.VoiceRequest) (capability.VoiceOffer, error) {
-	who, ok := identity(request.UserID)
-	if !ok || len(request.ConversationID) > longestConversation {
-		return capability.VoiceOffer{}, capability.ErrUser
+// Offer is a voice session that waits for its client.
+type Offer struct {
+	Ticket
+	// Secret opens the session once, as that of [Tickets.Create].
+	Secret string
+}
+
+// Offer makes a voice session and the ticket that opens it. The ticket given says whom it is
+// for; its SessionID and ExpiresAt are set here. An offer of the same conversation that was
+// not taken yet is replaced: its ticket opens nothing any more. The error is ErrVoiceActive
+// while the conversation's voice session runs, or wraps ErrUser, ErrFull, ErrUnavailable or
+// ErrTooBig, or says that the origin is invalid.
+func (v *VoiceSessions) Offer(ctx context.Context, t Ticket) (Offer, error) {
+	who, ok := identity(t.User)
+	if !ok || len(t.Conversation) > longestConversation {
+		return Offer{}, ErrUser
 	}
-	ticket := Ticket{
-		SessionID: "voice-" + strings.ToLower(rand.Text()), User: who, Agent: request.Agent, Vouched: request.Vouched, Scopes: request.Scopes,
-		Conversation: request.ConversationID, PendingRequest: request.PendingRequest, Context: request.Context,
-		Origin: request.Origin, Inspect: request.Inspect, ExpiresAt: time.Now().UTC().Add(v.tickets.life),
-	}
-	secret, err := v.tickets.Create(ctx, ticket)
+	t.SessionID, t.User, t.ExpiresAt = "voice-"+strings.ToLower(rand.Text()), who, time.Now().UTC().Add(v.tickets.life)
+	secret, err := v.tickets.Create(ctx, t)
 	if err != nil {
-		return capability.VoiceOffer{}, err
+		return Offer{}, err
 	}
 	// A ticket whose session is missing here opens nothing, so this comes second.
-	offered := voiceState{SessionID: ticket.SessionID}
-	if _, err := v.set(ctx, voiceKey(ticket.User, ticket.Conversation), offered, v.tickets.life+voiceLife, idle); err != nil {
-		return capability.VoiceOffer{}, err
+	offered := voiceState{SessionID: t.SessionID}
+	if _, err := v.set(ctx, voiceKey(t.User, t.Conversation), offered, v.tickets.life+voiceLife, idle); err != nil {
+		return Offer{}, err
 	}
-	return capability.VoiceOffer{
-		SessionID: ticket.SessionID, ConversationID: ticket.Conversation, PendingRequest: ticket.PendingRequest,
-		Ticket: secret, ExpiresAt: ticket.ExpiresAt,
-	}, nil
+	return Offer{Ticket: t, Secret: secret}, nil
 }
 
 // longestConversation bounds the id of a conversation, in bytes.
@@ -75,7 +73,7 @@ const longestConversation = 256
 // idle says that an offer may replace anything except a running session.
 func idle(old *voiceState) error {
 	if old != nil && old.Running {
-		return capability.ErrVoiceActive
+		return ErrVoiceActive
 	}
 	return nil
 }
@@ -104,7 +102,7 @@ func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now t
 		return Ticket{}, nil, err
 	}
 	held, err = v.begin(ctx, t.SessionID, t.User, t.Conversation, func(old *voiceState) error { return opens(t.SessionID, old) })
-	if errors.Is(err, capability.ErrVoiceActive) {
+	if errors.Is(err, ErrVoiceActive) {
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
 	return t, held, err
@@ -112,7 +110,7 @@ func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now t
 
 // Begin says that a session without a ticket, whose id no other session has, runs in a user's
 // conversation, until its lease is released or lost. An offer that waits is worth nothing from then on. The error is
-// capability.ErrVoiceActive, or wraps ErrUnavailable.
+// ErrVoiceActive, or wraps ErrUnavailable.
 func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation string) (*Lease, error) {
 	return v.begin(ctx, session, user, conversation, idle)
 }

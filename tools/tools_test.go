@@ -19,7 +19,6 @@ import (
 	"voicegw/backends/contacts"
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/local"
-	"voicegw/capability"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/registrytest"
@@ -32,21 +31,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type client struct{}
 
 func (client) Timeout(time.Time, time.Duration, string) {}
-func (client) Invite(capability.VoiceOffer)             {}
+func (client) Invite(registry.VoiceOffer)               {}
 func (client) Keep(context.Context) error               { return nil }
 func (client) Origin() string                           { return "" }
-func (client) Show(capability.Image)                    {}
+func (client) Show(registry.Image)                      {}
 
 // noted takes every block.
-type noted struct{ capability.Blocks }
+type noted struct{ registry.Blocks }
 
 func (noted) Block(context.Context, string, time.Time) error { return nil }
 
 // offered takes every voice session.
 type offered struct{}
 
-func (offered) Offer(context.Context, capability.VoiceRequest) (capability.VoiceOffer, error) {
-	return capability.VoiceOffer{SessionID: "voice-1", ExpiresAt: time.Now().Add(capability.TicketLife)}, nil
+func (offered) Offer(context.Context, registry.VoiceRequest) (registry.VoiceOffer, error) {
+	return registry.VoiceOffer{SessionID: "voice-1", ExpiresAt: time.Now().Add(time.Minute)}, nil
 }
 
 // load loads the project's tools over the demo knowledge base, as the gateway does.
@@ -72,7 +71,7 @@ func load(t *testing.T) *registry.Snapshot {
 		Handlers:            tools.Handlers(),
 		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
-		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()}},
+		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
 	if err != nil {
 		t.Fatal(err)

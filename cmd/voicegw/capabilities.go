@@ -18,10 +18,10 @@ import (
 	"voicegw/backends/kb/embed"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/qdrant"
-	"voicegw/capability"
 	"voicegw/config"
 	"voicegw/internal/user"
 	"voicegw/registry"
+	"voicegw/session/handoff"
 	"voicegw/store"
 )
 
@@ -35,6 +35,7 @@ type capabilities struct {
 	library   *kb.Library // kb, for those who are granted its namespaces
 	source    *kb.Source  // keeps kb the same as its folder
 	store     *store.Store
+	handoff   *handoff.Desk
 	desk      *calendar.Desk
 	closeDesk func()
 	images    images
@@ -52,6 +53,7 @@ func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, k
 	}
 	err = c.openStore(ctx, keep)
 	if err == nil {
+		c.handoff = handoff.New(c.store, cfg.Agent.Name)
 		err = c.openKB(ctx, cfg.KB)
 	}
 	if err != nil {
@@ -216,12 +218,28 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
-		Capabilities:        []any{c.library, c.store.Blocks(), c.store.VoiceSessions(), c.contacts, c.desk, c.images.studio},
+		Capabilities:        []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
-			registry.ModeText: {reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()},
+			registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
 		},
 		Dev: dev, Logger: c.logger,
+	}
+}
+
+// blocks are the store's blocks as tools see them.
+type blocks struct{ *store.Blocks }
+
+// Block is registry.Blocks.Block.
+func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
+	err := b.Blocks.Block(ctx, user, until)
+	switch {
+	case errors.Is(err, store.ErrUser):
+		return fmt.Errorf("%w: %w", registry.ErrUser, err)
+	case errors.Is(err, store.ErrFull):
+		return fmt.Errorf("%w: %w", registry.ErrFull, err)
+	default:
+		return err
 	}
 }
 
@@ -229,13 +247,13 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 // provides, as the tools call it. The build checks tools against it, as it cannot load them.
 func provided() map[registry.Mode][]reflect.Type {
 	voice := []reflect.Type{
-		reflect.TypeFor[*kb.Library](), reflect.TypeFor[capability.Blocks](), reflect.TypeFor[capability.VoiceSessions](),
+		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
 		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
 		reflect.TypeFor[registry.Messenger](), reflect.TypeFor[*registry.Snapshot](),
 	}
 	return map[registry.Mode][]reflect.Type{
 		registry.ModeVoice: voice,
-		registry.ModeText:  append(slices.Clone(voice), reflect.TypeFor[capability.Inviter](), reflect.TypeFor[capability.Gallery]()),
+		registry.ModeText:  append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()),
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -179,5 +180,30 @@ func TestTheBuildKnowsWhatIsProvided(t *testing.T) {
 				t.Errorf("%s: %s is provided, and the build does not know it", mode, has)
 			}
 		}
+	}
+}
+
+// TestBlocksOfATool: a tool tells apart why a user was not shut out, by the registry's
+// errors and not by the store's.
+func TestBlocksOfATool(t *testing.T) {
+	s, err := store.Open(t.Context(), store.Options{Memory: true, MostBlocks: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var tools registry.Blocks = blocks{s.Blocks()}
+	until := time.Now().Add(time.Hour)
+	if err := tools.Block(t.Context(), "", until); !errors.Is(err, registry.ErrUser) {
+		t.Errorf("nobody: %v", err)
+	}
+	if err := tools.Block(t.Context(), "ada", until); err != nil {
+		t.Error(err)
+	}
+	if err := tools.Block(t.Context(), "eve", until); !errors.Is(err, registry.ErrFull) {
+		t.Errorf("one more than there may be: %v", err)
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/session"
-	"voicegw/session/handoff"
 	"voicegw/web"
 )
 
@@ -106,7 +105,6 @@ type server struct {
 	gateway      *gateway.Server
 	sessions     *session.Manager
 	caps         *capabilities
-	desk         *handoff.Desk
 	audit        *audit.Log
 	tools        *registry.Registry
 	reload       *build.Watch // nil but with dev
@@ -142,7 +140,6 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
-	s.desk = handoff.New(s.caps.store, s.cfg.Agent.Name)
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
 	}
@@ -190,7 +187,7 @@ func (s *server) takeAddress(ctx context.Context, texts gateway.TextAgent, key s
 	s.gateway = gateway.New(gateway.Options{
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
-		Chat: texts, Voice: s.desk, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
+		Chat: texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
 		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
 	})

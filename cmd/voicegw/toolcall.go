@@ -13,7 +13,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/capability"
 	"voicegw/config"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -168,11 +167,11 @@ func (nobody) Origin() string { return "" }
 
 func (nobody) Keep(context.Context) error { return nil }
 
-func (n nobody) Invite(offer capability.VoiceOffer) {
+func (n nobody) Invite(offer registry.VoiceOffer) {
 	n.p.complain("the client would be invited to %s until %s", offer.SessionID, offer.ExpiresAt.UTC().Format(time.RFC3339))
 }
 
-func (n nobody) Show(i capability.Image) {
+func (n nobody) Show(i registry.Image) {
 	n.p.complain("the client would be shown %s (%d by %d)", i.URL, i.Width, i.Height)
 }
 

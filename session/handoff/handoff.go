@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/prompts"
+	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/store"
 )
@@ -62,14 +62,14 @@ type Invitation struct {
 	Inspect bool
 }
 
-// Invite makes a voice session. The error wraps ErrTaken, capability.ErrVoiceActive,
-// capability.ErrUser, capability.ErrFull, store.ErrUnavailable or store.ErrTooBig, or says
-// that the origin is none.
-func (d *Desk) Invite(ctx context.Context, in Invitation) (capability.VoiceOffer, error) {
+// Invite makes a voice session. The error wraps ErrTaken, store.ErrVoiceActive,
+// store.ErrUser, store.ErrFull, store.ErrUnavailable or store.ErrTooBig, or says
+// that the origin is invalid.
+func (d *Desk) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, error) {
 	id := cmp.Or(in.ConversationID, conversation.NewID())
 	fresh, err := d.begin(ctx, id, in)
 	if err != nil {
-		return capability.VoiceOffer{}, err
+		return registry.VoiceOffer{}, err
 	}
 	before := in.Context
 	if before == "" && len(in.Said) > 0 && !fresh {
@@ -78,10 +78,35 @@ func (d *Desk) Invite(ctx context.Context, in Invitation) (capability.VoiceOffer
 		c.Append(time.Now(), in.Said...)
 		before = c.Brief(ContextChars)
 	}
-	return d.voice.Offer(ctx, capability.VoiceRequest{
-		UserID: in.User.String(), Vouched: in.Vouched, Scopes: in.Scopes, ConversationID: id, Agent: in.Agent, PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin,
-		Inspect: in.Inspect,
+	return d.offer(ctx, store.Ticket{
+		User: in.User.String(), Vouched: in.Vouched, Scopes: in.Scopes, Conversation: id, Agent: in.Agent,
+		PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin, Inspect: in.Inspect,
 	})
+}
+
+// Offer makes a voice session for a tool's call: a Desk is a registry.VoiceSessions. The
+// conversation is kept, or will be when the turn that calls the tool has ended.
+func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (registry.VoiceOffer, error) {
+	offer, err := d.offer(ctx, store.Ticket{
+		User: r.UserID, Vouched: r.Vouched, Scopes: r.Scopes, Conversation: r.ConversationID, Agent: r.Agent,
+		PendingRequest: r.PendingRequest, Origin: r.Origin,
+	})
+	for from, to := range map[error]error{store.ErrVoiceActive: registry.ErrVoiceActive, store.ErrUser: registry.ErrUser, store.ErrFull: registry.ErrFull} {
+		if errors.Is(err, from) {
+			err = fmt.Errorf("%w: %w", to, err)
+		}
+	}
+	return offer, err
+}
+
+func (d *Desk) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, error) {
+	o, err := d.voice.Offer(ctx, t)
+	if err != nil {
+		return registry.VoiceOffer{}, err
+	}
+	return registry.VoiceOffer{
+		SessionID: o.SessionID, ConversationID: o.Conversation, PendingRequest: o.PendingRequest, Ticket: o.Secret, ExpiresAt: o.ExpiresAt,
+	}, nil
 }
 
 // begin makes the conversation where it is new, and says whether it was.

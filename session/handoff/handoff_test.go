@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"voicegw/capability"
 	"voicegw/conversation"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
+	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/store"
 )
@@ -47,7 +47,7 @@ func entry(at time.Time, side conversation.Side, turn int, text string) conversa
 	return conversation.Entry{At: at.UTC(), Side: side, Role: conversation.RoleUser, Text: text, Turn: turn}
 }
 
-func invite(t *testing.T, d *Desk, in Invitation) capability.VoiceOffer {
+func invite(t *testing.T, d *Desk, in Invitation) registry.VoiceOffer {
 	t.Helper()
 	o, err := d.Invite(t.Context(), in)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestThereAndBack(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("ada"), ConversationID: o.ConversationID}); !errors.Is(err, capability.ErrVoiceActive) {
+	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("ada"), ConversationID: o.ConversationID}); !errors.Is(err, store.ErrVoiceActive) {
 		t.Errorf("while it runs: %v", err)
 	}
 	back := session.HandBack{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
@@ -143,11 +143,11 @@ func TestSomebodyElsesConversation(t *testing.T) {
 	if before, err := d.Enter(t.Context(), "c-1", user.Must("eve")); !errors.Is(err, store.ErrUnknown) || before != "" {
 		t.Errorf("entered: %q, %v", before, err)
 	}
-	o, err := s.VoiceSessions().Offer(t.Context(), capability.VoiceRequest{UserID: "eve", ConversationID: "c-1"})
+	o, err := s.VoiceSessions().Offer(t.Context(), store.Ticket{User: "eve", Conversation: "c-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := d.Redeem(t.Context(), o.Ticket, "")
+	got, err := d.Redeem(t.Context(), o.Secret, "")
 	if err != nil || got.Context != "" {
 		t.Errorf("told %q, %v", got.Context, err)
 	}
@@ -249,5 +249,31 @@ func TestDecided(t *testing.T) {
 	}
 	if c, err := d.Conversation(t.Context(), "c-2"); err != nil || c.User != "ada" || len(c.Entries) != 1 || !c.Told("AAAAAA") {
 		t.Errorf("%v, %+v", err, c)
+	}
+}
+
+// TestOfferOfATool: a tool tells apart why there is no voice session, by the registry's
+// errors and not by the store's.
+func TestOfferOfATool(t *testing.T) {
+	d, _ := newDesk(t)
+	var sessions registry.VoiceSessions = d
+	r := registry.VoiceRequest{UserID: "ada", ConversationID: "conv-1", PendingRequest: "When is it open?", Vouched: true, Scopes: []string{"hr"}, Origin: "https://app.example", Agent: "default"}
+	o, err := sessions.Offer(t.Context(), r)
+	if err != nil || o.PendingRequest != r.PendingRequest || o.ConversationID != r.ConversationID {
+		t.Fatalf("%+v, %v", o.SessionID, err)
+	}
+	got, err := d.Redeem(t.Context(), o.Ticket, "https://app.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Over()
+	if got.SessionID != o.SessionID || got.User != user.Must("ada") || !got.Vouched || !slices.Equal(got.Scopes, r.Scopes) || got.ConversationID != r.ConversationID || got.Agent != r.Agent {
+		t.Errorf("the ticket opens %+v", got)
+	}
+	if _, err := sessions.Offer(t.Context(), r); !errors.Is(err, registry.ErrVoiceActive) {
+		t.Errorf("while the session runs: %v", err)
+	}
+	if _, err := sessions.Offer(t.Context(), registry.VoiceRequest{}); !errors.Is(err, registry.ErrUser) {
+		t.Errorf("for nobody: %v", err)
 	}
 }

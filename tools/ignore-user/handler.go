@@ -7,14 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/capability"
 	"voicegw/internal/blank"
 	"voicegw/registry"
 )
 
 // Needs are the capabilities of ignore_user.
 type Needs struct {
-	Blocks    capability.Blocks
+	Blocks    registry.Blocks
 	Messenger registry.Messenger
 }
 
@@ -39,7 +38,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	until := call.Session.Now.Add(duration).Truncate(time.Millisecond).UTC()
 	err := call.Needs.Blocks.Block(ctx, call.Session.UserID, until)
 	switch {
-	case errors.Is(err, capability.ErrUser):
+	case errors.Is(err, registry.ErrUser):
 		return registry.Result{}, &registry.ToolError{
 			Type: registry.ErrorSessionInactive, Message: "There is no user in this conversation who could be shut out.",
 			Suggestion: "End the conversation in words.", Err: err,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/capability"
 	"voicegw/registry"
 )
 
@@ -29,7 +28,7 @@ func (c *client) Timeout(until time.Time, d time.Duration, message string) {
 
 // shutOut notes who is shut out, and until when.
 type shutOut struct {
-	capability.Blocks
+	registry.Blocks
 	until map[string]time.Time
 }
 
@@ -40,13 +39,13 @@ func (b *shutOut) Block(_ context.Context, user string, until time.Time) error {
 
 // broken cannot record anything.
 type broken struct {
-	capability.Blocks
+	registry.Blocks
 	err error
 }
 
 func (b broken) Block(context.Context, string, time.Time) error { return b.err }
 
-func call(blocks capability.Blocks, c *client, user string) registry.Call[Args, Needs] {
+func call(blocks registry.Blocks, c *client, user string) registry.Call[Args, Needs] {
 	return registry.Call[Args, Needs]{
 		Args:    Args{DurationSeconds: 300, FarewellMessage: " Goodbye for now. "},
 		Needs:   Needs{Blocks: blocks, Messenger: c},
@@ -86,14 +85,14 @@ func TestUserIsShutOut(t *testing.T) {
 func TestFailures(t *testing.T) {
 	cause := errors.New("disk full")
 	for name, tc := range map[string]struct {
-		blocks   capability.Blocks
+		blocks   registry.Blocks
 		user     string
 		farewell string
 		want     registry.ErrorType
 		retry    bool
 	}{
-		"no user":         {broken{err: capability.ErrUser}, "", "Bye.", registry.ErrorSessionInactive, false},
-		"too many":        {broken{err: capability.ErrFull}, "mallory", "Bye.", registry.ErrorTransient, true},
+		"no user":         {broken{err: registry.ErrUser}, "", "Bye.", registry.ErrorSessionInactive, false},
+		"too many":        {broken{err: registry.ErrFull}, "mallory", "Bye.", registry.ErrorTransient, true},
 		"store fails":     {broken{err: cause}, "mallory", "Bye.", registry.ErrorTransient, true},
 		"blank farewell":  {broken{err: cause}, "mallory", " ", registry.ErrorValidation, false},
 		"unseen farewell": {broken{err: cause}, "mallory", "\u2060\u3164", registry.ErrorValidation, false},

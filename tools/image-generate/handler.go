@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"voicegw/backends/image"
-	"voicegw/capability"
 	"voicegw/internal/blank"
 	"voicegw/registry"
 )
@@ -19,7 +18,7 @@ import (
 // Needs are the capabilities of image_generate.
 type Needs struct {
 	Studio  *image.Studio
-	Gallery capability.Gallery
+	Gallery registry.Gallery
 }
 
 // Path is where images are served, from the root of the gateway; an id follows.
@@ -71,7 +70,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 			one.Prompt = m.Prompt
 		}
 		answer.Images = append(answer.Images, one)
-		call.Needs.Gallery.Show(capability.Image{
+		call.Needs.Gallery.Show(registry.Image{
 			ID: m.ID, URL: one.URL, Prompt: m.Prompt, Width: m.Width, Height: m.Height, ExpiresAt: m.ExpiresAt,
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/backends/image"
-	"voicegw/capability"
 	"voicegw/registry"
 )
 
@@ -45,9 +44,9 @@ func (s *shelf) Keep(_ context.Context, data []byte, _ image.Info) (string, time
 }
 
 // gallery notes what was shown.
-type gallery []capability.Image
+type gallery []registry.Image
 
-func (g *gallery) Show(i capability.Image) { *g = append(*g, i) }
+func (g *gallery) Show(i registry.Image) { *g = append(*g, i) }
 
 func picture(t *testing.T, width, height int) []byte {
 	t.Helper()

@@ -7,14 +7,13 @@ import (
 	"errors"
 	"strings"
 
-	"voicegw/capability"
 	"voicegw/registry"
 )
 
 // Needs are the capabilities of start_voice_session.
 type Needs struct {
-	VoiceSessions capability.VoiceSessions
-	Inviter       capability.Inviter
+	VoiceSessions registry.VoiceSessions
+	Inviter       registry.Inviter
 }
 
 // Answer is the data of a success. The ticket is not in it: it is the client's alone.
@@ -30,7 +29,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	if err := call.Needs.Inviter.Keep(ctx); err != nil {
 		return registry.Result{}, offerError(err)
 	}
-	offer, err := call.Needs.VoiceSessions.Offer(ctx, capability.VoiceRequest{
+	offer, err := call.Needs.VoiceSessions.Offer(ctx, registry.VoiceRequest{
 		UserID: call.Session.UserID, Vouched: call.Session.Vouched, Scopes: call.Session.Scopes, ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
 		PendingRequest: strings.TrimSpace(call.Args.PendingRequest), Origin: call.Needs.Inviter.Origin(),
 	})
@@ -48,13 +47,13 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 func offerError(err error) error {
 	e := &registry.ToolError{Err: err}
 	switch {
-	case errors.Is(err, capability.ErrVoiceActive):
+	case errors.Is(err, registry.ErrVoiceActive):
 		e.Type, e.Message = registry.ErrorSessionActive, "This conversation is in voice already."
 		e.Suggestion = "Do not call it again; the user can simply speak."
-	case errors.Is(err, capability.ErrUser):
+	case errors.Is(err, registry.ErrUser):
 		e.Type, e.Message = registry.ErrorSessionInactive, "There is no user in this conversation who could be invited."
 		e.Suggestion = "Go on in text."
-	case errors.Is(err, capability.ErrFull):
+	case errors.Is(err, registry.ErrFull):
 		e.Type, e.Message, e.Retryable = registry.ErrorRateLimit, "Too many invitations are open at the moment.", true
 		e.Suggestion = "Go on in text and try again in a minute."
 	default:

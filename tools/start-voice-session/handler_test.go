@@ -11,13 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/capability"
 	"voicegw/registry"
 )
 
 // client notes the invitations that it gets.
 type client struct {
-	offers []capability.VoiceOffer
+	offers []registry.VoiceOffer
 	keep   func() error // of Keep; nil for none
 }
 
@@ -28,31 +27,31 @@ func (c *client) Keep(context.Context) error {
 	return c.keep()
 }
 
-func (c *client) Invite(offer capability.VoiceOffer) { c.offers = append(c.offers, offer) }
-func (c *client) Origin() string                     { return "https://app.example" }
+func (c *client) Invite(offer registry.VoiceOffer) { c.offers = append(c.offers, offer) }
+func (c *client) Origin() string                   { return "https://app.example" }
 
 // offers makes one voice session, and notes what it was asked for.
-type offers struct{ asked []capability.VoiceRequest }
+type offers struct{ asked []registry.VoiceRequest }
 
-func (o *offers) Offer(_ context.Context, r capability.VoiceRequest) (capability.VoiceOffer, error) {
+func (o *offers) Offer(_ context.Context, r registry.VoiceRequest) (registry.VoiceOffer, error) {
 	o.asked = append(o.asked, r)
 	if len(o.asked) > 1 {
-		return capability.VoiceOffer{}, capability.ErrVoiceActive
+		return registry.VoiceOffer{}, registry.ErrVoiceActive
 	}
-	return capability.VoiceOffer{
+	return registry.VoiceOffer{
 		SessionID: "voice-1", ConversationID: r.ConversationID, PendingRequest: r.PendingRequest,
-		Ticket: "the secret", ExpiresAt: time.Now().Add(capability.TicketLife),
+		Ticket: "the secret", ExpiresAt: time.Now().Add(time.Minute),
 	}, nil
 }
 
 // broken offers nothing.
 type broken struct{ err error }
 
-func (b broken) Offer(context.Context, capability.VoiceRequest) (capability.VoiceOffer, error) {
-	return capability.VoiceOffer{}, b.err
+func (b broken) Offer(context.Context, registry.VoiceRequest) (registry.VoiceOffer, error) {
+	return registry.VoiceOffer{}, b.err
 }
 
-func call(v capability.VoiceSessions, c *client) registry.Call[Args, Needs] {
+func call(v registry.VoiceSessions, c *client) registry.Call[Args, Needs] {
 	return registry.Call[Args, Needs]{
 		Args:    Args{PendingRequest: " What is new? "},
 		Needs:   Needs{VoiceSessions: v, Inviter: c},
@@ -77,7 +76,7 @@ func TestInvitation(t *testing.T) {
 		if data, _ := json.Marshal(result.Data); offer.Ticket != "the secret" || strings.Contains(string(data), offer.Ticket) {
 			t.Errorf("the ticket %q is in %s, or is none", offer.Ticket, data)
 		}
-		want := []capability.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Origin: "https://app.example"}}
+		want := []registry.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Origin: "https://app.example"}}
 		if diff := cmp.Diff(want, v.asked); diff != "" {
 			t.Error(diff)
 		}
@@ -106,8 +105,8 @@ func TestFailures(t *testing.T) {
 		want  registry.ErrorType
 		retry bool
 	}{
-		"no user":     {capability.ErrUser, registry.ErrorSessionInactive, false},
-		"too many":    {capability.ErrFull, registry.ErrorRateLimit, true},
+		"no user":     {registry.ErrUser, registry.ErrorSessionInactive, false},
+		"too many":    {registry.ErrFull, registry.ErrorRateLimit, true},
 		"store fails": {errors.New("disk full"), registry.ErrorTransient, true},
 	} {
 		t.Run(name, func(t *testing.T) {
