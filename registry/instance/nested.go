@@ -270,18 +270,8 @@ func (s *solver) compose(f *finding, o *shape, needed map[string]bool, values ma
 	set := maps.Clone(needed)
 	optional := slices.DeleteFunc(slices.Sorted(maps.Keys(values)), func(name string) bool { return needed[name] })
 	grow := func() {
-		if object := build(set, values); object != nil && len(set) >= o.least.n && len(set) <= o.most.n {
-			f.try(object)
-			for _, name := range slices.Sorted(maps.Keys(set)) {
-				for _, v := range values[name].values {
-					if f.enough() {
-						return
-					}
-					other := maps.Clone(object)
-					other[name] = v
-					f.try(other)
-				}
-			}
+		if len(set) >= o.least.n && len(set) <= o.most.n {
+			f.tryVariants(set, values)
 		}
 	}
 	grow()
@@ -303,6 +293,26 @@ func (s *solver) compose(f *finding, o *shape, needed map[string]bool, values ma
 		set[name] = true
 		set = o.closure(set)
 		grow()
+	}
+}
+
+// tryVariants tries the object with the first value of each property of set, and with
+// each other value of one property.
+func (f *finding) tryVariants(set map[string]bool, values map[string]answer) {
+	object := build(set, values)
+	if object == nil {
+		return
+	}
+	f.try(object)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		for _, v := range values[name].values {
+			if f.enough() {
+				return
+			}
+			other := maps.Clone(object)
+			other[name] = v
+			f.try(other)
+		}
 	}
 }
 

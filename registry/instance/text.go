@@ -357,6 +357,17 @@ func extend(list, prefixes []*prefix, runes []rune, most int) []*prefix {
 	return list
 }
 
+// ending returns the texts of a level that end in an accepting state.
+func (a *automaton) ending(states []int, level map[int][]*prefix) []*prefix {
+	var all []*prefix
+	for _, s := range states {
+		if a.accepts[s] {
+			all = append(all, level[s]...)
+		}
+	}
+	return all
+}
+
 // texts gives up to want accepted texts of least to most characters, shorter ones first
 // (most below 0 is no bound). complete says that there are no others, work what it took.
 func (a *automaton) texts(least, most, want int) (found []string, complete bool, work int) {
@@ -372,16 +383,11 @@ func (a *automaton) texts(least, most, want int) (found []string, complete bool,
 		}
 		slices.Sort(states)
 		if length >= least {
-			for _, s := range states {
-				for _, p := range level[s] {
-					if !a.accepts[s] {
-						break
-					}
-					if len(found) == want {
-						return found, false, work
-					}
-					found = append(found, p.text())
+			for _, p := range a.ending(states, level) {
+				if len(found) == want {
+					return found, false, work
 				}
+				found = append(found, p.text())
 			}
 		}
 		if length == most {

@@ -57,28 +57,8 @@ func (v *vocabulary) reset() {
 func (v *vocabulary) add(records []recordWords, by int32) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	surfaces, forms := map[string]bool{}, map[string]bool{}
 	for _, r := range records {
-		clear(surfaces)
-		clear(forms)
-		for _, terms := range [][]words.Term{r.title, r.tags, r.text} {
-			for _, t := range terms {
-				if !surfaces[t.Surface] {
-					surfaces[t.Surface] = true
-					v.count(t, by)
-				}
-				for _, form := range t.Forms {
-					if !forms[form] {
-						forms[form] = true
-						v.countTerm(form, by)
-					}
-					if !surfaces[form] { // so that typos are found in stems, too
-						surfaces[form] = true
-						v.count(words.Term{Surface: form, Forms: []string{form}}, by)
-					}
-				}
-			}
-		}
+		v.countRecord(r, by)
 		for _, language := range r.languages() {
 			if v.languages[language] += int(by); v.languages[language] <= 0 {
 				delete(v.languages, language)
@@ -87,6 +67,28 @@ func (v *vocabulary) add(records []recordWords, by int32) {
 	}
 	if v.dead > 1000 && v.dead > len(v.surfaces)/2 {
 		v.tidy()
+	}
+}
+
+// countRecord counts each word of a record once, and each of its forms.
+func (v *vocabulary) countRecord(r recordWords, by int32) {
+	surfaces, forms := map[string]bool{}, map[string]bool{}
+	surface := func(t words.Term) {
+		if !surfaces[t.Surface] {
+			surfaces[t.Surface] = true
+			v.count(t, by)
+		}
+	}
+	for _, t := range slices.Concat(r.title, r.tags, r.text) {
+		surface(t)
+		for _, form := range t.Forms {
+			if !forms[form] {
+				forms[form] = true
+				v.countTerm(form, by)
+			}
+			// A form is a surface too, so that typos are found in stems.
+			surface(words.Term{Surface: form, Forms: []string{form}})
+		}
 	}
 }
 
