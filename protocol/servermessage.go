@@ -142,6 +142,19 @@ type Usage struct {
 	Output       UsageOutput `json:"output"`
 }
 
+// Plus returns u and v together.
+func (u Usage) Plus(v Usage) Usage {
+	u.InputTokens += v.InputTokens
+	u.OutputTokens += v.OutputTokens
+	u.Input.Text += v.Input.Text
+	u.Input.Audio += v.Input.Audio
+	u.Input.CachedText += v.Input.CachedText
+	u.Input.CachedAudio += v.Input.CachedAudio
+	u.Output.Text += v.Output.Text
+	u.Output.Audio += v.Output.Audio
+	return u
+}
+
 // UsageInput counts input tokens by modality; cached ones are a subset.
 type UsageInput struct {
 	Text        int64 `json:"text"`
@@ -221,6 +234,12 @@ type ToolEnded struct {
 	Error        json.RawMessage `json:"error,omitempty"`
 	Deduplicated bool            `json:"deduplicated,omitempty"`
 	Clamped      json.RawMessage `json:"clamped,omitempty"`
+}
+
+// Asks says that the tool waits for the user's approval, which is no failure.
+func (m *ToolEnded) Asks() bool {
+	var failure struct{ Type string }
+	return !m.OK && json.Unmarshal(m.Error, &failure) == nil && failure.Type == "CONFIRMATION_REQUIRED"
 }
 
 // Timeout says that the user has been shut out for a while: until TimeoutUntil, in

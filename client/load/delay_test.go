@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"voicegw/client/load"
-	"voicegw/client/load/caller"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
+	"voicegw/client/voice"
 	"voicegw/gateway"
 	"voicegw/internal/pipenet"
 	"voicegw/protocol"
@@ -93,7 +93,7 @@ func (st *timedStack) run(t *testing.T, o load.Options, text string) *report.Rep
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: st.front.Dial, DisableKeepAlives: true}}
 	o.URL, o.Script, o.ScriptFile = "ws://localhost/v1/voice", sc, "test.yaml"
-	o.Dial = func(ctx context.Context, url string) (caller.Conn, error) {
+	o.Dial = func(ctx context.Context, url string) (voice.Conn, error) {
 		return protocol.Dial(ctx, url, protocol.DialOptions{Client: client})
 	}
 	rep, err := load.Run(t.Context(), o)

@@ -10,7 +10,7 @@ import (
 	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
-	"voicegw/client/load/speech"
+	"voicegw/client/speech"
 )
 
 // page is docs/load.md.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/script"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -67,7 +67,7 @@ type Options struct {
 	// the gateway is given time to come to rest.
 	Progress func(Status)
 	// Dial replaces the network, for tests; nil is the network.
-	Dial func(ctx context.Context, url string) (caller.Conn, error)
+	Dial func(ctx context.Context, url string) (voice.Conn, error)
 }
 
 // ErrOptions is wrapped by what is wrong with Options.

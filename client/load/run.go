@@ -13,7 +13,7 @@ import (
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
-	"voicegw/client/load/speech"
+	"voicegw/client/speech"
 	"voicegw/internal/bounded"
 )
 

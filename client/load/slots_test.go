@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/caller"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -28,7 +28,7 @@ type desk struct {
 }
 
 // dial takes a call.
-func (d *desk) dial(context.Context, string) (caller.Conn, error) {
+func (d *desk) dial(context.Context, string) (voice.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := time.Since(d.began)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/client/voice"
 	"voicegw/internal/terminal"
 	"voicegw/protocol"
 )
@@ -24,9 +25,9 @@ type ChatOptions struct {
 	// Messages are said one after another. Without any, messages are read line by line, from
 	// the terminal or from In.
 	Messages []string
-	// Approval answers what tools ask. With ApprovalNobody the person at the terminal is
+	// Approval answers what tools ask. With voice.ApprovalNobody the person at the terminal is
 	// asked, unless JSON is set.
-	Approval Approval
+	Approval voice.Approval
 	// OnByVoice goes on by voice when that is offered, with the turns and the patience of
 	// Voice, and comes back to text at the end.
 	OnByVoice bool
@@ -240,10 +241,10 @@ func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.Co
 // decide finds the answer to a question; answered is false where nobody gives one.
 func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (approved, answered bool) {
 	switch {
-	case x.o.Approval == ApprovalYes:
+	case x.o.Approval == voice.ApprovalYes:
 		x.note(EventApproving, q.Preview)
 		return true, true
-	case x.o.Approval == ApprovalNo:
+	case x.o.Approval == voice.ApprovalNo:
 		x.note(EventDeclining, q.Preview)
 		return false, true
 	case !x.canAsk:
@@ -295,10 +296,10 @@ func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionS
 		x.d.Event(e)
 	}
 	o.Approval = x.o.Approval
-	if o.Approval == ApprovalNobody && x.canAsk {
+	if o.Approval == voice.ApprovalNobody && x.canAsk {
 		answers, stop := x.answers()
 		defer stop()
-		o.Approval, o.Answers = ApprovalAsk, answers
+		o.Approval, o.Answers = voice.ApprovalAsk, answers
 	}
 	return x.d.report(Run(ctx, o))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -48,14 +49,14 @@ type Options struct {
 	// KeepAudio puts what was heard into the report.
 	KeepAudio bool
 	// Approval is who answers when a tool needs the user's approval.
-	Approval Approval
+	Approval voice.Approval
 	// Answers are the lines that somebody types, to Run: y or yes approves the oldest
 	// question that is open, anything else declines it; lines that come while none is
-	// are dropped. For ApprovalAsk. Closing it says that nobody types any more; Run
+	// are dropped. For voice.ApprovalAsk. Closing it says that nobody types any more; Run
 	// does not wait for that.
 	Answers <-chan string
-	// Events, if set, is called with everything that happens, from the goroutine
-	// that called Run. It must not block: the conversation runs in real time.
+	// Events, if set, is called with everything that happens, by one goroutine at a time.
+	// It must not block: the conversation runs in real time.
 	Events func(Event)
 }
 
@@ -88,7 +89,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.InterruptAfter < 0 {
 		return o, fmt.Errorf("%w: InterruptAfter is negative", ErrOptions)
 	}
-	if o.Approval == ApprovalAsk && o.Answers == nil {
+	if o.Approval == voice.ApprovalAsk && o.Answers == nil {
 		return o, fmt.Errorf("%w: Approval asks, but there are no Answers", ErrOptions)
 	}
 	if o.URL == "" {
@@ -108,6 +109,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if !slices.Contains(protocol.OutputRates(), o.OutputRate) {
 		return o, fmt.Errorf("%w: the output rate must be one of %v Hz, not %d", ErrOptions, protocol.OutputRates(), o.OutputRate)
+	}
+	if o.InterruptAfter > 0 && len(o.Turns) == 1 && o.Ticket == "" {
+		o.Turns = append(slices.Clone(o.Turns), o.Turns[0])
 	}
 	if o.Events == nil {
 		o.Events = func(Event) {}

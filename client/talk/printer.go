@@ -30,6 +30,9 @@ type Printer struct {
 	writeFail error
 }
 
+// maxUnfinal bounds the transcripts that are remembered until they are final.
+const maxUnfinal = 100
+
 // NewPrinter writes to w. On a terminal, width columns wide, transcripts grow in
 // place; elsewhere each is one line, once it is final.
 func NewPrinter(w io.Writer, terminal bool, width int) *Printer {
@@ -162,9 +165,6 @@ func exact(s string) string {
 	return b.String()
 }
 
-// confirmationRequired is the type of the error that is no failure.
-const confirmationRequired = "CONFIRMATION_REQUIRED"
-
 // toolEnded says how a call went: its time, whether its answer was stored, what of its
 // arguments was lowered, or the error.
 func toolEnded(m *protocol.ToolEnded) string {
@@ -184,7 +184,7 @@ func toolEnded(m *protocol.ToolEnded) string {
 	var failure struct{ Type, Message string }
 	switch err := json.Unmarshal(m.Error, &failure); {
 	case err != nil || failure.Type == "":
-	case failure.Type == confirmationRequired:
+	case m.Asks():
 		text = m.Tool + " waits for approval"
 	default:
 		text += ": " + failure.Type + ": " + failure.Message
@@ -203,7 +203,7 @@ func (p *Printer) transcript(m *protocol.Transcript) {
 		return
 	}
 	if _, known := p.unfinal[m.ID]; !known {
-		if len(p.order) >= maxUtterances {
+		if len(p.order) >= maxUnfinal {
 			p.drop(p.order[0])
 		}
 		p.order = append(p.order, m.ID)

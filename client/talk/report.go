@@ -67,18 +67,6 @@ type Interruption struct {
 	LastAudioMS int64 `json:"last_audio_ms"`
 }
 
-func addUsage(a, b protocol.Usage) protocol.Usage {
-	a.InputTokens += b.InputTokens
-	a.OutputTokens += b.OutputTokens
-	a.Input.Text += b.Input.Text
-	a.Input.Audio += b.Input.Audio
-	a.Input.CachedText += b.Input.CachedText
-	a.Input.CachedAudio += b.Input.CachedAudio
-	a.Output.Text += b.Output.Text
-	a.Output.Audio += b.Output.Audio
-	return a
-}
-
 // between returns the ms from one instant to another, or nil if one of them never
 // was.
 func between(from, to time.Time) *int64 {

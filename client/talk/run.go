@@ -1,11 +1,13 @@
 package talk
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
 
+	"voicegw/audio"
+	"voicegw/client/speech"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -20,6 +22,10 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	turns, err := o.words()
+	if err != nil {
+		return Report{}, err
+	}
 	began := time.Now()
 	dialCtx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
@@ -30,143 +36,63 @@ func Run(ctx context.Context, options Options) (Report, error) {
 		}
 		return Report{}, fmt.Errorf("%w at %s: %w", ErrConnect, o.URL, err)
 	}
-	r := &runner{conn: conn}
-	r.watchdog = time.AfterFunc(writeTime, conn.Abort)
-	r.conversation, err = newConversation(o, began, r.sendMessage, r.sendAudio)
-	if err != nil {
-		r.watchdog.Stop()
-		conn.Abort()
-		return Report{}, err
-	}
-	return r.run(ctx)
+	return converse(ctx, o, turns, conn, began)
 }
 
-// writeTime is how long the gateway may take nothing of what it is sent.
-const writeTime = 10 * time.Second
+// The waits of a conversation, beside Options.Patience.
+const (
+	// pendingTime is how long a session may take to begin to answer what was asked before;
+	// after it nothing was.
+	pendingTime = 2 * time.Second
+	// goodbyeTime is how long the gateway may take to end the session.
+	goodbyeTime = 3 * time.Second
+	frameLength = 20 * time.Millisecond
+)
 
-// runner lets a conversation happen on a connection. All is owned by the goroutine
-// that called Run, but for the connection, which listen reads.
-type runner struct {
-	conn         *protocol.Conn
-	conversation *conversation
-	// watchdog aborts the connection when the loop stands still: only a write that
-	// the gateway does not take can do that.
-	watchdog *time.Timer
-	// writeErr ends the conversation, but not before brokenAt plus closeTime: the
-	// reason why the gateway closed may still be on its way.
-	writeErr error
-	brokenAt time.Time
-}
-
-const closeTime = time.Second
-
-// arrival is a frame, or the error after the last one, and when it came.
-type arrival struct {
-	at    time.Time
-	frame protocol.Frame
-	err   error
-}
-
-func (r *runner) run(ctx context.Context) (Report, error) {
-	c := r.conversation
-	// From listen to this loop; nobody closes it. Unbuffered: the socket holds what
-	// the loop has not taken.
-	arrivals := make(chan arrival)
-	done := make(chan struct{})
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		r.listen(arrivals, done)
-	}()
-
-	c.open()
-	ticker := time.NewTicker(frameLength)
-	defer ticker.Stop()
-	hangUp := ctx.Done()
-	answers := c.options.Answers
-	for !c.over() {
-		select {
-		case a := <-arrivals:
-			r.take(a)
-		case now := <-ticker.C:
-			c.tick(now)
-			if r.writeErr != nil && now.Sub(r.brokenAt) >= closeTime {
-				c.lost(now, r.writeErr)
+// words are what each turn says, with its recording at the rate that is sent.
+func (o Options) words() ([]voice.Words, error) {
+	var list []voice.Words
+	for i, t := range o.Turns {
+		w := voice.Words{Text: t.Text}
+		if t.spoken() {
+			r, err := speech.Of(t.Name, t.Audio, o.InputRate)
+			if err != nil {
+				return nil, fmt.Errorf("%w: turn %d (%s): %w", ErrOptions, i+1, t.Name, err)
 			}
-		case line, ok := <-answers:
-			if !ok {
-				answers = nil
-				c.nobodyTypes(time.Now())
-				break
-			}
-			c.typed(time.Now(), line)
-		case <-hangUp:
-			hangUp = nil
-			c.err = context.Cause(ctx)
-			c.leave(time.Now())
+			w.Recording = r
 		}
-		r.watchdog.Reset(writeTime)
+		list = append(list, w)
 	}
-	r.watchdog.Stop()
-
-	// What Close reports is that the gateway was faster.
-	close(done)
-	_ = r.conn.Close(protocol.CloseDone, "")
-	r.conn.Abort()
-	<-listening
-	return c.result()
+	return list, nil
 }
 
-// listen hands on what comes until the connection ends or done is closed.
-func (r *runner) listen(arrivals chan<- arrival, done <-chan struct{}) {
-	for {
-		frame, err := r.conn.Read()
-		a := arrival{at: time.Now(), frame: frame, err: err}
-		a.frame.Data = bytes.Clone(frame.Data)
-		select {
-		case arrivals <- a:
-		case <-done:
-			return
+// converse holds a conversation on a connection.
+func converse(ctx context.Context, o Options, words []voice.Words, conn voice.Conn, began time.Time) (Report, error) {
+	turn := voice.Turn{Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
+	pending := turn
+	pending.Act = voice.Type
+	v := voice.Options{
+		Start: protocol.Start{
+			Ticket: o.Ticket, Provider: o.Provider, Agent: o.Agent, Voice: o.Voice, InputRate: o.InputRate, OutputRate: o.OutputRate,
+			Client: &protocol.ClientInfo{Name: "voicegw-talk"},
+		},
+		Pending: &pending, Goodbye: true, Words: func(index, _, _ int) voice.Words { return words[index] },
+		Frame: frameLength, Silence: make([]byte, audio.Bytes(o.InputRate, frameLength)),
+		ConnectTime: o.Patience, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: o.Patience,
+		Buffers: make([]time.Duration, 1), // it plays what has come at once
+	}
+	for i, w := range words {
+		turn.Act, turn.Interrupts, turn.InterruptAfter = voice.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter
+		if w.Recording != nil {
+			turn.Act, v.Microphone = voice.Say, true
 		}
-		if err != nil {
-			return
-		}
+		v.Turns = append(v.Turns, turn)
 	}
-}
-
-func (r *runner) take(a arrival) {
-	c := r.conversation
-	switch {
-	case a.err != nil:
-		c.lost(a.at, a.err)
-	case a.frame.Audio:
-		c.hearAudio(a.at, a.frame.Data)
-	default:
-		m, err := protocol.ParseServer(a.frame.Data)
-		if err != nil {
-			c.fail(a.at, fmt.Errorf("%w: %w", ErrProtocol, err))
-			return
-		}
-		c.hear(a.at, m)
+	t := &talker{o: o, began: began, pcm: map[*voice.Item][]byte{}, reasons: map[*voice.Exchange]string{}}
+	t.Conversation = voice.New(v, t, began)
+	t.Run(ctx, voice.Link{Conn: conn, Answers: o.Answers})
+	if ctx.Err() != nil {
+		t.err = context.Cause(ctx)
 	}
-}
-
-func (r *runner) sendMessage(m protocol.ClientMessage) {
-	data, err := protocol.EncodeClient(m)
-	if err == nil && r.writeErr == nil {
-		err = r.conn.WriteText(data)
-	}
-	r.broke(err)
-}
-
-func (r *runner) sendAudio(frame []byte) {
-	if r.writeErr == nil {
-		r.broke(r.conn.WriteAudio(frame))
-	}
-}
-
-func (r *runner) broke(err error) {
-	if err != nil && r.writeErr == nil {
-		r.writeErr, r.brokenAt = err, time.Now()
-	}
+	return t.result()
 }

@@ -11,7 +11,7 @@ import (
 	"voicegw/client/load"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
-	"voicegw/client/load/speech"
+	"voicegw/client/speech"
 	"voicegw/config"
 )
 

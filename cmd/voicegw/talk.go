@@ -13,6 +13,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/talk"
+	"voicegw/client/voice"
 	"voicegw/internal/terminal"
 )
 
@@ -52,10 +53,10 @@ func (p Process) talk(ctx context.Context, flags talkFlags, parsed *kong.Context
 	}
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	if _, isTerminal := terminal.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == talk.ApprovalNobody {
+	if _, isTerminal := terminal.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == voice.ApprovalNobody {
 		if answers, done, err := terminal.OpenTyped(); err == nil {
 			defer done()
-			options.Approval, options.Answers = talk.ApprovalAsk, answers
+			options.Approval, options.Answers = voice.ApprovalAsk, answers
 		}
 	}
 	err = talk.Show(ctx, options, talk.NewDisplay(p.Stdout, flags.JSON), keep)
@@ -106,14 +107,14 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 }
 
 // approval is who answers a tool's question, as the flags say.
-func approval(approve, deny bool) talk.Approval {
+func approval(approve, deny bool) voice.Approval {
 	switch {
 	case approve:
-		return talk.ApprovalYes
+		return voice.ApprovalYes
 	case deny:
-		return talk.ApprovalNo
+		return voice.ApprovalNo
 	default:
-		return talk.ApprovalNobody
+		return voice.ApprovalNobody
 	}
 }
 

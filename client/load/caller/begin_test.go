@@ -13,6 +13,7 @@ import (
 
 	"voicegw/client/load/measure"
 	"voicegw/client/load/script"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -70,7 +71,7 @@ func beginning(t *testing.T, text string, side *textSide, g *gateway) (*scene, O
 	s.set = &Settings{
 		URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Collector: s.c, InputRate: 16000, OutputRate: 24000,
 		Frame: 20 * ms1, Began: time.Now(), ConnectTime: 10 * time.Second, HTTP: srv.Client(), APIKey: "key",
-		Dial: func(context.Context, string) (Conn, error) { return g, nil },
+		Dial: func(context.Context, string) (voice.Conn, error) { return g, nil },
 	}
 	return s, New(s.set, 7).Call(t.Context(), Limit{})
 }
@@ -167,10 +168,10 @@ func TestNothingWasAnsweredFirst(t *testing.T) {
 		g.out, g.gone = make(chan protocol.Frame, 1000), make(chan struct{})
 		s := &scene{T: t, c: measure.New(), gate: g}
 		s.set = &Settings{Script: sc, Collector: s.c, InputRate: 16000, OutputRate: 24000, Frame: 20 * ms1, Began: time.Now(), ConnectTime: time.Minute}
-		now := time.Now()
-		l := &line{set: s.set, conn: g, wake: make(chan struct{}, 1), talk: newConversation(s.set, 7, 1, Limit{}, ticket{"t", now}, nil, now)}
-		l.run(t.Context())
-		if got, want := s.problems(), "turn 0: failed: nothing was answered within 5s, although it was asked before (line 1 of the script)"; got != want || !l.talk.done {
+		k := New(s.set, 7)
+		k.calls = 1
+		c := k.converse(t.Context(), g, Limit{}, ticket{"t", time.Now()})
+		if got, want := s.problems(), "turn 0: failed: nothing was answered within 5s, although it was asked before (line 1 of the script)"; got != want || !c.Done() {
 			t.Errorf("got %s", got)
 		}
 		s.counts(map[measure.Counter]int64{measure.Failed: 1, measure.Answered: 1})

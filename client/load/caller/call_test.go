@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -451,26 +450,6 @@ func TestAGreetingIsNobodysAnswer(t *testing.T) {
 	})
 }
 
-// TestSpeechBeginsWithAWholeFrame that does not lie in the past.
-func TestSpeechBeginsWithAWholeFrame(t *testing.T) {
-	r := libraryOf(t).Any(0)
-	for at, want := range map[time.Duration]time.Duration{0: 0, 47 * ms1: 60 * ms1, 60 * ms1: 60 * ms1} {
-		now := time.Now()
-		m := newMicrophone(16000, 20*ms1, make([]byte, 640), now)
-		if got := m.say(now.Add(at), r).Sub(now); got != want {
-			t.Errorf("decided at %v it begins at %v, want %v", at, got, want)
-		}
-		n := 0
-		for !m.idle() {
-			m.take()
-			n++
-		}
-		if last := time.Duration(n) * 20 * ms1; last != want+r.Duration() {
-			t.Errorf("it is over at %v", last)
-		}
-	}
-}
-
 // TestTheGatewayDoesNotRead: a write that stands still is the gateway's fault and not the
 // generator's; frames that are too old are thrown away and counted.
 func TestTheGatewayDoesNotRead(t *testing.T) {
@@ -509,33 +488,8 @@ func TestAWriteThatNeverEnds(t *testing.T) {
 		if outcome != Broken || !strings.Contains(s.problems(), "lost: the session is over: the connection broke") {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
-		if took := time.Since(s.set.Began); took > writeTime+5*time.Second {
+		if took := time.Since(s.set.Began); took > 20*time.Second {
 			s.Errorf("it took %v", took)
-		}
-	})
-}
-
-// TestSendLagIsTheGeneratorsOwn: a frame that leaves late by this program's fault is
-// counted as late.
-func TestSendLagIsTheGeneratorsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := measure.New()
-		l := &line{set: &Settings{Collector: c}, conn: newGateway(t, nil)}
-		start := time.Now()
-		frame := make([]byte, 640)
-		time.Sleep(100 * ms1) //nolint:forbidigo // virtual time: nobody waits
-		l.free = start.Add(40 * ms1)
-		for _, due := range []time.Duration{94 * ms1, 96 * ms1, 10 * ms1} { // the last one was held up until 40 ms
-			if err := l.write(frame, start.Add(due), true); err != nil {
-				t.Fatal(err)
-			}
-			l.free = start.Add(40 * ms1)
-		}
-		if got := c.Summary(measure.SendLag); got.Count != 3 || got.Max != 60 || got.Min != 4 {
-			t.Errorf("lag %+v", got)
-		}
-		if got := c.Count(measure.LateFrames); got != 2 {
-			t.Errorf("%d late frames", got)
 		}
 	})
 }
@@ -610,7 +564,7 @@ func TestACallThatDoesNotEnd(t *testing.T) {
 		}
 	})
 	playSo(t, "{microphone: false, turns: [{type: hello}]}", g, how{until: 5 * time.Second}, func(s *scene, _ Outcome) {
-		if took := time.Since(s.set.Began); took != 5*time.Second+overtime {
+		if took := time.Since(s.set.Began); took != 5*time.Second+time.Minute {
 			s.Errorf("it took %v", took)
 		}
 		s.counts(map[measure.Counter]int64{measure.Cut: 1})
@@ -683,7 +637,7 @@ func TestNobodyAnswers(t *testing.T) {
 		}
 	})
 	playSo(t, "turns: [{type: hello}]", newGateway(t, nil), how{change: func(s *Settings) {
-		s.Dial = func(context.Context, string) (Conn, error) { return nil, errors.New("no route") }
+		s.Dial = func(context.Context, string) (voice.Conn, error) { return nil, errors.New("no route") }
 	}}, func(s *scene, outcome Outcome) {
 		if got, want := s.problems(), "turn 0: refused: no route"; got != want || outcome != Broken {
 			s.Errorf("outcome %d: %s", outcome, got)
@@ -835,35 +789,3 @@ func TestWhatATurnWaitsFor(t *testing.T) {
 		})
 	}
 }
-
-// TestFramesCostNothing: neither direction allocates in the steady state.
-func TestFramesCostNothing(t *testing.T) {
-	library := libraryOf(t)
-	g := newGateway(t, nil)
-	set := &Settings{Collector: measure.New(), InputRate: 16000, OutputRate: 24000, Frame: 20 * ms1, Script: &script.Script{Turns: []script.Turn{{}}}, ConnectTime: time.Hour}
-	now := time.Now()
-	c := newConversation(set, 1, 1, Limit{}, ticket{}, make([]byte, 640), now)
-	c.hearStarted(now, &protocol.SessionStarted{InputRate: 16000, OutputRate: 24000})
-	c.hearAudioStart(now, &protocol.AudioStart{ItemID: "i"})
-	c.rest = time.Hour
-	l := &line{set: set, conn: silentConn{g}, talk: c, watch: time.NewTimer(time.Hour)}
-	allocs := testing.AllocsPerRun(2000, func() {
-		if c.mic.idle() {
-			c.mic.say(c.mic.began, library.Any(0))
-		}
-		c.mic.began = time.Now().Add(-time.Duration(c.mic.n+1) * c.mic.length)
-		l.turn()
-		c.out = c.out[:0]
-		c.hearAudio(time.Now(), 960)
-		c.player.reported = time.Now()
-	})
-	if allocs > 0.05 {
-		t.Errorf("%v allocations for a frame in each direction", allocs)
-	}
-}
-
-// silentConn takes frames and keeps nothing.
-type silentConn struct{ *gateway }
-
-func (silentConn) WriteAudio([]byte) error { return nil }
-func (silentConn) WriteText([]byte) error  { return nil }

@@ -18,7 +18,8 @@ import (
 	"voicegw/audio/audiotest"
 	"voicegw/client/load/measure"
 	"voicegw/client/load/script"
-	"voicegw/client/load/speech"
+	"voicegw/client/speech"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -266,7 +267,7 @@ func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, o
 		s.set = &Settings{
 			URL: "ws://test/v1/voice", Script: sc, Speech: library, Collector: s.c, InputRate: 16000, OutputRate: 24000,
 			Frame: 20 * time.Millisecond, Began: time.Now(), ConnectTime: 10 * time.Second, HTTP: http.DefaultClient,
-			Dial: func(context.Context, string) (Conn, error) { return g, nil },
+			Dial: func(context.Context, string) (voice.Conn, error) { return g, nil },
 		}
 		if h.change != nil {
 			h.change(s.set)

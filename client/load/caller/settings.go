@@ -8,8 +8,8 @@ import (
 	"voicegw/audio"
 	"voicegw/client/load/measure"
 	"voicegw/client/load/script"
-	"voicegw/client/load/speech"
-	"voicegw/protocol"
+	"voicegw/client/speech"
+	"voicegw/client/voice"
 )
 
 // Settings are what all callers of a run share. Everything is required unless it says
@@ -41,15 +41,7 @@ type Settings struct {
 	// SawCall, if set, is told of every tool.ended: the session's id and the call's.
 	SawCall func(session, call string)
 	// Dial connects; nil means protocol.Dial.
-	Dial func(ctx context.Context, url string) (Conn, error)
-}
-
-// Conn is a connection of the client protocol; see protocol.Conn.
-type Conn interface {
-	Read() (protocol.Frame, error)
-	WriteAudio(pcm []byte) error
-	WriteText(message []byte) error
-	Abort()
+	Dial func(ctx context.Context, url string) (voice.Conn, error)
 }
 
 // Caller is one caller. One goroutine at a time may use it.
@@ -58,11 +50,12 @@ type Caller struct {
 	set     *Settings
 	session int
 	silence []byte
+	turns   []voice.Turn
 
 	calls int
 }
 
 // New makes caller number session, from 1.
 func New(set *Settings, session int) *Caller {
-	return &Caller{set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame))}
+	return &Caller{set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame)), turns: turns(set.Script)}
 }

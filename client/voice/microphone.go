@@ -1,10 +1,10 @@
-package caller
+package voice
 
 import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/load/speech"
+	"voicegw/client/speech"
 )
 
 // microphone cuts what is said, and the silence around it, into frames on an absolute

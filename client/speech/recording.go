@@ -41,3 +41,18 @@ func (r *Recording) Onset() time.Duration { return r.Spans[0].Start }
 
 // End is where the last voiced sample ends.
 func (r *Recording) End() time.Duration { return r.Spans[len(r.Spans)-1].End }
+
+// Of makes a recording of a clip, at a rate in Hz. A clip in which nobody is heard speaking
+// is taken for speech as a whole.
+func Of(name string, clip audio.Clip, rate int) (*Recording, error) {
+	r := &Recording{Name: name, Source: Detected, Spans: detect(clip)}
+	if len(r.Spans) == 0 {
+		r.Spans = []Span{{End: clip.Duration()}}
+	}
+	clip, err := clip.Resample(rate)
+	if err != nil {
+		return nil, err
+	}
+	r.Rate, r.PCM = clip.Rate, clip.PCM
+	return r, nil
+}

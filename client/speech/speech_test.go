@@ -242,3 +242,16 @@ func FuzzParseAnnotation(f *testing.F) {
 		}
 	})
 }
+
+// TestOf: a clip is spoken at the rate that is asked for; one in which nobody is heard is
+// taken as a whole.
+func TestOf(t *testing.T) {
+	silence := audio.Clip{Rate: 8000, PCM: make([]byte, 8000)}
+	r, err := Of("quiet.wav", silence, 16000)
+	if err != nil || r.Rate != 16000 || len(r.PCM) != 16000 || r.Onset() != 0 || r.End() != 500*time.Millisecond {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Of("odd.wav", audio.Clip{Rate: 100, PCM: make([]byte, 100)}, 16000); err == nil {
+		t.Error("a rate that nobody can convert was converted")
+	}
+}

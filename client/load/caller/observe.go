@@ -1,0 +1,395 @@
+package caller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/client/load/measure"
+	"voicegw/client/load/script"
+	"voicegw/client/voice"
+	"voicegw/protocol"
+)
+
+// call measures one conversation: it is the observer of it. Like the conversation it is
+// used by one goroutine at a time.
+type call struct {
+	*voice.Conversation
+	*measure.Collector
+
+	// Fixed when the conversation begins.
+	set      *Settings
+	session  int
+	number   int
+	ticketAt time.Time // when the ticket was had; zero without one
+	began    time.Time
+
+	unjudged []*voice.Exchange
+	notes    map[*voice.Exchange]*notes // of those, where there are any
+	open     map[string]openCall        // tools that run, by the id of the call
+	seq      int64                      // of the newest message
+	stale    bool                       // stale frames have been told of
+	cut      bool                       // a turn had no answer yet when the call ended
+}
+
+// notes are what tools did in an exchange: the names of those that were called, that
+// failed, and that asked the user.
+type notes struct{ tools, broken, asks []string }
+
+// openCall is a tool that runs.
+type openCall struct {
+	tool  string
+	began time.Time
+}
+
+// noted are the notes of an exchange, to be read.
+func (c *call) noted(x *voice.Exchange) notes {
+	if n := c.notes[x]; n != nil {
+		return *n
+	}
+	return notes{}
+}
+
+// note remembers a name in a list of an exchange's notes, once.
+func (c *call) note(x *voice.Exchange, list func(*notes) *[]string, name string) {
+	if x == nil {
+		return
+	}
+	n := c.notes[x]
+	if n == nil {
+		if c.notes == nil {
+			c.notes = map[*voice.Exchange]*notes{}
+		}
+		n = &notes{}
+		c.notes[x] = n
+	}
+	if names := list(n); !slices.Contains(*names, name) {
+		*names = append(*names, name)
+	}
+}
+
+// expect is what the script expects of an exchange.
+func (c *call) expect(x *voice.Exchange) script.Expect {
+	if x.Index < 0 {
+		return c.set.Script.Begin.Expect
+	}
+	return c.set.Script.Turns[x.Index].Expect
+}
+
+// problem notes what went wrong in a turn; nil is none in particular.
+func (c *call) problem(now time.Time, kind measure.Kind, x *voice.Exchange, format string, args ...any) {
+	p := measure.Problem{
+		Session: c.session, Call: c.number, ID: c.SessionID(), AtMS: now.Sub(c.set.Began).Milliseconds(),
+		Kind: kind, What: fmt.Sprintf(format, args...),
+	}
+	if x != nil {
+		p.Turn = x.Number
+		if line := c.line(x); line > 0 {
+			p.What += fmt.Sprintf(" (line %d of the script)", line)
+		}
+	}
+	c.Problem(p)
+}
+
+// line is the line of the script that an exchange comes from.
+func (c *call) line(x *voice.Exchange) int {
+	if x.Index < 0 {
+		return c.set.Script.Begin.Line
+	}
+	return c.set.Script.Turns[x.Index].Line
+}
+
+// sent measures a frame that was written.
+func (c *call) sent(bytes int, lag, block time.Duration) {
+	c.Record(measure.SendLag, lag)
+	c.Record(measure.SendBlock, block)
+	c.Add(measure.FramesUp, 1)
+	c.Add(measure.BytesUp, int64(bytes))
+}
+
+// HeardAudio is part of voice.Observer.
+func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
+	c.Add(measure.FramesDown, 1)
+	c.Add(measure.BytesDown, int64(len(pcm)))
+	switch {
+	case i == nil:
+		c.Add(measure.StaleFrames, 1)
+		if !c.stale {
+			c.stale = true
+			c.problem(now, measure.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
+		}
+	case !i.First.IsZero():
+		c.Record(measure.AudioGap, now.Sub(i.Latest))
+	}
+}
+
+// Played is part of voice.Observer.
+func (c *call) Played(i *voice.Item) { c.Add(measure.PlayedMS, i.Played.Milliseconds()) }
+
+// Underrun is part of voice.Observer.
+func (c *call) Underrun(buffer int, gap time.Duration) { c.Collector.Underrun(buffer, gap) }
+
+// Happened is part of voice.Observer.
+func (c *call) Happened(now time.Time, e voice.Event) {
+	x := e.X
+	switch e.Kind {
+	case voice.Began:
+		c.Add(measure.Turns, 1)
+		c.unjudged = append(c.unjudged, x)
+	case voice.FirstAudio:
+		c.answered(now, x)
+	case voice.AnsweredEarly:
+		c.Add(measure.Early, 1)
+	case voice.Noticed:
+		c.Record(measure.InterruptSeen, now.Sub(x.Onset))
+	case voice.Flushed:
+		c.Record(measure.Flush, now.Sub(x.Onset))
+	case voice.Missed:
+		c.Add(measure.MissedInterruptions, 1)
+	case voice.Answered:
+		c.settled(now, x, measure.Answered)
+	case voice.Interrupted:
+		c.settled(now, x, measure.Interrupted)
+	case voice.Failed:
+		c.problem(now, measure.KindFailed, x, "%s", e.Text+because(e.Told))
+		c.settled(now, x, measure.Failed)
+	case voice.NothingPending:
+		c.problem(now, measure.KindFailed, x, "nothing was answered within %s, although it was asked before", pendingTime)
+		c.settled(now, x, measure.Failed)
+	case voice.Stuck:
+		c.stuck(now, x)
+	case voice.Cut:
+		c.cut = true
+		c.Add(measure.Cut, 1)
+		c.unjudged = slices.DeleteFunc(c.unjudged, func(u *voice.Exchange) bool { return u == x })
+	case voice.Dropped:
+		c.Add(measure.FramesDropped, e.N)
+	case voice.Violation:
+		c.problem(now, measure.KindProtocol, x, "%s", e.Text)
+	case voice.Refused:
+		c.refused(now, e)
+	case voice.Lost:
+		c.lost(now, e)
+	}
+}
+
+// lost notes a session that has ended when nobody wanted it, or without a goodbye.
+func (c *call) lost(now time.Time, e voice.Event) {
+	c.Add(measure.Lost, 1)
+	if e.Err == nil {
+		c.problem(now, measure.KindLost, nil, "%s", e.Text)
+		return
+	}
+	if c.LastError() == nil {
+		c.Error("lost") // otherwise the gateway's own error has been counted
+	}
+	c.problem(now, measure.KindLost, e.X, "the session is over: %s", c.ending(e.Err))
+}
+
+// answered measures how long the first audio of an answer took.
+func (c *call) answered(now time.Time, x *voice.Exchange) {
+	if x.Number == 0 {
+		c.Record(measure.Handoff, now.Sub(c.ticketAt))
+		return
+	}
+	total := now.Sub(x.Spoken)
+	c.Record(measure.FirstAudio, total)
+	if x.Turn.Act == voice.Type {
+		c.Record(measure.FirstAudioTyped, total)
+	} else {
+		c.Record(measure.FirstAudioSpoken, total)
+	}
+	if x.Known.IsZero() {
+		return
+	}
+	if x.Turn.Act == voice.Say {
+		c.Record(measure.Detection, x.Known.Sub(x.Spoken))
+	}
+	answer := now.Sub(x.Known)
+	c.Record(measure.Answer, answer)
+	if c.set.ProviderDelay > 0 {
+		c.Record(measure.Added, answer-c.set.ProviderDelay)
+	}
+}
+
+// because is an error of the gateway as a reason; nil is no reason.
+func because(e *protocol.Error) string {
+	if e == nil {
+		return ""
+	}
+	return ": " + e.Code + ": " + e.Message
+}
+
+// settled counts how a turn came out, and judges those before it.
+func (c *call) settled(now time.Time, x *voice.Exchange, as measure.Counter) {
+	c.Add(as, 1)
+	c.judge(now, x)
+}
+
+// stuck notes a turn of which nothing more comes.
+func (c *call) stuck(now time.Time, x *voice.Exchange) {
+	c.Add(measure.Stuck, 1)
+	heard := "nothing has come of an answer"
+	if x.Bytes > 0 {
+		heard = "the answer has begun and does not end"
+	}
+	c.problem(now, measure.KindStuck, x, "%s for %s since the user stopped speaking%s",
+		heard, now.Sub(x.Spoken).Round(100*time.Millisecond), because(c.LastError()))
+}
+
+// refused notes a call that got no session.
+func (c *call) refused(now time.Time, e voice.Event) {
+	c.Add(measure.Refused, 1)
+	what := e.Text
+	if e.Err != nil {
+		c.Error("refused")
+		what = c.ending(e.Err)
+		if last := c.LastError(); last != nil {
+			what = last.Code + ": " + last.Message
+		}
+		what = "the gateway refused the session: " + what
+	}
+	c.problem(now, measure.KindRefused, nil, "%s", what)
+}
+
+// ending says how a connection has ended.
+func (c *call) ending(err error) string {
+	if reason := c.Ended(); reason != "" {
+		return reason
+	}
+	if code := protocol.CloseStatus(err); code >= 0 {
+		return fmt.Sprintf("the gateway closed with %d", code)
+	}
+	return err.Error()
+}
+
+// Heard is part of voice.Observer.
+func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
+	c.inOrder(now, protocol.HeaderOf(m).Seq)
+	switch m := m.(type) {
+	case *protocol.SessionStarted:
+		if !c.Started() && m.InputRate == c.set.InputRate && m.OutputRate == c.set.OutputRate {
+			c.Add(measure.Sessions, 1)
+			c.Record(measure.Ready, now.Sub(c.began))
+		}
+	case *protocol.TurnEnded:
+		if l := m.Latency; l != nil {
+			c.Record(measure.GatewayTotal, ms(l.SpeechEndToFirstAudioMS))
+			c.Record(measure.GatewayDetection, ms(l.DetectionMS))
+			c.Record(measure.GatewayProvider, ms(l.ProviderMS))
+			c.Record(measure.GatewayOwn, ms(l.GatewayMS))
+		}
+	case *protocol.AudioEnd:
+		c.heardAudioEnd(now, m)
+	case *protocol.ToolStarted:
+		if len(c.open) < maxOpenCalls {
+			c.open[m.CallID] = openCall{tool: m.Tool, began: now}
+		}
+		c.note(c.About(m.Turn), func(n *notes) *[]string { return &n.tools }, m.Tool)
+	case *protocol.ToolEnded:
+		c.heardToolEnded(now, m)
+	case *protocol.ConfirmationRequest:
+		c.Add(measure.Questions, 1)
+		c.note(c.About(m.Turn), func(n *notes) *[]string { return &n.asks }, m.Tool)
+	case *protocol.ConfirmationEnded:
+		switch m.Outcome {
+		case "approved":
+			c.Add(measure.Approvals, 1)
+		case "denied":
+			c.Add(measure.Refusals, 1)
+		}
+	case *protocol.SessionEnded:
+		if at := c.LeftAt(); !at.IsZero() && c.Ended() == "" {
+			c.Record(measure.Goodbye, now.Sub(at))
+		}
+	case *protocol.Error:
+		c.heardError(now, m)
+	}
+}
+
+// inOrder notes messages that are missing.
+func (c *call) inOrder(now time.Time, seq int64) {
+	if missing := seq - c.seq - 1; missing != 0 {
+		c.Add(measure.LostMessages, max(missing, 1))
+		c.problem(now, measure.KindLostMessage, c.Current(), "after message %d came message %d", c.seq, seq)
+	}
+	c.seq = seq
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// lostTolerance is how far the length of an answer may be from what the gateway says:
+// lengths are rounded to ms.
+const lostTolerance = 2
+
+func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
+	i := c.Open(m.ItemID)
+	if i == nil {
+		return // the conversation tells of it
+	}
+	c.Add(measure.Items, 1)
+	c.Record(measure.BufferNeeded, i.Needed)
+	got := audio.MS(c.set.OutputRate, i.Bytes)
+	if off := max(got-m.AudioMS, m.AudioMS-got); off > lostTolerance {
+		c.Add(measure.LostAudio, 1)
+		c.Add(measure.LostAudioMS, off)
+		c.problem(now, measure.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
+	}
+}
+
+// maxOpenCalls bounds the calls whose end is waited for.
+const maxOpenCalls = 1000
+
+func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {
+	x := c.About(m.Turn)
+	began, known := c.open[m.CallID]
+	delete(c.open, m.CallID)
+	if !known {
+		c.problem(now, measure.KindTool, x, "tool.ended of %s without a tool.started", m.Tool)
+		return
+	}
+	if c.set.SawCall != nil {
+		c.set.SawCall(c.SessionID(), m.CallID)
+	}
+	asks := m.Asks()
+	c.Add(measure.ToolCalls, 1)
+	run := ms(m.DurationMS)
+	c.Tool(m.Tool, m.OK || asks, m.Deduplicated, run)
+	switch {
+	case m.Deduplicated:
+		c.Add(measure.ToolRepeats, 1)
+	case asks:
+	default:
+		total := now.Sub(began.began)
+		c.Record(measure.ToolTotal, total)
+		c.Record(measure.ToolRun, run)
+		c.Record(measure.ToolWait, total-run)
+	}
+	if !m.OK && !asks {
+		c.Add(measure.ToolFailures, 1)
+		c.note(x, func(n *notes) *[]string { return &n.broken }, m.Tool)
+	}
+}
+
+func (c *call) heardError(now time.Time, m *protocol.Error) {
+	x := c.About(m.Turn)
+	if x != nil && c.expect(x).Error == m.Code {
+		return
+	}
+	c.Error(m.Code)
+	if c.Started() { // refused tells of it otherwise
+		c.problem(now, measure.KindError, x, "%s: %s", m.Code, m.Message)
+	}
+}
+
+// finish is called once, after everything else.
+func (c *call) finish(now time.Time) {
+	c.judgeRest(now)
+	if c.Done() && !c.cut {
+		c.Add(measure.ToolsOpen, int64(len(c.open)))
+		for _, open := range c.open {
+			c.problem(now, measure.KindTool, nil, "the call of %s has no tool.ended", open.tool)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package talk
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/client/voice"
+	"voicegw/protocol"
+)
+
+// maxHeardBytes bounds what is kept of the answers: 23 minutes at 24 kHz.
+const maxHeardBytes = 64 << 20
+
+// talker makes events and the report of a conversation: it is the observer of it. Like the
+// conversation it is used by one goroutine at a time.
+type talker struct {
+	*voice.Conversation
+
+	// Fixed when the conversation begins.
+	o     Options
+	began time.Time
+
+	started  protocol.SessionStarted
+	handback *protocol.Handback
+	said     []*voice.Exchange          // in their order
+	reasons  map[*voice.Exchange]string // why those were not answered that were not
+
+	pcm        map[*voice.Item][]byte // of answers that are not over, with KeepAudio
+	kept       int                    // bytes in pcm and heard
+	heard      []byte
+	underruns  int
+	staleBytes int64
+	err        error
+}
+
+func (t *talker) emit(now time.Time, e Event) {
+	e.AtMS = now.Sub(t.began).Milliseconds()
+	t.o.Events(e)
+}
+
+// name is what the exchange's turn is called.
+func (t *talker) name(x *voice.Exchange) string {
+	if x.Index < 0 {
+		return ""
+	}
+	return t.o.Turns[x.Index].Name
+}
+
+// Heard is part of voice.Observer.
+func (t *talker) Heard(now time.Time, m protocol.ServerMessage) {
+	turn := 0
+	if x := t.OfTurn(protocol.HeaderOf(m).Turn); x != nil {
+		turn = x.Number
+	}
+	t.emit(now, Event{Event: protocol.HeaderOf(m).Type, Turn: turn, Message: m})
+	switch m := m.(type) {
+	case *protocol.SessionStarted:
+		t.started = *m
+	case *protocol.SessionEnded:
+		t.handback = m.Handback
+	}
+}
+
+// HeardAudio is part of voice.Observer.
+func (t *talker) HeardAudio(_ time.Time, pcm []byte, i *voice.Item) {
+	switch {
+	case i == nil:
+		t.staleBytes += int64(len(pcm))
+	case t.o.KeepAudio:
+		pcm = pcm[:min(len(pcm), maxHeardBytes-t.kept)]
+		t.kept += len(pcm)
+		t.pcm[i] = append(t.pcm[i], pcm...)
+	}
+}
+
+// Played is part of voice.Observer.
+func (t *talker) Played(i *voice.Item) {
+	pcm := t.pcm[i]
+	heard := pcm[:min(i.Heard, len(pcm))]
+	t.heard = append(t.heard, heard...)
+	t.kept -= len(pcm) - len(heard)
+	delete(t.pcm, i)
+}
+
+// Underrun is part of voice.Observer.
+func (t *talker) Underrun(int, time.Duration) { t.underruns++ }
+
+// Happened is part of voice.Observer.
+func (t *talker) Happened(now time.Time, e voice.Event) {
+	switch e.Kind {
+	case voice.Began:
+		t.said = append(t.said, e.X)
+		t.reasons[e.X] = "the conversation was over before"
+		if e.X.Interrupts != nil {
+			t.tell(now, EventInterrupting, e.X, t.name(e.X))
+		}
+	case voice.Speaking:
+		if e.X.Turn.Act == voice.Type {
+			t.tell(now, EventTyped, e.X, e.X.Words.Text)
+			break
+		}
+		t.tell(now, EventSpeaking, e.X, t.name(e.X))
+	case voice.Spoken:
+		t.tell(now, EventSpoken, e.X, "")
+	case voice.PendingBegan:
+		t.tell(now, EventPending, e.X, "")
+	case voice.FirstAudio:
+		t.tell(now, EventFirstAudio, e.X, "")
+	case voice.Answered:
+		delete(t.reasons, e.X)
+		t.tell(now, EventAnswered, e.X, "")
+	case voice.Interrupted:
+		delete(t.reasons, e.X)
+	case voice.Failed:
+		reason := e.Text
+		if e.Told != nil {
+			reason += because(e.Told.Message)
+		}
+		t.failed(now, e.X, reason)
+	case voice.NothingPending:
+		t.nothingPending()
+	case voice.Stuck:
+		t.failed(now, e.X, fmt.Sprintf("nothing was heard for %s", t.o.Patience))
+	case voice.Question:
+		name := map[voice.Approval]string{
+			voice.ApprovalAsk: EventAsking, voice.ApprovalYes: EventApproving, voice.ApprovalNo: EventDeclining, voice.ApprovalNobody: EventUnanswerable,
+		}[e.Approval]
+		t.emit(now, Event{Event: name, Text: e.Text})
+	case voice.Violation:
+		t.broken(now, e)
+	case voice.Refused:
+		t.lost(ErrConnect, e)
+	case voice.Lost:
+		t.lost(ErrLost, e)
+	}
+}
+
+func (t *talker) tell(now time.Time, name string, x *voice.Exchange, text string) {
+	t.emit(now, Event{Event: name, Turn: x.Number, Text: text})
+}
+
+// failed notes why a turn got no answer.
+func (t *talker) failed(now time.Time, x *voice.Exchange, reason string) {
+	t.reasons[x] = reason
+	t.tell(now, EventFailed, x, reason)
+}
+
+// nothingPending forgets what was asked before: the ticket's session begins with the client.
+func (t *talker) nothingPending() {
+	t.said = nil
+	if len(t.o.Turns) == 0 {
+		t.err = fmt.Errorf("%w: nothing was asked before this session, and there is nothing to say; give at least one turn", ErrUnanswered)
+	}
+}
+
+// broken ends a conversation in which the gateway breaks the protocol.
+func (t *talker) broken(now time.Time, e voice.Event) {
+	err := fmt.Errorf("%w: %s", ErrProtocol, e.Text)
+	if e.Err != nil {
+		err = fmt.Errorf("%w: %w", ErrProtocol, e.Err)
+	}
+	t.err = cmp.Or(t.err, err)
+	t.Leave(now)
+}
+
+// lost notes why the connection is over, unless this side has hung up.
+func (t *talker) lost(what error, e voice.Event) {
+	if !t.LeftAt().IsZero() {
+		return
+	}
+	reason := because(cmp.Or(t.lastError(), t.Ended()))
+	err := fmt.Errorf("%w: %s", what, e.Text)
+	if e.Err != nil {
+		err = fmt.Errorf("%w: %w%s", what, e.Err, reason)
+		if code := protocol.CloseStatus(e.Err); code >= 0 {
+			err = fmt.Errorf("%w: the gateway closed with %d%s", what, code, reason)
+		}
+	}
+	t.err = cmp.Or(t.err, err)
+}
+
+// lastError is the newest error message of the gateway; empty if there was none.
+func (t *talker) lastError() string {
+	if e := t.LastError(); e != nil {
+		return e.Message
+	}
+	return ""
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// result makes the report and the error of the whole.
+func (t *talker) result() (Report, error) {
+	r := Report{
+		SessionID: t.started.SessionID, Provider: t.started.Provider, Model: t.started.Model,
+		InputRate: t.o.InputRate, OutputRate: t.o.OutputRate,
+		StaleBytes: t.staleBytes, Underruns: t.underruns, Audio: t.heard, Handback: t.handback,
+	}
+	begun := 0
+	for n, x := range t.said {
+		var by *voice.Exchange
+		if n+1 < len(t.said) && t.said[n+1].Interrupts == x {
+			by = t.said[n+1]
+		}
+		r.Turns = append(r.Turns, t.report(x, by))
+		begun = x.Index + 1
+	}
+	for _, turn := range t.o.Turns[begun:] {
+		r.Turns = append(r.Turns, TurnReport{Name: turn.Name, Typed: !turn.spoken(), Reason: "it was never said"})
+	}
+	missing, number := "", 1
+	for _, turn := range r.Turns {
+		if turn.Pending {
+			number = 0
+		}
+		if !turn.Answered {
+			missing = cmp.Or(missing, fmt.Sprintf("turn %d: %s", number, turn.Reason))
+		}
+		r.Usage = r.Usage.Plus(turn.Usage)
+		number++
+	}
+	switch {
+	case t.err != nil:
+		return r, t.err
+	case missing != "":
+		return r, fmt.Errorf("%w: %s", ErrUnanswered, missing)
+	case t.staleBytes > 0:
+		return r, fmt.Errorf("%w: %d bytes of audio belonged to no item", ErrProtocol, t.staleBytes)
+	default:
+		return r, nil
+	}
+}
+
+// report is what a turn came to; by is the exchange that has interrupted it, or nil.
+func (t *talker) report(x, by *voice.Exchange) TurnReport {
+	reason, missing := t.reasons[x]
+	r := TurnReport{
+		Name: t.name(x), Typed: x.Index >= 0 && x.Turn.Act == voice.Type, Pending: x.Index < 0, Answered: !missing, Reason: reason,
+		Said: x.Said.String(), Answer: x.Answer.String(),
+		FirstAudioMS: between(x.Spoken, x.First),
+		AnswerMS:     audio.MS(t.o.OutputRate, x.Bytes), HeardMS: audio.MS(t.o.OutputRate, x.Heard),
+		Latency: x.Latency, Usage: x.Usage,
+	}
+	if by != nil {
+		r.Interruption = &Interruption{FlushMS: between(by.Onset, by.Flushed)}
+		if x.Last.After(by.Onset) {
+			r.Interruption.LastAudioMS = x.Last.Sub(by.Onset).Milliseconds()
+		}
+	}
+	return r
+}

@@ -1,0 +1,295 @@
+package voice
+
+import (
+	"fmt"
+	"time"
+
+	"voicegw/protocol"
+)
+
+// hearAudio takes a binary frame.
+func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
+	i := c.incoming
+	c.observer.HeardAudio(now, pcm, i)
+	if i == nil {
+		return
+	}
+	c.sign = now
+	c.player.add(now, i, len(pcm))
+	x := i.X
+	if x == nil {
+		return // a greeting
+	}
+	x.Last = now
+	if i.Early {
+		return
+	}
+	x.Bytes += len(pcm)
+	if x.First.IsZero() {
+		x.First, c.news = now, true
+		c.tell(now, FirstAudio, x)
+	}
+}
+
+// hear takes a message of the gateway.
+func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
+	if _, text := m.(*protocol.Transcript); !text {
+		c.news = true // transcripts are many, and nothing waits for them
+	}
+	c.observer.Heard(now, m)
+	switch m := m.(type) {
+	case *protocol.SessionStarted:
+		c.hearStarted(now, m)
+	case *protocol.SpeechStarted:
+		c.hearSpeechStarted(now)
+	case *protocol.SpeechStopped:
+		c.hearSpeechStopped(now)
+	case *protocol.TurnStarted:
+		c.hearTurnStarted(now, m)
+	case *protocol.TurnEnded:
+		c.hearTurnEnded(now, m)
+	case *protocol.AudioStart:
+		c.hearAudioStart(now, m)
+	case *protocol.AudioEnd:
+		c.hearAudioEnd(now, m)
+	case *protocol.AudioFlush:
+		c.hearFlush(now, m)
+	case *protocol.Transcript:
+		c.hearTranscript(m)
+	case *protocol.ToolStarted, *protocol.ToolProgress:
+		c.sign = now
+	case *protocol.ToolEnded:
+		c.hearToolEnded(now, m)
+	case *protocol.ConfirmationRequest:
+		c.hearQuestion(now, m)
+	case *protocol.ConfirmationEnded:
+		c.hearAnswered(now, m)
+	case *protocol.SessionEnded:
+		c.ended = m.Reason
+	case *protocol.Error:
+		c.hearError(now, m)
+	}
+}
+
+// hearText takes a text frame.
+func (c *Conversation) hearText(now time.Time, data []byte) {
+	m, err := protocol.ParseServer(data)
+	if err != nil {
+		c.observer.Happened(now, Event{Kind: Violation, X: c.cur, Text: fmt.Sprintf("a message that is none: %v", err), Err: err})
+		return
+	}
+	c.hear(now, m)
+}
+
+func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
+	if c.phase != phaseStarting {
+		c.tellText(now, Violation, nil, "session.started came twice")
+		return
+	}
+	c.id = m.SessionID
+	s := &c.o.Start
+	if m.InputRate != s.InputRate || m.OutputRate != s.OutputRate {
+		c.tellText(now, Violation, nil, fmt.Sprintf("rates of %d and %d Hz were asked for, session.started says %d and %d",
+			s.InputRate, s.OutputRate, m.InputRate, m.OutputRate))
+		c.Leave(now)
+		return
+	}
+	c.sign = now
+	if c.o.Microphone {
+		c.mic = newMicrophone(s.InputRate, c.o.Frame, c.o.Silence, now)
+	}
+	if s.Ticket != "" {
+		c.begin(now, &Exchange{Turn: c.o.Pending, Index: -1, Onset: now, Spoken: now})
+		c.enter(now, phasePending)
+		return
+	}
+	c.restFor(now, 0)
+	c.rest = max(c.rest, leadIn)
+}
+
+func (c *Conversation) hearSpeechStarted(now time.Time) {
+	x := c.cur
+	if x == nil || x.Turn.Act != Say {
+		return
+	}
+	if x.First.IsZero() && !c.o.PushToTalk {
+		x.Known = time.Time{} // the speech has not ended
+	}
+	if x.Interrupts != nil && x.Seen.IsZero() && !now.Before(x.Onset) {
+		x.Seen = now
+		c.tell(now, Noticed, x)
+	}
+}
+
+func (c *Conversation) hearSpeechStopped(now time.Time) {
+	x := c.cur
+	if x != nil && x.Turn.Act == Say && !c.o.PushToTalk && x.First.IsZero() && !now.Before(x.Spoken) {
+		x.Known = now
+	}
+}
+
+func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
+	c.open++
+	c.sign, c.word = now, now
+	c.lastTurn = max(c.lastTurn, m.Turn)
+	x := c.cur
+	if x != nil && !now.Before(x.Onset) && (!x.Settled || !c.waitsForSilence()) {
+		c.turns[m.Turn] = x
+		x.earlyOver = false
+		// The answer to what was approved is the answer to the turn.
+		x.Completed = false
+	}
+	if c.phase == phasePending {
+		c.enter(now, phaseTalking)
+		c.tell(now, PendingBegan, x)
+	}
+}
+
+func (c *Conversation) hearTurnEnded(now time.Time, m *protocol.TurnEnded) {
+	c.open = max(c.open-1, 0)
+	c.word = now
+	x := c.turns[m.Turn]
+	if x == nil {
+		return // a greeting
+	}
+	c.sign = now
+	x.Usage = x.Usage.Plus(m.Usage)
+	if m.Latency != nil {
+		x.Latency = m.Latency
+	}
+	if now.Before(x.Spoken) {
+		// A pause in the recording has cut the turn off: another one follows, unless the rest
+		// is no speech to the model.
+		x.earlyOver = m.Status == statusCompleted
+		return
+	}
+	switch m.Status {
+	case statusCompleted:
+		x.Completed = true
+	case statusFailed:
+		x.failed = true
+	}
+}
+
+// The values of TurnEnded.Status that matter here.
+const (
+	statusCompleted = "completed"
+	statusFailed    = "failed"
+)
+
+func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
+	x := c.About(m.Turn)
+	if x != nil && now.Before(x.Onset) {
+		x = nil // a greeting that the gateway does not give a turn
+	}
+	i := &Item{ID: m.ItemID, X: x, Early: x != nil && now.Before(x.Spoken)}
+	if i.Early && !x.Early {
+		x.Early = true
+		c.tell(now, AnsweredEarly, x)
+	}
+	if len(c.player.queue) == maxItems {
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("%d answers are open at once", maxItems))
+		c.Leave(now)
+		return
+	}
+	c.sign = now
+	c.incoming = i
+	c.player.begin(now, i)
+}
+
+func (c *Conversation) hearAudioEnd(now time.Time, m *protocol.AudioEnd) {
+	c.sign = now
+	i := c.player.find(m.ItemID)
+	if i == nil {
+		c.tellText(now, Violation, c.cur, "audio.end of an answer that is not open: "+m.ItemID)
+		return
+	}
+	if c.incoming == i {
+		c.incoming = nil
+	}
+	c.player.end(now, i)
+}
+
+func (c *Conversation) hearFlush(now time.Time, m *protocol.AudioFlush) {
+	if c.incoming != nil && c.incoming.ID == m.ItemID {
+		c.incoming = nil
+	}
+	c.sign = now
+	i := c.player.flush(now, m.ItemID)
+	x := c.cur
+	if i == nil || i.X == nil || x == nil || x.Interrupts != i.X || !x.Flushed.IsZero() {
+		return
+	}
+	x.Flushed = now
+	c.tell(now, Flushed, x)
+}
+
+func (c *Conversation) hearTranscript(m *protocol.Transcript) {
+	x := c.About(m.Turn)
+	if x == nil || !x.Turn.KeepText {
+		return
+	}
+	if m.Role == "user" {
+		x.Said.set(m.ID, m.Text)
+		return
+	}
+	x.Answer.set(m.ID, m.Text)
+}
+
+func (c *Conversation) hearToolEnded(now time.Time, m *protocol.ToolEnded) {
+	c.sign = now
+	if x := c.About(m.Turn); x != nil && x.Turn.WaitFor == ForTool && x.Turn.Tool == m.Tool && !m.Asks() {
+		x.toolEnded = true
+	}
+}
+
+func (c *Conversation) hearError(now time.Time, m *protocol.Error) {
+	c.lastError = m
+	if x := c.About(m.Turn); x != nil {
+		x.Codes = note(x.Codes, m.Code)
+	}
+	if m.Code == protocol.CodeStoreUnavailable {
+		c.unrecorded(now)
+	}
+}
+
+// lost says that the connection has ended, with the error of reading it.
+func (c *Conversation) lost(now time.Time, err error) {
+	switch {
+	case c.phase == phaseOver:
+		return
+	case c.phase == phaseStarting:
+		c.observer.Happened(now, Event{Kind: Refused, Err: err})
+	case c.phase == phaseLeaving && c.ended != "":
+	case c.wanted():
+		as := Answered
+		if x := c.cur; !x.expectsError() && x.Turn.WaitFor != ForEnd && (!x.Completed || x.Bytes == 0) {
+			as = Cut
+		}
+		c.settle(now, c.cur, as)
+		c.leftBy = true
+	default:
+		c.observer.Happened(now, Event{Kind: Lost, X: c.cur, Err: err})
+		c.cutOff(now)
+	}
+	c.enter(now, phaseOver)
+}
+
+// endedByTool is the reason of session.ended where the model has hung up.
+const endedByTool = "tool_ended"
+
+// wanted says whether the turns have nothing against the end of the session: they wait for
+// it, or for the error that came, or the model has said goodbye at their end.
+func (c *Conversation) wanted() bool {
+	x := c.cur
+	switch {
+	case x == nil:
+		return false
+	case x.expectsError():
+		return true
+	case c.ended != endedByTool:
+		return false
+	default:
+		return c.o.Goodbye || x.Turn.WaitFor == ForEnd || c.next == len(c.o.Turns) && (x.Settled || x.Completed && x.Bytes > 0)
+	}
+}

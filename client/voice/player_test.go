@@ -1,0 +1,95 @@
+package voice
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/audio"
+	"voicegw/protocol"
+)
+
+// TestPlayerFlushesWhatWaits: answers play one after another; one that waits behind another
+// was not heard when both are flushed, and what comes next plays at once.
+func TestPlayerFlushesWhatWaits(t *testing.T) {
+	const rate = 24000
+	var told []protocol.Playback
+	p := newPlayer(rate, []time.Duration{60 * time.Millisecond}, 0, deaf{}, func(r protocol.Playback) { told = append(told, r) })
+	start := time.Unix(1000, 0)
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	add := func(ms int, id string, length time.Duration) {
+		i := &Item{ID: id}
+		p.begin(at(ms), i)
+		p.add(at(ms), i, audio.Bytes(rate, length))
+		p.end(at(ms), i)
+	}
+	add(0, "a", 500*time.Millisecond)
+	add(0, "b", 500*time.Millisecond)
+	p.advance(at(150))
+	p.flush(at(150), "a")
+	p.flush(at(150), "b")
+	add(160, "c", 100*time.Millisecond)
+	p.advance(at(260))
+	want := []protocol.Playback{{ItemID: "a", PlayedMS: 150, Done: true}, {ItemID: "b", Done: true}, {ItemID: "c", PlayedMS: 100, Done: true}}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// deaf is an observer that nothing matters to.
+type deaf struct{}
+
+func (deaf) Heard(time.Time, protocol.ServerMessage) {}
+func (deaf) HeardAudio(time.Time, []byte, *Item)     {}
+func (deaf) Played(*Item)                            {}
+func (deaf) Underrun(int, time.Duration)             {}
+func (deaf) Happened(time.Time, Event)               {}
+
+// TestEveryFlushIsAnswered: also that of an answer that was over already, or never was; of
+// those that are over only some are remembered.
+func TestEveryFlushIsAnswered(t *testing.T) {
+	const rate = 24000
+	var told []protocol.Playback
+	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(r protocol.Playback) { told = append(told, r) })
+	start := time.Unix(1000, 0)
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	i := &Item{ID: "a"}
+	p.begin(at(0), i)
+	p.add(at(0), i, audio.Bytes(rate, 40*time.Millisecond))
+	p.end(at(0), i)
+	p.advance(at(100))
+	p.flush(at(100), "a")
+	p.flush(at(100), "unknown")
+	want := []protocol.Playback{{ItemID: "a", PlayedMS: 40, Done: true}, {ItemID: "a", PlayedMS: 40, Done: true}, {ItemID: "unknown", Done: true}}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+	for n := range 2 * rememberedItems {
+		i := &Item{ID: string(rune('b' + n))}
+		p.begin(at(200), i)
+		p.end(at(200), i)
+	}
+	if len(p.over) > rememberedItems || !p.idle() {
+		t.Errorf("%d items are remembered", len(p.over))
+	}
+}
+
+// TestWhatWasHeardHasNoRounding: frames whose length is no whole number of nanoseconds are
+// heard to the last byte.
+func TestWhatWasHeardHasNoRounding(t *testing.T) {
+	const rate = 44100
+	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback) {})
+	start := time.Unix(1000, 0)
+	x := &Exchange{}
+	i := &Item{ID: "a", X: x}
+	p.begin(start, i)
+	for n := range 3333 {
+		p.add(start.Add(time.Duration(n)*time.Millisecond), i, 90)
+	}
+	p.end(start.Add(4*time.Second), i)
+	p.advance(start.Add(10 * time.Second))
+	if !p.idle() || i.Heard != 3333*90 || x.Heard != i.Heard {
+		t.Errorf("of %d bytes %d were heard", i.Bytes, i.Heard)
+	}
+}

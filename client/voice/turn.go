@@ -1,0 +1,110 @@
+package voice
+
+import (
+	"time"
+
+	"voicegw/client/speech"
+	"voicegw/protocol"
+)
+
+// Act is what a turn does.
+type Act int
+
+// The acts.
+const (
+	Say  Act = iota // speak a recording
+	Type            // send a text
+	Stop            // press the stop button
+	Wait            // wait in silence
+)
+
+// WaitFor is what a turn is over with.
+type WaitFor int
+
+// What a turn can be over with.
+const (
+	ForAnswer     WaitFor = iota // the answer has been heard to its end
+	ForFirstAudio                // the answer begins
+	ForNothing                   // it was said
+	ForEnd                       // the model ends the session
+	ForTool                      // a tool has ended
+)
+
+// Turn is one thing to do, and what ends it.
+type Turn struct {
+	Act Act
+	// Wait is how long the act Wait waits.
+	Wait time.Duration
+	// Pause is the silence between the answer before and this turn.
+	Pause time.Duration
+	// Interrupts begins the turn InterruptAfter after the first audio of the answer before,
+	// instead of after its end.
+	Interrupts     bool
+	InterruptAfter time.Duration
+	// WaitFor is what the turn is over with, Tool the tool's name for ForTool.
+	WaitFor WaitFor
+	Tool    string
+	// Approval is who answers when a tool asks.
+	Approval Approval
+	// Patience is how long nothing may be heard.
+	Patience time.Duration
+	// Error is the code of an error that answers the turn; empty for none.
+	Error string
+	// KeepText keeps what was said in the turn.
+	KeepText bool
+}
+
+// Words are what a turn says.
+type Words struct {
+	// Recording is spoken by the act Say, Text is sent by the act Type.
+	Recording *speech.Recording
+	Text      string
+}
+
+// Exchange is a turn and what came of it. Times are zero where something did not happen.
+type Exchange struct {
+	// Turn is what is done; Number counts the turns of the conversation from 1, and is 0 for
+	// what was asked before the session. Index is where Turn stands in Options.Turns, -1 for
+	// what was asked before.
+	Turn   *Turn
+	Number int
+	Index  int
+	// Words are what was said.
+	Words Words
+	// Interrupts is the exchange whose answer this one interrupts; nil for none.
+	Interrupts *Exchange
+
+	// Onset is when the first voiced sample is spoken, Spoken when the last one has been, by
+	// the schedule of the microphone; both are when a text was sent.
+	Onset, Spoken time.Time
+	// Known is when the gateway has said that the speech has ended, Seen that the
+	// interrupting speech has begun.
+	Known, Seen time.Time
+	// First is the first frame of the answer, Last the last one.
+	First, Last time.Time
+	// Flushed is the flush of what this exchange interrupts.
+	Flushed time.Time
+	// Bytes of the answer came, of which Heard were played.
+	Bytes, Heard int
+	// Early says that an answer began before the end of the speech.
+	Early bool
+	// Completed says that the gateway has ended its turn as completed.
+	Completed bool
+	// Settled says that how the turn came out was decided.
+	Settled bool
+	// Codes are the errors that came.
+	Codes []string
+	// Said and Answer are the transcripts, if Turn.KeepText is set.
+	Said, Answer Transcripts
+	// Usage is that of the gateway's turns, Latency the newest that it has measured.
+	Usage   protocol.Usage
+	Latency *protocol.Latency
+
+	earlyOver bool // an early answer has ended, and nothing has begun since
+	failed    bool // the gateway has ended its turn as failed
+	toolEnded bool // the tool that it waits for
+	told      int  // of onset and end of the speech: how many the observer was told of
+}
+
+// expectsError says whether an error that came is the one that answers the turn.
+func (x *Exchange) expectsError() bool { return x.Turn.Error != "" && has(x.Codes, x.Turn.Error) }
