@@ -163,7 +163,6 @@ func NewDetector(opt DetectorOptions) *Detector {
 		margin:    startMargin + shift,
 		minLevel:  minStartLevel + shift,
 		quietSize: (opt.SilenceMS*opt.Rate + 1000*frame - 1) / (1000 * frame),
-		found:     make([]Activity, 0, 4),
 	}
 	d.Reset()
 	return d

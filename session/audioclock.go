@@ -11,19 +11,21 @@ import (
 type audioClock struct {
 	rate int // Hz; fixed
 
-	mu    sync.Mutex // guards the following fields
-	bytes int64
-	start time.Time      // when the first sample came, later after a pause
-	until time.Time      // no pause is one before: what was sent to a late reader is on its way
-	marks *[80]clockMark // a ring; made with the first sample
-	next  int            // where in marks the next one goes
-	count int            // how many there are
+	mu     sync.Mutex // guards the following fields
+	bytes  int64
+	start  time.Time      // when the first sample came, later after a pause
+	until  time.Time      // no pause is one before: what was sent to a late reader is on its way
+	origin time.Time      // when the first sample was read: what marks count from
+	marks  *[80]clockMark // a ring; made with the first sample
+	next   int            // where in marks the next one goes
+	count  int            // how many there are
 }
 
-// clockMark says that the audio up to ms had come by at.
+// clockMark says that the audio up to ms had come when the clock's origin was so long ago. A
+// session keeps 80 of them: with a time.Time each would take twice the room.
 type clockMark struct {
-	ms int64
-	at time.Time
+	ms    int64
+	since time.Duration
 }
 
 // markEvery is how far marks are apart: with 80 of them they reach back more than
@@ -54,7 +56,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 		c.until = later(c.until, now.Add(late))
 	}
 	if c.marks == nil {
-		c.start, c.marks = since, new([80]clockMark)
+		c.start, c.origin, c.marks = since, now, new([80]clockMark)
 	}
 	ahead = audio.Duration(c.rate, int(c.bytes)+n) - now.Sub(c.start)
 	if ahead > most {
@@ -66,7 +68,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	}
 	ahead = max(ahead, 0)
 	c.bytes += int64(n)
-	c.mark(clockMark{ms: audio.MS(c.rate, int(c.bytes)), at: now})
+	c.mark(clockMark{ms: audio.MS(c.rate, int(c.bytes)), since: now.Sub(c.origin)})
 	return ahead, true
 }
 
@@ -100,7 +102,7 @@ func (c *audioClock) newest() time.Time {
 	if c.count == 0 {
 		return time.Time{}
 	}
-	return c.back(1).at
+	return c.origin.Add(c.back(1).since)
 }
 
 // when returns the time at which the sample at ms reached the gateway: now for
@@ -113,9 +115,9 @@ func (c *audioClock) when(ms int64, now time.Time) time.Time {
 		m := c.back(i)
 		if m.ms <= ms {
 			// The samples between two marks came one after another.
-			return earlier(at, m.at.Add(time.Duration(ms-m.ms)*time.Millisecond))
+			return earlier(at, c.origin.Add(m.since+time.Duration(ms-m.ms)*time.Millisecond))
 		}
-		at = m.at
+		at = c.origin.Add(m.since)
 	}
 	return at
 }

@@ -72,6 +72,10 @@ type handshake struct {
 	opened []*dialled
 }
 
+// handshakeBuffer holds most requests and answers, in bytes; a longer one takes several writes or
+// reads.
+const handshakeBuffer = 1 << 10
+
 func newHandshake(base http.RoundTripper) *handshake {
 	if base == nil {
 		base = http.DefaultTransport
@@ -84,7 +88,11 @@ func newHandshake(base http.RoundTripper) *handshake {
 	h.next = h.own
 	h.own.DisableKeepAlives = true // there is no request after this one
 	h.own.MaxResponseHeaderBytes = bounded.MaxHeader
-	h.own.ReadBufferSize = 0 // the default's 4 KB fit into a block; see take
+	// The buffers are garbage after one request and one answer. What is read ahead fits into a
+	// block; see take.
+	h.own.ReadBufferSize, h.own.WriteBufferSize = handshakeBuffer, handshakeBuffer
+	// An upgrade is HTTP/1.1, so that nothing need be set up for HTTP/2.
+	h.own.ForceAttemptHTTP2, h.own.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
 	dial := nonblock.DialOf(h.own)
 	h.own.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)

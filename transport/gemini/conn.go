@@ -83,7 +83,7 @@ type conn struct {
 	held      *frame // what the events not yet delivered, and the last one, point into
 	err       *transport.Error
 	oddFormat bool
-	told      map[string]bool // unknown keys that the log has
+	told      map[string]bool // unknown keys that the log has; nil before the first
 	// patience fires when a stalling turn is to be ended. While it runs, a goroutine
 	// reads instead of Recv: reads of a WebSocket cannot be given up and taken up.
 	patience    *time.Timer
@@ -141,7 +141,6 @@ func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup tra
 			Provider: t.opts.Name, Model: model,
 			InputRate: inputRate, OutputRate: outputRate, Capabilities: r.caps,
 		},
-		told:  map[string]bool{},
 		reads: make(chan readResult, 1),
 	}
 	c.dialog = dialog{
@@ -445,6 +444,9 @@ func (c *conn) unknownKey(key string) {
 	key = scrub(c.secret, key)
 	key = key[:min(len(key), maxKey)]
 	if len(c.told) < maxTold && !c.told[key] {
+		if c.told == nil {
+			c.told = make(map[string]bool)
+		}
 		c.told[key] = true
 		c.t.log.Info("the provider sent a kind of message that is not known here; it is skipped and counted", "key", key)
 	}

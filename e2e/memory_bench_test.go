@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"testing"
+
+	"voicegw/protocol"
+)
+
+// sessionMemory is what a session takes of the gateway's heap and stacks, in bytes.
+type sessionMemory struct {
+	idle, active, stack float64
+	opening             float64 // allocated to begin one, most of it garbage at once
+	goroutines          float64
+}
+
+// measureMemory holds so many sessions through a gateway process of its own, first idle and
+// then after each has sent frames of audio and got as many back, and garbage is collected.
+func measureMemory(tb testing.TB, wire string, sessions, frames int) sessionMemory {
+	tb.Helper()
+	rate := 16000
+	if wire == "openai" {
+		rate = 24000
+	}
+	frame := make([]byte, rate/50*2)
+	srv := echoProvider(len(frame))
+	defer srv.Close()
+	r := startRelay(tb, wire, srv.URL)
+	ask := func() relayMemory {
+		m, err := r.ask("settle")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return m
+	}
+	clients := make([]*protocol.Conn, sessions)
+	warm := benchClient(tb, r.url, rate) // what the first session makes for all
+	defer warm.Abort()
+	exchange(tb, warm, frame, frames)
+	empty := ask()
+	for i := range clients {
+		clients[i] = benchClient(tb, r.url, rate)
+		defer clients[i].Abort()
+	}
+	idle := ask()
+	for _, c := range clients {
+		exchange(tb, c, frame, frames)
+	}
+	active := ask()
+	n := float64(sessions)
+	return sessionMemory{
+		idle:       (float64(idle.Heap) - float64(empty.Heap)) / n,
+		active:     (float64(active.Heap) - float64(empty.Heap)) / n,
+		stack:      (float64(active.Stack) - float64(empty.Stack)) / n,
+		opening:    float64(idle.Allocated-empty.Allocated) / n,
+		goroutines: float64(active.Goroutines-empty.Goroutines) / n,
+	}
+}
+
+// exchange sends frames and waits for as many.
+func exchange(tb testing.TB, c *protocol.Conn, frame []byte, frames int) {
+	tb.Helper()
+	for range frames {
+		if err := c.WriteAudio(frame); err != nil {
+			tb.Fatal(err)
+		}
+		for {
+			f, err := c.Read()
+			if err != nil {
+				tb.Fatal(err)
+			}
+			if f.Audio {
+				break
+			}
+		}
+	}
+}
+
+// BenchmarkSessionMemory reports what a session takes, idle and after audio in both
+// directions, on each wire.
+func BenchmarkSessionMemory(b *testing.B) {
+	for _, wire := range []string{"gemini", "openai"} {
+		b.Run(wire, func(b *testing.B) {
+			for b.Loop() {
+				m := measureMemory(b, wire, 400, 20)
+				b.ReportMetric(m.idle/1024, "KB-heap/idle-session")
+				b.ReportMetric(m.active/1024, "KB-heap/active-session")
+				b.ReportMetric(m.opening/1024, "KB-allocated/opening")
+				b.ReportMetric(m.stack/1024, "KB-stack/session")
+				b.ReportMetric(m.goroutines, "goroutines/session")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// TestASessionStaysSmall bounds what a session keeps, on each wire, at one and a half times what
+// it was measured to keep (docs/capacity.md), and what beginning one allocates.
+func TestASessionStaysSmall(t *testing.T) {
+	for _, wire := range []string{"gemini", "openai"} {
+		t.Run(wire, func(t *testing.T) {
+			t.Parallel()
+			m := measureMemory(t, wire, 150, 10)
+			for what, c := range map[string]struct{ got, most float64 }{
+				"an idle session keeps":                    {m.idle, 15 << 10},
+				"a session with audio both ways keeps":     {m.active, 21 << 10},
+				"beginning a session allocates":            {m.opening, 80 << 10},
+				"the goroutines of a session that is idle": {m.goroutines, 0.5},
+			} {
+				if c.got > c.most {
+					t.Errorf("%s: %.1f, want at most %.1f", what, c.got, c.most)
+				}
+			}
+		})
+	}
+}
