@@ -3,7 +3,6 @@ package chat
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,10 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"voicegw/audit"
 	"voicegw/conversation"
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
-	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
@@ -70,31 +68,16 @@ func (t *turn) isClients(name string) bool {
 	return slices.ContainsFunc(t.req.Tools, func(tool Tool) bool { return tool.Name == name })
 }
 
-// hand decides a call of a tool that the client runs: it counts against the turn's budget,
-// stands in the audit, and is handed over when the gateway's own calls of the round are done.
-func (t *turn) hand(a ToolCall) {
-	c := &call{id: t.callName(t.count), asked: a, began: time.Now()}
-	var over *registry.Envelope
-	c.budget, over = t.book.Hand(a.Name)
-	var object map[string]json.RawMessage
-	switch {
-	case over != nil:
-		t.toolsOff = true
-	case len(a.Args) > 0 && json.Unmarshal(a.Args, &object) != nil:
-		env := t.book.Refuse(a.Name, registry.NewError(registry.ErrorValidation, toolerror.NotAnObject(a.Name)))
-		over = &env
-	default:
-		t.handed[c.id] = true
-		r := audit.Call{
-			At: c.began, Tools: t.tools, Tool: a.Name, Mode: registry.ModeText, Turn: t.number, ID: c.id, ProviderID: a.ID,
-			Args: a.Args, Budget: c.budget, Envelope: registry.Envelope{OK: true}, NotDelivered: "client",
-		}.Record()
-		r.Executor = "client"
-		t.byClient = append(t.byClient, r)
+// hand takes a call of a tool that the client runs: it is handed over when the gateway's own
+// calls of the round are done.
+func (t *turn) hand(in calls.Called) {
+	name, record, refused := t.calls.Hand(time.Now(), in)
+	if refused != nil {
+		t.do(refused)
 		return
 	}
-	t.emit(&protocol.ToolStarted{CallID: c.id, Tool: a.Name})
-	t.conclude(c, *over, false)
+	t.handed[name] = true
+	t.byClient = append(t.byClient, record)
 }
 
 // heldName and heldCall name what is kept of a turn that waits for the client's tools, and a
@@ -123,7 +106,7 @@ func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	}
 	t.waits = true
 	last := c.Entries[len(c.Entries)-1]
-	first := t.count - len(last.Calls)
+	first := t.calls.Count() - len(last.Calls)
 	for i, call := range last.Calls {
 		if t.handed[t.callName(first+i+1)] {
 			t.emit(&protocol.ToolCall{CallID: heldCall(key, i), Name: call.Tool, Args: objectOr(t.asked[i].Args)})
@@ -169,7 +152,7 @@ func (t *turn) restore(ctx context.Context) {
 	}
 	for i := len(t.earlier) - 1; i >= 0 && !t.req.says() && t.earlier[i].Role != RoleUser; i-- {
 		for _, c := range t.earlier[i].Calls {
-			t.book.Charge(c.Name)
+			t.calls.Book().Charge(c.Name)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"voicegw/audit"
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -35,15 +35,16 @@ func (t *turn) confirm(ctx context.Context) error {
 		return errors.Join(ErrStore, err)
 	}
 	t.started()
-	outcome := "denied"
+	outcome := calls.OutcomeDenied
 	if answer.Approved {
-		outcome = "approved"
+		outcome = calls.OutcomeApproved
 	}
-	t.emit(&protocol.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: outcome})
+	t.emit(&protocol.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: string(outcome)})
 	if !answer.Approved {
-		r := audit.Call{At: time.Now(), Tools: t.tools, Tool: c.Tool, Mode: registry.ModeText, Turn: t.number, Args: c.Args}.Record()
-		r.Event, r.Confirmation, r.ConfirmedBy, r.Reference, r.Delivered = audit.EventConfirmation, outcome, "client", c.Reference, false
-		t.audit(r)
+		t.audit(calls.Decision{
+			At: time.Now(), Tools: t.tools, Mode: registry.ModeText, Turn: t.number, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
+			Outcome: outcome, By: calls.ByClient,
+		}.Record())
 		t.noted(prompts.DeclinedNotice(c.Tool, c.Reference))
 		return nil
 	}
@@ -54,27 +55,18 @@ func (t *turn) confirm(ctx context.Context) error {
 
 // runApproved runs the stored arguments of an approved question.
 func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.Envelope {
-	t.count++
 	t.rec.Wrote = true
-	id := t.callName(t.count)
-	t.emit(&protocol.ToolStarted{CallID: id, Tool: c.Tool, Category: t.category(c.Tool)})
-	budget := t.book.Charge(c.Tool)
+	t.do(t.calls.Approve(time.Now(), t.number, calls.Approved{
+		Tool: c.Tool, Reference: c.Reference, By: calls.ByClient, Keys: calls.ApprovedKeys(c.Reference, c.BusinessKey), Args: c.Args,
+	}))
 	env := registry.NotFound(c.Tool, "", 0)
 	if t.tools != nil {
 		env, _ = t.a.opts.Executor.RunStored(ctx, t.tools, c, t.capabilities()...)
 	}
-	record := audit.Call{
-		At: time.Now(), Tools: t.tools, Tool: c.Tool, Mode: registry.ModeText, Turn: t.number, ID: id,
-		Key: "confirmation:" + c.Reference, Business: c.BusinessKey, Args: c.Args, Budget: budget, Envelope: env,
-		ConfirmedBy: "client", Reference: c.Reference,
-	}
-	if env.OK && !env.Meta.CacheHit {
-		record.Applied, record.Refused, record.Why = t.apply(env.Intents)
-	}
-	t.fresh.add(record.Record())
+	id := t.callName(t.calls.Count())
+	t.take(calls.Finished{Call: id, Envelope: env})
 	t.settle = append(t.settle, func() { t.a.opts.Executor.Settle(c.Conversation, c.Session, c.Reference) })
-	t.emit(toolEnded(id, c.Tool, t.category(c.Tool), env))
-	return env
+	return t.answers[id]
 }
 
 // capabilities are what each call of this turn brings along.

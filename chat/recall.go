@@ -28,7 +28,7 @@ func (t *turn) recall(ctx context.Context) {
 			}
 			q := env.Error.ConfirmationRequest
 			if ends, err := time.Parse(time.RFC3339, q.ExpiresAt); err == nil && time.Now().Before(ends) && t.a.opts.Executor.Fate(ctx, c.Question) == execute.FateOpen {
-				t.book.Recall(env, e.Turn)
+				t.calls.Recall(env, e.Turn)
 			}
 		}
 	}
@@ -90,25 +90,25 @@ func question(c conversation.Call) (reference string, ends time.Time) {
 // one gives it a budget of its own; their answer to a question goes on with that of the turn
 // before, or a model could ask for ever.
 func (t *turn) resume() {
-	if err := t.book.Resume(t.conv.Policy); err != nil {
+	if err := t.calls.Book().Resume(t.conv.Policy); err != nil {
 		t.a.opts.Logger.Warn("the questions of earlier turns are not counted", "conversation_id", t.conv.ID, "error", err)
 	}
 	if t.req.Confirmation == nil {
-		t.book.BeginTurn()
+		t.calls.Book().BeginTurn()
 	}
 }
 
 // askedBefore tells the book what has become of the questions of earlier turns: answered by
 // this turn or over the API, expired, or so long ago that nothing is left of them.
 func (t *turn) askedBefore(ctx context.Context) {
-	t.book.Unapproved(func(tool, name string) {
+	t.calls.Book().Unapproved(func(tool, name string) {
 		switch t.a.opts.Executor.Fate(ctx, name) {
 		case execute.FateApproved:
-			t.book.Approved(tool, name)
+			t.calls.Book().Approved(tool, name)
 		case execute.FateDeclined, execute.FateExpired:
-			t.book.Resolved(name)
+			t.calls.Book().Resolved(name)
 		case execute.FateForgotten:
-			t.book.Forget(name)
+			t.calls.Book().Forget(name)
 		}
 	})
 }

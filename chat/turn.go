@@ -11,8 +11,8 @@ import (
 	"voicegw/audit"
 	"voicegw/conversation"
 	"voicegw/internal/mark"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -30,10 +30,10 @@ type turn struct {
 	tools  *registry.Snapshot // nil: there are none
 	mark   mark.Mark          // of the gateway's own words to the model
 	emit   Emit               // from any goroutine
-	calls  *execute.Calls
+	runs   *execute.Calls
 	// results come from the executor's goroutines to this one, at most one for each call
 	// that runs; it is never closed.
-	results chan any
+	results chan calls.Input
 	save    func([]conversation.Entry) error // nil: the client keeps the conversation
 	rec     *record                          // how far the message has come, by this try and those before
 	resumed bool                             // there were some before
@@ -42,11 +42,9 @@ type turn struct {
 
 	earlier  []Message       // the client's history, as the model is given it
 	handed   map[string]bool // calls that the client runs, by our name
-	book     policy.Book
-	open     []*call // not answered yet, in the order asked for
-	count    int     // calls so far
+	calls    calls.Calls
 	asked    []ToolCall
-	answers  map[string]registry.Envelope // of the calls of this round, by our name
+	answers  map[string]registry.Envelope // of calls, by our name
 	messages []Message                    // of this turn, for the model
 	entries  []conversation.Entry         // of this turn, to be kept
 	usage    Usage
@@ -65,8 +63,8 @@ const maxResults = 256
 
 // newTurn makes the turn of a message, or goes on with it where rec says that it was begun.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
-	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan any, maxResults),
-		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, made: map[string]int{}, handed: map[string]bool{}, anew: map[string]bool{}}
+	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan calls.Input, maxResults),
+		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, anew: map[string]bool{}}
 	if kept := rec.keptIn(c); kept > 0 {
 		if kept == c.Turns {
 			t.number = kept
@@ -81,14 +79,12 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	if a.opts.Tools != nil {
 		t.tools = a.opts.Tools()
 	}
-	t.book = policy.NewBook(t.tools, a.opts.Rules)
+	t.calls = calls.New(t.tools, calls.Rules{Tools: a.opts.Rules, Prefix: t.callPrefix()})
 	t.resume()
-	t.calls = a.opts.Executor.Begin(execute.Conversation{
+	t.runs = a.opts.Executor.Begin(execute.Conversation{
 		Session:      t.session(),
 		Capabilities: t.capabilities(),
-		Finished:     func(r execute.Result) { t.results <- r },
-		Asked:        func(q execute.Question) { t.results <- q },
-		Resolved:     func(execute.Resolution) {}, // answers come with a request of their own
+		Report:       func(in calls.Input) { t.results <- in },
 	})
 	return t
 }
@@ -103,8 +99,8 @@ func (t *turn) session() registry.Session {
 // answer carries the turn to its end, and returns the last message of the answer.
 func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	// What still runs when the client has left is recorded before anybody goes.
-	defer t.calls.Wait()
-	defer t.calls.End()
+	defer t.runs.Wait()
+	defer t.runs.End()
 	if t.rec.Begun {
 		t.started()
 	}
@@ -145,7 +141,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
 		t.a.opts.Logger.Error("what became of a message could not be kept; only this process knows it", "conversation_id", t.conv.ID, "error", err)
 	}
-	t.a.opts.Logger.Info("text turn", "conversation_id", t.conv.ID, "turn", t.number, "status", status, "tool_calls", t.count,
+	t.a.opts.Logger.Info("text turn", "conversation_id", t.conv.ID, "turn", t.number, "status", status, "tool_calls", t.calls.Count(),
 		"duration_ms", time.Since(began).Milliseconds(), "input_tokens", t.usage.Input, "output_tokens", t.usage.Output)
 	return done, nil
 }
@@ -218,8 +214,8 @@ func (t *turn) keep() error {
 // rounds lets the model answer, and call tools, until it has nothing to call. The
 // message says what went wrong; nil if nothing did.
 func (t *turn) rounds(ctx context.Context) *protocol.Error {
-	most := t.book.Budget().Total + 2 // so many rounds with a call each, an answer, a nudge
-	before := len(t.rec.Rounds)       // of earlier tries
+	most := t.calls.Book().Budget().Total + 2 // so many rounds with a call each, an answer, a nudge
+	before := len(t.rec.Rounds)               // of earlier tries
 	for round := range most {
 		if round < before {
 			if done, failure := t.goOn(ctx, round); done {

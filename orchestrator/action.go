@@ -1,11 +1,10 @@
 package orchestrator
 
 import (
-	"encoding/json"
 	"time"
 
 	"voicegw/audit"
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -13,6 +12,10 @@ import (
 // Action is one thing to do. The set is closed; actions are carried out in the
 // order given.
 type Action interface{ action() }
+
+// AboutCall is something to do about a tool call: a calls.Run, Ask, Resolve, Cancel, Tell
+// or Slow.
+type AboutCall struct{ Do calls.Action }
 
 // Command is sent to the model.
 type Command struct{ Command transport.Command }
@@ -105,97 +108,8 @@ type Transcript struct {
 	StartedAt time.Time
 }
 
-// RunTool lets a tool run. Its ToolFinished comes back exactly once.
-type RunTool struct {
-	Turn int
-	// Call is the gateway's own id of the call.
-	Call string
-	// Prepared is the call with its arguments, which nothing changes any more.
-	Prepared *registry.Prepared
-	Keys     policy.Keys
-	// Confirmation is the reference of the question that a person has approved; empty
-	// for a call that needed none.
-	Confirmation string
-}
-
-// AskConfirmation has a question to the user recorded. ConfirmationAsked comes back
-// exactly once.
-type AskConfirmation struct {
-	Turn     int
-	Call     string
-	Prepared *registry.Prepared
-	Keys     policy.Keys
-}
-
-// ResolveConfirmation has the answer to a question recorded. ConfirmationResolved comes
-// back exactly once.
-type ResolveConfirmation struct {
-	Token    string
-	Approved bool
-	By       ConfirmedBy
-}
-
-// Outcome is what became of a question to the user.
-type Outcome string
-
-// The outcomes.
-const (
-	OutcomeApproved Outcome = "approved"
-	OutcomeDenied   Outcome = "denied"
-	OutcomeExpired  Outcome = "expired"
-	// OutcomeUsed: somebody else has answered it.
-	OutcomeUsed Outcome = "used"
-	// OutcomeFailed: the answer could not be recorded; the question still stands.
-	OutcomeFailed Outcome = "failed"
-)
-
-// failure is what a client is told that answers a question again.
-func (o Outcome) failure() Failure {
-	if o == OutcomeExpired {
-		return FailureConfirmationExpired
-	}
-	return FailureConfirmationUsed
-}
-
-// ConfirmedBy says who answered a question.
-type ConfirmedBy string
-
-// Who may answer.
-const (
-	ConfirmedByClient ConfirmedBy = "client"
-	ConfirmedByAPI    ConfirmedBy = "api"
-	ConfirmedBySpoken ConfirmedBy = "spoken"
-	// ConfirmedByClock: nobody has, in time.
-	ConfirmedByClock ConfirmedBy = "clock"
-)
-
-// ConfirmationRequest asks the client's user.
-type ConfirmationRequest struct {
-	Turn      int
-	Token     string
-	Tool      string
-	Args      json.RawMessage
-	Preview   string
-	ExpiresAt time.Time
-}
-
-// ConfirmationEnded tells the client what became of a question.
-type ConfirmationEnded struct {
-	Turn    int
-	Token   string
-	Tool    string
-	Outcome Outcome
-}
-
 // MuteUser says that the user is not listened to any more: the session ends.
 type MuteUser struct{}
-
-// ToolsSlow is for the log: the tools of a turn have taken longer than they should
-// together. It comes once a turn; nothing is refused for it.
-type ToolsSlow struct {
-	Turn         int
-	Taken, Limit time.Duration
-}
 
 // IntentDecided says what became of a tool's intent. It is for the log, and for whoever
 // inspects the session.
@@ -207,6 +121,15 @@ type IntentDecided struct {
 	Why string
 }
 
+// ToolEnded is the end of a call, for the client and for whoever inspects the session.
+type ToolEnded struct {
+	calls.Answer
+	// Delivered says that the model was given the answer, or is told of it in the next turn.
+	Delivered bool
+	// Record is the one that Audit has.
+	Record audit.Record
+}
+
 // Audit is a line of the audit. Who the session is of is still to be added.
 //
 // Told says that the next Command of this step carries the answer: the record is true once
@@ -214,45 +137,6 @@ type IntentDecided struct {
 type Audit struct {
 	Record audit.Record
 	Told   bool
-}
-
-// CancelTool stops a running tool, if it can be stopped: its result is not wanted
-// any more.
-type CancelTool struct{ Call, Tool string }
-
-// ToolStarted and ToolEnded show a tool call to the client.
-type ToolStarted struct {
-	Turn int
-	// Call is the gateway's own id of the call, unique in the session.
-	Call string
-	Tool string
-}
-
-// ToolProgress says that a call has outlasted its latency budget and still runs.
-type ToolProgress struct {
-	Turn int
-	Call string
-	Tool string
-	// Running is how long it has been at work, or has waited for its turn.
-	Running time.Duration
-}
-
-// ToolEnded is the end of a ToolStarted.
-type ToolEnded struct {
-	Turn     int
-	Call     string
-	Tool     string
-	Envelope registry.Envelope
-	// Delivered says that the model was given the result.
-	Delivered bool
-
-	// The rest is for whoever inspects the session. Record is the one that Audit has.
-	Record audit.Record
-	// Asked are the arguments as the model wrote them: perhaps no JSON at all.
-	Asked json.RawMessage
-	// Queued is from the model's call until the handler began, Ran the handler's own
-	// time; both zero where nothing ran.
-	Queued, Ran time.Duration
 }
 
 // Failed tells the client that something went wrong which the session survives.
@@ -275,11 +159,11 @@ const (
 	// model has heard it all the same.
 	FailureTranscription Failure = "transcription_failed"
 	// The failures of a ConfirmationAnswer.
-	FailureConfirmationUnknown Failure = "confirmation_unknown"
-	FailureConfirmationUsed    Failure = "confirmation_used"
-	FailureConfirmationExpired Failure = "confirmation_expired"
+	FailureConfirmationUnknown = Failure(calls.RefusedUnknown)
+	FailureConfirmationUsed    = Failure(calls.RefusedUsed)
+	FailureConfirmationExpired = Failure(calls.RefusedExpired)
 	// FailureStore: it could not be recorded.
-	FailureStore Failure = "store_unavailable"
+	FailureStore = Failure(calls.RefusedStore)
 	// FailureEnding: the session takes nothing more.
 	FailureEnding Failure = "session_ending"
 )
@@ -305,28 +189,20 @@ const (
 	EndTool     EndReason = "tool_ended"
 )
 
-func (Command) action()             {}
-func (OpenItem) action()            {}
-func (EndItem) action()             {}
-func (FlushItem) action()           {}
-func (TurnStarted) action()         {}
-func (TurnEnded) action()           {}
-func (SpeechStarted) action()       {}
-func (SpeechStopped) action()       {}
-func (Transcript) action()          {}
-func (RunTool) action()             {}
-func (CancelTool) action()          {}
-func (AskConfirmation) action()     {}
-func (ResolveConfirmation) action() {}
-func (ConfirmationRequest) action() {}
-func (ConfirmationEnded) action()   {}
-func (MuteUser) action()            {}
-func (ToolsSlow) action()           {}
-func (IntentDecided) action()       {}
-func (Audit) action()               {}
-func (ToolProgress) action()        {}
-func (ToolStarted) action()         {}
-func (ToolEnded) action()           {}
-func (Failed) action()              {}
-func (Ending) action()              {}
-func (End) action()                 {}
+func (AboutCall) action()     {}
+func (ToolEnded) action()     {}
+func (Command) action()       {}
+func (OpenItem) action()      {}
+func (EndItem) action()       {}
+func (FlushItem) action()     {}
+func (TurnStarted) action()   {}
+func (TurnEnded) action()     {}
+func (SpeechStarted) action() {}
+func (SpeechStopped) action() {}
+func (Transcript) action()    {}
+func (MuteUser) action()      {}
+func (IntentDecided) action() {}
+func (Audit) action()         {}
+func (Failed) action()        {}
+func (Ending) action()        {}
+func (End) action()           {}

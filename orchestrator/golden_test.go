@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"voicegw/internal/mark"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
 
@@ -152,10 +153,10 @@ func (p *player) ticksBefore(at time.Time) {
 }
 
 func (p *player) take(at time.Time, in Input, name string) {
-	if done, ok := in.(ToolFinished); ok && p.ran[done.Call] != nil {
+	if done, ok := bareInput(in).(calls.Finished); ok && p.ran[done.Call] != nil {
 		// What runs a tool says in its answer what was lowered.
 		done.Envelope.Meta.Clamped = p.ran[done.Call].Clamp(nil)
-		in = done
+		in = OfCall{done}
 	}
 	before := p.state.View()
 	next, actions := Step(p.state, at, in)
@@ -170,7 +171,7 @@ func (p *player) take(at time.Time, in Input, name string) {
 		if _, ok := a.(FlushItem); ok {
 			p.clock.Cut(at)
 		}
-		if run, ok := a.(RunTool); ok {
+		if run, ok := bare(a).(calls.Run); ok {
 			p.ran[run.Call] = run.Prepared
 		}
 	}

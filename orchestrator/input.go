@@ -3,12 +3,15 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/registry"
+	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )
 
 // Input is one thing that has happened. The set is closed.
 type Input interface{ input() }
+
+// OfCall is what came of a tool call that runs, or of a question to the user.
+type OfCall struct{ In calls.Input }
 
 // Began is the first input of a session.
 type Began struct {
@@ -94,38 +97,10 @@ type Played struct {
 	Done bool
 }
 
-// ToolFinished is the result of a RunTool.
-type ToolFinished struct {
-	Call     string
-	Envelope registry.Envelope
-	// BegunAt is when the handler began; zero if it did not.
-	BegunAt time.Time
-}
-
-// ConfirmationAsked says that a question to the user is recorded.
-type ConfirmationAsked struct {
-	Call string
-	// Refused is the call's answer where the tool's own check has refused it: nobody is
-	// asked. Nil otherwise.
-	Refused *registry.Envelope
-	// Token is what approves; empty if the question could not be recorded. Reference is
-	// its short name.
-	Token, Reference string
-	ExpiresAt        time.Time
-}
-
 // ConfirmationAnswer is the user's answer, from the client.
 type ConfirmationAnswer struct {
 	Token    string
 	Approved bool
-}
-
-// ConfirmationResolved says what was recorded as the answer to a question, whoever
-// gave it.
-type ConfirmationResolved struct {
-	Token   string
-	Outcome Outcome
-	By      ConfirmedBy
 }
 
 // HungUp says that the user ended the session.
@@ -138,22 +113,20 @@ type Over struct{}
 // Tick says only that time has passed: see State.WakeAt.
 type Tick struct{}
 
-func (Began) input()                {}
-func (FromModel) input()            {}
-func (UserSpeechStarted) input()    {}
-func (UserSpeechStopped) input()    {}
-func (UserHeard) input()            {}
-func (AudioBegan) input()           {}
-func (AudioEnded) input()           {}
-func (AudioSent) input()            {}
-func (UserText) input()             {}
-func (UserInterrupt) input()        {}
-func (UserActivity) input()         {}
-func (Played) input()               {}
-func (ToolFinished) input()         {}
-func (ConfirmationAsked) input()    {}
-func (ConfirmationAnswer) input()   {}
-func (ConfirmationResolved) input() {}
-func (HungUp) input()               {}
-func (Over) input()                 {}
-func (Tick) input()                 {}
+func (OfCall) input()             {}
+func (Began) input()              {}
+func (FromModel) input()          {}
+func (UserSpeechStarted) input()  {}
+func (UserSpeechStopped) input()  {}
+func (UserHeard) input()          {}
+func (AudioBegan) input()         {}
+func (AudioEnded) input()         {}
+func (AudioSent) input()          {}
+func (UserText) input()           {}
+func (UserInterrupt) input()      {}
+func (UserActivity) input()       {}
+func (Played) input()             {}
+func (ConfirmationAnswer) input() {}
+func (HungUp) input()             {}
+func (Over) input()               {}
+func (Tick) input()               {}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -106,21 +107,21 @@ func busyRound(tk *talk, i int) {
 	call("unknown", "launch_rocket", ``)
 	tk.take(AudioBegan{id("audio")})
 	for _, c := range tk.running {
-		if r := tk.watch.tools.calls[c].run; r.Prepared.Tool().Category == registry.CategoryRetrieval || r.Confirmation != "" || r.Prepared.Tool().ToolID == "remember" {
-			tk.take(ToolFinished{Call: c, Envelope: registry.Envelope{OK: true, Data: json.RawMessage(`{}`),
-				Intents: []registry.Intent{registry.SetPendingMessage("more"), registry.SetPendingMessage("and more")}}})
+		if r := tk.watch.tools.calls[c].run; r.Prepared.Tool().Category == registry.CategoryRetrieval || r.Reference != "" || r.Prepared.Tool().ToolID == "remember" {
+			tk.take(OfCall{calls.Finished{Call: c, Envelope: registry.Envelope{OK: true, Data: json.RawMessage(`{}`),
+				Intents: []registry.Intent{registry.SetPendingMessage("more"), registry.SetPendingMessage("and more")}}}})
 		}
 	}
 	tk.running = nil
 	for _, c := range tk.asking {
-		tk.take(ConfirmationAsked{Call: c, Token: id("token"), Reference: id("ref"), ExpiresAt: tk.at.Add(time.Hour)})
+		tk.take(OfCall{calls.Recorded{Call: c, Token: id("token"), Name: id("token"), Reference: id("ref"), ExpiresAt: tk.at.Add(time.Hour)}})
 	}
 	tk.asking = nil
 	if n := len(tk.tokens); n > 0 && i%10 > 0 { // every tenth question is never answered
 		tk.take(ConfirmationAnswer{Token: tk.tokens[n-1], Approved: i%4 == 0})
 	}
 	for _, r := range tk.resolving {
-		tk.take(ConfirmationResolved{Token: r.Token, Outcome: map[bool]Outcome{true: OutcomeApproved, false: OutcomeDenied}[r.Approved], By: r.By})
+		tk.take(OfCall{calls.Resolved{Token: r.Token, Outcome: map[bool]calls.Outcome{true: calls.OutcomeApproved, false: calls.OutcomeDenied}[r.Approved], By: r.By}})
 	}
 	tk.resolving = nil
 }

@@ -156,7 +156,7 @@ func TestItemIsSpokenOnce(t *testing.T) {
 	do(AudioBegan{Item: "item1"})
 	opened, failed := 0, 0
 	for _, a := range actions {
-		switch a.(type) {
+		switch bare(a).(type) {
 		case OpenItem:
 			opened++
 		case Failed:

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -45,7 +46,7 @@ func called(tool string, env registry.Envelope) []Input {
 	return []Input{
 		Began{}, UserText{Text: "do it"}, FromModel{transport.ResponseStarted{ID: "r1"}},
 		FromModel{transport.ToolCall{Call: "c1", Name: tool, Args: json.RawMessage(`{}`)}},
-		ToolFinished{Call: "call_1", Envelope: env}, FromModel{transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
+		OfCall{calls.Finished{Call: "call_1", Envelope: env}}, FromModel{transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
 		FromModel{transport.ResponseStarted{ID: "r2"}}, AudioBegan{"a"}, AudioSent{Item: "a", Sent: 10 * time.Millisecond, Until: epoch.Add(10 * time.Millisecond)}, AudioEnded{"a", 10},
 		FromModel{transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted}}, Played{"a", 10, true}, Tick{}, Tick{},
 	}
@@ -56,10 +57,10 @@ func approved(env registry.Envelope) []Input {
 	in := []Input{
 		Began{}, UserText{Text: "pay"}, FromModel{transport.ResponseStarted{ID: "r1"}},
 		FromModel{transport.ToolCall{Call: "c1", Name: "pay", Args: json.RawMessage(`{"amount":5,"to":"Bob"}`)}},
-		ConfirmationAsked{Call: "call_1", Token: "tok", Reference: "ref", ExpiresAt: epoch.Add(time.Hour)},
-		ConfirmationAnswer{Token: "tok", Approved: true}, ConfirmationResolved{Token: "tok", Outcome: OutcomeApproved, By: ConfirmedByClient},
+		OfCall{calls.Recorded{Call: "call_1", Token: "tok", Name: "name", Reference: "ref", ExpiresAt: epoch.Add(time.Hour)}},
+		ConfirmationAnswer{Token: "tok", Approved: true}, OfCall{calls.Resolved{Token: "tok", Outcome: calls.OutcomeApproved, By: calls.ByClient}},
 	}
-	return append(in, ToolFinished{Call: "call_2", Envelope: env})
+	return append(in, OfCall{calls.Finished{Call: "call_2", Envelope: env}})
 }
 
 // ownWords are how the messages begin that the gateway itself sends a model here.

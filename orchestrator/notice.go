@@ -1,9 +1,6 @@
 package orchestrator
 
-import (
-	"voicegw/audit"
-	"voicegw/prompts"
-)
+import "voicegw/audit"
 
 // notice is text that the model gets as a user's turn although the user has not typed
 // it: the result of an approved action, what became of a question, a tool's message.
@@ -58,9 +55,9 @@ func (m *machine) sendAnswer(n notice) {
 	m.sendNotice(n.text)
 }
 
-// dropNotices audits, at the end of a session, the answers that the model was to be told in
-// a turn that never comes.
-func (m *machine) dropNotices() {
+// nothingMore audits, at the end of a session, the answers that the model was to be told in
+// a turn that never comes, and the calls that were to begin.
+func (m *machine) nothingMore() {
 	for _, n := range m.notices {
 		if n.record != nil {
 			r := *n.record
@@ -69,16 +66,5 @@ func (m *machine) dropNotices() {
 		}
 	}
 	m.notices = nil
-}
-
-// outcomeNotice tells the model of a question that ran nothing.
-func outcomeNotice(c confirmation, o Outcome) string {
-	switch o {
-	case OutcomeDenied:
-		return prompts.DeclinedNotice(c.tool, c.reference)
-	case OutcomeUsed:
-		return prompts.AnsweredNotice(c.tool, c.reference)
-	default:
-		return prompts.ExpiredNotice(c.tool, c.reference)
-	}
+	m.carryOut(m.calls.Over())
 }

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
 
@@ -22,18 +23,18 @@ func (s State) Phase() Phase { return s.phase }
 
 // applyAll does what the intents of a tool that was called in a turn ask of the session,
 // in order, and says which were refused and why.
-func (m *machine) applyAll(turn int, intents []registry.Intent) (applied, refused []registry.Intent, why string) {
+func (m *machine) applyAll(turn int, intents []registry.Intent) (e calls.Effect) {
 	for _, intent := range intents {
 		phase := m.phase
 		no := m.apply(intent)
 		m.do(IntentDecided{Turn: turn, Intent: intent, Phase: phase, Why: no})
 		if no != "" {
-			refused, why = append(refused, intent), no
+			e.Refused, e.Why = append(e.Refused, intent), no
 			continue
 		}
-		applied = append(applied, intent)
+		e.Applied = append(e.Applied, intent)
 	}
-	return applied, refused, why
+	return e
 }
 
 // apply does what one intent asks, or says why it does not.

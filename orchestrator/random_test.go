@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -26,7 +27,7 @@ type talk struct {
 	ids       []string // provider's ids that were given
 	running   []string // calls that run
 	asking    []string // calls whose question is being recorded
-	resolving []ResolveConfirmation
+	resolving []calls.Resolve
 	tokens    []string // of all questions
 	refs      []string
 	response  string   // that the model is giving
@@ -53,7 +54,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 
 // take makes one step, and does what it asks for.
 func (tk *talk) take(in Input) {
-	if asked, ok := in.(ConfirmationAsked); ok && asked.Token != "" {
+	if asked, ok := bareInput(in).(calls.Recorded); ok && asked.Token != "" {
 		tk.tokens, tk.refs = append(tk.tokens, asked.Token), append(tk.refs, asked.Reference)
 	}
 	next, actions := tk.oneStep(in)
@@ -61,14 +62,14 @@ func (tk *talk) take(in Input) {
 	tk.watch.see(tk.at, in, actions, next.phase)
 	tk.watch.bounded(next)
 	for _, a := range actions {
-		switch a := a.(type) {
+		switch a := bare(a).(type) {
 		case FlushItem:
 			tk.clock.Cut(tk.at)
-		case RunTool:
+		case calls.Run:
 			tk.running = append(tk.running, a.Call)
-		case AskConfirmation:
+		case calls.Ask:
 			tk.asking = append(tk.asking, a.Call)
-		case ResolveConfirmation:
+		case calls.Resolve:
 			tk.resolving = append(tk.resolving, a)
 		}
 	}
@@ -144,11 +145,11 @@ func (tk *talk) finishOne(twice bool) {
 	if !env.OK {
 		env.Error = &registry.Error{Type: registry.ErrorTransient, Message: "It failed."}
 	}
-	done := ToolFinished{Call: pick(tk.rng, &tk.running, twice), Envelope: env}
+	done := calls.Finished{Call: pick(tk.rng, &tk.running, twice), Envelope: env}
 	if tk.rng.IntN(4) > 0 {
 		done.BegunAt = tk.at.Add(-time.Duration(tk.rng.IntN(2000)) * time.Millisecond)
 	}
-	tk.take(done)
+	tk.take(OfCall{done})
 }
 
 func (tk *talk) intent() registry.Intent {
@@ -175,31 +176,31 @@ func (tk *talk) intent() registry.Intent {
 func (tk *talk) askOne() {
 	call := pick(tk.rng, &tk.asking, false)
 	tk.serial++
-	in := ConfirmationAsked{Call: call, Token: fmt.Sprint("token", tk.serial), Reference: fmt.Sprint("ref", tk.serial),
+	in := calls.Recorded{Call: call, Token: fmt.Sprint("token", tk.serial), Name: fmt.Sprint("name", tk.serial), Reference: fmt.Sprint("ref", tk.serial),
 		ExpiresAt: tk.at.Add(time.Duration(1+tk.rng.IntN(60)) * time.Second)}
 	if tk.rng.IntN(6) == 0 {
 		in.Token = ""
 	}
 	if tk.rng.IntN(6) == 0 {
-		in = ConfirmationAsked{Call: call, Refused: &registry.Envelope{Error: &registry.Error{Type: registry.ErrorValidation, Message: "It cannot be."}}}
+		in = calls.Recorded{Call: call, Refused: &registry.Envelope{Error: &registry.Error{Type: registry.ErrorValidation, Message: "It cannot be."}}}
 	}
-	tk.take(in)
+	tk.take(OfCall{in})
 }
 
 func (tk *talk) resolveOne() {
 	r := pick(tk.rng, &tk.resolving, true)
-	in := ConfirmationResolved{Token: r.Token, Outcome: OutcomeDenied, By: r.By}
+	in := calls.Resolved{Token: r.Token, Outcome: calls.OutcomeDenied, By: r.By}
 	switch {
 	case tk.rng.IntN(8) == 0:
-		in.Outcome = OutcomeFailed
+		in.Outcome = calls.OutcomeFailed
 	case tk.rng.IntN(8) == 0:
-		in.Outcome = OutcomeUsed
+		in.Outcome = calls.OutcomeUsed
 	case r.Approved:
-		in.Outcome = OutcomeApproved
-	case r.By == ConfirmedByClock:
-		in.Outcome = OutcomeExpired
+		in.Outcome = calls.OutcomeApproved
+	case r.By == calls.ByClock:
+		in.Outcome = calls.OutcomeExpired
 	}
-	tk.take(in)
+	tk.take(OfCall{in})
 }
 
 // toolInput is about calls and questions.
@@ -212,9 +213,9 @@ func (tk *talk) toolInput() Input {
 	case n < 18 || n < 19 && len(tk.tokens) > 0:
 		return ConfirmationAnswer{Token: tk.oneOf(tk.tokens, 4), Approved: tk.rng.IntN(3) > 0}
 	case tk.rng.IntN(2) == 0: // over the API, or by somebody who makes it up
-		return ConfirmationResolved{Token: tk.oneOf(tk.tokens, 4), Outcome: OutcomeApproved, By: ConfirmedByAPI}
+		return OfCall{calls.Resolved{Token: tk.oneOf(tk.tokens, 4), Outcome: calls.OutcomeApproved, By: calls.ByAPI}}
 	default:
-		return ToolFinished{Call: fmt.Sprint("call_", tk.rng.IntN(tk.serial+1)), Envelope: registry.Envelope{OK: true}}
+		return OfCall{calls.Finished{Call: fmt.Sprint("call_", tk.rng.IntN(tk.serial+1)), Envelope: registry.Envelope{OK: true}}}
 	}
 }
 
@@ -246,7 +247,7 @@ func (tk *talk) call() transport.ToolCall {
 	tk.serial++
 	c := transport.ToolCall{Call: fmt.Sprint("model", tk.serial)}
 	if tk.rng.IntN(6) == 0 && len(tk.refs) > 0 {
-		c.Name = ConfirmAction
+		c.Name = calls.ConfirmAction
 		c.Args = json.RawMessage(fmt.Sprintf(`{"reference":%q,"approved":%t}`, tk.oneOf(tk.refs, 3), tk.rng.IntN(4) > 0))
 	} else {
 		tool := randomTools[tk.rng.IntN(len(randomTools))]

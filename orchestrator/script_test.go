@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -165,21 +166,21 @@ func (w words) input() Input {
 	case "played":
 		return Played{Item: w.id("item"), MS: w.num("ms"), Done: w.id("done") == "yes"}
 	case "finished":
-		done := ToolFinished{Call: w.id("call"), Envelope: w.envelope()}
+		done := calls.Finished{Call: w.id("call"), Envelope: w.envelope()}
 		if w.has("begun") {
 			done.BegunAt = w.time("begun")
 		}
-		return done
+		return OfCall{done}
 	case "asked":
 		if w.has("error") {
 			env := w.envelope()
-			return ConfirmationAsked{Call: w.id("call"), Refused: &env}
+			return OfCall{calls.Recorded{Call: w.id("call"), Refused: &env}}
 		}
-		return ConfirmationAsked{Call: w.id("call"), Token: w.id("token"), Reference: w.id("ref"), ExpiresAt: w.time("until")}
+		return OfCall{calls.Recorded{Call: w.id("call"), Token: w.id("token"), Name: w.id("token"), Reference: w.id("ref"), ExpiresAt: w.time("until")}}
 	case "answer":
 		return ConfirmationAnswer{Token: w.id("token"), Approved: w.id("approved") == "yes"}
 	case "resolved":
-		return ConfirmationResolved{Token: w.id("token"), Outcome: Outcome(w.id("outcome")), By: ConfirmedBy(w.id("by"))}
+		return OfCall{calls.Resolved{Token: w.id("token"), Outcome: calls.Outcome(w.id("outcome")), By: calls.By(w.id("by"))}}
 	case "hangup":
 		return HungUp{}
 	case "tick":

@@ -4,15 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"voicegw/audit"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
 )
 
 // show prints an action as a line of a golden conversation.
 func show(a Action) string {
-	switch a := a.(type) {
+	switch a := bare(a).(type) {
 	case Command:
 		return showCommand(a.Command)
 	case Transcript:
@@ -25,22 +28,41 @@ func show(a Action) string {
 		return line
 	case ToolEnded:
 		line := fmt.Sprintf("ToolEnded %d %s %s delivered=%t %s", a.Turn, a.Call, a.Tool, a.Delivered, showEnvelope(a.Envelope))
-		if a.Queued != 0 || a.Ran != 0 {
-			line += fmt.Sprintf(" queued=%dms ran=%dms", a.Queued.Milliseconds(), a.Ran.Milliseconds())
+		if a.Queued != 0 || a.Took != 0 {
+			line += fmt.Sprintf(" queued=%dms ran=%dms", a.Queued.Milliseconds(), a.Took.Milliseconds())
 		}
 		return line
-	case RunTool:
-		return strings.TrimSpace(fmt.Sprintf("RunTool %d %s %s %s key=%s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args(), a.Keys.Idempotency, a.Confirmation))
+	case calls.Tell:
+		return showTold(a.Message)
+	case calls.Cancel, calls.Resolve, calls.Slow:
+		name := map[string]string{"calls.Cancel": "CancelTool", "calls.Resolve": "ResolveConfirmation", "calls.Slow": "ToolsSlow"}[fmt.Sprintf("%T", a)]
+		return fmt.Sprintf("%s%+v", name, a)
+	case calls.Run:
+		return strings.TrimSpace(fmt.Sprintf("RunTool %d %s %s %s key=%s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args(), a.Keys.Idempotency, a.Reference))
 	case IntentDecided:
 		return showIntent(a)
-	case AskConfirmation:
+	case calls.Ask:
 		return fmt.Sprintf("AskConfirmation %d %s %s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args())
-	case ConfirmationRequest:
-		return fmt.Sprintf("ConfirmationRequest %d %s %s %s %q until=%d", a.Turn, a.Token, a.Tool, a.Args, a.Preview, a.ExpiresAt.Sub(epoch).Milliseconds())
 	case Audit:
 		return showRecord(a.Record)
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
+	}
+}
+
+// showTold prints what the client is told of a call or a question.
+func showTold(m protocol.ServerMessage) string {
+	switch m := m.(type) {
+	case *protocol.ToolStarted:
+		return fmt.Sprintf("ToolStarted{Turn:%d Call:%s Tool:%s}", m.Turn, m.CallID, m.Tool)
+	case *protocol.ToolProgress:
+		return fmt.Sprintf("ToolProgress{Turn:%d Call:%s Tool:%s Running:%s}", m.Turn, m.CallID, m.Tool, time.Duration(m.DurationMS)*time.Millisecond)
+	case *protocol.ConfirmationRequest:
+		return fmt.Sprintf("ConfirmationRequest %d %s %s %s %q until=%d", m.Turn, m.Token, m.Tool, m.Args, m.Preview, m.ExpiresAt.Sub(epoch).Milliseconds())
+	case *protocol.ConfirmationEnded:
+		return fmt.Sprintf("ConfirmationEnded{Turn:%d Token:%s Tool:%s Outcome:%s}", m.Turn, m.Token, m.Tool, m.Outcome)
+	default:
+		return fmt.Sprintf("%T%+v", m, m)
 	}
 }
 
@@ -182,4 +204,20 @@ func showAll(actions []Action) string {
 		out += show(a) + "\n"
 	}
 	return out
+}
+
+// bare is an action without what says that it is about a call.
+func bare(a Action) any {
+	if about, ok := a.(AboutCall); ok {
+		return about.Do
+	}
+	return a
+}
+
+// bareInput is an input without what says that it comes of a call.
+func bareInput(in Input) any {
+	if of, ok := in.(OfCall); ok {
+		return of.In
+	}
+	return in
 }

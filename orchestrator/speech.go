@@ -154,7 +154,7 @@ func (m *machine) interrupt(reason FlushReason) {
 		return // the farewell is heard to its end
 	}
 	m.settleTurn()
-	m.stopCalls()
+	m.carryOut(m.calls.Interrupted(m.beside))
 	if m.flush(reason) {
 		m.turn.interrupt(m.at)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/internal/mark"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -36,7 +37,7 @@ type Policy struct {
 	ProgressEvery time.Duration
 	// Tools are the rules for tool calls; their mode is voice, whatever they say.
 	Tools policy.Rules
-	// SpokenConfirmation lets the model confirm with [ConfirmAction] what the user has
+	// SpokenConfirmation lets the model confirm with [calls.ConfirmAction] what the user has
 	// agreed to aloud. Without it only a button does.
 	SpokenConfirmation bool
 }
@@ -98,13 +99,9 @@ type State struct {
 	unanswered  bool        // speech has ended that no turn has begun for
 	utterances  []utterance // where recent transcripts began, oldest first
 
-	book          policy.Book
-	calls         []call // owed or running, in the order they were asked for
-	callCount     int
-	confirmations []confirmation // questions to the user, oldest first
-	resolved      []resolution   // those that were answered, oldest first
-	notices       []notice       // what the model is told in the next turn, oldest first
-	userActed     bool           // the user has said or typed something since the last turn began
+	calls     calls.Calls
+	notices   []notice // what the model is told in the next turn, oldest first
+	userActed bool     // the user has said or typed something since the last turn began
 
 	phase      Phase
 	suppressed suppressed
@@ -170,14 +167,10 @@ type suppressed struct{ audio, transcript bool }
 // The bounds of what State remembers.
 const (
 	maxUtterances = 32
-	maxCalls      = 64
 	// maxItems is how many spoken items may wait to be heard at once.
-	maxItems = 256
-	maxGone  = 64
-	// maxConfirmations is how many questions to the user may wait at once.
-	maxConfirmations = 8
-	maxResolved      = 32
-	maxNotices       = 8
+	maxItems   = 256
+	maxGone    = 64
+	maxNotices = 8
 )
 
 // NewState returns the state of a session that starts now with a model that can do
@@ -188,7 +181,10 @@ func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapsho
 	rules = rules.withDefaults()
 	return State{
 		caps: caps, policy: rules, mark: own, startedAt: now, lastActive: now, phase: PhaseConnecting,
-		book: policy.NewBook(tools, rules.Tools),
+		calls: calls.New(tools, calls.Rules{
+			Tools: rules.Tools, Prefix: "call_", Spoken: rules.SpokenConfirmation, Live: true,
+			MaxOpen: maxCalls, MaxQuestions: maxConfirmations, ProgressEvery: rules.ProgressEvery,
+		}),
 	}
 }
 
@@ -215,9 +211,7 @@ func (s State) clone() State {
 	s.line = s.line.clone()
 	s.cuts = slices.Clone(s.cuts)
 	s.utterances = slices.Clone(s.utterances)
-	s.calls = slices.Clone(s.calls)
-	s.confirmations = slices.Clone(s.confirmations)
-	s.resolved = slices.Clone(s.resolved)
+	s.calls = s.calls.Clone()
 	s.notices = slices.Clone(s.notices)
 	return s
 }
@@ -236,14 +230,7 @@ func (s State) WakeAt() time.Time {
 	for _, c := range s.cuts {
 		sooner(c.deadline)
 	}
-	for _, c := range s.calls {
-		sooner(c.progressAt)
-	}
-	for _, c := range s.confirmations {
-		if !c.resolving {
-			sooner(c.expiresAt)
-		}
-	}
+	s.calls.Due(sooner)
 	sooner(s.endsAt())
 	sooner(s.abandonedAt())
 	sooner(s.unendedAt())
@@ -285,7 +272,7 @@ func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2)
 // owedSince returns since when the user waits for speech; zero if nothing is owed.
 func (s State) owedSince() time.Time {
 	t := s.turn
-	if t == nil || t.modelDone || t.interrupted || t.spoke || s.callsOpen(t.number) {
+	if t == nil || t.modelDone || t.interrupted || t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
 	since := t.inputEnd

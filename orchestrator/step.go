@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )
 
@@ -26,20 +27,16 @@ func Step(s State, at time.Time, in Input) (State, []Action) {
 // afterwards takes what still comes of a session that is over: what had begun is
 // journalled, and what a person has approved is done.
 func (m *machine) afterwards(in Input) {
-	switch in := in.(type) {
-	case ToolFinished:
-		m.toolFinished(in)
-	case ConfirmationAsked:
-		m.confirmationAsked(in)
-	case ConfirmationResolved:
-		m.confirmationResolved(in)
+	if in, ok := in.(OfCall); ok {
+		m.ofCall(in.In)
 	}
 	m.actions = slices.DeleteFunc(m.actions, func(a Action) bool {
-		switch a.(type) {
-		case Audit, RunTool:
-			return false
+		if c, ok := a.(AboutCall); ok {
+			_, runs := c.Do.(calls.Run)
+			return !runs
 		}
-		return true
+		_, audits := a.(Audit)
+		return !audits
 	})
 }
 
@@ -100,17 +97,13 @@ func (m *machine) take(in Input) {
 		m.userActivity(in)
 	case Played:
 		m.played(in)
-	case ToolFinished:
-		m.toolFinished(in)
-	case ConfirmationAsked:
-		m.confirmationAsked(in)
+	case OfCall:
+		m.ofCall(in.In)
 	case ConfirmationAnswer:
 		m.confirmationAnswer(in)
-	case ConfirmationResolved:
-		m.confirmationResolved(in)
 	case Over:
 		m.phase = PhaseEnded
-		m.dropNotices()
+		m.nothingMore()
 	case HungUp:
 		m.end(EndHungUp)
 	case Tick:
@@ -161,7 +154,7 @@ func (m *machine) end(reason EndReason) {
 	}
 	m.phase = PhaseEnded
 	m.do(End{reason})
-	m.dropNotices()
+	m.nothingMore()
 }
 
 // tick does what has become due. Whatever waits for a word of the model, the client or a
@@ -193,8 +186,7 @@ func (m *machine) tick() {
 		m.end(EndTool)
 		return
 	}
-	m.watchCalls()
-	m.watchConfirmations()
+	m.carryOut(m.calls.Tick(m.at))
 	m.watchInterrupted()
 	m.watchUnended()
 	m.watchUnfinished()

@@ -12,7 +12,7 @@ import (
 func (m *machine) openUserTurn(inputEnd time.Time) {
 	m.openTurn(inputEnd)
 	m.supersede()
-	m.book.BeginTurn()
+	m.calls.Book().BeginTurn()
 }
 
 // openCausedTurn begins a turn that a person's answer to a question has caused, or the end of
@@ -32,7 +32,7 @@ func (m *machine) openCausedTurn() {
 // before: or a model could go on for ever by itself.
 func (m *machine) openTurn(inputEnd time.Time) {
 	if m.userActed {
-		m.book.BeginTurn()
+		m.calls.Book().BeginTurn()
 	}
 	m.userActed, m.unanswered = false, false
 	if m.turn != nil {
@@ -121,7 +121,7 @@ func (m *machine) watchInterrupted() {
 // said that the answer is over; zero if that is not waited for.
 func (s State) unfinishedAt() time.Time {
 	t := s.turn
-	if t == nil || t.modelDone || t.interrupted || !t.spoke || s.callsOpen(t.number) {
+	if t == nil || t.modelDone || t.interrupted || !t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
 	since := s.signAt
@@ -150,7 +150,7 @@ func (m *machine) watchUnfinished() {
 // none. While a tool runs, the model may yet go on with it.
 func (s State) unendedAt() time.Time {
 	since, ok := s.line.openUntil()
-	if !ok || s.turn != nil && s.callsOpen(s.turn.number) {
+	if !ok || s.turn != nil && s.calls.Owed(s.turn.number) {
 		return time.Time{}
 	}
 	if s.signAt.After(since) {
@@ -263,10 +263,10 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 		return
 	case ev.Status == transport.ResponseInterrupted:
 		t.interrupted = !m.muted // what has come of a farewell is heard to its end
-	case t.calls > 0 && m.caps.RespondNeeded || m.callsOpen(t.number):
+	case t.calls > 0 && m.caps.RespondNeeded || m.calls.Owed(t.number):
 		// The model waits for results, or to be asked for its answer.
 		t.waiting = true
-		m.settleCalls(t)
+		m.settleCalls(t, m.calls.Owed(t.number))
 		return
 	}
 	if t.stopSent && ev.Status == transport.ResponseCompleted && !m.caps.RespondNeeded {

@@ -31,16 +31,11 @@ type View struct {
 func (s State) View() View {
 	v := View{
 		Turn: s.Turn(), Phase: s.phase, Speaking: s.speaking, Responding: s.responding, Muted: s.muted,
-		Questions: len(s.confirmations), Notices: len(s.notices),
+		Questions: s.calls.Questions(), Awaiting: s.calls.Awaited(), Notices: len(s.notices),
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript,
 	}
-	for _, c := range s.calls {
-		if c.open() {
-			v.Awaiting++
-		}
-	}
 	if s.turn != nil {
-		v.used, v.budget = s.book.Account(), s.book.Budget()
+		v.used, v.budget = s.calls.Book().Account(), s.calls.Book().Budget()
 	}
 	return v
 }

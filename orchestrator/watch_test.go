@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -94,8 +95,8 @@ func (w *watcher) phases(phase Phase) {
 
 // afterEnd: what had begun is journalled and what was approved is run, nothing else.
 func (w *watcher) afterEnd(a Action) {
-	switch a.(type) {
-	case Audit, RunTool:
+	switch bare(a).(type) {
+	case Audit, calls.Run:
 	default:
 		w.fail("after the end came %s", show(a))
 	}
@@ -109,7 +110,7 @@ func (w *watcher) turnInput(in Input) {
 		w.turns.speaking = false
 		return
 	}
-	switch in := in.(type) {
+	switch in := bareInput(in).(type) {
 	case UserSpeechStarted:
 		w.turns.speaking = true
 	case UserSpeechStopped:
@@ -125,7 +126,7 @@ func (w *watcher) turnInput(in Input) {
 
 func (w *watcher) turnAction(a Action) {
 	t := &w.turns
-	switch a := a.(type) {
+	switch a := bare(a).(type) {
 	case TurnStarted:
 		if t.open != 0 || a.Turn != t.last+1 {
 			w.fail("turn %d began while %d was open and %d the last", a.Turn, t.open, t.last)
@@ -227,9 +228,8 @@ func (w *watcher) bounded(s State) {
 		{"items", len(s.line.items), maxItems},
 		{"items that are over", len(s.line.gone), maxGone},
 		{"cuts", len(s.cuts), 4 * maxItems},
-		{"calls", len(s.calls), maxCalls + maxConfirmations}, // what is approved is refused to nobody
-		{"confirmations", len(s.confirmations), maxConfirmations},
-		{"resolved", len(s.resolved), maxResolved},
+		{"calls", s.calls.UnderWay(), maxCalls + maxConfirmations}, // what is approved is refused to nobody
+		{"questions", s.calls.Questions(), maxConfirmations},
 		{"notices", len(s.notices), maxNotices},
 	} {
 		if b.have > b.most {

@@ -5,13 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
 // askWatch is about questions to the user: nothing that needs one runs without an
 // approval of its own, and then with the very arguments that were shown.
 type askWatch struct {
-	asking    map[string]AskConfirmation  // by call: being recorded
+	asking    map[string]calls.Ask        // by call: being recorded
 	shown     []*watchedQuestion          // that were not approved, oldest first
 	questions map[string]*watchedQuestion // by token
 	byRef     map[string]*watchedQuestion
@@ -27,7 +29,7 @@ type watchedQuestion struct {
 }
 
 func newAskWatch() askWatch {
-	return askWatch{asking: map[string]AskConfirmation{}, questions: map[string]*watchedQuestion{}, byRef: map[string]*watchedQuestion{}}
+	return askWatch{asking: map[string]calls.Ask{}, questions: map[string]*watchedQuestion{}, byRef: map[string]*watchedQuestion{}}
 }
 
 func (w *watcher) askInput(in Input) {
@@ -36,7 +38,7 @@ func (w *watcher) askInput(in Input) {
 			return
 		}
 	}
-	switch in := in.(type) {
+	switch in := bareInput(in).(type) {
 	case UserText:
 		w.asks.spokenAt = w.at
 	case UserSpeechStarted:
@@ -45,20 +47,20 @@ func (w *watcher) askInput(in Input) {
 		if in.Active {
 			w.asks.spokenAt = w.at
 		}
-	case ConfirmationAsked:
+	case calls.Recorded:
 		if a, ok := w.asks.asking[in.Call]; ok && in.Token != "" {
 			q := &watchedQuestion{token: in.Token, ref: in.Reference, tool: a.Prepared.Tool().ToolID, args: string(a.Prepared.Args()), askedAt: w.at}
 			w.asks.questions[in.Token], w.asks.byRef[in.Reference] = q, q
 		}
 		delete(w.asks.asking, in.Call)
-	case ConfirmationResolved:
+	case calls.Resolved:
 		q := w.asks.questions[in.Token]
 		if q == nil || q.ended {
 			return
 		}
 		q.resolving = false
-		q.approved = in.Outcome == OutcomeApproved
-		q.ended = in.Outcome != OutcomeFailed
+		q.approved = in.Outcome == calls.OutcomeApproved
+		q.ended = in.Outcome != calls.OutcomeFailed
 		if i := slices.Index(w.asks.shown, q); q.approved && i >= 0 {
 			before := slices.DeleteFunc(w.asks.shown[:i+1:i+1], func(o *watchedQuestion) bool { return o.tool == q.tool })
 			w.asks.shown = append(before, w.asks.shown[i+1:]...)
@@ -67,14 +69,25 @@ func (w *watcher) askInput(in Input) {
 }
 
 func (w *watcher) askAction(in Input, a Action) {
-	switch a := a.(type) {
-	case AskConfirmation:
+	switch a := bare(a).(type) {
+	case calls.Ask:
 		if !w.needsApproval(a.Prepared.Tool().ToolID) {
 			w.fail("%s needs no confirmation, and the user is asked", a.Prepared.Tool().ToolID)
 		}
 		w.asks.asking[a.Call] = a
 		w.oneQuestionEach()
-	case ConfirmationRequest:
+	case calls.Tell:
+		w.askTold(a.Message)
+	case calls.Resolve:
+		w.resolves(in, a)
+	case calls.Run:
+		w.approvedRun(a)
+	}
+}
+
+func (w *watcher) askTold(m protocol.ServerMessage) {
+	switch a := m.(type) {
+	case *protocol.ConfirmationRequest:
 		q := w.asks.questions[a.Token]
 		if q == nil || q.shown || q.tool != a.Tool || q.args != string(a.Args) {
 			w.fail("the user is asked for %s %s, which was not recorded like that: %+v", a.Tool, a.Args, q)
@@ -84,15 +97,11 @@ func (w *watcher) askAction(in Input, a Action) {
 		if most := cmp.Or(w.policy.Tools.Questions.Total, 10); len(w.asks.shown) > most {
 			w.fail("the user is asked for the %dth time and has approved nothing; %d is the bound", len(w.asks.shown), most)
 		}
-	case ResolveConfirmation:
-		w.resolves(in, a)
-	case ConfirmationEnded:
+	case *protocol.ConfirmationEnded:
 		q := w.asks.questions[a.Token]
-		if q == nil || !q.ended || (a.Outcome == OutcomeApproved) != q.approved {
+		if q == nil || !q.ended || (a.Outcome == string(calls.OutcomeApproved)) != q.approved {
 			w.fail("a question ended as %s: %+v", a.Outcome, q)
 		}
-	case RunTool:
-		w.approvedRun(a)
 	}
 }
 
@@ -124,24 +133,24 @@ func (w *watcher) oneQuestionEach() {
 
 // resolves: an answer comes from the client, from the clock, or from a user who has
 // spoken since the question was put.
-func (w *watcher) resolves(in Input, a ResolveConfirmation) {
+func (w *watcher) resolves(in Input, a calls.Resolve) {
 	q := w.asks.questions[a.Token]
 	if q == nil || q.ended || q.resolving {
 		w.fail("an answer to a question that does not wait for one: %+v", q)
 	}
 	q.resolving = true
-	switch by := in.(type) {
+	switch by := bareInput(in).(type) {
 	case ConfirmationAnswer:
-		if a.By != ConfirmedByClient || by.Token != a.Token || by.Approved != a.Approved {
+		if a.By != calls.ByClient || by.Token != a.Token || by.Approved != a.Approved {
 			w.fail("the client's %+v became %+v", by, a)
 		}
 	case Tick:
-		if a.By != ConfirmedByClock || a.Approved {
+		if a.By != calls.ByClock || a.Approved {
 			w.fail("the clock has answered %+v", a)
 		}
 	case FromModel:
 		call, ok := by.Event.(transport.ToolCall)
-		if !ok || !w.policy.SpokenConfirmation || call.Name != ConfirmAction || a.By != ConfirmedBySpoken {
+		if !ok || !w.policy.SpokenConfirmation || call.Name != calls.ConfirmAction || a.By != calls.BySpoken {
 			w.fail("invariant 9: %T has answered %+v", by.Event, a)
 		}
 		if a.Approved && !q.askedAt.Before(w.asks.spokenAt) {
@@ -153,15 +162,15 @@ func (w *watcher) resolves(in Input, a ResolveConfirmation) {
 }
 
 // approvedRun: what needs an approval has one of its own, for exactly this.
-func (w *watcher) approvedRun(a RunTool) {
+func (w *watcher) approvedRun(a calls.Run) {
 	tool := a.Prepared.Tool().ToolID
 	if !w.needsApproval(tool) {
-		if a.Confirmation != "" {
+		if a.Reference != "" {
 			w.fail("%s runs as approved, and needs no approval", tool)
 		}
 		return
 	}
-	q := w.asks.byRef[a.Confirmation]
+	q := w.asks.byRef[a.Reference]
 	switch {
 	case q == nil || !q.approved:
 		w.fail("invariant 9: %s %s runs without an approval: %+v", tool, a.Prepared.Args(), q)

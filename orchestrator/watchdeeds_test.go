@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -22,7 +23,7 @@ func newDeedWatch() deedWatch {
 
 // namesOf lists the names under which a call must not run beside another one, and those
 // under which it must not run again after it has succeeded.
-func namesOf(a RunTool) (beside, again []string) {
+func namesOf(a calls.Run) (beside, again []string) {
 	tool := a.Prepared.Tool()
 	key := "key " + a.Keys.Idempotency
 	beside, again = []string{key}, []string{key}
@@ -39,7 +40,7 @@ func namesOf(a RunTool) (beside, again []string) {
 }
 
 func (w *watcher) deedAction(a Action) {
-	run, ok := a.(RunTool)
+	run, ok := bare(a).(calls.Run)
 	if !ok {
 		return
 	}
@@ -87,9 +88,9 @@ func newBudgetWatch(p Policy) budgetWatch {
 }
 
 func (w *watcher) budgetInput(in Input) {
-	_, w.budget.decided = in.(ConfirmationResolved)
+	_, w.budget.decided = bareInput(in).(calls.Resolved)
 	w.budget.said = false
-	switch in := in.(type) {
+	switch in := bareInput(in).(type) {
 	case UserText, Began:
 		w.budget.acted, w.budget.said = true, true
 	case UserSpeechStarted, UserSpeechStopped, UserActivity, UserInterrupt:
@@ -107,7 +108,7 @@ func (w *watcher) budgetInput(in Input) {
 // budgetAction is shown an action and those of the same step that come after it.
 func (w *watcher) budgetAction(a Action, rest []Action) {
 	b := &w.budget
-	switch a := a.(type) {
+	switch a := bare(a).(type) {
 	case TurnStarted:
 		if b.decided || opensWithText(rest) && !b.said {
 			return // a decision's turn, or a notice's, shares the budget of the one before
@@ -116,11 +117,11 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 			b.retrieval, b.total = 0, 0
 		}
 		b.acted = false
-	case RunTool:
-		if a.Confirmation == "" { // what a person has approved is refused to nobody
+	case calls.Run:
+		if a.Reference == "" { // what a person has approved is refused to nobody
 			w.spend(a.Prepared)
 		}
-	case AskConfirmation:
+	case calls.Ask:
 		w.spend(a.Prepared)
 	}
 }

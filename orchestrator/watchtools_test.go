@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -16,7 +18,7 @@ type toolWatch struct {
 	calls    map[string]*watchedCall // by our id
 	byModel  map[string]*watchedCall // by the adapter's
 	starting *transport.ToolCall     // of this step, until its ToolStarted
-	finished *ToolFinished           // of this step
+	finished *calls.Finished         // of this step
 	over     map[int]bool            // turns that have used up their budget
 	nothing  bool                    // which finishes what does not run
 }
@@ -32,7 +34,7 @@ type watchedCall struct {
 	ended, audited                  bool
 	record                          audit.Record
 	askedAt                         time.Time
-	run                             *RunTool
+	run                             *calls.Run
 	finished                        bool
 	stopped                         bool
 	progressAt                      time.Time // the next one is not before
@@ -44,8 +46,8 @@ func newToolWatch() toolWatch {
 
 func (w *watcher) toolInput(in Input) {
 	w.tools.starting, w.tools.finished, w.tools.nothing = nil, nil, false
-	switch in := in.(type) {
-	case ToolFinished:
+	switch in := bareInput(in).(type) {
+	case calls.Finished:
 		w.tools.finished = &in
 		if c := w.tools.calls[in.Call]; c != nil && c.run != nil && !c.finished {
 			c.finished = true
@@ -70,16 +72,14 @@ func (w *watcher) toolInput(in Input) {
 }
 
 func (w *watcher) toolAction(a Action) {
-	switch a := a.(type) {
-	case ToolStarted:
-		w.toolStarted(a)
+	switch a := bare(a).(type) {
+	case calls.Tell:
+		w.toolTold(a.Message)
 	case ToolEnded:
 		w.toolEnded(a)
-	case ToolProgress:
-		w.toolProgress(a)
-	case RunTool:
+	case calls.Run:
 		w.toolRuns(a)
-	case CancelTool:
+	case calls.Cancel:
 		w.toolStops(a)
 	case Audit:
 		if a.Record.Event == audit.EventTool {
@@ -112,23 +112,32 @@ func (w *watcher) nothingOwed() {
 	}
 }
 
-func (w *watcher) toolStarted(a ToolStarted) {
-	if w.tools.calls[a.Call] != nil {
-		w.fail("call %s began twice", a.Call)
+func (w *watcher) toolTold(m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.ToolStarted:
+		w.toolStarted(m)
+	case *protocol.ToolProgress:
+		w.toolProgress(m)
 	}
-	c := &watchedCall{id: a.Call, tool: a.Tool, turn: a.Turn, askedAt: w.at}
+}
+
+func (w *watcher) toolStarted(a *protocol.ToolStarted) {
+	if w.tools.calls[a.CallID] != nil {
+		w.fail("call %s began twice", a.CallID)
+	}
+	c := &watchedCall{id: a.CallID, tool: a.Tool, turn: a.Turn, askedAt: w.at, progressAt: w.at.Add(time.Second)} // the latency budget of all tools here
 	if ev := w.tools.starting; ev != nil {
 		c.model, c.provider, c.args = ev.Call, ev.ID, canonicalArgs(ev.Args)
 		c.repeated, c.unsure = w.announcedAgain(c)
 		w.tools.byModel[ev.Call], w.tools.starting = c, nil
 	}
-	w.tools.calls[a.Call] = c
+	w.tools.calls[a.CallID] = c
 }
 
 // announcedAgain says whether the model waits for one answer to two announcements. Who
 // uses an id for different calls cannot expect that.
 func (w *watcher) announcedAgain(c *watchedCall) (again, unsure bool) {
-	if !c.named() || w.policy.SpokenConfirmation && c.tool == ConfirmAction {
+	if !c.named() || w.policy.SpokenConfirmation && c.tool == calls.ConfirmAction {
 		return false, false
 	}
 	for _, o := range w.tools.calls {
@@ -176,33 +185,42 @@ func (w *watcher) toolResult(r transport.ToolResult) {
 	c.answered = true
 }
 
-func (w *watcher) toolRuns(a RunTool) {
+func (w *watcher) toolRuns(a calls.Run) {
 	c := w.tools.calls[a.Call]
 	if c == nil { // approved when the session was over: nobody was shown it
 		c = &watchedCall{id: a.Call, tool: a.Prepared.Tool().ToolID, turn: a.Turn}
 		w.tools.calls[a.Call] = c
-		if !w.turns.ended || a.Confirmation == "" {
+		if !w.turns.ended || a.Reference == "" {
 			w.fail("call %s runs without a beginning", a.Call)
 		}
 	}
 	if c.run != nil {
 		w.fail("call %s runs twice", a.Call)
 	}
-	c.run, c.progressAt = &a, w.at.Add(time.Duration(a.Prepared.Tool().LatencyBudgetMS)*time.Millisecond)
+	c.run = &a
+	working := 0
+	for _, c := range w.tools.calls {
+		if c.run != nil && !c.finished {
+			working++
+		}
+	}
+	if working > 4 {
+		w.fail("%d tools run at once", working)
+	}
 }
 
-func (w *watcher) toolStops(a CancelTool) {
+func (w *watcher) toolStops(a calls.Cancel) {
 	c := w.tools.calls[a.Call]
-	if c == nil || c.run == nil || c.finished || c.stopped || !c.run.Prepared.Tool().Cancellable || c.run.Confirmation != "" {
+	if c == nil || c.run == nil || c.finished || c.stopped || !c.run.Prepared.Tool().Cancellable || c.run.Reference != "" {
 		w.fail("call %s was stopped and could not be: %+v", a.Call, c)
 	}
 	c.stopped = true
 }
 
-func (w *watcher) toolProgress(a ToolProgress) {
-	c := w.tools.calls[a.Call]
-	if c == nil || c.run == nil || c.finished || w.at.Before(c.progressAt) {
-		w.fail("progress of %s too early, too late or of nothing: %+v", a.Call, c)
+func (w *watcher) toolProgress(a *protocol.ToolProgress) {
+	c := w.tools.calls[a.CallID]
+	if c == nil || c.ended || w.at.Before(c.progressAt) {
+		w.fail("progress of %s too early, too late or of nothing: %+v", a.CallID, c)
 	}
 	c.progressAt = w.at.Add(w.policy.ProgressEvery)
 }
@@ -210,7 +228,7 @@ func (w *watcher) toolProgress(a ToolProgress) {
 // toolAudited: once for each call, before its end, and it tells the truth.
 func (w *watcher) toolAudited(r audit.Record) {
 	c := w.tools.calls[r.CallID]
-	if c == nil && w.turns.ended && r.Confirmation == string(OutcomeApproved) && r.CacheHit {
+	if c == nil && w.turns.ended && r.Confirmation == string(calls.OutcomeApproved) && r.CacheHit {
 		c = &watchedCall{id: r.CallID, tool: r.ToolID} // approved after the session, and done before
 		w.tools.calls[r.CallID] = c
 	}
@@ -272,17 +290,17 @@ func (w *watcher) inspected(c *watchedCall, a ToolEnded) {
 		began = in.BegunAt
 	}
 	switch {
-	case began.IsZero() && (a.Queued != 0 || a.Ran != 0):
-		w.fail("call %s did not run, and has waited %s and run %s", a.Call, a.Queued, a.Ran)
-	case !began.IsZero() && (a.Queued < 0 || a.Queued > w.at.Sub(c.askedAt) || a.Ran.Milliseconds() != a.Envelope.Meta.DurationMS):
-		w.fail("call %s of %s, begun at %s, has waited %s and run %s", a.Call, c.askedAt, began, a.Queued, a.Ran)
+	case began.IsZero() && (a.Queued != 0 || a.Took != 0):
+		w.fail("call %s did not run, and has waited %s and run %s", a.Call, a.Queued, a.Took)
+	case !began.IsZero() && (a.Queued < 0 || a.Queued > w.at.Sub(c.askedAt) || a.Took.Milliseconds() != a.Envelope.Meta.DurationMS):
+		w.fail("call %s of %s, begun at %s, has waited %s and run %s", a.Call, c.askedAt, began, a.Queued, a.Took)
 	}
 }
 
 // toldAsText says whether a call is told in a turn of its own, because a person has
 // approved it: the model may have no call that waits for its answer, and it need not have run.
 func (w *watcher) toldAsText(c *watchedCall) bool {
-	return c.model == "" || c.run != nil && c.run.Confirmation != ""
+	return c.model == "" || c.run != nil && c.run.Reference != ""
 }
 
 func (w *watcher) toolsOver() {

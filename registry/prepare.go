@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +40,11 @@ type Prepared struct {
 // Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with every
 // error (at most 20 of them) and its path.
 func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared, *Envelope) {
+	return s.PrepareDecoded(id, mode, Decode(raw))
+}
+
+// PrepareDecoded is [Snapshot.Prepare] of arguments that are decoded already.
+func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepared, *Envelope) {
 	start := time.Now()
 	t, ok := s.tools[id]
 	if !ok {
@@ -56,7 +60,7 @@ func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared
 		s.stats.done(id, &env)
 		return nil, &env
 	}
-	p, problems := s.arguments(t, raw)
+	p, problems := s.arguments(t, args)
 	if len(problems) > 0 {
 		env := s.failure(t, start, invalidArguments(id, problems))
 		s.stats.done(id, &env)
@@ -69,31 +73,27 @@ func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared
 	return p, nil
 }
 
-// arguments decodes, completes and validates raw. A tool that writes nothing works with
-// the valid part of its lists.
-func (s *Snapshot) arguments(t *Tool, raw json.RawMessage) (*Prepared, []Problem) {
-	p, problems := s.whole(t, raw, nil)
-	if p != nil || t.SideEffects == SideEffectsWrites {
+// arguments completes and validates a call's arguments. A tool that writes nothing works
+// with the valid part of its lists: what was filled in already is decoded anew for that.
+func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []Problem) {
+	p, problems := s.whole(t, args, nil)
+	if p != nil || t.SideEffects == SideEffectsWrites || len(args.problems) > 0 {
 		return p, problems
 	}
-	if part, _ := s.whole(t, raw, problems); part != nil {
+	if part, _ := s.whole(t, Decode(args.raw), problems); part != nil {
 		return part, nil
 	}
 	return nil, problems
 }
 
 // whole is arguments without the items of lists that without is about.
-func (s *Snapshot) whole(t *Tool, raw json.RawMessage, without []Problem) (*Prepared, []Problem) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}")
+func (s *Snapshot) whole(t *Tool, args Arguments, without []Problem) (*Prepared, []Problem) {
+	if len(args.problems) > 0 {
+		return nil, args.problems
 	}
-	decoded, problems, ok := decodeStrict(raw, MaxArgsBytes, MaxArgsDepth)
-	if !ok || len(problems) > 0 {
-		return nil, problems
-	}
-	value, ok := decoded.(map[string]any)
+	value, ok := args.value.(map[string]any)
 	if !ok {
-		return nil, []Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s", describe(decoded))}}
+		return nil, []Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s", describe(args.value))}}
 	}
 	var invalid []Problem
 	if without != nil {
@@ -110,7 +110,7 @@ func (s *Snapshot) whole(t *Tool, raw json.RawMessage, without []Problem) (*Prep
 	if err := params.schema.Validate(value); err != nil {
 		return nil, params.explain(err, value)
 	}
-	p := &Prepared{tool: t, snapshot: s, value: value, args: appendCanonical(make([]byte, 0, len(raw)+64), value), invalid: toldItems(invalid)}
+	p := &Prepared{tool: t, snapshot: s, value: value, args: appendCanonical(make([]byte, 0, len(args.raw)+64), value), invalid: toldItems(invalid)}
 	if err := t.handler.check(p.args); err != nil {
 		return nil, []Problem{unreadable(err)}
 	}

@@ -1,10 +1,8 @@
 package session
 
 import (
-	"encoding/json"
-
 	"voicegw/orchestrator"
-	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/transport"
 )
@@ -23,30 +21,18 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.queued(s.down.endItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
 	case orchestrator.FlushItem:
 		s.queued(s.down.flushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
-	case orchestrator.RunTool:
-		s.calls.Run(job(a))
-	case orchestrator.CancelTool:
-		s.calls.Cancel(a.Call)
-	case orchestrator.AskConfirmation:
-		s.calls.Ask(execute.Job{Call: a.Call, Turn: a.Turn, Prepared: a.Prepared, Keys: a.Keys})
-	case orchestrator.ResolveConfirmation:
-		s.calls.Resolve(execute.Answer{Token: a.Token, Approved: a.Approved, By: string(a.By)})
+	case orchestrator.AboutCall:
+		s.aboutCall(a.Do)
 	case orchestrator.Audit:
 		s.decided(a)
-	case orchestrator.ToolsSlow:
-		s.logger.Warn("the tools of a turn are slow", "turn", a.Turn, "tool_time_ms", a.Taken.Milliseconds(), "limit_ms", a.Limit.Milliseconds())
 	case orchestrator.IntentDecided:
 		s.intentDecided(a)
 	case orchestrator.MuteUser:
 		s.muted.Store(true)
 	case orchestrator.End:
 		s.end(s.endCause(a.Reason))
-	case orchestrator.ToolStarted:
-		s.tell(&protocol.ToolStarted{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool)})
-	case orchestrator.ToolProgress:
-		s.tell(&protocol.ToolProgress{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: s.category(a.Tool), DurationMS: a.Running.Milliseconds()})
 	case orchestrator.ToolEnded:
-		s.tell(toolEnded(a, s.category(a.Tool)))
+		s.tell(a.Message())
 		s.showCall(a)
 	case orchestrator.Failed:
 		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable})
@@ -54,6 +40,24 @@ func (s *session) carryOut(a orchestrator.Action) {
 		if m := message(a); m != nil {
 			s.tell(m)
 		}
+	}
+}
+
+// aboutCall does what is to be done about a call. mu is held.
+func (s *session) aboutCall(a calls.Action) {
+	switch a := a.(type) {
+	case calls.Run:
+		s.calls.Run(a)
+	case calls.Cancel:
+		s.calls.Cancel(a.Call)
+	case calls.Ask:
+		s.calls.Ask(a)
+	case calls.Resolve:
+		s.calls.Resolve(a)
+	case calls.Tell:
+		s.tell(a.Message)
+	case calls.Slow:
+		s.logger.Warn("the tools of a turn are slow", "turn", a.Turn, "tool_time_ms", a.Taken.Milliseconds(), "limit_ms", a.Limit.Milliseconds())
 	}
 }
 
@@ -71,11 +75,6 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	case orchestrator.Transcript:
 		return &protocol.Transcript{Header: inTurn(a.Turn), ID: a.ID, Role: string(a.Role), Text: a.Text,
 			Final: a.Final, StartedAt: protocol.Time{Time: a.StartedAt}}
-	case orchestrator.ConfirmationRequest:
-		return &protocol.ConfirmationRequest{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Args: a.Args,
-			Preview: a.Preview, ExpiresAt: protocol.Time{Time: a.ExpiresAt}}
-	case orchestrator.ConfirmationEnded:
-		return &protocol.ConfirmationEnded{Header: inTurn(a.Turn), Token: a.Token, Tool: a.Tool, Outcome: string(a.Outcome)}
 	case orchestrator.Ending:
 		return &protocol.SessionEnding{Reason: string(a.Reason), AfterMS: a.After.Milliseconds()}
 	}
@@ -94,19 +93,6 @@ var failureWords = map[orchestrator.Failure]string{
 	orchestrator.FailureConfirmationExpired: "This confirmation has expired; ask for it again.",
 	orchestrator.FailureStore:               "Your answer could not be recorded and nothing was done; try again in a moment.",
 	orchestrator.FailureEnding:              "The session is ending and takes nothing more; start a new one.",
-}
-
-func toolEnded(a orchestrator.ToolEnded, category string) protocol.ServerMessage {
-	m := &protocol.ToolEnded{Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool, Category: category,
-		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS, Deduplicated: a.Envelope.Meta.CacheHit}
-	if a.Envelope.Error != nil {
-		// It was written for the model already: this cannot fail.
-		m.Error, _ = json.Marshal(a.Envelope.Error)
-	}
-	if len(a.Envelope.Meta.Clamped) > 0 {
-		m.Clamped, _ = json.Marshal(a.Envelope.Meta.Clamped)
-	}
-	return m
 }
 
 func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }

@@ -7,6 +7,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -14,7 +15,7 @@ import (
 // Confirmed is what came of an answer that the API has given to a confirmation.
 type Confirmed struct {
 	// Outcome is approved or denied.
-	Outcome   orchestrator.Outcome
+	Outcome   calls.Outcome
 	SessionID string
 	Tool      string
 	// Told says that the session runs here: what is approved runs in it, and its model is
@@ -33,24 +34,27 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 	if err != nil {
 		return Confirmed{}, err
 	}
-	outcome := outcomeOf(approved, nil)
+	outcome := calls.OutcomeDenied
+	if approved {
+		outcome = calls.OutcomeApproved
+	}
 	done := Confirmed{Outcome: outcome, SessionID: c.Session, Tool: c.Tool}
 	if s := m.visit(c.Session); s != nil {
 		defer s.visitors.Done()
-		s.dispatch(orchestrator.ConfirmationResolved{Token: token, Outcome: outcome, By: orchestrator.ConfirmedByAPI})
+		s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: outcome, By: calls.ByAPI}})
 		done.Told = true
 		return done, nil
 	}
-	r := audit.Record{
-		Event: audit.EventConfirmation, Time: time.Now().UTC().Truncate(time.Millisecond), ToolID: c.Tool, ToolVersion: c.ToolVersion,
-		RegistryVersion: c.RegistryVersion, Mode: registry.Mode(c.Mode), SessionID: c.Session, UserID: c.User,
-		ConversationID: c.Conversation, Agent: c.Agent, TurnID: c.Turn, Args: c.Args,
-		Confirmation: string(outcome), ConfirmedBy: string(orchestrator.ConfirmedByAPI), Reference: c.Reference,
-	}
+	r := calls.Decision{
+		At: time.Now(), Mode: registry.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Reference: c.Reference, Args: c.Args, Outcome: outcome, By: calls.ByAPI,
+	}.Record()
+	r.ToolVersion, r.RegistryVersion = c.ToolVersion, c.RegistryVersion
 	if approved {
-		env := m.runStored(ctx, c, &r)
+		var env registry.Envelope
+		env, r = m.runStored(ctx, c)
 		done.Envelope = &env
 	}
+	r.SessionID, r.UserID, r.ConversationID, r.Agent = c.Session, c.User, c.Conversation, c.Agent
 	if m.opts.Audit != nil {
 		m.opts.Audit(r)
 	}
@@ -92,28 +96,24 @@ func (m *Manager) visit(id string) *session {
 	return s
 }
 
-// runStored runs what was approved of a session that is not here, and completes its record.
-func (m *Manager) runStored(ctx context.Context, c store.Confirmation, r *audit.Record) registry.Envelope {
-	env, p := registry.NotFound(c.Tool, "", 0), (*registry.Prepared)(nil)
-	if tools := m.snapshot(); tools != nil {
-		env, p = m.opts.Executor.RunStored(ctx, tools, c, nobody{})
+// runStored runs what was approved of a session that is not here, and returns its answer and
+// its record.
+func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
+	env, tools := registry.NotFound(c.Tool, "", 0), m.snapshot()
+	if tools != nil {
+		env, _ = m.opts.Executor.RunStored(ctx, tools, c, nobody{})
 	}
-	r.Event, r.CallID, r.IdempotencyKey = audit.EventTool, "confirmation_"+c.Reference, "confirmation:"+c.Reference
+	line := audit.Call{
+		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: registry.Mode(c.Mode), Turn: c.Turn, ID: "confirmation_" + c.Reference,
+		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
+		ConfirmedBy: string(calls.ByAPI), Reference: c.Reference,
+	}
+	if !env.Meta.CacheHit && len(env.Intents) > 0 { // those of a stored answer have had their moment
+		line.Refused, line.Why = env.Intents, "the session is over"
+	}
+	r := line.Record()
 	r.RegistryVersion, r.ToolVersion = env.Meta.RegistryVersion, env.Meta.ToolVersion
-	if p != nil {
-		r.Category = p.Tool().Category
-	}
-	r.OK, r.DurationMS, r.CacheHit, r.OriginalTurn = env.OK, env.Meta.DurationMS, env.Meta.CacheHit, env.Meta.OriginalTurn
-	r.NotDelivered = "session_over"
-	if !env.Meta.CacheHit { // those of a stored answer have had their moment
-		for _, intent := range env.Intents {
-			r.Refused, r.Why = append(r.Refused, intent.Type), "the session is over"
-		}
-	}
-	if env.Error != nil {
-		r.ErrorType, r.PartialSideEffects = env.Error.Type, env.Error.PartialSideEffects
-	}
-	return env
+	return env, r
 }
 
 // nobody is the client of a call whose client is gone: what calls bring along by voice

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -26,7 +27,7 @@ func TestAPIConfirmsHere(t *testing.T) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		got, err := tl.m.Confirm(t.Context(), token, true)
-		if err != nil || got.Outcome != orchestrator.OutcomeApproved || !got.Told || got.Envelope != nil || got.Tool != "pay" || got.SessionID != c.last(t, "session.started")["session_id"] {
+		if err != nil || got.Outcome != calls.OutcomeApproved || !got.Told || got.Envelope != nil || got.Tool != "pay" || got.SessionID != c.last(t, "session.started")["session_id"] {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
 		synctest.Wait()
@@ -53,7 +54,7 @@ func TestAPIDeniesHere(t *testing.T) {
 		c, model := tl.talk()
 		got, err := tl.m.Confirm(t.Context(), tl.asksToPay(c, model, "u1"), false)
 		synctest.Wait()
-		if err != nil || got.Outcome != orchestrator.OutcomeDenied || !got.Told {
+		if err != nil || got.Outcome != calls.OutcomeDenied || !got.Told {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
 		if got := c.last(t, "confirmation.ended"); got["outcome"] != "denied" {
@@ -113,7 +114,7 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 		tl.leaves(t, c)
 		pass(time.Minute)
 		got, err := tl.m.Confirm(t.Context(), token, true)
-		if err != nil || got.Told || got.Outcome != orchestrator.OutcomeApproved || got.Envelope == nil || !got.Envelope.OK || !strings.Contains(string(got.Envelope.Data), `"receipt":1`) {
+		if err != nil || got.Told || got.Outcome != calls.OutcomeApproved || got.Envelope == nil || !got.Envelope.OK || !strings.Contains(string(got.Envelope.Data), `"receipt":1`) {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
 		tl.once(t)
@@ -143,7 +144,7 @@ func TestAPIDeniesOfOneWhoHasGone(t *testing.T) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)
-		if got, err := tl.m.Confirm(t.Context(), token, false); err != nil || got.Told || got.Envelope != nil || got.Outcome != orchestrator.OutcomeDenied {
+		if got, err := tl.m.Confirm(t.Context(), token, false); err != nil || got.Told || got.Envelope != nil || got.Outcome != calls.OutcomeDenied {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
 		tl.ranNothing(t, c, "denied", "api")
@@ -258,7 +259,7 @@ func TestSessionWaitsForWhatTheAPIBrings(t *testing.T) {
 		if n := tl.m.Running(); n != 1 {
 			t.Fatalf("%d sessions run while the API brings one something", n)
 		}
-		s.dispatch(orchestrator.ConfirmationResolved{Token: token, Outcome: orchestrator.OutcomeApproved, By: orchestrator.ConfirmedByAPI})
+		s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: calls.OutcomeApproved, By: calls.ByAPI}})
 		s.visitors.Done()
 		synctest.Wait()
 		tl.once(t)
@@ -308,14 +309,14 @@ func TestAnswerThatCameSecond(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first   bool
 		second  string
-		by      orchestrator.ConfirmedBy
-		outcome orchestrator.Outcome
+		by      calls.By
+		outcome calls.Outcome
 	}{
-		"yes, then yes":       {true, "yes", orchestrator.ConfirmedByClient, orchestrator.OutcomeApproved},
-		"yes, then no":        {true, "no", orchestrator.ConfirmedByAPI, orchestrator.OutcomeApproved},
-		"no, then yes":        {false, "yes", orchestrator.ConfirmedByAPI, orchestrator.OutcomeDenied},
-		"yes, then the clock": {true, "clock", orchestrator.ConfirmedByAPI, orchestrator.OutcomeApproved},
-		"no, then the clock":  {false, "clock", orchestrator.ConfirmedByAPI, orchestrator.OutcomeDenied},
+		"yes, then yes":       {true, "yes", calls.ByClient, calls.OutcomeApproved},
+		"yes, then no":        {true, "no", calls.ByAPI, calls.OutcomeApproved},
+		"no, then yes":        {false, "yes", calls.ByAPI, calls.OutcomeDenied},
+		"yes, then the clock": {true, "clock", calls.ByAPI, calls.OutcomeApproved},
+		"no, then the clock":  {false, "clock", calls.ByAPI, calls.OutcomeDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {

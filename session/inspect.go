@@ -42,7 +42,7 @@ func (s *session) showCall(a orchestrator.ToolEnded) {
 	r := s.ours(a.Record)
 	args := r.Args
 	if args == nil {
-		args = askedFor(a.Asked)
+		args = askedFor(a.Written)
 	}
 	r.Args = nil
 	record, err := json.Marshal(r)
@@ -52,7 +52,7 @@ func (s *session) showCall(a orchestrator.ToolEnded) {
 	}
 	s.tell(&protocol.InspectCall{
 		Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool,
-		QueuedMS: a.Queued.Milliseconds(), RunMS: a.Ran.Milliseconds(),
+		QueuedMS: a.Queued.Milliseconds(), RunMS: a.Took.Milliseconds(),
 		Record: record, Args: args, Envelope: a.Envelope.Encode(),
 	})
 }

@@ -10,7 +10,9 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -61,11 +63,21 @@ func (y *story) note(a orchestrator.Action, at time.Time, queued func(item strin
 		}
 		s.stop(a.HeardMS, queued(a.Item))
 		s.sentMS = a.SentMS
-	case orchestrator.ToolStarted:
-		y.called(a, at)
+	case orchestrator.AboutCall:
+		if told, ok := a.Do.(calls.Tell); ok {
+			y.told(told.Message, at)
+		}
 	case orchestrator.ToolEnded:
 		y.answered(a)
-	case orchestrator.ConfirmationEnded:
+	}
+}
+
+// told takes what the client is told of a call or a question.
+func (y *story) told(m protocol.ServerMessage, at time.Time) {
+	switch a := m.(type) {
+	case *protocol.ToolStarted:
+		y.called(a, at)
+	case *protocol.ConfirmationEnded:
 		e := y.entry(at, conversation.RoleNotice, a.Turn)
 		e.System = true
 		e.Text = prompts.AskedToApprove(clip(a.Tool), string(a.Outcome))
@@ -123,8 +135,8 @@ func (y *story) transcript(a orchestrator.Transcript) {
 }
 
 // called names a call, beside those that were called with it.
-func (y *story) called(a orchestrator.ToolStarted, at time.Time) {
-	call := conversation.Call{ID: a.Call, Tool: clip(a.Tool)}
+func (y *story) called(a *protocol.ToolStarted, at time.Time) {
+	call := conversation.Call{ID: a.CallID, Tool: clip(a.Tool)}
 	if n := len(y.said); n > 0 && y.said[n-1].entry.Turn == a.Turn && y.said[n-1].entry.Calls != nil && len(y.said[n-1].entry.Calls) < maxCallsTogether {
 		last := y.said[n-1]
 		last.entry.Calls = append(last.entry.Calls, call)

@@ -12,6 +12,8 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -26,6 +28,11 @@ type teller struct {
 
 func newTeller() *teller {
 	return &teller{story: story{session: "voice-1"}, heard: map[string]int64{}, queued: map[string]int64{}}
+}
+
+// started is what the client is told of a call that begins.
+func started(turn int, call, tool string) orchestrator.Action {
+	return orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ToolStarted{Header: inTurn(turn), CallID: call, Tool: tool}}}
 }
 
 func (l *teller) at(s int, actions ...orchestrator.Action) {
@@ -72,18 +79,18 @@ func lines(entries []conversation.Entry) []string {
 // that they led to.
 func TestStoryIsInOrder(t *testing.T) {
 	l := newTeller()
-	l.at(3, orchestrator.ToolStarted{Turn: 1, Call: "call_1", Tool: "kb_search"}, orchestrator.ToolStarted{Turn: 1, Call: "call_2", Tool: "kb_get"})
-	l.at(4, orchestrator.ToolEnded{Turn: 1, Call: "call_2", Tool: "kb_get"}, orchestrator.ToolEnded{Turn: 1, Call: "call_1", Tool: "kb_search", Envelope: registry.Envelope{OK: true}})
+	l.at(3, started(1, "call_1", "kb_search"), started(1, "call_2", "kb_get"))
+	l.at(4, orchestrator.ToolEnded{Answer: calls.Answer{Turn: 1, Call: "call_2", Tool: "kb_get"}}, orchestrator.ToolEnded{Answer: calls.Answer{Turn: 1, Call: "call_1", Tool: "kb_search", Envelope: registry.Envelope{OK: true}}})
 	l.said(5, 1, transport.RoleAssistant, "o1", "It opens")
 	l.said(5, 1, transport.RoleAssistant, "o1", "It opens at nine.")
 	l.at(9, orchestrator.EndItem{Item: "o1", Turn: 1, AudioMS: 900})
 	l.said(1, 1, transport.RoleUser, "i1", "When does it open?") // the transcriber is late
 	l.at(10, orchestrator.EndItem{Item: "o2", Turn: 1, AudioMS: 400})
 	l.said(9, 1, transport.RoleAssistant, "o2", "Every day.") // its audio came first
-	l.at(11, orchestrator.ToolStarted{Turn: 2, Call: "call_3", Tool: strings.Repeat("x", 500)})
-	l.at(11, orchestrator.ToolStarted{Turn: 2, Call: "call_4", Tool: "book"}, orchestrator.ToolEnded{Turn: 2, Call: "call_4", Tool: "book",
-		Envelope: registry.Envelope{Error: &registry.Error{Type: registry.ErrorConfirmationRequired}}})
-	l.at(12, orchestrator.ConfirmationEnded{Turn: 2, Tool: "book", Outcome: orchestrator.OutcomeDenied})
+	l.at(11, started(2, "call_3", strings.Repeat("x", 500)))
+	l.at(11, started(2, "call_4", "book"), orchestrator.ToolEnded{Answer: calls.Answer{Turn: 2, Call: "call_4", Tool: "book",
+		Envelope: registry.Envelope{Error: &registry.Error{Type: registry.ErrorConfirmationRequired}}}})
+	l.at(12, orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ConfirmationEnded{Header: inTurn(2), Tool: "book", Outcome: string(calls.OutcomeDenied)}}})
 	l.said(13, 3, transport.RoleUser, "i2", "  ")
 	want := []string{
 		`1 1 user "When does it open?"`, `3 1 assistant "It opens at nine." kb_search:true kb_get:false`,
@@ -205,7 +212,7 @@ func TestStoryIsBounded(t *testing.T) {
 	}
 	l = newTeller()
 	for i := range 1000 {
-		l.at(1, orchestrator.ToolStarted{Turn: 1, Call: fmt.Sprint("call_", i), Tool: "t"})
+		l.at(1, started(1, fmt.Sprint("call_", i), "t"))
 	}
 	if n := len(l.story.said); n > conversation.MaxEntries || len(l.story.said[0].entry.Calls) != maxCallsTogether {
 		t.Errorf("%d entries of %d calls", n, len(l.story.said[0].entry.Calls))

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Period is the time from Start to End, half open.
+// Period is a time from Start to End, half open.
 type Period struct {
 	Start, End time.Time
 }
 
-// Length returns how long it lasts; 0 or less for an invalid one.
+// Length is how long it lasts; not above 0 for one that is none.
 func (p Period) Length() time.Duration { return p.End.Sub(p.Start) }
 
-// Overlaps says whether the two have a common time.
+// Overlaps says whether some time is in both.
 func (p Period) Overlaps(q Period) bool {
 	return p.Start.Before(q.End) && q.Start.Before(p.End) && p.Length() > 0 && q.Length() > 0
 }
 
-// Merge returns the time inside within that the periods cover: sorted, without overlaps, and with
-// adjacent ones joined. It does not change periods.
+// Merge returns what is covered by periods inside within: cut to it, sorted, without
+// overlaps, and what touches joined to one. It leaves periods as they are.
 func Merge(periods []Period, within Period) []Period {
 	var cut []Period
 	for _, p := range periods {
@@ -40,8 +40,8 @@ func Merge(periods []Period, within Period) []Period {
 	return merged
 }
 
-// Free returns the free times inside within of at least least, sorted. busy must be the result of
-// Merge.
+// Free returns the times of at least least inside within that busy leaves, sorted.
+// busy is as Merge returns it.
 func Free(busy []Period, within Period, least time.Duration) []Period {
 	var free []Period
 	add := func(start, end time.Time) {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxWait bounds the pause that a server may ask for.
+// maxWait bounds what a server may ask to wait.
 const maxWait = 24 * time.Hour
 
-// RetryAfter reads the header of that name, seconds or a date (RFC 9110 section 10.2.3), of an
-// answer that came at now. It is 0 if the header is missing, and at most a day.
+// RetryAfter reads the header of that name, seconds or a date (RFC 9110 section
+// 10.2.3), for an answer that came at now. It is 0 for none, at most a day.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(text, 10, 31); err == nil {

@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Kind classifies the failures of an image model.
+// Kind classes what goes wrong with an image model.
 type Kind string
 
 // The kinds.
 const (
-	KindAuth      Kind = "auth"       // the key is wrong or lacks permission
-	KindRateLimit Kind = "rate_limit" // too many requests, or the quota is used up
+	KindAuth      Kind = "auth"       // the key is wrong or may not
+	KindRateLimit Kind = "rate_limit" // too much, or the quota is used up
 	KindTransient Kind = "transient"  // overloaded, unreachable, broken off
-	KindRefused   Kind = "refused"    // the provider's moderation refuses this image
-	KindRequest   Kind = "request"    // the provider refuses the request: model, size, prompt
-	KindAnswer    Kind = "answer"     // the answer is not an image, or exceeds a limit
+	KindRefused   Kind = "refused"    // its moderation does not want to make this image
+	KindRequest   Kind = "request"    // it does not take the request: model, size, prompt
+	KindAnswer    Kind = "answer"     // what it sent is no image, or over a limit
 )
 
 var (
-	// ErrUnknown is returned by Files for an address that never had an image, as far as Files
-	// remembers.
+	// ErrUnknown is what Files returns for an address under which nothing ever was, as
+	// far as is remembered.
 	ErrUnknown = errors.New("image: there is no such image")
-	// ErrExpired is returned by Files for an image that was removed.
+	// ErrExpired is what Files returns for an image that was there and is no more.
 	ErrExpired = errors.New("image: the image is no longer kept")
-	// ErrFormat is wrapped by Inspect's error for bytes that are not an image of an accepted
-	// type.
+	// ErrFormat is wrapped by what Inspect says of bytes that are no image of a kind
+	// that is passed on.
 	ErrFormat = errors.New("image: not a PNG, JPEG or WebP image")
-	// ErrSize is wrapped by the error for an image with too many bytes or pixels.
+	// ErrSize is wrapped where an image has more bytes or pixels than are taken.
 	ErrSize = errors.New("image: too large")
-	// ErrKeep is wrapped by the error for an image that was made and cannot be stored.
+	// ErrKeep is wrapped where an image was made and cannot be kept.
 	ErrKeep = errors.New("image: it cannot be kept")
-	// ErrClosed is returned by Files after Close.
+	// ErrClosed is what Files returns after Close.
 	ErrClosed = errors.New("image: closed")
 )
 
@@ -57,7 +57,7 @@ func (e *Error) Error() string {
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOfStatus classifies a provider's HTTP status that is not a success.
+// KindOfStatus classes an HTTP status of a provider that is no success.
 func KindOfStatus(status int) Kind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -74,7 +74,7 @@ func KindOfStatus(status int) Kind {
 // maxReason is the longest Error.Reason, in characters.
 const maxReason = 300
 
-// Reason returns a provider's text in a form that can be shown: one line, of bounded length,
+// Reason is what a provider said in a form that can be shown: one line, of bounded length,
 // without the secrets.
 func Reason(text string, secrets ...string) string {
 	for _, s := range secrets {
@@ -89,8 +89,8 @@ func Reason(text string, secrets ...string) string {
 	return text
 }
 
-// RetryAfter reads the header of that name: seconds or a date (RFC 9110, section 10.2.3). It is
-// zero if the header is missing or invalid.
+// RetryAfter reads the header of that name: seconds or a date (RFC 9110, section
+// 10.2.3). Zero is for none and for one that cannot be read.
 func RetryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.Atoi(header); err == nil && seconds > 0 && seconds < 1<<20 {
 		return time.Duration(seconds) * time.Second

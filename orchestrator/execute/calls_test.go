@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 )
@@ -34,42 +35,6 @@ func (f *fixture) batch(c *Calls, tool string, n int) {
 	synctest.Wait()
 }
 
-// TestFourAtOnceInOrder: four calls of a conversation run at once; each that ends lets
-// the next one begin, in the order asked for. Another conversation does not wait.
-func TestFourAtOnceInOrder(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, f *fixture) {
-		g := make(gate)
-		f.do = g.do
-		c := f.talk("s1", "ada")
-		f.batch(c, "look", 8)
-		got := f.ran()
-		slices.Sort(got) // those that begin together begin in no order
-		if want := []string{"1", "2", "3", "4"}; !slices.Equal(got, want) {
-			t.Fatalf("%v run, want %v", got, want)
-		}
-		other := f.talk("s2", "bob")
-		other.Run(f.job("o1", "look", `{"name":"other"}`))
-		synctest.Wait()
-		if got := f.ran(); got[len(got)-1] != "other" {
-			t.Errorf("another conversation waits: %v", got)
-		}
-		for want := 5; want <= 8; want++ {
-			g <- struct{}{}
-			synctest.Wait()
-			if got := f.ran(); len(got) != want+1 || got[want] != fmt.Sprint(want) {
-				t.Fatalf("%v have begun, want %d next", got, want)
-			}
-		}
-		close(g)
-		c.Wait()
-		for i := range 8 {
-			if env, ok := f.answer("s1", fmt.Sprintf("c%d", i+1)); !ok || !env.OK {
-				t.Errorf("c%d: %+v", i+1, env)
-			}
-		}
-	})
-}
-
 // TestCancelStopsWhatCanBeStopped, and nothing else: not a tool that says nothing of it,
 // not what a person has approved, not another call.
 func TestCancelStopsWhatCanBeStopped(t *testing.T) {
@@ -85,7 +50,9 @@ func TestCancelStopsWhatCanBeStopped(t *testing.T) {
 				f.do = g.do
 				c := f.talk("s1", "ada")
 				j := f.job("c1", tc.tool, `{"name":"1"}`)
-				j.Approved = tc.approved
+				if tc.approved {
+					j.Reference = "REF"
+				}
 				c.Run(j)
 				c.Run(f.job("c2", "stop", `{"name":"2"}`))
 				synctest.Wait()
@@ -104,53 +71,23 @@ func TestCancelStopsWhatCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestCancelledInLine: a call that waits for its place and is withdrawn never begins, is
-// answered at once, and the next one gets its place.
-func TestCancelledInLine(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, f *fixture) {
-		g := make(gate)
-		f.do = g.do
-		c := f.talk("s1", "ada")
-		f.batch(c, "stop", 7)
-		c.Cancel("c6") // the second in line
-		synctest.Wait()
-		if env, ok := f.answer("s1", "c6"); !ok || !failed(env, registry.ErrorInternal) || len(f.ran()) != 4 {
-			t.Errorf("answered=%t %+v after %v", ok, env, f.ran())
-		}
-		g <- struct{}{}
-		synctest.Wait()
-		if got := f.ran(); len(got) != 5 || got[4] != "5" {
-			t.Errorf("%v have begun, want 5 next", got)
-		}
-		g <- struct{}{}
-		synctest.Wait()
-		if got := f.ran(); len(got) != 6 || got[5] != "7" {
-			t.Errorf("%v have begun, want 7 next", got)
-		}
-		close(g)
-	})
-}
-
-// TestEnd: what can be stopped is, what waits does not begin, what is asked for later
-// does not either although there is room; the rest finishes, and so does what a person
-// has approved, then or before.
+// TestEnd: what can be stopped is, what is asked for later does not begin; the rest
+// finishes, and so does what a person has approved, then or before.
 func TestEnd(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		g := make(gate)
 		f.do = g.do
 		c := f.talk("s1", "ada")
-		for _, j := range []Job{f.job("c1", "stop", `{"name":"stopped"}`), f.job("c2", "look", `{"name":"goes on"}`), f.job("c3", "look", `{"name":"too"}`), f.job("c4", "look", `{"name":"too"}`), f.job("c5", "look", `{"name":"waits"}`)} {
+		for _, j := range []calls.Run{f.job("c1", "stop", `{"name":"stopped"}`), f.job("c2", "look", `{"name":"goes on"}`), f.job("c3", "look", `{"name":"too"}`), f.job("c4", "look", `{"name":"too"}`)} {
 			c.Run(j)
 		}
 		synctest.Wait()
 		c.End()
 		synctest.Wait()
-		for range 32 { // whichever a select would prefer
-			c.Run(f.job(fmt.Sprintf("late%d", len(f.order)), "look", `{"name":"late"}`))
-			synctest.Wait()
-		}
+		c.Run(f.job("late", "look", `{"name":"late"}`))
+		synctest.Wait()
 		approved := f.job("c6", "pay", `{"name":"approved"}`)
-		approved.Approved = true
+		approved.Reference = "REF"
 		c.Run(approved)
 		synctest.Wait()
 		if _, ok := f.answer("s1", "c2"); ok {
@@ -159,38 +96,13 @@ func TestEnd(t *testing.T) {
 		close(g)
 		c.Wait()
 		got := f.ran()
-		if len(got) != 5 || slices.Contains(got, "waits") || slices.Contains(got, "late") || got[4] != "approved" {
+		if len(got) != 5 || slices.Contains(got, "late") || got[4] != "approved" {
 			t.Errorf("%v have begun", got)
 		}
-		for call, ok := range map[string]bool{"c1": false, "c2": true, "c3": true, "c4": true, "c5": false, "c6": true} {
+		for call, ok := range map[string]bool{"c1": false, "c2": true, "c3": true, "c4": true, "c6": true} {
 			if env, has := f.answer("s1", call); !has || env.OK != ok {
 				t.Errorf("%s: %+v", call, env)
 			}
-		}
-	})
-}
-
-// TestApprovedWaitsInLineAfterTheEnd: what a person has approved before the end and waits
-// for a place gets it, when there is one.
-func TestApprovedWaitsInLineAfterTheEnd(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, f *fixture) {
-		g := make(gate)
-		f.do = g.do
-		c := f.talk("s1", "ada")
-		f.batch(c, "look", 4)
-		approved := f.job("c9", "pay", `{"name":"approved"}`)
-		approved.Approved = true
-		c.Run(approved)
-		synctest.Wait()
-		c.End()
-		synctest.Wait()
-		if got := f.ran(); len(got) != 4 {
-			t.Errorf("%v run at once", got)
-		}
-		close(g)
-		c.Wait()
-		if env, _ := f.answer("s1", "c9"); !env.OK {
-			t.Errorf("%+v", env)
 		}
 	})
 }
@@ -330,8 +242,8 @@ func TestHandlersSeeTheirSession(t *testing.T) {
 	})
 }
 
-// TestWhenHandlersBegin: a call that has waited for a place or for its entry in the ledger
-// began when it had both. What did not run has no beginning.
+// TestWhenHandlersBegin: a call that has waited for its entry in the ledger began when it
+// had that. What did not run has no beginning.
 func TestWhenHandlersBegin(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		asked := time.Now()
@@ -344,10 +256,8 @@ func TestWhenHandlersBegin(t *testing.T) {
 			return nil
 		}
 		c := f.talk("s1", "ada")
-		f.batch(c, "look", 5)
+		f.batch(c, "look", 4)
 		c.Run(f.job("book", "book", `{"name":"table"}`))
-		pass(1010 * time.Millisecond)
-		c.Cancel("c5") // it runs already, and cannot be stopped
 		c.Wait()
 		c.Run(f.job("again", "book", `{"name":"table"}`))
 		c.Wait()
@@ -356,7 +266,7 @@ func TestWhenHandlersBegin(t *testing.T) {
 		c.Run(f.job("late deed", "book", `{"name":"late"}`))
 		c.Wait()
 		for call, want := range map[string]time.Duration{
-			"c1": 0, "c4": 0, "c5": time.Second, "book": time.Second + 30*time.Millisecond, "again": -1, "late": -1, "late deed": -1,
+			"c1": 0, "c4": 0, "book": 30 * time.Millisecond, "again": -1, "late": -1, "late deed": -1,
 		} {
 			r := f.finished["s1"+call]
 			if want < 0 && !r.BegunAt.IsZero() || want >= 0 && r.BegunAt.Sub(asked) != want {

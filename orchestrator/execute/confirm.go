@@ -9,70 +9,37 @@ import (
 	"time"
 
 	"voicegw/internal/secretwatch"
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/store"
 )
 
-// Question is a question to the user that was recorded.
-type Question struct {
-	// Call is the call that it is about.
-	Call string
-	// Refused is the call's answer where the tool's own check has refused it: then nobody
-	// is asked and the other fields are empty. Nil otherwise.
-	Refused *registry.Envelope
-	// Token answers it; empty if it could not be recorded. Reference is its short name.
-	Token, Reference string
-	ExpiresAt        time.Time
-}
-
-// Answer is what is to be recorded as the answer to a question.
-type Answer struct {
-	Token    string
-	Approved bool
-	// By says who gave it, for whoever is told of the Resolution.
-	By string
-}
-
-// Resolution is what was recorded as the answer to a question. Err is nil,
-// store.ErrUsed, store.ErrExpired, store.ErrUnknown, or says that nothing could be
-// recorded.
-type Resolution struct {
-	Answer
-	// Outcome is what became of the question in the end; after store.ErrUsed that is
-	// another answer than this one, or this one given before. Empty if nobody knows.
-	Outcome store.Outcome
-	Err     error
-}
-
 // storeTime bounds what is asked of the store for a confirmation.
 const storeTime = 5 * time.Second
 
 // Ask records the question whether a call may run, unless the tool's own check refuses
-// the call: a person is not asked to approve what cannot be done. Asked is told.
-func (c *Calls) Ask(j Job) {
-	c.begin(j.Prepared.Tool().ToolID, func() {
-		session := c.c.Session
-		session.Turn, session.Now = j.Turn, time.Now().UTC()
-		if env := j.Prepared.Check(c.over(), session, c.c.Capabilities...); env != nil {
-			c.c.Asked(Question{Call: j.Call, Refused: env})
-			return
+// the call: a person is not asked to approve what cannot be done. What came of it is
+// reported as calls.Recorded.
+func (c *Calls) Ask(j calls.Ask) {
+	tool := j.Prepared.Tool().ToolID
+	c.begin(tool, func() {
+		in := calls.Recorded{Call: j.Call, Refused: j.Prepared.Check(c.over(), c.session(j.Turn), c.c.Capabilities...)}
+		if in.Refused == nil {
+			if err := c.e.ask(calls.Run(j), c.c.Session, &in); err != nil {
+				c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", tool, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
+			}
 		}
-		q, err := c.e.ask(j, c.c.Session)
-		if err != nil {
-			c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", j.Prepared.Tool().ToolID, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
-		}
-		c.c.Asked(q)
+		c.c.Report(in)
 	})
 }
 
 var errNoConfirmations = errors.New("there is no place to keep confirmations")
 
-func (e *Executor) ask(j Job, s registry.Session) (Question, error) {
-	q := Question{Call: j.Call}
+// ask records a question, and completes q where it could be recorded.
+func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error {
 	if e.opts.Confirmations == nil {
-		return q, errNoConfirmations
+		return errNoConfirmations
 	}
 	ctx, cancel := context.WithTimeout(e.ctx(), storeTime)
 	defer cancel()
@@ -88,18 +55,13 @@ func (e *Executor) ask(j Job, s registry.Session) (Question, error) {
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
 	if p.Tool().SideEffects == registry.SideEffectsWrites {
-		record.Deed = deed(Job{Prepared: p, Keys: approvedKeys(record.Reference, p), Message: j.Message}, s)
+		record.Deed = deed(calls.Run{Prepared: p, Keys: calls.ApprovedKeys(record.Reference, p.BusinessKey()), Message: j.Message}, s)
 	}
 	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
-		return q, err
+		return err
 	}
-	q.Token, q.Reference, q.ExpiresAt = token, record.Reference, record.ExpiresAt
-	return q, nil
-}
-
-// approvedKeys are those of an approved call, as policy.Book gives them too.
-func approvedKeys(reference string, p *registry.Prepared) policy.Keys {
-	return policy.Keys{Idempotency: "confirmation:" + reference, Business: p.BusinessKey()}
+	q.Token, q.Name, q.Reference, q.ExpiresAt = token, store.QuestionName(token), record.Reference, record.ExpiresAt
+	return nil
 }
 
 // Settle says that it is known what came of an approved call of this conversation, by the
@@ -128,19 +90,49 @@ func reference(token string) string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:6]
 }
 
-// Resolve records the answer to a question of this conversation. Resolved is told.
-func (c *Calls) Resolve(a Answer) {
+// Resolve records the answer to a question of this conversation. What came of it is
+// reported as calls.Resolved.
+func (c *Calls) Resolve(a calls.Resolve) {
 	c.begin("", func() {
-		r := Resolution{Answer: a, Err: errNoConfirmations}
+		err := errNoConfirmations
+		var question store.Confirmation
 		if kept := c.e.opts.Confirmations; kept != nil {
 			ctx, cancel := context.WithTimeout(c.e.ctx(), storeTime)
 			defer cancel()
-			var question store.Confirmation
-			question, r.Err = kept.Resolve(ctx, a.Token, c.c.Session.ID, a.Approved, time.Now())
-			r.Outcome = question.Outcome
+			question, err = kept.Resolve(ctx, a.Token, c.c.Session.ID, a.Approved, time.Now())
 		}
-		c.c.Resolved(r)
+		in := resolved(a, question.Outcome, err)
+		if in.Outcome == calls.OutcomeFailed {
+			c.e.opts.Logger.Error("the answer to a confirmation could not be recorded", "session_id", c.c.Session.ID, "error", err)
+		}
+		c.c.Report(in)
 	})
+}
+
+// resolved is what an answer has come to, of which the store has said err and, where another
+// answer came first, that one's outcome. The first outcome counts, and an approval runs
+// here: the first may have been the same answer, of which only the acknowledgement was lost,
+// and the ledger sees to it that nothing is done twice.
+func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
+	in := calls.Resolved{Token: a.Token, Outcome: calls.OutcomeDenied, By: a.By}
+	switch {
+	case err == nil && a.Approved:
+		in.Outcome = calls.OutcomeApproved
+	case err == nil:
+	case errors.Is(err, store.ErrExpired), errors.Is(err, store.ErrUnknown):
+		in.Outcome = calls.OutcomeExpired
+	case errors.Is(err, store.ErrUsed):
+		in.Outcome = calls.OutcomeUsed
+		if first == store.Approved || first == store.Denied {
+			in.Outcome = calls.Outcome(first)
+		}
+		if a.Approved != (first == store.Approved) || a.By == calls.ByClock {
+			in.By = calls.ByAPI // the only one else who answers
+		}
+	default:
+		in.Outcome = calls.OutcomeFailed
+	}
+	return in
 }
 
 // Fate is what has become of a question.
@@ -222,8 +214,8 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(e.ctx(), cancel)()
-	j := Job{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Approved: true, Message: c.Message,
-		Keys: approvedKeys(c.Reference, p)}
+	j := calls.Run{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
+		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
 	env, _ := e.run(ctx, j, session, caps)
 	return env, p
 }

@@ -11,15 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/store"
 )
 
 // ask records a question about a call and returns it.
-func (f *fixture) ask(c *Calls, j Job) Question {
+func (f *fixture) ask(c *Calls, j calls.Run) calls.Recorded {
 	f.t.Helper()
-	c.Ask(j)
+	c.Ask(calls.Ask(j))
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -30,7 +31,7 @@ func (f *fixture) ask(c *Calls, j Job) Question {
 }
 
 // resolve answers a question and returns what was told of it.
-func (f *fixture) resolve(c *Calls, a Answer) Resolution {
+func (f *fixture) resolve(c *Calls, a calls.Resolve) calls.Resolved {
 	f.t.Helper()
 	f.mu.Lock()
 	before := len(f.resolved)
@@ -91,10 +92,10 @@ func TestAskFails(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {
 				f.questions.Before = before
 				c := f.talk("s1", "ada")
-				c.Ask(f.job("c1", "pay", `{}`))
+				c.Ask(calls.Ask(f.job("c1", "pay", `{}`)))
 				began := time.Now()
 				c.Wait()
-				if len(f.asked) != 1 || f.asked[0] != (Question{Call: "c1"}) || time.Since(began) > 5*time.Second {
+				if len(f.asked) != 1 || f.asked[0] != (calls.Recorded{Call: "c1"}) || time.Since(began) > 5*time.Second {
 					t.Errorf("told %+v after %s", f.asked, time.Since(began))
 				}
 				if !f.log.has("could not be recorded") || f.log.has("cf_") {
@@ -110,21 +111,21 @@ func TestResolve(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c, other := f.talk("s1", "ada"), f.talk("s2", "ada")
 		q := f.ask(c, f.job("c1", "pay", `{}`))
-		if r := f.resolve(other, Answer{Token: q.Token, Approved: true}); !errors.Is(r.Err, store.ErrUnknown) {
+		if r := f.resolve(other, calls.Resolve{Token: q.Token, Approved: true}); r.Outcome != calls.OutcomeExpired {
 			t.Errorf("another session was told %+v", r)
 		}
-		if r := f.resolve(c, Answer{Token: q.Token, Approved: true, By: "client"}); r.Err != nil || r.Outcome != store.Approved || r.Answer != (Answer{q.Token, true, "client"}) {
+		if r := f.resolve(c, calls.Resolve{Token: q.Token, Approved: true, By: "client"}); r != (calls.Resolved{Token: q.Token, Outcome: calls.OutcomeApproved, By: "client"}) {
 			t.Errorf("told %+v", r)
 		}
-		if r := f.resolve(c, Answer{Token: q.Token, Approved: false}); !errors.Is(r.Err, store.ErrUsed) || r.Outcome != store.Approved {
+		if r := f.resolve(c, calls.Resolve{Token: q.Token, Approved: false, By: "client"}); r != (calls.Resolved{Token: q.Token, Outcome: calls.OutcomeApproved, By: "api"}) {
 			t.Errorf("a second time: %+v", r)
 		}
-		if r := f.resolve(c, Answer{Token: "cf_guess", Approved: true}); !errors.Is(r.Err, store.ErrUnknown) || r.Outcome != "" {
+		if r := f.resolve(c, calls.Resolve{Token: "cf_guess", Approved: true}); r.Outcome != calls.OutcomeExpired {
 			t.Errorf("a guess: %+v", r)
 		}
 		late := f.ask(c, f.job("c2", "pay", `{"name":"late"}`))
 		pass(5 * time.Minute)
-		if r := f.resolve(c, Answer{Token: late.Token, Approved: true}); !errors.Is(r.Err, store.ErrExpired) || r.Outcome != store.Expired {
+		if r := f.resolve(c, calls.Resolve{Token: late.Token, Approved: true}); r.Outcome != calls.OutcomeExpired {
 			t.Errorf("late: %+v", r)
 		}
 		if len(f.ran()) != 0 {
@@ -141,7 +142,7 @@ func TestNoConfirmations(t *testing.T) {
 		if q := f.ask(c, f.job("c1", "pay", `{}`)); q.Token != "" {
 			t.Errorf("asked %+v", q)
 		}
-		if r := f.resolve(c, Answer{Token: "x", Approved: true}); r.Err == nil {
+		if r := f.resolve(c, calls.Resolve{Token: "x", Approved: true}); r.Outcome != calls.OutcomeFailed {
 			t.Errorf("resolved %+v", r)
 		}
 		if _, err := f.e.Answer(t.Context(), "x", true); err == nil {
@@ -285,9 +286,9 @@ func TestTokensAreNotLogged(t *testing.T) {
 		q := f.ask(c, f.job("c1", "pay", `{}`))
 		f.questions.Before = func(context.Context, executetest.Op, string) error { return store.ErrUnavailable }
 		f.ledger.Before = f.questions.Before
-		f.resolve(c, Answer{Token: q.Token, Approved: true})
+		f.resolve(c, calls.Resolve{Token: q.Token, Approved: true})
 		f.run(c, f.job("c2", "pay", `{}`))
-		c.Ask(f.job("c3", "pay", `{}`))
+		c.Ask(calls.Ask(f.job("c3", "pay", `{}`)))
 		c.Wait()
 		if f.log.has(q.Token) || f.log.has("cf_") || !f.log.has("ledger") {
 			t.Errorf("the log: %s", fmt.Sprint(f.log.buf.String()))
@@ -329,7 +330,7 @@ func TestWhatCannotBeAnyMoreDoesNotRun(t *testing.T) {
 		j := f.job("c1", "pay", `{"name":"bob"}`)
 		f.ask(c, j)
 		f.check = func(context.Context, call) error { return registry.Errorf(registry.ErrorValidation, "It is too late.") }
-		j.Approved = true
+		j.Reference = "REF"
 		if env := f.run(c, j); !failed(env, registry.ErrorValidation) || env.Error.PartialSideEffects || len(f.ran()) != 0 || len(f.ledger.Entries()) != 0 {
 			t.Errorf("%s, ran %v, %d entries", env.Encode(), f.ran(), len(f.ledger.Entries()))
 		}

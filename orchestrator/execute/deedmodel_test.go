@@ -1,7 +1,6 @@
 package execute
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"voicegw/internal/model/modeltest"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/store"
@@ -170,8 +170,8 @@ type deedModel struct {
 
 // deedBook is what a Book has said to what it was told last.
 type deedBook struct {
-	verdict policy.Verdict
-	good    bool // one of the answers is: it was done
+	runs, asks bool // the call is to run, or the user to be asked
+	good       bool // one of the answers is: it was done
 }
 
 // deedEnters is what the ledger is told of a call that has run.
@@ -227,7 +227,7 @@ func (m *deedModel) learn(t *testing.T) {
 	ledger := &asksLedger{}
 	e := New(Options{Ledger: ledger})
 	defer e.Close()
-	j := Job{Call: "c0", Turn: 1, Prepared: p, Keys: policy.Keys{Business: p.BusinessKey()}}
+	j := calls.Run{Call: "c0", Turn: 1, Prepared: p, Keys: policy.Keys{Business: p.BusinessKey()}}
 	for _, o := range []deedOutcome{did, didNot, didInPart} {
 		ledger.asked = leaves
 		e.record(store.Entry{}, o.envelope(), j, registry.Session{})
@@ -242,7 +242,7 @@ func (m *deedModel) learn(t *testing.T) {
 
 // sameNames checks that all who ask for the deed call it by the same name in the ledger, as
 // the model takes for granted.
-func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j Job) {
+func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j calls.Run) {
 	t.Helper()
 	if !m.confirm {
 		if a, b := deed(j, registry.Session{ID: "s0", UserID: "ada"}), deed(j, registry.Session{ID: "s1", UserID: "ada"}); a != b {
@@ -250,8 +250,7 @@ func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j J
 		}
 		return
 	}
-	book := policy.NewBook(m.tools, policy.Rules{Mode: registry.ModeVoice})
-	j.Keys = book.Confirmed(policy.Call{ID: "c1", Tool: m.tool(), Args: deedArgs(), Turn: 1}, deedReference, j.Prepared).Keys
+	j.Keys = calls.ApprovedKeys(deedReference, j.Prepared.BusinessKey())
 	inSession := deed(j, registry.Session{ID: "s0", UserID: "ada"})
 	_, _ = e.RunStored(t.Context(), m.tools, store.Confirmation{
 		Session: "s0", User: "ada", Mode: string(registry.ModeVoice), Reference: deedReference, Tool: m.tool(),
@@ -304,9 +303,9 @@ func (m *deedModel) tell(s *deedState, i int, op deedOp) bool {
 	c.told[at] = op
 	said := m.ask(c.told)
 	switch {
-	case begins && said.verdict == policy.Run:
+	case begins && said.runs:
 		c.calls[calls].phase = toReserve
-	case begins && said.verdict == policy.Ask:
+	case begins && said.asks:
 		c.calls[calls].phase = asking
 	}
 	s.acked = s.acked || said.good
@@ -318,40 +317,44 @@ func (m *deedModel) ask(told [deedHistory]deedOp) deedBook {
 	if said, known := m.books[told]; known {
 		return said
 	}
-	book := policy.NewBook(m.tools, policy.Rules{Mode: registry.ModeVoice})
+	book := calls.New(m.tools, calls.Rules{Tools: policy.Rules{Mode: registry.ModeVoice}, Prefix: "c"})
 	var said deedBook
-	var prepared *registry.Prepared
-	calls := 0
+	var approved calls.Approved
 	for _, op := range told {
 		if op.kind == 0 {
 			break
 		}
-		said = deedBook{}
-		var d policy.Decision
-		var answers []policy.Answer
+		var do []calls.Action
 		switch op.kind {
 		case opCalled:
-			d = book.Decide(policy.Call{ID: callName(calls), ProviderID: fmt.Sprintf("provider_%d", op.call), Tool: m.tool(), Args: deedArgs(), Turn: 1})
-			calls++
+			do = book.Called(time.Time{}, calls.Called{Turn: 1, Provider: fmt.Sprintf("provider_%d", op.call), Tool: m.tool(), Args: deedArgs()})
 		case opAsked:
-			answers = book.Asked(callName(int(op.call)), "token", book.Question(prepared, "token", deedReference, time.Unix(0, 0), false))
+			do = book.Recorded(time.Time{}, calls.Recorded{Call: callName(int(op.call)), Token: "token", Name: "name", Reference: deedReference})
 		case opConfirmed:
-			book.Resolved("token")
-			d = book.Confirmed(policy.Call{ID: callName(calls), Tool: m.tool(), Args: deedArgs(), Turn: 1}, deedReference, prepared)
-			calls++
+			for _, a := range book.Resolved(time.Time{}, calls.Resolved{Token: "token", Outcome: calls.OutcomeApproved}) {
+				approved, _ = a.(calls.Approved)
+			}
+			do = book.Approve(time.Time{}, 1, approved)
 		case opFinished:
-			answers = book.Finished(callName(int(op.call)), op.outcome.envelope(), 0)
+			do, _ = book.Finished(calls.Finished{Call: callName(int(op.call)), Envelope: op.outcome.envelope()})
 		}
-		prepared = cmp.Or(d.Prepared, prepared)
-		said.verdict = d.Verdict
-		said.good = d.Verdict == policy.Answered && d.Envelope.OK ||
-			slices.ContainsFunc(answers, func(a policy.Answer) bool { return a.Envelope.OK })
+		said = deedBook{}
+		for _, a := range do {
+			switch a := a.(type) {
+			case calls.Run:
+				said.runs = true
+			case calls.Ask:
+				said.asks = true
+			case calls.Answer:
+				said.good = said.good || a.Envelope.OK
+			}
+		}
 	}
 	m.books[told] = said
 	return said
 }
 
-func callName(n int) string { return "c" + strconv.Itoa(n) }
+func callName(n int) string { return "c" + strconv.Itoa(n+1) }
 
 // TestModelOfDeeds explores deeds: within one gateway whose disk loses records, and with two
 // gateways on one store.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
 
@@ -99,17 +100,15 @@ func (e *Executor) leave(r *Running) {
 	}
 }
 
-// Conversation is one conversation, as its tools see it, and who is told of results.
-// The functions are called from goroutines of the Executor, each exactly once for each
-// Run, Ask and Resolve.
+// Conversation is one conversation, as its tools see it, and what is told of its calls.
 type Conversation struct {
 	// Session describes the conversation; Turn and Now are set for each call.
 	Session registry.Session
 	// Capabilities are what each call brings along, see registry.Options.
 	Capabilities []any
-	Finished     func(Result)
-	Asked        func(Question)
-	Resolved     func(Resolution)
+	// Report is told what came of each Run, Ask and Resolve, exactly once, from goroutines
+	// of the Executor.
+	Report func(calls.Input)
 }
 
 // Calls runs the calls of one conversation. Its methods may be called by any goroutine
@@ -123,9 +122,8 @@ type Calls struct {
 
 	wg sync.WaitGroup // what runs of this conversation
 
-	mu      sync.Mutex // guards the following fields
+	mu      sync.Mutex // guards the following field
 	cancels map[string]*running
-	line    line
 }
 
 // running is how to stop a call.
@@ -161,7 +159,7 @@ func (c *Calls) Cancel(call string) {
 // End says that the conversation is over: what can be stopped is stopped, what has not
 // begun does not begin, and the rest finishes.
 func (c *Calls) End() {
-	c.end() // first, so that no place that becomes free is taken any more
+	c.end() // first: what is about to begin looks whether it still may
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.cancels {

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -94,17 +95,17 @@ type fixture struct {
 	check func(context.Context, call) error
 
 	mu       sync.Mutex // guards the following fields
-	finished map[string]Result
+	finished map[string]calls.Finished
 	order    []string // of calls, as they finished
-	asked    []Question
-	resolved []Resolution
+	asked    []calls.Recorded
+	resolved []calls.Resolved
 	begun    []string // the names that handlers were given, in order
 }
 
 // newFixture fills what opts leaves empty with the fakes.
 func newFixture(t testing.TB, opts Options) *fixture {
 	t.Helper()
-	f := &fixture{t: t, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, finished: map[string]Result{}, log: &lines{}}
+	f := &fixture{t: t, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, finished: map[string]calls.Finished{}, log: &lines{}}
 	f.tools = loadChecked(t, f.handle, func(ctx context.Context, c call) error {
 		if f.check == nil {
 			return nil
@@ -144,24 +145,21 @@ func (f *fixture) ran() []string {
 func (f *fixture) talk(session, user string) *Calls {
 	c := f.e.Begin(Conversation{
 		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeVoice},
-		Finished: func(r Result) {
+		Report: func(in calls.Input) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if _, twice := f.finished[session+r.Call]; twice {
-				f.t.Errorf("%s of %s has finished twice", r.Call, session)
+			switch in := in.(type) {
+			case calls.Finished:
+				if _, twice := f.finished[session+in.Call]; twice {
+					f.t.Errorf("%s of %s has finished twice", in.Call, session)
+				}
+				f.finished[session+in.Call] = in
+				f.order = append(f.order, in.Call)
+			case calls.Recorded:
+				f.asked = append(f.asked, in)
+			case calls.Resolved:
+				f.resolved = append(f.resolved, in)
 			}
-			f.finished[session+r.Call] = r
-			f.order = append(f.order, r.Call)
-		},
-		Asked: func(q Question) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.asked = append(f.asked, q)
-		},
-		Resolved: func(r Resolution) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.resolved = append(f.resolved, r)
 		},
 	})
 	f.t.Cleanup(func() { c.End(); c.Wait() })
@@ -169,15 +167,17 @@ func (f *fixture) talk(session, user string) *Calls {
 }
 
 // job is a call in the first turn of voice mode.
-func (f *fixture) job(id, tool, raw string) Job { return f.jobIn(registry.ModeVoice, id, tool, raw) }
+func (f *fixture) job(id, tool, raw string) calls.Run {
+	return f.jobIn(registry.ModeVoice, id, tool, raw)
+}
 
-func (f *fixture) jobIn(mode registry.Mode, id, tool, raw string) Job {
+func (f *fixture) jobIn(mode registry.Mode, id, tool, raw string) calls.Run {
 	f.t.Helper()
 	p, refused := f.tools.Prepare(tool, mode, json.RawMessage(raw))
 	if refused != nil {
 		f.t.Fatalf("%s", refused.Encode())
 	}
-	return Job{Call: id, Turn: 1, Prepared: p, Keys: policy.Keys{Idempotency: "provider:" + id, Business: p.BusinessKey()}}
+	return calls.Run{Call: id, Turn: 1, Prepared: p, Keys: policy.Keys{Idempotency: "provider:" + id, Business: p.BusinessKey()}}
 }
 
 // answer returns the answer of a call of a session, if it has finished.
@@ -189,7 +189,7 @@ func (f *fixture) answer(session, call string) (registry.Envelope, bool) {
 }
 
 // run lets a call of a session run by itself, and returns its answer.
-func (f *fixture) run(c *Calls, j Job) registry.Envelope {
+func (f *fixture) run(c *Calls, j calls.Run) registry.Envelope {
 	f.t.Helper()
 	c.Run(j)
 	c.Wait()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
@@ -25,7 +26,7 @@ const leaseMargin = 5 * time.Second
 // deed is the name under which a call is entered in the ledger: the tool's business key
 // for this user, else the call of a message that may be sent again, else the call itself in
 // this session.
-func deed(j Job, session registry.Session) string {
+func deed(j calls.Run, session registry.Session) string {
 	parts := []string{"call", session.ID, j.Keys.Idempotency}
 	if j.Message != "" {
 		parts = []string{"message", j.Message}
@@ -45,7 +46,7 @@ func handlerKey(name string) string {
 }
 
 // once runs a call that writes, unless it was done or may have been.
-func (e *Executor) once(ctx context.Context, j Job, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+func (e *Executor) once(ctx context.Context, j calls.Run, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
@@ -79,7 +80,7 @@ func (e *Executor) reserve(ctx context.Context, r store.Reservation) (store.Entr
 }
 
 // found answers a call whose deed stands in the ledger already.
-func (e *Executor) found(entry store.Entry, j Job) registry.Envelope {
+func (e *Executor) found(entry store.Entry, j calls.Run) registry.Envelope {
 	p := j.Prepared
 	if entry.State == store.Done {
 		var env registry.Envelope
@@ -103,7 +104,7 @@ func (e *Executor) found(entry store.Entry, j Job) registry.Envelope {
 // record enters what came of a deed: done with its answer, or not done at all. What may
 // have been done in part stays open, so that it is never begun again by itself, unless the
 // handler finds out by itself what came of it.
-func (e *Executor) record(entry store.Entry, env registry.Envelope, j Job, session registry.Session) {
+func (e *Executor) record(entry store.Entry, env registry.Envelope, j calls.Run, session registry.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
 	defer cancel()
 	var err error

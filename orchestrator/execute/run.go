@@ -4,82 +4,50 @@ import (
 	"context"
 	"time"
 
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
 
-// Job is a call that may run.
-type Job struct {
-	// Call is the gateway's name of it, unique in the conversation.
-	Call     string
-	Turn     int
-	Prepared *registry.Prepared
-	Keys     policy.Keys
-	// Message names the call in a message that may be sent again: where the tool has no
-	// business key, the same name is the same deed, whatever the model calls it then. A tool
-	// that writes finishes although the conversation is over, for whoever sends the message
-	// again. Empty for a call that no message repeats.
-	Message string
-	// Approved says that a person has approved it: it runs although the conversation may
-	// be over by now.
-	Approved bool
+// wasApproved says that a person has approved the call: it runs although the conversation may
+// be over by now.
+func wasApproved(r calls.Run) bool { return r.Reference != "" }
+
+// mustFinish says that a call goes on once it has begun, also for a client that has left: it
+// is known by name when the message comes again.
+func mustFinish(r calls.Run) bool {
+	return r.Message != "" && r.Prepared.Tool().SideEffects == registry.SideEffectsWrites
 }
 
-// finishes says that a call goes on once it has begun, also for somebody who has left.
-func (j Job) finishes() bool {
-	return j.Message != "" && j.Prepared.Tool().SideEffects == registry.SideEffectsWrites
-}
-
-// Result is what came of a Job.
-type Result struct {
-	Call     string
-	Envelope registry.Envelope
-	// BegunAt is when the handler began; zero if it did not.
-	BegunAt time.Time
-}
-
-// Run lets a call run, at most four of a conversation at a time and others after them,
-// in the order of Run. Finished is told.
-func (c *Calls) Run(j Job) {
+// Run lets a call run. What came of it is reported as calls.Finished.
+func (c *Calls) Run(r calls.Run) {
+	tool := r.Prepared.Tool()
 	ctx, cancel := context.WithCancelCause(c.e.ctx())
 	c.mu.Lock()
-	c.cancels[j.Call] = &running{cancel: cancel, cancellable: j.Prepared.Tool().Cancellable && !j.Approved && !j.finishes()}
-	p := c.line.join()
+	c.cancels[r.Call] = &running{cancel: cancel, cancellable: tool.Cancellable && !wasApproved(r) && !mustFinish(r)}
 	c.mu.Unlock()
-	c.begin(j.Prepared.Tool().ToolID, func() {
-		r := c.inTurn(ctx, j, p, cancel)
+	c.begin(tool.ToolID, func() {
+		if !wasApproved(r) && c.over().Err() != nil {
+			cancel(errOver) // what has not begun does not begin
+		}
+		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c.Capabilities)
 		c.mu.Lock()
-		delete(c.cancels, j.Call)
-		c.line.leave(p)
+		delete(c.cancels, r.Call)
 		c.mu.Unlock()
 		cancel(nil)
-		c.c.Finished(r)
+		c.c.Report(calls.Finished{Call: r.Call, Envelope: env, BegunAt: begunAt})
 	})
 }
 
-// inTurn runs the call when its place is free.
-func (c *Calls) inTurn(ctx context.Context, j Job, p *place, cancel context.CancelCauseFunc) Result {
-	var over <-chan struct{} // never, for what a person has approved
-	if !j.Approved {
-		over = c.over().Done()
-	}
-	select {
-	case <-p.free:
-	case <-ctx.Done():
-	case <-over:
-	}
-	if !j.Approved && c.over().Err() != nil {
-		cancel(errOver) // what has not begun does not begin, free place or not
-	}
-	session := c.c.Session
-	session.Turn, session.Now = j.Turn, time.Now().UTC()
-	env, begunAt := c.e.run(ctx, j, session, c.c.Capabilities)
-	return Result{Call: j.Call, Envelope: env, BegunAt: begunAt}
+// session is the conversation, as a call of a turn sees it now.
+func (c *Calls) session(turn int) registry.Session {
+	s := c.c.Session
+	s.Turn, s.Now = turn, time.Now().UTC()
+	return s
 }
 
-// run executes a call whose turn has come, and says when its handler began. One that
-// writes is entered in the ledger first, and is not run where it stands there already.
-func (e *Executor) run(ctx context.Context, j Job, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+// run executes a call, and says when its handler began. A tool that writes is entered in the
+// ledger first, and is not run where it stands there already.
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if p.Tool().SideEffects == registry.SideEffectsWrites {
 		return e.once(ctx, j, session, caps)

@@ -1,6 +1,5 @@
-// Package policy decides what becomes of a tool call: whether it is a repeat, known,
-// allowed, within its turn's budget and valid, what of it is lowered, and whether a
-// person has to approve it first. It is the one path for voice and text, and it is
-// pure: no clock, no goroutine, no I/O. A [Book] is a value of one conversation;
-// whoever owns it carries out what it decides.
+// Package policy has the rules for tool calls, the same for voice and text: budgets, names
+// under which calls are the same, limits of arguments, how often a user is asked. A [Book]
+// is what one conversation has used and remembers; package calls decides with it.
+// Everything here is pure: no clock, no goroutine, no I/O.
 package policy

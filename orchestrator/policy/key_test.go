@@ -1,11 +1,14 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"voicegw/registry"
 )
 
 func TestTrusted(t *testing.T) {
@@ -31,8 +34,7 @@ func TestTrusted(t *testing.T) {
 
 func TestKeyOf(t *testing.T) {
 	key := func(id, tool, args string, turn int) string {
-		c := Call{ProviderID: id, Tool: tool, Args: json.RawMessage(args), Turn: turn}
-		return keyOf(c, canonical(c.Args))
+		return cmp.Or(ProviderKey(id), HashKey(tool, registry.Decode(json.RawMessage(args)).Text(), turn))
 	}
 	if got := key("call_abcdefghij", "get", `{}`, 3); got != "provider:call_abcdefghij" {
 		t.Errorf("the key of a trusted id is %s", got)
@@ -64,14 +66,14 @@ func FuzzKeys(f *testing.F) {
 		f.Add("call_abcdefghij", args)
 	}
 	f.Fuzz(func(t *testing.T, id, args string) {
-		form := canonical(json.RawMessage(args))
-		if again := canonical(json.RawMessage(form)); again != form {
+		form := registry.Decode(json.RawMessage(args)).Text()
+		if again := registry.Decode(json.RawMessage(form)).Text(); again != form {
 			t.Fatalf("%q becomes %q, and that %q", args, form, again)
 		}
-		if spaced := canonical(json.RawMessage(" \n\t" + args + "\r ")); spaced != form {
+		if spaced := registry.Decode(json.RawMessage(" \n\t" + args + "\r ")).Text(); spaced != form {
 			t.Fatalf("%q with spaces becomes %q, want %q", args, spaced, form)
 		}
-		key := keyOf(Call{ProviderID: id, Tool: "get", Args: json.RawMessage(args), Turn: 2}, form)
+		key := cmp.Or(ProviderKey(id), HashKey("get", form, 2))
 		if trusted(id) != strings.HasPrefix(key, "provider:") || !trusted(id) && len(key) != len("hash:2:")+16 {
 			t.Fatalf("the id %q gives the key %q", id, key)
 		}

@@ -13,9 +13,9 @@ import (
 const ConfirmAction = registry.ConfirmAction
 
 // Question makes what a model is told of a call that a person has to approve: the
-// answer CONFIRMATION_REQUIRED, to be given to Book.Asked. spoken says that the user may
+// answer CONFIRMATION_REQUIRED. spoken says that the user may
 // agree aloud.
-func (b *Book) Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
+func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
 	tool := p.Tool().ToolID
 	words := toolerror.NeedsApproval(tool)
 	if spoken {
@@ -31,6 +31,6 @@ func (b *Book) Question(p *registry.Prepared, token, reference string, expires t
 }
 
 // NotAsked is the answer to a call whose question could not be recorded.
-func (b *Book) NotAsked(p *registry.Prepared) registry.Envelope {
+func NotAsked(p *registry.Prepared) registry.Envelope {
 	return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.CouldNotAsk()))
 }

@@ -41,23 +41,17 @@ type unapproved struct {
 	Before bool `json:"before,omitempty"`
 }
 
-// askedEnough is the answer to a call whose user is not asked any more; nil if they are.
-// What is being recorded counts: the calls of one batch are all decided before the first
-// question is put.
-func (b *Book) askedEnough(tool string) *registry.Error {
-	total, over, lately := len(b.unapproved), 0, false
+// AskedEnough is the answer to a call whose user is not asked any more; nil if they are
+// asked. asking are the tools whose questions are being recorded: they count, because the
+// calls of one batch are all decided before the first question is put.
+func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
+	total, over, lately := len(b.unapproved)+len(asking), 0, slices.Contains(asking, tool)
 	for _, q := range b.unapproved {
 		if q.Tool == tool {
 			lately = lately || !q.Before
 			if q.Over {
 				over++
 			}
-		}
-	}
-	for _, r := range b.running {
-		if r.asking {
-			total++
-			lately = lately || r.tool == tool
 		}
 	}
 	most := b.rules.Questions
@@ -68,6 +62,22 @@ func (b *Book) askedEnough(tool string) *registry.Error {
 		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.AskedTooOftenAbout(over, tool))
 	default:
 		return nil
+	}
+}
+
+// Asked notes that a person is asked about a call of the tool. The name of the question is
+// kept with the conversation, so it must not be what answers it.
+func (b *Book) Asked(tool, name string) {
+	b.unapproved = append(slices.Clip(b.unapproved), unapproved{Tool: tool, Name: name})
+}
+
+// Resolved notes that the question of that name does not wait any more: it was answered, or
+// is too old.
+func (b *Book) Resolved(name string) {
+	b.unapproved = slices.Clone(b.unapproved)
+	for i := range b.unapproved {
+		q := &b.unapproved[i]
+		q.Over = q.Over || q.Name == name
 	}
 }
 

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"voicegw/registry"
@@ -53,11 +52,6 @@ type Rules struct {
 	Confirm []string
 	// Questions bounds how often a user is asked for approvals.
 	Questions Questions
-}
-
-// confirms says whether a person has to approve a call of the tool.
-func (r Rules) confirms(t *registry.Tool) bool {
-	return t.RequiresConfirmation || slices.Contains(r.Confirm, t.ToolID)
 }
 
 // Account is what a turn has used of its budget.

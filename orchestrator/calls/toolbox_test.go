@@ -1,4 +1,4 @@
-package policy
+package calls
 
 import (
 	"context"
@@ -39,6 +39,7 @@ var toolbox = sync.OnceValue(func() *registry.Snapshot {
 			writes(s)
 			s.IdempotencyKey = "{who}"
 		}),
+		spec("stop", `"id":{"type":"string"}`, func(s *registry.Spec) { s.Cancellable = true }),
 		spec("pay", `"amount":{"type":"integer"}`, func(s *registry.Spec) {
 			writes(s)
 			s.RequiresConfirmation = true
@@ -66,12 +67,9 @@ func (a *anything) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*map[string]any)(a))
 }
 
-// voiceBook is the Book of a new voice conversation.
-func voiceBook() Book { return NewBook(toolbox(), Rules{Mode: registry.ModeVoice}) }
-
-// call is a call of the first turn.
-func call(id, provider, tool, args string) Call {
-	return Call{ID: id, ProviderID: provider, Tool: tool, Args: json.RawMessage(args), Turn: 1}
+// calling is a call of the first turn.
+func calling(id, provider, tool, args string) testCall {
+	return testCall{ID: id, ProviderID: provider, Tool: tool, Args: json.RawMessage(args), Turn: 1}
 }
 
 func good(data string) registry.Envelope {

@@ -1,25 +1,25 @@
-package policy
+package calls
 
 import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
+	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 )
 
 // asksFor decides a call that needs an approval, and says whether the user is asked.
-func asksFor(t *testing.T, b *Book, tool, id string) bool {
+func asksFor(t *testing.T, b *desk, tool, id string) bool {
 	t.Helper()
 	args := map[string]string{"pay": `{"amount":` + id + `}`, "write": `{"text":"` + id + `"}`}[tool]
-	d := b.Decide(call(id, "", tool, args))
-	if d.Verdict == Ask {
-		b.Asked(id, "name"+id, b.Question(d.Prepared, "", "ref"+id, time.Now(), false))
+	d := b.Decide(calling(id, "", tool, args))
+	if d.Verdict == asks {
+		b.asked(id, "name"+id)
 		return true
 	}
-	if d.Verdict != Answered || d.Envelope.Error.Type != registry.ErrorBudgetExceeded || d.Envelope.Error.Suggestion == "" || d.Envelope.Error.Retryable || d.OverBudget {
+	if d.Verdict != answeredNow || d.Envelope.Error.Type != registry.ErrorBudgetExceeded || d.Envelope.Error.Suggestion == "" || d.Envelope.Error.Retryable || d.OverBudget {
 		t.Fatalf("%s %s: %+v", tool, id, d)
 	}
 	return false
@@ -28,7 +28,7 @@ func asksFor(t *testing.T, b *Book, tool, id string) bool {
 // TestQuestionsAreBounded: what a user has declined or left unanswered bounds how often they
 // are asked again.
 func TestQuestionsAreBounded(t *testing.T) {
-	rules := Rules{Mode: registry.ModeText, Budget: Budget{Total: 100}, Confirm: []string{"write"}}
+	rules := policy.Rules{Mode: registry.ModeText, Budget: policy.Budget{Total: 100}, Confirm: []string{"write"}}
 	for name, c := range map[string]struct {
 		// steps are a tool about which the user is asked, "no" and one about which they are
 		// not, "turn" where they say something, and what becomes of a question, by its number.
@@ -51,7 +51,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		"forgotten": {[]string{"pay", "over 1", "pay", "over 2", "pay", "over 3", "no pay", "forget 2", "pay"}},
 	} {
 		for _, carried := range []bool{false, true} {
-			b := NewBook(toolbox(), rules)
+			b := newDesk(toolbox(), rules)
 			n := 0
 			for i, s := range c.steps {
 				var verb, rest string
@@ -67,19 +67,19 @@ func TestQuestionsAreBounded(t *testing.T) {
 						t.Errorf("%s: step %d, %s: the user is asked", name, i, s)
 					}
 				case "over":
-					b.Resolved("name" + rest)
+					b.over("name" + rest)
 				case "yes":
-					b.Resolved("name" + rest)
-					b.Approved("pay", "name"+rest)
+					b.over("name" + rest)
+					b.book.Approved("pay", "name"+rest)
 				case "forget":
-					b.Forget("name" + rest)
+					b.book.Forget("name" + rest)
 				case "turn":
-					b.BeginTurn()
+					b.book.BeginTurn()
 				}
 				if carried { // another message of a text conversation
-					next := NewBook(toolbox(), rules)
-					if err := next.Resume(b.Carry()); err != nil || next.Account() != b.Account() {
-						t.Fatalf("%s: step %d: %v, %+v became %+v", name, i, err, b.Account(), next.Account())
+					next := newDesk(toolbox(), rules)
+					if err := next.book.Resume(b.book.Carry()); err != nil || next.book.Account() != b.book.Account() {
+						t.Fatalf("%s: step %d: %v, %+v became %+v", name, i, err, b.book.Account(), next.book.Account())
 					}
 					b = next
 				}
@@ -91,14 +91,14 @@ func TestQuestionsAreBounded(t *testing.T) {
 // TestQuestionsOfABatch: what is decided before the first question is recorded counts, and
 // what could not be recorded does not.
 func TestQuestionsOfABatch(t *testing.T) {
-	b := NewBook(toolbox(), Rules{Mode: registry.ModeText, Budget: Budget{Total: 100}, Questions: Questions{Total: 2}})
-	for i, want := range []Verdict{Ask, Ask, Answered} {
-		if d := b.Decide(call(fmt.Sprint(i), "", "pay", fmt.Sprintf(`{"amount":%d}`, i))); d.Verdict != want {
-			t.Errorf("call %d: verdict %d, want %d", i, d.Verdict, want)
+	b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeText, Budget: policy.Budget{Total: 100}, Questions: policy.Questions{Total: 2}})
+	for i, want := range []verdict{asks, asks, answeredNow} {
+		if d := b.Decide(calling(fmt.Sprint(i), "", "pay", fmt.Sprintf(`{"amount":%d}`, i))); d.Verdict != want {
+			t.Errorf("call %d: verdict %s, want %s", i, d.Verdict, want)
 		}
 	}
-	b.Finished("0", bad(), 0)
-	if d := b.Decide(call("3", "", "pay", `{"amount":3}`)); d.Verdict != Ask {
+	b.ended("0", bad(), 0)
+	if d := b.Decide(calling("3", "", "pay", `{"amount":3}`)); d.Verdict != asks {
 		t.Errorf("nobody was asked about the first: %+v", d)
 	}
 }
@@ -107,8 +107,8 @@ func TestQuestionsOfABatch(t *testing.T) {
 func TestNobodyIsAskedForEver(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		most := Questions{PerTool: 1 + rng.IntN(4), Total: 1 + rng.IntN(12)}
-		b := NewBook(toolbox(), Rules{Mode: registry.ModeText, Budget: Budget{Total: 1 << 20}, Confirm: []string{"write"}, Questions: most})
+		most := policy.Questions{PerTool: 1 + rng.IntN(4), Total: 1 + rng.IntN(12)}
+		b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeText, Budget: policy.Budget{Total: 1 << 20}, Confirm: []string{"write"}, Questions: most})
 		type question struct {
 			tool, name string
 			over       bool
@@ -136,14 +136,14 @@ func TestNobodyIsAskedForEver(t *testing.T) {
 			case n < 8 && len(open) > 0:
 				q := &open[rng.IntN(len(open))]
 				q.over = true
-				b.Resolved(q.name)
+				b.over(q.name)
 			case n < 9:
-				b.BeginTurn()
+				b.book.BeginTurn()
 				clear(since)
 			case len(open) > 0:
 				at := rng.IntN(len(open))
 				yes := open[at]
-				b.Approved(yes.tool, yes.name)
+				b.book.Approved(yes.tool, yes.name)
 				var left []question
 				for j, q := range open {
 					if q.tool != yes.tool || j > at {
@@ -152,7 +152,7 @@ func TestNobodyIsAskedForEver(t *testing.T) {
 				}
 				open = left
 				// What is forgotten is forgotten with when it was asked: count what is left.
-				since = countLately(&b)
+				since = countLately(t, &b)
 			}
 		}
 	}
@@ -160,9 +160,19 @@ func TestNobodyIsAskedForEver(t *testing.T) {
 
 // countLately is how many questions of each tool the Book holds that were put since the user
 // last said something.
-func countLately(b *Book) map[string]int {
+func countLately(t *testing.T, b *desk) map[string]int {
+	t.Helper()
+	var kept struct {
+		Unapproved []struct {
+			Tool   string
+			Before bool
+		}
+	}
+	if err := json.Unmarshal(b.book.Carry(), &kept); err != nil {
+		t.Fatal(err)
+	}
 	n := map[string]int{}
-	for _, q := range b.unapproved {
+	for _, q := range kept.Unapproved {
 		if !q.Before {
 			n[q.Tool]++
 		}
@@ -172,18 +182,18 @@ func countLately(b *Book) map[string]int {
 
 // TestResumeOfNonsense: what cannot be read is an error and changes nothing.
 func TestResumeOfNonsense(t *testing.T) {
-	b := NewBook(toolbox(), Rules{Mode: registry.ModeText})
-	b.Charge("time")
+	b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeText})
+	b.book.Charge("time")
 	before := show(b)
 	for _, raw := range []string{`[]`, `{"total":"x"}`, `{`} {
-		if err := b.Resume(json.RawMessage(raw)); err == nil || show(b) != before {
+		if err := b.book.Resume(json.RawMessage(raw)); err == nil || show(b) != before {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}
-	if err := b.Resume(nil); err != nil || show(b) != before {
+	if err := b.book.Resume(nil); err != nil || show(b) != before {
 		t.Errorf("nothing: %v", err)
 	}
-	if err := b.Resume(json.RawMessage(`{"total":-4,"retrieval":-1,"tool_time_ms":-9}`)); err != nil || b.Account() != (Account{}) {
-		t.Errorf("less than nothing: %v, %+v", err, b.Account())
+	if err := b.book.Resume(json.RawMessage(`{"total":-4,"retrieval":-1,"tool_time_ms":-9}`)); err != nil || b.book.Account() != (policy.Account{}) {
+		t.Errorf("less than nothing: %v, %+v", err, b.book.Account())
 	}
 }

@@ -1,0 +1,156 @@
+package calls
+
+import (
+	"slices"
+	"time"
+
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+)
+
+// decide says what becomes of a call, in the order that docs/policy.md gives. Calls of one
+// batch are decided one after another, in the order given.
+func (c *Calls) decide(at time.Time, k call) []Action {
+	args := registry.Decode(k.written)
+	k.asked = args.Text()
+	if do := c.repeat(&k); do != nil {
+		return do
+	}
+	p, refusal := c.book.Prepare(k.tool, args)
+	if p != nil {
+		k.keys.Business = p.BusinessKey()
+		if do := c.duplicate(k, p); do != nil {
+			return do
+		}
+	}
+	c.book.Charge(k.tool)
+	k.budget = c.book.Told()
+	exceeded := c.book.Exceeded(k.tool)
+	switch {
+	case refusal != nil && (exceeded == nil || refusal.Error.Type != registry.ErrorValidation):
+		refusal.Meta.DurationMS = 0 // deciding takes no time, whatever the clock said
+		return c.decided(k, *refusal)
+	case exceeded != nil:
+		a := c.answer(&k, *exceeded, false)
+		a.OverBudget = true
+		return []Action{a}
+	case c.book.Confirms(p.Tool()):
+		return c.ask(k, p)
+	default:
+		return c.queue(at, k, p)
+	}
+}
+
+// repeat gives a call its idempotency key, and recognises one that was made before under
+// the same key. An id of the provider's that stands for another call names nothing here.
+func (c *Calls) repeat(k *call) []Action {
+	if k.keys.Idempotency = policy.ProviderKey(k.provider); k.keys.Idempotency != "" {
+		if do := c.same(*k, true); do != nil || !c.taken(k.keys.Idempotency) {
+			return do
+		}
+	}
+	k.keys.Idempotency = policy.HashKey(k.tool, k.asked, k.turn)
+	return c.same(*k, false)
+}
+
+// same finds the call or the answer that has the key of k. A call that the provider has
+// named is the same call, announced again; one that it has not may be another call, and
+// joins.
+func (c *Calls) same(k call, named bool) []Action {
+	for i := range c.open {
+		first := &c.open[i]
+		if first.keys.Idempotency != k.keys.Idempotency || first.runs != k.tool || first.asked != k.asked || !first.joinable() {
+			continue
+		}
+		if k.echo = named; named && first.reader.wants() {
+			k.reader = Repeated // of both the model waits for one answer
+		}
+		return c.join(k, first)
+	}
+	if env, ok := c.book.Known(k.keys.Idempotency, k.tool, k.asked); ok {
+		return c.decided(k, env)
+	}
+	return nil
+}
+
+// taken says whether an idempotency key stands for a call.
+func (c *Calls) taken(key string) bool {
+	return c.book.Taken(key) || slices.ContainsFunc(c.open, func(o call) bool { return o.keys.Idempotency == key && o.joinable() })
+}
+
+// duplicate recognises a call that asks for what is under way already, or for a deed that
+// was done. What is approved does not wait for a question.
+func (c *Calls) duplicate(k call, p *registry.Prepared) []Action {
+	for i := range c.open {
+		first := &c.open[i]
+		if !first.hasTool() || first.runs != k.runs || first.state == asking && k.approval != nil {
+			continue
+		}
+		equal := string(first.args) == string(p.Args()) && (first.turn == k.turn || p.Tool().SideEffects == registry.SideEffectsWrites)
+		if equal || k.keys.Business != "" && first.keys.Business == k.keys.Business {
+			return c.join(k, first)
+		}
+	}
+	if env, ok := c.book.Done(k.runs, k.keys.Business); ok {
+		return c.decided(k, env)
+	}
+	return nil
+}
+
+// join lets a call wait for the answer of another one, or of the one that this has joined.
+func (c *Calls) join(k call, first *call) []Action {
+	k.becomes(joined)
+	if k.into = first.id; first.state == joined {
+		k.into = first.into
+	}
+	k.budget = c.book.Told()
+	c.open = append(c.open, k)
+	return nothing
+}
+
+// nothing is to be done, and all is decided.
+var nothing = []Action{}
+
+// queue lets a call run, when a place is free.
+func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
+	k.becomes(queued)
+	k.prepares(p)
+	k.queuedAt = at
+	k.progressAt = at.Add(time.Duration(p.Tool().LatencyBudgetMS) * time.Millisecond)
+	c.open = append(c.open, k)
+	return c.places()
+}
+
+// places lets queued calls run while there is room, in the order in which they were asked for.
+func (c *Calls) places() []Action {
+	free := maxParallel
+	for _, k := range c.open {
+		if k.state == running || k.state == stopping {
+			free--
+		}
+	}
+	do := nothing
+	for i := range c.open {
+		k := &c.open[i]
+		if k.state != queued || free <= 0 {
+			continue
+		}
+		free--
+		k.becomes(running)
+		do = append(do, k.run())
+	}
+	return do
+}
+
+// decided answers a call that does not run.
+func (c *Calls) decided(k call, env registry.Envelope) []Action {
+	if k.budget == nil {
+		k.budget = c.book.Told()
+	}
+	return []Action{c.answer(&k, env, false)}
+}
+
+// refuse answers a call that is not to run.
+func (c *Calls) refuse(k call, why *registry.Error) []Action {
+	return []Action{c.answer(&k, c.book.Refuse(k.tool, why), false)}
+}

@@ -1,0 +1,289 @@
+package calls
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/prompts"
+	"voicegw/prompts/toolerror"
+
+	"voicegw/audit"
+	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
+	"voicegw/registry"
+)
+
+// question is what a call in the state waiting or resolving has put to the user. Nothing
+// changes it.
+type question struct {
+	token     string // what answers it; empty for a question of an earlier message
+	name      string // under which the book counts it
+	reference string // its short name, by which the model knows it
+	putAt     time.Time
+	expiresAt time.Time
+	told      registry.Envelope // CONFIRMATION_REQUIRED, as the model was given it
+}
+
+// ask has a person asked about a call, unless they are being asked about the same or were
+// asked often enough. The question must be recorded before anybody is told.
+func (c *Calls) ask(k call, p *registry.Prepared) []Action {
+	about := c.first(func(o *call) bool { return o.put() && o.runs == k.tool && string(o.args) == string(p.Args()) })
+	if about != nil {
+		return c.decided(k, policy.Again(about.question.told, about.turn))
+	}
+	var others []string // tools whose questions are being recorded
+	for _, o := range c.open {
+		if o.state == asking {
+			others = append(others, o.runs)
+		}
+	}
+	if enough := c.book.AskedEnough(k.tool, others); enough != nil {
+		env := p.Refuse(enough)
+		env.Meta.DurationMS = 0
+		return c.decided(k, env)
+	}
+	waiting := c.Questions() + len(others)
+	k.becomes(asking)
+	k.prepares(p)
+	c.open = append(c.open, k)
+	if c.rules.MaxQuestions > 0 && waiting >= c.rules.MaxQuestions {
+		full := registry.NewError(registry.ErrorRateLimit, toolerror.TooManyQuestions())
+		full.Retryable = false
+		return c.finish(k.id, c.book.Refuse(k.tool, full))
+	}
+	return []Action{Ask(k.run())}
+}
+
+// Recorded is what came of an Ask.
+type Recorded struct {
+	Call string
+	// Refused is the call's answer where the tool's own check has refused it: nobody is
+	// asked. Nil otherwise.
+	Refused *registry.Envelope
+	// Token answers the question; empty if it could not be recorded. Name is what the
+	// conversation may keep of it, and Reference its short name.
+	Token, Name, Reference string
+	ExpiresAt              time.Time
+}
+
+func (Recorded) input() {}
+
+// Recorded takes a question that was recorded: the client and the model are told. A call
+// that is not being asked about has no question.
+func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
+	k := c.find(in.Call)
+	switch {
+	case k == nil || k.state != asking:
+		return nil
+	case in.Refused != nil:
+		return c.finish(k.id, *in.Refused)
+	case in.Token == "":
+		return c.finish(k.id, policy.NotAsked(k.prepared))
+	}
+	q, p := *k, k.prepared
+	q.becomes(waiting)
+	q.written, q.question = nil, &question{
+		token: in.Token, name: in.Name, reference: in.Reference, putAt: at, expiresAt: in.ExpiresAt,
+		told: policy.Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules.Spoken),
+	}
+	c.book.Asked(q.runs, in.Name)
+	answers := c.finish(q.id, q.question.told)
+	c.open = append(c.open, q)
+	request := &protocol.ConfirmationRequest{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Args: q.args, Preview: p.Preview(), ExpiresAt: protocol.Time{Time: in.ExpiresAt}}
+	return append([]Action{Tell{request}}, answers...)
+}
+
+// Recall notes a question of an earlier message that a person has not answered yet: env is
+// the CONFIRMATION_REQUIRED that the model was given, as it was kept, without the token.
+func (c *Calls) Recall(env registry.Envelope, turn int) {
+	q := env.Error.ConfirmationRequest
+	c.open = append(c.open, call{
+		runs: q.Tool, turn: turn, state: waiting, args: json.RawMessage(registry.Decode(q.Args).Text()), question: &question{told: env},
+	})
+}
+
+// put finds the question that a token answers.
+func (c *Calls) put(token string) *call {
+	return c.first(func(k *call) bool { return k.put() && k.question.token == token && token != "" })
+}
+
+// Waits says whether the question that a token answers waits for the user.
+func (c *Calls) Waits(token string) bool {
+	k := c.put(token)
+	return k != nil && k.state == waiting
+}
+
+// Answered takes the user's answer to a question, from the client.
+func (c *Calls) Answered(token string, approved bool) []Action {
+	k := c.put(token)
+	if k == nil {
+		why := RefusedUnknown
+		for _, r := range c.resolved {
+			switch {
+			case r.token != token:
+			case r.outcome == OutcomeExpired:
+				why = RefusedExpired
+			default:
+				why = RefusedUsed
+			}
+		}
+		return []Action{Refused{Why: why}}
+	}
+	if k.state == resolving {
+		return []Action{Refused{Why: RefusedUsed, Known: true}}
+	}
+	k.becomes(resolving)
+	return []Action{Resolve{Token: token, Approved: approved, By: ByClient}}
+}
+
+// Resolved is what was recorded as the answer to a question, whoever gave it.
+type Resolved struct {
+	Token   string
+	Outcome Outcome
+	By      By
+}
+
+func (Resolved) input() {}
+
+// Resolved takes what was recorded as the answer to a question.
+func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
+	k := c.put(in.Token)
+	if k == nil {
+		return []Action{Refused{Why: RefusedUsed, Known: true}}
+	}
+	var spoken *call // the ConfirmAction that has brought the answer
+	if o := c.first(func(o *call) bool { return o.into == k.id }); o != nil {
+		said := c.take(o.id)
+		spoken, k = &said, c.put(in.Token)
+	}
+	if in.Outcome == OutcomeFailed {
+		if k.state == resolving {
+			k.becomes(waiting)
+		}
+		do := []Action{Refused{Why: RefusedStore, Known: true}}
+		if spoken != nil {
+			do = append(do, c.refuse(*spoken, registry.NewError(registry.ErrorTransient, toolerror.AnswerNotRecorded()))...)
+		}
+		return do
+	}
+	q := c.take(k.id)
+	q.becomes(answered)
+	c.resolved = append(c.resolved, resolved{in.Token, in.Outcome})
+	c.resolved = c.resolved[max(len(c.resolved)-maxResolved, 0):]
+	c.book.Resolved(q.question.name)
+	do := []Action{Tell{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Outcome: string(in.Outcome)}}}
+	if in.Outcome == OutcomeApproved {
+		c.book.Approved(q.runs, q.question.name)
+		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Prepared: q.prepared, Args: q.args,
+			Keys: ApprovedKeys(q.question.reference, q.keys.Business)}
+		if spoken == nil {
+			return append(do, a)
+		}
+		if !spoken.reader.wants() {
+			spoken.reader, spoken.model = ByNotice, ""
+		}
+		return append(do, c.approve(at, *spoken, a)...)
+	}
+	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, Told: spoken != nil, Record: Decision{
+		At: at, Tools: c.book.Tools(), Mode: c.book.Mode(), Turn: q.turn, Tool: q.runs, Provider: q.provider, Args: q.args,
+		Reference: q.question.reference, Outcome: in.Outcome, By: in.By,
+	}.Record()})
+	if spoken == nil {
+		return do
+	}
+	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent, toolerror.NotApproved(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
+	return append(do, c.answer(spoken, env, false))
+}
+
+// Decision is a person's answer, as the audit knows it where nothing has run for it.
+type Decision struct {
+	At                        time.Time
+	Tools                     *registry.Snapshot
+	Mode                      registry.Mode
+	Turn                      int
+	Tool, Provider, Reference string
+	Args                      json.RawMessage
+	Outcome                   Outcome
+	By                        By
+}
+
+// Record is the audit's line of the decision.
+func (d Decision) Record() audit.Record {
+	r := audit.Call{At: d.At, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args}.Record()
+	r.Event, r.Delivered = audit.EventConfirmation, false
+	r.Confirmation, r.ConfirmedBy, r.Reference = string(d.Outcome), string(d.By), d.Reference
+	return r
+}
+
+// Approve lets a call run that a person has approved, in a turn that was begun for it. It
+// counts in that turn and is refused nothing but doing the same deed twice.
+func (c *Calls) Approve(at time.Time, turn int, a Approved) []Action {
+	k, do := c.begin(at, Called{Turn: turn, Provider: a.Provider, Tool: a.Tool, Args: a.Args})
+	k.reader = ByNotice
+	return append(do, c.approve(at, k, a)...)
+}
+
+func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
+	k.approval, k.runs, k.keys, k.asked, k.into, k.budget = &a, a.Tool, a.Keys, string(a.Args), "", nil
+	if a.Prepared != nil {
+		if do := c.duplicate(k, a.Prepared); do != nil {
+			return do
+		}
+	}
+	c.book.Charge(a.Tool)
+	k.budget = c.book.Told()
+	if a.Prepared != nil {
+		return c.queue(at, k, a.Prepared)
+	}
+	k.becomes(running)
+	k.args = a.Args
+	c.open = append(c.open, k)
+	return nil
+}
+
+// ApprovedKeys are the keys of a call that a person has approved, by the reference of its
+// question and the tool's own key.
+func ApprovedKeys(reference, business string) policy.Keys {
+	return policy.Keys{Idempotency: "confirmation:" + reference, Business: business}
+}
+
+// confirmAction takes the model's word that the user has agreed. It counts only for a
+// question that is open, and if the user has spoken since it was put.
+func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
+	c.book.Charge(ConfirmAction)
+	k.budget = c.book.Told()
+	refuse := func(t registry.ErrorType, words toolerror.Words) []Action {
+		return c.refuse(k, registry.NewError(t, words))
+	}
+	args := registry.Decode(k.written)
+	reference, _ := args.Value("reference").(string)
+	approved, said := args.Value("approved").(bool)
+	if reference == "" || !said {
+		return refuse(registry.ErrorValidation, toolerror.ConfirmActionArguments())
+	}
+	q := c.first(func(o *call) bool { return o.put() && o.question.reference == reference })
+	switch {
+	case q == nil || q.state == resolving:
+		return refuse(registry.ErrorNotFound, toolerror.NoSuchQuestion())
+	case approved && !q.question.putAt.Before(spokenAt):
+		return refuse(registry.ErrorConfirmationRequired, toolerror.UserHasNotSpoken())
+	}
+	q.becomes(resolving)
+	k.becomes(joined)
+	k.into = q.id
+	do := []Action{Resolve{Token: q.question.token, Approved: approved, By: BySpoken}}
+	c.open = append(c.open, k)
+	return do
+}
+
+// OutcomeNotice tells the model what became of a question that ran nothing.
+func OutcomeNotice(tool, reference string, o Outcome) string {
+	switch o {
+	case OutcomeDenied:
+		return prompts.DeclinedNotice(tool, reference)
+	case OutcomeUsed:
+		return prompts.AnsweredNotice(tool, reference)
+	default:
+		return prompts.ExpiredNotice(tool, reference)
+	}
+}
