@@ -59,13 +59,19 @@ func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string) {
 	}
 	defer down.CloseNow()
 	var both sync.WaitGroup
-	both.Go(func() { pass(down, up, tp.note) })
-	both.Go(func() { pass(up, down, tp.noteHeard) })
+	both.Go(func() { pass(down, up, noting(tp.note)) })
+	both.Go(func() { pass(up, down, noting(tp.noteHeard)) })
 	both.Wait()
 }
 
-// pass copies frames until one side ends, and tells the other side the close code.
-func pass(from, to *websocket.Conn, note func([]byte)) {
+// noting makes of what looks at frames what pass takes: the frames stay as they are.
+func noting(note func([]byte)) func([]byte) []byte {
+	return func(data []byte) []byte { note(data); return data }
+}
+
+// pass copies frames, as change returns them, until one side ends, and tells the other side
+// the close code.
+func pass(from, to *websocket.Conn, change func([]byte) []byte) {
 	from.SetReadLimit(64 << 20)
 	for {
 		typ, data, err := from.Read(context.Background())
@@ -76,8 +82,7 @@ func pass(from, to *websocket.Conn, note func([]byte)) {
 			to.CloseNow()
 			return
 		}
-		note(data)
-		if to.Write(context.Background(), typ, data) != nil {
+		if to.Write(context.Background(), typ, change(data)) != nil {
 			from.CloseNow()
 			return
 		}

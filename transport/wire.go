@@ -1,6 +1,9 @@
 package transport
 
-import "log/slog"
+import (
+	"log/slog"
+	"net/http"
+)
 
 // Wire is one protocol that providers speak: a row of the table in package wires. A
 // provider of the configuration names its wire, and several may name the same one. A Wire
@@ -40,6 +43,8 @@ type Provider struct {
 	NoInterrupt bool
 	// Settings holds the wire's own settings by name; one that is missing is unset.
 	Settings map[string]string
+	// HTTPClient makes the handshake; nil for one that the wire chooses.
+	HTTPClient *http.Client
 	// Logger gets what a person should know; nil logs nothing.
 	Logger *slog.Logger
 }

@@ -1,7 +1,9 @@
 package gemini
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"mime"
 	"slices"
@@ -26,11 +28,14 @@ type (
 		} `json:"modelTurn"`
 		InputTranscription  *genai.Transcription     `json:"inputTranscription"`
 		OutputTranscription *genai.Transcription     `json:"outputTranscription"`
-		GenerationComplete  bool                     `json:"generationComplete"`
-		TurnComplete        bool                     `json:"turnComplete"`
-		Interrupted         bool                     `json:"interrupted"`
+		GenerationComplete  flag                     `json:"generationComplete"`
+		TurnComplete        flag                     `json:"turnComplete"`
+		Interrupted         flag                     `json:"interrupted"`
 		TurnCompleteReason  genai.TurnCompleteReason `json:"turnCompleteReason"`
 	}
+
+	// flag is a boolean, or the presence of anything but false and null in its place.
+	flag bool
 
 	part struct {
 		InlineData *struct {
@@ -176,13 +181,22 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 	return nil
 }
 
-// parse decodes one value, or counts it as malformed.
+// UnmarshalJSON takes any value. It never fails.
+func (f *flag) UnmarshalJSON(b []byte) error {
+	*f = flag(!bytes.Equal(b, []byte("false")) && !bytes.Equal(b, []byte("null")))
+	return nil
+}
+
+// parse decodes one value, or counts it as malformed. Of a value with members of another
+// JSON type than expected, the others count.
 func (c *conn) parse(raw json.RawMessage, into any) bool {
 	err := json.Unmarshal(raw, into)
-	if err != nil {
-		c.malformedMessage(err)
+	if err == nil {
+		return true
 	}
-	return err == nil
+	c.malformedMessage(err)
+	var wrong *json.UnmarshalTypeError
+	return errors.As(err, &wrong)
 }
 
 func (c *conn) serverError(raw json.RawMessage) *transport.Error {

@@ -55,10 +55,10 @@ type arguments string
 
 // UnmarshalJSON takes both forms, and anything else as no arguments. It never fails.
 func (a *arguments) UnmarshalJSON(b []byte) error {
-	switch {
-	case b[0] == '{':
+	switch b[0] {
+	case '{':
 		*a = arguments(b)
-	case b[0] == '"':
+	case '"':
 		_ = json.Unmarshal(b, (*string)(a)) // a string that the decoder has found well formed
 	}
 	return nil

@@ -148,8 +148,10 @@ type finishedCall struct{ item, id, name, args string }
 // key tells one call of one item from all others; a NUL is in no id.
 func (f finishedCall) key() string { return f.item + "\x00" + f.id }
 
-// whole says that nothing of the call is missing: a field of another JSON type is.
-func (f finishedCall) whole() bool { return f.item != "" && f.id != "" && f.name != "" }
+// whole says that nothing of the call is missing, as a field of another JSON type is.
+func (f finishedCall) whole() bool {
+	return f.item != "" && f.id != "" && f.name != "" && f.args != ""
+}
 
 // maybe says that two accounts of a call may be of the same one, as nothing that both tell
 // differs.

@@ -1,0 +1,412 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/gateway"
+	"voicegw/internal/pipenet"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/session"
+	"voicegw/sim"
+	"voicegw/sim/scenario"
+	"voicegw/transport"
+	"voicegw/transport/wires"
+)
+
+// field is one member of one kind of event, as a provider sends it.
+type field struct{ event, path string }
+
+// kindsOfValues are a value of each JSON type; a number that is whole and one that is not.
+var kindsOfValues = []string{`null`, `true`, `7`, `1.5`, `"text"`, `[]`, `{}`}
+
+// jsonType tells the values of one JSON type from those of others.
+func jsonType(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "object"
+	case []any:
+		return "array"
+	default:
+		return fmt.Sprintf("%T", v)
+	}
+}
+
+// eventName is what tells the kinds of events apart: OpenAI's type, or the keys of Gemini's
+// message and of its content.
+func eventName(m map[string]any) string {
+	if t, ok := m["type"].(string); ok {
+		return t
+	}
+	keys := slices.Sorted(maps.Keys(m))
+	if content, ok := m["serverContent"].(map[string]any); ok {
+		keys = append(keys, slices.Sorted(maps.Keys(content))...)
+	}
+	return strings.Join(keys, "+")
+}
+
+// walk visits each member of a value, and replaces it by what visit returns. The elements of
+// a list are one member.
+func walk(path string, v any, visit func(path string, v any) any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, member := range v {
+			v[key] = walk(path+"."+key, visit(path+"."+key, member), visit)
+		}
+	case []any:
+		for i, element := range v {
+			v[i] = walk(path+"[]", visit(path+"[]", element), visit)
+		}
+	}
+	return v
+}
+
+// tamperer stands before the simulator and replaces one member of the provider's events; it
+// also notes which there are.
+type tamperer struct {
+	upstream *http.Client
+	replace  field
+	by       any
+
+	mu    sync.Mutex
+	seen  map[field]map[string]bool // the JSON types of each member
+	times int                       // how often it was replaced
+}
+
+func (tm *tamperer) tamper(data []byte) []byte {
+	var m map[string]any
+	if json.Unmarshal(data, &m) != nil {
+		return data
+	}
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	name, changed := eventName(m), false
+	walk("", m, func(path string, v any) any {
+		f := field{name, path}
+		if tm.seen[f] == nil {
+			tm.seen[f] = map[string]bool{}
+		}
+		tm.seen[f][jsonType(v)] = true
+		if f == tm.replace {
+			changed = true
+			return tm.by
+		}
+		return v
+	})
+	if !changed {
+		return data
+	}
+	tm.times++
+	out, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	return out
+}
+
+// ServeHTTP relays a connection.
+func (tm *tamperer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	up, _, err := websocket.Dial(r.Context(), "http://sim"+r.URL.RequestURI(), &websocket.DialOptions{HTTPClient: tm.upstream, HTTPHeader: upgradeFree(r.Header)})
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer up.CloseNow()
+	down, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer down.CloseNow()
+	var both sync.WaitGroup
+	both.Go(func() { pass(down, up, noting(func([]byte) {})) })
+	both.Go(func() { pass(up, down, tm.tamper) })
+	both.Wait()
+}
+
+// told is what the client was told of one of its questions.
+type told struct {
+	over   string // "turn.ended completed", an error's code, "session.ended"; empty for nothing
+	spoken bool
+	took   time.Duration // in the bubble
+}
+
+const fieldScenario = `
+name: fields
+rules:
+  - when: {text: weather}
+    do:
+      - call: {tool: forecast, args: {city: Paris}}
+      - then:
+          - say: It rains.
+  - when: {text: any}
+    do:
+      - say: Good morning to you.
+`
+
+// converse asks questions over a wire, one after another, in a bubble of time, while the
+// tamperer does its work; it returns what became of them and how often the tool ran.
+func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (answers []told, ran int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := sim.Options{Seed: 1, Speed: -1, FirstAudioMS: -1, PlaybackSpeed: -1}
+		var err error
+		if o.Scenario, err = scenario.Parse("fields.yaml", []byte(fieldScenario)); err != nil {
+			t.Fatal(err)
+		}
+		provider := sim.New(o)
+		var served sync.WaitGroup
+		serve := func(h http.Handler) (*pipenet.Listener, *http.Client) {
+			l := pipenet.Listen()
+			srv := &http.Server{Handler: h, ConnContext: gateway.ConnContext}
+			served.Go(func() { _ = srv.Serve(l) })
+			tr := &http.Transport{DialContext: l.Dial, DisableKeepAlives: true}
+			t.Cleanup(func() { _ = srv.Close() })
+			return l, &http.Client{Transport: tr}
+		}
+		_, tm.upstream = serve(provider)
+		_, client := serve(tm)
+		network := client.Transport.(*http.Transport)
+		tr := transportOver(t, wire, network)
+		spec := testTool(t, "forecast", `"city":{"type":"string"}`, `"city"`, func(*registry.Spec) {})
+		var mu sync.Mutex
+		tools, err := registry.Load(registrytest.File(t, spec), registry.Options{Handlers: map[string]registry.Handler{
+			"forecast": registry.Bind(func(context.Context, registry.Call[anyArgs, struct{}]) (registry.Result, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				ran++
+				return registry.Result{Data: map[string]any{"weather": "rain"}}, nil
+			}),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools.Lock()
+		m, err := session.NewManager(session.Options{
+			Transports: map[string]transport.Transport{wire: tr}, Provider: wire, Tools: tools.Snapshot,
+			Limits: session.Limits{ExemptLoopback: true}, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, callers := serve(gateway.New(gateway.Options{Sessions: m, APIKey: operatorsKey}))
+		t.Cleanup(func() {
+			m.Close()
+			if err := provider.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		conn, err := protocol.Dial(t.Context(), "ws://localhost/v1/voice", protocol.DialOptions{Client: callers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Abort()
+		answers = ask(t, conn, questions)
+		mu.Lock()
+		defer mu.Unlock()
+	})
+	return answers, ran
+}
+
+// transportOver is the Transport of a wire, which reaches the provider by a network in memory.
+func transportOver(t *testing.T, wire string, network *http.Transport) transport.Transport {
+	t.Helper()
+	for _, w := range wires.All() {
+		if w.Name != wire {
+			continue
+		}
+		tr, err := w.New(transport.Provider{Name: wire, APIKey: secret, BaseURL: map[string]string{"openai": "http://tamperer/v1", "gemini": "http://tamperer"}[wire], HTTPClient: &http.Client{Transport: network}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	t.Fatalf("there is no wire %s", wire)
+	return nil
+}
+
+// questionTime is how long a question waits for the end of its turn, in the bubble: longer
+// than all that the gateway waits for by itself.
+const questionTime = 3 * time.Minute
+
+// ask says the questions one after another, and returns what it was told.
+func ask(t *testing.T, conn *protocol.Conn, questions []string) []told {
+	t.Helper()
+	say := func(m protocol.ClientMessage) {
+		text, err := protocol.EncodeClient(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.WriteText(text) // where the session is over, reading says so
+	}
+	heard := make(chan protocol.ServerMessage, 1<<12)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(heard)
+		for {
+			f, err := conn.Read()
+			if err != nil {
+				return
+			}
+			if f.Audio {
+				continue
+			}
+			m, err := protocol.ParseServer(f.Data)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if end, ok := m.(*protocol.AudioEnd); ok {
+				say(&protocol.Playback{ItemID: end.ItemID, PlayedMS: end.AudioMS, Done: true})
+			}
+			heard <- m
+		}
+	})
+	defer reading.Wait()
+	defer conn.Abort()
+	say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
+	var answers []told
+	for _, question := range questions {
+		if question != "" {
+			say(&protocol.InputText{Text: question})
+		}
+		answers = append(answers, next(heard))
+		if strings.HasPrefix(answers[len(answers)-1].over, "session") {
+			break
+		}
+	}
+	return answers
+}
+
+// next waits for the end of a turn or of the session.
+func next(heard <-chan protocol.ServerMessage) told {
+	var a told
+	began := time.Now()
+	late := time.NewTimer(questionTime)
+	defer late.Stop()
+	for {
+		select {
+		case m, open := <-heard:
+			a.took = time.Since(began)
+			if !open {
+				a.over = "session closed"
+				return a
+			}
+			switch m := m.(type) {
+			case *protocol.AudioStart:
+				a.spoken = true
+			case *protocol.TurnEnded:
+				a.over = "turn.ended " + m.Status
+				return a
+			case *protocol.SessionEnded:
+				a.over = "session.ended " + m.Reason
+				return a
+			}
+		case <-late.C:
+			return a
+		}
+	}
+}
+
+// questions are an answer in words, one after a tool, and whether there is another turn after
+// all of it.
+var fieldQuestions = []string{"hello", "weather", "hello again"}
+
+// essential says that a member is what its event is about: without it nobody can know what
+// the provider means. The turn may then end late or with an error, but it ends.
+func essential(f field, by string) bool {
+	switch {
+	case f.path == ".type", f.path == ".delta", f.event == "session.created", f.event == "session.updated":
+		return true
+	case f.path == ".item.arguments":
+		return by == `{}` // which says that there are none
+	case f.event == "toolCall":
+		return f.path != ".toolCall.functionCalls[].id"
+	case strings.HasPrefix(f.path, ".serverContent.modelTurn"), f.path == ".serverContent", f.path == ".setupComplete":
+		return true
+	case f.path == ".serverContent.turnComplete":
+		return by == `null`
+	}
+	return false
+}
+
+// fieldSample is how many replacements a run of the tests tries; FIELDS=all tries all.
+const fieldSample = 60
+
+// TestFieldsOfOtherTypes: whatever one member of one kind of the provider's events is
+// replaced by, the turn ends, and the session goes on or ends with an error. Where the member
+// is not what the event is about, the answer is heard, and a tool runs once.
+func TestFieldsOfOtherTypes(t *testing.T) {
+	for _, wire := range providers {
+		t.Run(wire, func(t *testing.T) {
+			all := &tamperer{seen: map[field]map[string]bool{}}
+			plain, ran := converse(t, wire, all, fieldQuestions...)
+			if len(plain) != 3 || ran != 1 || slices.ContainsFunc(plain, func(a told) bool { return a.over != "turn.ended completed" || !a.spoken }) {
+				t.Fatalf("with nothing replaced: %+v, and the tool ran %d times", plain, ran)
+			}
+			type change struct {
+				field
+				by string
+			}
+			var changes []change
+			for f, types := range all.seen {
+				for _, value := range kindsOfValues {
+					var v any
+					if err := json.Unmarshal([]byte(value), &v); err != nil {
+						t.Fatal(err)
+					}
+					if !types[jsonType(v)] || value == "1.5" {
+						changes = append(changes, change{f, value})
+					}
+				}
+			}
+			slices.SortFunc(changes, func(a, b change) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("%d changes; seed %d", len(changes), seed)
+			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+			if os.Getenv("FIELDS") != "all" {
+				changes = changes[:min(fieldSample, len(changes))]
+			}
+			for _, c := range changes {
+				judge(t, wire, c.field, c.by)
+			}
+		})
+	}
+}
+
+// judge holds a conversation with one member replaced.
+func judge(t *testing.T, wire string, f field, by string) {
+	t.Helper()
+	tm := &tamperer{seen: map[field]map[string]bool{}, replace: f}
+	if err := json.Unmarshal([]byte(by), &tm.by); err != nil {
+		t.Fatal(err)
+	}
+	answers, ran := converse(t, wire, tm, fieldQuestions...)
+	fine := len(answers) == len(fieldQuestions) && ran == 1
+	for i, a := range answers {
+		if a.over == "" {
+			t.Errorf("%s %s = %s: nothing ends question %d", f.event, f.path, by, i+1)
+		}
+		fine = fine && a.over == "turn.ended completed" && a.spoken
+	}
+	if ran > 1 || !fine && !essential(f, by) {
+		t.Errorf("%s %s = %s: %+v, and the tool ran %d times", f.event, f.path, by, answers, ran)
+	}
+}
