@@ -2,12 +2,14 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
 	"mime"
 	"slices"
 	"strconv"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -26,16 +28,37 @@ type (
 		ModelTurn *struct {
 			Parts []part `json:"parts"`
 		} `json:"modelTurn"`
-		InputTranscription  *genai.Transcription     `json:"inputTranscription"`
-		OutputTranscription *genai.Transcription     `json:"outputTranscription"`
-		GenerationComplete  flag                     `json:"generationComplete"`
-		TurnComplete        flag                     `json:"turnComplete"`
-		Interrupted         flag                     `json:"interrupted"`
+		InputTranscription  *transcription           `json:"inputTranscription"`
+		OutputTranscription *transcription           `json:"outputTranscription"`
+		GenerationComplete  present                  `json:"generationComplete"`
+		TurnComplete        present                  `json:"turnComplete"`
+		Interrupted         present                  `json:"interrupted"`
 		TurnCompleteReason  genai.TurnCompleteReason `json:"turnCompleteReason"`
 	}
 
-	// flag is a boolean, or the presence of anything but false and null in its place.
-	flag bool
+	transcription struct {
+		Text     string  `json:"text"`
+		Finished present `json:"finished"`
+	}
+
+	goAway struct {
+		TimeLeft duration `json:"timeLeft"`
+	}
+
+	// voiceActivity is a report of speech. The documentation names its kind
+	// voiceActivityType; recorded sessions of 3.1 and 3.8 models have it as type.
+	voiceActivity struct {
+		VoiceActivityType genai.VoiceActivityType `json:"voiceActivityType"`
+		Type              genai.VoiceActivityType `json:"type"`
+		AudioOffset       duration                `json:"audioOffset"`
+	}
+
+	// duration is a text such as "9.5s"; zero for anything else. The SDK's types with
+	// durations in them fail, or panic, over a value of another JSON type.
+	duration time.Duration
+
+	// present is a boolean, or the presence of anything but false and null in its place.
+	present bool
 
 	part struct {
 		InlineData *struct {
@@ -182,8 +205,18 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 }
 
 // UnmarshalJSON takes any value. It never fails.
-func (f *flag) UnmarshalJSON(b []byte) error {
-	*f = flag(!bytes.Equal(b, []byte("false")) && !bytes.Equal(b, []byte("null")))
+func (f *present) UnmarshalJSON(b []byte) error {
+	*f = present(!bytes.Equal(b, []byte("false")) && !bytes.Equal(b, []byte("null")))
+	return nil
+}
+
+// UnmarshalJSON takes any value. It never fails.
+func (d *duration) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		length, _ := time.ParseDuration(text) // zero for what is none
+		*d = duration(length)
+	}
 	return nil
 }
 
@@ -229,7 +262,7 @@ func (c *conn) decodeContent(raw json.RawMessage, m *serverContent) {
 		c.decodeInput(m.InputTranscription)
 	}
 	if tr := m.OutputTranscription; tr != nil {
-		c.dialog.heard([]byte(tr.Text), tr.Finished)
+		c.dialog.heard([]byte(tr.Text), bool(tr.Finished))
 	}
 	if m.ModelTurn != nil {
 		c.decodeParts(m.ModelTurn.Parts)
@@ -247,9 +280,9 @@ func (c *conn) decodeContent(raw json.RawMessage, m *serverContent) {
 	}
 }
 
-func (c *conn) decodeInput(tr *genai.Transcription) {
+func (c *conn) decodeInput(tr *transcription) {
 	if tr != nil {
-		c.dialog.heardUser(tr.Text, tr.Finished)
+		c.dialog.heardUser(tr.Text, bool(tr.Finished))
 	}
 }
 
@@ -351,33 +384,24 @@ func (c *conn) decodeRest(keys map[string]json.RawMessage) {
 }
 
 func (c *conn) decodeGoAway(raw json.RawMessage) {
-	var m genai.LiveServerGoAway
-	if !c.parse(raw, &m) {
-		m.TimeLeft = 0 // it will go all the same
-	}
+	var m goAway
+	c.parse(raw, &m) // it will go all the same
 	c.away.Store(true)
-	c.dialog.emit(transport.GoAway{TimeLeft: m.TimeLeft})
+	c.dialog.emit(transport.GoAway{TimeLeft: time.Duration(m.TimeLeft)})
 }
 
-// decodeActivity takes a report of speech. The documentation names its kind
-// voiceActivityType; recorded sessions of 3.1 and 3.8 models have it as type.
+// decodeActivity takes a report of speech.
 func (c *conn) decodeActivity(raw json.RawMessage) {
-	var m genai.VoiceActivity
-	var recorded struct {
-		Type genai.VoiceActivityType `json:"type"`
-	}
-	if !c.parse(raw, &m) || !c.parse(raw, &recorded) {
+	var m voiceActivity
+	if !c.parse(raw, &m) {
 		return
 	}
-	if m.VoiceActivityType == "" {
-		m.VoiceActivityType = recorded.Type
-	}
+	kind := cmp.Or(m.VoiceActivityType, m.Type)
 	ms := c.heardMS()
 	if m.AudioOffset > 0 {
-		ms = m.AudioOffset.Milliseconds()
+		ms = time.Duration(m.AudioOffset).Milliseconds()
 	}
-	c.activity(m.VoiceActivityType == genai.VoiceActivityTypeActivityStart,
-		m.VoiceActivityType == genai.VoiceActivityTypeActivityEnd, ms)
+	c.activity(kind == genai.VoiceActivityTypeActivityStart, kind == genai.VoiceActivityTypeActivityEnd, ms)
 }
 
 // heardMS is where on the audio clock a report belongs that does not say it.

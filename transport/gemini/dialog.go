@@ -189,6 +189,12 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 // audioItem returns the item that audio which arrives now belongs to; sounds says
 // that there is a whole sample of it.
 func (d *dialog) audioItem(sounds bool) string {
+	if d.generated && d.sounds > 0 && !d.interrupted {
+		// Nothing more was to come of that answer but its turnComplete, which is missing:
+		// this is the next one.
+		d.end(transport.ResponseCompleted, nil)
+		d.owed = true
+	}
 	d.content()
 	if d.item == "" || d.silenced {
 		d.openItem()
