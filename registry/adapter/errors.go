@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// Problem is one reason why a declaration has no form.
+// Problem is one reason why a schema has no form.
 type Problem struct {
 	// Path is the JSON pointer (RFC 6901) of the schema at fault, inside the canonical
-	// parameters; "" is their root. Problems of the name have the path "" too.
+	// parameters; "" is their root.
 	Path string `json:"path"`
-	// Keyword is the JSON Schema keyword at fault, "name" for the tool's name, or "" for
-	// the text as a whole.
+	// Keyword is the JSON Schema keyword at fault, or "" for the text as a whole.
 	Keyword string `json:"keyword"`
 	// Message says what is wrong, why, and how to mend it.
 	Message string `json:"message"`

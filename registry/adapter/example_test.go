@@ -7,37 +7,30 @@ import (
 	"voicegw/registry/adapter"
 )
 
-func ExampleGemini() {
-	form, err := adapter.Gemini(adapter.Declaration{
-		Name:        "set_timer",
-		Description: "Rings after a while.",
-		Parameters: []byte(`{
-			"type": "object",
-			"properties": {
-				"minutes": {"type": "integer", "exclusiveMinimum": 0, "maximum": 90},
-				"label": {"type": ["string", "null"], "maxLength": 40}
-			},
-			"required": ["minutes"],
-			"additionalProperties": false
-		}`),
-	})
+func ExampleGeminiParameters() {
+	form, err := adapter.GeminiParameters([]byte(`{
+		"type": "object",
+		"properties": {
+			"minutes": {"type": "integer", "exclusiveMinimum": 0, "maximum": 90},
+			"label": {"type": ["string", "null"], "maxLength": 40}
+		},
+		"required": ["minutes"],
+		"additionalProperties": false
+	}`))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(string(form))
 	// Output:
-	// {"name":"set_timer","description":"Rings after a while.","parameters":{"type":"OBJECT","properties":{"minutes":{"type":"INTEGER","minimum":1,"maximum":90},"label":{"type":"STRING","nullable":true,"maxLength":40}},"propertyOrdering":["minutes","label"],"required":["minutes"]}}
+	// {"type":"OBJECT","properties":{"minutes":{"type":"INTEGER","minimum":1,"maximum":90},"label":{"type":"STRING","nullable":true,"maxLength":40}},"propertyOrdering":["minutes","label"],"required":["minutes"]}
 }
 
 func ExampleProblems() {
-	_, err := adapter.All(adapter.Declaration{
-		Name: "set_timer",
-		Parameters: []byte(`{"type": "object", "properties": {
-			"at": {"type": "string", "format": "hour"},
-			"ring": {"type": "object", "properties": {"tone": {"type": "string"}}}
-		}, "additionalProperties": false}`),
-	})
+	_, err := adapter.All([]byte(`{"type": "object", "properties": {
+		"at": {"type": "string", "format": "hour"},
+		"ring": {"type": "object", "properties": {"tone": {"type": "string"}}}
+	}, "additionalProperties": false}`))
 	var problems adapter.Problems
 	if errors.As(err, &problems) {
 		for _, p := range problems {

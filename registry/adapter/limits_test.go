@@ -109,32 +109,6 @@ func TestNothingIsOpened(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	parameters := object(`"a":{"type":"string"}`)
-	long := strings.Repeat("a", 64)
-	for _, c := range []struct {
-		name           string
-		openAI, gemini bool
-	}{
-		{"kb_search", true, true}, {"_x", true, true}, {"a-b", true, true}, {long, true, true},
-		{"", false, false}, {"größe", false, false}, {"a b", false, false}, {"x\n", false, false}, {"日本", false, false}, {"\xff", false, false},
-		{"9lives", true, false}, {"-a", true, false}, {"a.b:c", false, true}, {long + "a", false, true}, {long + long, false, true}, {long + long + "a", false, false},
-	} {
-		d := adapter.Declaration{Name: c.name, Parameters: parameters}
-		_, flat := adapter.OpenAIRealtime(d)
-		_, nested := adapter.OpenAIChat(d)
-		_, gemini := adapter.Gemini(d)
-		if (flat == nil) != c.openAI || (nested == nil) != c.openAI || (gemini == nil) != c.gemini {
-			t.Errorf("%q: OpenAI %v, %v; Gemini %v", c.name, flat, nested, gemini)
-		}
-		if gemini != nil {
-			wantProblem(t, gemini, "", "name", "Gemini does not take the name")
-		}
-	}
-	_, err := adapter.Gemini(adapter.Declaration{Name: "x", Description: "\xff", Parameters: parameters})
-	wantProblem(t, err, "", "description", "UTF-8")
-}
-
 func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
 	for pattern, taken := range map[string]bool{
 		`^a$`: true, `(?:ab)+`: true, `\d\w\s\.\\A`: true, `[a\]b]`: true, `\x41`: true, `\p{L}`: true, `[^a-z]`: true, `(a|b)`: true, `[[]`: true,
@@ -145,7 +119,7 @@ func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = adapter.All(declare(object(`"v":{"type":"string","pattern":` + string(text) + `}`)))
+		_, err = adapter.All(object(`"v":{"type":"string","pattern":` + string(text) + `}`))
 		if (err == nil) != taken {
 			t.Errorf("the pattern %s: %v", pattern, err)
 		}
@@ -157,23 +131,22 @@ func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
 
 // TestOneBuildShowsEverything has a fault of each stage behind the reader.
 func TestOneBuildShowsEverything(t *testing.T) {
-	_, err := adapter.All(adapter.Declaration{Name: "a b", Parameters: object(`
+	_, err := adapter.All(object(`
 		"a":{"type":"string","minimun":1},
 		"b":{"$ref":"#/$defs/none"},
 		"c":{"type":"object","properties":{}},
 		"d":{"type":"string","not":{"const":"x"}},
 		"e":{"type":"string","pattern":"(?=x)"},
-		"größe":{"type":"string"}`)})
-	wantProblem(t, err, "", "name", "OpenAI")
-	wantProblem(t, err, "", "name", "Gemini")
+		"größe":{"type":"string"}`))
+
 	wantProblem(t, err, "/properties/a", "minimun", "no keyword")
 	wantProblem(t, err, "/properties/b", "$ref", "points at no schema")
 	wantProblem(t, err, "/properties/c", "additionalProperties", "lets in unknown properties")
 	wantProblem(t, err, "/properties/d", "not", "Gemini")
 	wantProblem(t, err, "/properties/e", "pattern", "RE2")
 	wantProblem(t, err, "/properties/größe", "properties", "Gemini does not take the property name")
-	if n := len(problemsOf(t, err)); n != 8 {
-		t.Errorf("there are %d problems, want 8: %v", n, err)
+	if n := len(problemsOf(t, err)); n != 6 {
+		t.Errorf("there are %d problems, want 6: %v", n, err)
 	}
 }
 
@@ -185,8 +158,8 @@ func TestPathsAreJSONPointers(t *testing.T) {
 func TestTheInputIsNotChanged(t *testing.T) {
 	for name, text := range corpus(t) {
 		before := string(text)
-		_, first := adapter.All(declare(text))
-		_, second := adapter.All(declare(text))
+		_, first := adapter.All(text)
+		_, second := adapter.All(text)
 		if string(text) != before {
 			t.Errorf("%s was changed", name)
 		}

@@ -11,15 +11,13 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/realtime"
 	"google.golang.org/genai"
-
-	"voicegw/registry/adapter"
 )
 
 // TestGeminiFormsSurviveGenai reads each form with genai's types, strictly, and writes it
 // again: nothing may be lost or renamed, and the order of properties must hold.
 func TestGeminiFormsSurviveGenai(t *testing.T) {
 	for name, text := range corpus(t) {
-		form, err := adapter.Gemini(declare(text))
+		form, err := gemini(declare(text))
 		if err != nil {
 			continue
 		}
@@ -82,11 +80,11 @@ func floatValues(t *testing.T, text []byte) any {
 
 func TestOpenAIFormsSurviveOpenAIGo(t *testing.T) {
 	for name, text := range corpus(t) {
-		flat, err := adapter.OpenAIRealtime(declare(text))
+		flat, err := openAIRealtime(declare(text))
 		if err != nil {
 			continue
 		}
-		nested, err := adapter.OpenAIChat(declare(text))
+		nested, err := openAIChat(declare(text))
 		if err != nil {
 			t.Fatal(err)
 		}

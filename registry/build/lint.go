@@ -162,9 +162,9 @@ func (l *linter) possible(file string, tree *node, parameters json.RawMessage) b
 
 // forms makes the providers' forms of the parameters.
 func (l *linter) forms(file string, tree *node, known []registry.Problem, t *tool) bool {
-	forms, err := formsOf(t.entry.Spec)
+	forms, err := adapter.All(t.entry.Spec.Parameters)
 	if err == nil {
-		t.entry.Forms = forms
+		t.entry.Forms = registry.Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
 		return true
 	}
 	var problems adapter.Problems
@@ -174,7 +174,7 @@ func (l *linter) forms(file string, tree *node, known []registry.Problem, t *too
 	}
 	for _, p := range problems {
 		pointer := "/parameters" + p.Path
-		if p.Keyword != "" && p.Keyword != "name" && tree.at(pointer+"/"+p.Keyword) != nil {
+		if p.Keyword != "" && tree.at(pointer+"/"+p.Keyword) != nil {
 			pointer += "/" + p.Keyword
 		}
 		if slices.ContainsFunc(known, func(k registry.Problem) bool { return k.Path == "/parameters"+p.Path || k.Path == pointer }) {
@@ -183,25 +183,6 @@ func (l *linter) forms(file string, tree *node, known []registry.Problem, t *too
 		l.add(file, tree.lineOf(pointer), pointer, ruleForms, "%s", sentence(p.Message))
 	}
 	return false
-}
-
-// formsOf asks the adapter for the parameters in each provider's form.
-func formsOf(spec registry.Spec) (registry.Forms, error) {
-	openAI, err1 := adapter.OpenAIParameters(spec.Parameters)
-	gemini, err2 := adapter.GeminiParameters(spec.Parameters)
-	var all adapter.Problems
-	for _, err := range []error{err1, err2} {
-		var some adapter.Problems
-		if errors.As(err, &some) {
-			all = append(all, some...)
-		} else if err != nil {
-			return registry.Forms{}, err
-		}
-	}
-	if len(all) > 0 {
-		return registry.Forms{}, all
-	}
-	return registry.Forms{OpenAI: openAI, OpenAIChat: openAI, Gemini: gemini}, nil
 }
 
 // guide checks guide.md. Examples are checked if there are parameters to check them with.
