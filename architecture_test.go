@@ -37,7 +37,6 @@ var foreign = map[string][]string{
 	"store":                          {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
 	"store/witness":                  {"golang.org/x/sys"},
 	"chat/completions":               {"github.com/openai/openai-go/v3"},
-	"audit":                          {"gopkg.in/natefinch/lumberjack.v2"},
 	"transport/gemini":               {websocket, "google.golang.org/genai"},
 	"transport/openai":               {websocket, "github.com/openai/openai-go/v3"},
 	"protocol":                       {websocket},

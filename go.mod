@@ -35,7 +35,6 @@ require (
 	golang.org/x/text v0.43.0
 	golang.org/x/time v0.16.0
 	google.golang.org/genai v1.77.0
-	gopkg.in/natefinch/lumberjack.v2 v2.2.1
 	mvdan.cc/xurls/v2 v2.6.0
 )
 

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"gopkg.in/natefinch/lumberjack.v2"
 )
 
 // FileOptions say where a [File] is and when the next one begins.
@@ -29,8 +27,6 @@ type FileOptions struct {
 	// after MaxAge if that is shorter, so that a record is removed at most that much later.
 	// Zero means for ever.
 	MaxAge time.Duration
-	// Compress says that full files are compressed with gzip.
-	Compress bool
 	// Logger gets a line when a new file cannot be begun, or an old one cannot be removed. Nil
 	// means no logging.
 	Logger *slog.Logger
@@ -39,20 +35,18 @@ type FileOptions struct {
 const (
 	defaultMaxBytes = 100 << 20
 	defaultKeep     = 10
-	// stampLayout is the time in the name of a full file, in UTC, as lumberjack writes it.
+	// stampLayout is the time in the name of a full file, in UTC.
 	stampLayout = "2006-01-02T15-04-05.000"
 	gzSuffix    = ".gz"
 	day         = 24 * time.Hour
 )
 
 // File is JSON lines that rotate: the live file has the name it was given, and a full one has
-// the UTC time of its end in its name ("audit-2026-11-20T10-00-00.000.jsonl", with ".gz" if
-// compressed). Only the owner can read new files; an existing file keeps its mode. If somebody
-// moves or removes the live file, a new one is begun. Only one File, of one process, may write
-// to a path. Its methods may be used concurrently.
-//
-// lumberjack's goroutine, which compresses and removes files, cannot be ended: it is idle after
-// Close. A program opens one File and keeps it.
+// the UTC time of its end in its name ("audit-2026-11-20T10-00-00.000.jsonl"; somebody may
+// compress it later, to ".gz"). Only the owner can read new files; an existing file keeps its
+// mode, and hands its mode, owner and group on to the next one. If somebody moves or removes
+// the live file, a new one is begun. Only one File, of one process, may write to a path. Its
+// methods may be used concurrently.
 type File struct {
 	// Fixed after OpenFile.
 	o       FileOptions
@@ -60,11 +54,11 @@ type File struct {
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex // guards the following fields
-	log     *lumberjack.Logger
+	log     *os.File   // the live file; nil where none could be opened
 	closed  bool
 	size    int64       // of the live file, in bytes
 	begun   time.Time   // of the live file's first record
-	live    fs.FileInfo // the file at path when it was last written to; nil before
+	live    fs.FileInfo // of the live file
 	rotated time.Time   // the earliest time at which the last file was begun
 	moaned  time.Time   // when a failure was last logged
 }
@@ -75,11 +69,8 @@ func OpenFile(o FileOptions) (*File, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	switch {
-	case o.Keep == 0:
+	if o.Keep == 0 {
 		o.Keep = defaultKeep
-	case o.Keep < 0:
-		o.Keep = 0 // lumberjack's word for all
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -87,10 +78,7 @@ func OpenFile(o FileOptions) (*File, error) {
 	if o.Path == "" {
 		return nil, fmt.Errorf("audit: %w: it has no name", ErrPath)
 	}
-	f := &File{o: o, closing: make(chan struct{}), log: &lumberjack.Logger{
-		Filename: o.Path, MaxBackups: o.Keep, Compress: o.Compress,
-		MaxSize: 1 << 30, // MiB: a File rotates by itself, to the byte
-	}}
+	f := &File{o: o, closing: make(chan struct{})}
 	if err := f.prepare(); err != nil {
 		return nil, fmt.Errorf("audit: %w: %w", ErrPath, err)
 	}
@@ -101,8 +89,8 @@ func OpenFile(o FileOptions) (*File, error) {
 	return f, nil
 }
 
-// prepare creates the live file if it is missing, reads its size and age, and ends a line that
-// a crash has torn. The caller holds mu, or is alone.
+// prepare opens the live file, which it creates if it is missing, reads its size and age, and
+// ends a line that a crash has torn. The caller holds mu, or is alone.
 func (f *File) prepare() error {
 	if err := os.MkdirAll(filepath.Dir(f.o.Path), 0o700); err != nil {
 		return err
@@ -115,8 +103,11 @@ func (f *File) prepare() error {
 	if err != nil {
 		return err
 	}
-	err = f.look(file)
-	return errors.Join(err, file.Close())
+	if err := f.look(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.log = file
+	return nil
 }
 
 func (f *File) look(file *os.File) error {
@@ -159,7 +150,7 @@ func (f *File) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	if f.size > 0 && f.size+int64(len(p)) > f.o.MaxBytes {
-		f.rotate(time.Now())
+		f.rotate()
 	}
 	if f.size == 0 {
 		f.begun = time.Now()
@@ -172,29 +163,75 @@ func (f *File) Write(p []byte) (int, error) {
 // find notices that the live file was moved or removed, and begins a new one.
 func (f *File) find() error {
 	info, err := os.Stat(f.o.Path)
-	if err == nil && os.SameFile(info, f.live) {
+	if err == nil && f.log != nil && os.SameFile(info, f.live) {
 		return nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	// Everything written to the old file is complete: only the descriptor is closed.
-	return errors.Join(f.log.Close(), f.prepare())
+	return errors.Join(f.release(), f.prepare())
+}
+
+// release closes the live file.
+func (f *File) release() error {
+	if f.log == nil {
+		return nil
+	}
+	err := f.log.Close()
+	f.log = nil
+	return err
 }
 
 // rotate begins a new file. Two full files of the same millisecond would have the same name, and
 // the second would replace the first: then the old file is used further.
-func (f *File) rotate(now time.Time) {
+func (f *File) rotate() {
+	now := time.Now()
 	if now.UTC().Format(stampLayout) <= f.rotated.UTC().Format(stampLayout) {
 		return
 	}
-	err := f.log.Rotate()
-	f.rotated = time.Now()
-	if err != nil {
+	ext := filepath.Ext(f.o.Path)
+	full := strings.TrimSuffix(f.o.Path, ext) + "-" + now.UTC().Format(stampLayout) + ext
+	f.rotated = now
+	if err := os.Rename(f.o.Path, full); err != nil {
 		f.moan("the audit file cannot be rotated and grows", err)
+		return
 	}
-	if err := f.prepare(); err != nil {
-		f.moan("the audit file cannot be looked at", err)
+	before := f.live
+	if err := errors.Join(f.release(), f.prepare(), f.inherit(before)); err != nil {
+		f.moan("the audit file cannot be begun anew", err)
+	}
+	f.removeSurplus()
+}
+
+// inherit gives a new live file the mode, the owner and the group of the one before.
+func (f *File) inherit(before fs.FileInfo) error {
+	if f.log == nil {
+		return nil
+	}
+	return errors.Join(f.log.Chmod(before.Mode().Perm()), chown(f.log, before))
+}
+
+// removeSurplus removes the oldest full files beyond those that are kept.
+func (f *File) removeSurplus() {
+	full, err := fullFiles(f.o.Path)
+	if err != nil {
+		f.moan("old audit files cannot be found", err)
+		return
+	}
+	if f.o.Keep > 0 && len(full) > f.o.Keep {
+		f.remove(full[:len(full)-f.o.Keep])
+	}
+}
+
+// remove removes full files, compressed or not.
+func (f *File) remove(full []fullFile) {
+	for _, name := range full {
+		for _, path := range []string{name.path, name.path + gzSuffix} {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				f.moan("an old audit file cannot be removed", err)
+			}
+		}
 	}
 }
 
@@ -232,23 +269,14 @@ func (f *File) span() time.Duration { return min(f.o.MaxAge, day) }
 // tidy begins a new file if the live one is too old, and removes full files that are too old.
 func (f *File) tidy(now time.Time) {
 	if f.size > 0 && now.Sub(f.begun) >= f.span() {
-		f.rotate(now)
+		f.rotate()
 	}
 	full, err := fullFiles(f.o.Path)
 	if err != nil {
 		f.moan("old audit files cannot be found", err)
 		return
 	}
-	for _, name := range full {
-		if now.Sub(name.ended) < f.o.MaxAge {
-			continue
-		}
-		for _, path := range []string{name.path, name.path + gzSuffix} {
-			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				f.moan("an old audit file cannot be removed", err)
-			}
-		}
-	}
+	f.remove(slices.DeleteFunc(full, func(name fullFile) bool { return now.Sub(name.ended) < f.o.MaxAge }))
 }
 
 // Close closes the live file.
@@ -260,7 +288,7 @@ func (f *File) Close() error {
 	}
 	f.closed = true
 	close(f.closing)
-	err := f.log.Close()
+	err := f.release()
 	f.mu.Unlock()
 	f.wg.Wait()
 	return err

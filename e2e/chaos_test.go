@@ -205,7 +205,7 @@ func (ch *chaos) tell(out io.Writer) {
 func (ch *chaos) leak(before goleak.Option) error {
 	for since := time.Now(); ; {
 		// goleak looks again and again for a second itself.
-		err := goleak.Find(before, goleak.IgnoreTopFunction(lumberjackIdle), goleak.IgnoreAnyFunction("voicegw/e2e.(*pulse).run"))
+		err := goleak.Find(before, goleak.IgnoreAnyFunction("voicegw/e2e.(*pulse).run"))
 		if err == nil || ch.pulse.between(since, time.Now()) > chaosPatience {
 			return err
 		}

@@ -11,9 +11,6 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 )
 
-// lumberjackIdle is what the goroutine of a log file does for ever.
-const lumberjackIdle = "gopkg.in/natefinch/lumberjack%2ev2.(*Logger).millRun"
-
 // need is what a run of all tests here makes and writes.
 var need = secrettest.Need{
 	Kinds: []secretwatch.Kind{secretwatch.Ticket, secretwatch.Confirmation, secretwatch.OperatorsKey, secretwatch.ProviderKey},
@@ -30,7 +27,5 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(secrettest.Main(m, need),
 		// A dependency of the Google SDK starts it when it is imported.
-		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
-		// It is never ended; audit.File says so.
-		goleak.IgnoreTopFunction(lumberjackIdle))
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package audit
+
+import (
+	"io/fs"
+	"os"
+)
+
+// chown does nothing: files have no owner and group here.
+func chown(*os.File, fs.FileInfo) error { return nil }
