@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
+	"voicegw/client/load/measure/counter"
+	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/plan"
 )
 
@@ -74,10 +76,10 @@ func (r *run) status(p plan.Plan, c *measure.Collector, since time.Duration, war
 	return Status{
 		Elapsed: since, Total: p.Options.Duration, Warmup: warmup,
 		Sessions: c.LiveNow(), Planned: p.Options.Sessions,
-		Turns: c.Count(measure.Turns), Answered: c.Count(measure.Answered) + c.Count(measure.Interrupted),
-		First:    c.Summary(measure.FirstAudio),
-		Problems: c.ProblemCount(), Errors: c.Count(measure.Errors),
-		LagP99: c.Summary(measure.SendLag).P99,
+		Turns: c.Count(counter.Turns), Answered: c.Count(counter.Answered) + c.Count(counter.Interrupted),
+		First:    c.Summary(figure.FirstAudio),
+		Problems: c.ProblemCount(), Errors: c.Count(counter.Errors),
+		LagP99: c.Summary(figure.SendLag).P99,
 		CPU:    r.watch.cpu, RSSMB: r.watch.rss,
 	}
 }

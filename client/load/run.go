@@ -10,6 +10,8 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/measure"
+	"voicegw/client/load/measure/counter"
+	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
@@ -140,7 +142,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	rep := r.describe(began)
 	rep.Stopped = stopped(ctx)
 	rep.Generator = own.end(took)
-	c.Add(measure.Left, r.watch.end(context.WithoutCancel(ctx)))
+	c.Add(counter.Left, r.watch.end(context.WithoutCancel(ctx)))
 	if r.ledger != nil {
 		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit, r.o.Progress)
 	}
@@ -215,7 +217,7 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot plan.Slot, c *measu
 			return
 		}
 		if slot.Period > 0 {
-			c.Record(measure.CallLate, time.Since(began.Add(due)))
+			c.Record(figure.CallLate, time.Since(began.Add(due)))
 		}
 		until := slot.Until(due)
 		for {
@@ -259,7 +261,7 @@ func heartbeat(over <-chan struct{}, c *measure.Collector) {
 		select {
 		case <-t.C:
 			now := time.Now()
-			c.Record(measure.WakeLag, now.Sub(due))
+			c.Record(figure.WakeLag, now.Sub(due))
 			for !due.After(now) {
 				due = due.Add(beat)
 			}

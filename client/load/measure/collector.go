@@ -7,6 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"voicegw/client/load/measure/counter"
+	"voicegw/client/load/measure/figure"
 )
 
 // Late is the send lag beyond which a frame was late by this program's fault.
@@ -15,11 +18,11 @@ const Late = 5 * time.Millisecond
 // Collector takes in what all callers measure. Any number of goroutines may use it.
 type Collector struct {
 	// Fixed after New.
-	figures  [numFigures]*histogram
+	figures  [figure.Count]*histogram
 	lagNow   *histogram // SendLag since the last Sample
 	firstNow *histogram // FirstAudio since the last Sample
 
-	counters  [numCounters]atomic.Int64
+	counters  [counter.Count]atomic.Int64
 	underruns [len(bufferSizes)]atomic.Int64
 	glitchUS  [len(bufferSizes)]atomic.Int64
 	live      atomic.Int64
@@ -59,28 +62,28 @@ func New() *Collector {
 }
 
 // Record takes one value of a figure; below zero counts as zero.
-func (c *Collector) Record(f Figure, d time.Duration) {
+func (c *Collector) Record(f figure.Figure, d time.Duration) {
 	c.figures[f].record(d)
 	switch f {
-	case FirstAudio:
+	case figure.FirstAudio:
 		c.firstNow.record(d)
 		c.segment().first.record(d)
-	case SendLag:
+	case figure.SendLag:
 		c.lagNow.record(d)
 		if d > Late {
-			c.Add(LateFrames, 1)
+			c.Add(counter.LateFrames, 1)
 		}
 	}
 }
 
 // Summary is what a figure has come to so far.
-func (c *Collector) Summary(f Figure) Summary { return c.figures[f].summary() }
+func (c *Collector) Summary(f figure.Figure) Summary { return c.figures[f].summary() }
 
 // Add counts n more.
-func (c *Collector) Add(counter Counter, n int64) { c.counters[counter].Add(n) }
+func (c *Collector) Add(of counter.Counter, n int64) { c.counters[of].Add(n) }
 
 // Count is how often a counter has counted so far.
-func (c *Collector) Count(counter Counter) int64 { return c.counters[counter].Load() }
+func (c *Collector) Count(of counter.Counter) int64 { return c.counters[of].Load() }
 
 // Underrun notes that a player with buffer i of Buffers has fallen silent in an answer
 // for so long.
@@ -102,7 +105,7 @@ func (c *Collector) LiveNow() int64 { return c.live.Load() }
 
 // Error counts an error by its code.
 func (c *Collector) Error(code string) {
-	c.Add(Errors, 1)
+	c.Add(counter.Errors, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.codes[code]++
@@ -163,3 +166,6 @@ func (c *Collector) Codes() map[string]int64 {
 	defer c.mu.Unlock()
 	return maps.Clone(c.codes)
 }
+
+// Buffers are the sizes of the players that underruns are counted for, in ms.
+func Buffers() [3]int { return [3]int{60, 100, 200} }

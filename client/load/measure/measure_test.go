@@ -9,26 +9,29 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"voicegw/client/load/measure/counter"
+	"voicegw/client/load/measure/figure"
 )
 
 const ms1 = time.Millisecond
 
 // TestEveryFigureIsDefined: once, in a group, with words that say from where to where.
 func TestEveryFigureIsDefined(t *testing.T) {
-	if len(Figures()) != int(numFigures) || len(Counters()) != int(numCounters) {
-		t.Errorf("%d of %d figures and %d of %d counters are in a group", len(Figures()), numFigures, len(Counters()), numCounters)
+	if len(figure.Figures()) != int(figure.Count) || len(counter.Counters()) != int(counter.Count) {
+		t.Errorf("%d of %d figures and %d of %d counters are in a group", len(figure.Figures()), figure.Count, len(counter.Counters()), counter.Count)
 	}
 	seen := map[string]bool{}
-	check := func(d Definition) {
+	check := func(d figure.Definition) {
 		if d.Name == "" || d.Title == "" || len(d.Meaning) < 10 || seen[d.Name] || strings.ToLower(d.Name) != d.Name || strings.HasSuffix(d.Meaning, ".") {
 			t.Errorf("%+v is no definition, or there are two of it", d)
 		}
 		seen[d.Name] = true
 	}
-	for _, f := range Figures() {
+	for _, f := range figure.Figures() {
 		check(f.Definition())
 	}
-	for _, c := range Counters() {
+	for _, c := range counter.Counters() {
 		check(c.Definition())
 	}
 }
@@ -36,9 +39,9 @@ func TestEveryFigureIsDefined(t *testing.T) {
 func TestPercentiles(t *testing.T) {
 	c := New()
 	for i := range 1000 {
-		c.Record(FirstAudio, time.Duration(1000-i)*ms1)
+		c.Record(figure.FirstAudio, time.Duration(1000-i)*ms1)
 	}
-	s := c.Summary(FirstAudio)
+	s := c.Summary(figure.FirstAudio)
 	if s.Count != 1000 || s.Min != 1 || s.Max != 1000 || s.Mean < 500 || s.Mean > 501 {
 		t.Errorf("%+v", s)
 	}
@@ -84,18 +87,18 @@ func TestIntervals(t *testing.T) {
 		}
 	}
 	one := New()
-	one.Record(Answer, 7*ms1)
-	if s := one.Summary(Answer); s.Interval.P95 != (Interval{7, 7}) || s.P50 != 7 {
+	one.Record(figure.Answer, 7*ms1)
+	if s := one.Summary(figure.Answer); s.Interval.P95 != (Interval{7, 7}) || s.P50 != 7 {
 		t.Errorf("of one value: %+v", s)
 	}
 }
 
 func TestWhatIsOutOfRange(t *testing.T) {
 	c := New()
-	c.Record(LastAudio, -time.Hour)
-	c.Record(LastAudio, time.Hour)
-	c.Record(LastAudio, 0)
-	if s := c.Summary(LastAudio); s.Count != 3 || s.Min != 0 || s.Max != 600_000 || s.P50 != 0 {
+	c.Record(figure.LastAudio, -time.Hour)
+	c.Record(figure.LastAudio, time.Hour)
+	c.Record(figure.LastAudio, 0)
+	if s := c.Summary(figure.LastAudio); s.Count != 3 || s.Min != 0 || s.Max != 600_000 || s.P50 != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -103,9 +106,9 @@ func TestWhatIsOutOfRange(t *testing.T) {
 func TestLateFramesAreCounted(t *testing.T) {
 	c := New()
 	for _, lag := range []time.Duration{0, Late, Late + time.Microsecond, time.Second} {
-		c.Record(SendLag, lag)
+		c.Record(figure.SendLag, lag)
 	}
-	if got := c.Count(LateFrames); got != 2 {
+	if got := c.Count(counter.LateFrames); got != 2 {
 		t.Errorf("%d late frames", got)
 	}
 }
@@ -142,14 +145,14 @@ func TestToolsAreTold(t *testing.T) {
 func TestTheSeries(t *testing.T) {
 	c := New()
 	c.Live(3)
-	c.Record(FirstAudio, 100*ms1)
-	c.Record(SendLag, 2*ms1)
-	c.Add(Answered, 2)
+	c.Record(figure.FirstAudio, 100*ms1)
+	c.Record(figure.SendLag, 2*ms1)
+	c.Add(counter.Answered, 2)
 	c.Sample(time.Second, 12.5, 64)
 	c.Live(-2)
-	c.Add(Answered, 1)
-	c.Add(Interrupted, 1)
-	c.Add(ToolCalls, 1)
+	c.Add(counter.Answered, 1)
+	c.Add(counter.Interrupted, 1)
+	c.Add(counter.ToolCalls, 1)
 	c.Problem(Problem{Kind: KindLost})
 	c.Error("x")
 	c.Sample(2*time.Second, 0, 0)
@@ -171,13 +174,13 @@ func TestSegments(t *testing.T) {
 	c := New()
 	c.Live(5)
 	c.Sample(0, 0, 0)
-	c.Record(FirstAudio, 100*ms1)
+	c.Record(figure.FirstAudio, 100*ms1)
 	c.NextSegment(time.Second)
 	c.Live(5)
 	c.Sample(0, 0, 0)
 	c.Live(-10)
-	c.Record(FirstAudio, 300*ms1)
-	c.Record(FirstAudio, 300*ms1)
+	c.Record(figure.FirstAudio, 300*ms1)
+	c.Record(figure.FirstAudio, 300*ms1)
 	c.Problem(Problem{Kind: KindStuck})
 	got := c.Segments(3 * time.Second)
 	if len(got) != 2 || got[0].First.Count != 1 || got[0].Sessions != 5 || got[0].ToMS != 1000 || got[0].Problems != 0 ||
@@ -193,8 +196,8 @@ func TestManyAtOnce(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 500 {
-				c.Record(FirstAudio, ms1)
-				c.Add(FramesUp, 1)
+				c.Record(figure.FirstAudio, ms1)
+				c.Add(counter.FramesUp, 1)
 				c.Error("x")
 				c.Underrun(0, ms1)
 				c.Tool("t", true, false, ms1)
@@ -206,7 +209,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	n, gap := c.Underruns(0)
-	if c.Summary(FirstAudio).Count != 4000 || c.Count(FramesUp) != 4000 || c.Codes()["x"] != 4000 || n != 4000 || gap != 4*time.Second || c.Tools()[0].Calls != 4000 || c.ProblemCount() != 4000 {
+	if c.Summary(figure.FirstAudio).Count != 4000 || c.Count(counter.FramesUp) != 4000 || c.Codes()["x"] != 4000 || n != 4000 || gap != 4*time.Second || c.Tools()[0].Calls != 4000 || c.ProblemCount() != 4000 {
 		t.Error("something was lost")
 	}
 	total := int64(0)
@@ -222,6 +225,6 @@ func BenchmarkRecord(b *testing.B) {
 	c := New()
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Record(SendLag, ms1)
+		c.Record(figure.SendLag, ms1)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"voicegw/client/load/measure"
+	"voicegw/client/load/measure/figure"
 )
 
 // charts are the plots of a report, as far as there is something to see.
@@ -18,15 +19,15 @@ func (r *Report) charts() []chart {
 	}
 	add(r.answersOverTime())
 	add(distribution("How long callers waited", []curveOf{
-		{"first audio", "s1", r.figure(measure.FirstAudio)},
-		{"end of speech noticed", "s2", r.figure(measure.Detection)},
-		{"answer", "s3", r.figure(measure.Answer)},
+		{"first audio", "s1", r.figure(figure.FirstAudio)},
+		{"end of speech noticed", "s2", r.figure(figure.Detection)},
+		{"answer", "s3", r.figure(figure.Answer)},
 	}))
 	add(r.sessionsOverTime())
 	add(distribution("How fast an interruption silences the answer", []curveOf{
-		{"flush", "s1", r.figure(measure.Flush)},
-		{"speech noticed", "s2", r.figure(measure.InterruptSeen)},
-		{"last audio", "s3", r.figure(measure.LastAudio)},
+		{"flush", "s1", r.figure(figure.Flush)},
+		{"speech noticed", "s2", r.figure(figure.InterruptSeen)},
+		{"last audio", "s3", r.figure(figure.LastAudio)},
 	}))
 	add(r.steps())
 	add(r.lagOverTime())
@@ -35,7 +36,7 @@ func (r *Report) charts() []chart {
 	return out
 }
 
-func (r *Report) figure(f measure.Figure) measure.Summary { return r.Figures[f.Definition().Name] }
+func (r *Report) figure(f figure.Figure) measure.Summary { return r.Figures[f.Definition().Name] }
 
 // over is a line of the series. A zero is a gap where gaps is set.
 func (r *Report) over(name, class string, gaps bool, value func(measure.Point) float64) line {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"voicegw/client/load/measure"
+	"voicegw/client/load/measure/figure"
 )
 
 // maxShown of the problems stand in the text; all that were kept are in the other forms.
@@ -19,7 +19,7 @@ const maxShown = 20
 func (r *Report) Text(w io.Writer, colour bool) error {
 	t := &text{colour: colour}
 	t.head(r)
-	for _, g := range measure.Groups() {
+	for _, g := range figure.Groups() {
 		t.group(r, g)
 	}
 	t.segments(r)
@@ -91,9 +91,9 @@ func (t *text) head(r *Report) {
 const nameWidth = 26
 
 // group shows the figures and the counters of one group.
-func (t *text) group(r *Report, g measure.Group) {
+func (t *text) group(r *Report, g figure.Group) {
 	rows, counts := r.rows(g), r.counts(g)
-	sound := g == measure.GroupSound && r.Counters["played_ms"] > 0
+	sound := g == figure.GroupSound && r.Counters["played_ms"] > 0
 	if len(rows) == 0 && len(counts) == 0 {
 		return
 	}
@@ -121,10 +121,10 @@ func (t *text) group(r *Report, g measure.Group) {
 		}
 		t.line("  %s", strings.Join(words, " · "))
 	}
-	if g == measure.GroupConsistent && len(r.Errors) > 0 {
+	if g == figure.GroupConsistent && len(r.Errors) > 0 {
 		t.line("  by code: %s", listed(r.Errors))
 	}
-	if g == measure.GroupGenerator {
+	if g == figure.GroupGenerator {
 		t.line("  %.0f %% of a core, %.0f MB, %d goroutines left", r.Generator.CPU, r.Generator.RSSMB, r.Generator.Goroutines)
 	}
 }
@@ -242,7 +242,7 @@ func (t *text) checks(r *Report) {
 // definitions say what the figures are that are shown.
 func (t *text) definitions(r *Report) {
 	t.title("What the figures are")
-	for _, g := range measure.Groups() {
+	for _, g := range figure.Groups() {
 		for _, row := range r.rows(g) {
 			t.wrapped("  ", "      ", fmt.Sprintf("%s: %s.", row.Definition.Name, row.Definition.Meaning))
 		}

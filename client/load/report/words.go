@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
+	"voicegw/client/load/measure/counter"
+	"voicegw/client/load/measure/figure"
 )
 
 // inMS writes a time: the shorter it is, the more decimals it has.
@@ -130,14 +132,14 @@ func (r *Report) speechInWords() string {
 
 // row is a figure of a report.
 type row struct {
-	Definition measure.Definition
+	Definition figure.Definition
 	Summary    measure.Summary
 }
 
 // rows are the figures of a group that have values.
-func (r *Report) rows(g measure.Group) []row {
+func (r *Report) rows(g figure.Group) []row {
 	var out []row
-	for _, f := range measure.Figures() {
+	for _, f := range figure.Figures() {
 		d := f.Definition()
 		if s := r.Figures[d.Name]; d.Group == g && s.Count > 0 && !r.repeats(f) {
 			out = append(out, row{d, s})
@@ -147,14 +149,14 @@ func (r *Report) rows(g measure.Group) []row {
 }
 
 // repeats says whether a figure is a part of first_audio that is all of it.
-func (r *Report) repeats(f measure.Figure) bool {
-	part := f == measure.FirstAudioSpoken || f == measure.FirstAudioTyped
-	return part && r.Figures[f.Definition().Name].Count == r.Figures[measure.FirstAudio.Definition().Name].Count
+func (r *Report) repeats(f figure.Figure) bool {
+	part := f == figure.FirstAudioSpoken || f == figure.FirstAudioTyped
+	return part && r.Figures[f.Definition().Name].Count == r.Figures[figure.FirstAudio.Definition().Name].Count
 }
 
 // count is a counter of a report.
 type count struct {
-	Definition measure.Definition
+	Definition figure.Definition
 	N          int64
 	// Bad says that it should be zero and is not.
 	Bad bool
@@ -173,9 +175,9 @@ func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
 var quietly = []string{"bytes_up", "bytes_down", "played_ms", "lost_audio_ms"}
 
 // counts are the counters of a group that say something.
-func (r *Report) counts(g measure.Group) []count {
+func (r *Report) counts(g figure.Group) []count {
 	var out []count
-	for _, c := range measure.Counters() {
+	for _, c := range counter.Counters() {
 		d := c.Definition()
 		n := r.Counters[d.Name]
 		zero := isBad(d.Name)

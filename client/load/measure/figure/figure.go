@@ -1,4 +1,6 @@
-package measure
+// Package figure names the distributions of times that a load run measures, and says what
+// each of them means.
+package figure
 
 // Figure is a distribution of times.
 type Figure int
@@ -40,7 +42,8 @@ const (
 	SendBlock
 	WakeLag
 
-	numFigures
+	// Count is how many figures there are.
+	Count
 )
 
 // Group is the part of a report that a figure or a counter stands in.
@@ -70,7 +73,7 @@ type Definition struct {
 }
 
 // figures are the definitions, by Figure.
-var figures = [numFigures]Definition{
+var figures = [Count]Definition{
 	FirstAudio:       {"first_audio", GroupAnswers, "first audio", "from the end of the user's speech (the last voiced sample, when the schedule says that it was spoken) or from the typed text being sent, to the first binary frame of the answer"},
 	FirstAudioSpoken: {"first_audio_spoken", GroupAnswers, "after speech", "first_audio of the turns that were spoken"},
 	FirstAudioTyped:  {"first_audio_typed", GroupAnswers, "after text", "first_audio of the turns that were typed"},
@@ -114,7 +117,7 @@ func (f Figure) Definition() Definition { return figures[f] }
 func Figures() []Figure {
 	var out []Figure
 	for _, g := range Groups() {
-		for f := range numFigures {
+		for f := range Count {
 			if figures[f].Group == g {
 				out = append(out, f)
 			}
