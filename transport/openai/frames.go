@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/openai/openai-go/v3/packages/param"
@@ -36,8 +37,22 @@ const (
 	bytesPerMS = sampleRate / 1000 * 2
 )
 
-// sessionUpdate encodes the setup.
+// sessionUpdate encodes the setup. The library's types for the event around the session would
+// copy all of it, tools and instructions, once more for each level.
 func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, error) {
+	session, err := sessionOf(setup, o).MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	const rest = `{"session":,"event_id":"","type":"session.update"}`
+	frame := make([]byte, 0, len(session)+len(event)+len(rest))
+	frame = append(append(frame, `{"session":`...), session...)
+	frame = strconv.AppendQuote(append(frame, `,"event_id":`...), event)
+	return append(frame, `,"type":"session.update"}`...), nil
+}
+
+// sessionOf is the setup as the provider names it.
+func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreateRequestParam {
 	pcm := realtime.RealtimeAudioFormatsUnionParam{
 		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
 	}
@@ -66,10 +81,7 @@ func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, err
 	if setup.Instructions == "" {
 		session.Instructions = param.Opt[string]{} // the provider's own stand
 	}
-	return json.Marshal(realtime.SessionUpdateEventParam{
-		EventID: param.NewOpt(event),
-		Session: realtime.SessionUpdateEventSessionUnionParam{OfRealtime: session},
-	})
+	return session
 }
 
 // turnDetection asks for the provider's speech detection, or switches it off.

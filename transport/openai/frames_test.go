@@ -1,0 +1,60 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/realtime"
+
+	"voicegw/transport"
+)
+
+// TestSessionUpdateIsWhatTheLibraryEncodes: the event around the session is put together by
+// hand, and says the same.
+func TestSessionUpdateIsWhatTheLibraryEncodes(t *testing.T) {
+	for name, setup := range map[string]transport.Setup{
+		"nothing": {},
+		"everything": {
+			Model: "gpt-realtime", Instructions: "Say <b>\"hello\"</b> & \u2028 goodbye.\n", Voice: "marin", Language: "de-AT", SilenceMS: 300,
+			Tools: []transport.Tool{{Name: "a", Description: "does <a>", Parameters: []byte(`{"type":"object","properties":{"x":{"type":"string"}}}`)}},
+		},
+		"manual": {ManualActivity: true},
+	} {
+		got, err := sessionUpdate("update_1", setup, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(realtime.SessionUpdateEventParam{
+			EventID: param.NewOpt("update_1"),
+			Session: realtime.SessionUpdateEventSessionUnionParam{OfRealtime: sessionOf(setup, &Options{})},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var library, ours any
+		if err := errors.Join(json.Unmarshal(want, &library), json.Unmarshal(got, &ours)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(library, ours); diff != "" {
+			t.Errorf("%s (-library +ours):\n%s", name, diff)
+		}
+	}
+}
+
+// BenchmarkSessionUpdate is what encoding the setup takes, with ten tools of 2 KB each.
+func BenchmarkSessionUpdate(b *testing.B) {
+	setup := transport.Setup{Model: "gpt-realtime", Instructions: strings.Repeat("Be kind. ", 200)}
+	for range 10 {
+		setup.Tools = append(setup.Tools, transport.Tool{Name: "a", Parameters: []byte(`{"type":"object","description":"` + strings.Repeat("x", 2000) + `"}`)})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := sessionUpdate("update_1", setup, &Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
