@@ -13,15 +13,17 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"voicegw/config/defaults"
 )
 
 // FileOptions say where a [File] is and when the next one begins.
 type FileOptions struct {
 	// Path of the live file. Its folder is created if it is missing. Required.
 	Path string
-	// MaxBytes is the size at which a new file begins. Zero means 100 MiB.
+	// MaxBytes is the size at which a new file begins. Zero means defaults.AuditFileMB.
 	MaxBytes int64
-	// Keep is how many full files are kept. Zero means 10, a negative number all.
+	// Keep is how many full files are kept. Zero means defaults.AuditFiles, a negative number all.
 	Keep int
 	// MaxAge is how long full files are kept. If it is set, a new file begins every day, or
 	// after MaxAge if that is shorter, so that a record is removed at most that much later.
@@ -33,8 +35,7 @@ type FileOptions struct {
 }
 
 const (
-	defaultMaxBytes = 100 << 20
-	defaultKeep     = 10
+	defaultMaxBytes = defaults.AuditFileMB << 20
 	// stampLayout is the time in the name of a full file, in UTC.
 	stampLayout = "2006-01-02T15-04-05.000"
 	gzSuffix    = ".gz"
@@ -70,7 +71,7 @@ func OpenFile(o FileOptions) (*File, error) {
 		o.MaxBytes = defaultMaxBytes
 	}
 	if o.Keep == 0 {
-		o.Keep = defaultKeep
+		o.Keep = defaults.AuditFiles
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/config/defaults"
 	"voicegw/conversation"
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
@@ -69,7 +70,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Name == "" {
-		o.Name = "default"
+		o.Name = defaults.AgentName
 	}
 	if o.MaxMessage == 0 {
 		o.MaxMessage = conversation.MaxText

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/config/defaults"
+	"voicegw/protocol"
 	"voicegw/transport"
 	"voicegw/transport/wires"
 )
@@ -384,34 +386,34 @@ func defaultFor(all []transport.Wire) *Config {
 		DrainTimeout: 30 * time.Second,
 		Provider:     all[0].Name,
 		Providers:    newProviders(all),
-		Agent:        Agent{Name: "default"},
+		Agent:        Agent{Name: defaults.AgentName},
 		KB:           KB{Language: "auto", Qdrant: Qdrant{Collection: "voicegw"}},
 		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},
 		Image:        defaultImage(),
 		Budget: Budgets{
-			Voice: Budget{Retrieval: 2, Total: 3, TopK: 3, ToolTime: 1500 * time.Millisecond},
-			Text:  Budget{Retrieval: 5, Total: 10, TopK: 10},
+			Voice: Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime},
+			Text:  Budget{Retrieval: defaults.TextRetrievals, Total: defaults.TextCalls, TopK: defaults.TextTopK},
 		},
-		Confirmation: Confirmation{Voice: ConfirmButton, Life: 5 * time.Minute, QuestionsPerTool: 3, Questions: 10},
-		Store:        Store{Replicas: 1, Sync: SyncAlways},
-		Audit:        Audit{Arguments: ArgumentsNone, MaxMB: 100, Keep: 10, MaxAge: 720 * time.Hour},
+		Confirmation: Confirmation{Voice: ConfirmButton, Life: defaults.QuestionLife, QuestionsPerTool: defaults.QuestionsPerTool, Questions: defaults.Questions},
+		Store:        Store{Replicas: defaults.Replicas, Sync: SyncAlways},
+		Audit:        Audit{Arguments: ArgumentsNone, MaxMB: defaults.AuditFileMB, Keep: defaults.AuditFiles, MaxAge: defaults.AuditAge},
 		Limits: Limits{
-			Sessions:              1000,
-			SessionsPerAddress:    100,
-			NewPerSecond:          20,
-			Waiting:               500,
-			WaitingPerAddress:     50,
-			Connections:           4000,
-			ConnectionsPerAddress: 200,
-			Turns:                 200,
-			TurnsPerAddress:       40,
-			TurnsPerUser:          10,
-			NewTurnsPerSecond:     20,
+			Sessions:              defaults.Sessions,
+			SessionsPerAddress:    defaults.SessionsPerAddress,
+			NewPerSecond:          defaults.NewSessionsPerSecond,
+			Waiting:               defaults.WaitingSessions,
+			WaitingPerAddress:     defaults.WaitingPerAddress,
+			Connections:           defaults.Connections,
+			ConnectionsPerAddress: defaults.ConnectionsPerAddress,
+			Turns:                 defaults.Turns,
+			TurnsPerAddress:       defaults.TurnsPerAddress,
+			TurnsPerUser:          defaults.TurnsPerUser,
+			NewTurnsPerSecond:     defaults.NewTurnsPerSecond,
 			SessionLength:         time.Hour,
 			Idle:                  5 * time.Minute,
-			AudioAhead:            5 * time.Second,
-			SlowClient:            5 * time.Second,
-			MessageBytes:          64 << 10,
+			AudioAhead:            defaults.AudioAhead,
+			SlowClient:            defaults.SlowClient,
+			MessageBytes:          protocol.MaxMessageBytes,
 		},
 		Sim: Sim{Use: UseAuto},
 		Log: Log{Level: "info", Format: "auto"},

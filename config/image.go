@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"voicegw/config/defaults"
+)
 
 // Image is what image_generate works with.
 type Image struct {
@@ -24,7 +28,7 @@ const ImageAuto = "auto"
 
 // defaultImage is the Image that holds where nothing is configured.
 func defaultImage() Image {
-	return Image{Provider: ImageAuto, Life: 24 * time.Hour, MaxCount: 1000, MaxMB: 1024}
+	return Image{Provider: ImageAuto, Life: defaults.ImageLife, MaxCount: defaults.Images, MaxMB: defaults.ImageMB}
 }
 
 func (l *loader) validateImage() {

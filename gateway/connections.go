@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"voicegw/config/defaults"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/quota"
 )
@@ -12,9 +13,10 @@ import (
 // ConnectionLimits bound the connections that are not sessions. A zero number means its
 // default.
 type ConnectionLimits struct {
-	// AtOnce is how many there may be. Default 4000.
+	// AtOnce is how many there may be. Zero means defaults.Connections.
 	AtOnce int
-	// PerAddress is how many of them may come from one address. Default 200.
+	// PerAddress is how many of them may come from one address. Zero means
+	// defaults.ConnectionsPerAddress.
 	PerAddress int
 	// ExemptLoopback exempts this machine's own addresses from PerAddress, and Exempt other
 	// ones: those of proxies, which connect for many clients.
@@ -29,10 +31,10 @@ type ConnectionLimits struct {
 // It also ends connections whose requests say in two ways where they end.
 func Bound(ln net.Listener, l ConnectionLimits) net.Listener {
 	if l.AtOnce == 0 {
-		l.AtOnce = 4000
+		l.AtOnce = defaults.Connections
 	}
 	if l.PerAddress == 0 {
-		l.PerAddress = 200
+		l.PerAddress = defaults.ConnectionsPerAddress
 	}
 	return &boundListener{Listener: ln, limits: l, room: quota.NewRoom[netip.Addr](l.AtOnce, l.PerAddress)}
 }

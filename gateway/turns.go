@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"voicegw/config/defaults"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -12,14 +13,14 @@ import (
 
 // TurnLimits bound the messages of text conversations. A zero field means its default.
 type TurnLimits struct {
-	// AtOnce is how many are answered at once. Default 200.
+	// AtOnce is how many are answered at once. Zero means defaults.Turns.
 	AtOnce int
-	// PerAddress is how many of them may come from one address. Default 40.
+	// PerAddress is how many of them may come from one address. Zero means defaults.TurnsPerAddress.
 	PerAddress int
-	// PerUser is how many of them may be one user's. Default 10.
+	// PerUser is how many of them may be one user's. Zero means defaults.TurnsPerUser.
 	PerUser int
 	// NewPerSecond is how many one address, and one user, may start within a second.
-	// Default 20.
+	// Zero means defaults.NewTurnsPerSecond.
 	NewPerSecond int
 	// ExemptLoopback exempts this machine's own addresses from the limits of one address.
 	ExemptLoopback bool
@@ -29,7 +30,7 @@ func (l TurnLimits) withDefaults() TurnLimits {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&l.AtOnce, 200}, {&l.PerAddress, 40}, {&l.PerUser, 10}, {&l.NewPerSecond, 20}} {
+	}{{&l.AtOnce, defaults.Turns}, {&l.PerAddress, defaults.TurnsPerAddress}, {&l.PerUser, defaults.TurnsPerUser}, {&l.NewPerSecond, defaults.NewTurnsPerSecond}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}

@@ -63,7 +63,7 @@ type Options struct {
 	// any, nothing is said of tools.
 	Tools []ToolSummary
 	// Retrievals is how many retrieval calls one request may have, TopK the most results
-	// of each. Zero means 2 and 3 by voice, 5 and 10 in text.
+	// of each. The text says them where there are tools.
 	Retrievals, TopK int
 	// SpokenConfirmation says that the user may approve an action aloud.
 	SpokenConfirmation bool
@@ -106,10 +106,11 @@ const (
 // Compose returns the text that a model is set up with. It depends on nothing but
 // its options: the same options give the same text.
 func Compose(o Options) string {
-	behavior, loop := voiceBehavior, fmt.Sprintf(voiceLoop, cmp.Or(o.Retrievals, 2), cmp.Or(o.TopK, 3))
+	behavior, loop := voiceBehavior, voiceLoop
 	if o.Mode == Text {
-		behavior, loop = textBehavior, fmt.Sprintf(textLoop, cmp.Or(o.Retrievals, 5), cmp.Or(o.TopK, 10))
+		behavior, loop = textBehavior, textLoop
 	}
+	loop = fmt.Sprintf(loop, o.Retrievals, o.TopK)
 	if o.SpokenConfirmation {
 		loop += "\n" + spokenRule
 	}

@@ -23,10 +23,10 @@ func tools() []ToolSummary {
 func TestCompose(t *testing.T) {
 	tests := map[string]Options{
 		"voice":        {},
-		"voice-tools":  {Tools: tools(), RegistryVersion: "1.0.0a1b2c3d", Instructions: "You work for a bicycle shop."},
+		"voice-tools":  {Tools: tools(), Retrievals: 2, TopK: 3, RegistryVersion: "1.0.0a1b2c3d", Instructions: "You work for a bicycle shop."},
 		"voice-spoken": {Tools: tools(), Retrievals: 4, TopK: 6, SpokenConfirmation: true, Mark: "[voicegw:drawn]"},
 		"text":         {Mode: Text},
-		"text-tools":   {Mode: Text, Tools: tools(), RegistryVersion: "1.0.0a1b2c3d", Mark: "[voicegw:drawn]"},
+		"text-tools":   {Mode: Text, Tools: tools(), Retrievals: 5, TopK: 10, RegistryVersion: "1.0.0a1b2c3d", Mark: "[voicegw:drawn]"},
 		"own-files":    {Core: "\r\nOwn core.\r\n\r\nStill core.\r\n\r\n", Behavior: "Own behavior.\n", Instructions: "  Who I am.  "},
 	}
 	for name, o := range tests {

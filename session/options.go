@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/config/defaults"
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
@@ -91,21 +92,23 @@ type Agent struct {
 
 // Limits bound what clients may do. A zero field means its default.
 type Limits struct {
-	// Sessions is how many may run at once. Default 1000.
+	// Sessions is how many may run at once. Zero means defaults.Sessions.
 	Sessions int
-	// PerAddress is how many of them may come from one address. Default 100.
+	// PerAddress is how many of them may come from one address. Zero means
+	// defaults.SessionsPerAddress.
 	PerAddress int
 	// NewPerSecond is how many may connect within a second from one address.
-	// Default 20.
+	// Zero means defaults.NewSessionsPerSecond.
 	NewPerSecond int
 	// Waiting is how many connections may wait for their session.start, WaitingPerAddress
 	// how many of them from one address. They take none of the places of Sessions and
-	// PerAddress. Defaults 500 and 50.
+	// PerAddress. Zero means defaults.WaitingSessions and
+	// defaults.WaitingPerAddress.
 	Waiting, WaitingPerAddress int
 	// ExemptLoopback exempts this machine's own addresses from what limits one address.
 	ExemptLoopback bool
 	// AudioAhead is how far a client's audio may run ahead of real time.
-	// Default 5 s.
+	// Zero means defaults.AudioAhead.
 	AudioAhead time.Duration
 	// StartTimeout is how long a client may take to send session.start.
 	// Default 10 s.
@@ -113,7 +116,7 @@ type Limits struct {
 	// ConnectTimeout bounds all tries to reach the provider. Default 10 s.
 	ConnectTimeout time.Duration
 	// SlowClient is how long one write to a client may make no progress.
-	// Default 5 s.
+	// Zero means defaults.SlowClient.
 	SlowClient time.Duration
 	// Backlog is how much audio may wait for a slow client. Default 120 s.
 	Backlog time.Duration
@@ -127,7 +130,10 @@ func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&l.Sessions, 1000}, {&l.PerAddress, 100}, {&l.NewPerSecond, 20}, {&l.Waiting, 500}, {&l.WaitingPerAddress, 50}, {&l.BacklogBytes, 24 << 20}} {
+	}{
+		{&l.Sessions, defaults.Sessions}, {&l.PerAddress, defaults.SessionsPerAddress}, {&l.NewPerSecond, defaults.NewSessionsPerSecond},
+		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20},
+	} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
@@ -136,8 +142,8 @@ func (l Limits) withDefaults() Limits {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&l.AudioAhead, 5 * time.Second}, {&l.StartTimeout, 10 * time.Second},
-		{&l.ConnectTimeout, 10 * time.Second}, {&l.SlowClient, 5 * time.Second},
+		{&l.AudioAhead, defaults.AudioAhead}, {&l.StartTimeout, 10 * time.Second},
+		{&l.ConnectTimeout, 10 * time.Second}, {&l.SlowClient, defaults.SlowClient},
 		{&l.Backlog, 120 * time.Second},
 	} {
 		if *f.field == 0 {
@@ -153,7 +159,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Limits = o.Limits.withDefaults()
 	if o.Agent.Name == "" {
-		o.Agent.Name = "default"
+		o.Agent.Name = defaults.AgentName
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"regexp"
 	"time"
+
+	"voicegw/config/defaults"
 )
 
 // Sync says when the embedded server syncs written data to the disk.
@@ -92,10 +94,10 @@ const (
 
 // complete returns the options with their defaults, or what is wrong with them.
 func (o Options) complete() (Options, error) {
-	setDefault(&o.Replicas, 1)
+	setDefault(&o.Replicas, defaults.Replicas)
 	setDefault(&o.Prefix, "voicegw")
 	setDefault(&o.LedgerLife, 24*time.Hour)
-	setDefault(&o.AuditAge, 30*24*time.Hour)
+	setDefault(&o.AuditAge, defaults.AuditAge)
 	setDefault(&o.AuditBytes, 1<<30)
 	setDefault(&o.MostBlocks, 100_000)
 	setDefault(&o.ConversationLife, 30*24*time.Hour)

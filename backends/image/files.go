@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/config/defaults"
 	"voicegw/internal/secretwatch"
 )
 
@@ -28,10 +29,10 @@ type FilesOptions struct {
 	// Dir is the folder, made if it is not there. Required. Several processes may share
 	// it.
 	Dir string
-	// Life is how long an image is kept. Zero means 24 hours.
+	// Life is how long an image is kept. Zero means defaults.ImageLife.
 	Life time.Duration
 	// MaxCount and MaxBytes bound what is kept; the oldest image goes when another would
-	// be too much. Zero means 1000 images and 1 GiB.
+	// be too much. Zero means defaults.Images and defaults.ImageMB.
 	MaxCount int
 	MaxBytes int64
 	// Logger gets a line for what cannot be swept. Nil discards.
@@ -86,13 +87,13 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 		return nil, errors.New("image: no folder is named")
 	}
 	if o.Life <= 0 {
-		o.Life = 24 * time.Hour
+		o.Life = defaults.ImageLife
 	}
 	if o.MaxCount <= 0 {
-		o.MaxCount = 1000
+		o.MaxCount = defaults.Images
 	}
 	if o.MaxBytes <= 0 {
-		o.MaxBytes = 1 << 30
+		o.MaxBytes = defaults.ImageMB << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

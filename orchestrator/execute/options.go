@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"voicegw/config/defaults"
 	"voicegw/store"
 )
 
@@ -31,7 +32,7 @@ type Options struct {
 	Ledger Ledger
 	// Confirmations keeps questions to the user. Nil: none can be asked.
 	Confirmations Confirmations
-	// Life is how long a question can be answered. Zero means 5 minutes.
+	// Life is how long a question can be answered. Zero means defaults.QuestionLife.
 	Life time.Duration
 	// Grace is how long tools that run when everything ends may still take. Zero means 5 s.
 	Grace time.Duration
@@ -46,7 +47,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&o.Life, 5 * time.Minute}, {&o.Grace, 5 * time.Second}, {&o.RetryAfter, 250 * time.Millisecond}} {
+	}{{&o.Life, defaults.QuestionLife}, {&o.Grace, 5 * time.Second}, {&o.RetryAfter, 250 * time.Millisecond}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}

@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	"voicegw/config/defaults"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 )
@@ -14,21 +16,15 @@ import (
 // without getting one. A zero field means the default.
 type Questions struct {
 	// PerTool is how many questions about one tool may be declined, expire or be answered
-	// elsewhere. Zero means 3. After that, each time that the user says something allows one
+	// elsewhere. Zero means defaults.QuestionsPerTool. After that, each time that the user says something allows one
 	// question more.
 	PerTool int
-	// Total is how many questions of all tools may be so, or wait for an answer. Zero means 10.
+	// Total is how many questions of all tools may be so, or wait for an answer. Zero means defaults.Questions.
 	Total int
 }
 
 func (q Questions) withDefaults() Questions {
-	if q.PerTool == 0 {
-		q.PerTool = 3
-	}
-	if q.Total == 0 {
-		q.Total = 10
-	}
-	return q
+	return Questions{PerTool: cmp.Or(q.PerTool, defaults.QuestionsPerTool), Total: cmp.Or(q.Total, defaults.Questions)}
 }
 
 // unapproved is a question that nobody has approved.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/config/defaults"
 	"voicegw/registry"
 )
 
@@ -22,9 +23,9 @@ type Budget struct {
 // DefaultBudget is the budget of a mode where nothing is configured.
 func DefaultBudget(mode registry.Mode) Budget {
 	if mode == registry.ModeText {
-		return Budget{Retrieval: 5, Total: 10, TopK: 10, ToolTime: -1}
+		return Budget{Retrieval: defaults.TextRetrievals, Total: defaults.TextCalls, TopK: defaults.TextTopK, ToolTime: -1}
 	}
-	return Budget{Retrieval: 2, Total: 3, TopK: 3, ToolTime: 1500 * time.Millisecond}
+	return Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime}
 }
 
 // Or fills the zero fields of b from c.

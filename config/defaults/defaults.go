@@ -1,0 +1,63 @@
+// Package defaults holds the defaults that package config shares with the packages whose
+// options it fills: config shows and documents them, and those packages take them where an
+// option is left at zero. So they stand once. A default that config alone has stands in
+// config; one that config leaves at zero stands in the package whose option it is.
+package defaults
+
+import "time"
+
+// AgentName names the agent.
+const AgentName = "default"
+
+// What the tool calls of one user's turn may use: retrievals, calls in all, results of a
+// retrieval, and the time of all tools together. In text the tools' time has no limit.
+const (
+	VoiceRetrievals = 2
+	VoiceCalls      = 3
+	VoiceTopK       = 3
+	VoiceToolTime   = 1500 * time.Millisecond
+
+	TextRetrievals = 5
+	TextCalls      = 10
+	TextTopK       = 10
+)
+
+// The questions for an approval: how long one can be answered, and how many may remain
+// unapproved in a conversation, of one tool and of all.
+const (
+	QuestionLife     = 5 * time.Minute
+	QuestionsPerTool = 3
+	Questions        = 10
+)
+
+// The limits of voice sessions, and of connections.
+const (
+	Sessions              = 1000
+	SessionsPerAddress    = 100
+	NewSessionsPerSecond  = 20 // of one address
+	WaitingSessions       = 500
+	WaitingPerAddress     = 50
+	AudioAhead            = 5 * time.Second
+	SlowClient            = 5 * time.Second
+	Connections           = 4000
+	ConnectionsPerAddress = 200
+)
+
+// The limits of the messages of text conversations.
+const (
+	Turns             = 200
+	TurnsPerAddress   = 40
+	TurnsPerUser      = 10
+	NewTurnsPerSecond = 20 // of one address, and of one user
+)
+
+// What is kept: the audit's files and stream, images, and the store's replicas.
+const (
+	AuditFileMB = 100
+	AuditFiles  = 10
+	AuditAge    = 30 * 24 * time.Hour
+	ImageLife   = 24 * time.Hour
+	Images      = 1000
+	ImageMB     = 1024
+	Replicas    = 1
+)
