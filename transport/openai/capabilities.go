@@ -65,18 +65,22 @@ func inFamily(model, prefix string) bool {
 	return ok && (rest == "" || rest[0] == '-')
 }
 
-// capabilitiesOf is the record of a row. All models of the API behave alike in what
-// the record holds.
-func capabilitiesOf(row modelRow, noInterrupt bool) transport.Capabilities {
+// capabilities is the record of a row. All models of a service behave alike in what the
+// record holds.
+func (t *Transport) capabilities(row modelRow) transport.Capabilities {
+	source := row.source
+	if d := t.ep.dialect; !d.account {
+		source += "; " + d.name + ": " + d.source
+	}
 	return transport.Capabilities{
 		SpeechEvents:    true,
 		InterruptNotice: false, // speech_started is the notice
-		Truncate:        true,
-		Cancel:          !noInterrupt,
+		Truncate:        !t.ep.dialect.noTruncate,
+		Cancel:          !t.opts.NoInterrupt,
 		RespondNeeded:   true, // also with speech detection on
 		ToolsOff:        true,
 		Tools:           transport.ToolsBlock,
 		ConnectionLife:  60 * time.Minute, // session.expires_at = created + 3600 s
-		Source:          row.source,
+		Source:          source,
 	}
 }

@@ -82,7 +82,7 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 		info: transport.Info{
 			Provider: t.opts.Name, Model: setup.Model,
 			InputRate: sampleRate, OutputRate: sampleRate,
-			Capabilities: capabilitiesOf(row, t.opts.NoInterrupt),
+			Capabilities: t.capabilities(row),
 		},
 		manual: setup.ManualActivity, silenceMS: row.silenceMS,
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -42,8 +43,9 @@ type Options struct {
 	APIKey string
 
 	// BaseURL is as in the SDK: http(s)://host/v1; ws(s) is understood too. Empty
-	// means DefaultBaseURL. A URL whose path is /openai/v1, or whose host ends in
-	// .openai.azure.com, is Azure; the path may be left out with such a host.
+	// means DefaultBaseURL. The host or the path says which service it is and how that
+	// differs from OpenAI's: see the table dialects. With a known host the path may be
+	// left out; the parameter api-version may be added for Azure.
 	BaseURL string
 
 	// Model and Voice stand where Setup names none. An empty Model means
@@ -91,8 +93,9 @@ type Options struct {
 
 // endpoint is where and as whom to connect. It is fixed after New.
 type endpoint struct {
-	url   url.URL // .../realtime without the model
-	azure bool
+	url     url.URL // .../realtime without the model
+	dialect *dialect
+	version string // api-version; empty for none
 }
 
 // withDefaults returns o with what was left empty filled in, or what is wrong.
@@ -103,8 +106,8 @@ func (o Options) withDefaults(ep endpoint) (Options, error) {
 	if o.TranscriptionModel == "" {
 		o.TranscriptionModel = DefaultTranscriptionModel
 	}
-	if o.Model == "" && !ep.azure {
-		o.Model = DefaultModel
+	if o.Model == "" {
+		o.Model = ep.dialect.ownModel
 	}
 	if err := o.checkReasoning(); err != nil {
 		return o, err
@@ -193,16 +196,21 @@ func parseBaseURL(base string) (endpoint, error) {
 	if u.User != nil {
 		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it holds a user name or password: put the key in APIKey", ErrBadURL)
 	}
+	version := u.Query().Get("api-version")
+	if version != "" && len(u.Query()) == 1 {
+		u.RawQuery = ""
+	}
 	if u.RawQuery != "" || u.Fragment != "" {
 		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has a query or a fragment: leave off everything after the path (the key belongs in APIKey, the model in Model)", ErrBadURL)
 	}
 	ep := endpoint{url: *u}
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/realtime")
-	azureHost := strings.HasSuffix(strings.ToLower(u.Hostname()), ".openai.azure.com")
-	if azureHost && path == "" {
-		path = "/openai/v1"
+	ep.dialect = dialectOf(u.Hostname(), path)
+	if path == "" {
+		path = ep.dialect.path
 	}
-	ep.azure = azureHost || strings.HasSuffix(path, "/openai/v1")
+	ep.version = cmp.Or(version, ep.dialect.apiVersion)
+	ep.url.RawQuery = ""
 	ep.url.Path = path + "/realtime"
 	ep.url.RawPath = ""
 	return ep, nil
@@ -220,7 +228,11 @@ func (ep endpoint) plainText() bool {
 // address is the URL to dial for model.
 func (ep endpoint) address(model string) string {
 	u := ep.url
-	u.RawQuery = url.Values{"model": {model}}.Encode()
+	query := url.Values{ep.dialect.modelParam: {model}}
+	if ep.version != "" {
+		query.Set("api-version", ep.version)
+	}
+	u.RawQuery = query.Encode()
 	return u.String()
 }
 
@@ -230,15 +242,15 @@ func (ep endpoint) header(o Options) http.Header {
 	h := http.Header{"User-Agent": {"voicegw"}}
 	switch {
 	case o.APIKey == "":
-	case ep.azure:
-		h.Set("api-key", o.APIKey)
+	case ep.dialect.keyHeader != "":
+		h.Set(ep.dialect.keyHeader, o.APIKey)
 	default:
 		h.Set("Authorization", "Bearer "+o.APIKey)
 	}
-	if o.Organization != "" && !ep.azure {
+	if o.Organization != "" && ep.dialect.account {
 		h.Set("OpenAI-Organization", o.Organization)
 	}
-	if o.Project != "" && !ep.azure {
+	if o.Project != "" && ep.dialect.account {
 		h.Set("OpenAI-Project", o.Project)
 	}
 	return h

@@ -134,7 +134,7 @@ func (c *conn) truncate(cmd transport.Truncate) error {
 	c.mu.Lock()
 	ms, ok := c.items.audible(cmd.Item, cmd.AudioMS)
 	c.mu.Unlock()
-	if !ok {
+	if !ok || !c.info.Capabilities.Truncate {
 		return nil
 	}
 	return c.writeFrame(truncateFrame(c.eventID(opTruncate), cmd.Item, ms))

@@ -59,7 +59,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 	if model == "" {
 		model = t.opts.Model
 	}
-	return capabilitiesOf(rowOf(model), t.opts.NoInterrupt)
+	return t.capabilities(rowOf(model))
 }
 
 // Connect implements transport.Transport: it dials, waits for session.created, sends
@@ -76,7 +76,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		return nil, t.fault("setup", transport.KindInvalid, "",
 			fmt.Errorf("Options.Model: %w: with Azure it is the name of your deployment and has no default", ErrBadOption))
 	}
-	update, err := sessionUpdate(opUpdate+"_1", setup, &t.opts)
+	update, err := t.ep.dialect.update(opUpdate+"_1", setup, &t.opts)
 	if err != nil {
 		return nil, t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
 	}
