@@ -15,7 +15,7 @@ build: ## Build the tools, and bin/voicegw with them
 
 tools: build ## Check the tools in tools/ and build them into bin/voicegw
 
-test: ## All that CI runs: lint, tests with the race detector, short fuzzing, client tests
+test: ## All that CI runs: lint, tests with the race detector, fuzzing what changed, client tests
 	./scripts/test
 
 lint: ## Formatting and the pinned linters

@@ -1,5 +1,6 @@
 # Sourced by scripts that need npm packages: npm_install gets those of the folder it is
-# called in, only when its lock file has changed since the last time.
+# called in, only when its lock file has changed since the last time; in web, build_packages
+# builds our own packages, unless the script's caller has done it.
 for tool in node npm; do
 	if ! command -v "$tool" >/dev/null 2>&1; then
 		echo "$0: $tool is not installed; this needs node 20 or newer with npm." >&2
@@ -12,5 +13,11 @@ npm_install() {
 	if [ ! -f "$npm_stamp" ] || [ "$(cat "$npm_stamp")" != "$npm_sum" ]; then
 		npm ci --ignore-scripts --no-audit --no-fund
 		printf '%s\n' "$npm_sum" >"$npm_stamp"
+	fi
+}
+build_packages() {
+	if [ "${WEB_PACKAGES:-}" != built ]; then
+		npm run --silent build -w client
+		npm run --silent build -w react
 	fi
 }

@@ -20,10 +20,10 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The program with its tools, and a certificate of its own: one client speaks TLS only. The
-# program that makes certificates comes with Go.
-./scripts/tools
-go build -o "$work/voicegw" ./cmd/voicegw
+. ./scripts/program.sh
+
+# A certificate of our own: one client speaks TLS only. The program that makes certificates
+# comes with Go.
 make_certificate=$(go env GOROOT)/src/crypto/tls/generate_cert.go
 (cd "$work" && go run "$make_certificate" -ecdsa-curve P256 -host localhost,127.0.0.1 >/dev/null 2>certificate.log) || {
 	cat "$work/certificate.log" >&2
@@ -52,7 +52,7 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_ADMI
 	GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENAI_USE_VERTEXAI GOOGLE_GENAI_USE_ENTERPRISE \
 	GOOGLE_GEMINI_BASE_URL GOOGLE_VERTEX_BASE_URL GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION
 export OPENAI_AGENTS_DISABLE_TRACING=1
-export VOICEGW="$work/voicegw" VOICEGW_TEST_CERT="$work/cert.pem" VOICEGW_TEST_KEY="$work/key.pem"
+export VOICEGW_TEST_CERT="$work/cert.pem" VOICEGW_TEST_KEY="$work/key.pem"
 export NODE_EXTRA_CA_CERTS="$work/cert.pem"
 for clients in sim/clients gateway/clients; do
 	(cd "$clients" && install && node $flag --test --test-reporter=spec --test-concurrency=3 ./*.test.mjs)

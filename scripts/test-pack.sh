@@ -13,8 +13,8 @@ trap 'rm -rf "$work"' EXIT
 
 cd web
 npm_install
+build_packages
 for package in client react; do
-	npm run --silent build -w $package
 	npm pack --silent -w $package --pack-destination "$work" >/dev/null
 done
 react=$(node -p 'require("react/package.json").version')
@@ -60,6 +60,5 @@ if [ ! -x "$CHROMIUM" ]; then
 	exit 0
 fi
 cd "$root"
-./scripts/tools
-go build -o "$work/voicegw" ./cmd/voicegw
-node web/client/test/example.mjs "$work/app" "$work/voicegw"
+. ./scripts/program.sh
+node web/client/test/example.mjs "$work/app" "$VOICEGW"

@@ -8,8 +8,7 @@ cd "$(dirname "$0")/.."
 . ./scripts/npm-install.sh
 cd web
 npm_install
-npm run --silent build -w client
-npm run --silent build -w react
+build_packages
 npm run --silent check
 npm run --silent test
 
@@ -26,6 +25,7 @@ if [ ! -x "$CHROMIUM" ]; then
 	echo "test-web: SKIPPED the tests in Chromium: $CHROMIUM is not there (Debian's package chromium, or set CHROMIUM)."
 	exit 0
 fi
-(cd .. && ./scripts/tools && go build -o "$work/voicegw" ./cmd/voicegw)
-export VOICEGW="$work/voicegw"
+cd ..
+. ./scripts/program.sh
+cd web
 npm run --silent test:browser -- "$@"
