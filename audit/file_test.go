@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"voicegw/internal/await"
 )
 
 // lineOf is a record's line.
@@ -60,26 +62,10 @@ func idsOf(t *testing.T, path string) ([]string, Report) {
 	return ids, report
 }
 
-// until waits for something that happens in another goroutine or on the disk.
-func until(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(20 * time.Second)
-	defer limit.Stop()
-	for !happened() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("%s did not happen", what)
-		}
-	}
-}
-
 // nextMS waits until two full files get different names.
 func nextMS(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
-	until(t, "the next ms", func() bool { return time.Now().Truncate(time.Millisecond).After(now) })
+	await.True(t, "the next ms", func() bool { return time.Now().Truncate(time.Millisecond).After(now) })
 }
 
 // compressFull compresses the full files, as somebody may who collects them.
@@ -158,7 +144,7 @@ func TestKeep(t *testing.T) {
 		nextMS(t)
 		write(t, f, i, i+1)
 	}
-	until(t, "the removal", func() bool { names, err := Files(path); return err == nil && len(names) == 3 })
+	await.True(t, "the removal", func() bool { names, err := Files(path); return err == nil && len(names) == 3 })
 	ids, _ := idsOf(t, path)
 	same(t, "the audit", ids, calls(5, 8))
 }

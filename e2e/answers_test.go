@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"voicegw/internal/await"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -65,7 +66,7 @@ func (tp *tap) answers(t testing.TB) []given {
 func (tp *tap) waitAnswers(t testing.TB, many int) []given {
 	t.Helper()
 	var got []given
-	waitUntil(t, "the answers of the tools", func() bool {
+	await.True(t, "the answers of the tools", func() bool {
 		got = tp.answers(t)
 		return len(got) >= many
 	})

@@ -17,6 +17,7 @@ func besides(scenario string) setting {
 // TestResultBesideTheConversation: a tool that is declared non-blocking is not stopped by
 // an interruption. The model gets its result when it is there, and speaks of it.
 func TestResultBesideTheConversation(t *testing.T) {
+	t.Parallel()
 	tools := newStage(t)
 	set := besides(`
 name: besides
@@ -58,6 +59,7 @@ rules:
 // TestEndlessCaller: a model that calls a tool again whenever it gets a late result has
 // the budget of the user's one turn for it, however many turns that makes.
 func TestEndlessCaller(t *testing.T) {
+	t.Parallel()
 	tools := newStage(t)
 	set := besides(`
 name: endless

@@ -109,6 +109,7 @@ func only[M protocol.ServerMessage](t testing.TB, w written) M {
 // TestTextToVoiceAndBack: a conversation begins in text, goes on by voice with what was
 // asked answered first and without a greeting, and text knows afterwards what was said.
 func TestTextToVoiceAndBack(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()

@@ -14,11 +14,13 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
+	"voicegw/internal/await"
 	"voicegw/protocol"
 )
 
-// patience is how long a story waits for its next event.
-const patience = 20 * time.Second
+// patience is how long a story waits for its next event before it says what it has waited
+// for. It is no bound: what does not come at all is what it is there for.
+const patience = await.Limit
 
 // happening is one thing that came from the gateway, in order.
 type happening struct {
@@ -40,7 +42,7 @@ type client struct {
 // connect opens a connection without saying anything.
 func (st *stack) connect(t testing.TB) *client {
 	t.Helper()
-	conn, err := protocol.Dial(context.Background(), st.url+"/v1/voice", protocol.DialOptions{})
+	conn, err := protocol.Dial(context.Background(), st.url+"/v1/voice", protocol.DialOptions{Client: st.client})
 	if err != nil {
 		t.Fatal(err)
 	}

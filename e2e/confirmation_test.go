@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/await"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
@@ -88,6 +89,7 @@ func (tp *tap) told(mark string) []string {
 // TestApproval: nothing runs before a person has approved; then the arguments that were
 // shown run once, and the model gets the result as a turn.
 func TestApproval(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
 		c.resolve("cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", true)
@@ -151,6 +153,7 @@ func TestApproval(t *testing.T) {
 // TestNoApproval: what is declined, or not answered in time, does not run, and the model
 // says so.
 func TestNoApproval(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		outcome, told, code string
 		life                time.Duration
@@ -187,6 +190,7 @@ func TestNoApproval(t *testing.T) {
 // TestTokenOfAnotherSession: whoever has seen a token cannot use it elsewhere, and does
 // it no harm by trying.
 func TestTokenOfAnotherSession(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
 		c, thief := st.startAs(t, "ada"), st.startAs(t, "ada")
 		asked := c.proposed(t)
@@ -207,6 +211,7 @@ func TestTokenOfAnotherSession(t *testing.T) {
 // TestModelCannotApprove: the model has the token, and passes it in every way it can
 // think of. Nothing runs.
 func TestModelCannotApprove(t *testing.T) {
+	t.Parallel()
 	const tries = `
 name: a cunning model
 rules:
@@ -262,6 +267,7 @@ rules:
 // TestApprovalByTheAPI: a backend answers for its user; what runs, runs in the session,
 // or where that is over at once.
 func TestApprovalByTheAPI(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, _ string, st *stack, tools *stage) {
 		post := func(token, says string, want int) map[string]any {
 			t.Helper()
@@ -301,7 +307,7 @@ func TestApprovalByTheAPI(t *testing.T) {
 		later := c.proposed(t)
 		c.say(&protocol.End{})
 		c.ended()
-		waitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
+		await.True(t, "the session is over", func() bool { return st.manager.Running() == 0 })
 		a := post(later.Token, `,"approved":true`, http.StatusOK)
 		env, _ := a["envelope"].(map[string]any)
 		if a["told"] != false || env["ok"] != true {
@@ -324,6 +330,7 @@ func TestApprovalByTheAPI(t *testing.T) {
 // TestSpokenApproval: where the operator allows it, what the user says counts once the
 // user has spoken after the question; the button works too.
 func TestSpokenApproval(t *testing.T) {
+	t.Parallel()
 	const rules = payRules + `
   - when: {utterance: any}
     heard: Yes, please.

@@ -19,6 +19,7 @@ func phrase(rate int) []byte {
 // TestSpokenAndTypedTurns: a conversation over each provider's wire, from a client
 // at another rate than the model's.
 func TestSpokenAndTypedTurns(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		for _, rate := range []int{16000, 48000} {
 			t.Run(provider, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // TestEqualCallsOfATurnJoin: equal calls that are in flight together are one run, and
 // each of them is answered: under its own id, or without one under its name.
 func TestEqualCallsOfATurnJoin(t *testing.T) {
+	t.Parallel()
 	for name, with := range map[string]string{"with ids": "", "without ids": ", without_id: true", "with temporary ids": ", id: tmp_0123456789"} {
 		t.Run(name, func(t *testing.T) {
 			overBothWires(t, setting{scenario: fmt.Sprintf(`
@@ -60,6 +61,7 @@ rules:
 // TestOneIDTwice: a call that is announced again while it runs gets one answer; one that
 // was answered gets the same answer again; with other arguments it is another call.
 func TestOneIDTwice(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: one id
 rules:
@@ -114,6 +116,7 @@ rules:
 // TestOneBookingOnly: name and time are one deed, whoever asks how for the same user; it
 // is done once.
 func TestOneBookingOnly(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: booking
 rules:
@@ -169,6 +172,7 @@ rules:
 // TestFailedDeeds: what failed without having done anything is done when it is asked for
 // again; what failed in the middle is not, because nobody knows how far it came.
 func TestFailedDeeds(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: failures
 rules:
@@ -207,6 +211,7 @@ rules:
 // TestOneDeedInTwoSessions: while one session does it, the other is told so and runs
 // nothing; later it is given the result.
 func TestOneDeedInTwoSessions(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: at the same time
 rules:

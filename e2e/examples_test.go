@@ -29,6 +29,7 @@ func example(t *testing.T, page, language string) string {
 // TestHandoffExamples: the programs of docs/handoff.md run as they stand there, and take
 // a conversation to voice and back.
 func TestHandoffExamples(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds a program")
 	}
@@ -36,7 +37,9 @@ func TestHandoffExamples(t *testing.T) {
 		"go": func(t *testing.T, program string) []string {
 			binary := filepath.Join(t.TempDir(), "example")
 			// From here, so that it has the modules of this project.
-			if out, err := exec.Command("go", "build", "-o", binary, program).CombinedOutput(); err != nil {
+			build := exec.Command("go", "build", "-o", binary, program)
+			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath") // as scripts build, so that it is compiled already
+			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			return []string{binary}

@@ -83,6 +83,7 @@ func (st *stack) conversation(t testing.TB, id string) (c conversation.Conversat
 // first answer is to what was asked in writing, nobody greets, and at the end the
 // conversation holds both sides.
 func TestHandoff(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
@@ -167,16 +168,16 @@ func checkHandedBack(t testing.TB, talk conversation.Conversation, session strin
 // for; and no message or log tells its secret.
 func TestTicketRefused(t *testing.T) {
 	t.Parallel()
-	box := newToolboxOn(t, store.Options{Memory: true, TicketLife: 2 * time.Second})
+	box := newToolboxOn(t, store.Options{Memory: true})
 	st := newStack(t, "openai", setting{speed: 50, firstAudioMS: 10, tools: box})
 	here := st.url
 	used := st.offer(t, `{"user":"ada","origin":"`+here+`"}`)
-	late := st.offer(t, `{"user":"bob"}`)
+	another := st.offer(t, `{"user":"bob"}`)
 	blocked := st.offer(t, `{"user":"cid"}`)
 	if err := box.store.Blocks().Block(t.Context(), "cid", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	refused := func(what, inList, inStart, origin string, code websocket.StatusCode, word string) {
+	refused := func(st *stack, what, inList, inStart, origin string, code websocket.StatusCode, word string) {
 		t.Helper()
 		c := st.dial(t, inList, origin)
 		c.say(&protocol.Start{Ticket: inStart, InputRate: 16000, OutputRate: 24000})
@@ -185,27 +186,29 @@ func TestTicketRefused(t *testing.T) {
 			t.Errorf("%s: closed with %d, %+v", what, got, errs)
 		}
 		for _, e := range errs {
-			for _, secret := range []string{used.Ticket, late.Ticket, blocked.Ticket} {
+			for _, secret := range []string{used.Ticket, another.Ticket, blocked.Ticket} {
 				if strings.Contains(e.Message+e.Ref, secret) {
 					t.Errorf("%s: the message tells the ticket: %s", what, e.Message)
 				}
 			}
 		}
 	}
-	refused("no page", used.Ticket, "", "", 4501, "ticket_origin")
-	refused("two that differ", used.Ticket, late.Ticket, here, 4501, "ticket_wrong")
-	refused("a guess", "", "guess", here, 4501, "ticket_wrong")
-	refused("somebody who is shut out", "", blocked.Ticket, "", 4503, "blocked")
+	refused(st, "no page", used.Ticket, "", "", 4501, "ticket_origin")
+	refused(st, "two that differ", used.Ticket, another.Ticket, here, 4501, "ticket_wrong")
+	refused(st, "a guess", "", "guess", here, 4501, "ticket_wrong")
+	refused(st, "somebody who is shut out", "", blocked.Ticket, "", 4503, "blocked")
 
 	c := st.dial(t, used.Ticket, here)
 	c.say(&protocol.Start{Ticket: used.Ticket, InputRate: 16000, OutputRate: 24000}) // the same in both places
 	if m := waitFor[*protocol.SessionStarted](c); m.SessionID != used.SessionID {
 		t.Errorf("the session is %s", m.SessionID)
 	}
-	refused("used", used.Ticket, "", here, 4502, "ticket_used")
-	<-time.After(time.Until(late.ExpiresAt))
-	refused("late", late.Ticket, "", "", 4502, "ticket_expired")
-	if log := st.log.String(); strings.Contains(log, used.Ticket) || strings.Contains(log, late.Ticket) || strings.Contains(log, blocked.Ticket) {
+	refused(st, "used", used.Ticket, "", here, 4502, "ticket_used")
+	hasty := newStack(t, "openai", setting{tools: newToolboxOn(t, store.Options{Memory: true, TicketLife: 50 * time.Millisecond})})
+	expired := hasty.offer(t, `{"user":"bob"}`)
+	<-time.After(time.Until(expired.ExpiresAt))
+	refused(hasty, "late", expired.Ticket, "", "", 4502, "ticket_expired")
+	if log := st.log.String() + hasty.log.String(); strings.Contains(log, expired.Ticket) || strings.Contains(log, used.Ticket) || strings.Contains(log, another.Ticket) || strings.Contains(log, blocked.Ticket) {
 		t.Error("a ticket is in the log")
 	}
 }

@@ -15,6 +15,7 @@ const longSentence = "I will now talk for quite a long time, so that there is so
 // of it long before it is heard. The stop button silences both: each is flushed, the model is
 // told of each what was heard, where it can be told, and nothing of either follows.
 func TestSpeakToolSpeakInterrupted(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{speed: 50, playback: 50, scenario: `
 name: speak, tool, speak
 rules:
@@ -72,6 +73,7 @@ rules:
 // and says goodbye. All of it has arrived long before it is heard; the session goes on until
 // the client says that the farewell was.
 func TestFarewellBehindALongSentence(t *testing.T) {
+	t.Parallel()
 	const farewell = "Goodbye and thank you for calling."
 	for tool, reason := range map[string]string{"end_voice_session": "tool_ended", "ignore_user": "blocked"} {
 		for _, provider := range providers {

@@ -27,6 +27,7 @@ rules:
 // TestInterruption: speech stops the answer. After audio.flush not one byte of the
 // item comes, and the model is told what the client says was heard.
 func TestInterruption(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
@@ -89,6 +90,7 @@ func nothingAfterFlush(t *testing.T, seen []happening, item string) {
 // TestStopButton: the interrupt message silences a model at once, whether it can be
 // told to stop or not.
 func TestStopButton(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"voicegw/internal/await"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -21,6 +22,7 @@ const survivalRules = payRules + `
 // TestKilledWhileWriting: a gateway is killed with SIGKILL and started again on the same
 // data folder. Whatever it was doing, no side effect happens twice.
 func TestKilledWhileWriting(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		for name, story := range map[string]func(*testing.T, *tap, processSetting){
 			"in the middle of a deed":   killedInTheMiddle,
@@ -45,7 +47,7 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	first := startProcess(t, tp, holding)
 	first.startAs(t, "ada").say(&protocol.InputText{Text: "book noon"})
 	const done = `book {"name":"Ada","time":"noon"}`
-	waitUntil(t, "the side effect", func() bool { return slices.Contains(first.effects(t), done) })
+	await.True(t, "the side effect", func() bool { return slices.Contains(first.effects(t), done) })
 	first.kill(t)
 
 	second := startProcess(t, tp, set)
@@ -161,7 +163,7 @@ func killedBeforeTheAnswer(t *testing.T, tp *tap, set processSetting) {
 	c := first.startAs(t, "ada")
 	asked := c.proposed(t)
 	c.resolve(asked.Token, true)
-	waitUntil(t, "the payment", func() bool { return slices.Contains(first.effects(t), "pay "+paid) })
+	await.True(t, "the payment", func() bool { return slices.Contains(first.effects(t), "pay "+paid) })
 	first.kill(t)
 
 	second := startProcess(t, tp, set)

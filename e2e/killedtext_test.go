@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/await"
 	"voicegw/store"
 )
 
@@ -196,6 +197,7 @@ func waysToSend(text string) map[string]sent {
 // started again on the same data folder; the client sends the message again. It gets an answer,
 // and what the tool does is done once.
 func TestKilledInAMessage(t *testing.T) {
+	t.Parallel()
 	const done = "write " + calledInTheStory
 	for at, want := range map[point]struct {
 		before []string // the effects when it is killed
@@ -226,7 +228,7 @@ func TestKilledInAMessage(t *testing.T) {
 				}()
 				switch at {
 				case inTheTool:
-					waitUntil(t, "the effect", func() bool { return slices.Equal(first.effects(t), want.before) })
+					await.True(t, "the effect", func() bool { return slices.Equal(first.effects(t), want.before) })
 				case afterTheAnswer:
 					if err := <-answered; err != nil {
 						t.Fatal(err)
@@ -269,6 +271,7 @@ func TestKilledInAMessage(t *testing.T) {
 // message is sent again: the user is asked anew. Whichever of the questions is approved, and if
 // it is both, the tool runs once.
 func TestKilledWhileAMessageAsks(t *testing.T) {
+	t.Parallel()
 	for way, message := range waysToSend("pay") {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
@@ -291,7 +294,7 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 			}()
 			<-model.reached
 			was := ""
-			waitUntil(t, "the question", func() bool { was = tokens.FindString(told.String()); return was != "" })
+			await.True(t, "the question", func() bool { was = tokens.FindString(told.String()); return was != "" })
 			first.kill(t)
 			<-over
 
@@ -334,7 +337,7 @@ func TestApprovedInTheFirstTurn(t *testing.T) {
 	}()
 	<-model.reached
 	token := ""
-	waitUntil(t, "the question", func() bool { token = tokens.FindString(told.String()); return token != "" })
+	await.True(t, "the question", func() bool { token = tokens.FindString(told.String()); return token != "" })
 	if status, body := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`","approved":true}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -374,7 +377,7 @@ func TestKilledBeforeItWasTold(t *testing.T) {
 			t.Error("the approval was answered by a killed gateway")
 		}
 	}()
-	waitUntil(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
+	await.True(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
 	first.kill(t)
 	<-over
 

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/client/talk"
 	"voicegw/conversation"
+	"voicegw/internal/await"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/store"
@@ -38,6 +39,7 @@ func (c approvedAndHeld) Resolve(ctx context.Context, token, session string, app
 // effect, and between the effect and its entry. The conversation's next turn is told, once;
 // the operators' list has it; and nothing is done again.
 func TestKilledAfterAnApproval(t *testing.T) {
+	t.Parallel()
 	for name, story := range map[string]struct {
 		set   processSetting
 		begun bool
@@ -61,9 +63,9 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			var done []string
 			if story.begun {
 				done = []string{"pay " + paid}
-				waitUntil(t, "the payment", func() bool { return slices.Equal(first.effects(t), done) })
+				await.True(t, "the payment", func() bool { return slices.Equal(first.effects(t), done) })
 			} else {
-				waitUntil(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
+				await.True(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
 			}
 			first.kill(t)
 			if err := <-answered; err == nil {
@@ -115,7 +117,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	c := first.startAs(t, "ada")
 	asked := c.proposed(t)
 	c.resolve(asked.Token, true)
-	waitUntil(t, "the first payment", func() bool { return len(first.records(t, "pay")) == 2 })
+	await.True(t, "the first payment", func() bool { return len(first.records(t, "pay")) == 2 })
 	w := first.wrote(t, talk.TextTurn{Message: "pay"})
 	token := only[*protocol.ConfirmationRequest](t, w).Token
 	first.wrote(t, talk.TextTurn{ConversationID: w.done.ConversationID, Confirmation: &talk.TextAnswer{Token: token, Approved: true}})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/await"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/session"
@@ -31,6 +32,7 @@ func stillWorks(t *testing.T, st *stack) {
 // TestProviderRefuses: what a client is told when the provider does not let the
 // gateway in.
 func TestProviderRefuses(t *testing.T) {
+	t.Parallel()
 	refuse := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	}
@@ -82,6 +84,7 @@ func TestProviderRefuses(t *testing.T) {
 // TestProviderCloses: every close code that wire.md knows ends the session with
 // 4002 and words, and leaves the gateway unharmed.
 func TestProviderCloses(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		for _, code := range []int{1000, 1001, 1007, 1008, 1011, 3000, 4000} {
 			t.Run(fmt.Sprint(provider, " ", code), func(t *testing.T) {
@@ -104,6 +107,7 @@ faults:
 
 // TestProviderFaults: what the simulator can do wrong, and what the client sees.
 func TestProviderFaults(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		for _, tc := range []struct {
 			name, fault string
@@ -157,6 +161,7 @@ func playTurn(c *client) {
 // TestModelSaysNothing is invariant 2: a turn that the model never answers ends
 // with an error.
 func TestModelSaysNothing(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
@@ -182,13 +187,14 @@ func TestModelSaysNothing(t *testing.T) {
 // TestBadClients: what a client may do wrong over a socket, and that nobody else
 // notices.
 func TestBadClients(t *testing.T) {
-	st := newStack(t, "gemini", setting{limits: session.Limits{SlowClient: time.Second, StartTimeout: 3 * time.Second}, speed: 50, firstAudioMS: 10})
+	t.Parallel()
+	st := newStack(t, "gemini", setting{speed: 50, firstAudioMS: 10})
+	hurried := newStack(t, "gemini", setting{limits: session.Limits{StartTimeout: time.Second}, speed: 50, firstAudioMS: 10})
 	for _, tc := range []struct {
 		name string
 		do   func(t *testing.T, c *client)
 		code websocket.StatusCode
 	}{
-		{"says nothing", func(*testing.T, *client) {}, protocol.CloseStartTimeout},
 		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, protocol.CloseBadProtocol},
 		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, protocol.CloseBadProtocol},
 		{"sends 5 MB", func(_ *testing.T, c *client) {
@@ -205,13 +211,20 @@ func TestBadClients(t *testing.T) {
 			stillWorks(t, st)
 		})
 	}
+	t.Run("says nothing", func(t *testing.T) {
+		if code, _ := hurried.connect(t).ended(); code != protocol.CloseStartTimeout {
+			t.Errorf("closed with %d, want %d", code, protocol.CloseStartTimeout)
+		}
+		stillWorks(t, st)
+	})
 	t.Run("vanishes", func(t *testing.T) {
 		c := st.start(t, 16000)
 		c.conn.Abort()
-		waitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
+		await.True(t, "the session is over", func() bool { return st.manager.Running() == 0 })
 	})
 	t.Run("stops reading", func(t *testing.T) {
-		conn, err := protocol.Dial(t.Context(), st.url+"/v1/voice", protocol.DialOptions{})
+		slow := newStack(t, "gemini", setting{limits: session.Limits{SlowClient: time.Second}, speed: 50, firstAudioMS: 10})
+		conn, err := protocol.Dial(t.Context(), slow.url+"/v1/voice", protocol.DialOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,8 +247,8 @@ func TestBadClients(t *testing.T) {
 				break
 			}
 		}
-		waitUntil(t, "the slow client is gone", func() bool { return st.manager.Running() == 0 })
-		stillWorks(t, st)
+		await.True(t, "the slow client is gone", func() bool { return slow.manager.Running() == 0 })
+		stillWorks(t, slow)
 	})
 }
 
@@ -243,20 +256,5 @@ func mustWrite(t *testing.T, c *client, text string) {
 	t.Helper()
 	if err := c.conn.WriteText([]byte(text)); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func waitUntil(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	timeout := time.After(patience)
-	for {
-		select {
-		case <-timeout:
-			t.Fatalf("%s: not within %v", what, patience)
-		case <-time.After(5 * time.Millisecond):
-			if is() {
-				return
-			}
-		}
 	}
 }

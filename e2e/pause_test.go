@@ -11,6 +11,7 @@ import (
 // TestMicrophoneThatStops: a client that sends nothing after the last word, not even
 // silence, is answered all the same.
 func TestMicrophoneThatStops(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()

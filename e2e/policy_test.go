@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"voicegw/audit"
 	"voicegw/protocol"
@@ -17,13 +18,21 @@ func overBothWires(t *testing.T, set setting, story func(t *testing.T, provider 
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			tools := newStage(t)
 			set := set
-			set.tools = tools.box
 			if set.speed == 0 {
 				set.speed, set.playback = 50, 50
 			}
 			set.firstAudioMS = 10
+			if set.timed {
+				synctest.Test(t, func(t *testing.T) {
+					tools := newStageOn(t, nil)
+					set.tools = tools.box
+					story(t, provider, newStack(t, provider, set), tools)
+				})
+				return
+			}
+			tools := newStage(t)
+			set.tools = tools.box
 			story(t, provider, newStack(t, provider, set), tools)
 		})
 	}
@@ -60,6 +69,7 @@ func types(answers []given) []registry.ErrorType {
 // TestFourCallsInOneTurn: calls of one message are decided in their order; those over
 // the budget are told what to do instead, and the turn ends in speech.
 func TestFourCallsInOneTurn(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: four calls
 rules:
@@ -123,6 +133,7 @@ rules:
 // TestBudgetOverTwoMessages: a model that calls again after its results does not get a
 // new budget; the user's next turn does.
 func TestBudgetOverTwoMessages(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: two messages
 rules:
@@ -176,6 +187,7 @@ rules:
 // TestClamp: a top_k that is too high, or not given and too high by default, is lowered
 // before the tool sees it, and everybody is told.
 func TestClamp(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: clamp
 rules:
@@ -224,6 +236,7 @@ rules:
 
 // TestRefusedCalls: what may not run does not, and the model learns what to mend.
 func TestRefusedCalls(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: refused
 rules:

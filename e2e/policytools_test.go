@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/await"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/registry"
 	"voicegw/registry/adapter"
@@ -232,7 +233,7 @@ func (s *stage) runs(tool string) []string {
 // before the goroutine of its tool has noticed.
 func (s *stage) waitStops(t testing.TB, tool string, times int) {
 	t.Helper()
-	waitUntil(t, tool+" was stopped", func() bool { return s.stops(tool) == times })
+	await.True(t, tool+" was stopped", func() bool { return s.stops(tool) == times })
 }
 
 // stops is how many runs of a tool were stopped.

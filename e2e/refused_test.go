@@ -16,6 +16,7 @@ import (
 // while many callers come at once: each is answered, with a session or an error, each session
 // talks, and nothing is left when the gateway leaves.
 func TestHalfOfTheHandshakesAreRefused(t *testing.T) {
+	t.Parallel()
 	const callers = 60
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {

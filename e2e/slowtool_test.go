@@ -9,18 +9,15 @@ import (
 	"voicegw/protocol"
 )
 
-// most is how much longer two frames of audio may be apart behind the gateway than in
-// front of it.
-const most = 100 * time.Millisecond
-
 // frameTime is how much audio the client and the model send at a time in this story.
 const frameTime = 20 * time.Millisecond
 
 // TestSlowToolStopsNoAudio: while a tool hangs that may take 30 s and cannot be stopped,
-// the user is heard and the model speaks, in real time. The gateway holds no frame up,
-// in either direction; and what the tool brings in the end goes nowhere but the audit.
+// the user is heard and the model speaks. The gateway holds no frame up, in either
+// direction; and what the tool brings in the end goes nowhere but the audit.
 func TestSlowToolStopsNoAudio(t *testing.T) {
-	overBothWires(t, setting{speed: 1, playback: 1, chunkMS: int(frameTime.Milliseconds()), scenario: `
+	t.Parallel()
+	overBothWires(t, setting{timed: true, speed: 1, playback: 1, chunkMS: int(frameTime.Milliseconds()), scenario: `
 name: slow
 rules:
   - when: {text: go}
@@ -55,7 +52,7 @@ rules:
 	})
 }
 
-// talkFor sends quiet audio in real time and takes what comes, and returns when frames
+// talkFor sends quiet audio as a microphone does and takes what comes, and returns when frames
 // were sent and when they came.
 func (c *client) talkFor(d time.Duration) (sent, heard []time.Time) {
 	c.t.Helper()
@@ -93,16 +90,13 @@ func since(times []time.Time, then time.Time) []time.Time {
 	return times[i:]
 }
 
-// notHeldUp compares the longest silence in front of the gateway with the longest one
-// behind it: a machine that is busy makes gaps of its own, and those count for nothing.
+// notHeldUp looks for silence behind the gateway that was not in front of it.
 func notHeldUp(t *testing.T, where string, front, behind []time.Time) {
 	t.Helper()
-	if want := int(2 * time.Second / frameTime); len(front) < want || len(behind) < want/2 {
-		t.Fatalf("%s: %d frames in front of the gateway and %d behind it, want more than %d", where, len(front), len(behind), want)
+	if want := int(2 * time.Second / frameTime); len(front) < want || len(behind) < want {
+		t.Fatalf("%s: %d frames in front of the gateway and %d behind it, want %d at least", where, len(front), len(behind), want)
 	}
-	before, after := longestGap(front), longestGap(behind)
-	t.Logf("audio %s: %d frames, the longest gap is %v in front of the gateway and %v behind it", where, len(behind), before, after)
-	if after > most && after > before+most {
+	if before, after := longestGap(front), longestGap(behind); after > before {
 		t.Errorf("audio %s stopped for %v; in front of the gateway its longest gap is %v", where, after, before)
 	}
 }

@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -56,11 +56,15 @@ type setting struct {
 	chunkMS      int
 	speed        float64
 	playback     float64
+	// timed is for a story in a bubble of synctest: its network is in memory.
+	timed bool
 }
 
-// stack is a gateway with a simulated provider behind it, all over real sockets.
+// stack is a gateway with a simulated provider behind it, over real sockets, or in memory
+// where time is fake.
 type stack struct {
-	url     string // the gateway's
+	url     string       // the gateway's
+	client  *http.Client // reaches url
 	manager *session.Manager
 	tap     *tap // between the gateway and the provider; nil with setting.base
 	log     *lockedBuffer
@@ -69,13 +73,23 @@ type stack struct {
 }
 
 // closeTimeout bounds the closing of what a story has opened.
-const closeTimeout = 10 * time.Second
+const closeTimeout = patience
 
 // secret is the key that must not be seen anywhere.
 const secret = "sk-e2e-secret-0123456789"
 
 // operatorsKey is what the gateway's operators show.
 const operatorsKey = "e2e-operators-0123456789"
+
+// patient takes away the bounds that a story does not set itself: what a busy machine does
+// late is not the gateway's fault.
+func (s *setting) patient() {
+	s.limits.StartTimeout = cmp.Or(s.limits.StartTimeout, time.Minute)
+	s.limits.ConnectTimeout = cmp.Or(s.limits.ConnectTimeout, time.Minute)
+	s.limits.SlowClient = cmp.Or(s.limits.SlowClient, time.Minute)
+	s.policy.NudgeAfter = cmp.Or(s.policy.NudgeAfter, time.Minute)
+	s.policy.NoAnswerAfter = cmp.Or(s.policy.NoAnswerAfter, 2*time.Minute)
+}
 
 func newStack(t testing.TB, provider string, set setting) *stack {
 	t.Helper()
@@ -91,9 +105,14 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	if key == "" {
 		key = secret
 	}
-	tr := newModel(t, provider, set.model, key, set.base)
+	reach := http.DefaultClient
+	if st.tap != nil {
+		reach = st.tap.client
+	}
+	tr := newModel(t, provider, set.model, key, set.base, reach)
 	log := st.log
 	set.limits.ExemptLoopback = true
+	set.patient()
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
 		Limits: set.limits, Policy: set.policy,
@@ -116,7 +135,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 		t.Fatal(err)
 	}
 	serve.Sessions = m
-	srv := httptest.NewUnstartedServer(gateway.New(serve))
+	srv, client := newServer(gateway.New(serve), set.timed)
 	srv.Config.ConnContext = gateway.ConnContext
 	srv.Listener = gateway.Listen(srv.Listener, opts.Logger)
 	srv.Start()
@@ -135,7 +154,10 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 			t.Log(log.String())
 		}
 	})
-	st.url, st.manager = srv.URL, m
+	st.url, st.client, st.manager = srv.URL, client, m
+	if set.timed {
+		st.url = "http://localhost" // a name that the gateway answers to
+	}
 	return st
 }
 
@@ -151,7 +173,7 @@ func newProvider(t testing.TB, set setting) *tap {
 	if set.provider == nil {
 		set.provider = newSim(t, set)
 	}
-	return newTap(t, set.provider)
+	return newTap(t, set.provider, set.timed)
 }
 
 func newSim(t testing.TB, set setting) http.Handler {
@@ -179,12 +201,12 @@ func newSim(t testing.TB, set setting) http.Handler {
 
 func newTransport(t testing.TB, provider, key, base string) transport.Transport {
 	t.Helper()
-	return newModel(t, provider, "", key, base)
+	return newModel(t, provider, "", key, base, http.DefaultClient)
 }
 
 // newModel is newTransport with a model; empty means the adapter's own choice. A
 // name with a project in it is Vertex's.
-func newModel(t testing.TB, provider, model, key, base string) transport.Transport {
+func newModel(t testing.TB, provider, model, key, base string, reach *http.Client) transport.Transport {
 	t.Helper()
 	var tr transport.Transport
 	var err error
@@ -192,9 +214,9 @@ func newModel(t testing.TB, provider, model, key, base string) transport.Transpo
 		base += "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 	}
 	if provider == "gemini" {
-		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model})
+		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: reach})
 	} else {
-		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model})
+		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: reach})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ func whileBooking(t *testing.T, provider, model string) (*stack, *stage, *client
 // model makes of that (2.5 would close the connection if it were told), nothing more of the
 // answer is heard, and the next turn works.
 func TestStopWhileAToolRuns(t *testing.T) {
+	t.Parallel()
 	for _, m := range []struct{ provider, model string }{
 		{"gemini", "gemini-2.5-flash-native-audio-preview-12-2025"}, {"gemini", "gemini-3.1-flash-live-preview"}, {"gemini", "gemini-3.8-live"},
 		{"openai", "gpt-realtime"}, {"openai", "gpt-realtime-2.1"},
@@ -56,6 +57,7 @@ func TestStopWhileAToolRuns(t *testing.T) {
 // TestTypedWhileAToolRuns: what the user types while the model waits for a tool is answered,
 // on models that cancel the call, hold the text back, or may not be told of it yet.
 func TestTypedWhileAToolRuns(t *testing.T) {
+	t.Parallel()
 	for _, m := range []struct{ provider, model string }{
 		{"gemini", "gemini-2.5-flash-native-audio-preview-12-2025"}, {"gemini", "gemini-live-2.5-flash-preview"},
 		{"gemini", "gemini-3.1-flash-live-preview"}, {"gemini", "gemini-3.8-live"},

@@ -13,12 +13,16 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"voicegw/internal/await"
+	"voicegw/internal/pipenet"
 )
 
 // tap stands between the gateway and the provider and keeps what the gateway
 // says, audio left out.
 type tap struct {
-	url string
+	url    string
+	client *http.Client // reaches url
 
 	mu       sync.Mutex // guards the following fields
 	said     []map[string]any
@@ -26,12 +30,14 @@ type tap struct {
 	up, down []time.Time // when audio passed, to the provider and from it
 }
 
-func newTap(t testing.TB, provider http.Handler) *tap {
+func newTap(t testing.TB, provider http.Handler, timed bool) *tap {
 	t.Helper()
-	upstream := httptest.NewServer(provider)
+	upstream, reach := newServer(provider, timed)
+	upstream.Start()
 	tp := &tap{}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tp.relay(w, r, upstream.URL) }))
-	tp.url = srv.URL
+	srv, client := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tp.relay(w, r, upstream.URL, reach) }), timed)
+	srv.Start()
+	tp.url, tp.client = srv.URL, client
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
 		srv.Close()
@@ -41,9 +47,22 @@ func newTap(t testing.TB, provider http.Handler) *tap {
 	return tp
 }
 
+// newServer makes a server on this machine or, where time is fake, on a network in memory,
+// and a client that reaches it.
+func newServer(h http.Handler, timed bool) (*httptest.Server, *http.Client) {
+	srv := httptest.NewUnstartedServer(h)
+	if !timed {
+		return srv, http.DefaultClient
+	}
+	_ = srv.Listener.Close()
+	in := pipenet.Listen()
+	srv.Listener = in
+	return srv, &http.Client{Transport: &http.Transport{DialContext: in.Dial, DisableKeepAlives: true}}
+}
+
 // relay dials first, so that a refusal of the provider reaches the gateway as it is.
-func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string) {
-	up, resp, err := websocket.Dial(r.Context(), upstream+r.URL.RequestURI(), &websocket.DialOptions{HTTPHeader: upgradeFree(r.Header)})
+func (tp *tap) relay(w http.ResponseWriter, r *http.Request, upstream string, reach *http.Client) {
+	up, resp, err := websocket.Dial(r.Context(), upstream+r.URL.RequestURI(), &websocket.DialOptions{HTTPClient: reach, HTTPHeader: upgradeFree(r.Header)})
 	if err != nil {
 		status := http.StatusBadGateway
 		if resp != nil && resp.StatusCode >= 300 {
@@ -149,7 +168,7 @@ func (tp *tap) note(data []byte) {
 func (tp *tap) wait(t testing.TB, what string, fits func(map[string]any) bool) map[string]any {
 	t.Helper()
 	var found map[string]any
-	waitUntil(t, "the gateway says "+what+" to the provider", func() bool {
+	await.True(t, "the gateway says "+what+" to the provider", func() bool {
 		all := tp.all()
 		i := slices.IndexFunc(all, fits)
 		if i >= 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"voicegw/audit"
+	"voicegw/internal/await"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -24,6 +25,7 @@ func recordOf(t testing.TB, records []audit.Record, call string) audit.Record {
 // model asks for it again. It is done once, and each call has one end: an answer, or the
 // model's own withdrawal.
 func TestBookingAcrossABargeIn(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
 name: barge-in
 rules:
@@ -86,6 +88,7 @@ rules:
 // TestBookingAcrossATypedTurnOf31: this model takes the text in when it has the tool's
 // result: it waits for nothing else.
 func TestBookingAcrossATypedTurnOf31(t *testing.T) {
+	t.Parallel()
 	tools := newStage(t)
 	st := newStack(t, "gemini", setting{scenario: bookingThenText, model: "gemini-3.1-flash-live-preview", tools: tools.box, speed: 50, playback: 50, firstAudioMS: 10})
 	tools.hold("book")
@@ -108,6 +111,7 @@ func TestBookingAcrossATypedTurnOf31(t *testing.T) {
 // call before is answered before the new answer is asked for, or withdrawn by the model,
 // and its result never comes.
 func TestBookingAcrossATypedTurn(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: bookingThenText}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		tools.hold("book")
 		c := st.start(t, 16000)
@@ -145,6 +149,7 @@ func TestBookingAcrossATypedTurn(t *testing.T) {
 // TestBargeInStopsWhatCanBeStopped: a tool that is cancellable ends with the
 // interruption.
 func TestBargeInStopsWhatCanBeStopped(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{playback: 1, speed: 20, scenario: `
 name: barge-in
 rules:
@@ -180,6 +185,7 @@ rules:
 // call, whether its tool can be stopped or not, and the user still gets an answer.
 // OpenAI's wire cancels the whole response, whose calls then never begin.
 func TestWithdrawnCall(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"slow", "slow_stoppable"} {
 		t.Run(tool, func(t *testing.T) {
 			overBothWires(t, setting{scenario: `
@@ -226,6 +232,7 @@ faults:
 // TestHangUpWhileAToolRuns: what had begun and cannot be stopped is finished and
 // journalled, and nobody is told; what it did is known to the next session.
 func TestHangUpWhileAToolRuns(t *testing.T) {
+	t.Parallel()
 	overBothWires(t, setting{scenario: `
 name: hang-up
 rules:
@@ -244,7 +251,7 @@ rules:
 		c := st.startAs(t, "ada")
 		c.say(&protocol.InputText{Text: "go"})
 		c.toolsStarted(2)
-		waitUntil(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
+		await.True(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
 		c.say(&protocol.End{})
 		if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
 			t.Errorf("closed with %d after %v", code, told)

@@ -23,6 +23,7 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -35,8 +36,8 @@ import (
 // toolbox is a set of tools and what they and the gateway keep of them.
 type toolbox struct {
 	registry *registry.Registry
-	store    *store.Store
-	letGo    func() // lets tools go on that wait; nil if none does
+	store    *store.Store // nil where time is fake, which it does not know: all is kept in memory
+	letGo    func()       // lets tools go on that wait; nil if none does
 	// questions replaces the store's confirmations; nil is for those.
 	questions execute.Confirmations
 	// holdTold lets what was answered over the API hang before its conversation is told.
@@ -45,6 +46,11 @@ type toolbox struct {
 
 // give lets a gateway have the tools.
 func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.Duration) {
+	if b.store == nil {
+		opts.Tools = b.registry.Snapshot
+		opts.Executor = execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{}, Life: life, Logger: opts.Logger})
+		return
+	}
 	opts.Tools, opts.Blocked = b.registry.Snapshot, b.blocked
 	opts.Executor = execute.New(execute.Options{
 		Ledger: b.store.Ledger(), Confirmations: cmp.Or(b.questions, execute.Confirmations(b.store.Confirmations())), Life: life, Logger: opts.Logger,
@@ -139,6 +145,7 @@ func (b *toolbox) blocked(who user.User) (time.Time, bool) {
 // things at once. Each utterance interrupts the answer to the one before, because a
 // model may take as long for its turn as the answer lasts.
 func TestSpokenQuestionIsLookedUp(t *testing.T) {
+	t.Parallel()
 	for _, provider := range providers {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
@@ -198,6 +205,7 @@ func (c *client) heard(tools, words []string) (ran []string) {
 // before; of a user who is shut out the client is told, and whoever connects as that
 // user is refused.
 func TestToolEndsTheSession(t *testing.T) {
+	t.Parallel()
 	const farewell = "Goodbye and thank you for calling."
 	for name, tc := range map[string]struct {
 		call    string

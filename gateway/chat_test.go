@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
+	"voicegw/internal/await"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/session"
@@ -377,13 +378,8 @@ func TestClientLeaves(t *testing.T) {
 			t.Errorf("%q, %v", line, err)
 		}
 		leave()
-		select {
-		case err := <-ended:
-			if err == nil {
-				t.Error("the turn ended by itself")
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatal("the turn does not end")
+		if err := await.Next(t, "the turn's end", ended); err == nil {
+			t.Error("the turn ended by itself")
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()

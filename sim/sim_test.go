@@ -37,7 +37,7 @@ func start(t *testing.T, o Options) *Local {
 
 func TestBothWiresBehindOneAddress(t *testing.T) {
 	l := start(t, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for path, send := range map[string]string{
 		"/v1/realtime?model=gpt-realtime":                                                       "",
@@ -146,7 +146,7 @@ func TestHandshakesRefusedByAFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := start(t, Options{Faults: faults, Speed: -1, FirstAudioMS: -1})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for path, want := range map[string]int{
 		"/v1/realtime?model=gpt-realtime": 503,

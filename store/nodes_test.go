@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/internal/await"
 )
 
 // TestHandoffBetweenNodes: a lease, a ticket and a running voice session of one node
@@ -64,7 +65,7 @@ func TestLeaseOfADeadNode(t *testing.T) {
 	a.conn.Close() // as if its network had died
 	<-told
 	var release func()
-	eventually(t, "the lease is free", func() bool {
+	await.True(t, "the lease is free", func() bool {
 		release, err = b.Conversations().Lease(t.Context(), "c1", time.Minute)
 		return err == nil
 	})

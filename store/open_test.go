@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"voicegw/internal/await"
 	"voicegw/internal/freeport"
 )
 
@@ -258,7 +259,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	if err := s.Blocks().Block(t.Context(), "ada", time.Now().Add(300*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the block ends", func() bool {
+	await.True(t, "the block ends", func() bool {
 		_, ok, _ := s.Blocks().Blocked(t.Context(), "ada")
 		list, _ := s.Blocks().List(t.Context())
 		return !ok && len(list) == 0
@@ -266,7 +267,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	if was, err := s.Blocks().Unblock(t.Context(), "ada"); was || err != nil {
 		t.Errorf("unblocking one whose block has ended: %t %v", was, err)
 	}
-	eventually(t, "the entry is forgotten", func() bool {
+	await.True(t, "the entry is forgotten", func() bool {
 		_, fresh := reserve(t, l, "done")
 		return fresh
 	})
@@ -285,7 +286,7 @@ func TestBlocksAreBounded(t *testing.T) {
 	if err := block("c", time.Hour); !errors.Is(err, ErrFull) {
 		t.Errorf("the third user: %v", err)
 	}
-	eventually(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })
+	await.True(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })
 	if _, ok, _ := s.Blocks().Blocked(t.Context(), "b"); !ok {
 		t.Error("a block that runs was forgotten")
 	}

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"voicegw/internal/await"
 	"voicegw/internal/freeport"
 	"voicegw/internal/secretwatch/secrettest"
 )
@@ -44,7 +44,7 @@ func testLog(t testing.TB) *slog.Logger {
 func startServer(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	s := begin(t, o)
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(await.Limit) {
 		t.Fatal("the server does not start")
 	}
 	return s
@@ -92,23 +92,10 @@ func startCluster(t testing.TB) (all []*server.Server, urls string) {
 		}))
 	}
 	for _, s := range all {
-		if !s.ReadyForConnections(10 * time.Second) {
+		if !s.ReadyForConnections(await.Limit) {
 			t.Fatal("the cluster does not start")
 		}
 		urls += "," + s.ClientURL()
 	}
 	return all, urls[1:]
-}
-
-// eventually waits until something is so, and fails the test if it never is.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	late := time.After(15 * time.Second)
-	for !is() {
-		select {
-		case <-late:
-			t.Fatalf("never: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }

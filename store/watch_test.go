@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"voicegw/internal/await"
 )
 
 // TestLateWriter: whoever wrote a block and is slow to say so does not bring it back
@@ -47,7 +49,7 @@ func TestForgottenWhileAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the watch has seen both", func() bool {
+	await.True(t, "the watch has seen both", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.followed == 2
@@ -61,7 +63,7 @@ func TestForgottenWhileAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.back <- struct{}{}
-	eventually(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
+	await.True(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
 	if !blockedOn(t, s, "bob") {
 		t.Error("a block that this node has just recorded is gone")
 	}

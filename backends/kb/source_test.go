@@ -19,6 +19,7 @@ import (
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
+	"voicegw/internal/await"
 )
 
 // folder is a source over real files, with an index.
@@ -116,7 +117,7 @@ func newFolder(t *testing.T, files map[string]string, change func(*folder, *kb.S
 // until waits for a change after which the index holds these titles.
 func (f *folder) until(titles ...string) kb.Change {
 	f.t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(await.Limit)
 	defer limit.Stop()
 	for {
 		select {

@@ -8,26 +8,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/await"
 	"voicegw/registry"
 )
 
 // waitFor waits until a program has said something.
 func waitFor(t *testing.T, c *console, text string) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(20 * time.Second)
-	defer limit.Stop()
-	for !strings.Contains(c.String(), text) {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("it does not say %q but:\n%s", text, c.String())
-		}
-	}
+	await.True(t, "it says "+text, func() bool { return strings.Contains(c.String(), text) })
 }
 
 // TestAuditFollows: the last lines that there are, then each as it comes, through a
@@ -45,17 +35,7 @@ func TestAuditFollows(t *testing.T) {
 	for _, tool := range []string{"first", "second", "third"} {
 		put(tool, false)
 	}
-	until := time.NewTimer(20 * time.Second)
-	defer until.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for log.Stats().Lines.Written < 3 {
-		select {
-		case <-tick.C:
-		case <-until.C:
-			t.Fatal("nothing is written")
-		}
-	}
+	await.True(t, "three records are written", func() bool { return log.Stats().Lines.Written == 3 })
 	var out, complaints console
 	signals, exit := make(chan os.Signal, 1), make(chan int, 1)
 	go func() {

@@ -18,6 +18,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/config"
+	"voicegw/internal/await"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
@@ -72,7 +73,7 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waitUntil(t, func() bool {
+		await.True(t, "all vectors are made", func() bool {
 			held, err := caps.kb.Held(t.Context())
 			for _, h := range held {
 				if !h.Complete {
@@ -90,21 +91,6 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 		}
 		if n := asked.Swap(0); process == 1 && n < 10 || process == 2 && n != 1 {
 			t.Errorf("process %d: %d texts were embedded", process, n)
-		}
-	}
-}
-
-// waitUntil looks again and again, because nobody tells.
-func waitUntil(t *testing.T, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it does not happen")
 		}
 	}
 }

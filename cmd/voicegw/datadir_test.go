@@ -13,6 +13,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/config"
+	"voicegw/internal/await"
 )
 
 func TestDataDir(t *testing.T) {
@@ -89,7 +90,7 @@ func TestStoreElsewhere(t *testing.T) {
 	}
 	nats.Shutdown()
 	nats.WaitForShutdown()
-	waitUntil(t, func() bool { return r.status("/readyz") == http.StatusServiceUnavailable })
+	await.True(t, "it is not ready", func() bool { return r.status("/readyz") == http.StatusServiceUnavailable })
 	if got := r.status("/healthz"); got != http.StatusOK {
 		t.Errorf("GET /healthz: %d", got)
 	}
@@ -104,7 +105,7 @@ func TestStoreElsewhere(t *testing.T) {
 	}
 
 	startNATS(t, options)
-	waitUntil(t, func() bool { return r.status("/readyz") == http.StatusOK })
+	await.True(t, "it is ready again", func() bool { return r.status("/readyz") == http.StatusOK })
 }
 
 func startNATS(t *testing.T, options *natsserver.Options) *natsserver.Server {

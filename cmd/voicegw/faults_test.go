@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/await"
 	"voicegw/protocol"
 )
 
@@ -101,7 +102,7 @@ func (c *caller) ask(text string) { c.say(&protocol.InputText{Text: text}) }
 // hear waits for a message of a type.
 func hear[M protocol.ServerMessage](c *caller) (m M) {
 	c.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(await.Limit)
 	for {
 		select {
 		case got, open := <-c.got:
@@ -207,21 +208,18 @@ func (c *caller) counted(name string) any {
 	c.t.Helper()
 	c.say(&protocol.End{})
 	c.over()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(20 * time.Second); ; {
+	var value any
+	await.True(c.t, "the log has a line of the session's end", func() bool {
 		for line := range strings.SplitSeq(c.r.err.String(), "\n") {
 			var fields map[string]any
 			if strings.Contains(line, c.id) && json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == "session ended" {
-				return fields[name]
+				value = fields[name]
+				return true
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-late:
-			c.t.Fatal("the log has no line of the session's end")
-		}
-	}
+		return false
+	})
+	return value
 }
 
 // record is what the next call's record says of some of its fields.

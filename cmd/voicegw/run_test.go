@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/internal/await"
 	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
@@ -93,7 +94,7 @@ func (r *running) logged(message string) map[string]any {
 	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(await.Limit); ; {
 		for line := range strings.SplitSeq(r.err.String(), "\n") {
 			var fields map[string]any
 			if json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == message {
@@ -116,7 +117,7 @@ func (r *running) ended() int {
 	select {
 	case code := <-r.exit:
 		return code
-	case <-time.After(20 * time.Second):
+	case <-time.After(await.Limit):
 		r.t.Fatalf("the program does not end:\n%s", r.err.String())
 		return -1
 	}

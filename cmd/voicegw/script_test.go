@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"voicegw/audio"
+	"voicegw/internal/await"
 	"voicegw/internal/freeport"
 	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch"
@@ -131,7 +132,7 @@ func freeAddr(ts *testscript.TestScript, _ bool, args []string) {
 
 // ready waits until a URL answers 200.
 func ready(ts *testscript.TestScript, _ bool, args []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"voicegw/internal/await"
 )
 
 // certificate writes a certificate for 127.0.0.1 and its key.
@@ -62,15 +64,7 @@ func TestSimulatorOverTLS(t *testing.T) {
 		})
 	}()
 	url := regexp.MustCompile(`Gemini +base URL +(https://[0-9.:]+)`)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(10 * time.Second); url.FindStringSubmatch(r.out.String()) == nil; {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("no base URL was told:\n%s%s", r.out.String(), r.err.String())
-		}
-	}
+	await.True(t, "a base URL is told", func() bool { return url.MatchString(r.out.String()) })
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get(url.FindStringSubmatch(r.out.String())[1] + "/healthz")

@@ -22,7 +22,7 @@ func official(t *testing.T, faults string, more ...option.RequestOption) (openai
 	client := srv.Client()
 	t.Cleanup(func() {
 		client.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if err := o.Group.Close(ctx); err != nil {
 			t.Error(err)
@@ -162,7 +162,7 @@ func TestOfficialClientLeaves(t *testing.T) {
 	}
 	cancel()
 	_ = stream.Close() // it was cancelled
-	end, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	end, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer stop()
 	if err := h.opts.Group.Close(end); err != nil {
 		t.Errorf("the request did not end: %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 	"google.golang.org/genai"
 
+	"voicegw/internal/await"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -38,7 +39,7 @@ func newOfficial(t *testing.T, o Options, version string) *official {
 	var served sync.WaitGroup
 	served.Go(func() { _ = srv.Serve(ln) })
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if err := h.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
@@ -263,12 +264,7 @@ rules:
 		t.Fatal(err)
 	}
 	// The client closes without a word; the server sees it when it reads.
-	for deadline := time.Now().Add(5 * time.Second); o.h.stats.Open.Load() > 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the old connection is still open")
-		}
-		<-time.After(time.Millisecond)
-	}
+	await.True(t, "the old connection is closed", func() bool { return o.h.stats.Open.Load() == 0 })
 	s = o.connect(models()[0], again)
 	sendSpeech(t, s, "And once more, please.", 1200*time.Millisecond)
 	if a := receive(t, s, nil); a.said != "This is the second." {

@@ -20,7 +20,7 @@ import (
 const secret = "AIzaTopSecretKey0123456789"
 
 // patience is how long a test waits for something before it fails.
-const patience = 5 * time.Second
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const secret = "sk-secret-0123456789"
 
 // patience is how long a test waits for what must come.
-const patience = 5 * time.Second
+const patience = 3 * time.Minute
 
 // server is a scripted provider on a real socket.
 type server struct {

@@ -13,7 +13,7 @@ import (
 // patience is how long the helpers that take a testing.TB wait before they fail the
 // test. Inside a synctest bubble it is fake time and passes only when every
 // goroutine is stuck.
-const patience = 10 * time.Second
+const patience = 3 * time.Minute
 
 // Fake is a scripted [transport.Transport]. Make one with [New]. Its methods may be
 // called by any number of goroutines.

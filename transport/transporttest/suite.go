@@ -124,7 +124,7 @@ func Suite(t *testing.T, h Harness) {
 const contextInRecv = "a context that ends in Recv ends the connection"
 
 // suitePatience is how long a subtest waits for something that must come.
-const suitePatience = 5 * time.Second
+const suitePatience = 3 * time.Minute
 
 func soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), suitePatience)

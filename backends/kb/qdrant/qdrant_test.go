@@ -67,7 +67,7 @@ func server(url, key string) kbtest.Setup {
 		name := fmt.Sprintf("voicegw_test_%d_%d", time.Now().UnixNano(), n)
 		x := open(t, qdrant.Options{URL: url, APIKey: key, Collection: name, Embedder: embedder})
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, http.MethodDelete, strings.TrimSuffix(url, "/")+"/collections/"+name, nil)
 			if err != nil {
