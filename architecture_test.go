@@ -43,6 +43,7 @@ var foreign = map[string][]string{
 	"session":                        {websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/time"},
 	"gateway":                        {"golang.org/x/sys", "github.com/rs/cors"},
 	"transport/transporttest":        {"github.com/google/go-cmp", "go.uber.org/goleak"},
+	"orchestrator/calls/callstest":   {"github.com/google/go-cmp", "github.com/rogpeppe/go-internal"},
 	"internal/strict":                {yaml},
 	"internal/quota":                 {"golang.org/x/time"},
 	"sim/fault":                      {yaml},

@@ -220,6 +220,9 @@ func (w *watcher) over() {
 
 // bounded: nothing of a state grows without end.
 func (w *watcher) bounded(s State) {
+	if s.calls.Strayed() {
+		w.fail("a call has taken a way that the table of states does not have")
+	}
 	for _, b := range []struct {
 		what       string
 		have, most int

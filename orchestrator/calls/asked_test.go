@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -195,5 +196,31 @@ func TestResumeOfNonsense(t *testing.T) {
 	}
 	if err := b.book.Resume(json.RawMessage(`{"total":-4,"retrieval":-1,"tool_time_ms":-9}`)); err != nil || b.book.Account() != (policy.Account{}) {
 		t.Errorf("less than nothing: %v, %+v", err, b.book.Account())
+	}
+}
+
+// TestSpokenApprovalOfADeedThatRuns: two questions about one deed, and the second is agreed
+// to aloud while the first runs: the model's ConfirmAction gets the answer of that one.
+func TestSpokenApprovalOfADeedThatRuns(t *testing.T) {
+	c := New(toolbox(), Rules{Tools: policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 9}, Confirm: []string{"book"}}, Prefix: "c", Spoken: true})
+	for i, args := range []string{`{"who":"A"}`, `{"who":"A","note":"n"}`} {
+		c.Called(time.Time{}, Called{Turn: 1, Tool: "book", Args: json.RawMessage(args)})
+		name := fmt.Sprint("c", i+1)
+		c.Recorded(time.Time{}, Recorded{Call: name, Token: "token" + name, Name: name, Reference: "ref" + name})
+	}
+	for _, a := range c.Resolved(time.Time{}, Resolved{Token: "tokenc1", Outcome: OutcomeApproved}) {
+		if approved, ok := a.(Approved); ok {
+			c.Approve(time.Time{}, 1, approved) // c3
+		}
+	}
+	c.Called(time.Time{}, Called{Turn: 1, Model: "m", Tool: ConfirmAction, Args: json.RawMessage(`{"reference":"refc2","approved":true}`), SpokenAt: time.Unix(1, 0)}) // c4
+	c.Resolved(time.Time{}, Resolved{Token: "tokenc2", Outcome: OutcomeApproved})
+	if k := c.find("c4"); k == nil || k.state != joined || k.into != "c3" || c.Strayed() {
+		t.Fatalf("what was agreed to aloud is %+v", k)
+	}
+	do, _ := c.Finished(Finished{Call: "c3", Envelope: good(`{"n":1}`)})
+	both := answers(do)
+	if len(both) != 2 || both[1].Model != "m" || !both[1].Envelope.OK || !both[1].Envelope.Meta.CacheHit {
+		t.Errorf("the answers are %+v", both)
 	}
 }

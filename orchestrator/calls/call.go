@@ -160,9 +160,9 @@ type Answer struct {
 // answer ends a call.
 func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 	if k.reader.wants() {
-		k.becomes(answered)
+		c.move(k, answered)
 	} else {
-		k.becomes(withdrawn)
+		c.move(k, withdrawn)
 	}
 	a := Answer{
 		Owed: c.Owed(k.turn),

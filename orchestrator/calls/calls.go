@@ -58,6 +58,7 @@ type Calls struct {
 	open     []call     // in the order in which they were asked for; questions as they were put
 	resolved []resolved // questions that were answered, oldest first
 	count    int        // names given so far
+	strayed  bool       // see Strayed
 }
 
 // resolved remembers a question that was answered.

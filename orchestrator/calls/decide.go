@@ -99,7 +99,7 @@ func (c *Calls) duplicate(k call, p *registry.Prepared) []Action {
 
 // join lets a call wait for the answer of another one, or of the one that this has joined.
 func (c *Calls) join(k call, first *call) []Action {
-	k.becomes(joined)
+	c.move(&k, joined)
 	if k.into = first.id; first.state == joined {
 		k.into = first.into
 	}
@@ -113,7 +113,7 @@ var nothing = []Action{}
 
 // queue lets a call run, when a place is free.
 func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
-	k.becomes(queued)
+	c.move(&k, queued)
 	k.prepares(p)
 	k.queuedAt = at
 	k.progressAt = at.Add(time.Duration(p.Tool().LatencyBudgetMS) * time.Millisecond)
@@ -136,7 +136,7 @@ func (c *Calls) places() []Action {
 			continue
 		}
 		free--
-		k.becomes(running)
+		c.move(k, running)
 		do = append(do, k.run())
 	}
 	return do

@@ -112,7 +112,7 @@ func (c *Calls) stop(id string) []Action {
 	if k.state == queued {
 		return c.cancelled(k)
 	}
-	k.becomes(stopping)
+	c.move(k, stopping)
 	return []Action{Cancel{Call: k.id, Tool: k.tool}}
 }
 
@@ -211,7 +211,7 @@ func (c *Calls) Tick(at time.Time) (do []Action) {
 	}
 	for i := range c.open {
 		if k := &c.open[i]; c.rules.Live && k.state == waiting && !at.Before(k.question.expiresAt) {
-			k.becomes(resolving)
+			c.move(k, resolving)
 			do = append(do, Resolve{Token: k.question.token, By: ByClock})
 		}
 	}

@@ -43,7 +43,7 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 		return c.decided(k, env)
 	}
 	waiting := c.Questions() + len(others)
-	k.becomes(asking)
+	c.move(&k, asking)
 	k.prepares(p)
 	c.open = append(c.open, k)
 	if c.rules.MaxQuestions > 0 && waiting >= c.rules.MaxQuestions {
@@ -81,7 +81,7 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 		return c.finish(k.id, policy.NotAsked(k.prepared))
 	}
 	q, p := *k, k.prepared
-	q.becomes(waiting)
+	c.move(&q, waiting)
 	q.written, q.question = nil, &question{
 		token: in.Token, name: in.Name, reference: in.Reference, putAt: at, expiresAt: in.ExpiresAt,
 		told: policy.Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules.Spoken),
@@ -132,7 +132,7 @@ func (c *Calls) Answered(token string, approved bool) []Action {
 	if k.state == resolving {
 		return []Action{Refused{Why: RefusedUsed, Known: true}}
 	}
-	k.becomes(resolving)
+	c.move(k, resolving)
 	return []Action{Resolve{Token: token, Approved: approved, By: ByClient}}
 }
 
@@ -158,7 +158,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	}
 	if in.Outcome == OutcomeFailed {
 		if k.state == resolving {
-			k.becomes(waiting)
+			c.move(k, waiting)
 		}
 		do := []Action{Refused{Why: RefusedStore, Known: true}}
 		if spoken != nil {
@@ -167,7 +167,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		return do
 	}
 	q := c.take(k.id)
-	q.becomes(answered)
+	c.move(&q, answered)
 	c.resolved = append(c.resolved, resolved{in.Token, in.Outcome})
 	c.resolved = c.resolved[max(len(c.resolved)-maxResolved, 0):]
 	c.book.Resolved(q.question.name)
@@ -235,7 +235,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 	if a.Prepared != nil {
 		return c.queue(at, k, a.Prepared)
 	}
-	k.becomes(running)
+	c.move(&k, running)
 	k.args = a.Args
 	c.open = append(c.open, k)
 	return nil
@@ -268,8 +268,8 @@ func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	case approved && !q.question.putAt.Before(spokenAt):
 		return refuse(registry.ErrorConfirmationRequired, toolerror.UserHasNotSpoken())
 	}
-	q.becomes(resolving)
-	k.becomes(joined)
+	c.move(q, resolving)
+	c.move(&k, joined)
 	k.into = q.id
 	do := []Action{Resolve{Token: q.question.token, Approved: approved, By: BySpoken}}
 	c.open = append(c.open, k)

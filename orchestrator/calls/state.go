@@ -33,7 +33,7 @@ const (
 // called and ends as answered or withdrawn.
 var follows = map[state][]state{
 	called:    {joined, asking, queued, running, answered, withdrawn},
-	joined:    {queued, answered, withdrawn},
+	joined:    {joined, queued, answered, withdrawn},
 	asking:    {waiting, answered, withdrawn},
 	waiting:   {resolving, answered},
 	resolving: {waiting, answered},
@@ -47,14 +47,15 @@ func (s state) String() string {
 	return [...]string{"called", "joined", "asking", "waiting for a person", "resolving", "queued", "running", "stopping", "answered", "withdrawn"}[s]
 }
 
-// becomes moves a call to another state. A transition that the table does not have is a
-// bug of this package.
-func (k *call) becomes(next state) {
-	if !slices.Contains(follows[k.state], next) {
-		panic("calls: a call that is " + k.state.String() + " cannot become " + next.String())
-	}
+// move moves a call to its next state.
+func (c *Calls) move(k *call, next state) {
+	c.strayed = c.strayed || !slices.Contains(follows[k.state], next)
 	k.state = next
 }
+
+// Strayed says whether a call has ever taken a way that the table of states does not have:
+// that is a bug of this package, which tests look for.
+func (c *Calls) Strayed() bool { return c.strayed }
 
 // Reader says who waits for the answer of a call.
 type Reader uint8

@@ -1,0 +1,141 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/internal/mark"
+	"voicegw/internal/user"
+	"voicegw/orchestrator/calls/callstest"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/protocol"
+	"voicegw/registry"
+)
+
+// TestConversationsAboutCalls plays the conversations that voice and text have in common
+// with an agent: its turns, its executor and its store.
+func TestConversationsAboutCalls(t *testing.T) {
+	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newTextPlayer(t)
+			story(p)
+			p.endTurn()
+		})
+	})
+}
+
+// textPlayer is the user and the model of an agent, and decides when its tools end.
+type textPlayer struct {
+	t       *testing.T
+	agent   *Agent
+	replies chan Reply // to the model's Complete, from the player; not closed
+	turn    sync.WaitGroup
+	open    bool // a message is being answered
+	said    int  // messages so far: each is another one
+
+	mu    sync.Mutex           // guards the following fields
+	tools map[string]chan bool // of what runs: how it ends; by tool and arguments
+	told  []protocol.ServerMessage
+	begun []string
+}
+
+func newTextPlayer(t *testing.T) *textPlayer {
+	p := &textPlayer{t: t, replies: make(chan Reply), tools: map[string]chan bool{}}
+	tools := callstest.Tools(t, p.handle)
+	executor := execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{}})
+	t.Cleanup(executor.Close)
+	agent, err := New(Options{
+		Model: p, Executor: executor, Conversations: &memory{}, Answers: &answersKept{}, Rules: callstest.Rules(registry.ModeText),
+		Tools: func() *registry.Snapshot { return tools }, Instructions: func(*registry.Snapshot, mark.Mark) string { return "" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.agent = agent
+	return p
+}
+
+// Complete answers with the next reply.
+func (p *textPlayer) Complete(context.Context, Prompt, func(string)) (Reply, error) {
+	return <-p.replies, nil
+}
+
+func (p *textPlayer) handle(_ context.Context, tool, args string) (registry.Result, error) {
+	name, end := fmt.Sprintf("%s %s", tool, args), make(chan bool)
+	p.mu.Lock()
+	p.tools[name], p.begun = end, append(p.begun, name)
+	p.mu.Unlock()
+	if <-end {
+		return registry.Result{Data: callstest.Data}, nil
+	}
+	return registry.Result{}, callstest.Failed()
+}
+
+// send sends a message, after the turn before has ended.
+func (p *textPlayer) send(req Request) ([]protocol.ServerMessage, []string) {
+	p.endTurn()
+	p.open = true
+	req.ConversationID, req.User = "conv", user.Must("ada")
+	p.turn.Go(func() {
+		if err := p.agent.Respond(p.t.Context(), req, p.emit); err != nil {
+			p.t.Error(err)
+		}
+	})
+	return p.flush()
+}
+
+func (p *textPlayer) emit(m protocol.ServerMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = append(p.told, m)
+}
+
+// endTurn lets the model end its answer.
+func (p *textPlayer) endTurn() {
+	if p.open {
+		p.replies <- Reply{Text: "Well."}
+		p.turn.Wait()
+		p.open = false
+	}
+}
+
+func (p *textPlayer) Say() ([]protocol.ServerMessage, []string) {
+	p.said++
+	return p.send(Request{Message: fmt.Sprint("go on, for the ", p.said, "th time")})
+}
+
+func (p *textPlayer) Answer(token string, approved bool) ([]protocol.ServerMessage, []string) {
+	return p.send(Request{Confirmation: &Confirmation{Token: token, Approved: approved}})
+}
+
+func (p *textPlayer) Call(batch []callstest.Call) ([]protocol.ServerMessage, []string) {
+	var reply Reply
+	for _, c := range batch {
+		reply.Calls = append(reply.Calls, ToolCall{ID: c.ID, Name: c.Tool, Args: json.RawMessage(c.Args)})
+	}
+	p.replies <- reply
+	return p.flush()
+}
+
+func (p *textPlayer) Finish(begun string, ok bool) ([]protocol.ServerMessage, []string) {
+	p.mu.Lock()
+	end := p.tools[begun]
+	p.mu.Unlock()
+	end <- ok
+	return p.flush()
+}
+
+// flush returns what there is once nothing moves any more.
+func (p *textPlayer) flush() ([]protocol.ServerMessage, []string) {
+	synctest.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	told, begun := p.told, p.begun
+	p.told, p.begun = nil, nil
+	return told, begun
+}

@@ -1,0 +1,243 @@
+// Package callstest holds the conversations about tool calls in which one rule serves voice
+// and text: calls, the voice step and the text turn each play all of them, and what their
+// client is told is the same. A rule that is changed on one side alone fails there.
+package callstest
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+//go:embed testdata/*.txtar
+var stories embed.FS
+
+// update rewrites the conversations; only where the package calls plays them.
+var update = flag.Bool("update-calls", false, "rewrite the conversations of orchestrator/calls/callstest")
+
+// Call is a call of the model's.
+type Call struct{ ID, Tool, Args string }
+
+// Player plays one conversation. Each method returns what its client was told meanwhile, in
+// order, and the calls whose tools have begun, as "tool arguments".
+type Player interface {
+	// Say is a word of the user's: a turn begins.
+	Say() (told []protocol.ServerMessage, begun []string)
+	// Call lets the model make calls in one answer. What has to be recorded is.
+	Call(batch []Call) (told []protocol.ServerMessage, begun []string)
+	// Finish lets the tool end that runs with these arguments: well, or with a failure.
+	Finish(begun string, ok bool) (told []protocol.ServerMessage, more []string)
+	// Answer is the user's answer to the question that was put last.
+	Answer(token string, approved bool) (told []protocol.ServerMessage, begun []string)
+}
+
+// Rules are those of each conversation here, in a mode.
+func Rules(mode registry.Mode) policy.Rules {
+	return policy.Rules{
+		Mode: mode, Budget: policy.Budget{Retrieval: 2, Total: 6, TopK: 3, ToolTime: -1}, Confirm: []string{"write"},
+		Questions: policy.Questions{PerTool: 2, Total: 3},
+	}
+}
+
+// Data is what a tool answers that ends well.
+const Data = "done"
+
+// Failed is what a tool answers that fails.
+func Failed() *registry.ToolError {
+	return &registry.ToolError{Type: registry.ErrorPermanent, Message: "It failed."}
+}
+
+// Play plays all conversations, each with a player of its own.
+func Play(t *testing.T, play func(t *testing.T, story func(Player))) {
+	t.Helper()
+	files, err := fs.Glob(stories, "testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no conversations: %v", err)
+	}
+	for _, file := range files {
+		data, err := stories.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ar := txtar.Parse(data)
+		t.Run(strings.TrimSuffix(path.Base(file), ".txtar"), func(t *testing.T) {
+			play(t, func(p Player) {
+				got := (&story{t: t, p: p, names: map[string]int{}}).tell(string(ar.Files[0].Data))
+				if *update {
+					ar.Files[1].Data = []byte(got)
+					if err := os.WriteFile(filepath.Join("callstest", file), txtar.Format(ar), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				if diff := cmp.Diff(string(ar.Files[1].Data), got); diff != "" {
+					t.Errorf("the conversation went another way (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// story is one conversation under way.
+type story struct {
+	t     *testing.T
+	p     Player
+	out   strings.Builder
+	names map[string]int // of calls, numbered as they begin
+	token string         // of the question that was put last
+}
+
+// tell plays a script and returns what was told, line by line.
+func (s *story) tell(script string) string {
+	s.t.Helper()
+	var batch []Call
+	flush := func() {
+		if len(batch) > 0 {
+			s.write(s.p.Call(batch))
+			batch = nil
+		}
+	}
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		verb, rest, _ := strings.Cut(line, " ")
+		if verb != "call" {
+			flush()
+		}
+		s.out.WriteString(line + "\n")
+		switch verb {
+		case "call":
+			fields := strings.Fields(rest)
+			id := ""
+			if len(fields) == 3 {
+				id = fields[2]
+			}
+			batch = append(batch, Call{ID: id, Tool: fields[0], Args: fields[1]})
+		case "next": // answer of the model's
+		case "say":
+			s.write(s.p.Say())
+		case "done", "failed":
+			s.write(s.p.Finish(rest, verb == "done"))
+		case "approve", "decline":
+			s.write(s.p.Answer(s.token, verb == "approve"))
+		default:
+			s.t.Fatalf("a script has no verb %q", verb)
+		}
+	}
+	flush()
+	return s.out.String()
+}
+
+func (s *story) write(told []protocol.ServerMessage, begun []string) {
+	for _, m := range told {
+		if line := s.show(m); line != "" {
+			s.out.WriteString("    " + line + "\n")
+		}
+	}
+	slices.Sort(begun) // tools that begin together begin in no order
+	for _, call := range begun {
+		s.out.WriteString("    runs " + call + "\n")
+	}
+}
+
+// show prints a message about a call; it is empty for any other.
+func (s *story) show(m protocol.ServerMessage) string {
+	switch m := m.(type) {
+	case *protocol.ToolStarted:
+		s.names[m.CallID] = len(s.names) + 1
+		return fmt.Sprintf("%d begins: %s (%s)", s.names[m.CallID], m.Tool, m.Category)
+	case *protocol.ConfirmationRequest:
+		s.token = m.Token
+		return fmt.Sprintf("asks: %s %s %q", m.Tool, m.Args, m.Preview)
+	case *protocol.ConfirmationEnded:
+		return fmt.Sprintf("the question about %s is %s", m.Tool, m.Outcome)
+	case *protocol.ToolEnded:
+		how := "ok"
+		if !m.OK {
+			var e registry.Error
+			if err := json.Unmarshal(m.Error, &e); err != nil {
+				s.t.Fatal(err)
+			}
+			how = string(e.Type)
+		}
+		if m.Deduplicated {
+			how += ", as before"
+		}
+		if m.Clamped != nil {
+			how += " lowered " + string(m.Clamped)
+		}
+		return fmt.Sprintf("%d ends: %s", s.names[m.CallID], how)
+	}
+	return ""
+}
+
+// Tools are the tools of the conversations, for both modes. Nil for a handler: nothing runs
+// them, or what runs them does so at once.
+func Tools(t testing.TB, handler func(ctx context.Context, tool, args string) (registry.Result, error)) *registry.Snapshot {
+	t.Helper()
+	spec := func(id, params string, change func(*registry.Spec)) registry.Entry {
+		s := registry.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
+			SideEffects: registry.SideEffectsNone, AllowedModes: []registry.Mode{registry.ModeText, registry.ModeVoice},
+			LatencyBudgetMS: 60_000, TimeoutMS: 60_000,
+			Parameters: json.RawMessage(`{"type":"object","properties":{` + params + `},"additionalProperties":false}`),
+		}
+		change(&s)
+		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
+			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)}}
+	}
+	writes := func(s *registry.Spec) {
+		s.Category, s.SideEffects = registry.CategoryAction, registry.SideEffectsWrites
+	}
+	entries := []registry.Entry{
+		spec("search", `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, func(s *registry.Spec) {
+			s.Category, s.SideEffects, s.Idempotent = registry.CategoryRetrieval, registry.SideEffectsReadOnly, true
+		}),
+		spec("look", `"id":{"type":"string"}`, func(*registry.Spec) {}),
+		spec("write", `"text":{"type":"string"}`, writes),
+		spec("book", `"who":{"type":"string"},"note":{"type":"string"}`, func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{who}" }),
+		spec("pay", `"amount":{"type":"integer"}`, func(s *registry.Spec) {
+			writes(s)
+			s.RequiresConfirmation, s.Preview = true, "Pay {amount}"
+		}),
+	}
+	handlers := map[string]registry.Handler{}
+	for _, e := range entries {
+		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c registry.Call[arguments, struct{}]) (registry.Result, error) {
+			if handler == nil {
+				return registry.Result{Data: Data}, nil
+			}
+			return handler(ctx, c.Tool, string(c.Args.raw))
+		})
+	}
+	r, err := registry.Load(registrytest.File(t, entries...), registry.Options{Handlers: handlers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Snapshot()
+}
+
+// arguments holds whatever arguments there are.
+type arguments struct{ raw json.RawMessage }
+
+// UnmarshalJSON takes any object.
+func (a *arguments) UnmarshalJSON(b []byte) error {
+	a.raw = slices.Clone(b)
+	return nil
+}
