@@ -17,10 +17,13 @@ import (
 var mayConnect = map[string]string{
 	"internal/nonblock/dial.go":               "copies the transport of a WebSocket handshake; ws.Dial bounds it",
 	"internal/ws/dial.go":                     "is the one that bounds handshakes, and copies a transport for each",
+	"cmd/voicegw/wiring.go":                   "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"transport/gemini/options.go":             "makes the client that ws.Dial copies, from bounded.NewTransport",
 	"client/load/run.go":                      "makes the client that ws.Dial copies, from bounded.NewTransport; what else is asked goes through bounded.Client",
 	"backends/kb/qdrant/qdrant.go":            "makes the client from bounded.NewTransport that the next line hands to bounded.Client",
 	"scripts/supply/vulndb.go":                "is a build's, run by hand: bounds its one answer itself",
+	"transport/openai/transport.go":           "makes the client that ws.Dial copies",
+	"transport/transporttest/suite.go":        "is the suite of tests of the adapters",
 	"transport/transporttest/suiteconnect.go": "is the suite of tests of the adapters",
 	"internal/secretwatch/secrettest/main.go": "looks at the answers of servers of tests",
 	"scripts/bench/relaybench/relay.go":       "is a benchmark that asks the program beside it",

@@ -129,7 +129,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}
 	ch.server = httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: ch.manage}))
 	ch.server.Config.ConnContext = gateway.ConnContext
-	ch.server.Listener = gateway.Listen(ch.server.Listener, nil)
+	ch.server.Listener = gateway.Listen(ch.server.Listener, gateway.NewLoops(nil))
 	ch.server.Start()
 	ch.crowd = newCrowd(seed, ch.server.URL, ch.over, ch.pulse)
 	return ch

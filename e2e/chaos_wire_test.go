@@ -273,8 +273,8 @@ type watchedConn struct {
 	ids  map[string]string // the provider's by ours; guarded by side.mu
 }
 
-func (c *watchedConn) Recv(ctx context.Context) (transport.Event, error) {
-	ev, err := c.Conn.Recv(ctx)
+func (c *watchedConn) Recv() (transport.Event, error) {
+	ev, err := c.Conn.Recv()
 	switch ev := ev.(type) {
 	case transport.ToolCall:
 		c.side.mu.Lock()

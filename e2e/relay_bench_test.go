@@ -25,6 +25,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/gateway"
+	"voicegw/internal/nonblock"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/transport"
@@ -42,11 +43,13 @@ const relayEnv = "VOICEGW_E2E_RELAY"
 func runRelay(target string) error {
 	name, base, _ := strings.Cut(target, " ")
 	transports := make(map[string]transport.Transport)
+	loops := gateway.NewLoops(nil)
+	client := nonblock.Client(nil, loops)
 	var err error
 	if name == "gemini" {
-		transports[name], err = gemini.New(gemini.Options{APIKey: "bench", BaseURL: base})
+		transports[name], err = gemini.New(gemini.Options{APIKey: "bench", BaseURL: base, HTTPClient: client})
 	} else {
-		transports[name], err = openai.New(openai.Options{APIKey: "bench", BaseURL: base + "/v1"})
+		transports[name], err = openai.New(openai.Options{APIKey: "bench", BaseURL: base + "/v1", HTTPClient: client})
 	}
 	if err != nil {
 		return err
@@ -60,7 +63,7 @@ func runRelay(target string) error {
 		return err
 	}
 	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
-	go srv.Serve(gateway.Listen(ln, nil))
+	go srv.Serve(gateway.Listen(ln, loops))
 	defer srv.Close()
 	fmt.Println("http://" + ln.Addr().String())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {

@@ -14,6 +14,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/gateway"
+	"voicegw/internal/nonblock"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/orchestrator"
@@ -137,7 +138,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	serve.Sessions = m
 	srv, client := newServer(gateway.New(serve), set.timed)
 	srv.Config.ConnContext = gateway.ConnContext
-	srv.Listener = gateway.Listen(srv.Listener, opts.Logger)
+	srv.Listener = gateway.Listen(srv.Listener, gateway.NewLoops(opts.Logger))
 	srv.Start()
 	t.Cleanup(func() {
 		if set.tools != nil && set.tools.letGo != nil {
@@ -213,10 +214,11 @@ func newModel(t testing.TB, provider, model, key, base string, reach *http.Clien
 	if strings.HasPrefix(model, "projects/") {
 		base += "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 	}
+	client := nonblock.Client(reach, &nonblock.Loops{})
 	if provider == "gemini" {
-		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: reach})
+		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: client})
 	} else {
-		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: reach})
+		tr, err = openai.New(openai.Options{APIKey: key, BaseURL: base + "/v1", Model: model, HTTPClient: client})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -298,14 +298,20 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Listen returns a listener whose connections never make a writer wait. logger gets a line when
-// the loops that read them become late, and one when they have caught up; nil means no logging.
-func Listen(ln net.Listener, logger *slog.Logger) net.Listener {
+// Listen returns a listener whose connections do not make a writer wait, and are read by
+// loops; nil: each by a goroutine of its own.
+func Listen(ln net.Listener, loops *nonblock.Loops) net.Listener {
+	return nonblock.Listener{Listener: ln, Loops: loops}
+}
+
+// NewLoops returns loops for the connections to clients and to models. logger is told once
+// when they begin to be behind, and once when they have caught up; nil discards.
+func NewLoops(logger *slog.Logger) *nonblock.Loops {
 	loops := &nonblock.Loops{}
 	if logger != nil {
 		loops.Changed = func(late nonblock.Lateness) { logLateness(logger, late) }
 	}
-	return nonblock.Listener{Listener: ln, Loops: loops}
+	return loops
 }
 
 // connOf returns the connection under a request, or nil.

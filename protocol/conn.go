@@ -12,7 +12,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/nonblock"
 	"voicegw/internal/ws"
 )
 
@@ -153,22 +152,18 @@ func (c *Conn) Read() (Frame, error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, nil
 }
 
-// Loops returns the loops that may watch the connection; nil if there are none.
-func (c *Conn) Loops() *nonblock.Loops { return c.ws.Loops() }
-
 // CaughtUp returns a time by which everything that had come was read: what is read in this
-// turn came after it. Zero where no loop watches the connection. Only within the function of
-// Notify.
+// call of the function of Notify came after it. Zero where that is not known.
 func (c *Conn) CaughtUp() time.Time { return c.ws.CaughtUp() }
 
-// Notify has loop call f when there may be a frame to read, and one last time when the
-// connection is closed. From then on TryRead takes the place of Read. f must not wait for
-// anything, and has to call TryRead until that has none, as ws.Conn.Notify says. It reports
-// false, and nothing has changed, where that is not possible.
-func (c *Conn) Notify(loop *nonblock.Loop, f func()) bool { return c.ws.Notify(loop, f) }
+// Notify has f called when there may be a frame to read, and one last time after the
+// connection is closed, as nonblock.Conn.Notify says. It is called once, and from then on
+// TryRead takes the place of Read. f must not wait for anything, and has to call TryRead
+// until that has no frame.
+func (c *Conn) Notify(f func()) { c.ws.Notify(f) }
 
-// TryRead is Read that does not wait; ok is false where there is no frame yet, or the turn is
-// over. Only within the function of Notify.
+// TryRead is Read that does not wait; ok is false where there is no frame yet, or f has had
+// its turn and is called again. Only within the function of Notify.
 func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	typ, data, ok, err := c.ws.TryRead()
 	if err != nil {

@@ -17,14 +17,12 @@ func contextWithTimeout(d time.Duration) (context.Context, context.CancelFunc) {
 type nullModel struct{ info transport.Info }
 
 func (m nullModel) Send(context.Context, transport.Command) error { return nil }
-func (m nullModel) Recv(ctx context.Context) (transport.Event, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-func (m nullModel) Ready() bool            { return false }
-func (m nullModel) Close() error           { return nil }
-func (m nullModel) Info() transport.Info   { return m.info }
-func (m nullModel) Stats() transport.Stats { return transport.Stats{} }
+func (m nullModel) Notify(func())                                 {}
+func (m nullModel) Recv() (transport.Event, error)                { return nil, nil }
+func (m nullModel) Ready() bool                                   { return false }
+func (m nullModel) Close() error                                  { return nil }
+func (m nullModel) Info() transport.Info                          { return m.info }
+func (m nullModel) Stats() transport.Stats                        { return transport.Stats{} }
 
 // quietSession is a session without pumps: its audio path can be walked by hand.
 func quietSession(tb testing.TB, inRate, outRate int) *session {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -20,6 +21,7 @@ var errClosed = errors.New("test client: closed")
 type testClient struct {
 	in     chan protocol.Frame // from the test to the session's reader
 	closed chan struct{}       // closed by Close or Abort
+	next   *protocol.Frame     // taken from in, and not by TryRead; owned by Notify's goroutine
 
 	mu     sync.Mutex // guards the following fields
 	got    []string   // what was written, in order: "type …" or "audio N"
@@ -48,6 +50,43 @@ func (c *testClient) Read() (protocol.Frame, error) {
 		return protocol.Frame{}, errClosed
 	}
 }
+
+// Notify implements Client. The goroutine that calls f ends after Close or Abort.
+func (c *testClient) Notify(f func()) {
+	go func() {
+		for f(); ; f() {
+			select {
+			case frame := <-c.in:
+				c.next = &frame
+			case <-c.closed:
+				f()
+				return
+			}
+		}
+	}()
+}
+
+// TryRead implements Client.
+func (c *testClient) TryRead() (f protocol.Frame, ok bool, err error) {
+	if c.next != nil {
+		f, c.next = *c.next, nil
+		return f, true, nil
+	}
+	select {
+	case f := <-c.in:
+		return f, true, nil
+	default:
+	}
+	select {
+	case <-c.closed:
+		return f, false, errClosed
+	default:
+		return f, false, nil
+	}
+}
+
+// CaughtUp implements Client: it is not known.
+func (c *testClient) CaughtUp() time.Time { return time.Time{} }
 
 func (c *testClient) WriteAudio(pcm []byte) error {
 	return c.write(func() {

@@ -5,8 +5,8 @@
 // are there only while something is queued, and where a loop can watch the connections, the
 // two that read are calls of it):
 //
-//	client --readClient--> uplink --writeModel--> model
-//	client <--writeClient-- downlink <--readModel-- model
+//	client --hearClient--> uplink --writeModel--> model
+//	client <--writeClient-- downlink <--hearModel--- model
 //
 // The pumps bring what happens to orchestrator.Step and carry out what it decides
 // in one critical section, on the goroutine that brought it. Carrying out never

@@ -6,38 +6,15 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/internal/nonblock"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )
 
-// readClient is the pump from the client to the uplink, where it needs a goroutine.
-func (s *session) readClient() {
-	defer s.readers.Done()
-	for {
-		f, err := s.client.Read()
-		if err != nil {
-			s.end(gone(err))
-			return
-		}
-		s.clientFrame(f)
-	}
-}
-
-// watchedClient is a Client that a loop can watch; *protocol.Conn is one.
-type watchedClient interface {
-	Client
-	Loops() *nonblock.Loops
-	Notify(loop *nonblock.Loop, f func()) bool
-	TryRead() (f protocol.Frame, ok bool, err error)
-	CaughtUp() time.Time
-}
-
-// hearClient is the same pump, where a loop calls it.
-func (s *session) hearClient(c watchedClient) {
-	s.caughtUp = c.CaughtUp()
+// hearClient is the pump from the client to the uplink: the client's connection calls it.
+func (s *session) hearClient() {
+	s.caughtUp = s.client.CaughtUp()
 	for !s.clientOver {
-		f, ok, err := c.TryRead()
+		f, ok, err := s.client.TryRead()
 		switch {
 		case err != nil:
 			s.clientOver = true

@@ -16,23 +16,10 @@ import (
 // cost a dozen allocations for each frame. Close ends what waits on it.
 var noDeadline = context.Background()
 
-// readModel is the pump from the model to the downlink, where it needs a goroutine.
-func (s *session) readModel() {
-	defer s.readers.Done()
-	for {
-		ev, err := s.model.Recv(noDeadline)
-		if err != nil {
-			s.modelLost("recv", err)
-			return
-		}
-		s.modelEvent(ev)
-	}
-}
-
-// hearModel is the same pump, where a loop calls it.
-func (s *session) hearModel(model transport.Watched) {
+// hearModel is the pump from the model to the downlink: the model's connection calls it.
+func (s *session) hearModel() {
 	for !s.modelOver {
-		ev, err := model.TryRecv()
+		ev, err := s.model.Recv()
 		switch {
 		case err != nil:
 			s.modelOver = true

@@ -13,7 +13,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audit"
-	"voicegw/internal/nonblock"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
@@ -23,10 +22,14 @@ import (
 )
 
 // Client is what a session needs of the connection to its client; *protocol.Conn
-// is one. One goroutine reads and one writes; Close and Abort may come from any,
+// is one, and says what each method promises. One goroutine reads session.start; from Notify
+// on its function takes what comes. One goroutine writes. Close and Abort may come from any,
 // and end both.
 type Client interface {
 	Read() (protocol.Frame, error)
+	Notify(f func())
+	TryRead() (f protocol.Frame, ok bool, err error)
+	CaughtUp() time.Time
 	WriteAudio(pcm []byte) error
 	WriteText(message []byte) error
 	Ready() bool
@@ -61,9 +64,9 @@ type session struct {
 	cause     func() *Cause           // why it ended, once done
 	whenDone  func(f func())          // calls f on a goroutine of its own, once done
 
-	readers sync.WaitGroup // two: who reads the client, and who reads the model
+	readers sync.WaitGroup // two: hearClient and hearModel, until each has heard the end
 
-	// Owned by who reads the client.
+	// Owned by hearClient.
 	clientOver bool
 	caughtUp   time.Time        // what is read now came after it; zero if that is not known
 	resampleIn *audio.Resampler // nil where the rates agree
@@ -74,7 +77,7 @@ type session struct {
 	dropped    int       // frames since then
 	control    *rate.Limiter
 
-	// Owned by who reads the model.
+	// Owned by hearModel.
 	modelOver   bool
 	resampleOut *audio.Resampler // nil where the rates agree
 	downBuf     []byte
@@ -178,24 +181,14 @@ func resampler(from, to int) (*audio.Resampler, error) {
 // manual says whether the client tells when its user speaks.
 func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnDetectionClient }
 
-// begin begins the conversation, which then is what comes from both sides. Where the
-// connections allow it, one loop hears both; else there is a goroutine for each.
+// begin begins the conversation, which then is what comes from both sides: each connection
+// calls its pump when something has come.
 func (s *session) begin() {
 	s.announce()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
 	s.readers.Add(2)
-	var loop *nonblock.Loop
-	client, ok := s.client.(watchedClient)
-	if ok {
-		loop = client.Loops().Pick()
-	}
-	if !ok || !client.Notify(loop, func() { s.hearClient(client) }) {
-		go s.readClient()
-	}
-	model, ok := s.model.(transport.Watched)
-	if !ok || !model.Notify(loop, func() { s.hearModel(model) }) {
-		go s.readModel()
-	}
+	s.client.Notify(s.hearClient)
+	s.model.Notify(s.hearModel)
 }
 
 // finish ends the conversation once done, and returns its cause when nothing of it is left

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"time"
-
-	"voicegw/internal/nonblock"
 )
 
 // Transport opens connections to the models of one provider. It may be used by
@@ -34,21 +32,30 @@ type Transport interface {
 
 // Conn is one open conversation with a model.
 //
-// One goroutine at a time may call Send, one may call Recv, and Close may be
-// called by any, at any time and more than once: a blocked Send or Recv then
-// returns an error. A context without deadline or cancellation (context.Background)
-// costs nothing on the audio path; cancelling one that is in use ends the
-// connection.
+// One goroutine at a time may call Send, and Close may be called by any, at any time and
+// more than once: a blocked Send then returns an error, and the function of Notify is called
+// one last time. A context without deadline or cancellation (context.Background) costs
+// nothing on the audio path; cancelling one that is in use ends the connection.
 type Conn interface {
 	// Send hands one command to the model. A *AudioIn and its PCM are the caller's
 	// again when Send returns. A command that this model cannot carry out (see
 	// [Capabilities]) is dropped without error. An error is an [*Error] and final.
 	Send(ctx context.Context, cmd Command) error
 
-	// Recv returns the next event. A *AudioOut and its PCM are valid until the next
-	// Recv. An error is an [*Error] and final: it says by its Kind whether
-	// connecting again may help.
-	Recv(ctx context.Context) (Event, error)
+	// Notify has f called from now on: when there may be an event, and one last time after
+	// Close. It is called once. There are never two calls of f at once, and each sees what
+	// the one before has done. f must not wait for anything, for others may be heard by the
+	// goroutine that calls it, and it has to call Recv until that has none. What it does
+	// not take stays with the network, so that a fast provider waits for a slow f. Close
+	// does not wait for f, which may call it.
+	Notify(f func())
+
+	// Recv returns the next event, and does not wait: the event is nil where there is none
+	// yet, or f has taken a bounded number of frames and bytes; then f is called again, after
+	// others have been heard. A *AudioOut and its PCM are valid until the next Recv. An
+	// error is an [*Error] and final: it says by its Kind whether connecting again may help.
+	// Only within the function of Notify.
+	Recv() (Event, error)
 
 	// Ready says that a Send of audio will most likely not wait for the network: what
 	// was sent before has left. False where that is not known. It may be called
@@ -64,23 +71,6 @@ type Conn interface {
 
 	// Stats may be read at any time, from any goroutine.
 	Stats() Stats
-}
-
-// Watched is a Conn that needs no goroutine which waits in Recv.
-type Watched interface {
-	Conn
-
-	// Notify has loop call f when there may be an event, and one last time when the
-	// connection is closed. From then on TryRecv takes the place of Recv. f must not
-	// wait for anything, and has to call TryRecv until that has none, which it says after
-	// a bounded number of frames and bytes at the latest: then f is called again, after
-	// the other connections of the loop have had their turns. It reports false, and
-	// nothing has changed, where that is not possible.
-	Notify(loop *nonblock.Loop, f func()) bool
-
-	// TryRecv is Recv that does not wait; the event is nil where there is none yet, or the
-	// turn is over. Only within the function of Notify.
-	TryRecv() (Event, error)
 }
 
 // What a provider may send over a WebSocket, of frames of any kind: each costs 1, and 1 more

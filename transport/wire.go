@@ -43,7 +43,8 @@ type Provider struct {
 	NoInterrupt bool
 	// Settings holds the wire's own settings by name; one that is missing is unset.
 	Settings map[string]string
-	// HTTPClient makes the handshake; nil for one that the wire chooses.
+	// HTTPClient makes the connections; nil means one of the adapter's own, whose every
+	// connection is read by a goroutine. It is not changed.
 	HTTPClient *http.Client
 	// Logger gets what a person should know; nil logs nothing.
 	Logger *slog.Logger

@@ -85,7 +85,7 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 	}
 	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m}))
 	srv.Config.ConnContext = gateway.ConnContext
-	srv.Listener = gateway.Listen(srv.Listener, nil)
+	srv.Listener = gateway.Listen(srv.Listener, gateway.NewLoops(nil))
 	srv.Start()
 	t.Cleanup(func() {
 		m.Close()

@@ -83,7 +83,10 @@ func (u unreachable) Connect(context.Context, transport.Setup) (transport.Conn, 
 }
 
 // deadLine is a client that has sent session.start, and takes everything.
-type deadLine struct{ once sync.Once }
+type deadLine struct {
+	session.Client // nil: it is asked for nothing else
+	once           sync.Once
+}
 
 func (d *deadLine) Read() (f protocol.Frame, err error) {
 	err = io.EOF

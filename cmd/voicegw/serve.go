@@ -19,6 +19,7 @@ import (
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/internal/debugserver"
+	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
 	"voicegw/internal/terminal"
 	"voicegw/registry"
@@ -101,6 +102,7 @@ type server struct {
 	acceptDamage string
 	dataDir      string // empty where the configuration keeps nothing there
 	listener     net.Listener
+	loops        *nonblock.Loops // hear clients and models
 	http         *http.Server
 	gateway      *gateway.Server
 	sessions     *session.Manager
@@ -115,7 +117,7 @@ type server struct {
 // config.Problems where only now the configuration turns out to be wrong, and errSimFiles
 // where a file of the simulator is.
 func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
-	s := &server{cfg: cfg, acceptDamage: acceptDamage, logger: logger}
+	s := &server{cfg: cfg, acceptDamage: acceptDamage, logger: logger, loops: gateway.NewLoops(logger)}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.close(p, closeTime))
 	}
@@ -152,7 +154,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
 		return err
 	}
-	transports, err := newTransports(s.cfg, s.sim, s.logger)
+	transports, err := newTransports(s.cfg, s.sim, s.loops, s.logger)
 	if err != nil {
 		return err
 	}
@@ -209,7 +211,7 @@ func (s *server) run(ctx context.Context, p Process) error {
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		failed <- s.http.Serve(gateway.Listen(gateway.Bound(s.listener, connectionLimits(s.cfg)), s.logger))
+		failed <- s.http.Serve(gateway.Listen(gateway.Bound(s.listener, connectionLimits(s.cfg)), s.loops))
 	})
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()

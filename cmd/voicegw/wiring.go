@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net/http"
 
 	"voicegw/config"
 	"voicegw/gateway"
+	"voicegw/internal/bounded"
 	"voicegw/internal/mark"
+	"voicegw/internal/nonblock"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -39,11 +42,12 @@ func restProvider(cfg *config.Config) *config.Provider {
 const noKey = "none"
 
 // newTransports makes the providers that clients are offered. sim is asked only
-// for simulated ones.
-func newTransports(cfg *config.Config, sim *simulator, logger *slog.Logger) (map[string]transport.Transport, error) {
+// for simulated ones. loops hear their connections; nil: each has a goroutine.
+func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, logger *slog.Logger) (map[string]transport.Transport, error) {
 	transports := map[string]transport.Transport{}
+	client := nonblock.Client(&http.Client{Transport: bounded.NewTransport()}, loops)
 	for _, service := range cfg.Services() {
-		t, err := newTransport(cfg, service, sim, logger)
+		t, err := newTransport(cfg, service, sim, client, logger)
 		if err != nil {
 			return nil, fmt.Errorf("providers.%s: %w", service.Name, err)
 		}
@@ -52,12 +56,12 @@ func newTransports(cfg *config.Config, sim *simulator, logger *slog.Logger) (map
 	return transports, nil
 }
 
-func newTransport(cfg *config.Config, service config.Service, sim *simulator, logger *slog.Logger) (transport.Transport, error) {
+func newTransport(cfg *config.Config, service config.Service, sim *simulator, client *http.Client, logger *slog.Logger) (transport.Transport, error) {
 	c := cfg.Providers[service.Name]
 	p := transport.Provider{
 		Name: service.Name, APIKey: cmp.Or(c.APIKey.Reveal(), noKey), BaseURL: c.BaseURL,
 		Model: c.Model, Voice: c.Voice, NoInterrupt: !c.Interrupt, Settings: c.Settings,
-		Logger: logger.With("provider", service.Name),
+		HTTPClient: client, Logger: logger.With("provider", service.Name),
 	}
 	if service.Simulated {
 		p.APIKey, p.BaseURL = simKey, sim.local.URL(c.Wire)

@@ -52,7 +52,7 @@ func (l *Loops) lateness() (all Lateness) {
 }
 
 // lateness is that of one loop: of its last rounds, and of the one that it is in.
-func (l *Loop) lateness(now time.Time) (late Lateness) {
+func (l *loop) lateness(now time.Time) (late Lateness) {
 	if last := l.late.Load(); last != nil && now.Before(last.until) {
 		late = last.Lateness
 	}
@@ -77,7 +77,7 @@ type lateRounds struct {
 // woke notes the end of a wait, which began at began and has told of everything that there
 // was then, if all. What the loop's thread did between the kernel's answer and this call
 // nobody knows: it may have been put aside for seconds.
-func (l *Loop) woke(began time.Time, all bool) {
+func (l *loop) woke(began time.Time, all bool) {
 	now := l.all.now()
 	if beat := l.beat.Load(); beat != 0 && now.UnixNano()-beat >= int64(lateBeat) {
 		l.late.Store(&lateRounds{l.lateness(now), now.Add(lateFor)})
@@ -115,7 +115,7 @@ func (l *Loops) looks() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	runs := func(loop *Loop) bool { return loop.beat.Load() != 0 }
+	runs := func(loop *loop) bool { return loop.beat.Load() != 0 }
 	if late.Behind || slices.ContainsFunc(l.loops, runs) {
 		l.look.Reset(cmp.Or(l.every, lookEvery))
 	} else {
@@ -135,14 +135,4 @@ func (l *Loops) past(was Lateness) Lateness {
 		}
 	}
 	return was
-}
-
-// CaughtUp returns a time by which everything that had come was read: what is read in this
-// turn came after it. It is as late as the loop knows; zero where no loop watches the
-// connection. Only within the function of Notify.
-func (c *Conn) CaughtUp() time.Time {
-	if c.watched == nil {
-		return time.Time{}
-	}
-	return c.watched.caughtUp
 }

@@ -1,9 +1,12 @@
 package nonblock
 
 import (
+	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // MaxPending is how many bytes a Conn keeps for a peer that does not take them. A
@@ -13,27 +16,32 @@ const MaxPending = 256 << 10
 // Conn is a net.Conn whose Write does not wait for the peer while no more than
 // MaxPending bytes are pending. All methods may be called concurrently.
 type Conn struct {
-	net.Conn // a stand-in once it is watched
-	// Fixed after Wrap, until it is watched.
+	net.Conn // a stand-in once a loop watches it
+	// Fixed after Wrap, until a loop watches it.
 	try  func(p []byte) (int, error) // writes what the kernel takes now
 	wait func(Room) (int, error)     // reads as ReadInto does; nil where that is not possible
 
-	loops   *Loops   // of the Listener; fixed
-	watched *watched // nil where no loop watches it; set once, by Notify
+	loops *Loops // that may watch it; nil if there are none; fixed
+	ear   ear    // nil before Notify, which sets it with mu held; a turn may read it without
 
 	wg sync.WaitGroup // the drainer
 
 	mu       sync.Mutex // guards the following fields
 	room     sync.Cond  // pending has shrunk, or err is set
 	pending  []byte     // accepted, but not taken by the kernel
-	draining bool       // the drainer runs, or the loop watches
+	draining bool       // the drainer runs, or the loop writes what is pending
 	err      error      // the first failure of a write; final
+	closed   bool       // Close was called
 }
 
-// Wrap returns c with writes that do not wait. A connection that is no socket of
-// the operating system, or a platform where one cannot try, has every byte go by
-// way of the drainer.
-func Wrap(c net.Conn) *Conn {
+// Wrap returns a stream, mostly a net.Conn, with writes that do not wait. A stream that is no
+// socket of the operating system, or a platform where one cannot try, has every byte go by way
+// of the drainer. What is no net.Conn has no addresses (they are nil) and no deadlines.
+func Wrap(stream io.ReadWriteCloser) *Conn {
+	c, ok := stream.(net.Conn)
+	if !ok {
+		c = standIn{ReadWriteCloser: stream}
+	}
 	n := &Conn{Conn: c, try: func([]byte) (int, error) { return 0, nil }}
 	n.room.L = &n.mu
 	if sc, ok := c.(syscall.Conn); ok {
@@ -43,6 +51,18 @@ func Wrap(c net.Conn) *Conn {
 	}
 	return n
 }
+
+// standIn makes a net.Conn of a stream.
+type standIn struct {
+	io.ReadWriteCloser
+	local, remote net.Addr
+}
+
+func (s standIn) LocalAddr() net.Addr              { return s.local }
+func (s standIn) RemoteAddr() net.Addr             { return s.remote }
+func (s standIn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
+func (s standIn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
+func (s standIn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
 // Ready says that a Write of a few KB will most likely be taken whole at once:
 // nothing is pending.
@@ -80,8 +100,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	c.pending = append(c.pending, p[done:]...)
 	switch {
 	case c.draining:
-	case c.watched != nil:
-		c.await()
+	case c.ear != nil && c.ear.writes():
 	default:
 		c.draining = true
 		c.wg.Go(c.drain)
@@ -109,20 +128,25 @@ func (c *Conn) drain() {
 	c.room.Broadcast()
 }
 
-// Close closes the connection at once; what is pending is lost. It waits for the
-// drainer to end.
+// Close closes the connection at once; what is pending is lost. A Read or Write that waits
+// returns an error. Close waits for the drainer to end, and for no turn (see Notify). Only the
+// first call does anything; the others return net.ErrClosed.
 func (c *Conn) Close() error {
 	c.mu.Lock()
+	closes := c.Conn.Close
+	if c.ear != nil {
+		closes = c.ear.close
+	}
+	if c.closed {
+		closes = func() error { return net.ErrClosed }
+	}
+	c.closed = true
 	if c.err == nil {
 		c.err = net.ErrClosed // no drainer starts from here on
 	}
 	c.room.Broadcast()
-	if c.watched != nil {
-		defer c.mu.Unlock()
-		return c.shut()
-	}
 	c.mu.Unlock()
-	err := c.Conn.Close()
+	err := closes()
 	c.wg.Wait()
 	return err
 }

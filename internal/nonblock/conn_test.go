@@ -161,14 +161,17 @@ func TestWriteAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestNewTransportKeepsTheDialer of the transport that it copies, and wraps what that gives.
-func TestNewTransportKeepsTheDialer(t *testing.T) {
+// stub is a connection that nobody uses.
+type stub struct{ net.Conn }
+
+// TestClientKeepsTheDialer of the transport that it copies, and wraps what that gives.
+func TestClientKeepsTheDialer(t *testing.T) {
 	for name, base := range map[string]*http.Transport{
-		"DialContext": {DialContext: func(context.Context, string, string) (net.Conn, error) { return addrs{}, nil }},
-		"Dial":        {Dial: func(string, string) (net.Conn, error) { return addrs{}, nil }},
+		"DialContext": {DialContext: func(context.Context, string, string) (net.Conn, error) { return stub{}, nil }},
+		"Dial":        {Dial: func(string, string) (net.Conn, error) { return stub{}, nil }},
 	} {
-		c, err := NewTransport(base).DialContext(t.Context(), "tcp", "nowhere.invalid:1")
-		if n, ok := c.(*Conn); err != nil || !ok || n.Conn != (addrs{}) {
+		c, err := Client(&http.Client{Transport: base}, nil).Transport.(*http.Transport).DialContext(t.Context(), "tcp", "nowhere.invalid:1")
+		if n, ok := c.(*Conn); err != nil || !ok || n.Conn != (stub{}) {
 			t.Errorf("%s: dialled %T, %v", name, c, err)
 		}
 	}

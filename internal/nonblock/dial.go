@@ -6,25 +6,30 @@ import (
 	"net/http"
 )
 
-// NewTransport returns a copy of base (of http.DefaultTransport if nil) whose
-// connections are Conns.
-func NewTransport(base *http.Transport) *http.Transport {
-	if base == nil {
-		base, _ = http.DefaultTransport.(*http.Transport)
+// Client returns a copy of c (of http.DefaultClient if nil) whose connections are Conns that
+// loops may watch; nil: none may. A client with a transport of another kind than
+// http.Transport keeps its connections as they are.
+func Client(c *http.Client, loops *Loops) *http.Client {
+	own := http.Client{}
+	if c != nil {
+		own = *c
 	}
-	if base == nil {
-		base = &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if own.Transport == nil {
+		own.Transport = http.DefaultTransport
 	}
-	t := base.Clone()
-	dial := DialOf(t)
-	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := dial(ctx, network, addr)
-		if err != nil {
-			return nil, err
+	if t, ok := own.Transport.(*http.Transport); ok {
+		t = t.Clone()
+		dial := DialOf(t)
+		t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return loops.wrap(c), nil
 		}
-		return Wrap(c), nil
+		own.Transport = t
 	}
-	return t
+	return &own
 }
 
 // DialOf returns the function that t dials with.
@@ -40,27 +45,10 @@ func DialOf(t *http.Transport) func(ctx context.Context, network, addr string) (
 	}
 }
 
-// Client returns a copy of c (of http.DefaultClient if nil) whose connections are
-// Conns. A client with a transport of another kind than http.Transport keeps its
-// connections as they are.
-func Client(c *http.Client) *http.Client {
-	own := http.Client{}
-	if c != nil {
-		own = *c
-	}
-	switch t := own.Transport.(type) {
-	case nil:
-		own.Transport = NewTransport(nil)
-	case *http.Transport:
-		own.Transport = NewTransport(t)
-	}
-	return &own
-}
-
 // Listener wraps every connection that it accepts.
 type Listener struct {
 	net.Listener
-	// Loops are those that its connections may be watched by; see Conn.Notify. Nil: none.
+	// Loops may watch its connections, see [Conn.Notify]; nil: there are none.
 	Loops *Loops
 }
 
@@ -70,7 +58,12 @@ func (l Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.Loops.wrap(c), nil
+}
+
+// wrap returns a Conn that the loops may watch.
+func (l *Loops) wrap(c net.Conn) *Conn {
 	n := Wrap(c)
-	n.loops = l.Loops
-	return n, nil
+	n.loops = l
+	return n
 }

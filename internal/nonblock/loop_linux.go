@@ -41,23 +41,21 @@ type Loops struct {
 	Changed func(Lateness)
 	// Clock is the time by which loops are late; nil for the real one. It is for tests.
 	Clock func() time.Time
+	// Most is how many loops there may be; zero means one for each processor. It is for tests.
+	Most int
 
 	// Fixed; zero but in tests.
 	worked func() time.Duration // how long this thread has worked; nil asks the kernel
-	most   int                  // how many loops there may be; 0: one for each processor
 	every  time.Duration        // how often to look whether they are late; 0: each second
 
 	mu    sync.Mutex // guards the following fields
-	loops []*Loop
+	loops []*loop
 	look  *time.Timer // calls looks; nil while no loop runs
 	last  Lateness    // what the last look has seen
 }
 
-// Pick returns the loop that a new connection should have; nil if l is nil.
-func (l *Loops) Pick() *Loop {
-	if l == nil {
-		return nil
-	}
+// pick returns the loop that a new connection should have.
+func (l *Loops) pick() *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, loop := range l.loops {
@@ -69,22 +67,22 @@ func (l *Loops) Pick() *Loop {
 }
 
 // least returns a new loop, while there may be more, or the least busy one. mu is held.
-func (l *Loops) least() *Loop {
-	most := l.most
+func (l *Loops) least() *loop {
+	most := l.Most
 	if most == 0 {
 		most = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	}
 	if len(l.loops) < most {
-		loop := &Loop{all: l}
+		loop := &loop{all: l}
 		l.loops = append(l.loops, loop)
 		return loop
 	}
-	return slices.MinFunc(l.loops, func(a, b *Loop) int { return int(a.busy.Load() - b.busy.Load()) })
+	return slices.MinFunc(l.loops, func(a, b *loop) int { return int(a.busy.Load() - b.busy.Load()) })
 }
 
 // relief returns a loop that can take connections of one that is so busy; nil if there is
 // none.
-func (l *Loops) relief(busy int64) *Loop {
+func (l *Loops) relief(busy int64) *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if loop := l.least(); loop.busy.Load()+shedLeast <= busy {
@@ -93,9 +91,9 @@ func (l *Loops) relief(busy int64) *Loop {
 	return nil
 }
 
-// Loop watches connections on one goroutine, and calls who has something to read. See
-// [Conn.Notify].
-type Loop struct {
+// loop watches connections on one goroutine, and gives turns to those that have something to
+// read. See [Conn.Notify].
+type loop struct {
 	all *Loops // fixed
 
 	busy atomic.Int64               // in the last window
@@ -108,7 +106,7 @@ type Loop struct {
 	waited time.Duration // for events, since then
 	full   int           // windows in which it has hardly waited, up to now
 	shed   int           // connections to give away
-	to     *Loop         // to whom
+	to     *loop         // to whom
 	round  uint64        // counts waits; from 1
 	woken  time.Time     // when the last wait ended
 	told   time.Time     // when the last wait began that told of all connections with something to read
@@ -119,9 +117,9 @@ type Loop struct {
 	poll    int        // epoll(7)
 	wake    int        // eventfd(2)
 	awake   bool       // wake has been written, and not been read
-	slots   []*Conn    // by the id of their events; nil where there is none
+	slots   []*watched // by the id of their events; nil where there is none
 	free    []int32    // of slots
-	nudged  []*Conn
+	nudged  []*watched
 }
 
 // wakeID is the id of wake's events; those of connections are their slots.
@@ -139,8 +137,8 @@ func interest(slot int32, read, write bool) unix.EpollEvent {
 	return event
 }
 
-// attach watches fd for c, which gets the slot: its reading and its writing, as wanted.
-func (l *Loop) attach(c *Conn, fd int, read, write bool) (slot int32, err error) {
+// attach watches a connection, which gets the slot: its reading and its writing, as wanted.
+func (l *loop) attach(w *watched, read, write bool) (slot int32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.running {
@@ -155,9 +153,9 @@ func (l *Loop) attach(c *Conn, fd int, read, write bool) (slot int32, err error)
 		slot = int32(len(l.slots))
 		l.slots = append(l.slots, nil)
 	}
-	l.slots[slot] = c
+	l.slots[slot] = w
 	event := interest(slot, read, write)
-	if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+	if err := unix.EpollCtl(l.poll, unix.EPOLL_CTL_ADD, w.fd, &event); err != nil {
 		l.slots[slot] = nil
 		l.free = append(l.free, slot)
 		return 0, os.NewSyscallError("epoll_ctl", err)
@@ -166,7 +164,7 @@ func (l *Loop) attach(c *Conn, fd int, read, write bool) (slot int32, err error)
 }
 
 // start starts the goroutine. mu is held.
-func (l *Loop) start() error {
+func (l *loop) start() error {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return os.NewSyscallError("epoll_create1", err)
@@ -186,16 +184,16 @@ func (l *Loop) start() error {
 }
 
 // want changes what of a connection is watched.
-func (l *Loop) want(fd int, slot int32, read, write bool) error {
-	event := interest(slot, read, write)
+func (l *loop) want(w *watched, read, write bool) error {
+	event := interest(w.slot, read, write)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.poll, unix.EPOLL_CTL_MOD, fd, &event))
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.poll, unix.EPOLL_CTL_MOD, w.fd, &event))
 }
 
 // detach forgets a connection whose descriptor is closed, which has ended the watch. The
 // loop ends with the last.
-func (l *Loop) detach(slot int32) {
+func (l *loop) detach(slot int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.slots[slot] = nil
@@ -206,15 +204,15 @@ func (l *Loop) detach(slot int32) {
 }
 
 // nudge gives a connection a turn soon: after those that the kernel tells of first.
-func (l *Loop) nudge(c *Conn) {
+func (l *loop) nudge(w *watched) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.nudged = append(l.nudged, c)
+	l.nudged = append(l.nudged, w)
 	l.rouse()
 }
 
 // rouse ends a wait. mu is held.
-func (l *Loop) rouse() {
+func (l *loop) rouse() {
 	if l.awake || !l.running {
 		return
 	}
@@ -226,7 +224,7 @@ func (l *Loop) rouse() {
 
 // turn is one that a connection is to be given.
 type turn struct {
-	c      *Conn
+	w      *watched
 	events uint32
 	nudged bool
 }
@@ -235,7 +233,7 @@ type turn struct {
 const maxTurns = 256
 
 // run gives turns until no connection is left.
-func (l *Loop) run(poll int) {
+func (l *loop) run(poll int) {
 	// The processor's time is known of a thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -262,8 +260,8 @@ func (l *Loop) run(poll int) {
 		}
 		for i, t := range turns {
 			turns[i] = turn{}
-			t.c.turn(l, t)
-			if l.shed > 0 && t.c.move(l, l.to) {
+			t.w.turn(l, t)
+			if l.shed > 0 && t.w.move(l, l.to) {
 				l.shed--
 			}
 		}
@@ -273,7 +271,7 @@ func (l *Loop) run(poll int) {
 }
 
 // account looks at the end of a window whether it had too much to do.
-func (l *Loop) account(now time.Time) {
+func (l *loop) account(now time.Time) {
 	length := now.Sub(l.since)
 	if length < window {
 		return
@@ -313,7 +311,7 @@ func (l *Loops) threadTime() time.Duration {
 
 // due returns whose turn it is. It reports false, and has closed everything, when no
 // connection is left.
-func (l *Loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
+func (l *loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range events {
@@ -323,12 +321,12 @@ func (l *Loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
 			l.awake = false
 			continue
 		}
-		if c := l.slots[e.Fd]; c != nil {
-			turns = append(turns, turn{c: c, events: e.Events})
+		if w := l.slots[e.Fd]; w != nil {
+			turns = append(turns, turn{w: w, events: e.Events})
 		}
 	}
-	for i, c := range l.nudged {
-		turns = append(turns, turn{c: c, events: unix.EPOLLIN, nudged: true})
+	for i, w := range l.nudged {
+		turns = append(turns, turn{w: w, events: unix.EPOLLIN, nudged: true})
 		l.nudged[i] = nil
 	}
 	l.nudged = l.nudged[:0]

@@ -8,18 +8,24 @@ import (
 	"net/http"
 
 	"github.com/coder/websocket"
+
+	"voicegw/internal/nonblock"
 )
 
-// Accept upgrades a request. On failure it has answered the request. A connection of a
-// nonblock.Listener is read without a buffer, and known to be [Conn.Ready] or not.
+// Accept upgrades a request. On failure it has answered the request. The loops of a
+// [nonblock.Listener] may watch its connections; any others have a goroutine each.
 func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptions, opts Options) (*Conn, error) {
 	h := &hijacker{ResponseWriter: w}
 	library, err := websocket.Accept(h, r, shake)
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(h.conn, false, opts)
-	c.local = h.conn.LocalAddr()
+	under, stream := bottom(h.conn), io.ReadWriteCloser(h.conn)
+	if under == nil {
+		under = nonblock.Wrap(h.conn)
+		stream = under
+	}
+	c := newConn(stream, under, false, opts)
 	c.in.put(h.early)
 	_ = library.CloseNow() // it closes nothing, and gives up what it holds
 	return c, nil

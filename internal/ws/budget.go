@@ -48,7 +48,7 @@ func (p *purse) pay(length uint64) bool {
 	return p.left >= 0
 }
 
-// A turn of a loop ends after so many frames, of any kind, and after so many bytes: then
+// A turn ends after so many frames, of any kind, and after so many bytes: then
 // others have theirs. In it TryRead gives at most so many messages.
 const (
 	turnFrames = 64

@@ -1,6 +1,7 @@
 package ws
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,14 +20,13 @@ import (
 type Conn struct {
 	// Fixed after the handshake.
 	stream io.ReadWriteCloser
-	socket *nonblock.Conn // what stream is, where it is nothing else; it is read without a buffer in wait
-	under  *nonblock.Conn // at the bottom of stream; nil where that is not ours
-	local  net.Addr       // this side's address; nil where that is not known
+	under  *nonblock.Conn // what stream is, or what is at the bottom of it
+	direct bool           // stream is under: it is read without a buffer in wait
 	client bool
 	limit  int64
 	onPong func()
 
-	share share // owned by who reads
+	share share // owned by the turn
 
 	reading sync.Mutex // guards the following fields: held while a message is read
 	in      input
@@ -42,7 +42,7 @@ type Conn struct {
 	// until another has written. See answer.
 	owed atomic.Pointer[Message]
 
-	watched atomic.Bool // by a loop
+	heard   atomic.Bool // Notify was called
 	flooded atomic.Bool // nothing is read any more; see ErrFlood
 	closed  atomic.Bool
 	gone    atomic.Pointer[chan struct{}] // closed when the connection is, for a Close that waits; nil: nobody waits
@@ -61,27 +61,43 @@ type Options struct {
 
 const defaultLimit = 32 << 10
 
-func newConn(stream io.ReadWriteCloser, client bool, opts Options) *Conn {
-	c := &Conn{stream: stream, client: client, limit: opts.Limit, onPong: opts.OnPong, purse: newPurse(opts.Budget)}
+// newConn returns a connection over stream, which has under at its bottom.
+func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts Options) *Conn {
+	c := &Conn{stream: stream, under: under, client: client, limit: opts.Limit, onPong: opts.OnPong, purse: newPurse(opts.Budget)}
+	c.direct = stream == io.ReadWriteCloser(under)
 	if c.limit == 0 {
 		c.limit = defaultLimit
-	}
-	if n, ok := stream.(*nonblock.Conn); ok {
-		c.socket, c.under = n, n
 	}
 	return c
 }
 
+// bottom returns what is under TLS; nil where that is nothing of ours, or nobody knows what is
+// there.
+func bottom(c net.Conn) *nonblock.Conn {
+	for {
+		switch under := c.(type) {
+		case *nonblock.Conn:
+			return under
+		case *dialled:
+			return under.Conn
+		case *tls.Conn:
+			c = under.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
 // Ready says that a write of a few KB will most likely not wait for the other side: what
-// was written before has left. False where that is not known.
-func (c *Conn) Ready() bool { return c.under != nil && c.under.Ready() }
+// was written before has left.
+func (c *Conn) Ready() bool { return c.under.Ready() }
 
 // LocalAddr is this side's address, as host:port for TCP; empty where that is not known.
 func (c *Conn) LocalAddr() string {
-	if c.local == nil {
-		return ""
+	if local := c.under.LocalAddr(); local != nil {
+		return local.String()
 	}
-	return c.local.String()
+	return ""
 }
 
 // Read returns the next message, valid until the next Read. It holds a buffer only
@@ -121,47 +137,21 @@ func (c *Conn) message() (websocket.MessageType, []byte, error) {
 	}
 }
 
-// Loops returns the loops that may watch the connection; nil if there are none.
-func (c *Conn) Loops() *nonblock.Loops {
-	if c.under == nil {
-		return nil
-	}
-	return c.under.Loops()
-}
+// CaughtUp is that of [nonblock.Conn]. Only within the function of Notify.
+func (c *Conn) CaughtUp() time.Time { return c.under.CaughtUp() }
 
-// CaughtUp returns a time by which everything that had come was read, as nonblock.Conn has
-// it: zero where no loop watches the connection. Only within the function of Notify.
-func (c *Conn) CaughtUp() time.Time {
-	if c.under == nil {
-		return time.Time{}
-	}
-	return c.under.CaughtUp()
-}
-
-// Notify has loop call f when there may be a message to read, and one last time when the
-// connection is closed. From then on TryRead takes the place of Read. f must not wait for
-// anything; it has to call TryRead until that has none, which it says after 64 frames or
-// 64 KiB at the latest: f is called again, after the other connections of the loop have had
-// their turns. It reports false, and nothing has changed, where that is not possible.
-func (c *Conn) Notify(loop *nonblock.Loop, f func()) bool {
-	if c.under == nil {
-		return false
-	}
-	c.watched.Store(true) // before the first turn
-	if !c.under.Notify(loop, func() { c.giveTurn(f) }) {
-		c.watched.Store(false)
-		return false
-	}
+// Notify has f called when there may be a message to read, and one last time after the
+// connection is closed, as [nonblock.Conn.Notify] says. From then on TryRead takes the place
+// of Read. f has to call TryRead until that has no message, which it says after 64 frames or
+// 64 KiB at the latest.
+func (c *Conn) Notify(f func()) {
+	c.heard.Store(true) // before the first turn
+	c.under.Notify(func() { c.giveTurn(f) })
 	c.under.Nudge() // something may have been read already
-	return true
 }
 
-// Nudge has the function of Notify called soon.
-func (c *Conn) Nudge() {
-	if c.under != nil {
-		c.under.Nudge()
-	}
-}
+// Nudge has the function of Notify called soon. It may be called at any time.
+func (c *Conn) Nudge() { c.under.Nudge() }
 
 // TryRead is Read that does not wait; ok is false where there is no message yet, or the turn
 // is over. Only within the function of Notify.
@@ -205,9 +195,7 @@ func (c *Conn) fail(err error) {
 	c.freeLong()
 	if errors.Is(err, ErrFlood) {
 		c.flooded.Store(true)
-		if c.watched.Load() {
-			c.under.Pause()
-		}
+		c.under.Pause()
 		return
 	}
 	_ = c.CloseNow() // it says only whether somebody was faster
@@ -269,7 +257,7 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	if err == nil {
 		err = c.control(opClose, payload)
 	}
-	if c.watched.Load() || c.flooded.Load() {
+	if c.heard.Load() || c.flooded.Load() {
 		c.awaitGone()
 	} else {
 		c.hearOut()
@@ -313,7 +301,7 @@ func (c *Conn) CloseNow() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	if c.under != nil && !c.under.Ready() {
+	if !c.under.Ready() {
 		_ = c.under.Close() // TLS would wait for its goodbye to be taken
 	}
 	err := c.stream.Close()

@@ -23,9 +23,8 @@ import (
 // time that it takes are bounded; no redirect is followed.
 //
 // An http.Transport of shake.HTTPClient is copied: each handshake has its own, so that no
-// connection of another handshake can answer it. A client of [nonblock.Client] gives
-// connections that are known to be [Conn.Ready] or not. Another kind of RoundTripper is used
-// as it is, and gives connections of which nothing is known.
+// connection of another handshake can answer it. Another kind of RoundTripper is used as it
+// is. The loops of a [nonblock.Client] may watch the connection; any other has a goroutine.
 func Dial(ctx context.Context, url string, shake *websocket.DialOptions, opts Options) (*Conn, *http.Response, error) {
 	own := websocket.DialOptions{}
 	if shake != nil {
@@ -109,7 +108,7 @@ var errSealed = errors.New("ws: the handshake reads no more")
 
 // dialled is a connection that was opened for a handshake.
 type dialled struct {
-	net.Conn
+	*nonblock.Conn
 	sealed *atomic.Bool // the handshake's
 }
 
@@ -129,7 +128,11 @@ func (h *handshake) open(c net.Conn) (net.Conn, error) {
 	if h.over {
 		return nil, errors.Join(net.ErrClosed, c.Close())
 	}
-	d := &dialled{c, h.sealed}
+	n, ok := c.(*nonblock.Conn)
+	if !ok {
+		n = nonblock.Wrap(c)
+	}
+	d := &dialled{n, h.sealed}
 	h.opened = append(h.opened, d)
 	return d, nil
 }
@@ -166,18 +169,14 @@ func (kept) Close() error                { return nil }
 
 // take makes a Conn of the connection that has answered, and ends the handshake.
 func (h *handshake) take(opts Options) *Conn {
-	c := newConn(h.stream, true, opts)
-	var d *dialled
-	if h.answering != nil {
-		c.local = h.answering.LocalAddr()
-		d = bottom(h.answering)
+	under := bottom(h.answering)
+	h.end(under)
+	if under == nil {
+		under = nonblock.Wrap(h.stream)
+		return newConn(under, under, true, opts)
 	}
-	h.end(d)
-	if d == nil {
-		return c
-	}
-	c.under, _ = d.Conn.(*nonblock.Conn)
-	if h.answering != net.Conn(d) || c.under == nil {
+	c := newConn(h.stream, under, true, opts)
+	if _, ok := h.answering.(*dialled); !ok {
 		return c
 	}
 	// It is read past net/http, but for what net/http has read ahead. As every connection is
@@ -185,36 +184,22 @@ func (h *handshake) take(opts Options) *Conn {
 	h.sealed.Store(true)
 	early, err := io.ReadAll(h.stream)
 	if errors.Is(err, errSealed) {
-		c.stream, c.socket = c.under, c.under
+		c.stream, c.direct = c.under, true
 	}
 	c.in.put(early)
 	return c
 }
 
-// bottom returns what is under TLS; nil where that was not opened by a handshake.
-func bottom(c net.Conn) *dialled {
-	for {
-		switch under := c.(type) {
-		case *dialled:
-			return under
-		case *tls.Conn:
-			c = under.NetConn()
-		default:
-			return nil
-		}
-	}
-}
-
 // end closes every connection but kept, which may be nil, and what is still being dialled.
 // net/http alone would leave some: a dial goes on without its request, and an upgrade that
 // is answered while its context ends belongs to nobody.
-func (h *handshake) end(kept *dialled) {
+func (h *handshake) end(kept *nonblock.Conn) {
 	h.mu.Lock()
 	opened := h.opened
 	h.over, h.opened = true, nil
 	h.mu.Unlock()
 	for _, d := range opened {
-		if d != kept {
+		if d.Conn != kept {
 			_ = d.Close() // net/http may have closed it already
 		}
 	}

@@ -38,7 +38,7 @@ func (n *noted) Read(p []byte) (int, error) {
 // one last. Each talks afterwards, read by itself or by a loop.
 func TestTheConnectionIsTheOneThatAnswered(t *testing.T) {
 	for _, s := range settings {
-		if s.ourServer && s.ourClient && s.nonblock {
+		if s.ourServer && s.ourClient && !s.hides {
 			t.Run(s.name, func(t *testing.T) { refusedThenAnswered(t, s) })
 		}
 	}
@@ -49,7 +49,7 @@ func refusedThenAnswered(t *testing.T, s setting) {
 	var dials, requests atomic.Int64
 	asked, dialling, refused := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	accepted := make(chan peer, 1)
-	loops := &nonblock.Loops{}
+	loops := s.loops()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) == 1 {
 			close(asked)
@@ -86,7 +86,7 @@ func refusedThenAnswered(t *testing.T, s setting) {
 		}
 		return c, err
 	}
-	shake := &websocket.DialOptions{HTTPClient: nonblock.Client(&http.Client{Transport: base})}
+	shake := &websocket.DialOptions{HTTPClient: nonblock.Client(&http.Client{Transport: base}, loops)}
 	defer shake.HTTPClient.CloseIdleConnections()
 	var first sync.WaitGroup
 	first.Go(func() {
@@ -102,8 +102,8 @@ func refusedThenAnswered(t *testing.T, s setting) {
 	}
 	first.Wait()
 	var client peer = ours{c}
-	if s.loop {
-		client = watch(c, loops)
+	if s.heard {
+		client = hear(c)
 	}
 	defer client.now()
 	server := <-accepted
@@ -200,7 +200,7 @@ func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
 				url = "wss://" + ln.Addr().String()
 			}
 			// No timeouts of the transport's own, and connections that it would keep.
-			client := nonblock.Client(&http.Client{Transport: &http.Transport{DialContext: led.DialContext}})
+			client := nonblock.Client(&http.Client{Transport: &http.Transport{DialContext: led.DialContext}}, nil)
 			if c, _, err := Dial(ctx, url, &websocket.DialOptions{HTTPClient: client}, Options{}); err == nil {
 				c.CloseNow()
 				if !strings.Contains(tc.answer, "{accept}") {
@@ -254,7 +254,7 @@ func TestAHandshakeSpeaksHTTP1(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	c, resp, err := Dial(t.Context(), srv.URL, &websocket.DialOptions{HTTPClient: nonblock.Client(srv.Client())}, Options{})
+	c, resp, err := Dial(t.Context(), srv.URL, &websocket.DialOptions{HTTPClient: nonblock.Client(srv.Client(), nil)}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,6 +279,7 @@ func TestDialThroughAProxy(t *testing.T) {
 				if typ, p, err := c.Read(); err != nil || c.Write(typ, p) != nil {
 					t.Error(err)
 				}
+				_, _, _ = c.Read() // until the client has heard the echo
 			}))
 			if withTLS {
 				srv.StartTLS()
@@ -289,11 +290,12 @@ func TestDialThroughAProxy(t *testing.T) {
 			via := tunnel(t, srv.Listener.Addr().String())
 			base := srv.Client().Transport.(*http.Transport).Clone()
 			base.Proxy = http.ProxyURL(via)
-			c, _, err := Dial(t.Context(), srv.URL, &websocket.DialOptions{HTTPClient: nonblock.Client(&http.Client{Transport: base})}, Options{})
+			loops := &nonblock.Loops{}
+			c, _, err := Dial(t.Context(), srv.URL, &websocket.DialOptions{HTTPClient: nonblock.Client(&http.Client{Transport: base}, loops)}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := watch(c, &nonblock.Loops{})
+			client := hear(c)
 			defer client.now()
 			if err := client.write(websocket.MessageText, []byte("echo")); err != nil {
 				t.Fatal(err)
@@ -301,8 +303,8 @@ func TestDialThroughAProxy(t *testing.T) {
 			if _, p, err := client.read(); err != nil || string(p) != "echo" {
 				t.Errorf("heard %q, %v", p, err)
 			}
-			if c.LocalAddr() == "" || c.under == nil || (c.socket == nil) != withTLS {
-				t.Errorf("at %q over %v, read directly: %v", c.LocalAddr(), c.under, c.socket)
+			if c.LocalAddr() == "" || c.under.Loops() != loops || c.direct == withTLS {
+				t.Errorf("at %q over %v, read directly: %v", c.LocalAddr(), c.under, c.direct)
 			}
 		})
 	}

@@ -158,12 +158,12 @@ func (c *Conn) seal(opcode byte, m *Message) []byte {
 	return m.B[headroom-n:]
 }
 
-// answer writes a control frame from where messages are read. On a connection that is
-// watched it must not wait: neither until another has written, who may be waiting for the
-// network, nor for the network. One answer is kept for whoever writes next: the other side wants that to its last ping only,
-// and a goodbye is the last there is.
+// answer writes a control frame from where messages are read. Within a turn it must not wait:
+// neither until another goroutine has written, which may be waiting for the network, nor for
+// the network itself. One answer is kept for whoever writes next: the other side wants that to
+// its last ping only, and a goodbye is the last there is.
 func (c *Conn) answer(opcode byte, payload []byte) {
-	if !c.watched.Load() {
+	if !c.heard.Load() {
 		_ = c.control(opcode, payload) // the next read tells why it cannot be written
 		return
 	}
@@ -183,7 +183,7 @@ func (c *Conn) settle() {
 	for c.owed.Load() != nil && c.writing.TryLock() {
 		if m := c.owed.Swap(nil); m != nil {
 			// With so much on the way, the other side is not listening.
-			if c.under == nil || !c.under.Full() {
+			if !c.under.Full() {
 				_ = c.put(m.B[0]&opBits, m.B) // the next read tells why it cannot be written
 			}
 			m.free()

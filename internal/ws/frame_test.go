@@ -58,7 +58,7 @@ type told struct {
 
 // listen returns the messages in a stream and what ended them.
 func listen(r io.Reader, client bool) (all []told, err error) {
-	c := newConn(&scripted{Reader: r, Writer: io.Discard}, client, Options{Limit: 1 << 16})
+	c := over(&scripted{Reader: r, Writer: io.Discard}, client, Options{Limit: 1 << 16})
 	for {
 		typ, p, err := c.Read()
 		if err != nil {

@@ -72,8 +72,8 @@ func (in *input) GiveBack() {
 func (c *Conn) fill() error {
 	in := &c.in
 	switch {
-	case c.socket != nil:
-		n, err := c.socket.ReadInto(in)
+	case c.direct:
+		n, err := c.under.ReadInto(in)
 		in.w += n
 		return ended(n, err)
 	case in.block == nil:
@@ -87,7 +87,7 @@ func (c *Conn) fill() error {
 	return ended(n, err)
 }
 
-// tryFill is fill for a connection that is watched: it does not wait, but returns
+// tryFill is fill within a turn: it does not wait, but returns
 // nonblock.ErrWouldBlock, and errTurnOver when it has read enough.
 func (c *Conn) tryFill() (err error) {
 	in := &c.in
@@ -95,8 +95,8 @@ func (c *Conn) tryFill() (err error) {
 		return errTurnOver
 	}
 	var n int
-	if c.socket != nil {
-		n, err = c.socket.TryReadInto(in)
+	if c.direct {
+		n, err = c.under.TryReadInto(in)
 		in.w += n
 	} else {
 		n, err = c.stream.Read(in.take())
@@ -132,13 +132,13 @@ type progress struct {
 
 // advance takes a message out of what has been read, and answers what is none. It reports
 // false where there is too little; then need bytes must be unread before it can go on, at
-// most a block's. On a connection that is watched, errTurnOver says that enough has been
-// taken for now. c.reading is held.
+// most a block's. Within a turn, errTurnOver says that enough has been taken for now.
+// c.reading is held.
 func (c *Conn) advance() (typ websocket.MessageType, p []byte, need int, err error) {
 	at := &c.at
 	for {
 		if !at.framed {
-			if c.share.frames >= turnFrames && c.watched.Load() {
+			if c.share.frames >= turnFrames && c.heard.Load() {
 				return 0, nil, 0, errTurnOver
 			}
 			if need, err = c.header(); need > 0 || err != nil {

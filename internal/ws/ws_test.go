@@ -48,8 +48,8 @@ func (o theirs) write(typ websocket.MessageType, p []byte) error {
 func (o theirs) close(code websocket.StatusCode, reason string) error { return o.Close(code, reason) }
 func (o theirs) now()                                                 { o.CloseNow() }
 
-// watched is a connection of ours that a loop watches.
-type watched struct {
+// hearing is a connection of ours that is not read but heard.
+type hearing struct {
 	*Conn
 	mu    sync.Mutex
 	more  sync.Cond
@@ -62,17 +62,15 @@ type message struct {
 	err error
 }
 
-// watch has a loop watch c, where that is possible.
-func watch(c *Conn, loops *nonblock.Loops) peer {
-	w := &watched{Conn: c}
+// hear hears c.
+func hear(c *Conn) peer {
+	w := &hearing{Conn: c}
 	w.more.L = &w.mu
-	if !c.Notify(loops.Pick(), w.listen) {
-		return ours{c}
-	}
+	c.Notify(w.listen)
 	return w
 }
 
-func (w *watched) listen() {
+func (w *hearing) listen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
@@ -88,7 +86,7 @@ func (w *watched) listen() {
 	}
 }
 
-func (w *watched) read() (websocket.MessageType, []byte, error) {
+func (w *hearing) read() (websocket.MessageType, []byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.heard) == 0 {
@@ -101,9 +99,9 @@ func (w *watched) read() (websocket.MessageType, []byte, error) {
 	return m.typ, m.p, m.err
 }
 
-func (w *watched) write(typ websocket.MessageType, p []byte) error      { return w.Write(typ, p) }
-func (w *watched) close(code websocket.StatusCode, reason string) error { return w.Close(code, reason) }
-func (w *watched) now()                                                 { w.CloseNow() }
+func (w *hearing) write(typ websocket.MessageType, p []byte) error      { return w.Write(typ, p) }
+func (w *hearing) close(code websocket.StatusCode, reason string) error { return w.Close(code, reason) }
+func (w *hearing) now()                                                 { w.CloseNow() }
 
 // testLimit is the longest message in these tests.
 const testLimit = 1 << 20
@@ -112,19 +110,62 @@ const testLimit = 1 << 20
 type setting struct {
 	name                 string
 	ourServer, ourClient bool
-	tls, nonblock, loop  bool
+	tls                  bool
+	heard                bool // ours are heard; otherwise they are read
+	goroutine            bool // no loop watches: there is none
+	hides                bool // no loop watches: the connections do not say that they are sockets
 }
 
 var settings = []setting{
-	{name: "ours", ourServer: true, ourClient: true, nonblock: true},
-	{name: "ours, plain connections", ourServer: true, ourClient: true},
-	{name: "ours, TLS", ourServer: true, ourClient: true, nonblock: true, tls: true},
-	{name: "our server", ourServer: true, nonblock: true},
-	{name: "our client", ourClient: true, nonblock: true},
-	{name: "watched", ourServer: true, ourClient: true, nonblock: true, loop: true},
-	{name: "watched, TLS", ourServer: true, ourClient: true, nonblock: true, tls: true, loop: true},
-	{name: "our server, watched", ourServer: true, nonblock: true, loop: true},
-	{name: "our client, watched", ourClient: true, nonblock: true, loop: true},
+	{name: "ours", ourServer: true, ourClient: true},
+	{name: "ours, TLS", ourServer: true, ourClient: true, tls: true},
+	{name: "ours, wrapped", ourServer: true, ourClient: true, hides: true},
+	{name: "our server", ourServer: true},
+	{name: "our client", ourClient: true},
+	{name: "heard by a loop", ourServer: true, ourClient: true, heard: true},
+	{name: "heard by a loop, TLS", ourServer: true, ourClient: true, heard: true, tls: true},
+	{name: "heard by a goroutine", ourServer: true, ourClient: true, heard: true, goroutine: true},
+	{name: "heard by a goroutine, TLS", ourServer: true, ourClient: true, heard: true, goroutine: true, tls: true},
+	{name: "heard, wrapped", ourServer: true, ourClient: true, heard: true, hides: true},
+	{name: "heard, wrapped, TLS", ourServer: true, ourClient: true, heard: true, hides: true, tls: true},
+	ourServerHeard,
+	{name: "our server, heard by a goroutine", ourServer: true, heard: true, goroutine: true},
+	{name: "our client, heard by a loop", ourClient: true, heard: true},
+	{name: "our client, heard by a goroutine", ourClient: true, heard: true, goroutine: true},
+}
+
+var ourServerHeard = setting{name: "our server, heard by a loop", ourServer: true, heard: true}
+
+// loops are new ones, where there are any.
+func (s setting) loops() *nonblock.Loops {
+	if s.goroutine {
+		return nil
+	}
+	return &nonblock.Loops{}
+}
+
+// hidden is a connection that does not say that it is a socket.
+type hidden struct{ net.Conn }
+
+// hiding is a listener of them.
+type hiding struct{ net.Listener }
+
+func (h hiding) Accept() (net.Conn, error) {
+	c, err := h.Listener.Accept()
+	return hidden{c}, err
+}
+
+// client returns c with connections of this setting.
+func (s setting) client(c *http.Client, loops *nonblock.Loops) *http.Client {
+	if s.hides {
+		own := c.Transport.(*http.Transport).Clone()
+		own.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return hidden{conn}, err
+		}
+		c = &http.Client{Transport: own}
+	}
+	return nonblock.Client(c, loops)
 }
 
 // connect returns both ends of a connection.
@@ -132,7 +173,7 @@ func (s setting) connect(t testing.TB, opts Options) (client, server peer) {
 	t.Helper()
 	opts.Limit = testLimit
 	accepted := make(chan peer, 1)
-	loops := &nonblock.Loops{}
+	loops := s.loops()
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.ourServer {
 			c, err := Accept(w, r, nil, opts)
@@ -140,8 +181,8 @@ func (s setting) connect(t testing.TB, opts Options) (client, server peer) {
 				t.Error(err)
 				return
 			}
-			if s.loop {
-				accepted <- watch(c, c.Loops())
+			if s.heard {
+				accepted <- hear(c)
 				return
 			}
 			accepted <- ours{c}
@@ -155,19 +196,17 @@ func (s setting) connect(t testing.TB, opts Options) (client, server peer) {
 		c.SetReadLimit(testLimit)
 		accepted <- theirs{c}
 	}))
-	if s.nonblock {
-		srv.Listener = nonblock.Listener{Listener: srv.Listener, Loops: loops}
+	if s.hides {
+		srv.Listener = hiding{srv.Listener}
 	}
+	srv.Listener = nonblock.Listener{Listener: srv.Listener, Loops: loops}
 	if s.tls {
 		srv.StartTLS()
 	} else {
 		srv.Start()
 	}
 	t.Cleanup(srv.Close)
-	http := srv.Client()
-	if s.nonblock {
-		http = nonblock.Client(http)
-	}
+	http := s.client(srv.Client(), loops)
 	t.Cleanup(http.CloseIdleConnections)
 	shake := &websocket.DialOptions{HTTPClient: http}
 	if s.ourClient {
@@ -176,8 +215,8 @@ func (s setting) connect(t testing.TB, opts Options) (client, server peer) {
 			t.Fatal(err)
 		}
 		client = ours{c}
-		if s.loop {
-			client = watch(c, loops)
+		if s.heard {
+			client = hear(c)
 		}
 	} else {
 		c, _, err := websocket.Dial(t.Context(), srv.URL, shake)
@@ -191,6 +230,11 @@ func (s setting) connect(t testing.TB, opts Options) (client, server peer) {
 	t.Cleanup(client.now)
 	t.Cleanup(server.now)
 	return client, server
+}
+
+// over returns a connection whose writes go to stream at once.
+func over(stream io.ReadWriteCloser, client bool, opts Options) *Conn {
+	return newConn(stream, nonblock.Wrap(stream), client, opts)
 }
 
 // pattern is n bytes that a mistake would show in.
@@ -209,9 +253,6 @@ func TestMessagesTravel(t *testing.T) {
 	for _, s := range settings {
 		t.Run(s.name, func(t *testing.T) {
 			client, server := s.connect(t, Options{})
-			if _, ok := client.(*watched); s.loop && s.ourClient && !ok && runtime.GOOS == "linux" {
-				t.Error("the client is not watched")
-			}
 			for _, pair := range [][2]peer{{client, server}, {server, client}} {
 				from, to := pair[0], pair[1]
 				sent := make(chan error, 1)
@@ -242,7 +283,7 @@ func TestMessagesTravel(t *testing.T) {
 func TestFragmentsAreOneMessage(t *testing.T) {
 	for _, n := range []int{3, 20000} {
 		near, far := net.Pipe()
-		c := newConn(near, false, Options{Limit: testLimit})
+		c := over(near, false, Options{Limit: testLimit})
 		whole := pattern(3 * n)
 		go func() {
 			far.Write(maskedFrame(0, opText, whole[:n]))
@@ -280,7 +321,7 @@ func maskedFrame(first, opcode byte, payload []byte) []byte {
 // TestPings: ours are answered by the library and heard, and the other way round.
 func TestPings(t *testing.T) {
 	heard := make(chan struct{}, 1)
-	client, server := setting{ourClient: true, nonblock: true}.connect(t, Options{OnPong: func() { heard <- struct{}{} }})
+	client, server := setting{ourClient: true}.connect(t, Options{OnPong: func() { heard <- struct{}{} }})
 	go server.read()
 	go client.read()
 	if err := client.(ours).Ping(); err != nil {
@@ -336,7 +377,7 @@ func TestSilentPeerIsNotWaitedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		go io.Copy(io.Discard, far)
-		c := newConn(near, false, Options{})
+		c := over(near, false, Options{})
 		began := time.Now()
 		if err := c.Close(websocket.StatusNormalClosure, ""); err != nil {
 			t.Error(err)
@@ -396,14 +437,14 @@ func TestTooBig(t *testing.T) {
 // the code it said goodbye with (-1 for none), and what ended the reading.
 func exchange(stream []byte, limit int64) (messages int, said websocket.StatusCode, err error) {
 	var answer bytes.Buffer
-	c := newConn(&scripted{Reader: bytes.NewReader(stream), Writer: &answer}, false, Options{Limit: limit})
+	c := over(&scripted{Reader: bytes.NewReader(stream), Writer: &answer}, false, Options{Limit: limit})
 	for err == nil {
 		if _, _, err = c.Read(); err == nil {
 			messages++
 		}
 	}
 	said = -1
-	client := newConn(&scripted{Reader: &answer, Writer: io.Discard}, true, Options{})
+	client := over(&scripted{Reader: &answer, Writer: io.Discard}, true, Options{})
 	for said == -1 {
 		if _, _, err := client.Read(); err != nil {
 			return messages, websocket.CloseStatus(err), c.failed
@@ -441,7 +482,7 @@ func TestViolations(t *testing.T) {
 			t.Errorf("%s: read %d messages, then %v, and said %d", name, n, err, said)
 		}
 	}
-	server := newConn(&scripted{Reader: bytes.NewReader(maskedFrame(finBit, opText, nil)), Writer: io.Discard}, true, Options{})
+	server := over(&scripted{Reader: bytes.NewReader(maskedFrame(finBit, opText, nil)), Writer: io.Discard}, true, Options{})
 	if _, _, err := server.Read(); err == nil {
 		t.Error("a client takes a masked frame")
 	}
@@ -491,7 +532,7 @@ func TestEarlyMessage(t *testing.T) {
 		conn.Write(late)
 		io.Copy(io.Discard, conn)
 	}()
-	client := nonblock.Client(nil)
+	client := nonblock.Client(nil, nil)
 	defer client.CloseIdleConnections()
 	c, _, err := Dial(t.Context(), "ws://"+ln.Addr().String(), &websocket.DialOptions{HTTPClient: client}, Options{})
 	if err != nil {
@@ -503,7 +544,7 @@ func TestEarlyMessage(t *testing.T) {
 			t.Errorf("read %q, %v, want %q", p, err, want)
 		}
 	}
-	if c.socket == nil {
+	if !c.direct {
 		t.Error("the connection is read through net/http")
 	}
 }
@@ -512,7 +553,7 @@ func TestEarlyMessage(t *testing.T) {
 func TestSilentConnectionHoldsNoBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		c := newConn(near, false, Options{Limit: testLimit})
+		c := over(near, false, Options{Limit: testLimit})
 		var reader sync.WaitGroup
 		reader.Go(func() {
 			for {
@@ -539,11 +580,8 @@ func TestSilentConnectionHoldsNoBuffer(t *testing.T) {
 // TestStuckWriterDelaysNoReader: while a writer waits for a peer that reads nothing, pings
 // are not answered, but the loop goes on reading; when the peer reads again, they are.
 func TestStuckWriterDelaysNoReader(t *testing.T) {
-	client, server := settings[len(settings)-2].connect(t, Options{})
-	w, ok := server.(*watched)
-	if !ok {
-		t.Skip("there are no loops here")
-	}
+	client, server := ourServerHeard.connect(t, Options{})
+	w := server.(*hearing)
 	var writer, pinger sync.WaitGroup
 	var enough atomic.Bool
 	writer.Go(func() {
@@ -618,17 +656,16 @@ func TestManyWriters(t *testing.T) {
 func TestReadyFollowsTheNetwork(t *testing.T) {
 	for _, s := range settings[:3] {
 		client, server := s.connect(t, Options{})
-		if c := client.(ours); c.Ready() != s.nonblock {
-			t.Errorf("%s: ready=%t", s.name, c.Ready())
-		}
-		if c := server.(ours); c.Ready() != (s.nonblock && !s.tls) {
-			t.Errorf("%s: the server's side is ready=%t", s.name, c.Ready())
-		}
-	}
-	client, _ := settings[0].connect(t, Options{})
-	for c := client.(ours); c.Ready(); {
-		if err := c.Write(websocket.MessageBinary, make([]byte, 60000)); err != nil {
-			t.Fatal(err)
+		for _, p := range []peer{client, server} {
+			c := p.(ours)
+			for !c.Ready() {
+				runtime.Gosched() // until what the handshake wrote has left
+			}
+			for c.Ready() {
+				if err := c.Write(websocket.MessageBinary, make([]byte, 60000)); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 }

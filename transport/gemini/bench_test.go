@@ -117,18 +117,24 @@ func TestRelayingAudioAllocatesNothing(t *testing.T) {
 	}
 	c := echoConn(t, []byte(audioMessage(benchPCM(4800), "")))
 	in := &transport.AudioIn{PCM: benchPCM(3200)}
+	heard := make(chan error, 1) // for each piece of speech, and the end
+	c.Notify(func() {
+		for {
+			ev, err := c.Recv()
+			if _, ok := ev.(*transport.AudioOut); ok || err != nil {
+				heard <- err
+			}
+			if ev == nil {
+				return
+			}
+		}
+	})
 	round := func() {
 		if err := c.Send(context.Background(), in); err != nil {
 			t.Fatal(err)
 		}
-		for {
-			ev, err := c.Recv(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, ok := ev.(*transport.AudioOut); ok {
-				return
-			}
+		if err := <-heard; err != nil {
+			t.Fatal(err)
 		}
 	}
 	round()

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/nonblock"
 	"voicegw/internal/ws"
 	"voicegw/transport"
 )
@@ -84,28 +82,14 @@ type conn struct {
 	err       *transport.Error
 	oddFormat bool
 	told      map[string]bool // unknown keys that the log has; nil before the first
-	// patience fires when a stalling turn is to be ended. While it runs, a goroutine
-	// reads instead of Recv: reads of a WebSocket cannot be given up and taken up.
+	// patience asks for a turn when a stalling turn of the model is to be ended.
 	patience    *time.Timer
 	patientTill time.Time
 	stalling    stall
-	reading     bool
-	notified    bool // a loop watches: nobody reads, and patience nudges
-	// reads hands over what that goroutine read, to Recv. It has room for the one that
-	// may be under way, so that the goroutine never waits. Never closed.
-	reads chan readResult
-
-	mu      sync.Mutex     // guards starting a reader against Close
-	readers sync.WaitGroup // the goroutine, if there is one
 }
 
 // Ready implements [transport.Conn].
 func (c *conn) Ready() bool { return c.ws.Ready() }
-
-type readResult struct {
-	frame *frame
-	err   error
-}
 
 // Connect implements [transport.Transport].
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
@@ -141,7 +125,6 @@ func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup tra
 			Provider: t.opts.Name, Model: model,
 			InputRate: inputRate, OutputRate: outputRate, Capabilities: r.caps,
 		},
-		reads: make(chan readResult, 1),
 	}
 	c.dialog = dialog{
 		provider: t.opts.Name, calls: &c.calls, async: asyncTools(&r, setup.Tools), pairs: pairing{},
@@ -184,18 +167,6 @@ func (c *conn) Stats() transport.Stats {
 	}
 }
 
-// Recv implements [transport.Conn].
-func (c *conn) Recv(ctx context.Context) (transport.Event, error) {
-	for {
-		ev, err := c.pending()
-		if ev != nil || err != nil {
-			return ev, err
-		}
-		f, err := c.nextFrame(ctx)
-		c.take(ctx, f, err)
-	}
-}
-
 // pending returns the next event of what has been read, or nil.
 func (c *conn) pending() (transport.Event, error) {
 	if c.closed.Load() {
@@ -213,10 +184,10 @@ func (c *conn) pending() (transport.Event, error) {
 }
 
 // take makes events of a message; nil says that a turn was stalling for too long.
-func (c *conn) take(ctx context.Context, f *frame, err error) {
+func (c *conn) take(f *frame, err error) {
 	switch {
 	case err != nil:
-		c.err = c.readError(ctx, "recv", err)
+		c.err = c.readError(context.Background(), "recv", err)
 	case f == nil:
 		c.dialog.giveUp()
 	default:
@@ -234,21 +205,11 @@ func (c *conn) take(ctx context.Context, f *frame, err error) {
 	c.watch(f != nil)
 }
 
-// Notify implements [transport.Watched].
-func (c *conn) Notify(loop *nonblock.Loop, f func()) bool {
-	if c.reading || c.patience != nil {
-		return false
-	}
-	c.notified = true // before f is called
-	if !c.ws.Notify(loop, f) {
-		c.notified = false
-		return false
-	}
-	return true
-}
+// Notify implements [transport.Conn].
+func (c *conn) Notify(f func()) { c.ws.Notify(f) }
 
-// TryRecv implements [transport.Watched].
-func (c *conn) TryRecv() (transport.Event, error) {
+// Recv implements [transport.Conn].
+func (c *conn) Recv() (transport.Event, error) {
 	for {
 		ev, err := c.pending()
 		if ev != nil || err != nil {
@@ -257,19 +218,16 @@ func (c *conn) TryRecv() (transport.Event, error) {
 		_, raw, ok, err := c.ws.TryRead()
 		switch {
 		case err != nil:
-			c.take(noContext, nil, err)
+			c.take(nil, err)
 		case ok:
-			c.take(noContext, c.frameOf(raw), nil)
+			c.take(c.frameOf(raw), nil)
 		case c.stalling != stallNone && !time.Now().Before(c.patientTill):
-			c.take(noContext, nil, nil)
+			c.take(nil, nil)
 		default:
 			return nil, nil
 		}
 	}
 }
-
-// noContext is that of what does not wait.
-var noContext = context.Background()
 
 // release gives the buffers back. Only what is larger than usual is left to the
 // garbage collector.
@@ -306,13 +264,10 @@ func (c *conn) bePatient() {
 		wait = endPatience + time.Duration(c.dialog.sounds/outputBytesPerMS)*time.Millisecond
 	}
 	c.patientTill = time.Now().Add(wait)
-	switch {
-	case c.patience != nil:
+	if c.patience != nil {
 		c.patience.Reset(wait)
-	case c.notified:
+	} else {
 		c.patience = time.AfterFunc(wait, c.ws.Nudge)
-	default:
-		c.patience = time.NewTimer(wait)
 	}
 }
 
@@ -321,48 +276,6 @@ func (c *conn) stopWatching() {
 	if c.patience != nil {
 		c.patience.Stop()
 	}
-}
-
-// nextFrame returns the next message, or nil if a turn was stalling for too long.
-func (c *conn) nextFrame(ctx context.Context) (*frame, error) {
-	if c.stalling == stallNone && !c.reading {
-		defer c.closeWith(ctx)()
-		return c.read()
-	}
-	if !c.reading {
-		if err := c.startReader(); err != nil {
-			return nil, err
-		}
-	}
-	var patience <-chan time.Time
-	if c.stalling != stallNone {
-		patience = c.patience.C
-	}
-	select {
-	case r := <-c.reads:
-		c.reading = false
-		return r.frame, r.err
-	case <-patience:
-		return nil, nil
-	case <-ctx.Done():
-		_ = c.ws.CloseNow()
-		return nil, ctx.Err()
-	}
-}
-
-// startReader reads one message in a goroutine, which Close waits for.
-func (c *conn) startReader() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed.Load() {
-		return net.ErrClosed
-	}
-	c.reading = true
-	c.readers.Go(func() {
-		f, err := c.read()
-		c.reads <- readResult{f, err}
-	})
-	return nil
 }
 
 // read reads one message; an idle conversation holds no buffer. Text and binary alike: the
@@ -417,11 +330,8 @@ func (c *conn) fail(op string, kind transport.Kind, code string, cause error) *t
 
 // Close implements [transport.Conn].
 func (c *conn) Close() error {
-	c.mu.Lock()
 	c.closed.Store(true)
-	c.mu.Unlock()
 	_ = c.ws.CloseNow() // it says only whether somebody was faster
-	c.readers.Wait()
 	return nil
 }
 

@@ -24,23 +24,37 @@ func Example() {
 		return
 	}
 	defer func() { _ = conn.Close() }()
+	over := make(chan string, 1) // what there is to say in the end
+	heard := 0
+	conn.Notify(func() {
+		for {
+			ev, err := conn.Recv()
+			if err != nil {
+				tell(over, err.Error())
+				return
+			}
+			switch ev := ev.(type) {
+			case nil:
+				return // the function is called again
+			case *transport.AudioOut:
+				heard += len(ev.PCM) / 2
+			case transport.ResponseDone:
+				tell(over, fmt.Sprint("seconds of speech: ", heard/conn.Info().OutputRate))
+			}
+		}
+	})
 	if err := conn.Send(context.Background(), transport.UserText{Text: "What is a gateway?"}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	for heard := 0; ; {
-		ev, err := conn.Recv(context.Background())
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		switch ev := ev.(type) {
-		case *transport.AudioOut:
-			heard += len(ev.PCM) / 2
-		case transport.ResponseDone:
-			fmt.Println("seconds of speech:", heard/conn.Info().OutputRate)
-			return
-		}
+	fmt.Println(<-over)
+}
+
+// tell does not wait: the function of Notify must not.
+func tell(over chan<- string, text string) {
+	select {
+	case over <- text:
+	default:
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"voicegw/internal/bounded"
-	"voicegw/internal/nonblock"
 )
 
 // The hosts and defaults of the public services.
@@ -239,10 +238,10 @@ func (o *Options) header(key string) http.Header {
 
 // noRedirects returns a client like c (or the package's own) that follows none.
 func noRedirects(c *http.Client) *http.Client {
-	if c == nil {
-		c = &http.Client{Transport: bounded.NewTransport()}
+	own := http.Client{Transport: bounded.NewTransport()}
+	if c != nil {
+		own = *c
 	}
-	own := nonblock.Client(c)
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return own
+	return &own
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/nonblock"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -45,7 +46,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // bubble opens a connection inside a synctest bubble.
-func bubble(t *testing.T, run func(c transport.Conn, say func(...string))) {
+func bubble(t *testing.T, run func(c *transporttest.Listener, say func(...string))) {
 	synctest.Test(t, func(t *testing.T) {
 		ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		peers := make(chan *websocket.Conn, 1) // from the handler to the test, once
@@ -83,7 +84,7 @@ func bubble(t *testing.T, run func(c transport.Conn, say func(...string))) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(c, say)
+		run(transporttest.Listen(c), say)
 		_ = c.Close()
 		close(over)
 		_ = srv.Close()
@@ -92,7 +93,7 @@ func bubble(t *testing.T, run func(c transport.Conn, say func(...string))) {
 }
 
 // since receives n events and returns them with the seconds that had passed.
-func since(t *testing.T, c transport.Conn, start time.Time, n int) []string {
+func since(t *testing.T, c *transporttest.Listener, start time.Time, n int) []string {
 	t.Helper()
 	var lines []string
 	for range n {
@@ -116,7 +117,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 // silent (seen: a gateway that was busy for 95 s). Nothing else that the provider
 // says in the meantime prolongs it.
 func TestTurnCompleteThatNeverFollows(t *testing.T) {
-	bubble(t, func(c transport.Conn, say func(...string)) {
+	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go func() {
 			say(speech, interrupted)
@@ -137,16 +138,9 @@ func TestTurnCompleteThatNeverFollows(t *testing.T) {
 // takes real time.
 func TestALoopIsPatientToo(t *testing.T) {
 	p := newProvider(t)
-	tr, err := New(p.options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := transporttest.Watched(tr).Connect(t.Context(), transport.Setup{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	peer := p.accept()
+	opts := p.options()
+	opts.HTTPClient = nonblock.Client(opts.HTTPClient, &nonblock.Loops{})
+	c, peer := p.connectWith(opts, transport.Setup{})
 	start := time.Now()
 	for _, msg := range []string{speech, interrupted} {
 		peer.send(msg)
@@ -167,7 +161,7 @@ func TestALoopIsPatientToo(t *testing.T) {
 
 // TestLateWordsDoNotOpenATurnForGood: a transcript may come after its turn's end.
 func TestLateWordsDoNotOpenATurnForGood(t *testing.T) {
-	bubble(t, func(c transport.Conn, say func(...string)) {
+	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go say(speech, generated, turnOver, said("late"))
 		wantLines(t, since(t, c, start, 8),
@@ -181,7 +175,7 @@ func TestLateWordsDoNotOpenATurnForGood(t *testing.T) {
 // turnComplete never came, a turn that ends without generationComplete ends all the
 // same.
 func TestATurnCompleteTakenForAnotherIsMadeUpFor(t *testing.T) {
-	bubble(t, func(c transport.Conn, say func(...string)) {
+	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go say(interrupted, speech, turnOver)
 		wantLines(t, since(t, c, start, 5),
@@ -193,7 +187,7 @@ func TestATurnCompleteTakenForAnotherIsMadeUpFor(t *testing.T) {
 // TestAQuietTurnIsNotHurried: the provider holds turnComplete until it believes that
 // the speech has been played, and tools take their time.
 func TestAQuietTurnIsNotHurried(t *testing.T) {
-	bubble(t, func(c transport.Conn, say func(...string)) {
+	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go func() {
 			say(called("a", "f"))
@@ -209,7 +203,7 @@ func TestAQuietTurnIsNotHurried(t *testing.T) {
 // TestAnAnswerWhoseTurnNeverCompletes: all of it has come and been heard, and it ends
 // without the service's word; that word, when it comes after all, ends nothing else.
 func TestAnAnswerWhoseTurnNeverCompletes(t *testing.T) {
-	bubble(t, func(c transport.Conn, say func(...string)) {
+	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
 		go say(speech, generated)
 		wantLines(t, since(t, c, start, 4),
@@ -222,9 +216,9 @@ func TestAnAnswerWhoseTurnNeverCompletes(t *testing.T) {
 	})
 }
 
-// TestCloseWhileATurnIsStalling: then a goroutine reads, and has to end too.
+// TestCloseWhileATurnIsStalling: its patience must not outlive the connection.
 func TestCloseWhileATurnIsStalling(t *testing.T) {
-	bubble(t, func(c transport.Conn, say func(...string)) {
+	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		go say(speech, interrupted)
 		since(t, c, time.Now(), 4)
 		ended := make(chan error, 1) // from the receiver, once
@@ -236,22 +230,6 @@ func TestCloseWhileATurnIsStalling(t *testing.T) {
 		_ = c.Close()
 		if err := <-ended; transport.KindOf(err) != transport.KindClosed {
 			t.Errorf("Recv: %v", err)
-		}
-	})
-}
-
-// TestContextEndsWhileATurnIsStalling is the same by the context's way.
-func TestContextEndsWhileATurnIsStalling(t *testing.T) {
-	bubble(t, func(c transport.Conn, say func(...string)) {
-		go say(speech, interrupted)
-		since(t, c, time.Now(), 4)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if _, err := c.Recv(ctx); transport.KindOf(err) != transport.KindRetry {
-			t.Errorf("Recv: %v", err)
-		}
-		if _, err := c.Recv(context.Background()); err == nil {
-			t.Error("Recv went on after its context had ended")
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // TestFramesOfAnySizeAndTypeAreRead: the service sends binary frames, others text.
@@ -71,15 +72,15 @@ func TestBuffersOfOneConversationStayItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connect := func() (transport.Conn, *peer) {
+	connect := func() (*transporttest.Listener, *peer) {
 		c, err := tr.Connect(context.Background(), transport.Setup{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		return c, p.accept()
+		return transporttest.Listen(c), p.accept()
 	}
-	audioOf := func(c transport.Conn) []byte {
+	audioOf := func(c *transporttest.Listener) []byte {
 		for {
 			ev, err := c.Recv(context.Background())
 			if err != nil {

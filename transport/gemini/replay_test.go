@@ -13,6 +13,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden event lists")
@@ -122,7 +123,7 @@ func TestReplayRecordedSessions(t *testing.T) {
 func replay(t *testing.T, steps []step) []string {
 	p := newProvider(t)
 	p.first = "-"
-	var c *conn
+	var c *transporttest.Listener
 	var pr *peer
 	events := make(chan []string, 1)
 	calls := make(chan transport.ToolCall, 8)
@@ -181,7 +182,7 @@ func command(t *testing.T, sent sentData, calls <-chan transport.ToolCall) trans
 }
 
 // collect receives until the connection ends.
-func collect(c transport.Conn, calls chan<- transport.ToolCall, events chan<- []string) {
+func collect(c *transporttest.Listener, calls chan<- transport.ToolCall, events chan<- []string) {
 	var lines []string
 	for {
 		ev, err := c.Recv(context.Background())

@@ -40,8 +40,9 @@ type suiteProvider struct {
 	model string
 }
 
-func (p *suiteProvider) Transport() transport.Transport {
+func (p *suiteProvider) Transport(client *http.Client) transport.Transport {
 	opts := p.options()
+	opts.HTTPClient = client
 	opts.Model = p.model
 	tr, err := New(opts)
 	if err != nil {

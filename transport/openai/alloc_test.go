@@ -8,6 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/nonblock"
 	"voicegw/transport"
 )
 
@@ -19,7 +20,8 @@ func TestDownAllocatesNothing(t *testing.T) {
 	}
 	for _, n := range []int{960, 4800, 12000} {
 		s := newServer(t)
-		conn, p := s.connect(transport.Setup{})
+		s.opts.HTTPClient = nonblock.Client(s.client, &nonblock.Loops{})
+		conn, p := s.dial(transport.Setup{})
 		first, second := audioFrame(benchItem, n), audioFrame("item_other", n)
 		second = []byte(strings.Replace(string(second), "event_E6U0x5", "event_AAAAA", 1))
 		stopped := make(chan struct{})
@@ -35,13 +37,26 @@ func TestDownAllocatesNothing(t *testing.T) {
 				}
 			}
 		}()
-		receive := func() {
-			ev, err := conn.Recv(context.Background())
-			if err != nil {
-				t.Fatal(err)
+		pieces, over := make(chan int), make(chan struct{}) // bytes of each piece; closed at the end
+		conn.Notify(func() {
+			for {
+				ev, err := conn.Recv()
+				if ev == nil || err != nil {
+					return
+				}
+				size := -1
+				if out, ok := ev.(*transport.AudioOut); ok {
+					size = len(out.PCM)
+				}
+				select {
+				case pieces <- size:
+				case <-over:
+				}
 			}
-			if out, ok := ev.(*transport.AudioOut); !ok || len(out.PCM) != n {
-				t.Fatalf("%T", ev)
+		})
+		receive := func() {
+			if got := <-pieces; got != n {
+				t.Fatalf("a piece has %d bytes, want %d", got, n)
 			}
 		}
 		for range 300 {
@@ -53,6 +68,7 @@ func TestDownAllocatesNothing(t *testing.T) {
 		if st := conn.Stats(); st != (transport.Stats{}) {
 			t.Errorf("stats %+v", st)
 		}
+		close(over)
 		_ = conn.Close()
 		_ = p.ws.CloseNow()
 		<-stopped

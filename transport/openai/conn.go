@@ -50,12 +50,12 @@ type conn struct {
 
 	// Used by both.
 	malformed, unknowns, slow atomic.Int64
-	signs                     atomic.Int64 // see keepalive.go
+	signs                     atomic.Int64 // of life; see keepalive.go
 	progress                  atomic.Int64 // events of responses
-	notified                  atomic.Bool  // a loop watches
+	notified                  atomic.Bool  // Notify was called: what comes is heard
 
 	keeper  keeper
-	later   sync.WaitGroup // writes that a turn of a loop must not wait for; none once cause is set
+	later   sync.WaitGroup // writes that a turn must not wait for; none once cause is set
 	closing sync.Once      // of ws
 
 	mu sync.Mutex // guards the following fields
@@ -141,7 +141,7 @@ func (c *conn) overdue() {
 	c.rearm()
 	if send != nil {
 		c.log.Info("response_create_overdue", "provider", c.info.Provider, "event_id", send.event)
-		c.later.Go(func() { c.releaseNow(func() ([]byte, error) { return createFrame(send) }) })
+		c.writeAside(func() ([]byte, error) { return createFrame(send) })
 	}
 }
 
@@ -180,7 +180,7 @@ func (c *conn) watch(ctx context.Context, cause func() *transport.Error) func() 
 
 func noWatch() bool { return true }
 
-// watchUse is watch for Send and Recv.
+// watchUse is watch for Send.
 func (c *conn) watchUse(ctx context.Context, op string) func() bool {
 	if ctx.Done() == nil {
 		return noWatch
@@ -227,15 +227,15 @@ func (c *conn) releaseFrame() {
 	c.decoded = nil
 }
 
-// readFrame reads the next data frame, text or binary. It is valid until the next
-// readFrame.
+// readFrame waits for the next data frame, text or binary. It is valid until the next
+// readFrame. Only before Notify.
 func (c *conn) readFrame() ([]byte, error) {
 	c.releaseFrame()
 	_, frame, err := c.ws.Read()
 	return frame, err
 }
 
-// write sends one text frame. It may be called by Send and Recv at once.
+// write sends one text frame. It may be called by any number of goroutines.
 func (c *conn) write(frame []byte) error {
 	return c.ws.Write(websocket.MessageText, frame)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/nonblock"
 	"voicegw/transport"
 )
 
@@ -136,9 +137,9 @@ func TestPauseEndsThePhrase(t *testing.T) {
 // TestParallelCalls: two calls of one response, answered while it still runs; the two
 // requests become one response.create, after response.done.
 func TestParallelCalls(t *testing.T) {
-	for _, watched := range []bool{false, true} {
+	for _, loops := range []*nonblock.Loops{nil, {}} {
 		s := newServer(t)
-		s.watched = watched
+		s.opts.HTTPClient = nonblock.Client(s.client, loops)
 		conn, p := s.connect(transport.Setup{})
 		p.Begin()
 		p.call("item_1", 0, transport.ToolCall{ID: "call_1", Name: "a", Args: json.RawMessage(`{}`)})
@@ -309,9 +310,9 @@ func TestInterruptAndInstructions(t *testing.T) {
 
 // TestActiveResponse: the provider has begun a response by itself when ours arrives.
 func TestActiveResponse(t *testing.T) {
-	for _, watched := range []bool{false, true} {
+	for _, loops := range []*nonblock.Loops{nil, {}} {
 		s := newServer(t)
-		s.watched = watched
+		s.opts.HTTPClient = nonblock.Client(s.client, loops)
 		conn, p := s.connect(transport.Setup{})
 		send(t, conn, transport.Respond{ToolsOff: true})
 		event := p.expect("response.create")["event_id"]

@@ -67,7 +67,7 @@ func (s *server) connectError(setup transport.Setup) *transport.Error {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := s.Transport().Connect(ctx, setup)
+	conn, err := s.Transport(s.opts.HTTPClient).Connect(ctx, setup)
 	if err == nil {
 		_ = conn.Close()
 		s.t.Fatal("Connect succeeds")

@@ -7,14 +7,9 @@ import (
 	"voicegw/transport"
 )
 
-// conn.signs counts signs of life. Recv adds one when it goes to the socket and one
-// when it comes back with a frame, so an odd number says that it is there; a pong
-// adds two. Control frames are only read while Recv is at the socket, so silence
-// counts against the provider only then.
-const pongSign = 2
-
-// keeper pings and ends the connection when nothing has been heard for long. It is a timer
-// and no goroutine, which would be there for each of many silent connections.
+// keeper pings and ends the connection when nothing has been heard for long: conn.signs counts
+// frames and pongs. Until Notify nobody reads, so that silence says nothing. It is a timer and
+// no goroutine, which would be there for each of many silent connections.
 type keeper struct {
 	// Fixed after start.
 	c                 *conn
@@ -57,7 +52,7 @@ func (k *keeper) turn() {
 		return
 	}
 	signs := k.c.signs.Load()
-	if signs != k.heard || signs%2 == 0 {
+	if signs != k.heard || !k.c.notified.Load() {
 		k.heard, k.at = signs, time.Now()
 	}
 	if time.Since(k.at) >= k.timeout {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // rawProvider is a provider in memory, WebSocket by hand (RFC 6455), that answers
@@ -155,7 +156,7 @@ func (r *rawProvider) pinged() int {
 func TestSilentProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: -1}
-		conn := connectRaw(t, r, Options{})
+		conn := transporttest.Listen(connectRaw(t, r, Options{}))
 		start := time.Now()
 		_, err := conn.Recv(context.Background())
 		var e *transport.Error
@@ -175,7 +176,7 @@ func TestSilentProvider(t *testing.T) {
 func TestLatePongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: 35 * time.Second}
-		conn := connectRaw(t, r, Options{})
+		conn := transporttest.Listen(connectRaw(t, r, Options{}))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		if _, err := conn.Recv(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -187,14 +188,15 @@ func TestLatePongs(t *testing.T) {
 	})
 }
 
-// TestNobodyReceives: while Recv is not called no pong can be read, which says nothing
+// TestNobodyReceives: before Notify no pong can be read, which says nothing
 // against the provider.
 func TestNobodyReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: -1}
-		conn := connectRaw(t, r, Options{})
+		silent := connectRaw(t, r, Options{})
 		pause := time.NewTimer(10 * time.Minute)
 		<-pause.C
+		conn := transporttest.Listen(silent)
 		r.wg.Go(func() { r.frame(opText, []byte(`{"type":"response.created","response":{"id":"resp_1"}}`)) })
 		if ev, err := conn.Recv(context.Background()); err != nil || ev != (transport.ResponseStarted{ID: "resp_1"}) {
 			t.Errorf("Recv gives %v, %v", ev, err)
@@ -205,7 +207,7 @@ func TestNobodyReceives(t *testing.T) {
 func TestNoPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: 0}
-		conn := connectRaw(t, r, Options{PingInterval: -1})
+		conn := transporttest.Listen(connectRaw(t, r, Options{PingInterval: -1}))
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		if _, err := conn.Recv(ctx); !errors.Is(err, context.DeadlineExceeded) {

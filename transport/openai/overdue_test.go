@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // wireLog is what a provider has been sent, with the seconds since the start.
@@ -63,7 +64,7 @@ func TestARequestThatNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := connectRaw(t, r, Options{PingInterval: -1})
+		conn := transporttest.Listen(connectRaw(t, r, Options{PingInterval: -1}))
 		events := make(chan transport.Event, 32)
 		reading := sync.WaitGroup{}
 		reading.Go(func() {
@@ -127,7 +128,7 @@ func TestACancelledResponseThatNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}
 		r := &rawProvider{pongAfter: 0, heard: wire.hear}
-		conn := connectRaw(t, r, Options{PingInterval: -1})
+		conn := transporttest.Listen(connectRaw(t, r, Options{PingInterval: -1}))
 		say := func(format string, args ...any) {
 			r.wg.Go(func() { r.frame(opText, fmt.Appendf(nil, format, args...)) })
 			synctest.Wait()

@@ -2,10 +2,8 @@ package openai
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 
-	"voicegw/internal/nonblock"
 	"voicegw/transport"
 )
 
@@ -17,36 +15,6 @@ var responsePrefix = []byte("response.")
 
 // maxUnknownLogged bounds the log lines about event types that are not known.
 const maxUnknownLogged = 32
-
-// Recv implements transport.Conn.
-func (c *conn) Recv(ctx context.Context) (transport.Event, error) {
-	if ev := c.nextPending(); ev != nil {
-		return ev, nil
-	}
-	stop := c.watchUse(ctx, "recv")
-	ev, err := c.receive()
-	stop()
-	if err != nil {
-		c.end(err)
-		return nil, c.ended()
-	}
-	return ev, nil
-}
-
-// receive reads frames until one of them gives an event.
-func (c *conn) receive() (transport.Event, *transport.Error) {
-	for {
-		c.signs.Add(1)
-		frame, err := c.readFrame()
-		c.signs.Add(1)
-		if err != nil {
-			return nil, c.readError("recv", err)
-		}
-		if ev, final := c.take(frame); ev != nil || final != nil {
-			return ev, final
-		}
-	}
-}
 
 // take returns the first event that a frame gives; nil if it gives none.
 func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
@@ -63,19 +31,14 @@ func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
 	return c.nextPending(), nil
 }
 
-// Notify implements transport.Watched.
-func (c *conn) Notify(loop *nonblock.Loop, f func()) bool {
+// Notify implements transport.Conn.
+func (c *conn) Notify(f func()) {
 	c.notified.Store(true)
-	if !c.ws.Notify(loop, f) {
-		c.notified.Store(false)
-		return false
-	}
-	c.signs.Add(1) // from now on there is always somebody at the socket
-	return true
+	c.ws.Notify(f)
 }
 
-// TryRecv implements transport.Watched.
-func (c *conn) TryRecv() (transport.Event, error) {
+// Recv implements transport.Conn.
+func (c *conn) Recv() (transport.Event, error) {
 	for {
 		if ev := c.nextPending(); ev != nil {
 			return ev, nil
@@ -90,7 +53,7 @@ func (c *conn) TryRecv() (transport.Event, error) {
 		case !ok:
 			return nil, nil
 		default:
-			c.signs.Add(2)
+			c.signs.Add(1)
 			ev, final = c.take(frame)
 		}
 		if final != nil {
@@ -187,30 +150,30 @@ func (c *conn) nextPending() transport.Event {
 	return ev
 }
 
-// release writes a response.create that the sequencer let out while Recv had the
-// floor; nil is nothing.
+// release sends a response.create that the sequencer let out; nil is nothing.
 func (c *conn) release(send *create) {
 	if send != nil {
 		c.aside(func() ([]byte, error) { return createFrame(send) })
 	}
 }
 
-// aside writes a frame while Recv has the floor. A failure is not returned: the same
-// socket fails the next read, which also knows what the provider said before it closed.
+// aside writes a frame on a goroutine of its own, which Close waits for: a turn must not wait
+// for the network. Nothing is written once the connection has ended.
 func (c *conn) aside(frame func() ([]byte, error)) {
-	if !c.notified.Load() {
-		c.releaseNow(frame)
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cause == nil {
-		c.later.Go(func() { c.releaseNow(frame) })
+		c.writeAside(frame)
 	}
 }
 
-func (c *conn) releaseNow(frame func() ([]byte, error)) {
-	if err := c.writeFrame(frame()); err != nil {
-		c.log.Debug("frame_lost", "provider", c.info.Provider, "error", err)
-	}
+// writeAside is aside with mu held, on a connection that has not ended. A failure is not
+// returned: the same socket fails the next read, which also knows what the provider said
+// before it closed.
+func (c *conn) writeAside(frame func() ([]byte, error)) {
+	c.later.Go(func() {
+		if err := c.writeFrame(frame()); err != nil {
+			c.log.Debug("frame_lost", "provider", c.info.Provider, "error", err)
+		}
+	})
 }

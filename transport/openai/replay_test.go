@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
 // recordings finds the recorded sessions beside the repository.
@@ -186,7 +187,7 @@ func afterItems(t *testing.T, script []recorded) []recorded {
 
 // act sends the command that frame comes from and returns the type of a further
 // frame that the same command sends.
-func act(t *testing.T, conn transport.Conn, frame sentFrame, calls <-chan transport.ToolCall) string {
+func act(t *testing.T, conn *transporttest.Listener, frame sentFrame, calls <-chan transport.ToolCall) string {
 	t.Helper()
 	switch frame.Type {
 	case "input_audio_buffer.append":

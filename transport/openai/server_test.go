@@ -29,11 +29,10 @@ const patience = 3 * time.Minute
 
 // server is a scripted provider on a real socket.
 type server struct {
-	watched bool // connections are watched by a loop
-	t       *testing.T
-	http    *httptest.Server
-	client  *http.Client
-	opts    Options // what transport.Options are made of
+	t      *testing.T
+	http   *httptest.Server
+	client *http.Client
+	opts   Options // what transport.Options are made of
 
 	status atomic.Int64 // every handshake is answered with it, if not zero
 	body   atomic.Value // the body then, a string
@@ -118,14 +117,13 @@ func (p *peer) usualGreeting() {
 }
 
 // Transport implements transporttest.Provider.
-func (s *server) Transport() transport.Transport {
+func (s *server) Transport(client *http.Client) transport.Transport {
 	s.t.Helper()
-	tr, err := New(s.opts)
+	opts := s.opts
+	opts.HTTPClient = client
+	tr, err := New(opts)
 	if err != nil {
 		s.t.Fatalf("New: %v", err)
-	}
-	if s.watched {
-		return transporttest.Watched(tr)
 	}
 	return tr
 }
@@ -153,12 +151,19 @@ func (s *server) accept() *peer {
 	}
 }
 
-// connect opens a connection and returns both its ends.
-func (s *server) connect(setup transport.Setup) (transport.Conn, *peer) {
+// connect opens a connection, hears it and returns both its ends.
+func (s *server) connect(setup transport.Setup) (*transporttest.Listener, *peer) {
+	s.t.Helper()
+	conn, p := s.dial(setup)
+	return transporttest.Listen(conn), p
+}
+
+// dial opens a connection that nobody hears yet.
+func (s *server) dial(setup transport.Setup) (transport.Conn, *peer) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := s.Transport().Connect(ctx, setup)
+	conn, err := s.Transport(s.opts.HTTPClient).Connect(ctx, setup)
 	if err != nil {
 		s.t.Fatalf("Connect: %v", err)
 	}
@@ -214,7 +219,7 @@ func (p *peer) expect(eventType string) map[string]any {
 
 // quiet checks that the client has sent nothing: what comes next is the audio that
 // it is made to send now.
-func (p *peer) quiet(conn transport.Conn) {
+func (p *peer) quiet(conn *transporttest.Listener) {
 	p.t.Helper()
 	send(p.t, conn, &transport.AudioIn{PCM: []byte{1, 2}})
 	p.expect("input_audio_buffer.append")
@@ -371,7 +376,7 @@ func (p *peer) Close(code int, reason string) {
 }
 
 // send hands a command to the connection.
-func send(t *testing.T, conn transport.Conn, cmd transport.Command) {
+func send(t *testing.T, conn *transporttest.Listener, cmd transport.Command) {
 	t.Helper()
 	if err := conn.Send(context.Background(), cmd); err != nil {
 		t.Fatalf("Send %T: %v", cmd, err)
@@ -379,7 +384,7 @@ func send(t *testing.T, conn transport.Conn, cmd transport.Command) {
 }
 
 // recv returns the next event.
-func recv(t *testing.T, conn transport.Conn) transport.Event {
+func recv(t *testing.T, conn *transporttest.Listener) transport.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -391,7 +396,7 @@ func recv(t *testing.T, conn transport.Conn) transport.Event {
 }
 
 // recvAs returns the next event of type T; others before it are passed over.
-func recvAs[T transport.Event](t *testing.T, conn transport.Conn) T {
+func recvAs[T transport.Event](t *testing.T, conn *transporttest.Listener) T {
 	t.Helper()
 	for {
 		if ev, ok := recv(t, conn).(T); ok {
@@ -401,7 +406,7 @@ func recvAs[T transport.Event](t *testing.T, conn transport.Conn) T {
 }
 
 // recvError returns the error that Recv ends with.
-func recvError(t *testing.T, conn transport.Conn) *transport.Error {
+func recvError(t *testing.T, conn *transporttest.Listener) *transport.Error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/nonblock"
 	"voicegw/internal/seldom"
 	"voicegw/internal/ws"
 	"voicegw/transport"
@@ -42,7 +41,10 @@ func New(opts Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := nonblock.Client(opts.HTTPClient)
+	client := &http.Client{}
+	if opts.HTTPClient != nil {
+		*client = *opts.HTTPClient
+	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if opts.APIKey != "" && ep.plainText() {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
@@ -106,7 +108,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		HTTPClient:      t.client,
 		HTTPHeader:      t.ep.header(t.opts),
 		CompressionMode: websocket.CompressionDisabled,
-	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}, OnPong: func() { c.signs.Add(pongSign) }})
+	}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}, OnPong: func() { c.signs.Add(1) }})
 	if err == nil {
 		c.ws, c.info.LocalAddr = socket, socket.LocalAddr()
 		return nil

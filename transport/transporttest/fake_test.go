@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -29,22 +30,28 @@ func TestFakeDeliversInOrderAndTakesAudioBack(t *testing.T) {
 		peer.EmitAudio("i", pcm)
 		pcm[0] = 9 // the fake has its own copy
 		peer.Emit(transport.AudioDone{Item: "i"})
-		ctx := context.Background()
-		if ev, err := conn.Recv(ctx); err != nil || ev != (transport.ResponseStarted{ID: "r"}) {
-			t.Fatalf("first event %#v, %v", ev, err)
-		}
-		ev, err := conn.Recv(ctx)
-		out, ok := ev.(*transport.AudioOut)
-		if err != nil || !ok || !cmp.Equal(out.PCM, []byte{1, 2}) {
-			t.Fatalf("second event %#v, %v", ev, err)
-		}
-		kept := out.PCM
-		if _, err := conn.Recv(ctx); err != nil {
-			t.Fatal(err)
+		var got []transport.Event
+		var heard, kept []byte
+		conn.Notify(func() {
+			for {
+				ev, err := conn.Recv()
+				if ev == nil || err != nil {
+					return
+				}
+				got = append(got, ev)
+				if out, ok := ev.(*transport.AudioOut); ok {
+					heard, kept = bytes.Clone(out.PCM), out.PCM
+				}
+			}
+		})
+		synctest.Wait()
+		if len(got) != 3 || got[0] != (transport.ResponseStarted{ID: "r"}) || got[2] != (transport.AudioDone{Item: "i"}) || !cmp.Equal(heard, []byte{1, 2}) {
+			t.Errorf("heard %#v with the audio %v", got, heard)
 		}
 		if cmp.Equal(kept, []byte{1, 2}) {
 			t.Error("audio that was kept past the next Recv is still whole: retention would go unnoticed")
 		}
+		_ = conn.Close()
 	})
 }
 
@@ -109,17 +116,19 @@ func TestFakeFailsAfterWhatWasEmitted(t *testing.T) {
 		want := Error("recv", transport.KindExpired)
 		peer.Emit(transport.Interrupted{})
 		peer.FailRecv(want)
-		if ev, err := conn.Recv(context.Background()); err != nil || ev != (transport.Interrupted{}) {
+		listener := Listen(conn)
+		if ev, err := listener.Recv(context.Background()); err != nil || ev != (transport.Interrupted{}) {
 			t.Fatalf("%#v, %v", ev, err)
 		}
 		for range 2 {
-			if _, err := conn.Recv(context.Background()); !errors.Is(err, want) {
+			if _, err := listener.Recv(context.Background()); !errors.Is(err, want) {
 				t.Errorf("Recv: %v", err)
 			}
 		}
 		if err := conn.Send(context.Background(), transport.Interrupt{}); !errors.Is(err, want) {
 			t.Errorf("Send: %v", err)
 		}
+		_ = conn.Close()
 	})
 }
 
@@ -129,8 +138,9 @@ func TestFakeContextInUseEndsConnection(t *testing.T) {
 		conn, peer := open(t, f)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if _, err := conn.Recv(ctx); transport.KindOf(err) != transport.KindClosed || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Recv: %v", err)
+		defer peer.StallSend()()
+		if err := conn.Send(ctx, transport.Interrupt{}); transport.KindOf(err) != transport.KindClosed || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Send: %v", err)
 		}
 		peer.WaitClosed(t)
 		if f.Open() != 0 {
@@ -165,17 +175,13 @@ func TestFakeRefusesAndStallsConnect(t *testing.T) {
 	})
 }
 
-func TestFakePanicsOnTwoReceivers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn, peer := open(t, New(transport.Capabilities{}))
-		go func() { _, _ = conn.Recv(context.Background()) }()
-		synctest.Wait()
-		defer func() {
-			if recover() == nil {
-				t.Error("a second Recv was let in")
-			}
-			_ = peer.Close()
-		}()
-		_, _ = conn.Recv(context.Background())
-	})
+// TestFakePanicsOnRecvOutsideOfATurn: the contract allows Recv within the function of Notify.
+func TestFakePanicsOnRecvOutsideOfATurn(t *testing.T) {
+	conn, _ := open(t, New(transport.Capabilities{}))
+	defer func() {
+		if recover() == nil {
+			t.Error("Recv was let in")
+		}
+	}()
+	_, _ = conn.Recv()
 }

@@ -19,16 +19,19 @@ type Conn struct {
 	setup  transport.Setup
 	info   transport.Info
 	closed chan struct{} // closed by Close or by a context that ended in use
-	// wakeRecv and wakeNext hold one token each, from whoever adds to a queue to the
-	// one who waits for it. Never closed.
+	// wakeRecv and wakeNext hold one token each: from the goroutine that adds to a queue to
+	// that which calls the function of Notify, and to the test. Never closed.
 	wakeRecv chan struct{}
 	wakeNext chan struct{}
 
-	// sending and receiving are held for the length of a Send or Recv: a second one
-	// at the same time breaks the contract and panics.
-	sending, receiving sync.Mutex
+	// sending is held for the length of a Send: a second one at the same time breaks the
+	// contract and panics.
+	sending sync.Mutex
 
-	// Owned by Recv. The audio that Recv hands out, overwritten by the next Recv.
+	// turn is held while the function of Notify runs. A Recv outside of it panics.
+	turn sync.Mutex
+
+	// Owned by the turn. The audio that Recv hands out, overwritten by the next Recv.
 	audio transport.AudioOut
 
 	mu      sync.Mutex // guards the following fields
@@ -102,31 +105,39 @@ func (c *Conn) Send(ctx context.Context, cmd transport.Command) error {
 	return nil
 }
 
-// Recv implements [transport.Conn]. It returns what was emitted, in order, then
-// waits. The AudioOut that it returned before is overwritten, so that a caller who
-// keeps one is found out. Two Recvs at once panic.
-func (c *Conn) Recv(ctx context.Context) (transport.Event, error) {
-	if !c.receiving.TryLock() {
-		panic("transporttest: two goroutines in Recv of one connection")
+// Notify implements [transport.Conn]. The goroutine that calls f ends after Close.
+func (c *Conn) Notify(f func()) {
+	turn := func() {
+		c.turn.Lock()
+		defer c.turn.Unlock()
+		f()
 	}
-	defer c.receiving.Unlock()
+	go func() {
+		for turn(); ; turn() {
+			select {
+			case <-c.wakeRecv:
+			case <-c.closed:
+				turn()
+				return
+			}
+		}
+	}()
+}
+
+// Recv implements [transport.Conn]. It returns what was emitted, in order, then nil. The
+// AudioOut that it returned before is overwritten, so that a caller who keeps one is found
+// out. Outside of the function of Notify it panics.
+func (c *Conn) Recv() (transport.Event, error) {
+	if c.turn.TryLock() {
+		panic("transporttest: Recv is called outside of the function of Notify")
+	}
 	for i := range c.audio.PCM {
 		c.audio.PCM[i] = 0xA5
 	}
-	for {
-		if err := c.mayGo(ctx, "recv"); err != nil {
-			return nil, err
-		}
-		if ev, err := c.pop(); ev != nil || err != nil {
-			return ev, err
-		}
-		select {
-		case <-c.wakeRecv:
-		case <-c.closed:
-		case <-ctx.Done():
-			return nil, c.cancelled(ctx, "recv")
-		}
+	if c.isClosed() {
+		return nil, c.gone("recv")
 	}
+	return c.pop()
 }
 
 // pop takes the next event, if there is one; an error stays, for it is final.

@@ -3,11 +3,14 @@ package transporttest
 import (
 	"context"
 	"encoding/json"
+	"net"
+	"net/http"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"voicegw/internal/nonblock"
 	"voicegw/transport"
 )
 
@@ -28,14 +31,16 @@ type Harness struct {
 	// StatusKinds says what Connect must report when the handshake is answered with an
 	// HTTP status.
 	StatusKinds map[int]transport.Kind
+
+	client *http.Client // of the subtest
 }
 
 // Provider is a scripted provider that listens. Its methods are called by the test's
 // goroutine only.
 type Provider interface {
 	// Transport returns an adapter pointed at the provider, with Harness.Secret as its
-	// credential.
-	Transport() transport.Transport
+	// credential, that connects with client.
+	Transport(client *http.Client) transport.Transport
 
 	// Refuse makes it answer every handshake from now on with an HTTP status, and with
 	// the credential in the body.
@@ -85,8 +90,9 @@ type Peer interface {
 
 // Suite runs what every adapter has to pass: a subtest for each promise of
 // [transport.Conn] and [transport.Transport] that can be seen from outside. It uses
-// real sockets and takes a few seconds of real time at most. All but what a context in
-// Recv does is seen twice: with a goroutine that waits, and with a loop that watches.
+// real sockets and takes a few seconds of real time at most. All is seen over each kind of
+// connection: one that a loop watches (on Linux), and those that have a goroutine, a socket
+// without a loop and what does not say that it is a socket.
 func Suite(t *testing.T, h Harness) {
 	t.Helper()
 	for _, test := range []struct {
@@ -104,7 +110,6 @@ func Suite(t *testing.T, h Harness) {
 		{"garbage is survived and counted", testGarbage},
 		{"close unblocks Recv", testCloseRecv},
 		{"close unblocks Send", testCloseSend},
-		{contextInRecv, testContextRecv},
 		{"Connect honours its deadline", testConnectDeadline},
 		{"Connect's context bounds the opening only", testConnectContext},
 		{"close codes have their kinds", testCloseKinds},
@@ -112,16 +117,34 @@ func Suite(t *testing.T, h Harness) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			t.Run("leaves nothing behind", func(t *testing.T) { test.run(t, h) })
-			if test.name != contextInRecv {
-				t.Run("nor where a loop watches", func(t *testing.T) { test.run(t, h.watched()) })
+			for name, client := range clients() {
+				t.Run("leaves nothing behind, "+name, func(t *testing.T) {
+					h.client = client
+					test.run(t, h)
+				})
 			}
 			goleak.VerifyNone(t, before)
 		})
 	}
 }
 
-const contextInRecv = "a context that ends in Recv ends the connection"
+// clients make connections of each kind.
+func clients() map[string]*http.Client {
+	return map[string]*http.Client{
+		"heard by a loop":      nonblock.Client(nil, &nonblock.Loops{}),
+		"heard by a goroutine": nonblock.Client(nil, nil),
+		"wrapped":              {Transport: &http.Transport{DialContext: dialWrapped}},
+	}
+}
+
+// dialWrapped returns a connection that does not say that it is a socket.
+func dialWrapped(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // this is the dialer's
+	}
+	return struct{ net.Conn }{c}, nil
+}
 
 // suitePatience is how long a subtest waits for something that must come.
 const suitePatience = 3 * time.Minute
@@ -131,22 +154,21 @@ func soon() (context.Context, context.CancelFunc) {
 }
 
 // connect opens a connection to a fresh provider.
-func (h Harness) connect(t *testing.T) (transport.Conn, Peer) {
+func (h Harness) connect(t *testing.T) (*Listener, Peer) {
 	t.Helper()
-	p := h.Start(t)
-	return dial(t, p)
+	return h.dial(t, h.Start(t))
 }
 
-func dial(t *testing.T, p Provider) (transport.Conn, Peer) {
+func (h Harness) dial(t *testing.T, p Provider) (*Listener, Peer) {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()
-	conn, err := p.Transport().Connect(ctx, suiteSetup())
+	conn, err := p.Transport(h.client).Connect(ctx, suiteSetup())
 	if err != nil {
 		t.Fatalf("Connect: %v", err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return conn, p.Accept()
+	return Listen(conn), p.Accept()
 }
 
 // suiteSetup is what every connection of the suite is opened with.
@@ -162,7 +184,7 @@ func suiteSetup() transport.Setup {
 }
 
 // recv returns the next event.
-func recv(t *testing.T, conn transport.Conn) transport.Event {
+func recv(t *testing.T, conn *Listener) transport.Event {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()
@@ -174,7 +196,7 @@ func recv(t *testing.T, conn transport.Conn) transport.Event {
 }
 
 // until returns the events up to the first that last says yes to, audio as copies.
-func until(t *testing.T, conn transport.Conn, last func(transport.Event) bool) []transport.Event {
+func until(t *testing.T, conn *Listener, last func(transport.Event) bool) []transport.Event {
 	t.Helper()
 	var events []transport.Event
 	for {
@@ -190,7 +212,7 @@ func until(t *testing.T, conn transport.Conn, last func(transport.Event) bool) [
 }
 
 // untilDone returns the events up to the n-th ResponseDone.
-func untilDone(t *testing.T, conn transport.Conn, n int) []transport.Event {
+func untilDone(t *testing.T, conn *Listener, n int) []transport.Event {
 	t.Helper()
 	return until(t, conn, func(ev transport.Event) bool {
 		if _, ok := ev.(transport.ResponseDone); ok {
@@ -211,7 +233,7 @@ func only[T transport.Event](events []transport.Event) []T {
 	return found
 }
 
-func send(t *testing.T, conn transport.Conn, cmd transport.Command) {
+func send(t *testing.T, conn *Listener, cmd transport.Command) {
 	t.Helper()
 	ctx, cancel := soon()
 	defer cancel()

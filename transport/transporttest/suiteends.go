@@ -99,27 +99,6 @@ func checkClosed(t *testing.T, what string, err error) {
 	}
 }
 
-func testContextRecv(t *testing.T, h Harness) {
-	conn, _ := h.connect(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1) // from the receiver, once
-	go func() {
-		_, err := conn.Recv(ctx)
-		ended <- err
-	}()
-	cancel()
-	err := await(t, ended)
-	checkClosed(t, "Recv with a context that was cancelled", err)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("Recv: %v, want an error that wraps the cancellation", err)
-	}
-	late, stop := soon()
-	defer stop()
-	if _, err := conn.Recv(late); transport.KindOf(err) == 0 || late.Err() != nil {
-		t.Errorf("Recv on the connection that was ended: %v", err)
-	}
-}
-
 func testConnectDeadline(t *testing.T, h Harness) {
 	p := h.Start(t)
 	p.Mute()
@@ -127,7 +106,7 @@ func testConnectDeadline(t *testing.T, h Harness) {
 	defer cancel()
 	ended := make(chan error, 1) // from Connect, once
 	go func() {
-		conn, err := p.Transport().Connect(ctx, suiteSetup())
+		conn, err := p.Transport(h.client).Connect(ctx, suiteSetup())
 		if err == nil {
 			_ = conn.Close()
 		}
@@ -143,17 +122,17 @@ func testConnectDeadline(t *testing.T, h Harness) {
 func testConnectContext(t *testing.T, h Harness) {
 	p := h.Start(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	conn, err := p.Transport().Connect(ctx, suiteSetup())
+	conn, err := p.Transport(h.client).Connect(ctx, suiteSetup())
 	cancel()
 	if err != nil {
 		t.Fatalf("Connect: %v", err)
 	}
 	defer func() { _ = conn.Close() }()
-	peer := p.Accept()
+	listener, peer := Listen(conn), p.Accept()
 	peer.Begin()
 	peer.Say("Hello", tone(1, 480))
 	peer.Finish()
-	checkResponses(t, untilDone(t, conn, 1), transport.ResponseCompleted)
+	checkResponses(t, untilDone(t, listener, 1), transport.ResponseCompleted)
 }
 
 func testCloseKinds(t *testing.T, h Harness) {
@@ -177,7 +156,7 @@ func testStatusKinds(t *testing.T, h Harness) {
 	for status, want := range h.StatusKinds {
 		p.Refuse(status)
 		ctx, cancel := soon()
-		conn, err := p.Transport().Connect(ctx, suiteSetup())
+		conn, err := p.Transport(h.client).Connect(ctx, suiteSetup())
 		if err == nil {
 			_ = conn.Close()
 		}

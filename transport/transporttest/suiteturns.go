@@ -14,8 +14,8 @@ import (
 
 func testInfo(t *testing.T, h Harness) {
 	p := h.Start(t)
-	conn, _ := dial(t, p)
-	info, tr := conn.Info(), p.Transport()
+	conn, _ := h.dial(t, p)
+	info, tr := conn.Info(), p.Transport(h.client)
 	if info.Provider != tr.Name() || info.Provider == "" {
 		t.Errorf("Info.Provider is %q, Name %q", info.Provider, tr.Name())
 	}

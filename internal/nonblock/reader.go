@@ -1,0 +1,144 @@
+package nonblock
+
+import (
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// reader hears a connection that no loop watches. Its goroutine waits in Read and gives the
+// turns that a loop would give. A turn that is asked for meanwhile has a goroutine of its own.
+type reader struct {
+	// Fixed.
+	c      *Conn
+	notify func()
+
+	block *block // what is read into; owned by run, nil where the system can wait without it
+
+	turns sync.Mutex // held while turns are given; guards the following fields
+	got   []byte     // has been read from the connection, and not by notify
+	err   error      // what ended the reading
+	told  bool       // the last turn has begun
+
+	// Guarded by Conn.mu.
+	inTurn bool // turns are being given
+	nudged bool // another turn is wanted
+	paused bool // written by a turn only, which may read it without the mutex
+}
+
+// block is room for what a goroutine reads.
+type block struct{ b [16 << 10]byte }
+
+var blocks = sync.Pool{New: func() any { return new(block) }}
+
+// Room implements Room.
+func (r *reader) Room() []byte {
+	if r.block == nil {
+		r.block = blocks.Get().(*block)
+	}
+	return r.block.b[:]
+}
+
+// GiveBack implements Room.
+func (r *reader) GiveBack() {
+	if r.block != nil {
+		blocks.Put(r.block)
+		r.block = nil
+	}
+}
+
+// run reads until the connection ends, or reading is over.
+func (r *reader) run() {
+	for over := false; !over; {
+		n, err := r.c.ReadInto(r)
+		r.turns.Lock()
+		r.want()
+		r.got, r.err = r.Room()[:max(n, 0)], err
+		r.give()
+		over = r.err != nil || r.told || r.paused
+		r.got = nil
+		r.turns.Unlock()
+		r.GiveBack()
+	}
+}
+
+// want asks for a turn, and reports whether one must be given for it: nobody is at it.
+func (r *reader) want() bool {
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	idle := !r.nudged && !r.inTurn
+	r.nudged = true
+	return idle
+}
+
+// give gives turns while they are due. r.turns is held.
+func (r *reader) give() {
+	for r.due() {
+		r.notify()
+	}
+}
+
+// due says whether there is to be another turn.
+func (r *reader) due() bool {
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	switch {
+	case r.told:
+		r.inTurn = false
+	case r.c.closed:
+		r.told, r.inTurn = true, true
+	default:
+		r.inTurn = r.nudged || len(r.got) > 0 && !r.paused
+	}
+	r.nudged = false
+	return r.inTurn
+}
+
+// nudge implements ear.
+func (r *reader) nudge() {
+	if r.want() {
+		go func() {
+			r.turns.Lock()
+			defer r.turns.Unlock()
+			r.give()
+		}()
+	}
+}
+
+// read implements ear.
+func (r *reader) read(p []byte) (int, error) {
+	switch {
+	case r.told:
+		return 0, net.ErrClosed
+	case r.paused && r.err != nil:
+		return 0, io.ErrUnexpectedEOF
+	case len(r.got) > 0 && !r.paused:
+		n := copy(p, r.got)
+		r.got = r.got[n:]
+		return n, nil
+	case r.err != nil:
+		return 0, r.err
+	}
+	return 0, ErrWouldBlock
+}
+
+// caughtUp implements ear: when what it reads has come, a goroutine does not know.
+func (r *reader) caughtUp() time.Time { return time.Time{} }
+
+// writes implements ear: a goroutine that waits in Read cannot write.
+func (r *reader) writes() bool { return false }
+
+// pause implements ear.
+func (r *reader) pause() {
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	r.paused = true
+}
+
+// close implements ear.
+func (r *reader) close() error {
+	err := r.c.Conn.Close()
+	r.nudge() // Read ends now, or has ended before
+	return err
+}

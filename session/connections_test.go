@@ -1,0 +1,158 @@
+package session
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"voicegw/internal/nonblock"
+	"voicegw/protocol"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// wrapping is a listener whose connections do not say that they are sockets.
+type wrapping struct{ net.Listener }
+
+func (w wrapping) Accept() (net.Conn, error) {
+	c, err := w.Listener.Accept()
+	return struct{ net.Conn }{c}, err
+}
+
+// TestEveryKindOfConnection: a conversation is the same whoever hears the client: a loop, or a
+// goroutine of the connection's own where there is no loop or no socket. It ends for whatever
+// reason, and nothing of it is left.
+func TestEveryKindOfConnection(t *testing.T) {
+	for name, wrap := range map[string]func(net.Listener) net.Listener{
+		"a loop":      func(ln net.Listener) net.Listener { return nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}} },
+		"a goroutine": func(ln net.Listener) net.Listener { return nonblock.Listener{Listener: ln} },
+		"no socket": func(ln net.Listener) net.Listener {
+			return nonblock.Listener{Listener: wrapping{ln}, Loops: &nonblock.Loops{}}
+		},
+		"net/http's": func(ln net.Listener) net.Listener { return ln },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for end, by := range endings {
+				t.Run(end, func(t *testing.T) {
+					defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+					talkOver(t, wrap, by)
+				})
+			}
+		})
+	}
+}
+
+// endings are the ways in which a conversation ends, and what its client is closed with; 0
+// where it is not asked.
+var endings = map[string]struct {
+	by   func(t *testing.T, st *stage, client *protocol.Conn, model *transporttest.Conn)
+	code int
+}{
+	"the client says so": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+		write(t, client, `{"type":"session.end"}`)
+	}, int(protocol.CloseDone)},
+	"the client is gone": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+		client.Abort()
+	}, 0},
+	"the client says goodbye": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+		if err := client.Close(protocol.CloseDone, ""); err != nil {
+			t.Error(err)
+		}
+	}, 0},
+	"the client floods": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+		for range 2*protocol.FrameBurst + 1 {
+			if client.WriteText([]byte(`{"type":"ping","t":1}`)) != nil {
+				return // it has been told
+			}
+		}
+	}, int(protocol.CloseLimit)},
+	"the model is lost": {func(_ *testing.T, _ *stage, _ *protocol.Conn, model *transporttest.Conn) {
+		model.FailRecv(transporttest.Error("recv", transport.KindRetry))
+	}, int(protocol.CloseProviderLost)},
+	"the gateway ends it": {func(_ *testing.T, st *stage, _ *protocol.Conn, _ *transporttest.Conn) {
+		st.m.Close()
+	}, int(protocol.CloseServerLeaving)},
+}
+
+func write(t *testing.T, client *protocol.Conn, text string) {
+	t.Helper()
+	if err := client.WriteText([]byte(text)); err != nil {
+		t.Error(err)
+	}
+}
+
+// talkOver holds a short conversation over connections of a listener, which ends by end.
+func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, end struct {
+	by   func(t *testing.T, st *stage, client *protocol.Conn, model *transporttest.Conn)
+	code int
+},
+) {
+	t.Helper()
+	st := newStage(t, hearing, nil)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := protocol.Accept(w, r, protocol.AcceptOptions{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		a, err := st.m.Admit(someone)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		st.m.Start(a, conn)
+	}))
+	srv.Listener = wrap(srv.Listener)
+	srv.Start()
+	defer srv.Close()
+	defer st.m.Close()
+	client, err := protocol.Dial(t.Context(), srv.URL, protocol.DialOptions{Client: srv.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Abort()
+	// What follows session.start at once is heard too, though it is there before anybody listens.
+	write(t, client, `{"type":"session.start","input_rate":16000,"output_rate":24000}`)
+	write(t, client, `{"type":"input.text","text":"hello"}`)
+	model := st.fake.Accept(t)
+	if cmd := model.NextControl(t); cmd != (transport.UserText{Text: "hello"}) {
+		t.Errorf("the model got %#v", cmd)
+	}
+	speech := bytes.Repeat([]byte{1, 2}, 320)
+	for range 50 {
+		if err := client.WriteAudio(speech); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for got := 0; got < 50*len(speech); {
+		if in, ok := model.Next(t).(*transport.AudioIn); ok {
+			got += len(in.PCM)
+		}
+	}
+	model.Emit(transport.ResponseStarted{ID: "r1"})
+	model.EmitAudio("a1", make([]byte, 48_000))
+	for got := 0; got < 48_000; {
+		f, err := client.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Audio {
+			got += len(f.Data)
+		}
+	}
+	var ends sync.WaitGroup
+	defer ends.Wait()
+	ends.Go(func() { end.by(t, st, client, model) })
+	for err == nil {
+		_, err = client.Read()
+	}
+	if code := protocol.CloseStatus(err); end.code != 0 && int(code) != end.code {
+		t.Errorf("the client was closed with %v, want %d", err, end.code)
+	}
+	model.WaitClosed(t)
+}

@@ -1,0 +1,74 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+
+	"voicegw/transport"
+)
+
+// Listener hears a connection for a test: Recv waits for what the connection's own Recv does
+// not wait for. Make one with [Listen].
+type Listener struct {
+	transport.Conn
+	more chan struct{} // to Recv: there is something; capacity 1, never closed
+
+	mu    sync.Mutex // guards the following fields; held while the connection calls
+	heard []transport.Event
+	err   error
+}
+
+// Listen hears a connection from now on.
+func Listen(conn transport.Conn) *Listener {
+	l := &Listener{Conn: conn, more: make(chan struct{}, 1)}
+	conn.Notify(l.hear)
+	return l
+}
+
+func (l *Listener) hear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.err == nil {
+		ev, err := l.Conn.Recv()
+		if ev == nil && err == nil {
+			return
+		}
+		if out, ok := ev.(*transport.AudioOut); ok {
+			ev = &transport.AudioOut{Item: out.Item, PCM: bytes.Clone(out.PCM)}
+		}
+		if l.err = err; err == nil {
+			l.heard = append(l.heard, ev)
+		}
+		wake(l.more)
+	}
+}
+
+var errGivenUp = errors.New("transporttest: the test does not wait any longer")
+
+// Recv waits for the next event until ctx ends, which leaves the connection as it is. Audio is
+// a copy. One goroutine may call it at a time.
+func (l *Listener) Recv(ctx context.Context) (transport.Event, error) {
+	for {
+		if ev, err := l.next(); ev != nil || err != nil {
+			return ev, err
+		}
+		select {
+		case <-l.more:
+		case <-ctx.Done():
+			return nil, errors.Join(errGivenUp, ctx.Err())
+		}
+	}
+}
+
+func (l *Listener) next() (transport.Event, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.heard) == 0 {
+		return nil, l.err
+	}
+	ev := l.heard[0]
+	l.heard = l.heard[1:]
+	return ev, nil
+}
