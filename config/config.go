@@ -298,9 +298,9 @@ type Audit struct {
 
 // The values of Audit.Arguments.
 const (
-	ArgumentsNone     = "none"
-	ArgumentsRedacted = "redacted" // their names and kinds
-	ArgumentsFull     = "full"
+	argumentsNone     = "none"
+	argumentsRedacted = "redacted" // their names and kinds
+	argumentsFull     = "full"
 )
 
 // VAD tunes the provider's speech detection, in ms of audio. Zero leaves the
@@ -396,7 +396,7 @@ func defaultFor(all []transport.Wire) *Config {
 		},
 		Confirmation: Confirmation{Voice: ConfirmButton, Life: defaults.QuestionLife, QuestionsPerTool: defaults.QuestionsPerTool, Questions: defaults.Questions},
 		Store:        Store{Replicas: defaults.Replicas, Sync: SyncAlways},
-		Audit:        Audit{Arguments: ArgumentsNone, MaxMB: defaults.AuditFileMB, Keep: defaults.AuditFiles, MaxAge: defaults.AuditAge},
+		Audit:        Audit{Arguments: argumentsNone, MaxMB: defaults.AuditFileMB, Keep: defaults.AuditFiles, MaxAge: defaults.AuditAge},
 		Limits: Limits{
 			Sessions:              defaults.Sessions,
 			SessionsPerAddress:    defaults.SessionsPerAddress,

@@ -177,7 +177,7 @@ func (l *loader) validateStore() {
 
 func (l *loader) validateAudit() {
 	a := l.config.Audit
-	l.oneOf("audit.arguments", a.Arguments, ArgumentsNone, ArgumentsRedacted, ArgumentsFull)
+	l.oneOf("audit.arguments", a.Arguments, argumentsNone, argumentsRedacted, argumentsFull)
 	l.number("audit.max_mb", a.MaxMB, 1, 100_000)
 	l.number("audit.keep", a.Keep, 1, 10_000)
 	l.duration("audit.max_age", a.MaxAge, time.Hour, 10*365*24*time.Hour)

@@ -115,7 +115,7 @@ func (a *AuditStream) append(ctx context.Context, lines []byte) error {
 	case <-bounded.Done():
 		return fmt.Errorf("store: appending to the audit: %w: %w", ErrUnavailable, bounded.Err())
 	case <-a.ended:
-		return ErrClosed
+		return errClosed
 	}
 	select {
 	case err := <-item.stored:
@@ -128,7 +128,7 @@ func (a *AuditStream) append(ctx context.Context, lines []byte) error {
 	case err := <-item.stored:
 		return err
 	default:
-		return ErrClosed
+		return errClosed
 	}
 }
 

@@ -38,8 +38,8 @@ var (
 	// ErrChanged says that an entry of the ledger or a conversation is no longer what the
 	// caller holds: somebody finished, released or saved it, or its life is over.
 	ErrChanged = errors.New("store: it was changed by somebody else")
-	// ErrClosed says that the Store was closed.
-	ErrClosed = errors.New("store: closed")
+	// errClosed says that the Store was closed.
+	errClosed = errors.New("store: closed")
 	// ErrInUse is wrapped by Open's error for a folder that another Store, of this process or
 	// of another one, has open.
 	ErrInUse = errors.New("store: the folder is in use")

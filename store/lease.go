@@ -77,7 +77,7 @@ func (b *bucket) hold(key string, data []byte, revision uint64, life time.Durati
 	if !b.store.start(func() { l.keep(ctx, b.store.done) }) {
 		l.stop()
 		l.fence.Stop()
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	return l, nil
 }
@@ -200,7 +200,7 @@ func (l *Lease) Release() {
 				_, err = l.keys.remove(ctx, l.key, h.revision)
 			}
 		}
-		if err != nil && !errors.Is(err, errConflict) && !errors.Is(err, ErrClosed) {
+		if err != nil && !errors.Is(err, errConflict) && !errors.Is(err, errClosed) {
 			l.log.Warn("store_lease_not_released", "bucket", l.name, "error", err)
 		}
 	})

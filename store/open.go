@@ -279,7 +279,7 @@ func (s *Store) VoiceSessions() *VoiceSessions { return s.voice }
 // Ready says whether the store answers and accepts writes: one exchange with the leader of
 // the ledger's stream, of some 100 us, and the embedded server's own health. After a write to
 // that stream has failed (the disk was full), the stream accepts no more until the Store is
-// opened again. The error wraps ErrUnavailable, or is ErrClosed.
+// opened again. The error wraps ErrUnavailable, or is errClosed.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.within(ctx, s.o.Wait, "asking whether it is ready", func(ctx context.Context) error {
 		if _, err := s.ledger.bucket.stream.Info(ctx); err != nil || s.embedded == nil {
@@ -293,7 +293,7 @@ func (s *Store) Ready(ctx context.Context) error {
 }
 
 // Close ends the store: it waits for running operations for at most Options.Wait, and later
-// ones get ErrClosed. Everything that was acknowledged stays. It may be called more than once
+// ones get errClosed. Everything that was acknowledged stays. It may be called more than once
 // and from any goroutine.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
@@ -347,7 +347,7 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
-		return ErrClosed
+		return errClosed
 	}
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -370,7 +370,7 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 		case <-bounded.Done():
 			return described(what, err)
 		case <-s.done:
-			return ErrClosed
+			return errClosed
 		}
 	}
 }
@@ -387,7 +387,7 @@ func (s *Store) pause(ctx context.Context) error {
 	case <-time.After(conflictPause):
 		return nil
 	case <-s.done:
-		return ErrClosed
+		return errClosed
 	case <-ctx.Done():
 		return classed(ctx, fmt.Errorf("store: another write is in the way: %w", ctx.Err()))
 	}

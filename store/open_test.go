@@ -173,7 +173,7 @@ func TestClosed(t *testing.T) {
 		"block":  s.Blocks().Block(t.Context(), "a", time.Now().Add(time.Hour)),
 		"ready":  s.Ready(t.Context()),
 	} {
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, errClosed) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestCloseWhileWriting(t *testing.T) {
 	racers(8, func(i int) {
 		for n := range 100_000 {
 			err := s.Audit().Append(context.Background(), fmt.Appendf(nil, "%s %d %d", t.Name(), i, n))
-			if errors.Is(err, ErrClosed) {
+			if errors.Is(err, errClosed) {
 				return
 			} else if err != nil {
 				t.Error(err)

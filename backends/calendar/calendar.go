@@ -118,17 +118,17 @@ const (
 const (
 	MaxTitle       = 200
 	MaxDescription = 2000
-	MaxAttendees   = 50
-	// MaxLength bounds how long an event may last: one of weeks is nearly always a wrong
+	maxAttendees   = 50
+	// maxLength bounds how long an event may last: one of weeks is nearly always a wrong
 	// date.
-	MaxLength = 7 * 24 * time.Hour
+	maxLength = 7 * 24 * time.Hour
 	// MaxRange bounds a range that is asked for.
 	MaxRange = 31 * 24 * time.Hour
-	// MaxAhead is how many years ahead an event may begin.
-	MaxAhead = 20
-	// Grace is how long ago an event may have begun: "now" is written down, asked about
+	// maxAhead is how many years ahead an event may begin.
+	maxAhead = 20
+	// grace is how long ago an event may have begun: "now" is written down, asked about
 	// and approved before the event is made.
-	Grace = 10 * time.Minute
+	grace = 10 * time.Minute
 	// maxOffset is the largest offset from UTC that a clock on earth has, either way.
 	maxOffset = 14 * time.Hour
 )

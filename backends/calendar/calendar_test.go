@@ -38,7 +38,7 @@ func TestMergeAndFree(t *testing.T) {
 		within, least := minutes(from, from+1+r.IntN(span-from)), time.Duration(r.IntN(40))*time.Minute
 		given := slices.Clone(periods)
 		busy := Merge(periods, within)
-		free := Free(busy, within, least)
+		free := Gaps(busy, within, least)
 		if !slices.Equal(given, periods) {
 			t.Fatalf("seed %d: the periods were changed", seed)
 		}
@@ -59,7 +59,7 @@ func TestMergeAndFree(t *testing.T) {
 		}
 		// All that is neither is too short.
 		rest := Merge(slices.Concat(busy, free), within)
-		for _, gap := range Free(rest, within, 0) {
+		for _, gap := range Gaps(rest, within, 0) {
 			if gap.Length() >= least {
 				t.Fatalf("seed %d: %v is free, and left out", seed, gap)
 			}
@@ -108,7 +108,7 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Minute: "1 minute", 45 * time.Minute: "45 minutes", time.Hour: "1 hour", 150 * time.Minute: "2 hours 30 minutes", 61 * time.Minute: "1 hour 1 minute",
 	} {
-		if got := Span(d); got != want {
+		if got := LengthWords(d); got != want {
 			t.Errorf("%s: %q, want %q", d, got, want)
 		}
 	}

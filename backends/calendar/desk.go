@@ -124,8 +124,8 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 	slices.SortFunc(a.Events, func(a, b Event) int {
 		return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End), strings.Compare(a.Title, b.Title), strings.Compare(a.ID, b.ID))
 	})
-	a.Busy = Merge(periods, within)
-	a.Free = Free(a.Busy, within, r.Least)
+	a.Busy = merge(periods, within)
+	a.Free = gaps(a.Busy, within, r.Least)
 	a.Summary = summary(a, within, r.Least, d.options.Zone)
 	return a, nil
 }
@@ -165,10 +165,10 @@ func unique(names []Name) []Name {
 	return once
 }
 
-// ErrNoCalendar is wrapped by the error of a name that nothing stands behind.
-var ErrNoCalendar = errors.New("nothing is configured for this name")
+// errNoCalendar is wrapped by the error of a name that nothing stands behind.
+var errNoCalendar = errors.New("nothing is configured for this name")
 
 // NoCalendar is the error of a name that nothing stands behind.
 func NoCalendar(name Name) *Error {
-	return Errorf(NotFound, ErrNoCalendar, "There is no %s calendar.", name)
+	return Errorf(NotFound, errNoCalendar, "There is no %s calendar.", name)
 }

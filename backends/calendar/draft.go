@@ -52,8 +52,8 @@ func (d Draft) Problems() []Problem {
 	if n := utf8.RuneCountInString(d.Description); n > MaxDescription {
 		bad(FieldDescription, -1, "The description has %d characters; at most %d are possible.", n, MaxDescription)
 	}
-	if n := len(d.Attendees); n > MaxAttendees {
-		bad(FieldAttendees, -1, "There are %d attendees; at most %d are possible.", n, MaxAttendees)
+	if n := len(d.Attendees); n > maxAttendees {
+		bad(FieldAttendees, -1, "There are %d attendees; at most %d are possible.", n, maxAttendees)
 	}
 	for i, a := range d.Attendees {
 		if !IsAddress(a) {
@@ -80,18 +80,18 @@ func (d Draft) timeProblems() []Problem {
 	switch {
 	case !d.End.Truncate(time.Second).After(d.Start.Truncate(time.Second)): // calendars know whole seconds
 		bad(FieldEnd, "The event ends before it begins, or at once; give an end after the start.")
-	case d.End.Sub(d.Start) > MaxLength:
-		bad(FieldEnd, "The event lasts more than %d days, the most that is possible. Check the dates.", int(MaxLength.Hours()/24))
+	case d.End.Sub(d.Start) > maxLength:
+		bad(FieldEnd, "The event lasts more than %d days, the most that is possible. Check the dates.", int(maxLength.Hours()/24))
 	}
 	const form = "2006-01-02T15:04Z07:00"
 	switch {
 	case d.Start.Year() < 1970 || d.End.Year() > 9998:
 		bad(FieldStart, "The year %d cannot be meant; check it.", d.Start.Year())
 	case d.Now.IsZero():
-	case d.Start.Before(d.Now.Add(-Grace)):
+	case d.Start.Before(d.Now.Add(-grace)):
 		bad(FieldStart, "The event would begin in the past: it is %s now. Check the date and the year.", d.Now.UTC().Format(form))
-	case d.Start.After(d.Now.AddDate(MaxAhead, 0, 0)):
-		bad(FieldStart, "The event would begin more than %d years from now: it is %s. Check the year.", MaxAhead, d.Now.UTC().Format(form))
+	case d.Start.After(d.Now.AddDate(maxAhead, 0, 0)):
+		bad(FieldStart, "The event would begin more than %d years from now: it is %s. Check the year.", maxAhead, d.Now.UTC().Format(form))
 	}
 	return all
 }

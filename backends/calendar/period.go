@@ -18,9 +18,9 @@ func (p Period) Overlaps(q Period) bool {
 	return p.Start.Before(q.End) && q.Start.Before(p.End) && p.Length() > 0 && q.Length() > 0
 }
 
-// Merge returns what is covered by periods inside within: cut to it, sorted, without
+// merge returns what is covered by periods inside within: cut to it, sorted, without
 // overlaps, and what touches joined to one. It leaves periods as they are.
-func Merge(periods []Period, within Period) []Period {
+func merge(periods []Period, within Period) []Period {
 	var cut []Period
 	for _, p := range periods {
 		if p.Overlaps(within) {
@@ -40,9 +40,9 @@ func Merge(periods []Period, within Period) []Period {
 	return merged
 }
 
-// Free returns the times of at least least inside within that busy leaves, sorted.
+// gaps returns the times of at least least inside within that busy leaves, sorted.
 // busy is as Merge returns it.
-func Free(busy []Period, within Period, least time.Duration) []Period {
+func gaps(busy []Period, within Period, least time.Duration) []Period {
 	var free []Period
 	add := func(start, end time.Time) {
 		if p := (Period{start, end}); p.Length() > 0 && p.Length() >= least {

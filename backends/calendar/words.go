@@ -19,9 +19,9 @@ func summary(a Availability, within Period, least time.Duration, zone *time.Loca
 	case len(a.Free) == 0 && a.Busy[0] == within:
 		b.WriteString("all of it is booked.")
 	case len(a.Free) == 0:
-		fmt.Fprintf(&b, "%s booked, and no free time of %s or more.", busyWords(a.Busy, zone), Span(least))
+		fmt.Fprintf(&b, "%s booked, and no free time of %s or more.", busyWords(a.Busy, zone), lengthWords(least))
 	default:
-		fmt.Fprintf(&b, "%s booked. Free for %s or more: %s.", busyWords(a.Busy, zone), Span(least), list(a.Free, zone))
+		fmt.Fprintf(&b, "%s booked. Free for %s or more: %s.", busyWords(a.Busy, zone), lengthWords(least), list(a.Free, zone))
 	}
 	if len(a.Missing) > 0 {
 		var names []string
@@ -95,8 +95,8 @@ func midnight(t time.Time) bool {
 	return t.Day() != before.Day()
 }
 
-// Span says how long something is: "45 minutes", "1 hour 30 minutes".
-func Span(d time.Duration) string {
+// lengthWords says how long something is: "45 minutes", "1 hour 30 minutes".
+func lengthWords(d time.Duration) string {
 	count := func(n int, unit string) string {
 		if n == 1 {
 			return "1 " + unit

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Kind classes what goes wrong with an image model.
@@ -87,16 +86,4 @@ func Reason(text string, secrets ...string) string {
 		text = string(r[:maxReason]) + "…"
 	}
 	return text
-}
-
-// RetryAfter reads the header of that name: seconds or a date (RFC 9110, section
-// 10.2.3). Zero is for none and for one that cannot be read.
-func RetryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(header); err == nil && seconds > 0 && seconds < 1<<20 {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil && at.After(now) {
-		return at.Sub(now)
-	}
-	return 0
 }

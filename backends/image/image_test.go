@@ -234,15 +234,3 @@ func TestReason(t *testing.T) {
 		}
 	}
 }
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	for header, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "-7": 0, "soon": 0, "99999999999": 0,
-		"Fri, 20 Nov 2026 09:00:30 GMT": 30 * time.Second, "Fri, 20 Nov 2026 08:00:30 GMT": 0,
-	} {
-		if got := RetryAfter(header, now); got != want {
-			t.Errorf("%q is %s, want %s", header, got, want)
-		}
-	}
-}

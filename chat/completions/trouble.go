@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"voicegw/chat"
+	"voicegw/internal/bounded"
 )
 
 // problem is what a provider says went wrong. Compatible servers write it in several ways:
@@ -130,19 +131,11 @@ func kindOfStatus(status int) chat.ErrorKind {
 	}
 }
 
-// retryAfter reads how long to wait, of a Retry-After in seconds or as a date (RFC 9110
-// section 10.2.3), or of OpenAI's retry-after-ms. Zero where neither says anything of use.
+// retryAfter returns how long the provider asks to wait. A person waits for no answer that
+// comes in more than an hour: that is zero.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	var d time.Duration
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		d = time.Duration(ms * float64(time.Millisecond))
-	} else if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil {
-		d = time.Duration(s * float64(time.Second))
-	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		d = at.Sub(now)
+	if d := bounded.RetryAfter(h, now); d <= time.Hour {
+		return d
 	}
-	if d < 0 || d > time.Hour {
-		return 0
-	}
-	return d
+	return 0
 }

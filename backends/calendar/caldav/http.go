@@ -192,7 +192,7 @@ func (w *wire) refusal(resp *http.Response) *calendar.Error {
 	cause := fmt.Errorf("%s answers %s", resp.Request.Method, resp.Status)
 	e := func(kind calendar.Kind, message string) *calendar.Error {
 		out := calendar.Errorf(kind, cause, "%s", message)
-		out.RetryAfter = calendar.RetryAfter(resp.Header, w.now())
+		out.RetryAfter = bounded.RetryAfter(resp.Header, w.now())
 		return out
 	}
 	switch code := resp.StatusCode; {

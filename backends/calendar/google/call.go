@@ -140,7 +140,7 @@ func (c *Client) refusal(resp *http.Response, data []byte) error {
 	cause := fmt.Errorf("%s answers %s %.60q", resp.Request.Method, resp.Status, why.Reason)
 	e := func(kind calendar.Kind, err error, message string) error {
 		out := calendar.Errorf(kind, err, "%s", message)
-		out.RetryAfter = calendar.RetryAfter(resp.Header, c.options.Now())
+		out.RetryAfter = bounded.RetryAfter(resp.Header, c.options.Now())
 		return out
 	}
 	switch code := resp.StatusCode; {

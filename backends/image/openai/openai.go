@@ -148,7 +148,7 @@ func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) 
 		e.Kind = image.KindRateLimit
 	}
 	if refused.Response != nil {
-		e.RetryAfter = image.RetryAfter(refused.Response.Header.Get("Retry-After"), time.Now())
+		e.RetryAfter = bounded.RetryAfter(refused.Response.Header, time.Now())
 	}
 	return e
 }
