@@ -80,7 +80,7 @@ func (p Process) sim(ctx context.Context, flags simFlags) int {
 		scheme = "https"
 		listener = tls.NewListener(listener, tlsConfig)
 	}
-	p.tellURLs(scheme, reachable(listener.Addr()))
+	_ = p.print(sim.Addresses(scheme, reachable(listener.Addr()))) // it serves all the same
 	if err := p.simulate(ctx, listener, sim.New(o), o.Logger); err != nil {
 		p.complain("%v", err)
 		return exitFailure
@@ -114,20 +114,6 @@ func (f simFlags) read() (sim.Options, *tls.Config, error) {
 	}
 	// WebSocket over HTTP/1.1: the handshake must not choose HTTP/2.
 	return o, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
-}
-
-// tellURLs says where to point each SDK.
-func (p Process) tellURLs(scheme, host string) {
-	ws := map[string]string{"http": "ws", "https": "wss"}[scheme]
-	_, _ = fmt.Fprintf(p.Stdout, `The simulator serves on %[3]s. Any key is taken but those beginning with invalid, expired or quota.
-
-  OpenAI   base URL             %[1]s://%[3]s/v1
-  Azure    base URL             %[1]s://%[3]s/openai/v1
-  Gemini   base URL             %[1]s://%[3]s   (Go's genai: %[2]s://%[3]s for live sessions)
-  voicegw                       OPENAI_API_KEY=sim GEMINI_API_KEY=sim voicegw serve \
-                                  --set providers.openai.base_url=%[1]s://%[3]s/v1 --set providers.gemini.base_url=%[1]s://%[3]s
-
-`, scheme, ws, host)
 }
 
 // simulate serves until ctx ends, a signal comes or the listener fails.

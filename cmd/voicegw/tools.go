@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -64,12 +61,12 @@ func (p Process) tools(ctx context.Context, flags toolsFlags, parsed *kong.Conte
 }
 
 func (p Process) toolsBuild(ctx context.Context, flags toolsBuildFlags) int {
-	now, err := buildTime(p.Environ)
+	now, err := build.TimeOf(variable(p.Environ, "SOURCE_DATE_EPOCH"))
 	if err != nil {
 		p.complain("%v", err)
 		return exitUsage
 	}
-	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: commitOf(ctx, flags.Dir), Provided: provided()})
+	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: build.CommitOf(ctx, flags.Dir), Provided: provided()})
 	if err != nil {
 		return p.cannotBuild(flags.Dir, err)
 	}
@@ -149,27 +146,4 @@ func (p Process) toolsNew(flags toolsNewFlags) int {
 func (p Process) print(text string) int {
 	_, err := fmt.Fprint(p.Stdout, text)
 	return p.shown(err)
-}
-
-// buildTime is the time of a build: now, or SOURCE_DATE_EPOCH, by which builds are
-// made repeatable (reproducible-builds.org/specs/source-date-epoch).
-func buildTime(environ []string) (time.Time, error) {
-	text := variable(environ, "SOURCE_DATE_EPOCH")
-	if text == "" {
-		return time.Now(), nil
-	}
-	s, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || s < 0 {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q and must be seconds since 1970", text)
-	}
-	return time.Unix(s, 0), nil
-}
-
-// commitOf is the commit of the work tree that holds dir, or empty.
-func commitOf(ctx context.Context, dir string) string {
-	out, err := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "--verify", "HEAD").Output()
-	if err != nil {
-		return "" // no git, no work tree, no commit
-	}
-	return strings.TrimSpace(string(out))
 }

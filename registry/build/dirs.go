@@ -1,9 +1,13 @@
 package build
 
 import (
+	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // ToolDir takes the path of a tool's directory, PROJECT/tools/NAME, apart.
@@ -28,4 +32,26 @@ func NextSteps(name string, files []string) string {
 	id := strings.ReplaceAll(name, "-", "_")
 	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '{\"query\": \"tea\"}'\n%s tells more.\n", id, Docs)
 	return b.String()
+}
+
+// TimeOf is the time of a build: now, or epoch, the value of SOURCE_DATE_EPOCH, by which
+// builds are made repeatable (reproducible-builds.org/specs/source-date-epoch); empty is now.
+func TimeOf(epoch string) (time.Time, error) {
+	if epoch == "" {
+		return time.Now(), nil
+	}
+	s, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil || s < 0 {
+		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH is %q and must be seconds since 1970", epoch)
+	}
+	return time.Unix(s, 0), nil
+}
+
+// CommitOf is the commit of the work tree that holds dir, or empty.
+func CommitOf(ctx context.Context, dir string) string {
+	out, err := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "--verify", "HEAD").Output()
+	if err != nil {
+		return "" // no git, no work tree, no commit
+	}
+	return strings.TrimSpace(string(out))
 }
