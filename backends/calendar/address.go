@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// addressForm is what is taken for an e-mail address: what mailboxes have in
-// practice. Quotes, comments and spaces, which RFC 5322 knows as well, are in nobody's
-// address and would have to be escaped in a calendar.
+// addressForm is the accepted form of an e-mail address: what mailboxes have in practice. RFC
+// 5322 also allows quotes, comments and spaces, which no address has in practice and which would
+// have to be escaped in a calendar.
 var addressForm = regexp.MustCompile(`^[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$`)
 
 // maxAddress is the most characters of an address (RFC 5321 section 4.5.3.1.3).
@@ -19,12 +19,12 @@ func IsAddress(s string) bool {
 	if len(s) > maxAddress || !addressForm.MatchString(s) {
 		return false
 	}
-	a, err := mail.ParseAddress(s) // two dots together, a dot at an end
+	a, err := mail.ParseAddress(s) // two dots together, or a dot at an end
 	return err == nil && a.Name == "" && a.Address == s
 }
 
-// Addresses parts a list into e-mail addresses, each once and without the spaces
-// around it, and what is none. Order is kept; "mailto:" in front is taken off.
+// Addresses splits a list into e-mail addresses, each once and trimmed, and invalid entries.
+// Order is kept; a leading "mailto:" is removed.
 func Addresses(list []string) (valid, invalid []string) {
 	seen := map[string]bool{}
 	for _, s := range list {

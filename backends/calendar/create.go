@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// Made is an event that [Desk.Create] has seen in the calendar.
+// Made is an event that [Desk.Create] has found in the calendar.
 type Made struct {
 	Event Event
-	// Created is false where the event was there already.
+	// Created is false if the event existed already.
 	Created bool
-	// LookedUp says that the calendar did not confirm the event, and that it was looked
-	// up and is there.
+	// LookedUp says that the calendar did not confirm the event, and that a look-up found it.
 	LookedUp bool
 }
 
-// Create makes an event, once for each key; see [Calendar]. A draft that asks for a
-// meeting gets the desk's link where the backend makes none.
+// Create makes an event, once for each key; see [Calendar]. A draft that asks for a meeting gets
+// the desk's link if the backend makes none.
 //
-// What may have been made without an answer is looked up within the time of ctx. An error
-// is Unsure only where that has failed as well: then the event may be there. Creating it
-// again is safe in any case, and finds it.
+// If no answer says whether the event was made, Create looks it up within the time of ctx. An
+// error is Unsure only if that has failed as well: then the event may exist. Creating it again is
+// safe in any case, and finds it.
 func (d *Desk) Create(ctx context.Context, draft Draft) (Made, error) {
 	if err := draft.Check(); err != nil {
 		return Made{}, err
@@ -43,14 +42,14 @@ func (d *Desk) Create(ctx context.Context, draft Draft) (Made, error) {
 	return d.lookUp(ctx, draft, failed)
 }
 
-// tryCreate leaves time to look the event up, and to answer.
+// tryCreate leaves time for looking the event up, and for an answer.
 func (d *Desk) tryCreate(ctx context.Context, draft Draft) (Event, bool, error) {
 	ctx, cancel := part(ctx, 3, 5)
 	defer cancel()
 	return d.calendar.Create(ctx, draft)
 }
 
-// lookUp finds out what came of a draft whose creation has failed without an answer.
+// lookUp finds out whether a draft was created without an answer.
 func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, error) {
 	ctx, cancel := part(ctx, 3, 4)
 	defer cancel()
@@ -60,8 +59,8 @@ func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, er
 		"event", draft.Key, "error", failed, "found", found, "look_up_error", err)
 	switch {
 	case err == nil && !found:
-		// One that is still on its way comes under the same key, and so does another try:
-		// they are one event.
+		// A request that is still on its way has the same key, and so does another try: they
+		// make one event.
 		out := *failed
 		out.Unsure = false
 		out.Message += " The event is not in the calendar. Asking again is safe and makes it once."
@@ -81,8 +80,8 @@ func (d *Desk) lookUp(ctx context.Context, draft Draft, failed *Error) (Made, er
 	return Made{}, out
 }
 
-// inTime gives the end of a backend's time the form of an error of its own. A call that
-// was withdrawn keeps its error.
+// inTime turns the end of a backend's time into an error of its own. A call that was withdrawn
+// keeps its error.
 func inTime(err error) error {
 	if _, named := errors.AsType[*Error](err); named || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -90,7 +89,7 @@ func inTime(err error) error {
 	return Errorf(Transient, err, "The calendar does not answer in time.")
 }
 
-// part is n parts of m of the time that ctx has left; all of it where it has no end.
+// part is n parts of m of the time that ctx has left; all of it if ctx has no deadline.
 func part(ctx context.Context, n, m time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {

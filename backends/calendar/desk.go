@@ -11,26 +11,25 @@ import (
 	"time"
 )
 
-// DeskOptions is what a [Desk] may be told.
+// DeskOptions configure a [Desk].
 type DeskOptions struct {
-	// Zone is in which times are put in words; nil means UTC.
+	// Zone is the zone of times in words; nil means UTC.
 	Zone *time.Location
-	// MeetingURL is the link of video meetings for a backend that makes none itself.
-	// "{id}" in it stands for letters and digits that are another event's for none.
-	// Empty: there is no link.
+	// MeetingURL is the link of video meetings for a backend that makes none itself. "{id}" in
+	// it is replaced by letters and digits that no other event has. Empty means no link.
 	MeetingURL string
-	// Logger hears which events could not be read; nil for nobody.
+	// Logger gets a line for each event that could not be read; nil means no logging.
 	Logger *slog.Logger
 }
 
-// Desk is where tools ask about calendars and have events made.
+// Desk is how tools query calendars and create events.
 type Desk struct {
 	// Fixed after NewDesk.
 	calendar Calendar
 	options  DeskOptions
 }
 
-// NewDesk makes a desk in front of a backend.
+// NewDesk makes a desk over a backend.
 func NewDesk(c Calendar, o DeskOptions) *Desk {
 	if o.Zone == nil {
 		o.Zone = time.UTC
@@ -41,13 +40,13 @@ func NewDesk(c Calendar, o DeskOptions) *Desk {
 	return &Desk{calendar: c, options: o}
 }
 
-// Zone is in which the desk speaks of times.
+// Zone returns the zone of the desk's words.
 func (d *Desk) Zone() *time.Location { return d.options.Zone }
 
 // Request asks when somebody is free.
 type Request struct {
 	From, To time.Time
-	// Calendars are asked, each once; none means the primary one.
+	// Calendars to ask, each once; empty means the primary one.
 	Calendars []Name
 	// Details asks for the events behind the busy periods.
 	Details bool
@@ -57,16 +56,16 @@ type Request struct {
 
 // Availability is the answer to a [Request].
 type Availability struct {
-	// Busy is merged over all calendars, Free what it leaves; both inside the request's
-	// range, sorted.
+	// Busy is merged over all calendars; Free is the time between. Both lie inside the
+	// request's range and are sorted.
 	Busy, Free []Period
-	// Events are those behind Busy, sorted by start; nil unless details were asked for.
+	// Events are the events of Busy, sorted by start; nil unless details were asked for.
 	Events []Event
-	// Missing are the calendars that could not be asked: Busy lacks what is in them.
+	// Missing are the calendars that could not be asked: Busy lacks their events.
 	Missing []Missing
-	// Unread is how many events, or files of them, could not be understood.
+	// Unread is how many events, or files of them, could not be read.
 	Unread int
-	// Summary says it in words, in the desk's zone.
+	// Summary describes the answer in words, in the desk's zone.
 	Summary string
 }
 
@@ -76,8 +75,8 @@ type Missing struct {
 	Err      error
 }
 
-// Availability asks the calendars, all at once. A calendar that cannot be asked is
-// named in the answer; only if none can it is an error, that of the first one.
+// Availability asks the calendars, all at once. The answer names calendars that could not be
+// asked; if none could, the first one's error is returned.
 func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error) {
 	switch {
 	case !r.To.After(r.From):
@@ -130,8 +129,8 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 	return a, nil
 }
 
-// ask asks each calendar on a goroutine of its own and waits for all, for as long as
-// leaves time to answer: one that hangs does not take the others' answers along.
+// ask asks each calendar on a goroutine of its own and waits for all, but leaves time to answer:
+// one that hangs does not lose the others' answers.
 func (d *Desk) ask(ctx context.Context, r Request, names []Name) ([]Found, []error) {
 	ctx, cancel := part(ctx, 9, 10)
 	defer cancel()
@@ -168,7 +167,7 @@ func unique(names []Name) []Name {
 // errNoCalendar is wrapped by the error of a name that nothing stands behind.
 var errNoCalendar = errors.New("nothing is configured for this name")
 
-// NoCalendar is the error of a name that nothing stands behind.
+// NoCalendar is the error for a name that is not configured.
 func NoCalendar(name Name) *Error {
 	return Errorf(NotFound, errNoCalendar, "There is no %s calendar.", name)
 }

@@ -23,17 +23,17 @@ const (
 	FieldAttendees   Field = "attendees"
 )
 
-// Problem is one thing that keeps a draft from being an event.
+// Problem is one reason why a draft cannot become an event.
 type Problem struct {
 	Field Field
-	// Index is which of the attendees it is, -1 when the problem is not about an attendee.
+	// Index is the position among the attendees, -1 if the problem is not about an attendee.
 	Index int
-	// Message says what is wrong and how to mend it, in words for a model.
+	// Message says what is wrong and how to correct it, in words for a model.
 	Message string
 }
 
-// Problems lists everything that is wrong with a draft but its key: what nobody can want
-// to have in a calendar. It is empty for a good one.
+// Problems lists everything that is wrong with a draft except for its key. It is empty for a
+// valid one.
 func (d Draft) Problems() []Problem {
 	var all []Problem
 	bad := func(f Field, index int, format string, args ...any) {
@@ -96,11 +96,11 @@ func (d Draft) timeProblems() []Problem {
 	return all
 }
 
-// isBlank says whether there is nothing in s that a person would read as a word.
+// isBlank says whether s has nothing that a person could read.
 func isBlank(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return blank.Seen(r) && unicode.In(r, unicode.L, unicode.N, unicode.S) })
 }
 
-// turns says whether r changes the direction in which a title, and what is shown around
-// it to the person who approves it, is read.
+// turns says whether r changes the writing direction of a title and of the text around it,
+// which would mislead the person who approves it.
 func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }

@@ -7,41 +7,40 @@ import (
 	"time"
 )
 
-// Kind classes what went wrong with a calendar, for whoever has to decide what to do
-// about it.
+// Kind classifies the failures of a calendar, for the code that has to react.
 type Kind string
 
 // The kinds.
 const (
-	// Invalid: what was asked cannot be done as it was asked.
+	// Invalid: the request cannot be fulfilled in this form.
 	Invalid Kind = "invalid"
 	// NotFound: there is no such calendar.
 	NotFound Kind = "not_found"
-	// Auth: the calendar refuses the gateway's credentials, or what they may do.
+	// Auth: the calendar rejects the gateway's credentials, or they lack a permission.
 	Auth Kind = "auth"
-	// RateLimit: asked too often; RetryAfter says when again, if the calendar did.
+	// RateLimit: too many requests; RetryAfter is the calendar's pause, if it named one.
 	RateLimit Kind = "rate_limit"
-	// Transient: the same may succeed later.
+	// Transient: the same request may succeed later.
 	Transient Kind = "transient"
-	// Conflict: something else is where the event would be.
+	// Conflict: something else is in the place of the event.
 	Conflict Kind = "conflict"
 	// Permanent: it will not succeed until somebody changes the configuration or the
 	// calendar.
 	Permanent Kind = "permanent"
 )
 
-// Error is what every backend returns.
+// Error is the error of every backend.
 type Error struct {
 	Kind Kind
 	// Message says what went wrong, in words that a model may say to a user: no
 	// address, no account, no secret.
 	Message string
-	// RetryAfter is how long to wait, as the calendar has said; 0 if it has not.
+	// RetryAfter is the pause that the calendar asked for; 0 if it asked for none.
 	RetryAfter time.Duration
-	// Unsure says that an event may have been created all the same, or may be yet: the
-	// request has left, and nobody has said what came of it.
+	// Unsure says that an event may have been created, or may be created yet: the request was
+	// sent, and no answer came.
 	Unsure bool
-	// Err is the cause, for the log alone; may be nil.
+	// Err is the cause, only for the log; it may be nil.
 	Err error
 }
 
@@ -61,8 +60,7 @@ func (e *Error) Error() string {
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf is the kind of err, Transient for one that has none: what is not known may
-// pass.
+// KindOf returns the kind of err, and Transient for an unknown error, because it may pass.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -70,8 +68,8 @@ func KindOf(err error) Kind {
 	return Transient
 }
 
-// Bare is err without the address that was asked, which net/http puts in front and
-// which may hold what nobody should read in a log.
+// Bare returns err without the address of the request, which net/http puts in front and which may
+// contain something secret.
 func Bare(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s: %w", u.Op, u.Err)

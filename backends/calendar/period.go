@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Period is a time from Start to End, half open.
+// Period is the time from Start to End, half open.
 type Period struct {
 	Start, End time.Time
 }
 
-// Length is how long it lasts; not above 0 for one that is none.
+// Length returns how long it lasts; 0 or less for an invalid one.
 func (p Period) Length() time.Duration { return p.End.Sub(p.Start) }
 
-// Overlaps says whether some time is in both.
+// Overlaps says whether the two have a common time.
 func (p Period) Overlaps(q Period) bool {
 	return p.Start.Before(q.End) && q.Start.Before(p.End) && p.Length() > 0 && q.Length() > 0
 }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// spoken is how many periods a summary names at most.
+// spoken is how many periods a summary names.
 const spoken = 4
 
-// summary says an answer in words that a model can read out.
+// summary puts an answer into words that a model can read out.
 func summary(a Availability, within Period, least time.Duration, zone *time.Location) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): ", Words(within, zone), zone)
@@ -47,7 +47,7 @@ func busyWords(busy []Period, zone *time.Location) string {
 	return list(busy, zone) + verb
 }
 
-// list names the first periods, and says how many more there are.
+// list names the first periods, and the number of the others.
 func list(periods []Period, zone *time.Location) string {
 	var words []string
 	for i, p := range periods {
@@ -68,8 +68,8 @@ const (
 	clockForm = "15:04"
 )
 
-// Words says a period as a person writes it, in zone: "Tue 24 Nov 2026 09:00-10:30".
-// Whole days are said as days.
+// Words writes a period as a person would, in zone: "Tue 24 Nov 2026 09:00-10:30". Whole days are
+// written as days.
 func Words(p Period, zone *time.Location) string {
 	start, end := p.Start.In(zone), p.End.In(zone)
 	last := end.Add(-time.Nanosecond)
@@ -88,8 +88,8 @@ func Words(p Period, zone *time.Location) string {
 	}
 }
 
-// midnight says whether t is where its day begins, which is not 0:00 where the clock is
-// put forward at midnight.
+// midnight says whether t is the beginning of its day, which is not 0:00 if the clock is put
+// forward at midnight.
 func midnight(t time.Time) bool {
 	before := t.Add(-time.Nanosecond)
 	return t.Day() != before.Day()

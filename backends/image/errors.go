@@ -8,33 +8,33 @@ import (
 	"strings"
 )
 
-// Kind classes what goes wrong with an image model.
+// Kind classifies the failures of an image model.
 type Kind string
 
 // The kinds.
 const (
-	KindAuth      Kind = "auth"       // the key is wrong or may not
-	KindRateLimit Kind = "rate_limit" // too much, or the quota is used up
+	KindAuth      Kind = "auth"       // the key is wrong or lacks permission
+	KindRateLimit Kind = "rate_limit" // too many requests, or the quota is used up
 	KindTransient Kind = "transient"  // overloaded, unreachable, broken off
-	KindRefused   Kind = "refused"    // its moderation does not want to make this image
-	KindRequest   Kind = "request"    // it does not take the request: model, size, prompt
-	KindAnswer    Kind = "answer"     // what it sent is no image, or over a limit
+	KindRefused   Kind = "refused"    // the provider's moderation refuses this image
+	KindRequest   Kind = "request"    // the provider refuses the request: model, size, prompt
+	KindAnswer    Kind = "answer"     // the answer is not an image, or exceeds a limit
 )
 
 var (
-	// ErrUnknown is what Files returns for an address under which nothing ever was, as
-	// far as is remembered.
+	// ErrUnknown is returned by Files for an address that never had an image, as far as Files
+	// remembers.
 	ErrUnknown = errors.New("image: there is no such image")
-	// ErrExpired is what Files returns for an image that was there and is no more.
+	// ErrExpired is returned by Files for an image that was removed.
 	ErrExpired = errors.New("image: the image is no longer kept")
-	// ErrFormat is wrapped by what Inspect says of bytes that are no image of a kind
-	// that is passed on.
+	// ErrFormat is wrapped by Inspect's error for bytes that are not an image of an accepted
+	// type.
 	ErrFormat = errors.New("image: not a PNG, JPEG or WebP image")
-	// ErrSize is wrapped where an image has more bytes or pixels than are taken.
+	// ErrSize is wrapped by the error for an image with too many bytes or pixels.
 	ErrSize = errors.New("image: too large")
-	// ErrKeep is wrapped where an image was made and cannot be kept.
+	// ErrKeep is wrapped by the error for an image that was made and cannot be stored.
 	ErrKeep = errors.New("image: it cannot be kept")
-	// ErrClosed is what Files returns after Close.
+	// ErrClosed is returned by Files after Close.
 	ErrClosed = errors.New("image: closed")
 )
 
@@ -56,7 +56,7 @@ func (e *Error) Error() string {
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOfStatus classes an HTTP status of a provider that is no success.
+// KindOfStatus classifies a provider's HTTP status that is not a success.
 func KindOfStatus(status int) Kind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -73,7 +73,7 @@ func KindOfStatus(status int) Kind {
 // maxReason is the longest Error.Reason, in characters.
 const maxReason = 300
 
-// Reason is what a provider said in a form that can be shown: one line, of bounded length,
+// Reason returns a provider's text in a form that can be shown: one line, of bounded length,
 // without the secrets.
 func Reason(text string, secrets ...string) string {
 	for _, s := range secrets {

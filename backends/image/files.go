@@ -24,37 +24,36 @@ import (
 	"voicegw/internal/secretwatch"
 )
 
-// FilesOptions are what Files may be told.
+// FilesOptions configure Files.
 type FilesOptions struct {
-	// Dir is the folder, made if it is not there. Required. Several processes may share
-	// it.
+	// Dir is the folder, created if it is missing. Required. Several processes may share it.
 	Dir string
 	// Life is how long an image is kept. Zero means defaults.ImageLife.
 	Life time.Duration
-	// MaxCount and MaxBytes bound what is kept; the oldest image goes when another would
-	// be too much. Zero means defaults.Images and defaults.ImageMB.
+	// MaxCount and MaxBytes bound the stored images; the oldest one is removed to make room.
+	// Zero means defaults.Images and defaults.ImageMB.
 	MaxCount int
 	MaxBytes int64
-	// Logger gets a line for what cannot be swept. Nil discards.
+	// Logger gets a line when an image cannot be removed. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Files keeps images as files of one folder. Nothing of it is in memory, so they survive
-// a restart, and processes that share the folder share the images. A file's name is the
-// hash of the image's secret name: who can list the folder cannot fetch over the network.
-// Any number of goroutines may use it.
+// Files keeps images as files of one folder. It keeps nothing in memory, so images survive a
+// restart, and processes that share the folder share the images. A file's name is the hash of
+// the image's secret name: a person who can list the folder cannot fetch images over the network.
+// It may be used concurrently.
 type Files struct {
 	// Fixed after OpenFiles.
 	opts FilesOptions
 	stop context.CancelFunc
-	done sync.WaitGroup // the sweeper
+	done sync.WaitGroup // the goroutine that sweeps
 
-	mu     sync.Mutex // guards the following field, and making room
+	mu     sync.Mutex // guards the following field, and removing images to make room
 	closed bool
 }
 
-// The files of the folder: an image, an image being written, and the memory of one that
-// is gone.
+// The files of the folder: an image, an image that is being written, and the note of an image
+// that was removed.
 const (
 	kept    = ".image"
 	partial = ".partial"
@@ -64,10 +63,10 @@ const (
 const (
 	secretBytes = 32 // 256 bits
 	sweepEvery  = time.Minute
-	// rememberFor is how long it is known that an image was there.
+	// rememberFor is how long Files remembers that an image existed.
 	rememberFor = 7 * 24 * time.Hour
 	maxGone     = 10_000
-	// maxPartial is how long an image may take to be written.
+	// maxPartial is how long writing an image may take.
 	maxPartial = time.Hour
 	maxHead    = 4 << 10
 )
@@ -81,7 +80,7 @@ type head struct {
 	Expires time.Time `json:"expires"`
 }
 
-// OpenFiles opens the folder and sweeps it from now on. Close it.
+// OpenFiles opens the folder and removes expired images from now on. The caller must close it.
 func OpenFiles(o FilesOptions) (*Files, error) {
 	if o.Dir == "" {
 		return nil, errors.New("image: no folder is named")
@@ -107,7 +106,7 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	return f, nil
 }
 
-// Close ends the sweeping; it may be called more than once. The images stay.
+// Close ends the removing; it may be called more than once. The images stay.
 func (f *Files) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -122,7 +121,7 @@ func (f *Files) path(id, kind string) string {
 	return filepath.Join(f.opts.Dir, hex.EncodeToString(sum[:])+kind)
 }
 
-// Keep implements Store. Room is made first: the oldest images go.
+// Keep implements Store. It removes the oldest images first if there is no room.
 func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, expires time.Time, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", time.Time{}, err
@@ -153,7 +152,7 @@ func (f *Files) Keep(ctx context.Context, data []byte, info Info) (id string, ex
 	return id, expires, nil
 }
 
-// write makes a file that is there whole or not at all, whatever happens meanwhile.
+// write writes a file that appears complete or not at all, whatever happens meanwhile.
 func (f *Files) write(id string, parts ...[]byte) (err error) {
 	name := f.path(id, partial)
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -176,7 +175,7 @@ func (f *Files) write(id string, parts ...[]byte) (err error) {
 	return os.Rename(name, f.path(id, kept))
 }
 
-// Image is a kept image that is being read.
+// Image is a stored image, open for reading.
 type Image struct {
 	Info
 	Size      int64
@@ -188,8 +187,8 @@ type Image struct {
 // Close closes it.
 func (i *Image) Close() error { return i.file.Close() }
 
-// Open opens an image by its name; close it. The error is ErrUnknown, ErrExpired, or that
-// of the folder.
+// Open opens an image by its name; the caller must close it. The error is ErrUnknown, ErrExpired,
+// or that of the folder.
 func (f *Files) Open(id string) (*Image, error) {
 	if b, err := base64.RawURLEncoding.DecodeString(id); err != nil || len(b) != secretBytes {
 		return nil, ErrUnknown
@@ -219,8 +218,8 @@ func (f *Files) Open(id string) (*Image, error) {
 	}, nil
 }
 
-// readHead reads the head of an image's file, and says where the image begins. A file
-// that is not what was written is an error.
+// readHead reads the head of an image's file, and returns where the image begins. A file with an
+// invalid head is an error.
 func readHead(file *os.File) (h head, at int64, err error) {
 	line, err := bufio.NewReaderSize(io.LimitReader(file, maxHead), maxHead).ReadBytes('\n')
 	if err == nil {
@@ -242,13 +241,13 @@ func readHead(file *os.File) (h head, at int64, err error) {
 
 // entry is a file of the folder.
 type entry struct {
-	name     string // without its kind
+	name     string // without its extension
 	kind     string
 	size     int64
 	modified time.Time
 }
 
-// list returns the files of ours, the oldest first.
+// list returns this package's files, the oldest first.
 func (f *Files) list() ([]entry, error) {
 	files, err := os.ReadDir(f.opts.Dir)
 	if err != nil {
@@ -262,7 +261,7 @@ func (f *Files) list() ([]entry, error) {
 		}
 		info, err := file.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // another process sweeps as well
+			continue // another process has removed it
 		}
 		if err != nil {
 			return nil, err
@@ -273,7 +272,7 @@ func (f *Files) list() ([]entry, error) {
 	return all, nil
 }
 
-// makeRoom lets the oldest images go until another one fits. mu is held.
+// makeRoom removes the oldest images until another one fits. mu is held.
 func (f *Files) makeRoom(size int64) error {
 	all, err := f.list()
 	if err != nil {
@@ -300,7 +299,7 @@ func (f *Files) makeRoom(size int64) error {
 	return nil
 }
 
-// forget lets an image go and remembers that it was there.
+// forget removes an image and notes that it existed.
 func (f *Files) forget(name string) error {
 	path := filepath.Join(f.opts.Dir, name)
 	if err := os.WriteFile(path+gone, nil, 0o600); err != nil {
@@ -332,7 +331,7 @@ func (f *Files) sweepAll(ctx context.Context) {
 	}
 }
 
-// sweep removes what has ended by now.
+// sweep removes what has expired.
 func (f *Files) sweep(now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -362,13 +361,13 @@ func (f *Files) sweep(now time.Time) error {
 	return errors.Join(problems...)
 }
 
-// ended says whether an image's time is over; one that cannot be read has ended too.
+// ended says whether an image has expired; an unreadable one counts as expired.
 func (f *Files) ended(path string, now time.Time) bool {
 	file, err := os.Open(path)
 	if err != nil {
-		return false // gone meanwhile, or a trouble of the folder that may pass
+		return false // removed meanwhile, or an error of the folder that may pass
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read
 	h, _, err := readHead(file)
 	return err != nil || !now.Before(h.Expires)
 }

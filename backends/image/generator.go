@@ -9,27 +9,27 @@ import (
 type Request struct {
 	// Prompt says what the images show.
 	Prompt string
-	// Width and Height are in pixels. A provider that has other sizes takes the nearest
-	// shape of its own.
+	// Width and Height are in pixels. A provider with other sizes makes its own most similar
+	// shape.
 	Width, Height int
 	// Count is how many images are wanted, at least 1.
 	Count int
-	// User names the user to the provider, who may want to know whom abuse comes from;
-	// not readable, may be empty.
+	// User identifies the user to the provider, which may want to know whom abuse comes from.
+	// It reveals nothing about the user and may be empty.
 	User string
 }
 
-// Generated is an image as a provider gave it: nobody has looked at it.
+// Generated is an image as the provider sent it, unchecked.
 type Generated struct {
 	Data []byte
-	// Prompt is what the provider made of the prompt; empty if it left it as it was.
+	// Prompt is the provider's version of the prompt; empty if it is unchanged.
 	Prompt string
 }
 
-// Generator is an image model. It may be used by any number of goroutines.
+// Generator is an image model. It may be used concurrently.
 type Generator interface {
-	// Generate makes images, at least one and at most as many as wanted. The error is an
-	// *Error, or that of ctx.
+	// Generate makes at least one image and at most as many as requested. The error is an *Error,
+	// or that of ctx.
 	Generate(ctx context.Context, r Request) ([]Generated, error)
 }
 
@@ -41,23 +41,23 @@ const (
 	MaxSide = 8192
 	// MaxCount is the most images of one request.
 	MaxCount = 4
-	// MaxAnswer is the largest answer of a provider, in bytes: the images in base64, and
-	// what stands around them.
+	// MaxAnswer is the largest answer of a provider, in bytes: the images in base64, and the
+	// text around them.
 	MaxAnswer = 14 << 20
 )
 
 // Error is a failure of an image model. It names no key.
 type Error struct {
 	Kind Kind
-	// Status is the HTTP status; 0 where there was none.
+	// Status is the HTTP status; 0 without an answer.
 	Status int
-	// RetryAfter is what the provider asks for; 0 where it says nothing.
+	// RetryAfter is the pause that the provider asks for; 0 if it asks for none.
 	RetryAfter time.Duration
 	// Reason is the provider's own words, at most 300 characters, for KindRefused and
 	// KindRequest; may be empty.
 	Reason string
-	// Unsure says that the request was sent and no whole answer came, so that images may
-	// have been made and have cost something.
+	// Unsure says that the request was sent and no whole answer came, so images may have been
+	// made and may cost something.
 	Unsure bool
 	Err    error
 }

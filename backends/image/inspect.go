@@ -8,7 +8,7 @@ import (
 	"image/png"
 )
 
-// Info is what an image is, read from itself.
+// Info describes an image, read from its own bytes.
 type Info struct {
 	// Type is image/png, image/jpeg or image/webp.
 	Type string
@@ -16,16 +16,16 @@ type Info struct {
 	Width, Height int
 }
 
-// The types of images that are passed on. Others are not: SVG is a program, and of GIF
-// and the rest no provider makes any.
+// The accepted types of images. SVG can hold programs, and no provider makes GIF or other
+// formats.
 const (
 	TypePNG  = "image/png"
 	TypeJPEG = "image/jpeg"
 	TypeWebP = "image/webp"
 )
 
-// Inspect reads what an image is from its head, whatever anybody says that it is, and
-// sees that it is whole: an image that was cut off has no end. It does not decode the
+// Inspect reads the type and size of an image from its head, whatever its declared type, and
+// checks that it is complete: an image that was cut off has no end. It does not decode the
 // picture. The error wraps ErrFormat or ErrSize.
 func Inspect(data []byte) (Info, error) {
 	if len(data) > MaxBytes {

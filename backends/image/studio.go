@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Made is an image that was made, checked and kept.
+// Made is an image that was made, checked and stored.
 type Made struct {
 	// ID is its secret name: 256 random bits, in base64url.
 	ID string
 	Info
-	// Prompt is what it was made from, as the provider says, or as it was asked for.
+	// Prompt is what it was made from: the provider's version, or the one requested.
 	Prompt string
-	// ExpiresAt is when it is no longer kept, UTC.
+	// ExpiresAt is when it is removed, UTC.
 	ExpiresAt time.Time
 }
 
-// Store keeps images; *Files is one. It may be used by any number of goroutines.
+// Store keeps images; *Files implements it. It may be used concurrently.
 type Store interface {
-	// Keep keeps an image and names it. data is not changed afterwards.
+	// Keep stores an image and names it. data must not be changed afterwards.
 	Keep(ctx context.Context, data []byte, info Info) (id string, expires time.Time, err error)
 }
 
-// Studio makes images. It may be used by any number of goroutines.
+// Studio makes images. It may be used concurrently.
 type Studio struct {
 	// Fixed after NewStudio.
 	generator Generator
 	store     Store
 }
 
-// NewStudio returns a Studio; both must be there.
+// NewStudio returns a Studio; neither argument may be nil.
 func NewStudio(g Generator, s Store) (*Studio, error) {
 	if g == nil || s == nil {
 		return nil, errors.New("image: a Studio needs a Generator and a Store")
@@ -39,9 +39,9 @@ func NewStudio(g Generator, s Store) (*Studio, error) {
 	return &Studio{g, s}, nil
 }
 
-// Make makes images and keeps those that are some. spoilt says what was wrong with the
-// others. The error is an *Error of the provider, one of KindAnswer if none of what it
-// sent is an image, that of ctx, or one that wraps ErrKeep.
+// Make makes images and stores the valid ones. spoilt says what was wrong with the others. The
+// error is an *Error of the provider, one of KindAnswer if the provider sent no valid image, that
+// of ctx, or one that wraps ErrKeep.
 func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []error, err error) {
 	r.Count = min(max(r.Count, 1), MaxCount)
 	all, err := s.generator.Generate(ctx, r)

@@ -21,7 +21,7 @@ type Needs struct {
 
 // Answer is the data of a success.
 type Answer struct {
-	// Created is false for an event that was there already.
+	// Created is false if the event existed already.
 	Created bool   `json:"created"`
 	ID      string `json:"id"`
 	Title   string `json:"title"`
@@ -30,17 +30,17 @@ type Answer struct {
 	// Words are the time in the zone TimeZone.
 	Words    string `json:"words"`
 	TimeZone string `json:"time_zone"`
-	// Attendees and Invitations are of the event as it is now.
+	// Attendees and Invitations describe the event as it is now.
 	Attendees   []string             `json:"attendees"`
 	Invitations calendar.Invitations `json:"invitations"`
 	MeetingURL  string               `json:"meeting_url,omitempty"`
-	// MeetingNote says why there is no link although one was asked for.
+	// MeetingNote says why there is no link although one was requested.
 	MeetingNote string `json:"meeting_note,omitempty"`
 	// Note says that the event was looked up.
 	Note string `json:"note,omitempty"`
 }
 
-// Check refuses what cannot be an event before a person is asked to approve it.
+// Check refuses an impossible event before a person is asked to approve it.
 func Check(_ context.Context, call registry.Call[Args, Needs]) error {
 	_, err := draftOf(call.Args, call.Session)
 	return err
@@ -83,13 +83,13 @@ func noLink(e calendar.Event, created bool) string {
 	}
 }
 
-// places are where the arguments of an event's fields are.
+// places are the arguments that hold an event's fields.
 var places = map[calendar.Field]string{
 	calendar.FieldTitle: "/title", calendar.FieldStart: "/start_time", calendar.FieldEnd: "/end_time",
 	calendar.FieldDescription: "/description", calendar.FieldAttendees: "/attendees",
 }
 
-// draftOf reads the arguments. All that is wrong is named at once.
+// draftOf reads the arguments. Its error names everything that is wrong.
 func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 	var problems []registry.Problem
 	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
@@ -113,7 +113,7 @@ func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 	}
 	for _, p := range draft.Problems() {
 		if unreadable && (p.Field == calendar.FieldStart || p.Field == calendar.FieldEnd) {
-			continue // of a time that is not known
+			continue // an unknown time
 		}
 		problems = append(problems, registry.Problem{Path: places[p.Field], Message: p.Message})
 	}

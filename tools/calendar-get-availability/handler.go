@@ -21,20 +21,20 @@ type Needs struct {
 // Answer is the data of a success.
 type Answer struct {
 	Summary string `json:"summary"`
-	// TimeZone is the IANA name of the zone that words are in.
+	// TimeZone is the IANA name of the zone of the words.
 	TimeZone string `json:"time_zone"`
-	// Busy is merged over all calendars, Free what it leaves; sorted, never nil.
+	// Busy is merged over all calendars, Free is the time between; both sorted, never nil.
 	Busy []reply.Period `json:"busy"`
 	Free []reply.Period `json:"free"`
-	// Events are there only when details were asked for.
+	// Events are set only if details were asked for.
 	Events []Event `json:"events,omitempty"`
-	// MoreBusy, MoreFree and MoreEvents count what did not fit.
+	// MoreBusy, MoreFree and MoreEvents count the entries beyond the bounds.
 	MoreBusy   int `json:"more_busy,omitempty"`
 	MoreFree   int `json:"more_free,omitempty"`
 	MoreEvents int `json:"more_events,omitempty"`
 	// Missing are calendars that could not be read.
 	Missing []Missing `json:"missing_calendars,omitempty"`
-	// Unread counts entries that could not be understood.
+	// Unread counts entries that could not be read.
 	Unread int `json:"unread_events,omitempty"`
 }
 
@@ -61,10 +61,9 @@ type Missing struct {
 }
 
 const (
-	// maxPeriods and maxEvents are the most that an answer lists: what a model can make
-	// something of.
+	// maxPeriods and maxEvents bound the lists of an answer to what a model can use.
 	maxPeriods, maxEvents = 100, 100
-	// maxAttendees is the most people of an event.
+	// maxAttendees bounds the people of an event.
 	maxAttendees = 10
 )
 
@@ -85,7 +84,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		MoreBusy: max(0, len(found.Busy)-maxPeriods), MoreFree: max(0, len(found.Free)-maxPeriods),
 		MoreEvents: max(0, len(found.Events)-maxEvents), Unread: found.Unread,
 	}
-	if len(call.Invalid) > 0 { // calendars is the only list: what they have is not among the busy times
+	if len(call.Invalid) > 0 { // only calendars is a list: events of an unknown calendar are missing in the busy times
 		answer.Summary += " Not looked at: the calendars whose names are not valid."
 	}
 	for _, e := range found.Events[:min(maxEvents, len(found.Events))] {
@@ -97,8 +96,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// requestOf reads the arguments. Their form has been checked; what is wrong with them
-// together is named with its place.
+// requestOf reads the arguments. The schema has checked each; this names what is wrong with them
+// together.
 func requestOf(args Args) (calendar.Request, error) {
 	from, err1 := reply.ReadTime(args.StartDate)
 	to, err2 := reply.ReadTime(args.EndDate)
@@ -146,7 +145,7 @@ func eventOf(e calendar.Event, zone *time.Location) Event {
 	}
 }
 
-// missingOf says why a calendar could not be read, as an error of the tool would.
+// missingOf says why a calendar could not be read, in the form of a tool's error.
 func missingOf(ctx context.Context, m calendar.Missing) Missing {
 	out := Missing{Calendar: string(m.Calendar), Type: registry.ErrorTransient, Reason: "It could not be read in time."}
 	if e, ok := errors.AsType[*registry.ToolError](reply.Error(ctx, m.Err)); ok {

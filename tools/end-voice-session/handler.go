@@ -1,5 +1,4 @@
-// Package endvoicesession is the tool end_voice_session: it ends the session that it
-// is called in.
+// Package endvoicesession is the tool end_voice_session: it ends its own session.
 package endvoicesession
 
 import (
@@ -19,8 +18,8 @@ type Answer struct {
 	EndsAfter       registry.EndAfter `json:"ends_after"`
 }
 
-// Execute asks for the end: after the farewell was heard if there is one, else after
-// the current turn.
+// Execute asks for the end: after the farewell was heard if there is one, otherwise after the
+// current turn.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	answer := Answer{Reason: string(call.Args.Reason), EndsAfter: registry.EndAfterCurrentTurn}
 	if call.Args.FarewellMessage != nil {

@@ -1,4 +1,4 @@
-// Package ignoreuser is the tool ignore_user: it shuts an abusive user out for a time.
+// Package ignoreuser is the tool ignore_user: it shuts out an abusive user for a time.
 package ignoreuser
 
 import (
@@ -25,8 +25,8 @@ type Answer struct {
 	FarewellMessage string `json:"farewell_message"`
 }
 
-// Execute records the block, tells the client, and ends the session once the
-// farewell was heard. Nobody is told of a block that was not recorded.
+// Execute records the block, tells the client, and ends the session once the farewell was heard.
+// Nobody is told of a block that could not be recorded.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	farewell := strings.TrimSpace(call.Args.FarewellMessage)
 	if blank.Is(farewell) {
@@ -58,7 +58,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		},
 		Intents: []registry.Intent{
 			registry.EndVoiceSession(registry.EndAfterFarewellSpoken),
-			registry.SuppressAudio(true), // after the farewell: the state controller sees to that
+			registry.SuppressAudio(true), // after the farewell: the orchestrator waits for it
 		},
 	}, nil
 }

@@ -14,12 +14,12 @@ type Needs struct{}
 
 // Variant is one prompt.
 type Variant struct {
-	// Prompt is what image_generate takes.
+	// Prompt is an argument for image_generate.
 	Prompt      string `json:"prompt"`
 	Style       string `json:"style"`
 	Composition string `json:"composition"`
 	Light       string `json:"light"`
-	// Size is one of image_generate's that suits the composition.
+	// Size is the size of image_generate that suits the composition.
 	Size string `json:"size"`
 }
 
@@ -28,8 +28,8 @@ type Answer struct {
 	Variants []Variant `json:"variants"`
 }
 
-// Execute writes the variants. The same arguments give the same ones, and those of a
-// smaller count are the first of a greater one.
+// Execute writes the variants. The same arguments give the same ones, and the variants of a
+// smaller count are the first ones of a larger count.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
 	if blank.Is(idea) {

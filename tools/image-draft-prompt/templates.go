@@ -1,17 +1,17 @@
 package imagedraftprompt
 
-// style is how an image is made.
+// style is a way of making an image.
 type style struct {
 	name ArgsStyle
-	// opening comes before the idea, finish ends the prompt.
+	// opening comes before the idea; finish ends the prompt.
 	opening, finish string
-	// lights are those that the style knows, as many as there are variants at most: two
-	// variants of one style differ in light as in composition.
+	// lights are the style's kinds of light, at least as many as there can be variants: two
+	// variants of one style differ in light and in composition.
 	lights [5]string
 }
 
-// styles are in the order in which variants take them when none is asked for: those
-// first that differ most.
+// styles are in the order in which variants take them if none is asked for: the most different
+// ones first.
 var styles = []style{
 	{ArgsStylePhoto, "A photograph of", "Natural colours, fine detail, shallow depth of field",
 		[5]string{"soft daylight from a window", "low golden sun from the side", "overcast sky without shadows", "blue hour with warm lamps", "hard noon sun with deep shadows"}},
@@ -37,10 +37,10 @@ func styleOf(name ArgsStyle) style {
 			return s
 		}
 	}
-	return styles[0] // the schema lets no other name in
+	return styles[0] // the schema allows no other name
 }
 
-// composition is where things stand, and the size of image_generate that suits it.
+// composition says where things stand, and which size of image_generate suits that.
 type composition struct{ words, size string }
 
 var compositions = []composition{

@@ -21,7 +21,7 @@ type Needs struct {
 	Gallery registry.Gallery
 }
 
-// Path is where images are served, from the root of the gateway; an id follows.
+// Path is where the gateway serves images; an id follows.
 const Path = "/v1/images/"
 
 // Image is one image of an Answer. Its bytes are not for the model.
@@ -31,7 +31,7 @@ type Image struct {
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 	Type   string `json:"type"`
-	// Prompt is there if the provider has changed it.
+	// Prompt is set if the provider has changed it.
 	Prompt string `json:"prompt,omitempty"`
 	// ExpiresAt is RFC 3339 UTC with milliseconds.
 	ExpiresAt string `json:"expires_at"`
@@ -40,11 +40,11 @@ type Image struct {
 // Answer is the data of a success.
 type Answer struct {
 	Images []Image `json:"images"`
-	// Missing is how many fewer there are than were asked for.
+	// Missing is how many requested images were not made.
 	Missing int `json:"missing,omitempty"`
 }
 
-// Execute makes the images and shows them. Nothing is shown of a call that fails.
+// Execute makes the images and shows them. A call that fails shows nothing.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	prompt := strings.TrimSpace(call.Args.Prompt)
 	if blank.Is(prompt) {
@@ -77,7 +77,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// userName names a user to the provider without telling who it is.
+// userName identifies a user to the provider without revealing who it is.
 func userName(user string) string {
 	if user == "" {
 		return ""
@@ -86,7 +86,7 @@ func userName(user string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// makeError names what went wrong.
+// makeError turns a failure into an error for the model.
 func makeError(ctx context.Context, err error) error {
 	var failed *image.Error
 	switch {

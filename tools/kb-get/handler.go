@@ -17,10 +17,10 @@ type Needs struct {
 	KB *kb.Library
 }
 
-// Answer is the data of a success. No list is nil but Invalid.
+// Answer is the data of a success. Only Invalid may be nil.
 type Answer struct {
 	Records []evidence.Evidence `json:"records"`
-	// Missing are the ids that there is no record for, or none that the conversation may read.
+	// Missing are the ids without a record that the conversation may read.
 	Missing []string `json:"missing"`
 	// Invalid are the ids that no record can have.
 	Invalid []InvalidID `json:"invalid,omitempty"`
@@ -29,16 +29,16 @@ type Answer struct {
 // EvidenceIDs are the ids of the records, for the audit.
 func (a Answer) EvidenceIDs() []string { return evidence.IDs(a.Records) }
 
-// InvalidID says why an id cannot be one.
+// InvalidID says why an id is invalid.
 type InvalidID struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
 }
 
-// maxText bounds full_text by mode, in bytes: what a model can take in before it speaks.
+// maxText bounds full_text by mode, in bytes, to what a model can use before it speaks.
 var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeText: 12 << 10}
 
-// snippetBytes bounds the beginning of a text that stands for a snippet.
+// snippetBytes bounds the beginning of a text that serves as a snippet.
 const snippetBytes = 240
 
 // Execute gets the records.
@@ -67,10 +67,10 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// givenID is an id and where in the arguments it stands.
+// givenID is an id and its place in the arguments.
 type givenID struct{ id, path string }
 
-// idsOf returns the ids to ask for, each once, and those that cannot be ids.
+// idsOf returns the ids to read, each once, and the invalid ones.
 func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 	given := make([]givenID, 0, len(args.IDs)+1)
 	for i, id := range args.IDs {
@@ -106,7 +106,7 @@ func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 	return nil, nil, e
 }
 
-// checkID says why no record can have an id; empty if one can.
+// checkID says why an id is invalid; empty if it is valid.
 func checkID(id string) string {
 	kind, name, colon := strings.Cut(id, ":")
 	switch {

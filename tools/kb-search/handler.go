@@ -26,17 +26,17 @@ type Answer struct {
 	// Results are sorted by score, best first; never nil.
 	Results     []evidence.Evidence `json:"results"`
 	QueryTimeMS int64               `json:"query_time_ms"`
-	// Clamped says that fewer results were looked for than asked.
+	// Clamped says that fewer results were searched than requested.
 	Clamped bool `json:"clamped"`
-	// Degraded says that meaning was not compared, only words.
+	// Degraded says that only words were compared, and not their meaning.
 	Degraded bool `json:"degraded,omitempty"`
 	// InvalidTags were left out of the search.
 	InvalidTags []string `json:"invalid_tags,omitempty"`
-	// InvalidAlternatives were left out, too.
+	// InvalidAlternatives were left out too.
 	InvalidAlternatives []InvalidAlternative `json:"invalid_alternatives,omitempty"`
 }
 
-// InvalidAlternative says why another wording was left out.
+// InvalidAlternative says why an alternative was left out.
 type InvalidAlternative struct {
 	Alternative string `json:"alternative"`
 	Reason      string `json:"reason"`
@@ -45,7 +45,7 @@ type InvalidAlternative struct {
 // EvidenceIDs are the ids of the records, for the audit.
 func (a Answer) EvidenceIDs() []string { return evidence.IDs(a.Results) }
 
-// maxText bounds full_text by mode, in bytes: what a model can take in before it speaks.
+// maxText bounds full_text by mode, in bytes, to what a model can use before it speaks.
 var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeText: 12 << 10}
 
 // Execute searches.
@@ -77,7 +77,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// queryOf makes the query of the arguments, and lists the tags that it leaves out.
+// queryOf turns the arguments into a query, and lists the tags that it leaves out.
 func queryOf(args Args) (q kb.Query, invalid []string, err error) {
 	var problems []registry.Problem
 	bad := func(path, format string, a ...any) {
@@ -114,8 +114,8 @@ func queryOf(args Args) (q kb.Query, invalid []string, err error) {
 // maxWording bounds an alternative, in characters, as the schema bounds the query.
 const maxWording = 200
 
-// splitAlternatives returns the other wordings that are searched, and those that are left out.
-// One that repeats the query or another one says nothing new and is left out without a word.
+// splitAlternatives returns the alternatives that are searched, and the invalid ones. One that
+// repeats the query or another alternative is dropped.
 func splitAlternatives(query string, all []string) (valid []string, invalid []InvalidAlternative) {
 	for _, text := range all {
 		text = strings.Join(strings.Fields(text), " ")
@@ -138,7 +138,7 @@ func splitAlternatives(query string, all []string) (valid []string, invalid []In
 	return valid, invalid
 }
 
-// splitTags returns the tags that a record can have, and the others.
+// splitTags returns the valid tags, and the others.
 func splitTags(tags []string) (valid, invalid []string) {
 	for _, tag := range tags {
 		if n := utf8.RuneCountInString(strings.TrimSpace(tag)); n == 0 || n > kb.MaxTagRunes {
@@ -150,8 +150,8 @@ func splitTags(tags []string) (valid, invalid []string) {
 	return kb.NormalizeTags(valid), invalid
 }
 
-// days are the first moment of one day and the last of another; the schema has
-// checked their form.
+// days returns the first moment of one day and the last of another; the schema has checked their
+// form.
 func days(start, end *string) (from, to time.Time) {
 	if start != nil {
 		from, _ = time.Parse(time.DateOnly, *start)
@@ -179,7 +179,7 @@ func wanted(args Args) []evidence.Field {
 	return fields
 }
 
-// notGranted says that the conversation may not read a namespace, and which it may.
+// notGranted says which namespace the conversation may not read, and which ones it may.
 func notGranted(asked ArgsNamespace, granted []kb.Namespace) error {
 	e := registry.Errorf(registry.ErrorAuth, "The namespace %s is not open to this conversation.", asked)
 	e.Details = map[string]any{"namespace": asked, "granted": granted}
@@ -190,7 +190,7 @@ func notGranted(asked ArgsNamespace, granted []kb.Namespace) error {
 	return e
 }
 
-// searchError names what went wrong.
+// searchError turns a failure into an error for the model.
 func searchError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -43,7 +43,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	}}, nil
 }
 
-// offerError names what went wrong.
+// offerError turns a failure into an error for the model.
 func offerError(err error) error {
 	e := &registry.ToolError{Err: err}
 	switch {

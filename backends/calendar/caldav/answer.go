@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// query is a calendar-query REPORT (RFC 4791 section 7.8) for the events of a range.
-// The times are those of the format, so nothing in it needs an escape.
+// query is a calendar-query REPORT (RFC 4791 section 7.8) for the events of a range. The times
+// have a fixed form, so nothing needs escaping.
 const query = `<?xml version="1.0" encoding="utf-8"?>
 <C:calendar-query xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav"><D:prop><D:getetag/><C:calendar-data/></D:prop>` +
 	`<C:filter><C:comp-filter name="VCALENDAR"><C:comp-filter name="VEVENT"><C:time-range start="%s" end="%s"/></C:comp-filter></C:comp-filter></C:filter></C:calendar-query>`
 
 const utcForm = "20060102T150405Z"
 
-// first is the earliest time that is asked for: servers refuse years that they cannot
-// write.
+// first is the earliest time in a query: servers refuse years that they cannot represent.
 var first = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func queryFor(from, to time.Time) string {
@@ -46,7 +45,7 @@ type props struct {
 // object is a calendar object of an answer.
 type object struct {
 	href, etag string
-	data       string // empty where err is set
+	data       string // empty if err is set
 	err        error
 }
 
@@ -56,8 +55,8 @@ var (
 	errTruncated     = errors.New("caldav: the server has left events out, there are too many")
 )
 
-// eachObject reads a multistatus and calls f with each calendar object, until the end or
-// an error of f. The error wraps errNotUnderstood, or is that of reading, of XML or of f.
+// eachObject reads a multistatus and calls f with each calendar object, until the end or an error
+// of f. The error wraps errNotUnderstood, or is that of reading, of XML or of f.
 func eachObject(answer io.Reader, f func(object) error) error {
 	d := xml.NewDecoder(answer)
 	root, err := firstElement(d)
@@ -96,7 +95,7 @@ func eachObject(answer io.Reader, f func(object) error) error {
 	}
 }
 
-// firstElement skips what stands before the first element.
+// firstElement skips everything before the first element.
 func firstElement(d *xml.Decoder) (xml.StartElement, error) {
 	for {
 		token, err := d.Token()
@@ -112,7 +111,7 @@ func firstElement(d *xml.Decoder) (xml.StartElement, error) {
 	}
 }
 
-// object is the calendar object of a response; false where it was removed meanwhile.
+// object returns the calendar object of a response; false if it was removed meanwhile.
 func (r *response) object() (object, bool) {
 	o := object{href: r.Href, err: errNoObject}
 	for _, p := range r.Props {
@@ -129,7 +128,7 @@ func (r *response) object() (object, bool) {
 	return o, true
 }
 
-// statusOf is the code of a status line.
+// statusOf returns the code of a status line.
 func statusOf(line string) string {
 	if parts := strings.Fields(line); len(parts) > 1 {
 		return parts[1]

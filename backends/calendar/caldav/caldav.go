@@ -20,20 +20,20 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// Options say where the calendars are.
+// Options configure a Client.
 type Options struct {
-	// URL is the server's address, or any that it has for the user.
+	// URL is the server's address, or any of the user's addresses on it.
 	URL string
-	// User and Password are those of HTTP's basic authentication; empty for none.
+	// User and Password are for HTTP's basic authentication; empty means none.
 	User, Password string
-	// Calendars say which calendar a name is: by its name on the server, by the last
-	// part of its path, by its path, or by its URL. Primary is the first one without;
-	// the others are not there.
+	// Calendars say which calendar a name means: by its name on the server, by the last part
+	// of its path, by its path, or by its URL. Without an entry, Primary is the first one and
+	// the others do not exist.
 	Calendars map[calendar.Name]string
-	// Zone is that of days and of times without a zone; nil means UTC.
+	// Zone is the zone of days and of times without a zone; nil means UTC.
 	Zone *time.Location
-	// Own are the owner's e-mail addresses. The first is the organizer of what is
-	// created; without one nobody is invited.
+	// Own are the owner's e-mail addresses. The first is the organizer of created events;
+	// without one nobody is invited.
 	Own []string
 	// Transport sends requests, within the bounds of docs/configuration.md; nil means one
 	// of its own.
@@ -42,22 +42,22 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Client is a [calendar.Calendar] on a server. Close it.
+// Client is a [calendar.Calendar] on a server. The caller must close it.
 type Client struct {
 	// Fixed after New.
 	options Options
 	base    *url.URL
 	wire    *wire
 	reader  ics.Reader
-	// discovering is held by the one goroutine that looks for calendars; nobody closes it.
+	// discovering is held by the one goroutine that discovers calendars; it is never closed.
 	discovering chan struct{}
 
 	mu        sync.Mutex // guards the following
 	calendars []found    // nil until they are known
 }
 
-// New makes a Client. It asks nobody yet: a server that is away is an error when it
-// is needed.
+// New makes a Client. It sends nothing yet: an unreachable server is an error of the first
+// request.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil {
@@ -82,14 +82,14 @@ func New(o Options) (*Client, error) {
 	}, nil
 }
 
-// Close gives up idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.wire.client.CloseIdleConnections() }
 
-// slack is how far a server's idea of days, and of times without a zone, may be from
-// ours.
+// slack is how much a server may differ from us about the limits of a day and about times without
+// a zone.
 const slack = 26 * time.Hour
 
-// Busy is [calendar.Calendar].
+// Busy implements [calendar.Calendar].
 func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
 	path, err := c.pathOf(ctx, q.Calendar)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 	return c.read(ctx, resp.Body, q)
 }
 
-// gone forgets the calendars that were found once one of them is not there any more.
+// gone forgets the discovered calendars if one of them no longer exists.
 func (c *Client) gone(e *calendar.Error) *calendar.Error {
 	if e.Kind == calendar.NotFound {
 		c.remember(nil)
@@ -120,8 +120,8 @@ func (c *Client) gone(e *calendar.Error) *calendar.Error {
 	return e
 }
 
-// read reads the events of an answer, one calendar object after the other: no more of it
-// is held at once than one of them.
+// read reads the events of an answer, one calendar object after the other, so that it never holds
+// more than one.
 func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (calendar.Found, error) {
 	var all calendar.Found
 	err := eachObject(answer, func(o object) error {
@@ -163,7 +163,7 @@ func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 	}
 }
 
-// Create is [calendar.Calendar]. The event's key is its UID and its name on the server.
+// Create implements [calendar.Calendar]. The event's key is its UID and its name on the server.
 func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
 	var owner string
 	if len(c.options.Own) > 0 {
@@ -197,8 +197,8 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 		e.Unsure = e.Kind == calendar.Transient
 		return calendar.Event{}, false, e
 	case resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent:
-		// What creates answers 201 (RFC 9110 section 9.3.4); some answer 204. Anything else
-		// may be the page of somebody in between, so the event is looked up.
+		// A server answers 201 to a creation (RFC 9110 section 9.3.4), some answer 204. Anything
+		// else may be the page of a proxy, so look the event up.
 		drain(resp)
 		e := calendar.Errorf(calendar.Transient, nil, "The calendar server did not confirm the event (status %d).", resp.StatusCode)
 		e.Unsure = true
@@ -210,8 +210,8 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	return e, err == nil, err
 }
 
-// unsure makes the error of an event whose request was not answered: it may be there,
-// unless nothing has left.
+// unsure turns the error of a request without an answer into one that is Unsure, unless nothing
+// was sent.
 func unsure(err error) error {
 	e, ok := errors.AsType[*calendar.Error](err)
 	if !ok { // the context has ended
@@ -221,7 +221,7 @@ func unsure(err error) error {
 	return e
 }
 
-// Find is [calendar.Calendar].
+// Find implements [calendar.Calendar].
 func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
 	path, err := c.pathOfEvent(ctx, key)
 	if err != nil {
@@ -234,7 +234,7 @@ func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return e, err == nil, err
 }
 
-// pathOfEvent is where the event of a key is, or would be.
+// pathOfEvent is the path of a key's event.
 func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
 	folder, err := c.pathOf(ctx, calendar.Primary)
 	return strings.TrimSuffix(folder, "/") + "/" + key + "." + ical.Extension, err
@@ -242,7 +242,7 @@ func (c *Client) pathOfEvent(ctx context.Context, key string) (string, error) {
 
 var errGone = errors.New("caldav: there is no such event")
 
-// existing reads the event that is there already.
+// existing reads the event that exists already.
 func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event, error) {
 	r, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *Client) existing(ctx context.Context, path, key string) (calendar.Event
 	}
 	if resp.StatusCode >= 300 {
 		e := c.wire.refusal(resp)
-		if e.Kind == calendar.NotFound { // for Create: removed since it was said to be there
+		if e.Kind == calendar.NotFound { // for Create: removed just now
 			e.Kind, e.Err = calendar.Transient, fmt.Errorf("%w: %w", errGone, e.Err)
 		}
 		return calendar.Event{}, e

@@ -16,7 +16,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// found is a calendar of the server.
+// found is a calendar on the server.
 type found struct {
 	path, name string
 }
@@ -26,8 +26,8 @@ var (
 	errNobody       = errors.New("caldav: the server names no principal")
 )
 
-// pathOf is where the calendar of a name is. It discovers the server's calendars the
-// first time that it has to; one goroutine does, the others wait for it.
+// pathOf returns the path of a name's calendar. It discovers the server's calendars when it first
+// needs them; one goroutine does so, and the others wait for it.
 func (c *Client) pathOf(ctx context.Context, name calendar.Name) (string, error) {
 	want := c.options.Calendars[name]
 	if want == "" && name != calendar.Primary {
@@ -61,7 +61,7 @@ func (c *Client) pathOf(ctx context.Context, name calendar.Name) (string, error)
 	return "", calendar.Errorf(calendar.NotFound, fmt.Errorf("the server has no calendar %q", want), "There is no %s calendar.", name)
 }
 
-// direct is the path of a calendar that is given by a path or a URL.
+// direct returns the path of a calendar that is configured by a path or a URL.
 func (c *Client) direct(want string) (string, bool, error) {
 	u, err := url.Parse(want)
 	switch {
@@ -76,8 +76,8 @@ func (c *Client) direct(want string) (string, bool, error) {
 	return u.Path, true, nil
 }
 
-// discover finds the user's calendars, sorted by path: from the address that was given
-// or, if nothing is known there, from /.well-known/caldav (RFC 6764 section 5).
+// discover finds the user's calendars, sorted by path: from the configured address or, if that
+// knows none, from /.well-known/caldav (RFC 6764 section 5).
 func (c *Client) discover(ctx context.Context) ([]found, error) {
 	var last error
 	for _, address := range []string{c.base.String(), c.base.ResolveReference(&url.URL{Path: "/.well-known/caldav"}).String()} {
@@ -88,15 +88,15 @@ func (c *Client) discover(ctx context.Context) ([]found, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if over, ok := bounded.As(err); ok { // the library has read it
+		if over, ok := bounded.As(err); ok { // the library has read the body
 			err = tooMuch(over)
 		}
 		switch e, ok := errors.AsType[*calendar.Error](err); {
 		case ok && e.Kind != calendar.NotFound && e.Kind != calendar.Permanent:
-			return nil, e // it will be the same at the other address
+			return nil, e // the other address would give the same error
 		case ok:
 			last = cmp.Or(last, err)
-		default: // what is there is no CalDAV
+		default: // the server there does not speak CalDAV
 			last = cmp.Or[error](last, calendar.Errorf(calendar.Permanent, err, "There is no calendar server at the address that is configured."))
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Client) known() []found {
 	return c.calendars
 }
 
-// remember keeps what was found; nil forgets it, so that it is looked for again.
+// remember keeps the found calendars; nil forgets them, so that they are discovered again.
 func (c *Client) remember(all []found) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

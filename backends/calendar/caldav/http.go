@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxRedirects is how many redirects are followed.
+	// maxRedirects bounds the redirects of a request.
 	maxRedirects = 5
-	// maxComplaint is how much of an error's body is looked at, in bytes.
+	// maxComplaint is how much of an error's body is read, in bytes.
 	maxComplaint = 4 << 10
 )
 
-// The bounds of an answer with events, and of one that the library reads to discover
-// calendars: it makes a tree of it.
+// The bounds of an answer with events, and of one that the library reads as a tree to discover
+// calendars.
 var (
 	eventLimits = bounded.Limits{
 		Service: "the calendar server", Format: bounded.XML, Bytes: 16 << 20, Piece: maxObject, Depth: 32,
@@ -39,8 +39,8 @@ var (
 	errElsewhere = errors.New("caldav: redirected to another host")
 )
 
-// wire sends requests with the user's name. As Do it is what the library discovers
-// with; an answer that is no success is an error there.
+// wire sends requests with the user's name. The library discovers calendars with its Do, which
+// returns an error for an answer that is not a success.
 type wire struct {
 	client         *http.Client // within eventLimits
 	finder         *http.Client // within treeLimits
@@ -48,7 +48,7 @@ type wire struct {
 	now            func() time.Time
 }
 
-// Do is webdav.HTTPClient.
+// Do implements webdav.HTTPClient.
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	resp, err := w.sendBy(w.finder, r)
 	if err != nil {
@@ -86,8 +86,8 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 	return nil, calendar.Errorf(calendar.Permanent, errRedirects, "The calendar server redirects without end.")
 }
 
-// unanswered is what a request without an answer is. It wraps err, so that bounded.Unsent
-// is known of it.
+// unanswered is the error for a request without an answer. It wraps err, so that bounded.Unsent
+// recognises it.
 func unanswered(ctx context.Context, err error) error {
 	err = calendar.Bare(err)
 	if ctx.Err() != nil {
@@ -120,8 +120,8 @@ func redirected(r *http.Request, resp *http.Response) (*http.Request, error) {
 	return next, nil
 }
 
-// sameHost says whether what is meant for one may be sent to the other: the same
-// host and port, or the same host over TLS instead.
+// sameHost says whether data for one may be sent to the other: the same host and port, or the
+// same host over TLS instead.
 func sameHost(a, b *url.URL) bool {
 	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
 		return false
@@ -140,7 +140,7 @@ func port(u *url.URL) string {
 	}
 }
 
-// tooMuch is what an answer over its bounds is.
+// tooMuch is the error for an answer over its bounds.
 func tooMuch(over *bounded.Error) *calendar.Error {
 	switch {
 	case over.Passing():
@@ -152,7 +152,7 @@ func tooMuch(over *bounded.Error) *calendar.Error {
 	}
 }
 
-// drain reads what little is left, so that the connection can be used again.
+// drain reads the short rest of a body, so that the connection can be used again.
 func drain(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, maxComplaint)
 	_ = resp.Body.Close()
@@ -176,16 +176,16 @@ func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	return data, nil
 }
 
-// maxObject bounds one calendar object, in bytes: Limits.Piece does not where the answer
-// is no XML.
+// maxObject bounds one calendar object, in bytes: Limits.Piece does not apply to an answer that
+// is not XML.
 const maxObject = 2 << 20
 
-// maxParts bounds the lines of one: an event, and its changed occurrences.
+// maxParts bounds the lines of one object: an event, and its changed occurrences.
 const maxParts = 20_000
 
 var errTooLong = errors.New("caldav: one event is longer than is read")
 
-// refusal is what an answer means that is no success. It closes the answer.
+// refusal is the error for an answer that is not a success. It closes the answer.
 func (w *wire) refusal(resp *http.Response) *calendar.Error {
 	complaint, _ := io.ReadAll(io.LimitReader(resp.Body, maxComplaint))
 	drain(resp)

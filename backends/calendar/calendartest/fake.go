@@ -9,17 +9,17 @@ import (
 
 // Fake is a calendar in memory. Its fields may be set before it is used.
 type Fake struct {
-	// Events are those of each name; a name that has no entry is not known.
+	// Events are the events of each name; a name without an entry is not configured.
 	Events map[calendar.Name][]calendar.Event
 	// Unread are returned with every answer.
 	Unread []calendar.Unread
-	// Errs fail every question to a calendar, CreateErr every Create.
+	// Errs are the errors of each calendar, CreateErr that of every Create.
 	Errs      map[calendar.Name]error
 	CreateErr error
-	// Landed makes the event all the same where CreateErr is set, FindErr fails every Find.
+	// Landed says that the event is made although CreateErr is set; FindErr fails every Find.
 	Landed  bool
 	FindErr error
-	// Hang is what is asked and never answered: "busy team", "create", "find".
+	// Hang is the request that is never answered: "busy team", "create", "find".
 	Hang map[string]bool
 
 	mu     sync.Mutex // guards the following
@@ -27,7 +27,7 @@ type Fake struct {
 	drafts []calendar.Draft
 }
 
-// NewFake makes one that knows all names and has no events.
+// NewFake makes one with all names and no events.
 func NewFake() *Fake {
 	f := &Fake{Events: map[calendar.Name][]calendar.Event{}, Errs: map[calendar.Name]error{}}
 	for _, name := range calendar.Names() {
@@ -36,7 +36,7 @@ func NewFake() *Fake {
 	return f
 }
 
-// Busy is [calendar.Calendar].
+// Busy implements [calendar.Calendar].
 func (f *Fake) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
 	f.hang(ctx, "busy "+string(q.Calendar))
 	f.mu.Lock()
@@ -60,7 +60,7 @@ func (f *Fake) Busy(ctx context.Context, q calendar.Query) (calendar.Found, erro
 	return found, nil
 }
 
-// Create is [calendar.Calendar].
+// Create implements [calendar.Calendar].
 func (f *Fake) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
 	if f.Hang["create"] {
 		<-ctx.Done()
@@ -110,7 +110,7 @@ func (f *Fake) add(d calendar.Draft) calendar.Event {
 	return e
 }
 
-// Find is [calendar.Calendar].
+// Find implements [calendar.Calendar].
 func (f *Fake) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
 	f.hang(ctx, "find")
 	f.mu.Lock()
@@ -129,21 +129,21 @@ func (f *Fake) Find(ctx context.Context, key string) (calendar.Event, bool, erro
 	return calendar.Event{}, false, nil
 }
 
-// hang waits for the end of ctx where what is never answered.
+// hang waits for the end of ctx if what is the request that is never answered.
 func (f *Fake) hang(ctx context.Context, what string) {
 	if f.Hang[what] {
 		<-ctx.Done()
 	}
 }
 
-// Asked are the questions so far, in no order where they came at once.
+// Asked returns the queries so far; concurrent ones are in no order.
 func (f *Fake) Asked() []calendar.Query {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]calendar.Query(nil), f.asked...)
 }
 
-// Drafts are the drafts so far.
+// Drafts returns the drafts so far.
 func (f *Fake) Drafts() []calendar.Draft {
 	f.mu.Lock()
 	defer f.mu.Unlock()

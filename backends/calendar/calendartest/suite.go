@@ -28,8 +28,8 @@ func Draft(title string, n int) calendar.Draft {
 	}
 }
 
-// Suite tests a backend. open returns an empty one whose names are all known; it is
-// called for each test, and may be so for several at once.
+// Suite tests a backend. open returns an empty one in which all names are configured; it is
+// called for each test, possibly concurrently.
 func Suite(t *testing.T, open func(t *testing.T) calendar.Calendar) {
 	for name, test := range map[string]func(t *testing.T, c calendar.Calendar){
 		"an empty calendar is free":              anEmptyCalendarIsFree,

@@ -1,10 +1,9 @@
-// Package folder keeps calendars as folders of iCalendar files, which any program can
-// read and write: below one folder there is one for each calendar name, and in it a
-// file for each event. It is what the gateway works with as long as nothing else is
-// configured; to begin with it is empty.
+// Package folder keeps calendars as folders of iCalendar files, which any program can read and
+// write: below one folder there is a folder for each calendar, and in it a file for each event. It
+// is the gateway's default calendar, and empty at first.
 //
-// Files that somebody else puts there count as well, whatever their names, if they end
-// in ".ics". Nobody is invited to anything.
+// Files that somebody else puts there count too, whatever their names, if they end in ".ics". It
+// sends no invitations.
 package folder
 
 import (
@@ -23,21 +22,21 @@ import (
 	"voicegw/backends/calendar/ics"
 )
 
-// Limits of one calendar: its files and what they hold, in bytes.
+// Limits of one calendar: the number of its files and their bytes.
 const (
 	MaxFiles = 10_000
 	MaxBytes = 64 << 20
 )
 
-// Options say where calendars are.
+// Options configure a Folder.
 type Options struct {
-	// Dir holds a folder for each calendar. It is made when the first event is. Empty:
-	// there are no calendars.
+	// Dir holds a folder for each calendar. It is created with the first event. Empty means
+	// that there are no calendars.
 	Dir string
-	// Calendars are the folders' names where they are not those of the calendars. A name
-	// that contains a separator is refused.
+	// Calendars are the folders' names if they differ from the calendars' names. A name with a
+	// separator is refused.
 	Calendars map[calendar.Name]string
-	// Zone is that of days and of times without a zone; nil means UTC.
+	// Zone is the zone of days and of times without a zone; nil means UTC.
 	Zone *time.Location
 	// Own are the owner's e-mail addresses; see ics.Reader.
 	Own []string
@@ -72,7 +71,7 @@ func New(o Options) (*Folder, error) {
 	return f, nil
 }
 
-// Busy is [calendar.Calendar]. A calendar that has no folder is empty.
+// Busy implements [calendar.Calendar]. A calendar without a folder is empty.
 func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
 	folder, ok := f.names[q.Calendar]
 	if !ok || f.dir == "" {
@@ -85,7 +84,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 	if err != nil {
 		return calendar.Found{}, unreadable(err)
 	}
-	defer root.Close() //nolint:errcheck // it was only read
+	defer root.Close() //nolint:errcheck // only read
 	files, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return calendar.Found{}, unreadable(err)
@@ -107,7 +106,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 			return calendar.Found{}, ctx.Err()
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // somebody has removed it meanwhile
+			continue // removed meanwhile
 		}
 		if err != nil {
 			found.Unread = append(found.Unread, calendar.Unread{ID: file.Name(), Err: err})
@@ -122,7 +121,7 @@ func (f *Folder) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 	return found, nil
 }
 
-// readFile reads one file. budget is how much may be read yet.
+// readFile reads one file. budget is how much may still be read.
 func (f *Folder) readFile(ctx context.Context, root *os.Root, name string, budget *int64, q calendar.Query) (calendar.Found, error) {
 	data, err := readAll(root, name, min(*budget, ics.MaxBytes))
 	if err != nil {
@@ -138,7 +137,7 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // only read
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(data)) > limit {
 		err = ics.ErrTooBig
@@ -146,8 +145,8 @@ func readAll(root *os.Root, name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// Create is [calendar.Calendar]. The event is on the disk when it returns, whole or
-// not at all, whoever else creates it at the same time.
+// Create implements [calendar.Calendar]. When it returns, the event is on the disk, complete or
+// not at all, even if others create it at the same time.
 func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
 	data, err := ics.Write(d, f.owner)
 	if err != nil {
@@ -167,7 +166,7 @@ func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	if err != nil {
 		return calendar.Event{}, false, unwritable(err)
 	}
-	defer root.Close() //nolint:errcheck // what was written has been closed
+	defer root.Close() //nolint:errcheck // the file has been closed
 	name := d.Key + ".ics"
 	created, err := writeOnce(root, name, data)
 	if err != nil {
@@ -184,7 +183,7 @@ func (f *Folder) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	return e, created && err == nil, err
 }
 
-// Find is [calendar.Calendar].
+// Find implements [calendar.Calendar].
 func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
 	if ctx.Err() != nil {
 		return calendar.Event{}, false, ctx.Err()
@@ -199,7 +198,7 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	if err != nil {
 		return calendar.Event{}, false, unreadable(err)
 	}
-	defer root.Close() //nolint:errcheck // it was only read
+	defer root.Close() //nolint:errcheck // only read
 	data, err := readAll(root, key+".ics", ics.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return calendar.Event{}, false, nil
@@ -211,7 +210,7 @@ func (f *Folder) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return e, err == nil, err
 }
 
-// event reads the file of an event that we have made.
+// event reads the file of an event that this package made.
 func (f *Folder) event(data []byte) (calendar.Event, error) {
 	e, err := f.reader.First(data)
 	if err != nil {
@@ -224,8 +223,8 @@ func (f *Folder) event(data []byte) (calendar.Event, error) {
 	return e, nil
 }
 
-// writeOnce writes a file that does not exist yet and says whether it has. The file
-// appears whole: it is written beside and then linked, which fails if it is there.
+// writeOnce writes a new file and reports whether it did. The file appears complete: it is
+// written under another name and then linked, which fails if the name is taken.
 func writeOnce(root *os.Root, name string, data []byte) (created bool, err error) {
 	if _, err := root.Lstat(name); err == nil {
 		return false, nil
@@ -257,13 +256,13 @@ func writeOnce(root *os.Root, name string, data []byte) (created bool, err error
 	return true, syncDir(root)
 }
 
-// syncDir makes sure of the folder's entries, where the system can.
+// syncDir syncs the folder's entries, if the system can.
 func syncDir(root *os.Root) error {
 	dir, err := root.Open(".")
 	if err != nil {
 		return err
 	}
-	defer dir.Close() //nolint:errcheck // nothing was written to it
+	defer dir.Close() //nolint:errcheck // only opened
 	if err := dir.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) {
 		return err
 	}
@@ -278,7 +277,7 @@ func unwritable(err error) *calendar.Error {
 	return calendar.Errorf(kindOf(err), err, "The event cannot be written to the calendar's folder.")
 }
 
-// kindOf is Permanent for what waits for the operator.
+// kindOf is Permanent for an error that the operator must mend.
 func kindOf(err error) calendar.Kind {
 	if errors.Is(err, fs.ErrPermission) {
 		return calendar.Permanent

@@ -29,8 +29,8 @@ var (
 	errNotSent      = errors.New("the request was not sent")
 )
 
-// call asks the API and reads its answer into out. A token that is refused is got
-// anew, once.
+// call calls the API and decodes its answer into out. If the token is rejected, it gets a new
+// one, once.
 func (c *Client) call(ctx context.Context, method, path string, params url.Values, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 	if err == nil {
 		return resp, nil
 	}
-	err = calendar.Bare(err) // it is wrapped in all cases, so that bounded.Unsent is known of it
+	err = calendar.Bare(err) // wrapped in all cases, so that bounded.Unsent recognises it
 	if ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
@@ -114,7 +114,7 @@ func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error
 	return nil
 }
 
-// tooMuch is what an answer over its bounds is.
+// tooMuch is the error for an answer over its bounds.
 func tooMuch(over *bounded.Error) *calendar.Error {
 	switch {
 	case over.Passing():
@@ -129,7 +129,7 @@ func tooMuch(over *bounded.Error) *calendar.Error {
 // tooOften are the reasons of a 403 that mean "too often" (guides/errors).
 var tooOften = []string{"rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded", "dailyLimitExceeded"}
 
-// refusal is what an answer means that is no success.
+// refusal is the error for an answer that is not a success.
 func (c *Client) refusal(resp *http.Response, data []byte) error {
 	var body errorResponse
 	_ = json.Unmarshal(data, &body)

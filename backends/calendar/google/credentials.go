@@ -22,14 +22,14 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// scopes are what is asked for: events to be read and made, and free times.
+// scopes are the requested permissions: to read and create events, and to read free times.
 var scopes = []string{
 	"https://www.googleapis.com/auth/calendar.events",
 	"https://www.googleapis.com/auth/calendar.freebusy",
 }
 
-// tokenURL is where a credentials file without one means.
-const tokenURL = "https://oauth2.googleapis.com/token" //nolint:gosec // an address, no secret
+// tokenURL is the default of a credentials file.
+const tokenURL = "https://oauth2.googleapis.com/token" //nolint:gosec // an address, not a secret
 
 // ErrCredentials is wrapped by the errors of a credentials file.
 var ErrCredentials = errors.New("google: the credentials cannot be used")
@@ -47,20 +47,19 @@ type file struct {
 	TokenURI     string `json:"token_uri"`
 }
 
-// tokens gets access tokens, and keeps one as long as it is good. It may be used from
-// any number of goroutines at once.
+// tokens gets access tokens, and keeps one while it is valid. It may be used concurrently.
 type tokens struct {
 	// Fixed after newTokens.
 	transport http.RoundTripper
 	source    func(ctx context.Context) oauth2.TokenSource
-	// fetching is held by the one goroutine that gets a token; nobody closes it.
+	// fetching is held by the one goroutine that gets a token; it is never closed.
 	fetching chan struct{}
 
 	mu   sync.Mutex // guards the following
 	held *oauth2.Token
 }
 
-// newTokens reads credentials. Nothing of them is in its errors.
+// newTokens reads credentials. Its errors contain nothing of them.
 func newTokens(credentials []byte, subject string, transport http.RoundTripper) (*tokens, error) {
 	var f file
 	if err := json.Unmarshal(credentials, &f); err != nil {
@@ -99,7 +98,7 @@ func newTokens(credentials []byte, subject string, transport http.RoundTripper) 
 	return t, nil
 }
 
-// secure says whether a secret may be sent there.
+// secure says whether a secret may be sent to an address.
 func secure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -119,7 +118,7 @@ func isKey(text string) bool {
 	return err8 == nil || err1 == nil
 }
 
-// token returns an access token that is good for a while.
+// token returns an access token that is valid for a while.
 func (t *tokens) token(ctx context.Context) (string, error) {
 	select {
 	case t.fetching <- struct{}{}:
@@ -130,7 +129,7 @@ func (t *tokens) token(ctx context.Context) (string, error) {
 	if held := t.current(); held.Valid() {
 		return held.AccessToken, nil
 	}
-	// The library sends without a context; this client gives it ours.
+	// The library sends without a context; this client adds ours.
 	via := &during{ctx: ctx, next: t.transport}
 	got, err := t.source(context.WithValue(ctx, oauth2.HTTPClient, bounded.Unfollowed(via))).Token()
 	if err != nil {
@@ -152,7 +151,7 @@ func (t *tokens) keep(got *oauth2.Token) {
 	t.held = got
 }
 
-// refused forgets a token that the API does not accept.
+// refused forgets a token that the API rejected.
 func (t *tokens) refused(access string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +165,7 @@ var tokenLimits = bounded.Limits{
 	Service: "Google's sign-in", Format: bounded.JSON, Bytes: 256 << 10, Elements: 1000, Idle: 30 * time.Second, Whole: 30 * time.Second,
 }
 
-// during sends the one request of a call within its context.
+// during sends the one request of a call with the call's context.
 type during struct {
 	ctx    context.Context //nolint:containedctx // for the length of one call
 	next   http.RoundTripper
@@ -181,7 +180,7 @@ func (d *during) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// noted keeps why a body ends early: the library keeps the words alone.
+// noted keeps the reason why a body ends early, because the library keeps only its text.
 type noted struct {
 	io.ReadCloser
 	call *during
@@ -197,9 +196,9 @@ func (n *noted) Read(p []byte) (int, error) {
 
 var errNoToken = errors.New("google: the token endpoint's answer is not understood")
 
-// tokenError says why there is no token; failed is why nothing was answered, or nil.
-// What the endpoint has written is left out but for its code (RFC 6749 section 5.2),
-// and so is what the library has: both may hold what was sent.
+// tokenError says why there is no token; failed is why no answer came, or nil. The endpoint's
+// text is left out except for its code (RFC 6749 section 5.2), and so is the library's: both may
+// contain what was sent.
 func tokenError(ctx context.Context, err, failed error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -219,7 +218,7 @@ func tokenError(ctx context.Context, err, failed error) error {
 	return tokenRefused(refused.Response.StatusCode, cause)
 }
 
-// tokenOver is what an answer of the token endpoint over its bounds is.
+// tokenOver is the error for an answer of the token endpoint over its bounds.
 func tokenOver(over *bounded.Error) error {
 	if over.Bound == bounded.BoundFailure {
 		return tokenRefused(over.Status, over)
@@ -227,10 +226,10 @@ func tokenOver(over *bounded.Error) error {
 	return tooMuch(over)
 }
 
-// tokenRefused is what a status of the token endpoint means that is no success.
+// tokenRefused is the error for a status of the token endpoint that is not a success.
 func tokenRefused(code int, cause error) error {
 	switch {
-	case code < 400: // it is not followed: secrets are sent there
+	case code < 400: // not followed, because the request holds secrets
 		return calendar.Errorf(calendar.Permanent, cause, "The address of Google's sign-in has changed.")
 	case code == http.StatusTooManyRequests:
 		return calendar.Errorf(calendar.RateLimit, cause, "Google is asked too often.")

@@ -15,7 +15,7 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultBaseURL is where the API is.
+// DefaultBaseURL is the address of the API.
 const DefaultBaseURL = "https://www.googleapis.com/calendar/v3"
 
 // Limits of details, in characters, and of attendees.
@@ -25,32 +25,32 @@ const (
 )
 
 const (
-	// pageSize is how many events are asked for at once, maxPages how often.
+	// pageSize is how many events are asked for at once; maxPages bounds the number of pages.
 	pageSize, maxPages = 100, 50
 )
 
-// Options say whose calendars they are.
+// Options configure a Client.
 type Options struct {
 	// Credentials are the JSON of a service account's key or of an authorized user.
 	Credentials []byte
-	// Subject is the user whom a service account acts for, by domain-wide delegation;
-	// empty for itself.
+	// Subject is the user whom a service account acts for, by domain-wide delegation; empty
+	// means the account itself.
 	Subject string
-	// Calendars are the ids of the names. Primary is "primary" without one; the others
-	// are not there.
+	// Calendars are the ids of the names. Without one, Primary is "primary" and the others do
+	// not exist.
 	Calendars map[calendar.Name]string
-	// BaseURL is where the API is; empty means DefaultBaseURL.
+	// BaseURL is the address of the API; empty means DefaultBaseURL.
 	BaseURL string
-	// Zone is that of days where Google does not say; nil means UTC.
+	// Zone is the zone of days if Google does not tell it; nil means UTC.
 	Zone *time.Location
-	// Transport sends requests, within the bounds of docs/configuration.md; nil means one
-	// of its own.
+	// Transport sends requests, within the bounds of docs/configuration.md; nil means one of
+	// its own.
 	Transport http.RoundTripper
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// Client is a [calendar.Calendar] at Google. Close it.
+// Client is a [calendar.Calendar] at Google. The caller must close it.
 type Client struct {
 	// Fixed after New.
 	options Options
@@ -59,7 +59,7 @@ type Client struct {
 	tokens  *tokens
 }
 
-// New makes a Client. It asks nobody yet.
+// New makes a Client. It sends nothing yet.
 func New(o Options) (*Client, error) {
 	o.BaseURL = strings.TrimSuffix(cmp.Or(o.BaseURL, DefaultBaseURL), "/")
 	if !secure(o.BaseURL) {
@@ -81,7 +81,7 @@ func New(o Options) (*Client, error) {
 	return &Client{options: o, base: o.BaseURL, tokens: t, http: bounded.Over(o.Transport, limits)}, nil
 }
 
-// Close gives up idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func (c *Client) idOf(name calendar.Name) (string, error) {
@@ -95,7 +95,7 @@ func (c *Client) idOf(name calendar.Name) (string, error) {
 	return id, nil
 }
 
-// Busy is [calendar.Calendar].
+// Busy implements [calendar.Calendar].
 func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
 	id, err := c.idOf(q.Calendar)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Client) freeBusy(ctx context.Context, id string, q calendar.Query) (cal
 		return calendar.Found{}, calendar.Errorf(calendar.Permanent, fmt.Errorf("freeBusy.query answers with %d calendars", len(answer.Calendars)), "Google's answer is not understood.")
 	}
 	var found calendar.Found
-	for _, one := range answer.Calendars { // under the name that was asked for
+	for _, one := range answer.Calendars { // under the requested name
 		for _, r := range one.Errors {
 			return calendar.Found{}, freeBusyError(r)
 		}
@@ -181,8 +181,8 @@ func (c *Client) list(ctx context.Context, id string, q calendar.Query) (calenda
 	return found, nil
 }
 
-// Create is [calendar.Calendar]. The event's key is its id at Google, which makes it
-// once; Google keeps the ids of deleted events, so one that was deleted is a conflict.
+// Create implements [calendar.Calendar]. The event's key is its id at Google, so that it is made
+// once. Google keeps the ids of deleted events, so a deleted one is a conflict.
 func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
 	if err := d.Check(); err != nil {
 		return calendar.Event{}, false, err
@@ -222,8 +222,8 @@ func (c *Client) insert(ctx context.Context, id string, e event) (calendar.Event
 	return c.own(made)
 }
 
-// unsure makes the error of an event whose request got no good answer: it may be there,
-// unless nothing has left.
+// unsure turns the error of a request without a good answer into one that is Unsure, unless
+// nothing was sent.
 func unsure(err error) error {
 	e, ok := errors.AsType[*calendar.Error](err)
 	if !ok { // the context has ended
@@ -233,7 +233,7 @@ func unsure(err error) error {
 	return e
 }
 
-// existing reads the event that is there already.
+// existing reads the event that exists already.
 func (c *Client) existing(ctx context.Context, id, key string, refused *calendar.Error) (calendar.Event, error) {
 	e, found, err := c.find(ctx, id, key)
 	if err == nil && !found {
@@ -246,7 +246,7 @@ func deleted(cause error) error {
 	return calendar.Errorf(calendar.Conflict, cause, "This very event was in the calendar and has been deleted; Google does not take it again under the same title and time.")
 }
 
-// Find is [calendar.Calendar].
+// Find implements [calendar.Calendar].
 func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
 	id, err := c.idOf(calendar.Primary)
 	if err != nil {
@@ -255,8 +255,8 @@ func (c *Client) Find(ctx context.Context, key string) (calendar.Event, bool, er
 	return c.find(ctx, id, key)
 }
 
-// find reads the event of a key (events.get). One that was deleted is a conflict: its id
-// is not free.
+// find reads the event of a key (events.get). A deleted one is a conflict, because its id is not
+// free.
 func (c *Client) find(ctx context.Context, id, key string) (calendar.Event, bool, error) {
 	var there event
 	err := c.call(ctx, http.MethodGet, "/calendars/"+url.PathEscape(id)+"/events/"+url.PathEscape(key), nil, nil, &there)

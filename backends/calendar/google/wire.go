@@ -6,7 +6,7 @@ import (
 	"voicegw/backends/calendar"
 )
 
-// The JSON of the API, as far as it is used. Field names are Google's.
+// The part of the API's JSON that is used. Field names are Google's.
 
 type freeBusyRequest struct {
 	TimeMin string   `json:"timeMin"`
@@ -24,7 +24,7 @@ type freeBusyResponse struct {
 			Start time.Time `json:"start"`
 			End   time.Time `json:"end"`
 		} `json:"busy"`
-		// Errors are there where this calendar cannot be read.
+		// Errors are set if this calendar cannot be read.
 		Errors []reason `json:"errors"`
 	} `json:"calendars"`
 }
@@ -47,7 +47,7 @@ type errorResponse struct {
 type eventList struct {
 	Items         []event `json:"items"`
 	NextPageToken string  `json:"nextPageToken"`
-	// TimeZone is the calendar's, in which its days are.
+	// TimeZone is the calendar's, for its all-day events.
 	TimeZone string `json:"timeZone"`
 }
 
@@ -103,7 +103,7 @@ type entryPoint struct {
 	URI  string `json:"uri"`
 }
 
-// isBusy says whether an event takes its owner's time.
+// isBusy says whether an event occupies its owner.
 func (e event) isBusy() bool {
 	if e.Status == "cancelled" || e.Transparency == "transparent" || e.EventType == "workingLocation" {
 		return false
@@ -116,7 +116,7 @@ func (e event) isBusy() bool {
 	return true
 }
 
-// link is where to join by video, and whether one is being made.
+// link returns the address of the video meeting, and whether one is being made.
 func (e event) link() (url string, pending bool) {
 	if e.HangoutLink != "" {
 		return e.HangoutLink, false
@@ -135,7 +135,7 @@ func (e event) link() (url string, pending bool) {
 
 const dateForm = time.DateOnly
 
-// at is when an event's time is; days are those of zone.
+// at returns the time of an event; days are in zone.
 func (t eventTime) at(zone *time.Location) (at time.Time, day bool, err error) {
 	if t.Date != "" {
 		at, err = time.ParseInLocation(dateForm, t.Date, zone)
@@ -145,7 +145,7 @@ func (t eventTime) at(zone *time.Location) (at time.Time, day bool, err error) {
 	return at, false, err
 }
 
-// event makes one of ours.
+// event converts an event.
 func (e event) event(zone *time.Location) (calendar.Event, error) {
 	start, day, err := e.Start.at(zone)
 	if err != nil {

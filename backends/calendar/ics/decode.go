@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// MaxBytes is the most that is read at once.
+	// MaxBytes is the largest size of one file or answer.
 	MaxBytes = 16 << 20
-	// MaxEvents is the most events, and events that cannot be read, of one answer.
+	// MaxEvents bounds the events, and the unreadable ones, of one answer.
 	MaxEvents = 5000
-	// maxParts is the most lines and parameters that are read at once where Reader.MaxParts
-	// says nothing: the decoder makes some four hundred bytes of each.
+	// maxParts is the default of Reader.MaxParts: the decoder needs some four hundred bytes for
+	// each line or parameter.
 	maxParts = 80_000
-	// maxDepth is how deep components may stand in each other: an alarm in an event in
-	// a calendar is 3.
+	// maxDepth bounds the nesting of components: an alarm in an event in a calendar has depth 3.
 	maxDepth = 8
-	// maxHead bounds what stands before a property's value, in bytes: its name and
-	// parameters. The decoder takes time that grows with the square of it.
+	// maxHead bounds a property's name and parameters, in bytes. The decoder's time grows with
+	// the square of it.
 	maxHead = 8 << 10
 )
 
@@ -35,7 +34,7 @@ func decode(data []byte, parts int) (calendars []*ical.Calendar, err error) {
 	if err := vet(data, cmp.Or(parts, maxParts)); err != nil {
 		return nil, err
 	}
-	// The decoder indexes into lines without a look at their length.
+	// The decoder indexes into lines without checking their length.
 	defer func() {
 		if p := recover(); p != nil {
 			calendars, err = nil, fmt.Errorf("%w: the decoder gave up: %v", ErrMalformed, p)
@@ -45,7 +44,7 @@ func decode(data []byte, parts int) (calendars []*ical.Calendar, err error) {
 	for {
 		c, err := decoder.Decode()
 		if errors.Is(err, io.EOF) {
-			return calendars, nil // vet has seen that everything is closed
+			return calendars, nil // vet has checked that everything is closed
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -61,8 +60,8 @@ func unfold(data []byte) []byte {
 	return bytes.ReplaceAll(data, []byte("\n\t"), nil)
 }
 
-// vet refuses what the decoder must not see: what is nested without end, left open,
-// or has a head that is too long.
+// vet refuses input that the decoder must not see: nested too deep, left open, or with a head
+// that is too long.
 func vet(data []byte, most int) error {
 	depth, number, parts := 0, 0, 0
 	for line := range bytes.Lines(data) {
@@ -77,7 +76,7 @@ func vet(data []byte, most int) error {
 		if parts += 1 + bytes.Count(head, []byte(";")) + bytes.Count(head, []byte(",")); parts > most {
 			return fmt.Errorf("%w: more than %d lines and parameters", ErrTooBig, most)
 		}
-		// A colon inside quotes cuts the head short, so the rest counts up to the last quote.
+		// A colon inside quotes would end the head early, so the head extends to the last quote.
 		if last := bytes.LastIndexByte(line, '"'); bytes.ContainsRune(head, '"') && last > maxHead {
 			return fmt.Errorf("%w: line %d has parameters that are too long", ErrMalformed, number)
 		}

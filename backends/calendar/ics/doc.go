@@ -1,15 +1,13 @@
-// Package ics reads and writes iCalendar (RFC 5545) for the backends that keep it. It
-// reads what strangers wrote: anything may be in there, nothing makes it panic or run
-// without end, and what is not understood is said instead of being taken for free
-// time.
+// Package ics reads and writes iCalendar (RFC 5545) for the backends that keep it. It reads files
+// of strangers: whatever they contain, it neither panics nor runs without end, and it reports
+// what it cannot read instead of taking it for free time.
 //
-// How recurring events are read: the rule runs on the wall clock of the event's zone,
-// so that a meeting at nine stays at nine when the clocks change. DTSTART is always the
-// first occurrence. EXDATE takes occurrences out, RDATE puts some in, RECURRENCE-ID
-// replaces one, or with RANGE=THISANDFUTURE all from there on. A time that the clocks
-// skip is an hour later, one that comes twice is the first (RFC 5545 section 3.3.5).
+// How recurring events are read: the rule runs on the wall clock of the event's zone, so that a
+// meeting at nine stays at nine when the clocks change. DTSTART is always the first occurrence.
+// EXDATE removes occurrences, RDATE adds some, RECURRENCE-ID replaces one, or with
+// RANGE=THISANDFUTURE it and all after it. A time that the clocks skip is an hour later, and of
+// one that comes twice the first counts (RFC 5545 section 3.3.5).
 //
-// Zones are found by their IANA name (also behind the prefixes that some programs put
-// in front), else by the VTIMEZONE that comes along, which is how Outlook names its
-// zones.
+// Zones are found by their IANA name (also behind the prefixes of some programs), otherwise by
+// the VTIMEZONE in the file, which Outlook relies on.
 package ics

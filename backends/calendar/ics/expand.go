@@ -10,15 +10,14 @@ import (
 	"github.com/emersion/go-ical"
 )
 
-// series is what one UID stands for: events, some of which replace occurrences of
-// others.
+// series is all events with one UID; some of them replace occurrences of others.
 type series struct {
 	zones   *zones
 	masters []*ical.Component
 	changes []*ical.Component // with RECURRENCE-ID
 }
 
-// occurrence is one time that an event takes place.
+// occurrence is one time of an event.
 type occurrence struct {
 	event      *ical.Component
 	start, end time.Time
@@ -29,12 +28,12 @@ type occurrence struct {
 type timed struct {
 	start  moment
 	length length
-	// own says that the length is the occurrence's, not that of its series: a recurrence
-	// date that is a period.
+	// own says that the length is the occurrence's own and not its series': a recurrence date
+	// that is a period.
 	own bool
 }
 
-// slack is how far a wall time and a time may be apart, and a little more.
+// slack is a little more than the largest difference between a wall time and its time.
 const slack = 27 * time.Hour
 
 // expand lists the occurrences that overlap [from, to).
@@ -72,9 +71,9 @@ func (s series) expand(from, to time.Time) ([]occurrence, error) {
 	return all, nil
 }
 
-// times lists when a master takes place up to to: its rules and dates without its
-// exceptions. Where a rule and a period name the same start, the period says how long it
-// is (RFC 5545 section 3.8.5.2: they are one occurrence).
+// times lists the times of a master before to: its rules and dates without its exceptions. If a
+// rule and a period name the same start, the period gives the length (RFC 5545 section 3.8.5.2:
+// they are one occurrence).
 func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error) {
 	limit := to.UTC().Add(slack)
 	all := []timed{t}
@@ -103,7 +102,7 @@ func (s series) times(m *ical.Component, t timed, to time.Time) ([]timed, error)
 	if err != nil {
 		return nil, err
 	}
-	seen := map[int64]int{} // where a start is in kept
+	seen := map[int64]int{} // the index of a start in kept
 	out := newMarks(exceptions)
 	var kept []timed
 	for _, one := range all {
@@ -144,8 +143,7 @@ func (z *zones) dates(m *ical.Component, usual length) ([]timed, error) {
 	return all, nil
 }
 
-// periodLength reads the second part of a period: its end, or how long it is (RFC 5545
-// section 3.3.9).
+// periodLength reads the second part of a period: its end or its length (RFC 5545 section 3.3.9).
 func (z *zones) periodLength(p *ical.Prop, start moment, till string) (length, error) {
 	if till = strings.TrimSpace(till); strings.HasPrefix(strings.ToUpper(strings.TrimPrefix(till, "+")), "P") {
 		return parseLength(till)
@@ -179,7 +177,7 @@ func (m marks) has(start moment) bool {
 	return m.times[start.time().Unix()] || m.days[start.wall.Format(dateForm)]
 }
 
-// changed is an event that replaces one occurrence, or all from one on.
+// changed is an event that replaces one occurrence, or an occurrence and all after it.
 type changed struct {
 	timed
 	event *ical.Component
@@ -193,7 +191,7 @@ type changes struct {
 	marks   marks
 }
 
-// What one series may have.
+// The bounds of one series.
 const (
 	maxChanges = 5000 // changed occurrences
 	maxLater   = 50   // of those, with all that follow
@@ -231,8 +229,8 @@ func (s series) readChanges() (changes, error) {
 	return all, nil
 }
 
-// apply is what a master's occurrence has become: nil for one that an event of its own
-// replaces, and with later times where all from some occurrence on were changed.
+// apply returns what became of a master's occurrence: nil if an event of its own replaces it, and
+// changed times if an earlier event changed all occurrences from some point on.
 func (c changes) apply(master *ical.Component, t timed) (*ical.Component, timed) {
 	if c.marks.has(t.start) {
 		return nil, t
@@ -251,7 +249,7 @@ func (c changes) apply(master *ical.Component, t timed) (*ical.Component, timed)
 	return master, t
 }
 
-// timed reads when a component begins and how long it lasts.
+// timed reads the start and the length of a component.
 func (z *zones) timed(c *ical.Component) (timed, error) {
 	p := c.Props.Get(ical.PropDateTimeStart)
 	if p == nil {
@@ -280,13 +278,13 @@ func (z *zones) timed(c *ical.Component) (timed, error) {
 	return t, nil
 }
 
-// between is the length from start to end: in days for days, else by the clock.
+// between is the length from start to end: in days for days, otherwise by the clock.
 func between(start, end moment) (length, error) {
 	var l length
 	if start.date {
 		l.days = int(end.wall.Sub(start.wall).Hours() / 24)
 		if !end.date && end.wall.Sub(start.wall)%(24*time.Hour) != 0 {
-			l.days++ // a day that ends at some time is busy for all of it
+			l.days++ // a day that ends at some time is busy as a whole
 		}
 		// Some programs end a day on itself.
 		if l.days == 0 {

@@ -20,19 +20,19 @@ const (
 
 // Reader reads iCalendar.
 type Reader struct {
-	// Zone is that of days and of times without a zone; nil means UTC.
+	// Zone is the zone of days and of times without a zone; nil means UTC.
 	Zone *time.Location
-	// Own are the e-mail addresses of the calendar's owner: what they have declined is
-	// not busy.
+	// Own are the e-mail addresses of the calendar's owner: events that they declined are not
+	// busy.
 	Own []string
-	// MaxParts bounds the lines and parameters of what is read at once; zero means 80,000,
-	// enough for a calendar of some thousand events.
+	// MaxParts bounds the lines and parameters of one input; zero means 80,000, enough for a
+	// calendar of some thousand events.
 	MaxParts int
 }
 
-// Busy lists what in data keeps the owner busy and overlaps [from, to), as
-// [calendar.Calendar] has it. What cannot be understood is among Unread; the error is
-// for data that is no iCalendar at all, and for a context that has ended.
+// Busy lists the events in data that keep the owner busy and overlap [from, to), as
+// [calendar.Calendar] promises. Unreadable ones are among Unread; the error is for data that is
+// not iCalendar at all, and for a context that has ended.
 func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (calendar.Found, error) {
 	calendars, err := decode(data, r.MaxParts)
 	if err != nil {
@@ -57,10 +57,10 @@ func (r Reader) Busy(ctx context.Context, data []byte, from, to time.Time) (cale
 	return found, nil
 }
 
-// busy appends the occurrences that keep the owner busy, up to one more than MaxEvents.
-// Occurrences of one event share its texts.
+// busy appends the occurrences that keep the owner busy, up to one more than MaxEvents, which
+// shows that there are too many. Occurrences of one event share its texts.
 func (r Reader) busy(to []calendar.Event, occurrences []occurrence) []calendar.Event {
-	events := map[*ical.Component]*calendar.Event{} // nil where it keeps nobody busy
+	events := map[*ical.Component]*calendar.Event{} // nil if it keeps nobody busy
 	for _, o := range occurrences {
 		e, known := events[o.event]
 		if !known && r.isBusy(o.event) {
@@ -136,7 +136,7 @@ func (s series) id() string {
 	return "(without a UID)"
 }
 
-// isBusy says whether an event takes its owner's time.
+// isBusy says whether an event occupies its owner.
 func (r Reader) isBusy(c *ical.Component) bool {
 	if strings.EqualFold(value(c, ical.PropTransparency), "TRANSPARENT") || strings.EqualFold(value(c, ical.PropStatus), "CANCELLED") {
 		return false
@@ -180,7 +180,7 @@ func (r Reader) event(o occurrence) calendar.Event {
 	return e
 }
 
-// address is the e-mail address of a CAL-ADDRESS; of another kind of address itself.
+// address returns the e-mail address of a CAL-ADDRESS; another kind of address as it is.
 func address(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) > 7 && strings.EqualFold(s[:7], "mailto:") {

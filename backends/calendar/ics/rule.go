@@ -10,24 +10,24 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// rule is an RRULE that has been looked at: the library that expands it loops without
-// end, or panics, over some that no calendar has any use for.
+// rule is an RRULE that was checked: the library that expands rules loops without end, or panics,
+// with some that no calendar needs.
 type rule struct {
 	option rrule.ROption
-	// until is the last moment, nil for none. A day counts with all of its hours.
+	// until is the last moment, nil if there is none. A day includes all of its hours.
 	until *stamp
 }
 
 const (
 	maxInterval = 10_000
-	// maxList is the most values of one part of a rule, maxTimes the most times of a day.
+	// maxList bounds the values of one part of a rule, maxTimes the times of a day.
 	maxList, maxTimes = 366, 288
-	// maxSteps is the most occurrences that are gone through, from the first on.
+	// maxSteps bounds the occurrences that are computed, from the first on.
 	maxSteps = 100_000
 )
 
-// allowed are the parts of a rule (RFC 5545 section 3.3.10) that are understood.
-// BYEASTER and the parts of RFC 7529 are not.
+// allowed are the supported parts of a rule (RFC 5545 section 3.3.10). BYEASTER and the parts of
+// RFC 7529 are not supported.
 var allowed = []string{"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYDAY", "BYHOUR", "BYMINUTE", "BYSECOND", "BYSETPOS"}
 
 // parseRule reads an RRULE.
@@ -95,8 +95,8 @@ func unfit(o rrule.ROption) string {
 	return ""
 }
 
-// wallTimes lists the wall times of the rule from start on, which is the first, that
-// are before end. instant says when a wall time is, for UNTIL in UTC.
+// wallTimes lists the rule's wall times before end, beginning with start, which is the first.
+// instant converts a wall time, for UNTIL in UTC.
 func (r rule) wallTimes(start, end time.Time, instant func(wall time.Time) time.Time) (walls []time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -107,8 +107,8 @@ func (r rule) wallTimes(start, end time.Time, instant func(wall time.Time) time.
 		return nil, nil
 	}
 	o := r.option
-	// Without an end the library assumes one 292 years after the start, and zones begin
-	// in 1601.
+	// Without an end the library assumes one 292 years after the start, and zones begin in
+	// 1601.
 	o.Dtstart, o.Until = start, end
 	expanded, err := rrule.NewRRule(o)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/emersion/go-ical"
 )
 
-// value is the raw value of a component's first property of a name, or "".
+// value is the raw value of a component's first property with a name, or "".
 func value(c *ical.Component, name string) string {
 	if p := c.Props.Get(name); p != nil {
 		return strings.TrimSpace(p.Value)
@@ -20,14 +20,14 @@ func value(c *ical.Component, name string) string {
 	return ""
 }
 
-// text is a property as plain text: without its escapes, control characters and what
-// is beyond limit characters.
+// text returns a property as plain text: without escapes and control characters, and at most
+// limit characters.
 func text(c *ical.Component, name string, limit int) string {
 	return plain(unescape(value(c, name)), limit)
 }
 
-// unescape is forgiving, unlike the decoder's own: a stray backslash or a bare comma
-// loses nothing.
+// unescape is more tolerant than the decoder's own: a stray backslash or a bare comma loses
+// nothing.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -60,14 +60,14 @@ func plain(s string, limit int) string {
 	return s
 }
 
-// stamp is a time as it is written.
+// stamp is a written time.
 type stamp struct {
 	wall time.Time
 	date bool // a day without a time
 	utc  bool // written with Z
 }
 
-// minYear is the first that is read: Outlook's zones begin in 1601.
+// minYear is the first accepted year: Outlook's zones begin in 1601.
 const minYear = 1600
 
 const (
@@ -88,7 +88,7 @@ func parseWall(s string) (stamp, error) {
 	return stamp{}, fmt.Errorf("%w: %.40q is no time", ErrMalformed, s)
 }
 
-// moment is a stamp and the zone that it is meant in.
+// moment is a stamp with its zone.
 type moment struct {
 	stamp
 	zone zone
@@ -112,7 +112,7 @@ func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	return m, err
 }
 
-// moments reads all values of all properties of a name.
+// moments reads all values of all properties with a name.
 func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
 	var all []moment
 	for i := range c.Props[name] {
@@ -128,13 +128,13 @@ func (z *zones) moments(c *ical.Component, name string) ([]moment, error) {
 	return all, nil
 }
 
-// length is how long something lasts: days on the calendar, and a time by the clock.
+// length is a duration: days on the calendar, and a time by the clock.
 type length struct {
 	days int
 	time time.Duration
 }
 
-// after is when something ends that begins at wall.
+// after returns the end of something that begins at wall.
 func (l length) after(z zone, wall time.Time) time.Time {
 	if l.days == 0 {
 		return z.at(wall).Add(l.time)
@@ -142,14 +142,14 @@ func (l length) after(z zone, wall time.Time) time.Time {
 	return z.at(wall.AddDate(0, 0, l.days)).Add(l.time)
 }
 
-// maxDays bounds how long an event may be.
+// maxDays bounds the length of an event.
 const maxDays = 4000
 
 // lengthForm is a DURATION: weeks, days, hours, minutes, seconds.
 var lengthForm = regexp.MustCompile(`^\+?P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$`)
 
-// parseLength reads a DURATION (RFC 5545 section 3.3.6): its weeks and days are those
-// of the calendar, the rest is time.
+// parseLength reads a DURATION (RFC 5545 section 3.3.6): its weeks and days are days on the
+// calendar, the rest is time.
 func parseLength(s string) (length, error) {
 	parts := lengthForm.FindStringSubmatch(strings.ToUpper(s))
 	if parts == nil || strings.Join(parts[1:], "") == "" {
@@ -157,7 +157,7 @@ func parseLength(s string) (length, error) {
 	}
 	var n [6]int
 	for i := 1; i < len(parts); i++ {
-		n[i], _ = strconv.Atoi(parts[i]) // nothing, or at most nine digits
+		n[i], _ = strconv.Atoi(parts[i]) // empty, or at most nine digits
 	}
 	l := length{days: 7*n[1] + n[2]}
 	seconds := 3600*n[3] + 60*n[4] + n[5]

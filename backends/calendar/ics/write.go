@@ -16,9 +16,9 @@ import (
 // product is our PRODID (RFC 5545 section 3.7.3).
 const product = "-//voicegw//calendar//EN"
 
-// Write makes an iCalendar object of a draft that Draft.Check finds nothing wrong
-// with; its key is the UID. organizer is an e-mail address; where it is empty the
-// attendees are noted without one, and no server invites them.
+// Write makes an iCalendar object of a draft that passes Draft.Check; its key is the UID.
+// organizer is an e-mail address; if it is empty the attendees are noted without an organizer, and
+// no server invites them.
 func Write(d calendar.Draft, organizer string) ([]byte, error) {
 	if err := d.Check(); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func Write(d calendar.Draft, organizer string) ([]byte, error) {
 	return fold(b.Bytes()), nil
 }
 
-// setMeeting puts a link where programs look for it: RFC 7986 section 5.11, and the
-// place, which all show.
+// setMeeting puts a link where programs look for it: into the property of RFC 7986 section 5.11,
+// and into the location, which every program shows.
 func setMeeting(e *ical.Event, link string) error {
 	u, err := url.Parse(link)
 	if err != nil || u.Host == "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// zone turns what a clock on the wall shows into a time. A wall time is a [time.Time]
-// in UTC whose fields are those that the clock shows.
+// zone converts the time on a wall clock into a moment. A wall time is a [time.Time] in UTC whose
+// fields are those on the clock.
 type zone interface {
 	at(wall time.Time) time.Time
 }
@@ -26,8 +26,8 @@ func (utcZone) at(wall time.Time) time.Time { return wall }
 // place is a zone of the IANA database.
 type place struct{ loc *time.Location }
 
-// at follows RFC 5545 section 3.3.5: a time that comes twice is the first of the two,
-// one that does not exist is read with the offset from before the gap.
+// at follows RFC 5545 section 3.3.5: of a time that comes twice the first counts, and one that
+// does not exist is read with the offset from before the gap.
 func (p place) at(wall time.Time) time.Time {
 	near := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, p.loc)
 	start, end := near.ZoneBounds()
@@ -49,8 +49,8 @@ func (p place) at(wall time.Time) time.Time {
 	if len(valid) > 0 {
 		return slices.MinFunc(valid, time.Time.Compare)
 	}
-	// In a gap: the clocks go forward at its start, so the offset before is the lesser
-	// one of the two around it.
+	// In a gap: the clocks go forward at its start, so the offset before it is the smaller of
+	// the two.
 	gap := start
 	if start.IsZero() || !end.IsZero() && end.Sub(near) < near.Sub(start) {
 		gap = end
@@ -101,8 +101,8 @@ func (z *zones) find(id string) (zone, error) {
 	if has {
 		candidates = append(candidates, value(own, "X-LIC-LOCATION"))
 	}
-	// "/freeassociation.sourceforge.net/Europe/Berlin" and the like: Area/Place, or
-	// Area/Region/Place, stands at the end.
+	// Names such as "/freeassociation.sourceforge.net/Europe/Berlin" end in Area/Place or
+	// Area/Region/Place.
 	if parts := strings.Split(id, "/"); len(parts) > 2 {
 		candidates = append(candidates, strings.Join(parts[len(parts)-3:], "/"), strings.Join(parts[len(parts)-2:], "/"))
 	}
@@ -123,15 +123,15 @@ func (z *zones) find(id string) (zone, error) {
 // observed is a zone as a VTIMEZONE describes it (RFC 5545 section 3.6.5).
 type observed struct {
 	rules []observance
-	// changes are those of the years up to upTo, in order.
+	// changes are the changes of the years up to upTo, in order.
 	changes []change
 	upTo    int
 }
 
 const (
-	// maxObservances is the most that one zone may have; most have two.
+	// maxObservances bounds the observances of one zone; most have two.
 	maxObservances = 200
-	// ahead is for how many years more than asked for the changes are worked out.
+	// ahead is for how many years beyond the requested one the changes are computed.
 	ahead = 40
 )
 
@@ -144,7 +144,7 @@ type observance struct {
 	dates    []time.Time
 }
 
-// change is one time at which the clocks were changed.
+// change is one change of the clocks.
 type change struct {
 	onset    time.Time // wall time by the offset before it
 	from, to time.Duration
@@ -205,8 +205,7 @@ func newObservance(c *ical.Component) (observance, error) {
 	return o, nil
 }
 
-// at takes the last change before wall. Where there is none the zone is as it was
-// before the first.
+// at uses the last change before wall. Before the first change, the zone is as before that one.
 func (o *observed) at(wall time.Time) time.Time {
 	changes := o.until(wall.Year())
 	i := sort.Search(len(changes), func(i int) bool { return changes[i].onset.After(wall) }) - 1
@@ -226,7 +225,7 @@ func (o *observed) at(wall time.Time) time.Time {
 	return wall.Add(-c.from) // in the gap
 }
 
-// until lists the changes up to the end of a year at least.
+// until lists the changes at least up to the end of a year.
 func (o *observed) until(year int) []change {
 	if year <= o.upTo {
 		return o.changes
@@ -236,7 +235,7 @@ func (o *observed) until(year int) []change {
 	for _, r := range o.rules {
 		onsets := append([]time.Time{r.start}, r.dates...)
 		if r.repeats {
-			// A rule that can be read and is yearly has no more errors in it.
+			// A valid yearly rule cannot fail here.
 			more, err := r.rule.wallTimes(r.start, end, func(wall time.Time) time.Time { return wall.Add(-r.from) })
 			if err == nil {
 				onsets = append(onsets, more...)

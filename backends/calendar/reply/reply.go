@@ -1,4 +1,4 @@
-// Package reply puts what calendars answer into the words of tools.
+// Package reply turns the answers of calendars into the answers of tools.
 package reply
 
 import (
@@ -12,14 +12,14 @@ import (
 	"voicegw/registry"
 )
 
-// timeForm is that of times in answers: RFC 3339, UTC, with milliseconds.
+// timeForm is the form of times in answers: RFC 3339, UTC, with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
 // Time writes a time.
 func Time(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// ReadTime reads an argument with the format date-time, in which RFC 3339 lets the T and
-// the Z be small. Go's own parser does not take them so, nor a leap second.
+// ReadTime reads an argument with the format date-time, in which RFC 3339 allows a small t and z,
+// and leap seconds. Go's own parser accepts neither.
 func ReadTime(text string) (time.Time, error) {
 	return time.Parse(time.RFC3339, strings.ToUpper(text))
 }
@@ -29,7 +29,7 @@ type Period struct {
 	// Start and End are RFC 3339 UTC with milliseconds; End is not part of it.
 	Start string `json:"start"`
 	End   string `json:"end"`
-	// Words say it in the calendar's zone.
+	// Words describe it in the calendar's zone.
 	Words string `json:"words"`
 	// Minutes is how long it is, rounded down.
 	Minutes int64 `json:"minutes"`
@@ -44,7 +44,7 @@ func Of(periods []calendar.Period, limit int, zone *time.Location) []Period {
 	return out
 }
 
-// kinds are the types of errors for the kinds of a calendar's, and what to do instead.
+// kinds are the errors of tools for the kinds of a calendar's errors, with advice.
 var kinds = map[calendar.Kind]struct {
 	kind       registry.ErrorType
 	suggestion string
@@ -58,8 +58,8 @@ var kinds = map[calendar.Kind]struct {
 	calendar.Permanent: {registry.ErrorPermanent, "Tell the user that the calendar does not work, and do not try again."},
 }
 
-// Error makes an error that a model can act on. That of a context which has ended
-// stays as it is, for the registry to name.
+// Error makes an error that a model can act on. The error of a context that has ended stays as it
+// is; the registry names it.
 func Error(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*calendar.Error](err)
 	if !ok {
@@ -76,7 +76,7 @@ func Error(ctx context.Context, err error) error {
 	out.Err, out.Suggestion, out.PartialSideEffects = err, as.suggestion, e.Unsure
 	switch {
 	case e.Unsure && out.Retryable:
-		out.Repeatable = true // under the same key: the calendar makes it once
+		out.Repeatable = true // with the same key, so the calendar makes the event once
 		out.Suggestion = "Tell the user that the event may have been made. Calling the tool again with the same arguments is safe: it makes no second one."
 	case e.Unsure:
 		out.Suggestion = "Tell the user that the event may have been made, and what to look for in the calendar. Do not call the tool again before."
@@ -87,7 +87,7 @@ func Error(ctx context.Context, err error) error {
 	return out
 }
 
-// RetryAfter is the details of an error that may be tried again after a time.
+// RetryAfter are the details of an error that may pass after a time.
 type RetryAfter struct {
 	Seconds int64 `json:"retry_after_seconds"`
 }

@@ -21,35 +21,35 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultModel is the model where none is named (ai.google.dev/gemini-api/docs/deprecations,
-// read 2026-11-23).
+// DefaultModel is used if no model is named (ai.google.dev/gemini-api/docs/deprecations, read
+// 2026-11-23).
 const DefaultModel = "gemini-3.1-flash-image"
 
-// Options are what a Generator may be told. APIKey is required.
+// Options configure a Generator. APIKey is required.
 type Options struct {
 	// BaseURL is the API's root, without a path. Empty means Google's own: the Gemini
 	// API, or Vertex AI for Imagen.
 	BaseURL string
 	APIKey  string
-	// Model is the image model; one whose name begins with "imagen" is asked over
-	// :predict. Empty means DefaultModel.
+	// Model is the image model; one whose name begins with "imagen" is called over :predict.
+	// Empty means DefaultModel.
 	Model string
 	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
 	// means one over bounded.Shared.
 	HTTPClient *http.Client
 }
 
-// Generator is an image.Generator. Any number of goroutines may use it.
+// Generator is an image.Generator. It may be used concurrently.
 type Generator struct {
 	// Fixed after New.
 	opts   Options
 	client *genai.Client
-	// reading is held while an answer is read and decoded; nobody closes it.
+	// reading is held while an answer is read and decoded; it is never closed.
 	reading chan struct{}
 }
 
-// Bounds of an answer, in bytes: the SDK makes several times as much of one before an
-// image is left. A Gemini model's answer holds one image, Imagen's up to four.
+// Bounds of an answer, in bytes: the SDK needs several times its size to decode it. A Gemini
+// model's answer holds one image, Imagen's up to four.
 const (
 	maxAnswer     = 4 << 20
 	maxPrediction = 8 << 20
@@ -70,14 +70,14 @@ func New(ctx context.Context, o Options) (*Generator, error) {
 		backend, most = genai.BackendVertexAI, maxPrediction
 	}
 	if o.BaseURL == "" {
-		// Said, or the SDK would look into the environment.
+		// Set explicitly, or the SDK would read it from the environment.
 		o.BaseURL = "https://generativelanguage.googleapis.com/"
 		if backend == genai.BackendVertexAI {
 			o.BaseURL = "https://aiplatform.googleapis.com/"
 		}
 	}
 	reading := make(chan struct{}, 1)
-	// An image costs: whether it is asked for again is not for a library to decide.
+	// An image costs money, so the library must not retry by itself.
 	once := int32(1)
 	client, err := genai.NewClient(ctx, &genai.ClientConfig{
 		APIKey: o.APIKey, Backend: backend, HTTPClient: inTurn(bounded.Client(o.HTTPClient, image.Limits(most)), reading),
@@ -131,7 +131,7 @@ func (g *Generator) predict(ctx context.Context, r image.Request) ([]image.Gener
 	case len(images) > 0:
 		return images[:min(len(images), r.Count)], nil
 	case reason != "" || len(answer.GeneratedImages) == 0:
-		// Imagen answers a prompt that it filters with no predictions at all.
+		// Imagen answers a prompt that it refuses without any prediction.
 		return nil, &image.Error{Kind: image.KindRefused, Reason: image.Reason(reason, g.opts.APIKey)}
 	default:
 		return nil, noImage
@@ -140,9 +140,9 @@ func (g *Generator) predict(ctx context.Context, r image.Request) ([]image.Gener
 
 var noImage = &image.Error{Kind: image.KindAnswer, Err: errors.New("the answer holds no image")}
 
-// generateAll asks a Gemini model once for each image, all at the same time: it makes one
-// in an answer. Some are better than none; only if there is none is the first failure
-// the answer.
+// generateAll asks a Gemini model once for each image, all at the same time, because one answer
+// holds one image. If some requests fail, the other images are returned; if all fail, the first
+// failure is.
 func (g *Generator) generateAll(ctx context.Context, r image.Request) ([]image.Generated, error) {
 	made := make([]image.Generated, r.Count)
 	failed := make([]error, r.Count)
@@ -197,21 +197,20 @@ func (g *Generator) generate(ctx context.Context, r image.Request) (image.Genera
 			return image.Generated{}, g.refused(c.FinishMessage, said, string(c.FinishReason))
 		}
 	}
-	if said != "" { // it says in words why it makes none
+	if said != "" { // it explains in words why it makes none
 		return image.Generated{}, g.refused(said)
 	}
 	return image.Generated{}, noImage
 }
 
-// refusals are the reasons for which an answer ends without an image because its content
-// is not wanted.
+// refusals are the reasons with which an answer ends without an image because of its content.
 var refusals = map[genai.FinishReason]bool{
 	genai.FinishReasonSafety: true, genai.FinishReasonImageSafety: true, genai.FinishReasonProhibitedContent: true,
 	genai.FinishReasonImageProhibitedContent: true, genai.FinishReasonBlocklist: true, genai.FinishReasonRecitation: true,
 	genai.FinishReasonImageRecitation: true, genai.FinishReasonSPII: true,
 }
 
-// refused is a refusal with the first words that there are.
+// refused is a refusal with the first available explanation.
 func (g *Generator) refused(reasons ...string) *image.Error {
 	for _, reason := range reasons {
 		if reason != "" {
@@ -221,7 +220,7 @@ func (g *Generator) refused(reasons ...string) *image.Error {
 	return &image.Error{Kind: image.KindRefused}
 }
 
-// failure classes an error of the SDK; unsent says that nothing of the request was sent.
+// failure classifies an error of the SDK; unsent says that nothing of the request was sent.
 func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
 		return image.Ended(ctx, unsent())
@@ -242,7 +241,7 @@ func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) 
 	}
 }
 
-// retryDelay reads google.rpc.RetryInfo, which stands for the header Retry-After.
+// retryDelay reads google.rpc.RetryInfo, Google's equivalent of the header Retry-After.
 func retryDelay(details []map[string]any) time.Duration {
 	for _, d := range details {
 		if text, ok := d["retryDelay"].(string); ok {
@@ -265,11 +264,11 @@ var (
 	geminiShapes = append([]shape{{"2:3", 2, 3}, {"3:2", 3, 2}, {"21:9", 21, 9}}, imagenShapes...)
 )
 
-// nearest is the shape that is most like one of so many pixels.
+// nearest returns the model's shape that is most similar to that size.
 func nearest(width, height int, shapes []shape) string {
 	best, least := "", 0.0
 	for _, s := range shapes {
-		// How much longer one side is than it should be, whichever it is.
+		// How much too long one of the sides is.
 		off := (float64(width) * s.height) / (float64(height) * s.width)
 		if off < 1 {
 			off = 1 / off

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// Images are made at the same time, but their answers are read one after the other: the
-// SDK takes several times an answer's size for it. The turn begins when the head of an
-// answer has come, and ends when the SDK has decoded it.
+// Images are made at the same time, but their answers are read one after the other, because the
+// SDK needs several times an answer's size. A turn begins when the head of an answer has come,
+// and ends when the SDK has decoded the answer.
 
 type turnKey struct{}
 
-// turn returns a context for one request, and what ends its turn.
+// turn returns a context for one request, and a function that ends its turn.
 func (g *Generator) turn(ctx context.Context) (context.Context, func()) {
 	held := &atomic.Bool{}
 	return context.WithValue(ctx, turnKey{}, held), func() {
@@ -22,7 +22,7 @@ func (g *Generator) turn(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// inTurn returns c, whose answers wait for their turn to be read.
+// inTurn returns a copy of c whose answers wait for their turn.
 func inTurn(c *http.Client, reading chan struct{}) *http.Client {
 	c.Transport = &queue{c.Transport, reading}
 	return c

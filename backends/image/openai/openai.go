@@ -21,15 +21,15 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// DefaultModel is the model where none is named: of the two that OpenAI recommends the one
-// for everyday images (developers.openai.com/api/docs/deprecations, read 2026-11-23).
+// DefaultModel is used if no model is named: of the two that OpenAI recommends, the one for
+// everyday images (developers.openai.com/api/docs/deprecations, read 2026-11-23).
 const DefaultModel = "gpt-image-2.6-flare"
 
-// Options are what a Generator may be told.
+// Options configure a Generator.
 type Options struct {
 	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
 	BaseURL string
-	// APIKey is sent as a bearer token; empty sends none, as local servers like it.
+	// APIKey is sent as a bearer token; empty sends none, for local servers.
 	APIKey string
 	// Model is the image model. Empty means DefaultModel.
 	Model string
@@ -38,7 +38,7 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// Generator is an image.Generator. Any number of goroutines may use it.
+// Generator is an image.Generator. It may be used concurrently.
 type Generator struct {
 	// Fixed after New.
 	opts    Options
@@ -57,7 +57,7 @@ func New(o Options) *Generator {
 	}
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
-		// An image costs: whether it is asked for again is not for a library to decide.
+		// An image costs money, so the library must not retry by itself.
 		option.WithMaxRetries(0),
 		option.WithHTTPClient(bounded.Client(o.HTTPClient, image.Limits(image.MaxAnswer))),
 	}
@@ -73,8 +73,8 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 		Prompt: r.Prompt, Model: g.opts.Model, N: openai.Int(int64(r.Count)),
 		Size: openai.ImageGenerateParamsSize(strconv.Itoa(r.Width) + "x" + strconv.Itoa(r.Height)),
 	}
-	// The GPT image models always send base64 and refuse to be told; others send
-	// addresses unless they are.
+	// The GPT image models always send base64 and refuse the parameter; others send addresses
+	// without it.
 	if gptImage(g.opts.Model) {
 		if r.User != "" {
 			params.SafetyIdentifier = openai.String(r.User)
@@ -82,7 +82,7 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 	} else {
 		params.ResponseFormat = openai.ImageGenerateParamsResponseFormatB64JSON
 	}
-	// The library would make several times as much of the answer.
+	// The library's own type would take several times as much memory.
 	var data []byte
 	ctx, unsent := bounded.Watch(ctx)
 	if _, err := g.service.Generate(ctx, params, option.WithResponseBodyInto(&data)); err != nil {
@@ -107,7 +107,7 @@ func (g *Generator) Generate(ctx context.Context, r image.Request) ([]image.Gene
 			break
 		}
 		if len(one.Image) == 0 {
-			// An address instead of an image is not fetched: it could lead anywhere.
+			// An address instead of an image is not fetched, because it could lead anywhere.
 			return nil, &image.Error{Kind: image.KindAnswer, Err: fmt.Errorf("image %d comes without b64_json", i)}
 		}
 		images = append(images, image.Generated{Data: one.Image, Prompt: one.RevisedPrompt})
@@ -122,10 +122,10 @@ func gptImage(model string) bool {
 	return strings.HasPrefix(model, "gpt-image") || strings.HasPrefix(model, "chatgpt-image")
 }
 
-// refusals are the codes by which moderation says no.
+// refusals are the error codes of moderation.
 var refusals = map[string]bool{"moderation_blocked": true, "content_policy_violation": true}
 
-// failure classes an error of the SDK; unsent says that nothing of the request was sent.
+// failure classifies an error of the SDK; unsent says that nothing of the request was sent.
 func (g *Generator) failure(ctx context.Context, err error, unsent func() bool) error {
 	if ctx.Err() != nil {
 		return image.Ended(ctx, unsent())
