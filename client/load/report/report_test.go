@@ -423,3 +423,108 @@ func TestAxesHaveRoundTicks(t *testing.T) {
 		}
 	}
 }
+
+// TestALongRunIsDrawnWithItsPeaks: a chart has no more points than can be seen, and of those
+// that fall together it keeps the largest, wherever it stands; a moment without a value hides
+// none that has one.
+func TestALongRunIsDrawnWithItsPeaks(t *testing.T) {
+	const points = 10*maxDrawn + 1
+	long := line{name: "answer", class: "a"}
+	peaks := map[int]float64{0: 500, 1999: 700, points - 1: 900}
+	for i := range points {
+		y := 1.0
+		if i%10 == 3 {
+			y = math.NaN()
+		}
+		if peak, ok := peaks[i]; ok {
+			y = peak
+		}
+		long.x, long.y = append(long.x, float64(i)), append(long.y, y)
+	}
+	drawn := long.thinned()
+	if len(drawn.x) > maxDrawn || len(drawn.x) != len(drawn.y) || drawn.name != long.name || drawn.class != long.class {
+		t.Fatalf("%d and %d points of %d are drawn, as %q %q", len(drawn.x), len(drawn.y), points, drawn.name, drawn.class)
+	}
+	for i, x := range drawn.x {
+		if y := drawn.y[i]; math.IsNaN(y) || y != 1 && y != peaks[int(x)] {
+			t.Errorf("at %v %v is drawn", x, y)
+		}
+		delete(peaks, int(x))
+	}
+	if len(peaks) != 0 {
+		t.Errorf("these peaks are not drawn: %v", peaks)
+	}
+	if short := (line{x: []float64{1, 2}, y: []float64{3, 4}}); len(short.thinned().x) != 2 {
+		t.Error("a short line has lost points")
+	}
+}
+
+// TestMoreOfWhatIsBadIsWorse: a count is better or worse only where it counts what is bad, a
+// part of nothing is told by no percentage, and what neither run has is not there.
+func TestMoreOfWhatIsBadIsWorse(t *testing.T) {
+	bad, good := figure.Definition{Name: mustBeZero[0], Title: "Problems"}, figure.Definition{Name: "turns", Title: "Turns"}
+	if !isBad(bad.Name) || isBad(good.Name) {
+		t.Fatalf("problems are bad: %t, turns are bad: %t", isBad(bad.Name), isBad(good.Name))
+	}
+	for name, tc := range map[string]struct {
+		of           figure.Definition
+		a, b         int64
+		word, change string
+		rows         int
+	}{
+		"more problems":     {bad, 10, 15, "worse", "+50.0 %", 1},
+		"fewer problems":    {bad, 10, 5, "better", "-50.0 %", 1},
+		"as many":           {bad, 10, 10, "", "", 1},
+		"the first problem": {bad, 0, 1, "worse", "", 1},
+		"none at all":       {bad, 0, 0, "", "", 0},
+		"more turns":        {good, 1000, 2000, "", "+100.0 %", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rows := compareCount(tc.of, tc.a, tc.b)
+			if len(rows) != tc.rows || tc.rows == 1 && (rows[0].Word != tc.word || rows[0].Change != tc.change || rows[0].Title != tc.of.Title || rows[0].A != thousands(tc.a) || rows[0].B != thousands(tc.b)) {
+				t.Errorf("got %+v", rows)
+			}
+		})
+	}
+}
+
+// failing is a place that takes nothing.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("the disk is full") }
+
+// TestAReportThatCannotBeWritten is an error in every form of it, and so is one that cannot
+// be read.
+func TestAReportThatCannotBeWritten(t *testing.T) {
+	r := sample(0)
+	c := Compare("a", r, "b", sample(0))
+	for name, write := range map[string]func(io.Writer) error{
+		"JSON": r.Write, "text": func(w io.Writer) error { return r.Text(w, false) }, "page": r.HTML,
+		"compared text": func(w io.Writer) error { return c.Text(w, false) }, "compared page": c.HTML,
+	} {
+		if err := write(failing{}); err == nil || !strings.Contains(err.Error(), "the disk is full") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWhatTheRunWas is said in words, for each way of calling and of knowing where speech ends.
+func TestWhatTheRunWas(t *testing.T) {
+	r := sample(0)
+	for mode, want := range map[string]string{
+		"steady": "steady, 8 sessions within 2 s; 1m30s after a warm-up of 5 s",
+		"ramp":   "ramp, 8 sessions, one after another over the whole run; 1m30s after a warm-up of 5 s",
+		"step":   "step, 8 sessions in 4 steps; 1m30s after a warm-up of 5 s",
+		"soak":   "soak, 8 sessions within 2 s that call for 20 s and rest for 1 s; 1m30s after a warm-up of 5 s",
+	} {
+		r.Plan.Mode, r.Plan.Sessions, r.Plan.RampMS, r.Plan.Steps = mode, 8, 2000, 4
+		r.Plan.CallMS, r.Plan.RestMS, r.Plan.DurationMS, r.Plan.WarmupMS = 20_000, 1000, 90_000, 5000
+		if got := r.planInWords(); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+	r.Plan.Mode, r.Plan.DurationMS, r.Plan.WarmupMS = "steady", 0, 0
+	if got := r.planInWords(); got != "steady, 8 sessions within 2 s; once through the script" {
+		t.Errorf("got %q", got)
+	}
+}
