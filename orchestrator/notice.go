@@ -21,12 +21,12 @@ func (m *machine) notify(n notice) bool {
 	switch {
 	case m.phase == PhaseEnded:
 		return false
-	case t != nil && t.number == n.turn && !t.modelDone && !n.now && !m.speaking:
+	case t != nil && t.number == n.turn && t.stage != done && !n.now && !m.user.speaks():
 		t.owedFrom, t.spoke = m.at, false
 		m.sendAnswer(n)
 	case m.phase == PhaseEnding:
 		return false
-	case n.now && !m.speaking:
+	case n.now && !m.user.speaks():
 		m.interrupt(FlushUserAction)
 		m.tell(n)
 	case len(m.notices) < maxNotices:

@@ -73,16 +73,16 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 		return "the session is ending already"
 	}
 	m.phase = PhaseEnding
-	if m.responding {
-		m.endedIn = m.responseID
+	if m.response.underWay() {
+		m.farewell.response = m.response.id
 	}
 	from := m.at
 	if by := m.line.emptyBy(); by.After(from) {
 		from = by // what was said before is heard first
 	}
-	m.endBy = from.Add(m.policy.FarewellWait)
-	m.endLast = m.endBy.Add(maxFarewell)
-	m.do(Ending{Reason: EndTool, After: m.endBy.Sub(m.at)})
+	m.farewell.by = from.Add(m.policy.FarewellWait)
+	m.farewell.most = m.farewell.by.Add(maxFarewell)
+	m.do(Ending{Reason: EndTool, After: m.farewell.by.Sub(m.at)})
 	if after == registry.EndAfterFarewellSpoken {
 		m.mute()
 	}
@@ -91,8 +91,8 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 
 // mute sees to it that nothing which the user says cuts the farewell off.
 func (m *machine) mute() {
-	if !m.muted {
-		m.muted, m.speaking = true, false
+	if m.user.voice != muted {
+		m.user.voice = muted
 		m.do(MuteUser{})
 	}
 }
@@ -104,17 +104,17 @@ const maxFarewell = time.Minute
 // endsAt is when a session that a tool ends waits no longer: what has been sent until then
 // has been heard. Zero if no tool ends it.
 func (s State) endsAt() time.Time {
-	at := s.endBy
-	if at.IsZero() {
-		return at
+	if !s.ending() {
+		return time.Time{}
 	}
+	at := s.farewell.by
 	if n := len(s.line.items); n > 0 {
 		if heard := s.line.emptyBy().Add(s.line.patience()); heard.After(at) {
 			at = heard
 		}
 	}
-	if at.After(s.endLast) {
-		return s.endLast
+	if at.After(s.farewell.most) {
+		return s.farewell.most
 	}
 	return at
 }
@@ -122,7 +122,7 @@ func (s State) endsAt() time.Time {
 // lastWordSaid says that nothing which the model begins now is heard or shown: a tool ends
 // the session, and the turn with the farewell is complete.
 func (s State) lastWordSaid() bool {
-	return s.ending() && (s.turn == nil || s.turn.modelDone)
+	return s.ending() && (s.turn == nil || s.turn.stage == done)
 }
 
 // ending says whether a tool ends the session.

@@ -413,8 +413,8 @@ func (tk *talk) finish() {
 	if tk.state.phase == PhaseEnded {
 		return
 	}
-	if s := tk.state; s.turn != nil || s.speaking || s.Audible(tk.at) || len(s.notices) > 0 {
-		tk.watch.fail("nothing has happened for three minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.speaking, len(s.line.items), len(s.notices))
+	if s := tk.state; s.turn != nil || s.user.speaks() || s.Audible(tk.at) || len(s.notices) > 0 {
+		tk.watch.fail("nothing has happened for three minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.user.speaks(), len(s.line.items), len(s.notices))
 	}
 	tk.take(HungUp{})
 }

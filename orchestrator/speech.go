@@ -25,18 +25,18 @@ func (m *machine) speech(in Input) {
 	case UserSpeechStopped:
 		m.speechStopped(in)
 	case UserHeard:
-		m.earAt, m.earMS = m.at, in.AudioMS
+		m.user.earAt, m.user.earMS = m.at, in.AudioMS
 	}
 }
 
 func (m *machine) speechStarted(in UserSpeechStarted) {
-	if m.muted {
+	if m.user.voice == muted {
 		return
 	}
-	m.speaking, m.pressed, m.userActed, m.unanswered = true, false, true, false
-	m.lastActive, m.spokenAt = m.at, in.At
-	m.earAt, m.earMS = m.at, in.AudioMS
-	m.speechItem, m.speechSince = in.Item, in.At
+	m.user.voice, m.user.acted, m.user.unanswered = speaking, true, false
+	m.lastActive, m.user.spokenAt = m.at, in.At
+	m.user.earAt, m.user.earMS = m.at, in.AudioMS
+	m.user.item, m.user.since = in.Item, in.At
 	m.remember(in.Item, m.nextTurn(), in.At)
 	m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	if !m.caps.InterruptNotice {
@@ -46,12 +46,12 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 }
 
 func (m *machine) speechStopped(in UserSpeechStopped) {
-	if m.muted {
+	if m.user.voice == muted {
 		return
 	}
-	m.speaking, m.userActed = false, true
-	m.lastActive, m.quietAt = m.at, m.at.Add(quietTime)
-	m.speechItem, m.speechSince, m.speechKnown = in.Item, in.EndAt, m.at
+	m.user.voice, m.user.acted = silent, true
+	m.lastActive, m.user.quietAt = m.at, m.at.Add(quietTime)
+	m.user.item, m.user.since, m.user.known = in.Item, in.EndAt, m.at
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	t := m.turn
 	switch {
@@ -59,10 +59,10 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 		// The model was quicker than the ear: its answer has told of the end.
 		t.inputEnd, t.unheard = in.EndAt, false
 		return
-	case t != nil && !t.modelDone && t.modelAt.IsZero():
+	case t != nil && t.stage != done && t.modelAt.IsZero():
 		t.inputEnd, t.knownAt = in.EndAt, m.at
 		return
-	case in.EndAt.Before(m.turnBegan):
+	case in.EndAt.Before(m.turns.began):
 		return // the turn that is over has answered it
 	}
 	if !m.caps.SpeechEvents && !m.underWay() && !m.Audible(m.at) &&
@@ -70,16 +70,16 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 		m.openUserTurn(in.EndAt)
 		return
 	}
-	m.unanswered = true
+	m.user.unanswered = true
 }
 
 // speechLostAt is when the user's speech counts as over although the model has not said so;
 // zero if that is not waited for.
 func (s State) speechLostAt() time.Time {
-	if !s.speaking || s.pressed {
+	if s.user.voice != speaking {
 		return time.Time{}
 	}
-	return s.earAt.Add(s.policy.SpeechSilence)
+	return s.user.earAt.Add(s.policy.SpeechSilence)
 }
 
 // watchSpeech ends speech that the gateway has not heard for long: the model's word that it
@@ -88,9 +88,9 @@ func (m *machine) watchSpeech() {
 	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
 		return
 	}
-	m.speaking = false
-	m.lastActive, m.quietAt = m.at, m.at
-	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.earMS})
+	m.user.voice = silent
+	m.lastActive, m.user.quietAt = m.at, m.at
+	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
 	if m.turn == nil {
 		m.do(Failed{Turn: m.nextTurn(), Failure: FailureNoAnswer, Retryable: true})
 	}
@@ -99,23 +99,23 @@ func (m *machine) watchSpeech() {
 // userActivity is push-to-talk. Pressing is an interruption by intent: it does
 // not wait for the model to notice.
 func (m *machine) userActivity(in UserActivity) {
-	if m.muted {
+	if m.user.voice == muted {
 		return
 	}
-	m.lastActive, m.userActed = m.at, true
+	m.lastActive, m.user.acted = m.at, true
 	if in.Active {
-		m.speaking, m.pressed, m.spokenAt = true, true, m.at
-		m.speechItem, m.speechSince = "", m.at
-		m.earAt, m.earMS = m.at, in.AudioMS
+		m.user.voice, m.user.spokenAt = pressing, m.at
+		m.user.item, m.user.since = "", m.at
+		m.user.earAt, m.user.earMS = m.at, in.AudioMS
 		m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 		m.interrupt(FlushUserSpeech)
 		m.send(transport.ActivityStart{})
 		return
 	}
-	if !m.speaking {
+	if !m.user.speaks() {
 		return
 	}
-	m.speaking, m.quietAt = false, m.at.Add(quietTime)
+	m.user.voice, m.user.quietAt = silent, m.at.Add(quietTime)
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	m.send(transport.ActivityEnd{})
 	m.openUserTurn(m.at)
@@ -128,15 +128,15 @@ func (m *machine) userInterrupt() {
 		m.end(EndTool)
 		return
 	}
-	m.lastActive, m.userActed = m.at, true
+	m.lastActive, m.user.acted = m.at, true
 	m.interrupt(FlushUserStop)
-	if m.caps.RespondNeeded && !m.responding {
+	if m.caps.RespondNeeded && !m.response.underWay() {
 		m.cancel() // an answer may have been asked for that has not begun
 	}
 	if m.turn != nil && !m.underWay() {
 		// Nothing is under way that could end it.
-		m.stopped, m.stoppedAt = !m.turn.modelDone, m.at
-		m.turn.modelDone, m.turn.interrupted = true, true
+		m.stop.pending, m.stop.at = m.turn.stage != done, m.at
+		m.turn.stage, m.turn.cut = done, cutOff
 	}
 }
 
@@ -150,7 +150,7 @@ func (m *machine) cancel() {
 // interrupt stops the answer: what the client has not played of it is dropped,
 // and nothing more of this response reaches it.
 func (m *machine) interrupt(reason FlushReason) {
-	if m.muted {
+	if m.user.voice == muted {
 		return // the farewell is heard to its end
 	}
 	m.settleTurn()
@@ -158,11 +158,11 @@ func (m *machine) interrupt(reason FlushReason) {
 	if m.flush(reason) {
 		m.turn.interrupt(m.at)
 	}
-	if !m.responding {
+	if !m.response.underWay() {
 		return
 	}
-	m.held = true
-	if t := m.turn; t != nil && t.response == m.responseID {
+	m.response.hold()
+	if t := m.turn; t != nil && t.response == m.response.id {
 		// The notice may be about a response that an earlier turn has left behind.
 		t.interrupt(m.at)
 	}
@@ -202,29 +202,29 @@ func (m *machine) settleCut(c cut) {
 }
 
 func (m *machine) audioBegan(in AudioBegan) {
-	if m.held || m.line.knows(in.Item) {
+	if m.response.held() || m.line.knows(in.Item) {
 		return
 	}
 	if m.lastWordSaid() {
 		return
 	}
-	if m.turn == nil || m.turn.modelDone {
+	if m.turn == nil || m.turn.stage == done {
 		m.openTurnMidway()
 	}
 	if m.turn.modelAt.IsZero() {
 		m.turn.modelAt = m.at
 	}
 	m.turn.spoke = true
-	if m.suppressed.audio && (!m.ending() || m.farewell != "") {
+	if m.suppressed.audio && (!m.ending() || m.farewell.item != "") {
 		return
 	}
 	if !m.line.begin(in.Item, m.turn.number) {
-		m.held = true // nobody listens to so many: the rest of the response goes nowhere
+		m.response.hold() // nobody listens to so many: the rest of the response goes nowhere
 		m.do(Failed{Turn: m.turn.number, Failure: FailureProvider})
 		return
 	}
-	if m.ending() && m.farewell == "" && !m.preamble() {
-		m.farewell = in.Item
+	if m.ending() && m.farewell.item == "" && !m.preamble() {
+		m.farewell.item = in.Item
 	}
 	m.remember(in.Item, m.turn.number, m.at)
 	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
@@ -233,7 +233,7 @@ func (m *machine) audioBegan(in AudioBegan) {
 // preamble says whether the response under way began before the tool that ends the session
 // had its result: of a model that has to be asked for its answer, the farewell is not in it.
 func (m *machine) preamble() bool {
-	return m.caps.RespondNeeded && m.responding && m.responseID == m.endedIn
+	return m.caps.RespondNeeded && m.response.underWay() && m.response.id == m.farewell.response
 }
 
 func (m *machine) audioEnded(in AudioEnded) {
@@ -271,13 +271,13 @@ func (m *machine) transcript(ev transport.Transcript) {
 	if m.unwanted(ev) {
 		return
 	}
-	turn := m.lastTurn
+	turn := m.turns.last
 	switch {
 	case ev.Role == transport.RoleUser:
-		m.lastActive, m.userActed = m.at, true
+		m.lastActive, m.user.acted = m.at, true
 		turn = m.userTurn()
-	case m.ending() && m.farewell == "" && m.written == "" && !m.known(ev.Item) && !m.preamble():
-		m.written = ev.Item
+	case m.ending() && m.farewell.item == "" && m.farewell.written == "" && !m.known(ev.Item) && !m.preamble():
+		m.farewell.written = ev.Item
 	}
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
 	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
@@ -292,13 +292,13 @@ func (m *machine) transcript(ev transport.Transcript) {
 func (m *machine) unwanted(ev transport.Transcript) bool {
 	// The farewell may be in words alone, or its words come before it sounds.
 	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
-		(m.farewell == "" && m.written == "" || m.farewell == ev.Item || m.written == ev.Item)
+		(m.farewell.item == "" && m.farewell.written == "" || m.farewell.item == ev.Item || m.farewell.written == ev.Item)
 	switch {
 	case m.suppressed.transcript && !farewell:
 		return true
 	case ev.Role == transport.RoleUser || m.known(ev.Item):
 		return false
-	case m.held, m.lastWordSaid():
+	case m.response.held(), m.lastWordSaid():
 		return true
 	default:
 		return m.suppressed.audio && m.ending() && !farewell
@@ -308,7 +308,7 @@ func (m *machine) unwanted(ev transport.Transcript) bool {
 // userTurn is the turn of an utterance whose transcript comes before its item was
 // heard of: the open one unless the user has spoken again since.
 func (m *machine) userTurn() int {
-	if m.turn != nil && !m.speaking && !m.speechSince.After(m.turn.startedAt) {
+	if m.turn != nil && !m.user.speaks() && !m.user.since.After(m.turn.startedAt) {
 		return m.turn.number
 	}
 	return m.nextTurn()
@@ -316,45 +316,45 @@ func (m *machine) userTurn() int {
 
 // utteranceStart guesses when an utterance began whose transcript comes first.
 func (m *machine) utteranceStart(role transport.Role) time.Time {
-	if role == transport.RoleUser && !m.speechSince.IsZero() {
-		return m.speechSince
+	if role == transport.RoleUser && !m.user.since.IsZero() {
+		return m.user.since
 	}
 	return m.at
 }
 
 // remember returns where an utterance began, and notes it on first sight.
 func (m *machine) remember(item string, turn int, since time.Time) utterance {
-	for _, u := range m.utterances {
+	for _, u := range m.user.utterances {
 		if u.item == item && item != "" {
 			return u
 		}
 	}
 	u := utterance{item: item, turn: turn, since: since}
 	if item != "" {
-		m.utterances = append(m.utterances, u)
-		if len(m.utterances) > maxUtterances {
-			m.utterances = slices.Delete(m.utterances, 0, 1)
+		m.user.utterances = append(m.user.utterances, u)
+		if len(m.user.utterances) > maxUtterances {
+			m.user.utterances = slices.Delete(m.user.utterances, 0, 1)
 		}
 	}
 	return u
 }
 
 func (m *machine) known(item string) bool {
-	return slices.ContainsFunc(m.utterances, func(u utterance) bool { return u.item == item })
+	return slices.ContainsFunc(m.user.utterances, func(u utterance) bool { return u.item == item })
 }
 
 // nextTurn is the turn that what the user says now belongs to: the open one while
 // nothing has answered it, or the one to come.
 func (m *machine) nextTurn() int {
-	if t := m.turn; t != nil && t.modelAt.IsZero() && !t.modelDone && !t.interrupted {
+	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
 		return t.number
 	}
-	return m.lastTurn + 1
+	return m.turns.last + 1
 }
 
 func (m *machine) textID(id string) string {
 	if id != "" {
 		return id
 	}
-	return "text_" + strconv.Itoa(m.lastTurn)
+	return "text_" + strconv.Itoa(m.turns.last)
 }

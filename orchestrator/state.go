@@ -74,48 +74,117 @@ type State struct {
 	mark      mark.Mark // of the gateway's own words to this model
 	startedAt time.Time
 
-	turn      *turn // the open turn; nil between turns
-	lastTurn  int
-	turnBegan time.Time        // when that one did
-	carry     transport.Tokens // usage that came between turns
+	phase      Phase
+	lastActive time.Time // somebody last said or typed something
+	warned     bool      // the end by length has been announced
 
-	responding bool // a response of the model is under way
-	responseID string
-	held       bool      // nothing more of this response reaches the client
-	stopped    bool      // the user pressed stop, and a response that begins now is not wanted
-	stoppedAt  time.Time // when
-	signAt     time.Time // of the model: when something last came of it
+	turn     *turn // the open turn; nil between turns
+	turns    turns
+	response response
+	stop     stop
+	signAt   time.Time // when something last came of the model
 
 	line line  // what the user hears
 	cuts []cut // flushed items whose heard part is not settled yet, oldest first
+	user user
 
-	speaking    bool // the user speaks
-	pressed     bool // they say so themselves, by push-to-talk
-	speechItem  string
-	speechSince time.Time
-	speechKnown time.Time   // when the gateway learnt of it
-	earAt       time.Time   // of the user: when speech was last heard
-	earMS       int64       // on the client's audio clock
-	unanswered  bool        // speech has ended that no turn has begun for
-	utterances  []utterance // where recent transcripts began, oldest first
+	calls   calls.Calls
+	notices []notice // what the model is told in the next turn, oldest first
 
-	calls     calls.Calls
-	notices   []notice // what the model is told in the next turn, oldest first
-	userActed bool     // the user has said or typed something since the last turn began
-
-	phase      Phase
 	suppressed suppressed
-	muted      bool      // the user is not listened to any more
-	endNow     bool      // the session ends with this step
-	endBy      time.Time // of PhaseEnding, where nothing sounds
-	endLast    time.Time // of PhaseEnding, whatever sounds
-	farewell   string    // the first item of PhaseEnding that knows of the tool's result
-	written    string    // the first item with words that has not sounded, of those that know of it
-	endedIn    string    // the response that was under way when PhaseEnding began
-	lastActive time.Time // somebody last said or typed something
-	spokenAt   time.Time // the user last began to speak, or typed
-	quietAt    time.Time // from then on the user has said nothing more for a while
-	warned     bool      // the end by length has been announced
+	farewell   farewell
+}
+
+// turns is what is known of the turns so far.
+type turns struct {
+	last  int
+	began time.Time        // when that one did
+	carry transport.Tokens // usage that came between turns
+}
+
+// response is the model's latest response.
+type response struct {
+	id    string
+	state responseState
+}
+
+type responseState uint8
+
+// The states of a response.
+const (
+	idle    responseState = iota // it is over, or there was none
+	open                         // it is under way
+	dropped                      // it is under way, and nothing more of it reaches the client
+	stray                        // none is under way, and what comes all the same reaches nobody
+)
+
+// underWay says whether a response of the model is under way.
+func (r response) underWay() bool { return r.state == open || r.state == dropped }
+
+// held says whether nothing more of the response reaches the client.
+func (r response) held() bool { return r.state == dropped || r.state == stray }
+
+// begin notes that a response is under way. One that begins again stays dropped.
+func (r *response) begin(id string) {
+	if r.id != id || !r.held() {
+		r.state = open
+	} else {
+		r.state = dropped
+	}
+	r.id = id
+}
+
+// hold sees to it that nothing more of the response reaches the client.
+func (r *response) hold() {
+	if r.underWay() {
+		r.state = dropped
+	} else {
+		r.state = stray
+	}
+}
+
+// stop is the stop button: pending says that a response which begins now is not wanted.
+type stop struct {
+	pending bool
+	at      time.Time
+}
+
+// user is what is known of the user: their speech, and what they did.
+type user struct {
+	voice      voice
+	item       string      // of their latest speech
+	since      time.Time   // where that began or, once it is over, where it ended
+	known      time.Time   // when the gateway learnt of its end
+	earAt      time.Time   // when speech was last heard
+	earMS      int64       // the same on the client's audio clock
+	unanswered bool        // speech has ended that no turn has begun for
+	acted      bool        // the user has said or typed something since the last turn began
+	spokenAt   time.Time   // the user last began to speak, or typed
+	quietAt    time.Time   // from then on the user has said nothing more for a while
+	utterances []utterance // where recent transcripts began, oldest first
+}
+
+// voice is what the user's side of the line does.
+type voice uint8
+
+// What the user does.
+const (
+	silent   voice = iota
+	speaking       // as the model or the gateway hears
+	pressing       // as the user says, by push-to-talk
+	muted          // the user is not listened to any more
+)
+
+// speaks says whether the user speaks.
+func (u user) speaks() bool { return u.voice == speaking || u.voice == pressing }
+
+// farewell is the end of a session that a tool ends: PhaseEnding.
+type farewell struct {
+	by       time.Time // when it ends, where nothing sounds
+	most     time.Time // when it ends, whatever sounds
+	item     string    // the first item that knows of the tool's result
+	written  string    // the first item with words that has not sounded, of those that know of it
+	response string    // the response that was under way when the phase began
 }
 
 // turn is a user's turn and its answer so far.
@@ -129,20 +198,48 @@ type turn struct {
 	clientAt  time.Time // first audio sent to the client
 	usage     transport.Tokens
 
-	response    string    // the model's latest response in this turn
-	calls       int       // tool calls of that response
-	waiting     bool      // the response is over, but results or an answer are owed
-	owedFrom    time.Time // when the last tool result was given
-	spoke       bool      // audio has come since, or words that the client was shown
-	toolsOff    bool      // the budget is used up: the answer is to come without tools
-	nudgeAt     time.Time // the answer ended without a sound: when to ask once more
-	modelDone   bool      // the model has nothing to add
-	interrupted bool
-	// interruptedAt is when the user stopped the answer; zero if something else ended it.
-	interruptedAt time.Time
-	stopSent      bool // the model was told to stop
-	nudged        bool
+	stage    stage
+	response string    // the model's latest response in this turn
+	calls    int       // tool calls of that response
+	owedFrom time.Time // when the last tool result was given
+	spoke    bool      // audio has come since, or words that the client was shown
+	toolsOff bool      // the budget is used up: the answer is to come without tools
+	nudge    nudging
+	nudgeAt  time.Time // of nudgeSoon
+	cut      cutting
+	cutAt    time.Time // of cutByUser
+	stopSent bool      // the model was told to stop
 }
+
+// stage is how far the model's answer to a turn has come.
+type stage uint8
+
+// The stages of an answer.
+const (
+	answering stage = iota // the model answers, or is to
+	owing                  // its response is over, but results or an answer are owed
+	done                   // it has nothing to add
+)
+
+// nudging is whether a silent model was asked once more.
+type nudging uint8
+
+// The states of a nudge.
+const (
+	nudgeLater nudging = iota // when it has been silent for long
+	nudgeSoon                 // its answer ended without a sound: at nudgeAt
+	nudged                    // it was asked
+)
+
+// cutting is how an answer was cut off.
+type cutting uint8
+
+// The ways in which an answer is cut off.
+const (
+	uncut     cutting = iota
+	cutOff            // by another turn, or by the model itself
+	cutByUser         // the user has stopped it
+)
 
 // cut is an item that was flushed: it waits for the client's word on what was heard.
 type cut struct {
@@ -197,7 +294,7 @@ func (s State) Turn() int {
 }
 
 // Turns returns how many turns there have been.
-func (s State) Turns() int { return s.lastTurn }
+func (s State) Turns() int { return s.turns.last }
 
 // Audible says whether the user has still to hear something that was said.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
@@ -210,7 +307,7 @@ func (s State) clone() State {
 	}
 	s.line = s.line.clone()
 	s.cuts = slices.Clone(s.cuts)
-	s.utterances = slices.Clone(s.utterances)
+	s.user.utterances = slices.Clone(s.user.utterances)
 	s.calls = s.calls.Clone()
 	s.notices = slices.Clone(s.notices)
 	return s
@@ -236,15 +333,17 @@ func (s State) WakeAt() time.Time {
 	sooner(s.unendedAt())
 	sooner(s.unfinishedAt())
 	sooner(s.speechLostAt())
-	if s.turn != nil && s.turn.modelDone || s.turn == nil && s.ending() {
+	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		sooner(s.line.lastAt(s.ending()))
 	}
-	if s.turn == nil && len(s.notices) > 0 && !s.speaking && !s.ending() {
-		sooner(s.quietAt)
+	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() {
+		sooner(s.user.quietAt)
 	}
 	if since := s.owedSince(); !since.IsZero() {
-		if !s.turn.nudged && !s.speaking {
-			sooner(s.turn.nudgeAt)
+		if s.turn.nudge != nudged && !s.user.speaks() {
+			if s.turn.nudge == nudgeSoon {
+				sooner(s.turn.nudgeAt)
+			}
 			sooner(since.Add(s.policy.NudgeAfter))
 		}
 		sooner(since.Add(s.policy.NoAnswerAfter))
@@ -272,17 +371,17 @@ func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2)
 // owedSince returns since when the user waits for speech; zero if nothing is owed.
 func (s State) owedSince() time.Time {
 	t := s.turn
-	if t == nil || t.modelDone || t.interrupted || t.spoke || s.calls.Owed(t.number) {
+	if t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
 	since := t.inputEnd
 	if t.owedFrom.After(since) {
 		since = t.owedFrom
 	}
-	if s.speaking && s.earAt.After(since) {
+	if s.user.speaks() && s.user.earAt.After(since) {
 		// Who speaks waits for nothing yet. But the model's word that the speech is over may
 		// be lost, so the wait begins where speech was last heard.
-		since = s.earAt
+		since = s.user.earAt
 	}
 	return since
 }

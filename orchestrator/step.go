@@ -45,6 +45,7 @@ type machine struct {
 	State
 	at      time.Time
 	actions []Action
+	endNow  bool // the session ends with this step
 }
 
 func (m *machine) do(actions ...Action) { m.actions = append(m.actions, actions...) }
@@ -212,8 +213,8 @@ func (m *machine) watchSpeechOwed() {
 	if since.IsZero() {
 		return
 	}
-	mayNudge := !m.turn.nudged && !m.speaking // one does not speak into the user's words
-	if at := m.turn.nudgeAt; !at.IsZero() && !m.at.Before(at) && mayNudge {
+	mayNudge := m.turn.nudge != nudged && !m.user.speaks() // one does not speak into the user's words
+	if m.turn.nudge == nudgeSoon && !m.at.Before(m.turn.nudgeAt) && mayNudge {
 		m.nudge(m.turn)
 	}
 	waited := m.at.Sub(since)
@@ -221,7 +222,7 @@ func (m *machine) watchSpeechOwed() {
 		m.failTurn(FailureNoAnswer, true)
 		return
 	}
-	if waited >= m.policy.NudgeAfter && mayNudge && !m.turn.nudged {
+	if waited >= m.policy.NudgeAfter && mayNudge && m.turn.nudge != nudged {
 		m.nudge(m.turn)
 	}
 }
@@ -240,7 +241,7 @@ func (m *machine) watchLimits() {
 		}
 	}
 	if m.policy.MaxIdle > 0 && m.at.Sub(m.lastActive) >= m.policy.MaxIdle {
-		if m.turn != nil || m.speaking || m.Audible(m.at) {
+		if m.turn != nil || m.user.speaks() || m.Audible(m.at) {
 			m.lastActive = m.at
 			return
 		}
@@ -271,7 +272,7 @@ func (m *machine) settleTurn() {
 	if m.ending() {
 		heard = len(m.line.items) == 0 // the session closes with the turn: nothing may sound any more
 	}
-	if t := m.turn; t != nil && t.modelDone && (t.interrupted || heard) {
+	if t := m.turn; t != nil && t.stage == done && (t.cut != uncut || heard) {
 		m.endTurn()
 	}
 }
@@ -287,7 +288,7 @@ func (m *machine) betweenTurns() {
 		m.mute()
 		return
 	}
-	if len(m.notices) > 0 && !m.speaking && !m.at.Before(m.quietAt) {
+	if len(m.notices) > 0 && !m.user.speaks() && !m.at.Before(m.user.quietAt) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
 		m.tell(n)

@@ -18,10 +18,10 @@ const (
 // toolCall takes a call of the model's: it belongs to the open turn, or begins one.
 func (m *machine) toolCall(ev transport.ToolCall) {
 	late := m.lastWordSaid() // no turn follows that could use an answer
-	if !late && (m.turn == nil || m.turn.modelDone) {
+	if !late && (m.turn == nil || m.turn.stage == done) {
 		m.openTurnMidway()
 	}
-	in := calls.Called{Turn: m.lastTurn, Model: ev.Call, Provider: ev.ID, Tool: ev.Name, Args: ev.Args, SpokenAt: m.spokenAt}
+	in := calls.Called{Turn: m.turns.last, Model: ev.Call, Provider: ev.ID, Tool: ev.Name, Args: ev.Args, SpokenAt: m.user.spokenAt}
 	if late {
 		m.carryOut(m.calls.Refuse(m.at, in, registry.NewError(registry.ErrorPermanent, toolerror.SessionEnding())))
 		return
@@ -89,12 +89,12 @@ func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
 func (m *machine) approved(a calls.Approved) {
 	if m.phase != PhaseEnded {
 		m.interrupt(FlushUserAction)
-		if m.responding {
+		if m.response.underWay() {
 			m.cancel()
 		}
 		m.openCausedTurn()
 	}
-	m.carryOut(m.calls.Approve(m.at, m.lastTurn, a))
+	m.carryOut(m.calls.Approve(m.at, m.turns.last, a))
 }
 
 // conclude gives a call its end: its intents are applied, it is audited, the model and the
@@ -149,7 +149,7 @@ func (m *machine) answered(t *turn, a calls.Answer) {
 		t.owedFrom = m.at
 	}
 	t.spoke = false
-	if m.responding {
+	if m.response.underWay() {
 		t.calls++ // this response began without the result: it needs another one
 	}
 	m.settleCalls(t, a.Owed)
@@ -158,20 +158,22 @@ func (m *machine) answered(t *turn, a calls.Answer) {
 // settleCalls asks for the answer once the response is over and the model waits for no
 // other call of the turn.
 func (m *machine) settleCalls(t *turn, owed bool) {
-	if !t.waiting || owed {
+	if t.stage != owing || owed {
 		return
 	}
-	t.waiting = false
+	t.stage = answering
 	if m.caps.RespondNeeded {
 		t.calls = 0
-		if !m.speaking { // what the user says now brings its answer by itself
+		if !m.user.speaks() { // what the user says now brings its answer by itself
 			m.respond(t)
 		}
 		return
 	}
 	// This model went on while the tools ran, and has ended its answer; if it has
 	// said nothing yet, it still owes one.
-	t.modelDone = !t.modelAt.IsZero()
+	if !t.modelAt.IsZero() {
+		t.stage = done
+	}
 }
 
 // respond asks for the answer of a turn.

@@ -20,44 +20,44 @@ func (m *machine) openUserTurn(inputEnd time.Time) {
 // before, and so does what the model does next by itself. With a budget of its own, each
 // answer would let a model ask again, and a tool that asks for a turn could go on for ever.
 func (m *machine) openCausedTurn() {
-	acted := m.userActed
-	m.userActed = false
+	acted := m.user.acted
+	m.user.acted = false
 	m.openTurn(m.at)
 	m.supersede()
-	m.userActed = acted
+	m.user.acted = acted
 }
 
 // openTurn begins the next turn, which may be the model's own idea; one that is still
 // open ends first. Without a word of the user's it goes on with the budget of the one
 // before: or a model could go on for ever by itself.
 func (m *machine) openTurn(inputEnd time.Time) {
-	if m.userActed {
+	if m.user.acted {
 		m.calls.Book().BeginTurn()
 	}
-	m.userActed, m.unanswered = false, false
+	m.user.acted, m.user.unanswered = false, false
 	if m.turn != nil {
-		if !m.turn.modelDone {
-			m.turn.interrupted = true
+		if m.turn.stage != done {
+			m.turn.cut = cutOff
 		}
 		m.endTurn()
 	}
-	m.lastTurn++
-	m.turnBegan, m.lastActive = m.at, m.at
-	m.stopped = false
-	m.turn = &turn{number: m.lastTurn, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.carry}
-	m.carry = transport.Tokens{}
-	m.do(TurnStarted{m.lastTurn})
+	m.turns.last++
+	m.turns.began, m.lastActive = m.at, m.at
+	m.stop.pending = false
+	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.turns.carry}
+	m.turns.carry = transport.Tokens{}
+	m.do(TurnStarted{m.turns.last})
 }
 
 // openModelTurn begins a turn that the model has begun itself: with its answer to speech
 // for which nobody has begun one yet, or unasked.
 func (m *machine) openModelTurn() {
-	answers := m.unanswered && m.at.Sub(m.speechSince) < m.policy.NudgeAfter
+	answers := m.user.unanswered && m.at.Sub(m.user.since) < m.policy.NudgeAfter
 	m.openTurn(m.at)
 	m.turn.owedFrom = m.at
-	m.turn.unheard = m.speaking
+	m.turn.unheard = m.user.speaks()
 	if answers {
-		m.turn.inputEnd, m.turn.knownAt = m.speechSince, m.speechKnown
+		m.turn.inputEnd, m.turn.knownAt = m.user.since, m.user.known
 	}
 }
 
@@ -65,8 +65,8 @@ func (m *machine) openModelTurn() {
 // response belongs to that turn, and ends it.
 func (m *machine) openTurnMidway() {
 	m.openModelTurn()
-	if m.responding {
-		m.turn.response = m.responseID
+	if m.response.underWay() {
+		m.turn.response = m.response.id
 	}
 }
 
@@ -76,7 +76,7 @@ func (m *machine) endTurn() {
 	m.turn = nil
 	m.lastActive = m.at
 	status := TurnCompleted
-	if t.interrupted || !t.modelDone {
+	if t.cut != uncut || t.stage != done {
 		status = TurnInterrupted
 	}
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Latency: t.latency()})
@@ -94,8 +94,8 @@ func (m *machine) failTurn(f Failure, retryable bool) {
 
 // interrupt notes that the user has stopped the answer.
 func (t *turn) interrupt(at time.Time) {
-	if !t.interrupted {
-		t.interrupted, t.interruptedAt = true, at
+	if t.cut == uncut {
+		t.cut, t.cutAt = cutByUser, at
 	}
 }
 
@@ -103,10 +103,10 @@ func (t *turn) interrupt(at time.Time) {
 // answer is over; zero if it is not waited for.
 func (s State) abandonedAt() time.Time {
 	t := s.turn
-	if t == nil || t.interruptedAt.IsZero() || t.modelDone {
+	if t == nil || t.cut != cutByUser || t.stage == done {
 		return time.Time{}
 	}
-	return t.interruptedAt.Add(s.policy.NoAnswerAfter)
+	return t.cutAt.Add(s.policy.NoAnswerAfter)
 }
 
 // watchInterrupted ends a turn whose interrupted answer the model never ends: its word
@@ -121,7 +121,7 @@ func (m *machine) watchInterrupted() {
 // said that the answer is over; zero if that is not waited for.
 func (s State) unfinishedAt() time.Time {
 	t := s.turn
-	if t == nil || t.modelDone || t.interrupted || !t.spoke || s.calls.Owed(t.number) {
+	if t == nil || t.stage == done || t.cut != uncut || !t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
 	since := s.signAt
@@ -142,7 +142,7 @@ func (s State) unfinishedAt() time.Time {
 // for ever.
 func (m *machine) watchUnfinished() {
 	if at := m.unfinishedAt(); !at.IsZero() && !m.at.Before(at) {
-		m.turn.modelDone = true
+		m.turn.stage = done
 	}
 }
 
@@ -176,7 +176,7 @@ func (m *machine) watchUnended() {
 // underWay says whether the open turn's own response is under way. One that an earlier
 // turn has left behind is nothing to wait for: its end may never be told.
 func (s State) underWay() bool {
-	return s.responding && s.turn != nil && s.turn.response == s.responseID
+	return s.response.underWay() && s.turn != nil && s.turn.response == s.response.id
 }
 
 func (t *turn) latency() *Latency {
@@ -195,63 +195,65 @@ func (t *turn) latency() *Latency {
 }
 
 func (m *machine) inputCommitted(ev transport.InputCommitted) {
-	if m.muted {
+	if m.user.voice == muted {
 		return // it was said before the farewell, which is the last answer
 	}
-	told := !m.speaking // of its end
-	m.speaking = false
-	if m.turn != nil && !m.responding && m.turn.modelAt.IsZero() && !m.turn.modelDone {
+	told := !m.user.speaks() // of its end
+	m.user.voice = silent
+	if m.turn != nil && !m.response.underWay() && m.turn.modelAt.IsZero() && m.turn.stage != done {
 		// The gateway has opened this turn already, where the speech stopped.
 		return
 	}
-	if told && !m.speechSince.IsZero() && m.speechItem == ev.Item {
-		m.openUserTurn(m.speechSince)
-		m.turn.knownAt = m.speechKnown
+	if told && !m.user.since.IsZero() && m.user.item == ev.Item {
+		m.openUserTurn(m.user.since)
+		m.turn.knownAt = m.user.known
 		return
 	}
 	m.openUserTurn(m.at)
 }
 
 func (m *machine) responseStarted(ev transport.ResponseStarted) {
-	if ev.ID != m.responseID {
-		m.held = false
-	}
-	m.responding, m.responseID = true, ev.ID
-	if m.stopped && (!m.spokenAt.After(m.stoppedAt) || m.speaking && m.caps.SpeechEvents) {
+	m.response.begin(ev.ID)
+	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.speaks() && m.caps.SpeechEvents) {
 		// The user pressed stop before this answer had begun, and it cannot answer anything
 		// that they have said since.
-		m.stopped, m.held = false, true
+		m.stop.pending = false
+		m.response.hold()
 		m.cancel()
 		return
 	}
 	if m.lastWordSaid() {
-		m.held = true // the farewell was the last answer
+		m.response.hold() // the farewell was the last answer
 		m.cancel()
 		return
 	}
-	if t := m.turn; t != nil && t.interrupted && m.speaking && m.caps.SpeechEvents {
-		m.held = true // it was asked for before the user spoke: the rest of what they have stopped
+	if t := m.turn; t != nil && t.cut != uncut && m.user.speaks() && m.caps.SpeechEvents {
+		m.response.hold() // it was asked for before the user spoke: the rest of what they have stopped
 		m.cancel()
 		return
 	}
 	if t := m.turn; t != nil && m.answersBeside(t) {
-		t.modelDone = true
+		t.stage = done
 	}
-	if m.turn == nil || m.turn.modelDone || m.turn.interrupted {
+	if m.turn == nil || m.turn.stage == done || m.turn.cut != uncut {
 		m.openModelTurn()
 	}
-	m.turn.response, m.turn.calls, m.turn.waiting, m.turn.nudgeAt = ev.ID, 0, false, time.Time{}
+	t := m.turn
+	t.response, t.calls, t.stage = ev.ID, 0, answering
+	if t.nudge == nudgeSoon {
+		t.nudge = nudgeLater
+	}
 }
 
 // answersBeside says whether the response that begins answers what the user has said
 // while a call of the turn ran beside the conversation: the turn has had its own answer.
 func (m *machine) answersBeside(t *turn) bool {
-	return t.waiting && !t.modelAt.IsZero() && m.userActed && !m.caps.RespondNeeded
+	return t.stage == owing && !t.modelAt.IsZero() && m.user.acted && !m.caps.RespondNeeded
 }
 
 func (m *machine) responseDone(ev transport.ResponseDone) {
-	if ev.ID == m.responseID {
-		m.responding, m.held = false, false
+	if ev.ID == m.response.id {
+		m.response.state = idle
 	}
 	t := m.turn
 	if t == nil || t.response != ev.ID {
@@ -262,19 +264,24 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 		m.failTurn(FailureProvider, ev.Err != nil && ev.Err.Kind.Retryable())
 		return
 	case ev.Status == transport.ResponseInterrupted:
-		t.interrupted = !m.muted // what has come of a farewell is heard to its end
+		switch {
+		case m.user.voice == muted:
+			t.cut = uncut // what has come of a farewell is heard to its end
+		case t.cut == uncut:
+			t.cut = cutOff
+		}
 	case t.calls > 0 && m.caps.RespondNeeded || m.calls.Owed(t.number):
 		// The model waits for results, or to be asked for its answer.
-		t.waiting = true
+		t.stage = owing
 		m.settleCalls(t, m.calls.Owed(t.number))
 		return
 	}
 	if t.stopSent && ev.Status == transport.ResponseCompleted && !m.caps.RespondNeeded {
 		// It was over when the stop arrived. A model that answers by itself may take the
 		// stop for a turn of the user's, and answer that.
-		m.stopped, m.stoppedAt = true, t.interruptedAt
+		m.stop.pending, m.stop.at = true, t.cutAt
 	}
-	t.modelDone = true
+	t.stage = done
 	m.missesSpeech(t)
 }
 
@@ -282,12 +289,12 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 // once more, and then the turn fails.
 func (m *machine) missesSpeech(t *turn) {
 	switch {
-	case t.spoke || t.interrupted || m.ending() && !t.modelAt.IsZero():
-	case t.nudged:
+	case t.spoke || t.cut != uncut || m.ending() && !t.modelAt.IsZero():
+	case t.nudge == nudged:
 		m.failTurn(FailureNoAnswer, true)
 	default:
-		t.modelDone = false
-		t.nudgeAt = m.at.Add(nudgeGrace)
+		t.stage = answering
+		t.nudge, t.nudgeAt = nudgeSoon, m.at.Add(nudgeGrace)
 	}
 }
 
@@ -297,7 +304,7 @@ const nudgeGrace = time.Second
 
 // nudge asks a silent model for its answer once more.
 func (m *machine) nudge(t *turn) {
-	t.nudged = true
+	t.nudge = nudged
 	switch {
 	case !m.caps.RespondNeeded:
 		m.sendNotice(prompts.NudgeNotice)
@@ -309,7 +316,7 @@ func (m *machine) nudge(t *turn) {
 
 func (m *machine) usage(ev transport.Usage) {
 	if m.turn == nil {
-		m.carry = m.carry.Add(ev.Tokens)
+		m.turns.carry = m.turns.carry.Add(ev.Tokens)
 		return
 	}
 	m.turn.usage = m.turn.usage.Add(ev.Tokens)
@@ -320,7 +327,7 @@ func (m *machine) userText(in UserText) {
 		m.do(Failed{Failure: FailureEnding})
 		return
 	}
-	m.spokenAt, m.userActed = m.at, true
+	m.user.spokenAt, m.user.acted = m.at, true
 	m.interrupt(FlushUserText)
 	m.typed(in.ID, in.Text)
 }
@@ -339,5 +346,5 @@ func (m *machine) say(id, text string) {
 
 // show lets the client see text of the user's side.
 func (m *machine) show(id, text string) {
-	m.do(Transcript{Turn: m.lastTurn, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
+	m.do(Transcript{Turn: m.turns.last, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }

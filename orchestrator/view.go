@@ -30,7 +30,7 @@ type View struct {
 // View returns what s looks like.
 func (s State) View() View {
 	v := View{
-		Turn: s.Turn(), Phase: s.phase, Speaking: s.speaking, Responding: s.responding, Muted: s.muted,
+		Turn: s.Turn(), Phase: s.phase, Speaking: s.user.speaks(), Responding: s.response.underWay(), Muted: s.user.voice == muted,
 		Questions: s.calls.Questions(), Awaiting: s.calls.Awaited(), Notices: len(s.notices),
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript,
 	}

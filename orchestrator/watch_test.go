@@ -227,7 +227,7 @@ func (w *watcher) bounded(s State) {
 		what       string
 		have, most int
 	}{
-		{"utterances", len(s.utterances), maxUtterances},
+		{"utterances", len(s.user.utterances), maxUtterances},
 		{"items", len(s.line.items), maxItems},
 		{"items that are over", len(s.line.gone), maxGone},
 		{"cuts", len(s.cuts), 4 * maxItems},
