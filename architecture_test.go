@@ -40,6 +40,7 @@ var foreign = map[string][]string{
 	"transport/gemini":               {websocket, "google.golang.org/genai"},
 	"transport/openai":               {websocket, "github.com/openai/openai-go/v3"},
 	"protocol":                       {websocket},
+	"protocol/closecode":             {websocket},
 	"session":                        {websocket, "github.com/cenkalti/backoff/v5", "golang.org/x/time"},
 	"gateway":                        {"golang.org/x/sys", "github.com/rs/cors"},
 	"transport/transporttest":        {"github.com/google/go-cmp", "go.uber.org/goleak"},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // seen are the images of a prompt's messages.
@@ -133,11 +134,11 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 		kind  ErrorKind
 		want  string
 	}{
-		"Invalid image_url":         {image, KindRequest, protocol.CodeSettingRefused},
-		"The Image is broken":       {image, KindRequest, protocol.CodeSettingRefused},
-		"Something else":            {image, KindRequest, protocol.CodeProviderError},
-		"Image service unavailable": {image, KindUnavailable, protocol.CodeProviderUnavailable},
-		"no image here":             {nil, KindRequest, protocol.CodeProviderError},
+		"Invalid image_url":         {image, KindRequest, errcode.SettingRefused},
+		"The Image is broken":       {image, KindRequest, errcode.SettingRefused},
+		"Something else":            {image, KindRequest, errcode.ProviderError},
+		"Image service unavailable": {image, KindUnavailable, errcode.ProviderUnavailable},
+		"no image here":             {nil, KindRequest, errcode.ProviderError},
 	} {
 		bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))

@@ -11,6 +11,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/redact"
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 	"voicegw/store"
 )
 
@@ -233,7 +234,7 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 		short.Rounds, short.events = nil, nil
 		if rec.Done {
 			short.events = []protocol.ServerMessage{
-				&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
+				&protocol.Error{Code: errcode.StoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
 				&protocol.Done{ConversationID: rec.Conversation, Status: protocol.DoneFailed},
 			}
 		}

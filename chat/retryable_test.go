@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // TestRetryableOfTroubles: what the client is told of a failure agrees with the table of all
@@ -14,8 +15,8 @@ func TestRetryableOfTroubles(t *testing.T) {
 		all = append(all, told)
 	}
 	for _, told := range all {
-		switch retry := protocol.RetryOf(told.Code); {
-		case retry == 0, retry == protocol.RetryLater && !told.Retryable, retry == protocol.RetryNever && told.Retryable:
+		switch retry := errcode.RetryOf(told.Code); {
+		case retry == 0, retry == errcode.Later && !told.Retryable, retry == errcode.Never && told.Retryable:
 			t.Errorf("%s is retryable %t, and the table has %d", told.Code, told.Retryable, retry)
 		}
 	}

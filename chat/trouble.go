@@ -8,20 +8,21 @@ import (
 	"strings"
 
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // troubles say what the client is told of a failure of the model, by its kind. Whether the
 // same message may succeed later is ErrorKind's; no word is the provider's own, which may
 // name keys, accounts and addresses: those stand in the log.
 var troubles = map[ErrorKind]protocol.Error{
-	KindAuth:        {Code: protocol.CodeProviderAuth, Message: "The model's provider does not accept this gateway's key; its operator must look into it."},
-	KindRequest:     {Code: protocol.CodeProviderError, Message: "The model does not accept this gateway's request; its operator must look into it."},
-	KindRateLimit:   {Code: protocol.CodeProviderBusy, Message: "The model takes no more requests at the moment; try again soon.", Retryable: true},
-	KindQuota:       {Code: protocol.CodeProviderQuota, Message: "This gateway's quota at the model's provider is used up; its operator must look into it."},
-	KindTooLong:     {Code: protocol.CodeTooLong, Message: "The conversation is longer than the model takes; begin a new one, or send less of it."},
-	KindFiltered:    {Code: protocol.CodeContentFilter, Message: "The filter of the model's provider does not let this conversation through; say it in other words."},
-	KindUnavailable: {Code: protocol.CodeProviderUnavailable, Message: "The model cannot be reached at the moment; try again soon.", Retryable: true},
-	KindProtocol:    {Code: protocol.CodeProviderAnswer, Message: "The model's answer cannot be read; its operator must look into it."},
+	KindAuth:        {Code: errcode.ProviderAuth, Message: "The model's provider does not accept this gateway's key; its operator must look into it."},
+	KindRequest:     {Code: errcode.ProviderError, Message: "The model does not accept this gateway's request; its operator must look into it."},
+	KindRateLimit:   {Code: errcode.ProviderBusy, Message: "The model takes no more requests at the moment; try again soon.", Retryable: true},
+	KindQuota:       {Code: errcode.ProviderQuota, Message: "This gateway's quota at the model's provider is used up; its operator must look into it."},
+	KindTooLong:     {Code: errcode.TooLong, Message: "The conversation is longer than the model takes; begin a new one, or send less of it."},
+	KindFiltered:    {Code: errcode.ContentFilter, Message: "The filter of the model's provider does not let this conversation through; say it in other words."},
+	KindUnavailable: {Code: errcode.ProviderUnavailable, Message: "The model cannot be reached at the moment; try again soon.", Retryable: true},
+	KindProtocol:    {Code: errcode.ProviderAnswer, Message: "The model's answer cannot be read; its operator must look into it."},
 }
 
 // modelFailed is what the client is told of a failure of the model; nil if it has left.
@@ -41,10 +42,10 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	}
 	told.RetryAfterMS = failed.RetryAfter.Milliseconds()
 	if name := t.settingOf(failed); name != "" {
-		told = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model does not take " + name + " as it stands in the request.", Ref: name}
+		told = protocol.Error{Code: errcode.SettingRefused, Message: "The model does not take " + name + " as it stands in the request.", Ref: name}
 	}
 	if failed.Kind == KindRequest && failed.Err != nil && t.req.hasImages() && strings.Contains(strings.ToLower(failed.Err.Error()), "image") {
-		told = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model's provider does not take an image of the request, or cannot load it from its address.", Ref: "messages"}
+		told = protocol.Error{Code: errcode.SettingRefused, Message: "The model's provider does not take an image of the request, or cannot load it from its address.", Ref: "messages"}
 	}
 	return &told
 }
@@ -66,5 +67,5 @@ func (t *turn) settingOf(failed *ModelError) string {
 
 // refused is what the client is told of a model that would not answer and said nothing.
 func refused() *protocol.Error {
-	return &protocol.Error{Code: protocol.CodeRefused, Message: "The model refused to answer; say it in other words."}
+	return &protocol.Error{Code: errcode.Refused, Message: "The model refused to answer; say it in other words."}
 }

@@ -14,6 +14,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -78,7 +79,7 @@ func TestEmptyAnswer(t *testing.T) {
 		}
 		told = f.say("And?", says(" "), says(""))
 		errs := of[*protocol.Error](told)
-		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
+		if len(errs) != 1 || errs[0].Code != errcode.NoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s: %+v", told.types(), errs)
 		}
 		// What failed in one conversation is told in no other: messages are not shared.
@@ -116,7 +117,7 @@ func TestRefusal(t *testing.T) {
 			t.Error(told.types())
 		}
 		told := f.say("Do it", refuses(""))
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeRefused || e[0].Retryable {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != errcode.Refused || e[0].Retryable {
 			t.Errorf("%s %+v", told.types(), e)
 		}
 	})
@@ -146,7 +147,7 @@ func TestRounds(t *testing.T) {
 		if n := len(f.model.prompts); n != 12 || !f.last().ToolsOff {
 			t.Errorf("the model was asked %d times, tools off %v", n, f.last().ToolsOff)
 		}
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != errcode.NoAnswer || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s", told.types())
 		}
 		if n := len(f.ran()); n != 10 {
@@ -159,16 +160,16 @@ func TestRounds(t *testing.T) {
 // provider's; what was done before it stays in the conversation.
 func TestModelFails(t *testing.T) {
 	for kind, want := range map[ErrorKind]protocol.Error{
-		KindAuth:        {Code: protocol.CodeProviderAuth},
-		KindRequest:     {Code: protocol.CodeProviderError},
-		KindProtocol:    {Code: protocol.CodeProviderAnswer},
-		KindQuota:       {Code: protocol.CodeProviderQuota},
-		KindTooLong:     {Code: protocol.CodeTooLong},
-		KindFiltered:    {Code: protocol.CodeContentFilter},
-		KindRateLimit:   {Code: protocol.CodeProviderBusy, Retryable: true},
-		KindUnavailable: {Code: protocol.CodeProviderUnavailable, Retryable: true},
-		"new":           {Code: protocol.CodeProviderError},                        // a kind that has no words yet
-		"":              {Code: protocol.CodeProviderUnavailable, Retryable: true}, // no ModelError
+		KindAuth:        {Code: errcode.ProviderAuth},
+		KindRequest:     {Code: errcode.ProviderError},
+		KindProtocol:    {Code: errcode.ProviderAnswer},
+		KindQuota:       {Code: errcode.ProviderQuota},
+		KindTooLong:     {Code: errcode.TooLong},
+		KindFiltered:    {Code: errcode.ContentFilter},
+		KindRateLimit:   {Code: errcode.ProviderBusy, Retryable: true},
+		KindUnavailable: {Code: errcode.ProviderUnavailable, Retryable: true},
+		"new":           {Code: errcode.ProviderError},                        // a kind that has no words yet
+		"":              {Code: errcode.ProviderUnavailable, Retryable: true}, // no ModelError
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			bubble(t, setting{}, func(t *testing.T, f *fixture) {
@@ -222,7 +223,7 @@ func TestTurnTime(t *testing.T) {
 				if took := time.Since(began); took != 10*time.Second {
 					t.Errorf("it took %s", took)
 				}
-				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
+				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != errcode.NoAnswer || told.done().Status != protocol.DoneFailed {
 					t.Errorf("%s", told.types())
 				}
 				if len(f.conversation("conv").Entries) == 0 {
@@ -309,7 +310,7 @@ func TestStoreFails(t *testing.T) {
 		f.kept.before = func(int) error { return store.ErrUnavailable }
 		told := f.say("Hello", says("Hi."))
 		e := of[*protocol.Error](told)
-		if len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || told.done().Status != protocol.DoneFailed {
+		if len(e) != 1 || e[0].Code != errcode.StoreUnavailable || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s", told.types())
 		}
 		f.kept.kept = map[string][]byte{"conv": []byte("{")}
@@ -369,8 +370,8 @@ func TestOwnHistory(t *testing.T) {
 func TestSettingsOfTheClient(t *testing.T) {
 	hot := map[string]json.RawMessage{"temperature": json.RawMessage(`2`)}
 	for words, want := range map[[2]string]string{
-		{"temperature", "x"}: protocol.CodeSettingRefused, {"", "'temperature' is not supported"}: protocol.CodeSettingRefused,
-		{"tools", "the temperature"}: protocol.CodeProviderError, {"", "x"}: protocol.CodeProviderError,
+		{"temperature", "x"}: errcode.SettingRefused, {"", "'temperature' is not supported"}: errcode.SettingRefused,
+		{"tools", "the temperature"}: errcode.ProviderError, {"", "x"}: errcode.ProviderError,
 	} {
 		bubble(t, setting{}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, Prompt, func(string)) (Reply, error) {
@@ -384,7 +385,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == protocol.CodeSettingRefused) {
+			if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == errcode.SettingRefused) {
 				t.Errorf("%v: %+v", words, e)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // record is what a client has seen of its session, and what it has to complain of.
@@ -114,7 +115,7 @@ func (v *visit) take(h happening) {
 		if t := v.turns[m.Turn]; t != nil {
 			t.failed = true
 		}
-		if m.Code == protocol.CodeInternal {
+		if m.Code == errcode.Internal {
 			v.complain("the gateway reported an internal error: %s", m.Message)
 		}
 	case *protocol.Unknown:

@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 )
 
 const (
@@ -84,7 +85,7 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 				case err != nil && time.Now().Before(until):
 					b.Error(err)
 					return
-				case code == protocol.CloseLimit, code == protocol.CloseProviderLost, f.deaf:
+				case code == closecode.Limit, code == closecode.ProviderLost, f.deaf:
 					ended.Add(1)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"voicegw/internal/await"
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 	"voicegw/registry"
 )
 
@@ -126,7 +127,7 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	second := startProcess(t, tp, set)
 	c := second.startAs(t, "ada")
 	c.resolve(asked.Token, true)
-	c.refused(protocol.CodeConfirmationUnknown) // it is another session's
+	c.refused(errcode.ConfirmationUnknown) // it is another session's
 	status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`)
 	var answer struct {
 		Outcome  string

@@ -13,6 +13,8 @@ import (
 	"voicegw/internal/await"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 	"voicegw/session"
 )
 
@@ -24,7 +26,7 @@ func stillWorks(t *testing.T, st *stack) {
 	c.say(&protocol.Ping{T: 1})
 	waitFor[*protocol.Pong](c)
 	c.say(&protocol.End{})
-	if code, _ := c.ended(); code != protocol.CloseDone {
+	if code, _ := c.ended(); code != closecode.Done {
 		t.Errorf("the session after it closed with %d", code)
 	}
 }
@@ -70,7 +72,7 @@ func TestProviderRefuses(t *testing.T) {
 				c := st.connect(t)
 				c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 				code, told := c.ended()
-				if code != protocol.CloseProviderUnavailable || len(told) != 1 || told[0].Code != protocol.CodeProviderUnavailable {
+				if code != closecode.ProviderUnavailable || len(told) != 1 || told[0].Code != errcode.ProviderUnavailable {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				if tc.reason != "" && !strings.Contains(st.log.String(), tc.reason) {
@@ -96,7 +98,7 @@ faults:
 				c := st.start(t, 16000)
 				c.say(&protocol.InputText{Text: "tell me a story"})
 				got, told := c.ended()
-				if got != protocol.CloseProviderLost || len(told) == 0 || told[len(told)-1].Code != protocol.CodeProviderLost {
+				if got != closecode.ProviderLost || len(told) == 0 || told[len(told)-1].Code != errcode.ProviderLost {
 					t.Errorf("closed with %d after %v", got, told)
 				}
 				stillWorks(t, st)
@@ -128,7 +130,7 @@ func TestProviderFaults(t *testing.T) {
 				c.say(&protocol.InputText{Text: "hello"})
 				if tc.survives {
 					playTurn(c)
-				} else if code, told := c.ended(); code != protocol.CloseProviderLost || len(told) == 0 {
+				} else if code, told := c.ended(); code != closecode.ProviderLost || len(told) == 0 {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				stillWorks(t, st)
@@ -173,7 +175,7 @@ func TestModelSaysNothing(t *testing.T) {
 			c.say(&protocol.InputText{Text: "hello?"})
 			for {
 				h := c.next()
-				if e, ok := h.msg.(*protocol.Error); ok && e.Code == protocol.CodeNoAnswer {
+				if e, ok := h.msg.(*protocol.Error); ok && e.Code == errcode.NoAnswer {
 					break
 				}
 			}
@@ -195,12 +197,12 @@ func TestBadClients(t *testing.T) {
 		do   func(t *testing.T, c *client)
 		code websocket.StatusCode
 	}{
-		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, protocol.CloseBadProtocol},
-		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, protocol.CloseBadProtocol},
+		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, closecode.BadProtocol},
+		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, closecode.BadProtocol},
 		{"sends 5 MB", func(_ *testing.T, c *client) {
 			// It is closed in the middle of it, so that the write may fail.
 			_ = c.conn.WriteAudio(make([]byte, 5<<20))
-		}, protocol.CloseTooBig},
+		}, closecode.TooBig},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := st.connect(t)
@@ -212,8 +214,8 @@ func TestBadClients(t *testing.T) {
 		})
 	}
 	t.Run("says nothing", func(t *testing.T) {
-		if code, _ := hurried.connect(t).ended(); code != protocol.CloseStartTimeout {
-			t.Errorf("closed with %d, want %d", code, protocol.CloseStartTimeout)
+		if code, _ := hurried.connect(t).ended(); code != closecode.StartTimeout {
+			t.Errorf("closed with %d, want %d", code, closecode.StartTimeout)
 		}
 		stillWorks(t, st)
 	})

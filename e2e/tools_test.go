@@ -25,6 +25,8 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/session"
@@ -236,8 +238,8 @@ rules:
 				}
 				hearFarewell(c, farewell, reason)
 				code, told := c.ended()
-				if !tc.blocked && (code != protocol.CloseDone || len(told) != 0) ||
-					tc.blocked && (code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked) {
+				if !tc.blocked && (code != closecode.Done || len(told) != 0) ||
+					tc.blocked && (code != closecode.Blocked || len(told) != 1 || told[0].Code != errcode.Blocked) {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, reason) {
@@ -261,7 +263,7 @@ rules:
 				refused := st.connect(t)
 				refused.say(&protocol.Start{InputRate: 16000, OutputRate: 24000, Client: &protocol.ClientInfo{ID: "mallory"}})
 				code, told = refused.ended()
-				if code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked ||
+				if code != closecode.Blocked || len(told) != 1 || told[0].Code != errcode.Blocked ||
 					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
 					t.Errorf("closed with %d after %+v", code, told)
 				}

@@ -18,6 +18,7 @@ import (
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
@@ -135,7 +136,7 @@ func TestSessionOverASocket(t *testing.T) {
 	if ended, ok := hear(t, c).(*protocol.SessionEnded); !ok || ended.Reason != "client_ended" {
 		t.Errorf("the gateway answered %+v", ended)
 	}
-	if _, err := c.Read(); protocol.CloseStatus(err) != protocol.CloseDone {
+	if _, err := c.Read(); protocol.CloseStatus(err) != closecode.Done {
 		t.Errorf("closed with %v", err)
 	}
 	m.Close()
@@ -184,7 +185,7 @@ func TestHundredConnectionsFromOneAddress(t *testing.T) {
 				defer mu.Unlock()
 				open = append(open, c)
 			case *protocol.Error:
-				if _, err := c.Read(); told.Code != "limit" || protocol.CloseStatus(err) != protocol.CloseLimit {
+				if _, err := c.Read(); told.Code != "limit" || protocol.CloseStatus(err) != closecode.Limit {
 					t.Errorf("refused with %+v, %v", told, err)
 				}
 				c.Abort()
@@ -238,7 +239,7 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 					left.Go(func() {
 						for {
 							if _, err := c.Read(); err != nil {
-								if protocol.CloseStatus(err) == protocol.CloseTryLater {
+								if protocol.CloseStatus(err) == closecode.TryLater {
 									told.Add(1)
 								}
 								c.Abort()

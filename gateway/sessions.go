@@ -14,6 +14,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/session/handoff"
@@ -169,7 +170,7 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
 	until, blocked := s.opts.Blocked(who)
 	if blocked {
 		answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{
-			"code": protocol.CodeBlocked, "message": "The user is shut out for a while.", "until": until.UTC().Format(timeForm),
+			"code": errcode.Blocked, "message": "The user is shut out for a while.", "until": until.UTC().Format(timeForm),
 		}})
 	}
 	return blocked
@@ -179,7 +180,7 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
 func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, store.ErrVoiceActive):
-		problem(w, http.StatusConflict, protocol.CodeVoiceActive, "A voice session of this conversation is running; it must end first.")
+		problem(w, http.StatusConflict, errcode.VoiceActive, "A voice session of this conversation is running; it must end first.")
 	case errors.Is(err, handoff.ErrTaken):
 		problem(w, http.StatusConflict, "conversation_taken", "The conversation is another user's; leave conversation_id out, or take another one.")
 	case errors.Is(err, store.ErrFull):

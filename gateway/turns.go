@@ -8,7 +8,7 @@ import (
 	"voicegw/config/defaults"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
-	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // TurnLimits bound the messages of text conversations. A zero field means its default.
@@ -67,7 +67,7 @@ func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
 	if s.opts.Blocked != nil {
 		if until, blocked := s.opts.Blocked(who); blocked {
-			told := shape(http.StatusForbidden, protocol.CodeBlocked, "You are shut out for a while, as you were told; come back later.")
+			told := shape(http.StatusForbidden, errcode.Blocked, "You are shut out for a while, as you were told; come back later.")
 			told["until"] = until.UTC().Format(timeForm)
 			answer(w, http.StatusForbidden, map[string]any{"error": told})
 			return nil, false

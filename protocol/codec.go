@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"voicegw/protocol/errcode"
 )
 
 // MessageError says what is wrong with a message of the other side, in words for
 // its author.
 type MessageError struct {
-	// Code is one of the Error codes: CodeInvalidMessage or CodeUnknownType.
+	// Code is one of the Error codes: errcode.InvalidMessage or errcode.UnknownType.
 	Code string
 	// Field is the field that is wrong; empty where it is the whole.
 	Field string
@@ -26,7 +28,7 @@ type MessageError struct {
 func (e *MessageError) Error() string { return e.Message }
 
 func invalid(field, format string, args ...any) *MessageError {
-	return &MessageError{Code: CodeInvalidMessage, Field: field, Message: fmt.Sprintf(format, args...)}
+	return &MessageError{Code: errcode.InvalidMessage, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
 var clientTypes = map[string]func() ClientMessage{
@@ -81,7 +83,7 @@ func ParseClient(data []byte) (ClientMessage, error) {
 	}
 	newMessage, ok := clientTypes[typ]
 	if !ok {
-		return nil, &MessageError{Code: CodeUnknownType, Field: "type",
+		return nil, &MessageError{Code: errcode.UnknownType, Field: "type",
 			Message: fmt.Sprintf("There is no message of type %s; the types are %s.", quoted(typ), knownClientTypes)}
 	}
 	m := newMessage()

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 )
 
 // arrive lets a client from addr in, who says text first; nothing where it is empty.
@@ -47,7 +47,7 @@ func TestPlaces(t *testing.T) {
 		early.say(startText)
 		synctest.Wait()
 		early.expect(t, "error limit")
-		early.ended(t, protocol.CloseLimit)
+		early.ended(t, closecode.Limit)
 		begin(other)
 		begin(other)
 		if _, err := st.m.Admit(other.Next()); err != ErrFull {
@@ -56,7 +56,7 @@ func TestPlaces(t *testing.T) {
 		late.say(startText)
 		synctest.Wait()
 		late.expect(t, "error limit")
-		late.ended(t, protocol.CloseTryLater)
+		late.ended(t, closecode.TryLater)
 		if n := st.m.Running(); n != 5 {
 			t.Errorf("%d sessions run", n)
 		}
@@ -139,7 +139,7 @@ func TestSilentHandshakesKeepNobodyOut(t *testing.T) {
 						continue
 					}
 					c.expect(t, "error limit")
-					c.ended(t, protocol.CloseTryLater)
+					c.ended(t, closecode.TryLater)
 					if i > len(silent)-10 {
 						t.Errorf("%d, one of the newest, had to leave", i)
 					}
@@ -226,10 +226,10 @@ func TestWhoWaitsDoesNotHoldADrain(t *testing.T) {
 		synctest.Wait()
 		late.say(startText)
 		synctest.Wait()
-		late.ended(t, protocol.CloseServerLeaving)
+		late.ended(t, closecode.ServerLeaving)
 		c.say(`{"type":"session.end"}`)
 		<-drained
-		silent.ended(t, protocol.CloseServerLeaving)
+		silent.ended(t, closecode.ServerLeaving)
 		if ctx.Err() != nil {
 			t.Error("it waited for the whole time")
 		}

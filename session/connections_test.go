@@ -12,6 +12,7 @@ import (
 
 	"voicegw/internal/nonblock"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -55,12 +56,12 @@ var endings = map[string]struct {
 }{
 	"the client says so": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
 		write(t, client, `{"type":"session.end"}`)
-	}, int(protocol.CloseDone)},
+	}, int(closecode.Done)},
 	"the client is gone": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
 		client.Abort()
 	}, 0},
 	"the client says goodbye": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
-		if err := client.Close(protocol.CloseDone, ""); err != nil {
+		if err := client.Close(closecode.Done, ""); err != nil {
 			t.Error(err)
 		}
 	}, 0},
@@ -70,13 +71,13 @@ var endings = map[string]struct {
 				return // it has been told
 			}
 		}
-	}, int(protocol.CloseLimit)},
+	}, int(closecode.Limit)},
 	"the model is lost": {func(_ *testing.T, _ *stage, _ *protocol.Conn, model *transporttest.Conn) {
 		model.FailRecv(transporttest.Error("recv", transport.KindRetry))
-	}, int(protocol.CloseProviderLost)},
+	}, int(closecode.ProviderLost)},
 	"the gateway ends it": {func(_ *testing.T, st *stage, _ *protocol.Conn, _ *transporttest.Conn) {
 		st.m.Close()
-	}, int(protocol.CloseServerLeaving)},
+	}, int(closecode.ServerLeaving)},
 }
 
 func write(t *testing.T, client *protocol.Conn, text string) {

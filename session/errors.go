@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // What a client gets errors for is bounded, or its flood would be answered by another one.
@@ -68,7 +69,7 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 // done.
 func clientsFault(code string) bool {
 	switch code {
-	case protocol.CodeProviderError, protocol.CodeTranscriptionFailed, protocol.CodeNoAnswer, protocol.CodeStoreUnavailable:
+	case errcode.ProviderError, errcode.TranscriptionFailed, errcode.NoAnswer, errcode.StoreUnavailable:
 		return false
 	}
 	return true
@@ -90,8 +91,8 @@ func (s *session) tellError(m *protocol.Error) {
 		}
 		return
 	}
-	if r := protocol.RetryOf(m.Code); r != protocol.RetrySays {
-		m.Retryable = r == protocol.RetryLater
+	if r := errcode.RetryOf(m.Code); r != errcode.Says {
+		m.Retryable = r == errcode.Later
 	}
 	s.tell(m)
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 	"voicegw/transport"
 )
 
@@ -61,8 +63,8 @@ func TestFloodsOfMessagesEnd(t *testing.T) {
 				}
 				pass(3 * time.Second)
 				synctest.Wait()
-				c.onlyTheEnd(t, protocol.CodeFlooding)
-				c.ended(t, protocol.CloseLimit)
+				c.onlyTheEnd(t, errcode.Flooding)
+				c.ended(t, closecode.Limit)
 				if n := len(errorsIn(c.log())); n > floodErrors+1 {
 					t.Errorf("%d errors answered the flood of %d", n, sent)
 				}
@@ -275,6 +277,6 @@ func TestHugeCallEnds(t *testing.T) {
 		synctest.Wait()
 		pass(time.Second)
 		c.expect(t, "error provider_lost", "session.ended provider_lost")
-		c.ended(t, protocol.CloseProviderLost)
+		c.ended(t, closecode.ProviderLost)
 	})
 }

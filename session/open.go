@@ -15,6 +15,8 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -69,18 +71,18 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 		return nil, gone(err)
 	}
 	if f.Audio {
-		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "Audio came before session.start; the first frame must be session.start.")
+		return nil, refusal(closecode.BadProtocol, errcode.NotStarted, "Audio came before session.start; the first frame must be session.start.")
 	}
 	msg, err := protocol.ParseClient(f.Data)
 	var bad *protocol.MessageError
 	if errors.As(err, &bad) {
-		cause := refusal(protocol.CloseBadProtocol, bad.Code, "%s", bad.Message)
+		cause := refusal(closecode.BadProtocol, bad.Code, "%s", bad.Message)
 		cause.Field = bad.Field
 		return nil, cause
 	}
 	start, ok := msg.(*startMessage)
 	if !ok {
-		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "The first message must be session.start.")
+		return nil, refusal(closecode.BadProtocol, errcode.NotStarted, "The first message must be session.start.")
 	}
 	return start, m.checkStart(start)
 }
@@ -95,7 +97,7 @@ func userOf(start *startMessage, nameless user.User) (user.User, *Cause) {
 	}
 	who, err := user.Parse(start.Client.ID)
 	if err != nil {
-		cause := refusal(protocol.CloseBadProtocol, protocol.CodeInvalidMessage, "session.start: the field client.id %v.", err)
+		cause := refusal(closecode.BadProtocol, errcode.InvalidMessage, "session.start: the field client.id %v.", err)
 		cause.Field = "client.id"
 		return user.User{}, cause
 	}
@@ -113,13 +115,13 @@ func startCause(ctx context.Context) *Cause {
 // checkStart refuses what this gateway has not.
 func (m *Manager) checkStart(start *startMessage) *Cause {
 	if start.Resume != nil {
-		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
+		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
 	}
 	if cause := m.checkAgent(start); cause != nil {
 		return cause
 	}
 	if _, ok := m.opts.Transports[start.Provider]; start.Provider != "" && !ok {
-		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
+		return refusal(closecode.UnknownTarget, errcode.UnknownProvider, "The provider %q is not configured here; there is %s.",
 			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.opts.Transports)), ", "))
 	}
 	return nil
@@ -128,7 +130,7 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 // checkAgent refuses an agent that there is not.
 func (m *Manager) checkAgent(start *startMessage) *Cause {
 	if start.Agent != "" && start.Agent != m.opts.Agent.Name {
-		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
+		return refusal(closecode.UnknownTarget, errcode.UnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -64,7 +65,7 @@ func TestNoStartInTime(t *testing.T) {
 		pass(11 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error start_timeout")
-		c.ended(t, protocol.CloseStartTimeout)
+		c.ended(t, closecode.StartTimeout)
 	})
 }
 
@@ -78,9 +79,9 @@ func TestConnectingIsTriedAgain(t *testing.T) {
 		close    websocket.StatusCode // 0: the session starts
 	}{
 		{transport.KindRetry, 2, 3, 0},
-		{transport.KindRetry, 3, 3, protocol.CloseProviderUnavailable},
-		{transport.KindAuth, 1, 1, protocol.CloseProviderUnavailable},
-		{transport.KindInvalid, 1, 1, protocol.CloseProviderUnavailable},
+		{transport.KindRetry, 3, 3, closecode.ProviderUnavailable},
+		{transport.KindAuth, 1, 1, closecode.ProviderUnavailable},
+		{transport.KindInvalid, 1, 1, closecode.ProviderUnavailable},
 	} {
 		t.Run(fmt.Sprint(tc.kind, tc.refusals), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestConnectingTimesOut(t *testing.T) {
 		pass(11 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error provider_unavailable")
-		c.ended(t, protocol.CloseProviderUnavailable)
+		c.ended(t, closecode.ProviderUnavailable)
 	})
 }
 
@@ -174,7 +175,7 @@ func TestFloodEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		c.expect(t, "error flooding", "session.ended flooding")
-		c.ended(t, protocol.CloseLimit)
+		c.ended(t, closecode.Limit)
 	})
 }
 
@@ -220,7 +221,7 @@ func TestAudioThatNeverSlowsDown(t *testing.T) {
 			}
 		}
 		c.expect(t, "error audio_too_fast", "error flooding", "session.ended flooding")
-		c.ended(t, protocol.CloseLimit)
+		c.ended(t, closecode.Limit)
 	})
 }
 
@@ -242,7 +243,7 @@ func TestDrain(t *testing.T) {
 		pass(10 * time.Second)
 		leaves.say(`{"type":"session.end"}`)
 		synctest.Wait()
-		leaves.ended(t, protocol.CloseDone)
+		leaves.ended(t, closecode.Done)
 		if stays.isOver() {
 			t.Fatal("a running session was ended before the deadline")
 		}
@@ -250,6 +251,6 @@ func TestDrain(t *testing.T) {
 			t.Errorf("draining took %v, want 30 s", took)
 		}
 		stays.expect(t, "session.ended server_shutdown")
-		stays.ended(t, protocol.CloseServerLeaving)
+		stays.ended(t, closecode.ServerLeaving)
 	})
 }

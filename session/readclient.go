@@ -8,6 +8,8 @@ import (
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 )
 
 // hearClient is the pump from the client to the uplink: the client's connection calls it.
@@ -55,13 +57,13 @@ func (s *session) clientFrame(f protocol.Frame) {
 }
 
 func (s *session) tooMany() {
-	s.complain(protocol.CodeLimit, "", "Too many messages: they may cost %d a second, and typed text costs most; this one was dropped.", controlRate)
+	s.complain(errcode.Limit, "", "Too many messages: they may cost %d a second, and typed text costs most; this one was dropped.", controlRate)
 }
 
 // gone maps the end of the client's connection to a cause.
 func gone(err error) *Cause {
 	switch protocol.CloseStatus(err) {
-	case protocol.CloseDone, protocol.CloseServerLeaving:
+	case closecode.Done, closecode.ServerLeaving:
 		return causeHungUp
 	}
 	switch {
@@ -84,13 +86,13 @@ func (s *session) clientAudio(pcm []byte) {
 	rate := s.start.InputRate
 	switch n := len(pcm); {
 	case n == 0:
-		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is empty.")
+		s.complain(errcode.InvalidAudio, "", "The audio frame is empty.")
 		return
 	case n%audio.BytesPerSample != 0:
-		s.complain(protocol.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
+		s.complain(errcode.InvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
 		return
 	case n > audio.Bytes(rate, protocol.MaxFrameMS*time.Millisecond):
-		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
+		s.complain(errcode.InvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
 	if ahead, ok := s.clock.add(len(pcm), s.caughtUp, s.opts.now(), s.opts.Limits.AudioAhead); !ok {
@@ -130,7 +132,7 @@ func (s *session) tooFast(ahead time.Duration) {
 	if time.Since(s.tooFastAt) < tooFastEvery {
 		return
 	}
-	s.complain(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+	s.complain(errcode.AudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
 		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.dropped)
 	s.tooFastAt, s.dropped = time.Now(), 0
 }
@@ -186,7 +188,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.UserText{ID: m.ID, Text: m.Text})
 	case *protocol.InputActivity:
 		if !s.manual() {
-			s.complain(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
+			s.complain(errcode.InvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
 			return
 		}
 		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.clock.ms()})
@@ -199,7 +201,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	case *protocol.Ping:
 		s.tell(&protocol.Pong{T: m.T})
 	case *protocol.Start:
-		s.complain(protocol.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
+		s.complain(errcode.AlreadyStarted, "", "The session has already started; session.start comes once, first.")
 	case *protocol.ConfirmationResolve:
 		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
 	}

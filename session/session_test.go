@@ -18,7 +18,7 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
-	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -117,7 +117,7 @@ func TestTurnIsCarried(t *testing.T) {
 		synctest.Wait()
 		c.expect(t, "session.started", "speech.started", "speech.stopped", "turn.started", "audio.start a1",
 			"audio", "audio", "audio", "audio.end a1", "turn.ended completed", "session.ended client_ended")
-		c.ended(t, protocol.CloseDone)
+		c.ended(t, closecode.Done)
 		if c.bytes != 12000 {
 			t.Errorf("the client got %d bytes of 12000", c.bytes)
 		}
@@ -338,7 +338,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		close(c.stall) // it reads again: it can be told
 		synctest.Wait()
 		c.expect(t, "session.ended slow_client")
-		c.ended(t, protocol.CloseSlowClient)
+		c.ended(t, closecode.SlowClient)
 	})
 }
 
@@ -371,7 +371,7 @@ func TestStalledModelDropsOldAudio(t *testing.T) {
 		pass(20 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error provider_lost", "session.ended provider_stalled")
-		c.ended(t, protocol.CloseProviderLost)
+		c.ended(t, closecode.ProviderLost)
 	})
 }
 
@@ -391,7 +391,7 @@ func TestModelEndsByKind(t *testing.T) {
 				model.FailRecv(transporttest.Error("recv", tc.kind))
 				synctest.Wait()
 				c.expect(t, "error provider_lost", "session.ended "+tc.reason)
-				c.ended(t, protocol.CloseProviderLost)
+				c.ended(t, closecode.ProviderLost)
 			})
 		})
 	}

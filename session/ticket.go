@@ -9,7 +9,8 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
-	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 	"voicegw/store"
 )
 
@@ -78,7 +79,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	defer cancel()
 	switch {
 	case secret != "" && m.opts.Redeem == nil:
-		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway takes no tickets; start without the field ticket.")
+		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
 		return m.redeem(ctx, secret, a, g)
 	case m.opts.TicketRequired:
@@ -123,13 +124,13 @@ func (m *Manager) enter(ctx context.Context, g *guest) *Cause {
 		return nil
 	}
 	if !conversation.ValidID(id) {
-		cause := refusal(protocol.CloseBadProtocol, protocol.CodeInvalidMessage,
+		cause := refusal(closecode.BadProtocol, errcode.InvalidMessage,
 			"session.start: the field conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores.", conversation.MaxID)
 		cause.Field = "conversation_id"
 		return cause
 	}
 	if !conversation.May(g.user, id) {
-		cause := refusal(protocol.CloseBadProtocol, protocol.CodeInvalidMessage,
+		cause := refusal(closecode.BadProtocol, errcode.InvalidMessage,
 			"session.start: the field conversation_id must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation.", conversation.MinSecret)
 		cause.Field = "conversation_id"
 		return cause

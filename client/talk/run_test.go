@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,7 +77,7 @@ func serve(t *testing.T, g *gateway) string {
 		}
 		close(stop)
 		ticking.Wait()
-		_ = conn.Close(protocol.CloseInternal, "test")
+		_ = conn.Close(closecode.Internal, "test")
 		conn.Abort()
 	}))
 	t.Cleanup(func() { server.Close(); running.Wait() })

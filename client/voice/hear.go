@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // hearAudio takes a binary frame.
@@ -248,7 +249,7 @@ func (c *Conversation) hearError(now time.Time, m *protocol.Error) {
 	if x := c.About(m.Turn); x != nil {
 		x.Codes = note(x.Codes, m.Code)
 	}
-	if m.Code == protocol.CodeStoreUnavailable {
+	if m.Code == errcode.StoreUnavailable {
 		c.unrecorded(now)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/internal/await"
 	"voicegw/protocol"
+	"voicegw/protocol/errcode"
 )
 
 // panelScenario answers in words, and calls a tool for who asks for it.
@@ -332,7 +333,7 @@ var panel = []struct {
 	}},
 	{`"do":"quota"`, "now", onEach(ends("provider_lost 4002"), func(c *caller, _ string) {
 		c.ask("hello")
-		if m := hear[*protocol.Error](c); m.Code != protocol.CodeProviderError {
+		if m := hear[*protocol.Error](c); m.Code != errcode.ProviderError {
 			c.t.Errorf("%+v", m)
 		}
 		if end := c.answered(); end.Status != "failed" {

@@ -19,6 +19,7 @@ import (
 	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
 	"voicegw/registry/registrytest"
 )
 
@@ -204,7 +205,7 @@ func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
 	if err := conn.WriteText(end); err != nil {
 		t.Fatalf("the session has ended: %v", err)
 	}
-	if code, last := closedWith(conn); code != int(protocol.CloseDone) {
+	if code, last := closedWith(conn); code != int(closecode.Done) {
 		t.Errorf("closed with %d after %s", code, last)
 	}
 	if code := r.ended(); code != exitOK {
@@ -227,7 +228,7 @@ func TestDrainEnds(t *testing.T) {
 				r.signals <- syscall.SIGINT
 			}
 			code, last := closedWith(conn)
-			if code != int(protocol.CloseServerLeaving) || !strings.Contains(last, "server_shutdown") {
+			if code != int(closecode.ServerLeaving) || !strings.Contains(last, "server_shutdown") {
 				t.Errorf("closed with %d after %s", code, last)
 			}
 			if code := r.ended(); code != exitOK {
