@@ -3,8 +3,9 @@ package calendar
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
+
+	"voicegw/internal/bounded"
 )
 
 // Kind classifies the failures of a calendar, for the code that has to react.
@@ -46,7 +47,7 @@ type Error struct {
 
 // Errorf makes an [Error] of kind whose cause is err, which may be nil.
 func Errorf(kind Kind, err error, format string, args ...any) *Error {
-	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Err: Bare(err)}
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...), Err: bounded.Bare(err)}
 }
 
 // Error is the kind, the message and the cause.
@@ -66,13 +67,4 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return Transient
-}
-
-// Bare returns err without the address of the request, which net/http puts in front and which may
-// contain something secret.
-func Bare(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("%s: %w", u.Op, u.Err)
-	}
-	return err
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -82,3 +83,12 @@ func (e *Error) Passing() bool {
 
 // As returns the *Error that err wraps.
 func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
+
+// Bare returns err without the address of the request, which net/http puts in front and which may
+// contain something secret.
+func Bare(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%s: %w", u.Op, u.Err)
+	}
+	return err
+}

@@ -89,7 +89,7 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 // unanswered is the error for a request without an answer. It wraps err, so that bounded.Unsent
 // recognises it.
 func unanswered(ctx context.Context, err error) error {
-	err = calendar.Bare(err)
+	err = bounded.Bare(err)
 	if ctx.Err() != nil {
 		return errors.Join(ctx.Err(), err)
 	}

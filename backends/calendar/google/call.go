@@ -79,7 +79,7 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 	if err == nil {
 		return resp, nil
 	}
-	err = calendar.Bare(err) // wrapped in all cases, so that bounded.Unsent recognises it
+	err = bounded.Bare(err) // wrapped in all cases, so that bounded.Unsent recognises it
 	if ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
