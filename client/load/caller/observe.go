@@ -149,6 +149,23 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 		c.Record(figure.Flush, now.Sub(x.Onset))
 	case voice.Missed:
 		c.Add(counter.MissedInterruptions, 1)
+	case voice.Answered, voice.Interrupted, voice.Failed, voice.NothingPending, voice.Stuck, voice.Cut:
+		c.ended(now, e)
+	case voice.Dropped:
+		c.Add(counter.FramesDropped, e.N)
+	case voice.Violation:
+		c.problem(now, measure.KindProtocol, x, "%s", e.Text)
+	case voice.Refused:
+		c.refused(now, e)
+	case voice.Lost:
+		c.lost(now, e)
+	}
+}
+
+// ended takes it that a turn is over.
+func (c *call) ended(now time.Time, e voice.Event) {
+	x := e.X
+	switch e.Kind {
 	case voice.Answered:
 		c.settled(now, x, counter.Answered)
 	case voice.Interrupted:
@@ -165,14 +182,6 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 		c.cut = true
 		c.Add(counter.Cut, 1)
 		c.unjudged = slices.DeleteFunc(c.unjudged, func(u *voice.Exchange) bool { return u == x })
-	case voice.Dropped:
-		c.Add(counter.FramesDropped, e.N)
-	case voice.Violation:
-		c.problem(now, measure.KindProtocol, x, "%s", e.Text)
-	case voice.Refused:
-		c.refused(now, e)
-	case voice.Lost:
-		c.lost(now, e)
 	}
 }
 
