@@ -20,7 +20,7 @@ func (t *turn) confirm(ctx context.Context) error {
 	if err := t.a.write(ctx, t.m.id, t.rec); err != nil {
 		return errors.Join(ErrStore, err)
 	}
-	c, err := t.a.opts.Executor.AnswerIn(ctx, t.session().ID, answer.Token, answer.Approved)
+	c, err := t.a.opts.Executor.Answer(ctx, t.session().ID, answer.Token, answer.Approved)
 	if again && errors.Is(err, store.ErrUsed) && (c.Outcome == store.Approved) == answer.Approved {
 		err = nil // by an earlier try, of which nobody knows how far it came
 	}

@@ -124,7 +124,7 @@ func TestAnsweredInTheFirstTurn(t *testing.T) {
 		}
 		// Declined over the API, which tells the conversation at the same moment as a turn does.
 		asked := of[*protocol.ConfirmationRequest](f.say("Pay Eve", callsTools(nth(2), "pay", `{"name":"Eve"}`), says("May I?")))[0]
-		c, err := f.executor.Answer(t.Context(), asked.Token, false)
+		c, err := f.executor.Answer(t.Context(), "", asked.Token, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,7 +190,7 @@ func TestApprovedOverTheAPI(t *testing.T) {
 			if len(open) != 1 {
 				t.Fatalf("message %d: %d questions", i, len(open))
 			}
-			if _, err := f.executor.Answer(t.Context(), open[0].Token, true); err != nil {
+			if _, err := f.executor.Answer(t.Context(), "", open[0].Token, true); err != nil {
 				t.Fatal(err)
 			}
 		}

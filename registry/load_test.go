@@ -224,7 +224,7 @@ func TestLockAndReload(t *testing.T) {
 			}
 		}
 		p, _ := session.Prepare("kb_search", ModeText, json.RawMessage(`{"query":"x"}`))
-		env := r.Snapshot().Run(t.Context(), p, Session{}) // by mistake on the new one
+		env := p.Run(t.Context(), Session{}) // by mistake on the new one
 		if !env.OK || env.Meta.ToolVersion != "1.2.0" || env.Meta.RegistryVersion != session.Version() {
 			t.Errorf("the old snapshot answers %s", env.Encode())
 		}

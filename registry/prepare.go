@@ -214,11 +214,6 @@ func (p *Prepared) Refuse(e *Error) Envelope {
 	return env
 }
 
-// Run is [Snapshot.Run] of the snapshot that the call was prepared with.
-func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelope {
-	return p.snapshot.Run(ctx, p, session, caps...)
-}
-
 // Defaults are JSON pointers to the arguments that the model left out and a
 // default filled in, sorted.
 func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }

@@ -163,7 +163,7 @@ func TestClamp(t *testing.T) {
 			if !strings.Contains(string(p.Args()), tt.topK) {
 				t.Errorf("the arguments are %s", p.Args())
 			}
-			env := s.Run(t.Context(), p, Session{})
+			env := p.Run(t.Context(), Session{})
 			checkEnvelope(t, env)
 			if diff := cmp.Diff(tt.want, env.Meta.Clamped); diff != "" {
 				t.Error(diff)
@@ -208,7 +208,7 @@ func FuzzPrepare(f *testing.F) {
 			t.Fatalf("%q became %s, and that %s with the defaults %v", raw, p.Args(), again.Args(), again.Defaults())
 		}
 		p.Clamp(nil)
-		if env := s.Run(t.Context(), p, Session{}); !env.OK {
+		if env := p.Run(t.Context(), Session{}); !env.OK {
 			t.Fatalf("%s", env.Encode())
 		}
 	})

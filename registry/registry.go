@@ -18,7 +18,7 @@ type Options struct {
 	// only one that is assignable. All must be safe for concurrent use. The *[Snapshot]
 	// that the call runs in is always among them.
 	Capabilities []any
-	// SessionCapabilities are the types of the values that every call of [Snapshot.Run]
+	// SessionCapabilities are the types of the values that every call of [Prepared.Run]
 	// brings along, matched in the same way and before Capabilities.
 	SessionCapabilities []reflect.Type
 	// ModeCapabilities are those that only calls of one mode bring along; a tool that

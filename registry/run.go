@@ -43,16 +43,15 @@ type outcome struct {
 	unbegun bool
 }
 
-// Run executes a prepared call and always returns an envelope, at the latest when the
-// tool's TimeoutMS has passed or ctx is done. session.Mode is taken from p. caps are
+// Run executes the call and always returns an envelope, at the latest when the
+// tool's TimeoutMS has passed or ctx is done. session.Mode is the one that the call was prepared for. caps are
 // the values of Options.SessionCapabilities and of the mode's. A handler that does
 // not return by then is left behind: it keeps its goroutine, its result is dropped,
 // and with 64 of them the tool answers TRANSIENT. A deadline is TRANSIENT, whether the
-// handler heeds it or not, and whosever deadline it is. Any number of calls, also of one p,
+// handler heeds it or not, and whosever deadline it is. Any number of calls, also of one Prepared,
 // may run at the same time.
-func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps ...any) Envelope {
-	start := time.Now()
-	s = p.snapshot // a call never meets another version than it was prepared with
+func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelope {
+	s, start := p.snapshot, time.Now() // a call never meets another version than it was prepared with
 	ctx, cancel := within(ctx, p.tool)
 	defer cancel()
 	o, left := s.vet(ctx, p, session, caps)
@@ -74,7 +73,7 @@ func (s *Snapshot) Run(ctx context.Context, p *Prepared, session Session, caps .
 	return env
 }
 
-// Check runs the tool's own check of its arguments, where it has one, as [Snapshot.Run]
+// Check runs the tool's own check of its arguments, where it has one, as [Prepared.Run]
 // runs a handler. It returns the answer to a call that cannot be done, and nil where
 // nothing is known against it. It changes nothing, so it is asked before a person is.
 func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Envelope {

@@ -415,14 +415,14 @@ func TestCallSeesItsSession(t *testing.T) {
 	})}}, e)
 	session := Session{ID: "s", UserID: "u", ConversationID: "c", Agent: "a", Turn: 3, Now: time.Unix(5, 0).UTC()}
 	p, _ := r.Snapshot().Prepare("probe", ModeVoice, json.RawMessage(`{"query":"x"}`))
-	r.Snapshot().Run(t.Context(), p, session)
+	p.Run(t.Context(), session)
 	session.Mode = ModeVoice
 	want := Call[args, none]{Args: args{"x"}, Session: session, Tool: "probe", IdempotencyKey: `"x"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 	p.SetIdempotencyKey("other")
-	r.Snapshot().Run(t.Context(), p, session)
+	p.Run(t.Context(), session)
 	if got.IdempotencyKey != "other" {
 		t.Errorf("the key is %q", got.IdempotencyKey)
 	}
@@ -471,7 +471,7 @@ func TestConcurrentCalls(t *testing.T) {
 					if !env.OK || !strings.Contains(string(env.Data), fmt.Sprintf(`"q%d"`, i)) {
 						t.Errorf("got %s", env.Encode())
 					}
-					if env := s.Run(t.Context(), shared, Session{}); !env.OK {
+					if env := shared.Run(t.Context(), Session{}); !env.OK {
 						t.Errorf("got %s", env.Encode())
 					}
 					r.Stats()

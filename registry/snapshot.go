@@ -65,5 +65,5 @@ func (s *Snapshot) Execute(ctx context.Context, id string, mode Mode, raw json.R
 		return *refused
 	}
 	p.Clamp(nil)
-	return s.Run(ctx, p, session, caps...)
+	return p.Run(ctx, session, caps...)
 }

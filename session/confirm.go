@@ -30,7 +30,7 @@ type Confirmed struct {
 // been restarted since. The error is store.ErrUnknown, store.ErrUsed, store.ErrExpired,
 // or says that nothing could be recorded.
 func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Confirmed, error) {
-	c, err := m.opts.Executor.Answer(ctx, token, approved)
+	c, err := m.opts.Executor.Answer(ctx, "", token, approved)
 	if err != nil {
 		return Confirmed{}, err
 	}

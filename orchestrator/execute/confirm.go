@@ -174,15 +174,11 @@ func (e *Executor) Fate(ctx context.Context, name string) Fate {
 	}
 }
 
-// Answer records the answer to a question of any conversation, for the API. The error
-// is that of a Resolution. That ctx is cancelled meanwhile does not end it: the answer
-// of one who leaves counts.
-func (e *Executor) Answer(ctx context.Context, token string, approved bool) (store.Confirmation, error) {
-	return e.AnswerIn(ctx, "", token, approved)
-}
-
-// AnswerIn is Answer for a question of one session alone.
-func (e *Executor) AnswerIn(ctx context.Context, session, token string, approved bool) (store.Confirmation, error) {
+// Answer records the answer to a question: of one session, or of any if session is empty.
+// The error is store.ErrUnknown, store.ErrUsed, store.ErrExpired, or says that nothing could
+// be recorded. That ctx is cancelled meanwhile does not end it: the answer of somebody who
+// leaves counts.
+func (e *Executor) Answer(ctx context.Context, session, token string, approved bool) (store.Confirmation, error) {
 	if e.opts.Confirmations == nil {
 		return store.Confirmation{}, errNoConfirmations
 	}

@@ -145,7 +145,7 @@ func TestNoConfirmations(t *testing.T) {
 		if r := f.resolve(c, calls.Resolve{Token: "x", Approved: true}); r.Outcome != calls.OutcomeFailed {
 			t.Errorf("resolved %+v", r)
 		}
-		if _, err := f.e.Answer(t.Context(), "x", true); err == nil {
+		if _, err := f.e.Answer(t.Context(), "", "x", true); err == nil {
 			t.Error("answered")
 		}
 	})
@@ -158,10 +158,10 @@ func TestAnswerOfOneWhoLeaves(t *testing.T) {
 		q := f.ask(f.talk("s1", "ada"), f.job("c1", "pay", `{}`))
 		ctx, leave := context.WithCancel(t.Context())
 		f.questions.Before = func(ctx context.Context, _ executetest.Op, _ string) error { leave(); return ctx.Err() }
-		if got, err := f.e.Answer(ctx, q.Token, true); err != nil || got.Outcome != store.Approved || got.Session != "s1" {
+		if got, err := f.e.Answer(ctx, "", q.Token, true); err != nil || got.Outcome != store.Approved || got.Session != "s1" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if _, err := f.e.Answer(t.Context(), q.Token, true); !errors.Is(err, store.ErrUsed) {
+		if _, err := f.e.Answer(t.Context(), "", q.Token, true); !errors.Is(err, store.ErrUsed) {
 			t.Errorf("a second time: %v", err)
 		}
 	})
@@ -170,7 +170,7 @@ func TestAnswerOfOneWhoLeaves(t *testing.T) {
 // stored is the question about a call of pay, as it would be found later.
 func (f *fixture) stored(raw string) store.Confirmation {
 	q := f.ask(f.talk("gone", "ada"), f.job("c1", "pay", raw))
-	c, err := f.e.Answer(f.t.Context(), q.Token, true)
+	c, err := f.e.Answer(f.t.Context(), "", q.Token, true)
 	if err != nil {
 		f.t.Fatal(err)
 	}
