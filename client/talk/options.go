@@ -104,11 +104,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.OutputRate == 0 {
 		o.OutputRate = defaultOutputRate
 	}
-	if !slices.Contains(protocol.InputRates(), o.InputRate) {
-		return o, fmt.Errorf("%w: the input rate must be one of %v Hz, not %d", ErrOptions, protocol.InputRates(), o.InputRate)
-	}
-	if !slices.Contains(protocol.OutputRates(), o.OutputRate) {
-		return o, fmt.Errorf("%w: the output rate must be one of %v Hz, not %d", ErrOptions, protocol.OutputRates(), o.OutputRate)
+	if err := o.checkRates(); err != nil {
+		return o, err
 	}
 	if o.InterruptAfter > 0 && len(o.Turns) == 1 && o.Ticket == "" {
 		o.Turns = append(slices.Clone(o.Turns), o.Turns[0])
@@ -117,6 +114,17 @@ func (o Options) withDefaults() (Options, error) {
 		o.Events = func(Event) {}
 	}
 	return o, nil
+}
+
+// checkRates refuses rates that the protocol does not have.
+func (o Options) checkRates() error {
+	if !slices.Contains(protocol.InputRates(), o.InputRate) {
+		return fmt.Errorf("%w: the input rate must be one of %v Hz, not %d", ErrOptions, protocol.InputRates(), o.InputRate)
+	}
+	if !slices.Contains(protocol.OutputRates(), o.OutputRate) {
+		return fmt.Errorf("%w: the output rate must be one of %v Hz, not %d", ErrOptions, protocol.OutputRates(), o.OutputRate)
+	}
+	return nil
 }
 
 // ownRate is the rate of the first recording, if the protocol has it.

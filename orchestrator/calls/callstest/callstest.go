@@ -80,18 +80,24 @@ func Play(t *testing.T, play func(t *testing.T, story func(Player))) {
 		t.Run(strings.TrimSuffix(path.Base(file), ".txtar"), func(t *testing.T) {
 			play(t, func(p Player) {
 				got := (&story{t: t, p: p, names: map[string]int{}}).tell(string(ar.Files[0].Data))
-				if *update {
-					ar.Files[1].Data = []byte(got)
-					if err := os.WriteFile(filepath.Join("callstest", file), txtar.Format(ar), 0o644); err != nil {
-						t.Fatal(err)
-					}
-					return
-				}
-				if diff := cmp.Diff(string(ar.Files[1].Data), got); diff != "" {
-					t.Errorf("the conversation went another way (-want +got):\n%s", diff)
-				}
+				hold(t, file, ar, got)
 			})
 		})
+	}
+}
+
+// hold compares a conversation with its file, or writes it there.
+func hold(t *testing.T, file string, ar *txtar.Archive, got string) {
+	t.Helper()
+	if *update {
+		ar.Files[1].Data = []byte(got)
+		if err := os.WriteFile(filepath.Join("callstest", file), txtar.Format(ar), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(ar.Files[1].Data), got); diff != "" {
+		t.Errorf("the conversation went another way (-want +got):\n%s", diff)
 	}
 }
 
