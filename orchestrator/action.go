@@ -146,7 +146,8 @@ type Failed struct {
 	Retryable bool
 }
 
-// Failure names what went wrong for the client; the session has the words.
+// Failure names what went wrong for the client, a calls.Refusal too; the session has the
+// words.
 type Failure string
 
 // The failures that a session survives.
@@ -158,12 +159,6 @@ const (
 	// FailureTranscription: what the user said in a turn could not be written down. The
 	// model has heard it all the same.
 	FailureTranscription Failure = "transcription_failed"
-	// The failures of a ConfirmationAnswer.
-	FailureConfirmationUnknown = Failure(calls.RefusedUnknown)
-	FailureConfirmationUsed    = Failure(calls.RefusedUsed)
-	FailureConfirmationExpired = Failure(calls.RefusedExpired)
-	// FailureStore: it could not be recorded.
-	FailureStore = Failure(calls.RefusedStore)
 	// FailureEnding: the session takes nothing more.
 	FailureEnding Failure = "session_ending"
 )

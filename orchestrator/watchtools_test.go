@@ -160,15 +160,7 @@ func (c *watchedCall) named() bool {
 // name is what a repeat of the call has in common with it.
 func (c *watchedCall) name() string { return "id " + c.provider + " " + c.tool + " " + c.args }
 
-func canonicalArgs(raw []byte) string {
-	if c, err := registry.Canonical(raw); err == nil {
-		return string(c)
-	}
-	if len(raw) == 0 {
-		return "{}"
-	}
-	return string(raw)
-}
+func canonicalArgs(raw []byte) string { return registry.Decode(raw).Text() }
 
 func (w *watcher) toolResult(r transport.ToolResult) {
 	c := w.tools.byModel[r.Call]

@@ -30,8 +30,9 @@ func Decode(raw json.RawMessage) Arguments {
 	return a
 }
 
-// Text is the form in which equal arguments are equal text: see [Canonical]. Arguments that
-// cannot be decoded stand for themselves.
+// Text is the canonical form, in which equal arguments are equal text: RFC 8785, but with
+// exact numbers, and keys sorted by their bytes. Arguments that cannot be decoded stand for
+// themselves.
 func (a Arguments) Text() string { return a.text }
 
 // Value is the argument of that name: a string, a bool, a json.Number, nil, a []any or a

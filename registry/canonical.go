@@ -2,7 +2,6 @@ package registry
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,23 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical writes raw in its canonical form, in which equal values are equal bytes:
-// no white space, keys sorted, strings with the fewest escapes, numbers in their
-// shortest exact form (1.0 and 1e0 are 1, -0 is 0). It fails on what strict
-// decoding refuses: duplicate keys, trailing data, enormous numbers.
+// appendCanonical writes what decodeStrict gives in its canonical form, in which equal
+// values are equal bytes: no white space, keys sorted, strings with the fewest escapes,
+// numbers in their shortest exact form (1.0 and 1e0 are 1, -0 is 0).
 //
 // It is RFC 8785 but for two things: numbers are written exactly and not rounded to
 // the nearest double (10000000000000000001 stays what it is), and keys are sorted
 // by their UTF-8 bytes and not by UTF-16 units, which differs only beyond U+D7FF.
-func Canonical(raw json.RawMessage) (json.RawMessage, error) {
-	v, problems, _ := decodeStrict(raw, MaxFileBytes, maxFileDepth)
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("registry: no canonical form: %s", problems[0])
-	}
-	return appendCanonical(make([]byte, 0, len(raw)), v), nil
-}
-
-// appendCanonical takes what decodeStrict gives.
 func appendCanonical(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:

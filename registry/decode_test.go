@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -77,22 +78,22 @@ func TestCanonical(t *testing.T) {
 		{`true`, `true`}, {`[]`, `[]`}, {`{}`, `{}`}, {`""`, `""`},
 	}
 	for _, tt := range tests {
-		got, err := Canonical(json.RawMessage(tt.in))
+		got, err := canonical(json.RawMessage(tt.in))
 		if err != nil || string(got) != tt.want {
-			t.Errorf("Canonical(%s) = %s, %v; want %s", tt.in, got, err, tt.want)
+			t.Errorf("canonical(%s) = %s, %v; want %s", tt.in, got, err, tt.want)
 		}
-		if again, err := Canonical(got); err != nil || string(again) != string(got) {
+		if again, err := canonical(got); err != nil || string(again) != string(got) {
 			t.Errorf("the canonical form of %s is %s, %v", got, again, err)
 		}
 	}
-	if _, err := Canonical(json.RawMessage(`{"a":1,"a":1}`)); err == nil {
+	if _, err := canonical(json.RawMessage(`{"a":1,"a":1}`)); err == nil {
 		t.Error("a duplicate key has a canonical form")
 	}
 }
 
 func TestCanonicalIgnoresOrderAndSpelling(t *testing.T) {
-	a, _ := Canonical(json.RawMessage(`{"top_k": 5, "query": "\u0061"}`))
-	b, _ := Canonical(json.RawMessage(` {"query":"a","top_k":5.0}`))
+	a, _ := canonical(json.RawMessage(`{"top_k": 5, "query": "\u0061"}`))
+	b, _ := canonical(json.RawMessage(` {"query":"a","top_k":5.0}`))
 	if string(a) != string(b) || len(a) == 0 {
 		t.Errorf("%s and %s are the same arguments", a, b)
 	}
@@ -148,4 +149,13 @@ func TestPointers(t *testing.T) {
 			t.Errorf("%q is taken for a pointer", bad)
 		}
 	}
+}
+
+// canonical is the canonical form of any JSON value.
+func canonical(raw json.RawMessage) (json.RawMessage, error) {
+	v, problems, _ := decodeStrict(raw, MaxFileBytes, maxFileDepth)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("no canonical form: %s", problems[0])
+	}
+	return appendCanonical(nil, v), nil
 }

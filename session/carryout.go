@@ -88,11 +88,11 @@ var failureWords = map[orchestrator.Failure]string{
 
 	orchestrator.FailureTranscription: "What you said could not be written down. The voice model has heard it, and its answer is not affected.",
 
-	orchestrator.FailureConfirmationUnknown: "There is no such confirmation in this session; send the token of a confirmation.request.",
-	orchestrator.FailureConfirmationUsed:    "This confirmation has been answered already; each can be answered once.",
-	orchestrator.FailureConfirmationExpired: "This confirmation has expired; ask for it again.",
-	orchestrator.FailureStore:               "Your answer could not be recorded and nothing was done; try again in a moment.",
-	orchestrator.FailureEnding:              "The session is ending and takes nothing more; start a new one.",
+	orchestrator.Failure(calls.RefusedUnknown): "There is no such confirmation in this session; send the token of a confirmation.request.",
+	orchestrator.Failure(calls.RefusedUsed):    "This confirmation has been answered already; each can be answered once.",
+	orchestrator.Failure(calls.RefusedExpired): "This confirmation has expired; ask for it again.",
+	orchestrator.Failure(calls.RefusedStore):   "Your answer could not be recorded and nothing was done; try again in a moment.",
+	orchestrator.FailureEnding:                 "The session is ending and takes nothing more; start a new one.",
 }
 
 func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }
