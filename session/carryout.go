@@ -22,7 +22,20 @@ func (s *session) carryOut(a orchestrator.Action) {
 	case orchestrator.FlushItem:
 		s.queued(s.down.flushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
 	case orchestrator.AboutCall:
-		s.aboutCall(a.Do)
+		switch do := a.Do.(type) {
+		case calls.Run:
+			s.calls.Run(do)
+		case calls.Cancel:
+			s.calls.Cancel(do.Call)
+		case calls.Ask:
+			s.calls.Ask(do)
+		case calls.Resolve:
+			s.calls.Resolve(do)
+		case calls.Tell:
+			s.tell(do.Message)
+		case calls.Slow:
+			s.logger.Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(), "limit_ms", do.Limit.Milliseconds())
+		}
 	case orchestrator.Audit:
 		s.decided(a)
 	case orchestrator.IntentDecided:
@@ -40,24 +53,6 @@ func (s *session) carryOut(a orchestrator.Action) {
 		if m := message(a); m != nil {
 			s.tell(m)
 		}
-	}
-}
-
-// aboutCall does what is to be done about a call. mu is held.
-func (s *session) aboutCall(a calls.Action) {
-	switch a := a.(type) {
-	case calls.Run:
-		s.calls.Run(a)
-	case calls.Cancel:
-		s.calls.Cancel(a.Call)
-	case calls.Ask:
-		s.calls.Ask(a)
-	case calls.Resolve:
-		s.calls.Resolve(a)
-	case calls.Tell:
-		s.tell(a.Message)
-	case calls.Slow:
-		s.logger.Warn("the tools of a turn are slow", "turn", a.Turn, "tool_time_ms", a.Taken.Milliseconds(), "limit_ms", a.Limit.Milliseconds())
 	}
 }
 

@@ -45,9 +45,13 @@ func handlerKey(name string) string {
 	return "vg-" + hex.EncodeToString(sum[:16])
 }
 
-// once runs a call that writes, unless it was done or may have been.
-func (e *Executor) once(ctx context.Context, j calls.Run, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+// run runs a call, and returns when its handler began. A call that writes is entered in the
+// ledger first, and does not run if it was done before, or may have been.
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
+	if p.Tool().SideEffects != registry.SideEffectsWrites {
+		return e.try(ctx, p, session, caps)
+	}
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
 	}

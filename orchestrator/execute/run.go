@@ -45,16 +45,6 @@ func (c *Calls) session(turn int) registry.Session {
 	return s
 }
 
-// run executes a call, and says when its handler began. A tool that writes is entered in the
-// ledger first, and is not run where it stands there already.
-func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
-	p := j.Prepared
-	if p.Tool().SideEffects == registry.SideEffectsWrites {
-		return e.once(ctx, j, session, caps)
-	}
-	return e.try(ctx, p, session, caps)
-}
-
 // try runs a call, in text mode a second time where that may help and cannot hurt. What
 // may have changed something is not run again: the first run may still be at it.
 func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
