@@ -2,32 +2,32 @@ package protocol
 
 import "encoding/json"
 
-// The messages of a text conversation, on the stream of POST /v1/chat. Tools,
-// confirmations, timeouts and errors are told in the messages that voice has.
+// The messages of a text conversation, in the stream of POST /v1/chat. Tools,
+// confirmations, timeouts and errors use the same messages as voice.
 
-// TextDelta is a piece of the agent's answer, as it comes.
+// TextDelta is the next piece of the agent's answer.
 type TextDelta struct {
 	Header
 	ItemID string `json:"item_id"`
 	Text   string `json:"text"`
 }
 
-// TextDone is the whole text of one answer of the agent's. There may be several in a
-// turn, with tools between them.
+// TextDone is the whole text of one answer by the agent. A turn may contain several,
+// with tools between them.
 type TextDone struct {
 	Header
 	ItemID string `json:"item_id"`
 	Text   string `json:"text"`
-	// Cut says that it ended at the model's length limit.
+	// Cut means that the answer ended at the model's length limit.
 	Cut bool `json:"cut,omitempty"`
-	// Refused says that the model, or a filter, would not answer: the text says so, or ends
-	// where the filter has ended it.
+	// Refused means that the model or a filter declined to answer: the text explains it, or
+	// ends where the filter stopped it.
 	Refused bool `json:"refused,omitempty"`
 }
 
-// VoiceSessionStart invites the client to go on by voice: it connects to URL with Ticket,
-// once, until ExpiresAt. The names of its fields are those of the contract with text
-// agents.
+// VoiceSessionStart invites the client to continue by voice: the client connects to URL
+// with Ticket, which works once and until ExpiresAt. The field names are those of the
+// contract with text agents.
 type VoiceSessionStart struct {
 	Header
 	SessionID      string `json:"sessionId"`
@@ -37,8 +37,8 @@ type VoiceSessionStart struct {
 	ExpiresAt      Time   `json:"expires_at"`
 }
 
-// UIImage shows an image that a tool has made. URL leads from the root of the gateway to
-// the image, until ExpiresAt.
+// UIImage shows an image that a tool has made. URL is the image's path on the gateway and
+// is valid until ExpiresAt.
 type UIImage struct {
 	Header
 	ID     string `json:"id"`
@@ -56,7 +56,7 @@ type TurnUsage struct {
 	Usage
 }
 
-// Done is the last message of a stream, whose Status is DoneCompleted or DoneFailed.
+// Done is the last message of a stream. Its Status is DoneCompleted or DoneFailed.
 type Done struct {
 	Header
 	ConversationID string `json:"conversation_id"`
@@ -69,11 +69,11 @@ const (
 	DoneFailed    = "failed"
 )
 
-// ToolCall asks the client to run a tool of its own, and to bring the answer with its next
-// request. The turn ends with it.
+// ToolCall asks the client to run one of its own tools and to send the answer with its next
+// request. It ends the turn.
 type ToolCall struct {
 	Header
-	// CallID is what the answer names.
+	// CallID identifies the call in the client's answer.
 	CallID string          `json:"call_id"`
 	Name   string          `json:"name"`
 	Args   json.RawMessage `json:"args"`

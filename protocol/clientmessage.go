@@ -1,11 +1,11 @@
 package protocol
 
-// ClientMessage is what a client may send in a text frame. The set is closed.
+// ClientMessage is a message that a client may send in a text frame. The set is closed.
 type ClientMessage interface{ clientType() string }
 
 // Start opens the session: the first frame of a connection.
 type Start struct {
-	// Ticket is a single-use admission made by POST /v1/sessions.
+	// Ticket is a single-use ticket made by POST /v1/sessions.
 	Ticket   string `json:"ticket,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	Agent    string `json:"agent,omitempty"`
@@ -13,26 +13,26 @@ type Start struct {
 	// InputRate and OutputRate are in Hz; see InputRates and OutputRates.
 	InputRate  int `json:"input_rate"`
 	OutputRate int `json:"output_rate"`
-	// TurnDetection is "server" (the default: the model hears when the user stops)
-	// or "client" (the client says so with input.activity: push-to-talk).
+	// TurnDetection is "server" (the default: the model detects when the user stops)
+	// or "client" (the client reports it with input.activity: push-to-talk).
 	TurnDetection  string `json:"turn_detection,omitempty"`
 	PendingRequest string `json:"pending_request,omitempty"`
 	ConversationID string `json:"conversation_id,omitempty"`
-	// Inspect asks for the messages that show what happens inside: see InspectCall.
+	// Inspect requests the messages that show what happens inside: see InspectCall.
 	Inspect bool `json:"inspect,omitempty"`
-	// Resume takes up an earlier session.
+	// Resume continues an earlier session.
 	Resume *Resume     `json:"resume,omitempty"`
 	Client *ClientInfo `json:"client,omitempty"`
 }
 
-// Resume names the session to take up and what of it the client has seen.
+// Resume names the session to continue and how much of it the client has seen.
 type Resume struct {
 	SessionID string `json:"session_id"`
 	Token     string `json:"token"`
 	LastSeq   int64  `json:"last_seq"`
 }
 
-// ClientInfo says who is calling, for logs.
+// ClientInfo identifies the client program, for logs.
 type ClientInfo struct {
 	Name    string `json:"name,omitempty"`
 	Version string `json:"version,omitempty"`
@@ -51,20 +51,20 @@ type InputText struct {
 	ID   string `json:"id,omitempty"`
 }
 
-// InputActivity says that the user's speech starts or ends (push-to-talk).
+// InputActivity reports that the user's speech starts or ends (push-to-talk).
 type InputActivity struct {
 	Active bool `json:"active"`
 }
 
-// Interrupt says that the user pressed stop.
+// Interrupt reports that the user pressed stop.
 type Interrupt struct{}
 
-// Playback says how much of an item the user has heard.
+// Playback reports how much of an item the user has heard.
 type Playback struct {
 	ItemID string `json:"item_id"`
 	// PlayedMS is in ms of that item's audio.
 	PlayedMS int64 `json:"played_ms"`
-	// Done: nothing more of it will be played, because it ended or was flushed.
+	// Done means that nothing more of the item will be played, because it ended or was flushed.
 	Done bool `json:"done,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type ConfirmationResolve struct {
 	Approved bool   `json:"approved"`
 }
 
-// End says that the user hung up.
+// End reports that the user hung up.
 type End struct{}
 
 // Ping is answered by a Pong with the same T.
@@ -91,7 +91,7 @@ func (*ConfirmationResolve) clientType() string { return "confirmation.resolve" 
 func (*End) clientType() string                 { return "session.end" }
 func (*Ping) clientType() string                { return "ping" }
 
-// InputRates and OutputRates are the audio rates in Hz that a client may ask for,
+// InputRates are the sample rates in Hz that a client may choose for the audio it sends,
 // ascending.
 func InputRates() []int { return []int{8000, 16000, 24000, 44100, 48000} }
 

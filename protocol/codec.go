@@ -13,14 +13,14 @@ import (
 	"voicegw/protocol/errcode"
 )
 
-// MessageError says what is wrong with a message of the other side, in words for
-// its author.
+// MessageError describes what is wrong with a message from the other side, in words for
+// the author of that program.
 type MessageError struct {
 	// Code is one of the Error codes: errcode.InvalidMessage or errcode.UnknownType.
 	Code string
-	// Field is the field that is wrong; empty where it is the whole.
+	// Field is the wrong field; empty if the whole message is wrong.
 	Field string
-	// Message says what is wrong and what would be right.
+	// Message describes what is wrong and what would be right.
 	Message string
 }
 
@@ -74,8 +74,8 @@ var serverTypes = map[string]func() ServerMessage{
 	"pong":                 func() ServerMessage { return new(Pong) },
 }
 
-// ParseClient reads one text frame of a client. The error is a *MessageError.
-// Fields that are not known are ignored, so that newer clients work.
+// ParseClient reads one text frame from a client. The error is a *MessageError.
+// Unknown fields are ignored, so that newer clients work.
 func ParseClient(data []byte) (ClientMessage, error) {
 	typ, err := messageType(data)
 	if err != nil {
@@ -96,8 +96,8 @@ func ParseClient(data []byte) (ClientMessage, error) {
 	return m, nil
 }
 
-// ParseServer reads one text frame of the gateway, for clients. A type that is
-// not known becomes an *Unknown. The error is a *MessageError.
+// ParseServer reads one text frame from the gateway, for clients. A message of an
+// unknown type becomes an *Unknown. The error is a *MessageError.
 func ParseServer(data []byte) (ServerMessage, error) {
 	typ, err := messageType(data)
 	if err != nil {
@@ -118,7 +118,7 @@ func ParseServer(data []byte) (ServerMessage, error) {
 	return m, nil
 }
 
-// EncodeClient writes a message as a text frame.
+// EncodeClient encodes a message as a text frame.
 func EncodeClient(m ClientMessage) ([]byte, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -132,7 +132,7 @@ func EncodeClient(m ClientMessage) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// EncodeServer writes a message as a text frame, with its type and seq.
+// EncodeServer encodes a message as a text frame, with its type and seq.
 func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
 	h := m.header()
 	h.Type, h.Seq = m.serverType(), seq
@@ -143,10 +143,10 @@ func EncodeServer(seq int64, m ServerMessage) ([]byte, error) {
 	return out, nil
 }
 
-// Renumber returns a message that [EncodeServer] has encoded with another seq. It may use the
-// memory of message.
+// Renumber returns a message encoded by [EncodeServer] with another seq. It may overwrite
+// message.
 func Renumber(message []byte, seq int64) []byte {
-	// The header comes first, and a type holds no quotes: the first such key is its own.
+	// The header comes first, and a type contains no quotes, so the first such key is the header's.
 	key := []byte(`"seq":`)
 	from := bytes.Index(message, key)
 	if from < 0 {
@@ -206,8 +206,8 @@ func jsonKind(goKind string) string {
 	}
 }
 
-// check says what is wrong with a message whose fields have the right types; data is
-// what it was read from.
+// check validates a message whose fields have the right types; data is the JSON
+// from which it was read.
 func check(m ClientMessage, data []byte) error {
 	if err := checkNames(m); err != nil {
 		return err
@@ -236,8 +236,8 @@ func check(m ClientMessage, data []byte) error {
 	return nil
 }
 
-// checkNames refuses ids and names that are too long: what is cut off or replaced would
-// name something else than the client means.
+// checkNames refuses ids and names that are too long: a shortened name would name
+// something other than what the client means.
 func checkNames(m ClientMessage) error {
 	type field struct{ name, value string }
 	var fields []field
@@ -265,8 +265,8 @@ func checkNames(m ClientMessage) error {
 	return nil
 }
 
-// checkApproved refuses an answer that says neither yes nor no: it would be a no that
-// nobody gave.
+// checkApproved refuses a confirmation without a yes or no: it would count as a no that
+// the user never gave.
 func checkApproved(data []byte) error {
 	var given struct {
 		Approved *bool `json:"approved"`
@@ -302,7 +302,7 @@ func checkLength(typ, field, text string) error {
 	return nil
 }
 
-// quoted shows at most 40 characters of what the other side sent.
+// quoted shows at most 40 characters of the other side's text.
 func quoted(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		s = string(r[:40]) + "…"

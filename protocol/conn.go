@@ -15,8 +15,8 @@ import (
 	"voicegw/internal/ws"
 )
 
-// Conn is one WebSocket connection of the protocol, seen from either side. One
-// goroutine may read and one may write; Close and Abort may be called by any, at
+// Conn is one WebSocket connection of the protocol, on either side. One
+// goroutine may read and one may write; Close and Abort may be called concurrently, at
 // any time.
 type Conn struct {
 	ws     *ws.Conn
@@ -24,35 +24,35 @@ type Conn struct {
 	key    string
 }
 
-// What a client may send, of frames of any kind: each costs 1, and 1 more for each full 2 KiB
-// of it. A client that sends 20 ms of audio a frame needs 50 a second, and what it has kept for
-// two minutes may come at once. More is a flood, and ends the connection.
+// The limit on a client's frames, of any kind. Each frame costs 1, plus 1 for each full 2 KiB
+// in it. A client that sends 20 ms of audio per frame needs 50 a second, and may send at once
+// what it buffered for two minutes. More is a flood and ends the connection.
 const (
 	FramesPerSecond = 400
 	FrameBurst      = 8000
 )
 
-// Frame is one message as it came. Data is valid until the next Read.
+// Frame is one message as received. Data is valid until the next Read.
 type Frame struct {
-	// Audio: Data is PCM16; otherwise it is a JSON text.
+	// Audio means that Data is PCM16; otherwise Data is JSON text.
 	Audio bool
 	Data  []byte
 }
 
-// AcceptOptions is how a server accepts.
+// AcceptOptions configure Accept.
 type AcceptOptions struct {
-	// AnyOrigin says that the caller has decided which pages may connect. Otherwise none
-	// may: a request with an Origin is refused.
+	// AnyOrigin means that the caller has decided which pages may connect. Otherwise none
+	// may: a request with an Origin header is refused.
 	AnyOrigin bool
-	// MaxMessageBytes is the largest message that is read; a larger one closes the
-	// connection with 1009. Zero means the constant of that name.
+	// MaxMessageBytes is the largest accepted message; a larger one closes the
+	// connection with 1009. Zero means the constant MaxMessageBytes.
 	MaxMessageBytes int
 }
 
-// Accept upgrades a request. On failure it has answered the request, and the
-// error says why: 400 where the client offers only other subprotocols, or several
-// tickets, 403 for a page (see AcceptOptions), 426 where it is no WebSocket request. Only
-// [Subprotocol] is ever chosen, and no error tells of a ticket.
+// Accept upgrades a request to a WebSocket. On failure it has answered the request, and the
+// error describes why: 400 if the client offers only other subprotocols or several
+// tickets, 403 for a web page (see AcceptOptions), 426 if it is not a WebSocket request. Only
+// [Subprotocol] is ever chosen, and no error shows a ticket.
 func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, error) {
 	offered := subprotocols(r.Header)
 	if len(offered) > 0 && !slices.Contains(offered, Subprotocol) {
@@ -76,7 +76,7 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	}
 	conn, err := ws.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols: []string{Subprotocol},
-		// The library's own rule compares names and no schemes: what is decided above stands.
+		// The library's own check compares hosts but not schemes, so the check above decides.
 		InsecureSkipVerify: true,
 		CompressionMode:    websocket.CompressionDisabled,
 	}, ws.Options{
@@ -89,19 +89,19 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	return &Conn{ws: conn, ticket: ticket, key: key}, nil
 }
 
-// DialOptions is how a client connects.
+// DialOptions configure Dial.
 type DialOptions struct {
 	Header http.Header
-	// Ticket is offered as a subprotocol, as browsers may do it; empty for none.
+	// Ticket is offered as a subprotocol, as a browser may do; empty means no ticket.
 	Ticket string
-	// Key is offered as a subprotocol, as a console does it; empty for none.
+	// Key is offered as a subprotocol, as the console does; empty means no key.
 	Key string
 	// Client dials; nil means http.DefaultClient.
 	Client *http.Client
 }
 
-// Dial connects to a gateway at url (ws, wss, http or https). ctx bounds the
-// opening only.
+// Dial connects to a gateway at url (ws, wss, http or https). ctx applies only until Dial
+// returns.
 func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	offered := []string{Subprotocol}
 	if opts.Ticket != "" {
@@ -133,17 +133,17 @@ func dialError(resp *http.Response, err error) error {
 	return fmt.Errorf("connect: the server answered %s: %s", resp.Status, body)
 }
 
-// Ticket is what the client has offered as a subprotocol; empty for none. It is a
-// secret.
+// Ticket returns the ticket that the client offered as a subprotocol; empty if it offered
+// none. It is a secret.
 func (c *Conn) Ticket() string { return c.ticket }
 
-// Key is what the client has offered as a subprotocol to show that it is an operator's; empty
-// for none. It is a secret, and nobody has checked it.
+// Key returns the operator's key that the client offered as a subprotocol; empty if it
+// offered none. It is a secret and has not been checked.
 func (c *Conn) Key() string { return c.key }
 
-// Read returns the next frame. On the server's side, [Flooded] says of an error that there
-// were too many. It holds a buffer only while a frame is there. An error is
-// final; CloseStatus tells what the other side said.
+// Read returns the next frame. On the server's side, [Flooded] reports whether an error means
+// that the client sent too many frames. Read holds a buffer only while there is a frame. An
+// error is final; CloseStatus returns the close code that the other side sent.
 func (c *Conn) Read() (Frame, error) {
 	typ, data, err := c.ws.Read()
 	if err != nil {
@@ -152,18 +152,18 @@ func (c *Conn) Read() (Frame, error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, nil
 }
 
-// CaughtUp returns a time by which everything that had come was read: what is read in this
-// call of the function of Notify came after it. Zero where that is not known.
+// CaughtUp returns a time before which everything that arrived has been read: frames read in
+// this call of the function given to Notify arrived after it. Zero if that is unknown.
 func (c *Conn) CaughtUp() time.Time { return c.ws.CaughtUp() }
 
-// Notify has f called when there may be a frame to read, and one last time after the
-// connection is closed, as nonblock.Conn.Notify says. It is called once, and from then on
-// TryRead takes the place of Read. f must not wait for anything, and has to call TryRead
-// until that has no frame.
+// Notify registers f, which is called when there may be a frame to read, and one last time
+// after the connection is closed; see nonblock.Conn.Notify. Notify may be called only once,
+// and from then on TryRead replaces Read. f must not block, and must call TryRead until it
+// returns no frame.
 func (c *Conn) Notify(f func()) { c.ws.Notify(f) }
 
-// TryRead is Read that does not wait; ok is false where there is no frame yet, or f has had
-// its turn and is called again. Only within the function of Notify.
+// TryRead is like Read but does not wait; ok is false if there is no frame yet, or if f has
+// reached its limit and will be called again. Only f may call it.
 func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	typ, data, ok, err := c.ws.TryRead()
 	if err != nil {
@@ -172,13 +172,13 @@ func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 	return Frame{Audio: typ == websocket.MessageBinary, Data: data}, ok, nil
 }
 
-// Ready says that a write of audio will most likely not wait for the other side:
-// what was written before has left. False where that is not known. It may be
-// called by any goroutine.
+// Ready reports whether a write of audio will most likely not wait for the other side,
+// because everything written before has left. It returns false if that is unknown. It may
+// be called concurrently.
 func (c *Conn) Ready() bool { return c.ws.Ready() }
 
-// WriteAudio sends PCM16 as one binary frame. The slice is the caller's again
-// when it returns.
+// WriteAudio sends PCM16 as one binary frame. The slice belongs to the caller again
+// when WriteAudio returns.
 func (c *Conn) WriteAudio(pcm []byte) error {
 	if err := c.ws.Write(websocket.MessageBinary, pcm); err != nil {
 		return fmt.Errorf("write audio: %w", err)
@@ -194,7 +194,7 @@ func (c *Conn) WriteText(message []byte) error {
 	return nil
 }
 
-// Close says goodbye with a code and a reason of at most 123 bytes, and waits a
+// Close sends a close frame with a code and a reason of at most 123 bytes, and waits a
 // few seconds for the other side's. A blocked Read or Write then returns an error.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	if err := c.ws.Close(code, reason); err != nil {
@@ -203,19 +203,19 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	return nil
 }
 
-// Abort drops the connection without a word, at once.
+// Abort drops the connection at once, without a close frame.
 func (c *Conn) Abort() {
-	// What CloseNow reports is that it was closed already.
+	// CloseNow only fails if the connection was closed already.
 	_ = c.ws.CloseNow()
 }
 
-// CloseStatus returns the close code in err's tree, or -1 where there was none.
+// CloseStatus returns the close code in err's tree, or -1 if there is none.
 func CloseStatus(err error) websocket.StatusCode { return websocket.CloseStatus(err) }
 
-// Flooded says whether err is the end of reading because the other side sent more frames than
-// it may. The connection is open still, for Close to say so.
+// Flooded reports whether reading ended with err because the other side sent more frames than
+// it may. The connection is still open, so that Close can tell the other side.
 func Flooded(err error) bool { return errors.Is(err, ws.ErrFlood) }
 
-// TooBig says whether err is the end of a connection whose other side sent a
+// TooBig reports whether the connection ended with err because the other side sent a
 // message larger than MaxMessageBytes.
 func TooBig(err error) bool { return errors.Is(err, websocket.ErrMessageTooBig) }

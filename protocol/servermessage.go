@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// ServerMessage is what the gateway sends in a text frame. The set is closed;
+// ServerMessage is a message that the gateway sends in a text frame. The set is closed;
 // every message carries a Header.
 type ServerMessage interface {
 	serverType() string
 	header() *Header
 }
 
-// Header is what every message of the gateway begins with. The encoder fills in
+// Header is the first part of every message from the gateway. The encoder fills in
 // Type and Seq.
 type Header struct {
 	Type string `json:"type"`
-	// Seq rises by one with every message of a session, from 1.
+	// Seq starts at 1 and increases by one with every message of a session.
 	Seq int64 `json:"seq"`
-	// Turn counts the user's turns from 1; zero where a message belongs to none.
+	// Turn counts the user's turns from 1; zero if the message belongs to none.
 	Turn int `json:"turn,omitempty"`
 }
 
@@ -62,47 +62,47 @@ type SessionStarted struct {
 	ToolsVersion string `json:"tools_version,omitempty"`
 	InputRate    int    `json:"input_rate"`
 	OutputRate   int    `json:"output_rate"`
-	// ExpiresAt is when the session's length limit is reached.
+	// ExpiresAt is when the session reaches its length limit.
 	ExpiresAt Time `json:"expires_at"`
 	Resumed   bool `json:"resumed"`
-	// Voice is what the model speaks with, where the client has asked for one or the
-	// operator has; empty: the provider's own.
+	// Voice is the model's voice if the client or the operator chose one; empty means the
+	// provider's default.
 	Voice string `json:"voice,omitempty"`
-	// ConversationID is what the session goes on with; empty for none.
+	// ConversationID is the conversation that the session continues; empty if it is new.
 	ConversationID string `json:"conversation_id,omitempty"`
-	// Inspect says that Start.Inspect was granted.
+	// Inspect means that Start.Inspect was granted.
 	Inspect bool `json:"inspect,omitempty"`
 }
 
-// AudioStart says that the binary frames which follow belong to ItemID.
+// AudioStart announces that the following binary frames belong to ItemID.
 type AudioStart struct {
 	Header
 	ItemID string `json:"item_id"`
 }
 
-// AudioEnd says that all audio of ItemID has been sent: AudioMS in all.
+// AudioEnd reports that all audio of ItemID has been sent: AudioMS in total.
 type AudioEnd struct {
 	Header
 	ItemID  string `json:"item_id"`
 	AudioMS int64  `json:"audio_ms"`
 }
 
-// AudioFlush tells the client to drop what it has of ItemID; nothing of it
-// follows, and no AudioEnd.
+// AudioFlush tells the client to drop its buffered audio of ItemID. Neither more of that
+// audio nor an AudioEnd follows.
 type AudioFlush struct {
 	Header
 	ItemID string `json:"item_id"`
 	Reason string `json:"reason"`
 }
 
-// SpeechStarted and SpeechStopped are where the user's speech was heard, in ms on
+// SpeechStarted reports where the user's speech began, in ms on
 // the client's audio clock: since the first sample it sent.
 type SpeechStarted struct {
 	Header
 	AudioMS int64 `json:"audio_ms"`
 }
 
-// SpeechStopped is the other end of SpeechStarted.
+// SpeechStopped reports where the user's speech ended, on the clock of SpeechStarted.
 type SpeechStopped struct {
 	Header
 	AudioMS int64 `json:"audio_ms"`
@@ -118,15 +118,15 @@ type Transcript struct {
 	StartedAt Time   `json:"started_at"`
 }
 
-// TurnStarted says that a user's turn has begun. In the stream of a text conversation it is
-// the first message of what is new.
+// TurnStarted reports that a user's turn has begun. In the stream of a text conversation it
+// is the first new message.
 type TurnStarted struct {
 	Header
-	// ConversationID is that of a text conversation; empty by voice.
+	// ConversationID is the id of a text conversation; empty in a voice session.
 	ConversationID string `json:"conversation_id,omitempty"`
 }
 
-// TurnEnded says how a turn ended: completed, interrupted or failed.
+// TurnEnded reports how a turn ended: completed, interrupted or failed.
 type TurnEnded struct {
 	Header
 	Status  string   `json:"status"`
@@ -142,7 +142,7 @@ type Usage struct {
 	Output       UsageOutput `json:"output"`
 }
 
-// Plus returns u and v together.
+// Plus returns the sum of u and v.
 func (u Usage) Plus(v Usage) Usage {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
@@ -155,7 +155,7 @@ func (u Usage) Plus(v Usage) Usage {
 	return u
 }
 
-// UsageInput counts input tokens by modality; cached ones are a subset.
+// UsageInput counts input tokens by modality; cached tokens are a subset of them.
 type UsageInput struct {
 	Text        int64 `json:"text"`
 	Audio       int64 `json:"audio"`
@@ -169,21 +169,21 @@ type UsageOutput struct {
 	Audio int64 `json:"audio"`
 }
 
-// Latency is how long the user waited for a turn's first audio, in ms, and whose
-// part it was: the first is the sum of the others.
+// Latency is how long the user waited for a turn's first audio, in ms, and where the time
+// was spent: the first field is the sum of the others.
 type Latency struct {
-	// SpeechEndToFirstAudioMS counts from the user's last voiced sample, or the typed
+	// SpeechEndToFirstAudioMS starts at the user's last voiced sample, or at the typed
 	// text.
 	SpeechEndToFirstAudioMS int64 `json:"speech_end_to_first_audio_ms"`
-	// DetectionMS is how long it took until the gateway knew that the speech was over;
+	// DetectionMS is how long the gateway needed to detect the end of speech;
 	// zero for a typed turn.
 	DetectionMS int64 `json:"detection_ms"`
 	ProviderMS  int64 `json:"provider_ms"`
 	GatewayMS   int64 `json:"gateway_ms"`
 }
 
-// ToolStarted and ToolEnded frame one tool call. CallID is the gateway's own,
-// unique in the session.
+// ToolStarted is the first message about a tool call; ToolEnded is the last. CallID is the
+// gateway's own, unique in the session.
 type ToolStarted struct {
 	Header
 	CallID   string `json:"call_id"`
@@ -191,30 +191,30 @@ type ToolStarted struct {
 	Category string `json:"category,omitempty"`
 }
 
-// ToolProgress says that a tool has outlasted its latency budget and still runs.
+// ToolProgress reports that a tool has exceeded its latency budget and still runs.
 type ToolProgress struct {
 	Header
 	CallID   string `json:"call_id"`
 	Tool     string `json:"tool"`
 	Category string `json:"category,omitempty"`
-	// DurationMS is how long it has run so far.
+	// DurationMS is how long the tool has run so far.
 	DurationMS int64 `json:"duration_ms"`
 }
 
 // ConfirmationRequest asks the user whether a tool may run with exactly these
-// arguments. It is answered by ConfirmationResolve.
+// arguments. The client answers with ConfirmationResolve.
 type ConfirmationRequest struct {
 	Header
-	// Token answers it, once.
+	// Token identifies the request in the answer; it works once.
 	Token string          `json:"token"`
 	Tool  string          `json:"tool"`
 	Args  json.RawMessage `json:"args"`
-	// Preview says in words for a person what would be done.
+	// Preview describes to the user what would be done.
 	Preview   string `json:"preview"`
 	ExpiresAt Time   `json:"expires_at"`
 }
 
-// ConfirmationEnded says what became of a ConfirmationRequest: approved, denied or
+// ConfirmationEnded reports the outcome of a ConfirmationRequest: approved, denied or
 // expired.
 type ConfirmationEnded struct {
 	Header
@@ -236,13 +236,13 @@ type ToolEnded struct {
 	Clamped      json.RawMessage `json:"clamped,omitempty"`
 }
 
-// Asks says that the tool waits for the user's approval, which is no failure.
+// Asks means that the tool waits for the user's approval, which is not a failure.
 func (m *ToolEnded) Asks() bool {
 	var failure struct{ Type string }
 	return !m.OK && json.Unmarshal(m.Error, &failure) == nil && failure.Type == "CONFIRMATION_REQUIRED"
 }
 
-// Timeout says that the user has been shut out for a while: until TimeoutUntil, in
+// Timeout reports that the user is locked out until TimeoutUntil, in
 // ms since the epoch.
 type Timeout struct {
 	Header
@@ -251,7 +251,7 @@ type Timeout struct {
 	Message         string `json:"message"`
 }
 
-// SessionEnding says that the session will end by itself in AfterMS ms.
+// SessionEnding announces that the session will end automatically in AfterMS ms.
 type SessionEnding struct {
 	Header
 	Reason  string `json:"reason"`
@@ -262,28 +262,28 @@ type SessionEnding struct {
 type SessionEnded struct {
 	Header
 	Reason string `json:"reason"`
-	// Handback is there where the session has gone on with a conversation.
+	// Handback is set if the session continued a conversation.
 	Handback *Handback `json:"handback,omitempty"`
 }
 
-// Handback gives a conversation back that has gone on by voice.
+// Handback returns a conversation that was continued by voice.
 type Handback struct {
 	ConversationID string `json:"conversation_id"`
-	// Summary tells in a few sentences what was said.
+	// Summary is what was said, in a few sentences.
 	Summary string `json:"summary"`
 }
 
-// Error tells the client what went wrong, in words for a person.
+// Error reports what went wrong, in words for a person.
 type Error struct {
 	Header
 	Code      string `json:"code"`
 	Message   string `json:"message"`
 	Retryable bool   `json:"retryable"`
-	// Ref names what it is about: a field, an id.
+	// Ref names what the error is about: a field or an id.
 	Ref string `json:"ref,omitempty"`
-	// Until is when it will be over: of "blocked".
+	// Until is when the state will be over; used with "blocked".
 	Until Time `json:"until,omitzero"`
-	// RetryAfterMS is how long the model's provider asks to wait; zero where it says nothing.
+	// RetryAfterMS is how long the model's provider asks to wait; zero if it gave no time.
 	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
 }
 
@@ -293,7 +293,7 @@ type Pong struct {
 	T float64 `json:"t"`
 }
 
-// Unknown is a message of a type that this side does not know (yet).
+// Unknown is a message of a type that this side does not know.
 type Unknown struct {
 	Header
 	Raw json.RawMessage `json:"-"`
@@ -322,11 +322,11 @@ func (*Error) serverType() string         { return "error" }
 func (*Pong) serverType() string          { return "pong" }
 func (u *Unknown) serverType() string     { return u.Type }
 
-// SetTurn says which turn a message belongs to.
+// SetTurn sets the turn that a message belongs to.
 func SetTurn(m ServerMessage, turn int) { m.header().Turn = turn }
 
-// Clone is a copy of a message with a header of its own, so that it can be sent while the
-// message is sent elsewhere. What the fields refer to is shared.
+// Clone returns a copy of a message with its own header, so that both can be sent
+// independently. The copy shares what the fields point to.
 func Clone(m ServerMessage) ServerMessage {
 	of := reflect.ValueOf(m).Elem()
 	to := reflect.New(of.Type())

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// subprotocols returns what a client offers, in its order (RFC 6455 section
+// subprotocols returns the subprotocols that a client offers, in its order (RFC 6455 section
 // 11.3.4: a comma-separated list, possibly in several headers).
 func subprotocols(h http.Header) []string {
 	var out []string
@@ -19,9 +19,9 @@ func subprotocols(h http.Header) []string {
 	return out
 }
 
-// ticketPrefix begins a ticket in the list of subprotocols, keyPrefix the token of a console: a
-// browser can send a secret there, and nowhere else in a handshake without putting it into an
-// address.
+// ticketPrefix marks a ticket in the list of subprotocols, keyPrefix a console's key. In a
+// handshake a browser can send a secret only there or in the address, where it would be
+// visible.
 const (
 	ticketPrefix = "voicegw.ticket."
 	keyPrefix    = "voicegw.key."
@@ -30,8 +30,8 @@ const (
 // TicketSubprotocol is the subprotocol that carries a ticket.
 func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
 
-// secretOf returns the secret that a client offers as a subprotocol behind a prefix; empty for
-// none. ok is false for several that differ, and for one that is too long.
+// secretOf returns the secret that a client offers as a subprotocol with a prefix; empty if it
+// offers none. ok is false if several differ or if one is too long.
 func secretOf(offered []string, prefix string) (secret string, ok bool) {
 	for _, o := range offered {
 		t, found := strings.CutPrefix(o, prefix)

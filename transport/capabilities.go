@@ -2,55 +2,55 @@ package transport
 
 import "time"
 
-// Capabilities says what one model can do and what it needs from its caller.
-// Every adapter holds a table of them, a row for each model with its source; code
-// outside adapters asks this record, never a name.
+// Capabilities describes what one model can do and what it needs from its caller.
+// Every adapter has a table with one row per model and the source of each row. Code
+// outside the adapters decides by this record, never by a model's name.
 type Capabilities struct {
 	// SpeechEvents: the model reports where the user's speech starts and stops.
-	// Without it the caller listens itself.
+	// Without it the caller must detect speech itself.
 	SpeechEvents bool
 
-	// InterruptNotice: the model says when the user has interrupted it
+	// InterruptNotice: the model reports that the user has interrupted it
 	// (Interrupted). Without it, the start of speech is the interruption.
 	InterruptNotice bool
 
-	// Truncate: the model must be told what of an interrupted answer was heard.
+	// Truncate: the model must be told how much of an interrupted answer was heard.
 	Truncate bool
 
 	// Cancel: the model can be made to stop speaking (Interrupt).
 	Cancel bool
 
-	// RespondNeeded: after tool results and typed turns the model waits to be asked
-	// for its answer (Respond). Without it, Respond does nothing.
+	// RespondNeeded: after tool results and typed turns the model answers only when it is
+	// asked to (Respond). Without it, Respond does nothing.
 	RespondNeeded bool
 
-	// ToolsOff: an answer can be asked for with tools switched off.
+	// ToolsOff: one answer can be requested with tools switched off.
 	ToolsOff bool
 
-	// ToolCancelNotice: the model withdraws calls that an interruption made moot.
+	// ToolCancelNotice: the model withdraws calls that an interruption made pointless.
 	ToolCancelNotice bool
 
-	// Tools says how the model waits for tools.
+	// Tools is how the model waits for tools.
 	Tools ToolWaiting
 
 	// ToolSchemas is the form in which the model takes a tool's parameters.
 	ToolSchemas SchemaForm
 
-	// Scheduling: a late tool result may say when to speak of it.
+	// Scheduling: a late tool result may carry when the model should speak about it.
 	Scheduling bool
 
-	// Resume: the model hands out handles with which a conversation goes on over a
+	// Resume: the model hands out handles with which a conversation can continue over a
 	// new connection.
 	Resume bool
 
-	// UsageCumulative: the provider reports totals; the adapter makes deltas of
-	// them. Told for the curious: Usage events are always deltas.
+	// UsageCumulative: the provider reports totals, from which the adapter computes deltas.
+	// For information only: Usage events are always deltas.
 	UsageCumulative bool
 
-	// ConnectionLife is how long one connection lasts at most; zero if unknown.
+	// ConnectionLife is the longest time that one connection lasts; zero if unknown.
 	ConnectionLife time.Duration
 
-	// Source says where the row comes from.
+	// Source is where the row's facts come from.
 	Source string
 }
 
@@ -63,7 +63,7 @@ const (
 	ToolsBlock ToolWaiting = "block"
 	// ToolsDeclared: blocking or not is declared with each tool.
 	ToolsDeclared ToolWaiting = "declared"
-	// ToolsAsync: the model always goes on while tools run.
+	// ToolsAsync: the model always continues while tools run.
 	ToolsAsync ToolWaiting = "async"
 )
 
@@ -72,8 +72,8 @@ type SchemaForm string
 
 // The dialects. The zero value is SchemaJSON.
 const (
-	// SchemaJSON is JSON Schema as it is.
+	// SchemaJSON is unchanged JSON Schema.
 	SchemaJSON SchemaForm = ""
-	// SchemaOpenAPI is the subset of OpenAPI 3.0 schemas that Gemini takes.
+	// SchemaOpenAPI is the subset of OpenAPI 3.0 schemas that Gemini accepts.
 	SchemaOpenAPI SchemaForm = "openapi"
 )

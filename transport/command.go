@@ -2,31 +2,31 @@ package transport
 
 import "encoding/json"
 
-// Command is one order to the model. The set is closed: a type switch over the
+// Command is one command to the model. The set is closed: a type switch over the
 // types of this file is complete.
 type Command interface{ command() }
 
 // AudioIn is a piece of the user's speech: a whole number of samples at
-// Info.InputRate. It is passed by pointer, so that one value serves a whole
+// Info.InputRate. It is passed by pointer, so that one value can be reused for a whole
 // conversation.
 type AudioIn struct{ PCM []byte }
 
-// AudioPause says that no audio will come for a while (the user has muted), so
+// AudioPause announces that no audio will come for a while (the user has muted), so
 // that the provider does not wait for the rest of a phrase.
 type AudioPause struct{}
 
-// UserText is a turn that the user typed. The model answers it; what it is saying
-// at the moment stops.
+// UserText is a turn that the user typed. The model stops what it is saying and answers
+// the text.
 type UserText struct{ Text string }
 
-// ActivityStart and ActivityEnd frame the user's speech when Setup.ManualActivity
-// is set; the model answers after ActivityEnd.
+// ActivityStart and ActivityEnd mark the start and end of the user's speech if
+// Setup.ManualActivity is set; the model answers after ActivityEnd.
 type (
 	ActivityStart struct{}
 	ActivityEnd   struct{}
 )
 
-// Interrupt stops the model's answer, where Capabilities.Cancel is set.
+// Interrupt stops the model's answer, if Capabilities.Cancel is set.
 type Interrupt struct{}
 
 // Truncate tells the model that the user heard only the first AudioMS ms of Item.
@@ -36,34 +36,34 @@ type Truncate struct {
 }
 
 // ToolResult answers one ToolCall. Several results may follow each other; a model
-// with RespondNeeded goes on when Respond is sent.
+// with RespondNeeded continues when Respond is sent.
 type ToolResult struct {
 	Call string
-	// Output is a JSON object: the envelope.
+	// Output is a JSON object: the tool's result envelope.
 	Output json.RawMessage
-	// Scheduling says when a model that went on meanwhile is to speak of it, where
-	// Capabilities.Scheduling.
+	// Scheduling is when a model that continued meanwhile should speak about the result,
+	// if Capabilities.Scheduling is set.
 	Scheduling Scheduling
 }
 
-// Scheduling is when a model speaks of a tool result that comes while it does
-// something else. The zero value leaves it to the model.
+// Scheduling is when a model speaks about a tool result that arrives while it does
+// something else. The zero value leaves the choice to the model.
 type Scheduling string
 
-// The choices of Scheduling.
+// The values of Scheduling.
 const (
 	ScheduleInterrupt Scheduling = "interrupt"
 	ScheduleWhenIdle  Scheduling = "when_idle"
 	ScheduleSilent    Scheduling = "silent"
 )
 
-// Respond asks for an answer. The adapter waits for a running response to end
-// first and joins requests that pile up meanwhile.
+// Respond requests an answer. The adapter first waits until a running response has
+// ended, and merges requests that arrive meanwhile.
 type Respond struct {
-	// ToolsOff asks for an answer without tool calls, where Capabilities.ToolsOff.
+	// ToolsOff requests an answer without tool calls, if Capabilities.ToolsOff is set.
 	ToolsOff bool
-	// Instructions apply to this answer alone; empty for none. Where a model has no
-	// such thing they are left out.
+	// Instructions apply to this answer alone; empty means no instructions. They are left
+	// out if the model does not support them.
 	Instructions string
 }
 

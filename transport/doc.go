@@ -1,10 +1,11 @@
-// Package transport is what the gateway knows of a realtime voice model: a
-// [Transport] that opens a connection, a [Conn] that carries [Command] values to
-// the model and [Event] values back, and a [Capabilities] record that says what
-// this model can do. It names no provider and nothing of the caller's side.
+// Package transport defines a realtime voice model as the gateway sees it: a
+// [Transport] opens a connection, a [Conn] carries [Command] values to the model and
+// [Event] values back, and a [Capabilities] record describes what the model can do. The
+// package names no provider and knows nothing about the gateway's clients.
 //
-// The packages below it speak one wire each, and wires is the table of them; transporttest holds a
-// scripted fake and the conformance suite that every adapter passes.
+// Each package below it speaks one wire protocol, and package wires has the table of them.
+// Package transporttest has a scripted fake and the conformance suite that every adapter
+// passes.
 //
 // Audio is PCM16, signed little-endian, mono, everywhere in this package.
 package transport

@@ -5,26 +5,26 @@ import (
 	"fmt"
 )
 
-// Kind classes an error by what the caller should do about it. It comes from the
-// HTTP status, the close code or the provider's error code by a table in each
-// adapter, never from text.
+// Kind classifies an error by what the caller should do about it. Each adapter looks it
+// up in a table by HTTP status, close code or the provider's error code, never by the
+// error's text.
 type Kind uint8
 
 // The kinds, from harmless to final.
 const (
-	// KindIgnore: nothing is wrong that matters (a cancel that came too late).
+	// KindIgnore: nothing important went wrong (for example, a cancel came too late).
 	KindIgnore Kind = iota + 1
-	// KindRetry: the connection is gone, a new one may work.
+	// KindRetry: the connection is lost; a new one may work.
 	KindRetry
-	// KindExpired: the connection has lived its time; a new one will work.
+	// KindExpired: the connection reached its maximum age; a new one will work.
 	KindExpired
-	// KindRefused: this request was refused; the connection stands.
+	// KindRefused: this request was refused; the connection stays open.
 	KindRefused
 	// KindAuth: the credential was refused; trying again will not help.
 	KindAuth
 	// KindQuota: the account has no quota or credit left.
 	KindQuota
-	// KindInvalid: the provider does not accept what we sent, now or later.
+	// KindInvalid: the provider does not accept what we sent and never will.
 	KindInvalid
 	// KindClosed: this side closed the connection.
 	KindClosed
@@ -43,24 +43,24 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Retryable says whether connecting again may help.
+// Retryable reports whether connecting again may help.
 func (k Kind) Retryable() bool { return k == KindRetry || k == KindExpired }
 
-// Error is what every failure of an adapter is reported as.
+// Error is the type of every error that an adapter returns.
 type Error struct {
 	Provider string
-	// Op is what was being done: "dial", "setup", "send", "recv", "response".
+	// Op is the operation that failed: "dial", "setup", "send", "recv", "response".
 	Op   string
 	Kind Kind
-	// Code is the provider's own: a close code, an HTTP status or an error code, as
-	// text. It is fit for logs and metrics.
+	// Code is the provider's own code as text: a close code, an HTTP status or an error
+	// code. It is safe for logs and metrics.
 	Code string
-	// Err is the cause. It never holds a credential; its text may come from the
-	// provider and is for the log only.
+	// Err is the cause. It never contains a credential; its text may come from the
+	// provider and is meant only for the log.
 	Err error
 }
 
-// Error says all of it, for the log.
+// Error returns all fields as text for the log.
 func (e *Error) Error() string {
 	s := e.Provider + ": " + e.Op + ": " + e.Kind.String()
 	if e.Code != "" {

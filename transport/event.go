@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Event is one fact from the model. The set is closed: a type switch over the
+// Event is one event from the model. The set is closed: a type switch over the
 // types of this file is complete.
 type Event interface{ event() }
 
-// Role says who spoke.
+// Role is the speaker: user or assistant.
 type Role string
 
 // The two roles.
@@ -21,17 +21,17 @@ const (
 // AudioOut is a piece of the model's speech. It is passed by pointer and reused:
 // it is valid until the next Recv.
 type AudioOut struct {
-	// Item names the spoken answer this belongs to; it is the same string for all
-	// pieces of one item and unique within the connection.
+	// Item names the spoken answer that the audio belongs to. It is the same for all
+	// pieces of one answer and unique within the connection.
 	Item string
 	// PCM is a whole number of samples at Info.OutputRate.
 	PCM []byte
 }
 
-// AudioDone says that no more audio of Item will come.
+// AudioDone reports that no more audio of Item will come.
 type AudioDone struct{ Item string }
 
-// ResponseStarted says that the model has begun to answer.
+// ResponseStarted reports that the model has begun to answer.
 type ResponseStarted struct {
 	// ID is unique within the connection.
 	ID string
@@ -48,17 +48,17 @@ const (
 	ResponseFailed      ResponseStatus = "failed"
 )
 
-// ResponseDone says that the answer is complete: nothing more of it will come. A
-// model with RespondNeeded ends a response before it gets tool results; another
-// one ends it after the whole exchange.
+// ResponseDone reports that the answer is complete: nothing more of it will come. A
+// model with RespondNeeded ends a response before it gets tool results; any other
+// model ends it after the whole exchange.
 type ResponseDone struct {
 	ID     string
 	Status ResponseStatus
-	// Err says why a response failed; nil otherwise.
+	// Err is why a response failed; nil otherwise.
 	Err *Error
 }
 
-// Transcript is what was said so far in one item: the whole text, not a delta.
+// Transcript is what was said so far in one item: the whole text, not only the new part.
 type Transcript struct {
 	Item  string
 	Role  Role
@@ -66,30 +66,30 @@ type Transcript struct {
 	Final bool
 }
 
-// SpeechStarted says that the user has begun to speak.
+// SpeechStarted reports that the user has begun to speak.
 type SpeechStarted struct {
 	// Item is the user's item, if the provider names it.
 	Item string
-	// AudioMS is where speech begins on the audio clock: ms of audio sent since the
-	// connection was opened, padding included as the provider counts it.
+	// AudioMS is where speech begins on the audio clock: milliseconds of audio sent since
+	// the connection was opened, including padding as the provider counts it.
 	AudioMS int64
 }
 
-// SpeechStopped says that the user has stopped speaking.
+// SpeechStopped reports that the user has stopped speaking.
 type SpeechStopped struct {
 	Item string
-	// AudioMS is what the provider reports, on the audio clock.
+	// AudioMS is the position that the provider reports, on the audio clock.
 	AudioMS int64
-	// EndMS is where the speech itself ended: AudioMS less the silence the provider
-	// waited for. It equals AudioMS where that is not known.
+	// EndMS is where the speech itself ended: AudioMS minus the silence for which the
+	// provider waited. It equals AudioMS if that silence is unknown.
 	EndMS int64
 }
 
-// InputCommitted says that the user's turn is in the conversation.
+// InputCommitted reports that the provider has added the user's turn to the conversation.
 type InputCommitted struct{ Item string }
 
-// Interrupted says that the model has stopped its answer because the user spoke:
-// what is queued of it must not be played.
+// Interrupted reports that the model has stopped its answer because the user spoke.
+// Queued audio of that answer must not be played.
 type Interrupted struct{}
 
 // Truncated confirms a Truncate.
@@ -98,24 +98,24 @@ type Truncated struct {
 	AudioMS int64
 }
 
-// ToolCall asks for a tool. Calls of one batch arrive one after another, in the
-// order given.
+// ToolCall requests a tool. The calls of one batch arrive one after another, in the
+// provider's order.
 type ToolCall struct {
 	// Call is the adapter's own name for this request, unique within the
-	// connection: what ToolResult and ToolCancelled refer to.
+	// connection. ToolResult and ToolCancelled refer to it.
 	Call string
-	// ID is the provider's, empty where it gave none. A provider that repeats
-	// itself sends the same ID under a new Call.
+	// ID is the provider's id, empty if it gave none. A provider that repeats a call
+	// sends the same ID with a new Call.
 	ID   string
 	Name string
-	// Args is what the model wrote: meant to be a JSON object, but not checked.
+	// Args is the model's text: it should be a JSON object, but has not been checked.
 	Args json.RawMessage
 }
 
-// ToolCancelled withdraws calls: no result for them is wanted any more.
+// ToolCancelled withdraws calls: their results are no longer wanted.
 type ToolCancelled struct{ Calls []string }
 
-// Usage is what was spent since the last Usage event, in tokens.
+// Usage is the number of tokens used since the last Usage event.
 type Usage struct{ Tokens Tokens }
 
 // Tokens counts tokens by direction and modality. Cached tokens are a subset of
@@ -139,26 +139,26 @@ func (t Tokens) Add(u Tokens) Tokens {
 	}
 }
 
-// GoAway says that the provider will close the connection soon.
+// GoAway announces that the provider will close the connection soon.
 type GoAway struct{ TimeLeft time.Duration }
 
-// ResumeHandle is a handle to continue from, newest wins.
+// ResumeHandle is a handle from which to resume the conversation; the newest one counts.
 type ResumeHandle struct {
 	Handle string
-	// Resumable is false while the model is in the middle of something: the handle
-	// is then empty and an older one stands.
+	// Resumable is false while the model is in the middle of something: Handle is
+	// then empty and the previous handle stays valid.
 	Resumable bool
 }
 
-// TranscriptFailed says that what the user said in one item could not be written down.
-// The model has heard it, and its answer is not affected; the item's Transcript, if any,
-// has been given as final.
+// TranscriptFailed reports that the user's speech in one item could not be transcribed.
+// The model has heard it, and its answer is not affected. If the item has a Transcript, a
+// final one has already been sent.
 type TranscriptFailed struct {
 	Item string
 	Err  *Error
 }
 
-// Problem is an error that the connection survives.
+// Problem is an error after which the connection stays usable.
 type Problem struct{ Err *Error }
 
 func (*AudioOut) event()        {}

@@ -6,82 +6,84 @@ import (
 	"time"
 )
 
-// Transport opens connections to the models of one provider. It may be used by
-// any number of goroutines at once.
+// Transport opens connections to the models of one provider. It may be used
+// concurrently.
 type Transport interface {
-	// Name is the provider's name as configured ("gemini", "azure-eu"): a label for
-	// logs and for the client, never something to decide by.
+	// Name is the provider's name in the configuration ("gemini", "azure-eu"): a label for
+	// logs and for the client. Code must never decide by it.
 	Name() string
 
-	// Model is the model that a Setup without one gets; empty where there is none.
+	// Model is the model used for a Setup that names none; empty if there is no default.
 	Model() string
 
-	// Voices lists the voices that the provider's documentation has for model, the
-	// default one first; nil where it has none. An empty model means Model.
+	// Voices lists the voices that the provider documents for model, the default one
+	// first; nil if it documents none. An empty model means the default, Model.
 	Voices(model string) []string
 
-	// Capabilities says what model can do; an empty model means the provider's
+	// Capabilities describes what model can do; an empty model means the provider's
 	// default. An unknown model gets the row of its nearest family, never an error.
 	Capabilities(model string) Capabilities
 
 	// Connect dials, sends the setup and returns when the provider has accepted it.
-	// ctx bounds the opening only. It makes one attempt: trying again is the
-	// caller's decision, from [Error.Kind]. Every error is an [*Error].
+	// ctx applies only until Connect returns. Connect makes one attempt: the caller decides
+	// by [Error.Kind] whether to try again. Every error is an [*Error].
 	Connect(ctx context.Context, setup Setup) (Conn, error)
 }
 
 // Conn is one open conversation with a model.
 //
-// One goroutine at a time may call Send, and Close may be called by any, at any time and
-// more than once: a blocked Send then returns an error, and the function of Notify is called
-// one last time. A context without deadline or cancellation (context.Background) costs
-// nothing on the audio path; cancelling one that is in use ends the connection.
+// Only one goroutine at a time may call Send. Close may be called concurrently, at any time
+// and more than once: a blocked Send then returns an error, and the function given to Notify
+// is called one last time. A context without deadline or cancellation (context.Background)
+// costs nothing on the audio path; cancelling a context that a call is using ends the
+// connection.
 type Conn interface {
-	// Send hands one command to the model. A *AudioIn and its PCM are the caller's
+	// Send passes one command to the model. A *AudioIn and its PCM belong to the caller
 	// again when Send returns. A command that this model cannot carry out (see
 	// [Capabilities]) is dropped without error. An error is an [*Error] and final.
 	Send(ctx context.Context, cmd Command) error
 
-	// Notify has f called from now on: when there may be an event, and one last time after
-	// Close. It is called once. There are never two calls of f at once, and each sees what
-	// the one before has done. f must not wait for anything, for others may be heard by the
-	// goroutine that calls it, and it has to call Recv until that has none. What it does
-	// not take stays with the network, so that a fast provider waits for a slow f. Close
-	// does not wait for f, which may call it.
+	// Notify registers f, which is called whenever there may be an event, and one last time
+	// after Close. Notify may be called only once. Calls of f never overlap, and each call
+	// sees the effects of the one before. f must not block, because the goroutine that calls
+	// it may serve other connections, and it must call Recv until Recv returns nil. Events
+	// that f does not take stay in the network, so that a fast provider waits for a slow f.
+	// Close does not wait for f, and f may call Close.
 	Notify(f func())
 
-	// Recv returns the next event, and does not wait: the event is nil where there is none
-	// yet, or f has taken a bounded number of frames and bytes; then f is called again, after
-	// others have been heard. A *AudioOut and its PCM are valid until the next Recv. An
-	// error is an [*Error] and final: it says by its Kind whether connecting again may help.
-	// Only within the function of Notify.
+	// Recv returns the next event without waiting. The event is nil if there is none
+	// yet, or if f has taken its limit of frames and bytes; f is then called again after
+	// other connections have been served. A *AudioOut and its PCM are valid until the next
+	// Recv. An error is an [*Error] and final; its Kind tells whether connecting again may
+	// help. Recv may be called only by the function given to Notify.
 	Recv() (Event, error)
 
-	// Ready says that a Send of audio will most likely not wait for the network: what
-	// was sent before has left. False where that is not known. It may be called
-	// whenever Send may.
+	// Ready reports whether a Send of audio will most likely not wait for the network,
+	// because everything sent before has left. It returns false if that is unknown. It may
+	// be called whenever Send may.
 	Ready() bool
 
-	// Close ends the connection and frees what belongs to it. It does not wait for
-	// the provider's goodbye.
+	// Close ends the connection and frees its resources. It does not wait for the
+	// provider's closing message.
 	Close() error
 
-	// Info is what is fixed once connected.
+	// Info returns what is fixed once the connection is open.
 	Info() Info
 
-	// Stats may be read at any time, from any goroutine.
+	// Stats may be called concurrently at any time.
 	Stats() Stats
 }
 
-// What a provider may send over a WebSocket, of frames of any kind: each costs 1, and 1 more
-// for each full 2 KiB of it. Real ones send some hundred a second while they speak, faster than
-// they are heard. More is a flood, and ends the connection with KindRetry and the code "flood".
+// The limit on frames from a provider, of any kind. Each frame costs 1, plus 1 for each full
+// 2 KiB in it. Real providers send a few hundred frames a second while they speak, faster than
+// real time. More than the limit is a flood: the connection ends with KindRetry and the code
+// "flood".
 const (
 	FramesPerSecond = 2000
 	FrameBurst      = 20000
 )
 
-// Setup is what a conversation starts with.
+// Setup configures a conversation when it starts.
 type Setup struct {
 	Model        string // empty means the provider's default
 	Voice        string // empty means the provider's default
@@ -89,17 +91,17 @@ type Setup struct {
 	Instructions string
 	Tools        []Tool
 
-	// ManualActivity turns the provider's speech detection off: the caller says
-	// with ActivityStart and ActivityEnd when the user speaks.
+	// ManualActivity turns the provider's speech detection off: the caller marks the
+	// user's speech with ActivityStart and ActivityEnd.
 	ManualActivity bool
 
 	// SilenceMS and PrefixMS tune the provider's speech detection, in ms of audio.
-	// Zero leaves the provider's own default.
+	// Zero means the provider's default.
 	SilenceMS int
 	PrefixMS  int
 
-	// ResumeHandle continues an earlier connection (a ResumeHandle event's value)
-	// where Capabilities.Resume is set.
+	// ResumeHandle continues an earlier connection (the value of a ResumeHandle event)
+	// if Capabilities.Resume is set.
 	ResumeHandle string
 }
 
@@ -107,9 +109,9 @@ type Setup struct {
 type Tool struct {
 	Name        string
 	Description string
-	// Parameters is the schema in the form that the provider takes.
+	// Parameters is the schema in the form that the provider accepts.
 	Parameters json.RawMessage
-	// NonBlocking asks the model to go on while the tool runs, where it can.
+	// NonBlocking asks the model to continue while the tool runs, if it can.
 	NonBlocking bool
 }
 
@@ -117,27 +119,26 @@ type Tool struct {
 type Info struct {
 	Provider string
 	Model    string
-	// SessionID is the provider's, for logs; it may be empty.
+	// SessionID is the provider's id for logs; it may be empty.
 	SessionID string
-	// LocalAddr is this side's address on the connection, as host:port; it may be empty.
+	// LocalAddr is the gateway's address on the connection, as host:port; it may be empty.
 	LocalAddr string
-	// InputRate is the rate in Hz that AudioIn must have, OutputRate that of
-	// AudioOut.
+	// InputRate is the sample rate of AudioIn and OutputRate that of AudioOut, both in Hz.
 	InputRate  int
 	OutputRate int
-	// ExpiresAt is when the provider will end the connection by itself; zero if it
-	// has not said.
+	// ExpiresAt is when the provider will end the connection; zero if it has not announced
+	// a time.
 	ExpiresAt    time.Time
 	Capabilities Capabilities
 }
 
-// Stats counts what a connection has seen.
+// Stats counts what happened on a connection.
 type Stats struct {
-	// UnknownEvents were well formed but of no type that the adapter knows; they
+	// UnknownEvents counts well-formed events of types unknown to the adapter; they
 	// were skipped.
 	UnknownEvents int64
-	// MalformedEvents could not be parsed; they were skipped.
+	// MalformedEvents counts events that could not be parsed; they were skipped.
 	MalformedEvents int64
-	// SlowPath counts audio events that the fast scanner handed to the typed path.
+	// SlowPath counts audio events that the fast scanner passed to the typed decoder.
 	SlowPath int64
 }

@@ -6,46 +6,45 @@ import (
 )
 
 // Wire is one protocol that providers speak: a row of the table in package wires. A
-// provider of the configuration names its wire, and several may name the same one. A Wire
-// never changes, so any number of goroutines may use it at once.
+// configured provider names its wire, and several providers may use the same one. A Wire
+// is immutable and may be used concurrently.
 type Wire struct {
-	// Name is what providers.<name>.wire says, in lower case letters.
+	// Name is the value of providers.<name>.wire, in lower case letters.
 	Name string
 
 	// KeyVariables are the environment variables in which the provider's own clients look
-	// for the key. Where several are set, the last one counts. The key goes to the provider
-	// of the wire's own name alone.
+	// for the key. If several are set, the last one wins. The key is used only for the
+	// provider that has the same name as the wire.
 	KeyVariables []string
 
-	// Settings are the names of the settings that this wire has beyond those of
-	// [Provider], in the form of the configuration file ("transcription_model").
+	// Settings are the names of the wire's own settings in addition to those of
+	// [Provider], as written in the configuration file ("transcription_model").
 	Settings []string
 
-	// Simulated says that the simulator speaks this wire too.
+	// Simulated means that the simulator speaks this wire too.
 	Simulated bool
 
-	// New makes the Transport of a configured provider. An error says which setting is
+	// New makes the Transport of a configured provider. An error describes which setting is
 	// wrong and how to correct it, and shows no credential.
 	New func(Provider) (Transport, error)
 }
 
-// Provider is one configured provider, as a wire's New takes it.
+// Provider is one configured provider, as passed to a wire's New.
 type Provider struct {
-	// Name is what Transport.Name returns and what errors and log lines carry.
+	// Name is returned by Transport.Name and appears in errors and log lines.
 	Name string
-	// APIKey is the credential, BaseURL another address than the provider's own, empty for
-	// that one.
+	// APIKey is the credential. BaseURL replaces the provider's own address; empty keeps it.
 	APIKey, BaseURL string
-	// Model and Voice are used where a Setup names none; empty for the defaults of the
+	// Model and Voice are used if a Setup names none; empty means the defaults of the
 	// adapter and of the provider.
 	Model, Voice string
-	// NoInterrupt keeps the Interrupt command from the model.
+	// NoInterrupt prevents the Interrupt command from being sent to the model.
 	NoInterrupt bool
-	// Settings holds the wire's own settings by name; one that is missing is unset.
+	// Settings holds the wire's own settings by name; a missing one is unset.
 	Settings map[string]string
-	// HTTPClient makes the connections; nil means one of the adapter's own, whose every
-	// connection is read by a goroutine. It is not changed.
+	// HTTPClient makes the connections and is not modified. Nil means a client of the
+	// adapter's own, whose every connection is read by a goroutine of its own.
 	HTTPClient *http.Client
-	// Logger gets what a person should know; nil logs nothing.
+	// Logger receives what an operator should know; nil disables logging.
 	Logger *slog.Logger
 }

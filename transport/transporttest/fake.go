@@ -11,35 +11,35 @@ import (
 )
 
 // patience is how long the helpers that take a testing.TB wait before they fail the
-// test. Inside a synctest bubble it is fake time and passes only when every
-// goroutine is stuck.
+// test. Inside a synctest bubble this is fake time and passes only when every
+// goroutine is blocked.
 const patience = 3 * time.Minute
 
 // Fake is a scripted [transport.Transport]. Make one with [New]. Its methods may be
-// called by any number of goroutines.
+// called concurrently.
 type Fake struct {
-	// Provider is what Name returns; empty means "fake". Set before the first
+	// Provider is the result of Name; empty means "fake". Set it before the first
 	// Connect.
 	Provider string
 
-	// Info is what connections report, with Provider, Model and Capabilities filled
-	// in; zero rates mean 16000 Hz in and 24000 Hz out. Set before the first Connect.
+	// Info is what connections return, with Provider, Model and Capabilities filled
+	// in; zero rates mean 16000 Hz in and 24000 Hz out. Set it before the first Connect.
 	Info transport.Info
 
 	// Fixed after New.
 	caps transport.Capabilities
 
 	mu       sync.Mutex // guards the following fields
-	refuse   []error    // answers to the next Connects, nil for none
+	refuse   []error    // answers to the next Connects; nil accepts
 	stalled  chan struct{}
 	setups   []transport.Setup
 	conns    []*Conn
-	taken    int           // connections that Accept has handed out
+	taken    int           // connections that Accept has returned
 	changed  chan struct{} // closed and replaced when conns grows
 	attempts int
 }
 
-// New returns a fake whose every model has the capabilities caps.
+// New returns a fake in which every model has the capabilities caps.
 func New(caps transport.Capabilities) *Fake {
 	return &Fake{caps: caps, changed: make(chan struct{})}
 }
@@ -62,7 +62,7 @@ func (f *Fake) Voices(string) []string { return nil }
 func (f *Fake) Capabilities(string) transport.Capabilities { return f.caps }
 
 // Connect implements [transport.Transport]. It opens a connection at once unless
-// Refuse or StallConnect say otherwise.
+// Refuse or StallConnect changed that.
 func (f *Fake) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	f.mu.Lock()
 	f.attempts++
@@ -98,8 +98,8 @@ func (f *Fake) fail(op string, kind transport.Kind, err error) *transport.Error 
 	return &transport.Error{Provider: f.Name(), Op: op, Kind: kind, Err: err}
 }
 
-// Refuse makes the next times Connects fail with err, after any that earlier calls
-// of Refuse have ordered. Adapters return a [*transport.Error]; see [Error].
+// Refuse makes the next Connects fail with err, as many as times says, after those that
+// earlier calls of Refuse made fail. Adapters return a [*transport.Error]; see [Error].
 func (f *Fake) Refuse(times int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,8 +124,8 @@ func (f *Fake) StallConnect() (release func()) {
 	})
 }
 
-// Accept waits for the next connection that nobody has accepted yet, in the order
-// they were opened, and fails the test if none comes.
+// Accept waits for the next connection that has not been accepted yet, in the order
+// in which they were opened, and fails the test if none comes.
 func (f *Fake) Accept(t testing.TB) *Conn {
 	t.Helper()
 	timeout := time.NewTimer(patience)
@@ -148,7 +148,7 @@ func (f *Fake) Accept(t testing.TB) *Conn {
 	}
 }
 
-// Setups returns what every Connect so far was given, refused ones too.
+// Setups returns the Setup of every Connect so far, including refused ones.
 func (f *Fake) Setups() []transport.Setup {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,7 +162,7 @@ func (f *Fake) Attempts() int {
 	return f.attempts
 }
 
-// Open returns how many connections were opened and are not closed.
+// Open returns the number of connections that are open now.
 func (f *Fake) Open() int {
 	f.mu.Lock()
 	conns := append([]*Conn(nil), f.conns...)
@@ -179,8 +179,8 @@ func (f *Fake) Open() int {
 // errLost is the cause inside the errors that Error makes.
 var errLost = errors.New("scripted failure")
 
-// Error returns an error as an adapter would give it, with the kind that decides
-// what the caller does.
+// Error returns an error as an adapter would return it, with the kind by which
+// the caller decides.
 func Error(op string, kind transport.Kind) *transport.Error {
 	return &transport.Error{Provider: "fake", Op: op, Kind: kind, Code: "scripted", Err: errLost}
 }

@@ -10,34 +10,34 @@ import (
 	"voicegw/transport"
 )
 
-// Conn is one connection of a [Fake]: to the code under test a [transport.Conn], to
-// the test the provider's end of it. The provider's methods may be called by any
-// goroutine at any time.
+// Conn is one connection of a [Fake]. The code under test uses it as a [transport.Conn];
+// the test uses it as the provider's end. The provider's methods may be called
+// concurrently at any time.
 type Conn struct {
 	// Fixed after Connect.
 	fake   *Fake
 	setup  transport.Setup
 	info   transport.Info
-	closed chan struct{} // closed by Close or by a context that ended in use
-	// wakeRecv and wakeNext hold one token each: from the goroutine that adds to a queue to
-	// that which calls the function of Notify, and to the test. Never closed.
+	closed chan struct{} // closed by Close, or when a context in use ends
+	// wakeRecv and wakeNext hold one token each, from the goroutine that adds to a queue: one
+	// for the goroutine that calls the function given to Notify, one for the test. Never closed.
 	wakeRecv chan struct{}
 	wakeNext chan struct{}
 
-	// sending is held for the length of a Send: a second one at the same time breaks the
+	// sending is held during a Send: a second Send at the same time breaks the
 	// contract and panics.
 	sending sync.Mutex
 
-	// turn is held while the function of Notify runs. A Recv outside of it panics.
+	// turn is held while the function given to Notify runs. A Recv outside it panics.
 	turn sync.Mutex
 
-	// Owned by the turn. The audio that Recv hands out, overwritten by the next Recv.
+	// Owned by the turn: the audio that Recv returns, overwritten by the next Recv.
 	audio transport.AudioOut
 
 	mu      sync.Mutex // guards the following fields
-	events  []any      // transport.Event or, last, error
+	events  []any      // transport.Event values, and at most one error at the end
 	sent    []transport.Command
-	read    int // commands that Next and NextControl have passed
+	read    int // number of commands that Next and NextControl have passed
 	sendErr error
 	stalled chan struct{}
 	stats   transport.Stats
@@ -70,8 +70,8 @@ func (c *Conn) Stats() transport.Stats {
 	return c.stats
 }
 
-// Send implements [transport.Conn]. It records the command (audio as a copy) once
-// nothing stalls or fails it. Two Sends at once panic.
+// Send implements [transport.Conn]. It records the command (audio as a copy) unless
+// Send is made to stall or fail. Two Sends at once panic.
 func (c *Conn) Send(ctx context.Context, cmd transport.Command) error {
 	if !c.sending.TryLock() {
 		panic("transporttest: two goroutines in Send of one connection")
@@ -124,9 +124,9 @@ func (c *Conn) Notify(f func()) {
 	}()
 }
 
-// Recv implements [transport.Conn]. It returns what was emitted, in order, then nil. The
-// AudioOut that it returned before is overwritten, so that a caller who keeps one is found
-// out. Outside of the function of Notify it panics.
+// Recv implements [transport.Conn]. It returns the emitted events in order, then nil. It
+// overwrites the AudioOut that it returned before, to expose a caller that keeps one. It
+// panics outside the function given to Notify.
 func (c *Conn) Recv() (transport.Event, error) {
 	if c.turn.TryLock() {
 		panic("transporttest: Recv is called outside of the function of Notify")
@@ -140,7 +140,7 @@ func (c *Conn) Recv() (transport.Event, error) {
 	return c.pop()
 }
 
-// pop takes the next event, if there is one; an error stays, for it is final.
+// pop takes the next event, if there is one. An error stays in the queue, because it is final.
 func (c *Conn) pop() (transport.Event, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +175,7 @@ func (c *Conn) gone(op string) error {
 	return c.fake.fail(op, transport.KindClosed, net.ErrClosed)
 }
 
-// cancelled ends the connection, as the contract says of a context in use.
+// cancelled ends the connection, as the contract demands when a context in use ends.
 func (c *Conn) cancelled(ctx context.Context, op string) error {
 	_ = c.Close()
 	return c.fake.fail(op, transport.KindClosed, context.Cause(ctx))
@@ -193,7 +193,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Ready implements [transport.Conn]: false while StallSend holds.
+// Ready implements [transport.Conn]. It returns false while StallSend is in effect.
 func (c *Conn) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +209,7 @@ func (c *Conn) isClosed() bool {
 	}
 }
 
-// Setup returns what the connection was opened with.
+// Setup returns the Setup with which the connection was opened.
 func (c *Conn) Setup() transport.Setup { return c.setup }
 
 // Emit makes Recv return events, after those emitted before. The audio of an
@@ -231,8 +231,8 @@ func (c *Conn) EmitAudio(item string, pcm []byte) {
 	c.Emit(&transport.AudioOut{Item: item, PCM: pcm})
 }
 
-// FailRecv makes Recv return err for good, after the events emitted so far; Send
-// fails with it at once. Adapters return a [*transport.Error]; see [Error].
+// FailRecv makes Recv return err permanently, after the events emitted so far; Send
+// fails with err at once. Adapters return a [*transport.Error]; see [Error].
 func (c *Conn) FailRecv(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,14 +241,14 @@ func (c *Conn) FailRecv(err error) {
 	wake(c.wakeRecv)
 }
 
-// FailSend makes every further Send return err and leaves Recv alone.
+// FailSend makes every later Send return err and does not affect Recv.
 func (c *Conn) FailSend(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sendErr = err
 }
 
-// StallSend makes Send block, as a provider does that reads no more, until release
+// StallSend makes Send block, as if the provider had stopped reading, until release
 // is called, the connection is closed or the Send's context ends.
 func (c *Conn) StallSend() (release func()) {
 	stalled := make(chan struct{})
@@ -272,7 +272,7 @@ func (c *Conn) SetStats(s transport.Stats) {
 	c.stats = s
 }
 
-// Pending returns how many emitted events Recv has not returned yet.
+// Pending returns the number of emitted events that Recv has not returned yet.
 func (c *Conn) Pending() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,7 +286,7 @@ func (c *Conn) Commands() []transport.Command {
 	return append([]transport.Command(nil), c.sent...)
 }
 
-// Audio returns all the user's audio sent so far, put together.
+// Audio returns all the user's audio sent so far, concatenated.
 func (c *Conn) Audio() []byte {
 	var pcm []byte
 	for _, cmd := range c.Commands() {
@@ -298,13 +298,13 @@ func (c *Conn) Audio() []byte {
 }
 
 // Next waits for the next command that neither Next nor NextControl has returned or
-// passed, and fails the test if none comes.
+// skipped, and fails the test if none comes.
 func (c *Conn) Next(t testing.TB) transport.Command {
 	t.Helper()
 	return c.next(t, func(transport.Command) bool { return true })
 }
 
-// NextControl is Next for commands other than audio: it passes over AudioIn.
+// NextControl is like Next for commands other than audio: it skips AudioIn.
 func (c *Conn) NextControl(t testing.TB) transport.Command {
 	t.Helper()
 	return c.next(t, func(cmd transport.Command) bool {
@@ -349,7 +349,7 @@ func (c *Conn) WaitClosed(t testing.TB) {
 	}
 }
 
-// wake puts a token into ch unless one is there.
+// wake puts a token into ch unless it holds one already.
 func wake(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

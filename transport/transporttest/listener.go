@@ -9,18 +9,18 @@ import (
 	"voicegw/transport"
 )
 
-// Listener hears a connection for a test: Recv waits for what the connection's own Recv does
-// not wait for. Make one with [Listen].
+// Listener reads a connection for a test: unlike the connection's own Recv, its Recv waits.
+// Make one with [Listen].
 type Listener struct {
 	transport.Conn
-	more chan struct{} // to Recv: there is something; capacity 1, never closed
+	more chan struct{} // wakes Recv when there is something; capacity 1, never closed
 
-	mu    sync.Mutex // guards the following fields; held while the connection calls
+	mu    sync.Mutex // guards the following fields; held during calls from the connection
 	heard []transport.Event
 	err   error
 }
 
-// Listen hears a connection from now on.
+// Listen starts reading a connection.
 func Listen(conn transport.Conn) *Listener {
 	l := &Listener{Conn: conn, more: make(chan struct{}, 1)}
 	conn.Notify(l.hear)
@@ -47,8 +47,8 @@ func (l *Listener) hear() {
 
 var errGivenUp = errors.New("transporttest: the test does not wait any longer")
 
-// Recv waits for the next event until ctx ends, which leaves the connection as it is. Audio is
-// a copy. One goroutine may call it at a time.
+// Recv waits for the next event until ctx ends, which does not affect the connection. Audio
+// is a copy. Only one goroutine at a time may call it.
 func (l *Listener) Recv(ctx context.Context) (transport.Event, error) {
 	for {
 		if ev, err := l.next(); ev != nil || err != nil {

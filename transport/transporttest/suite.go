@@ -17,70 +17,70 @@ import (
 // Harness lets [Suite] drive one adapter against a scripted provider. The adapter's
 // test implements it.
 type Harness struct {
-	// Start starts a provider of its own for one test. It registers with t.Cleanup
-	// whatever has to be stopped, goroutines and idle HTTP connections included.
+	// Start starts a new provider for one test. It registers with t.Cleanup
+	// everything that must be stopped, including goroutines and idle HTTP connections.
 	Start func(t *testing.T) Provider
 
 	// Secret is the credential that the provider's adapters use. No error may show it.
 	Secret string
 
-	// CloseKinds says what Recv must report when the provider closes an open
-	// conversation with a code.
+	// CloseKinds is what Recv must report when the provider closes an open
+	// conversation, by close code.
 	CloseKinds map[int]transport.Kind
 
-	// StatusKinds says what Connect must report when the handshake is answered with an
-	// HTTP status.
+	// StatusKinds is what Connect must report when the handshake is answered with an
+	// HTTP error, by HTTP status.
 	StatusKinds map[int]transport.Kind
 
-	client *http.Client // of the subtest
+	client *http.Client // name of the subtest
 }
 
-// Provider is a scripted provider that listens. Its methods are called by the test's
-// goroutine only.
+// Provider is a scripted provider that accepts connections. Only the test's goroutine calls
+// its methods.
 type Provider interface {
 	// Transport returns an adapter pointed at the provider, with Harness.Secret as its
 	// credential, that connects with client.
 	Transport(client *http.Client) transport.Transport
 
-	// Refuse makes it answer every handshake from now on with an HTTP status, and with
+	// Refuse makes the provider answer every later handshake with an HTTP status, and with
 	// the credential in the body.
 	Refuse(status int)
 
-	// Mute makes it accept connections from now on, and say nothing on them.
+	// Mute makes the provider accept later connections but send nothing on them.
 	Mute()
 
 	// Accept returns the provider's end of the connection that Connect has opened.
 	Accept() Peer
 }
 
-// Peer is the provider's end of one connection. It writes frames as the provider
-// would. It reads only in NextAudio and NextResult: a peer that nobody asks for
-// something is a provider that has stalled.
+// Peer is the provider's end of one connection. It writes the frames that the provider
+// would write. It reads only in NextAudio and NextResult: otherwise it behaves like a
+// provider that has stalled.
 type Peer interface {
-	// Begin starts an answer; Say is a piece of what is spoken in it (text may be
-	// empty, pcm is a whole number of samples); Finish ends it as complete.
+	// Begin starts an answer. Say sends a piece of its speech (text may be
+	// empty, pcm is a whole number of samples). Finish completes the answer.
 	Begin()
 	Say(text string, pcm []byte)
 	Finish()
 
-	// Interrupt ends the answer as when the user has spoken over it, with all that
-	// this provider says then.
+	// Interrupt ends the answer as if the user had spoken over it, with all messages
+	// that this provider sends in that case.
 	Interrupt()
 
-	// UserSaid reports what the user said, in the pieces given, completely.
+	// UserSaid reports the user's words in the given pieces; the last piece is final.
 	UserSaid(pieces ...string)
 
-	// CallTools asks for tools in one batch, within the answer begun: ID, Name and
-	// Args are used. A provider that ends the answer before it gets results ends it.
+	// CallTools requests tools in one batch, within the current answer. It uses ID, Name and
+	// Args. If this provider ends an answer before it gets results, CallTools ends it too.
 	CallTools(calls ...transport.ToolCall)
 
-	// NextAudio returns the next piece of the user's audio as PCM, NextResult the next
-	// tool result; both pass over everything else.
+	// NextAudio returns the next piece of the user's audio as PCM. NextResult returns the next
+	// tool result. Both skip everything else.
 	NextAudio() []byte
 	NextResult() (id string, output json.RawMessage)
 
-	// Unknown sends a well formed message of a kind that does not exist, Garbage one
-	// that is not well formed.
+	// Unknown sends a well-formed message of a type that does not exist. Garbage sends a
+	// malformed message.
 	Unknown()
 	Garbage()
 
@@ -88,11 +88,11 @@ type Peer interface {
 	Close(code int, reason string)
 }
 
-// Suite runs what every adapter has to pass: a subtest for each promise of
-// [transport.Conn] and [transport.Transport] that can be seen from outside. It uses
-// real sockets and takes a few seconds of real time at most. All is seen over each kind of
-// connection: one that a loop watches (on Linux), and those that have a goroutine, a socket
-// without a loop and what does not say that it is a socket.
+// Suite runs the tests that every adapter must pass: a subtest for each promise of
+// [transport.Conn] and [transport.Transport] that is visible from outside. It uses
+// real sockets and takes at most a few seconds of real time. Every subtest runs over each
+// kind of connection: one watched by an event loop (on Linux), a socket read by its own
+// goroutine, and a connection that does not reveal that it is a socket.
 func Suite(t *testing.T, h Harness) {
 	t.Helper()
 	for _, test := range []struct {
@@ -137,23 +137,23 @@ func clients() map[string]*http.Client {
 	}
 }
 
-// dialWrapped returns a connection that does not say that it is a socket.
+// dialWrapped returns a connection that does not reveal that it is a socket.
 func dialWrapped(ctx context.Context, network, addr string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // this is the dialer's
+		return nil, err //nolint:wrapcheck // the error is the dialer's own
 	}
 	return struct{ net.Conn }{c}, nil
 }
 
-// suitePatience is how long a subtest waits for something that must come.
+// suitePatience is how long a subtest waits for an event that must come.
 const suitePatience = 3 * time.Minute
 
 func soon() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), suitePatience)
 }
 
-// connect opens a connection to a fresh provider.
+// connect opens a connection to a new provider.
 func (h Harness) connect(t *testing.T) (*Listener, Peer) {
 	t.Helper()
 	return h.dial(t, h.Start(t))
@@ -171,7 +171,7 @@ func (h Harness) dial(t *testing.T, p Provider) (*Listener, Peer) {
 	return Listen(conn), p.Accept()
 }
 
-// suiteSetup is what every connection of the suite is opened with.
+// suiteSetup is the Setup of every connection in the suite.
 func suiteSetup() transport.Setup {
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	return transport.Setup{
@@ -195,7 +195,7 @@ func recv(t *testing.T, conn *Listener) transport.Event {
 	return ev
 }
 
-// until returns the events up to the first that last says yes to, audio as copies.
+// until returns the events up to the first for which last returns true, with audio copied.
 func until(t *testing.T, conn *Listener, last func(transport.Event) bool) []transport.Event {
 	t.Helper()
 	var events []transport.Event
@@ -242,7 +242,7 @@ func send(t *testing.T, conn *Listener, cmd transport.Command) {
 	}
 }
 
-// tone returns n samples that differ from those of other seeds.
+// tone returns n samples that differ for each seed.
 func tone(seed, n int) []byte {
 	pcm := make([]byte, 2*n)
 	for i := range pcm {

@@ -3,7 +3,7 @@ package transporttest
 import (
 	"bufio"
 	"context"
-	"crypto/sha1" //nolint:gosec // the handshake of WebSocket wants it (RFC 6455, section 4.2.2)
+	"crypto/sha1" //nolint:gosec // required by the WebSocket handshake (RFC 6455, section 4.2.2)
 	"encoding/base64"
 	"io"
 	"net"
@@ -17,14 +17,14 @@ import (
 	"voicegw/transport"
 )
 
-// Dialer makes an adapter of a provider at host:port, over TLS or not, which connects with
-// client.
+// Dialer makes an adapter for a provider at host:port, with or without TLS, that connects
+// with client.
 type Dialer func(t *testing.T, addr string, tls bool, client *http.Client) transport.Transport
 
-// Silences runs what every adapter must do with a provider that falls silent while the
-// conversation is being opened, at each point of it: Connect returns when its context ends,
-// and leaves no connection and no goroutine. first is what the provider says first of all on
-// an open connection, without being asked; empty if it says nothing.
+// Silences tests every adapter against a provider that falls silent while the
+// conversation is being opened, at each step of the opening: Connect must return when its
+// context ends and leave no connection or goroutine behind. first is the message that the
+// provider sends unasked on a new connection; empty if it sends none.
 func Silences(t *testing.T, dial Dialer, first string) {
 	t.Helper()
 	const upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "
@@ -54,16 +54,16 @@ func Silences(t *testing.T, dial Dialer, first string) {
 	}
 }
 
-// anyAccept is as long as the answer to any key.
+// anyAccept has the length of every Sec-WebSocket-Accept value.
 const anyAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
-// frame is a text message of a server, of at most 64 KiB.
+// frame returns a server's text frame with a payload of at most 64 KiB.
 func frame(text string) string {
 	return "\x81\x7e" + string([]byte{byte(len(text) >> 8), byte(len(text))}) + text
 }
 
-// heard is a connection whose context ends when all that is ever said has been read and more
-// is waited for.
+// heard is a connection that ends its context when all scripted bytes have been read and the
+// adapter waits for more.
 type heard struct {
 	net.Conn
 	total, read int // bytes
@@ -96,7 +96,7 @@ func fallSilent(t *testing.T, dial Dialer, withTLS bool, says string) {
 		defer func() { _ = conn.Close() }()
 		in := bufio.NewReader(conn)
 		if withTLS {
-			_, err = in.ReadByte() // of the hello, after which the adapter waits for ours
+			_, err = in.ReadByte() // bytes of the hello, after which the adapter waits for our message
 		} else {
 			err = answer(conn, in, says)
 		}
@@ -106,10 +106,10 @@ func fallSilent(t *testing.T, dial Dialer, withTLS bool, says string) {
 		if says == "" {
 			cancel()
 		}
-		// It is over when the adapter has closed the connection.
+		// The test is over when the adapter has closed the connection.
 		_, _ = io.Copy(io.Discard, in)
 	})
-	// A client without a timeout of its own, which would keep its connections.
+	// The client sets no timeout: only ctx may end the attempt.
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 		if err != nil {
@@ -124,10 +124,10 @@ func fallSilent(t *testing.T, dial Dialer, withTLS bool, says string) {
 	}
 	t.Log(err)
 	provider.Wait()
-	_ = ln.Close() // it was open
+	_ = ln.Close() // the connection was open
 }
 
-// answer reads a request and says something.
+// answer reads a request and writes a response.
 func answer(w io.Writer, in *bufio.Reader, says string) error {
 	r, err := http.ReadRequest(in)
 	if err != nil {

@@ -16,7 +16,7 @@ func testCloseRecv(t *testing.T, h Harness) {
 	peer.Begin()
 	peer.Say("Hello", tone(1, 480))
 	until(t, conn, func(ev transport.Event) bool { _, ok := ev.(*transport.AudioOut); return ok })
-	ended := make(chan error, 1) // from the receiver, once
+	ended := make(chan error, 1) // one value, from the goroutine that receives
 	go func() {
 		for {
 			if _, err := conn.Recv(context.Background()); err != nil {
@@ -36,12 +36,12 @@ func testCloseRecv(t *testing.T, h Harness) {
 	checkClosed(t, "a Send after Close", conn.Send(context.Background(), transport.UserText{Text: "anybody?"}))
 }
 
-// testCloseSend fills the connection until nothing more fits, for the peer does not
-// read, and closes it then.
+// testCloseSend sends until nothing more fits, because the peer does not read, and then
+// closes the connection.
 func testCloseSend(t *testing.T, h Harness) {
 	conn, _ := h.connect(t)
 	var sends atomic.Int64
-	ended := make(chan error, 1) // from the sender, once
+	ended := make(chan error, 1) // one value, from the goroutine that sends
 	go func() {
 		in := &transport.AudioIn{PCM: tone(1, 1<<15)}
 		for {
@@ -104,7 +104,7 @@ func testConnectDeadline(t *testing.T, h Harness) {
 	p.Mute()
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	ended := make(chan error, 1) // from Connect, once
+	ended := make(chan error, 1) // one value, from the goroutine that calls Connect
 	go func() {
 		conn, err := p.Transport(h.client).Connect(ctx, suiteSetup())
 		if err == nil {
@@ -118,7 +118,7 @@ func testConnectDeadline(t *testing.T, h Harness) {
 	}
 }
 
-// testConnectContext ends the context of Connect and goes on talking.
+// testConnectContext ends Connect's context and then continues the conversation.
 func testConnectContext(t *testing.T, h Harness) {
 	p := h.Start(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -36,7 +36,7 @@ func testInfo(t *testing.T, h Harness) {
 	}
 }
 
-// testAudio plays two answers and checks everything that the events promise of items
+// testAudio plays two answers and checks everything that the events promise about items
 // and responses.
 func testAudio(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
@@ -68,7 +68,7 @@ func testAudio(t *testing.T, h Harness) {
 	}
 }
 
-// checkResponses checks that responses start and end in turn, once each, with all
+// checkResponses checks that each response starts and ends once, one after another, with all
 // audio in between.
 func checkResponses(t *testing.T, events []transport.Event, want ...transport.ResponseStatus) {
 	t.Helper()
@@ -99,7 +99,7 @@ func checkResponses(t *testing.T, events []transport.Event, want ...transport.Re
 	}
 }
 
-// checkItems checks that each item's audio is in one piece and followed by one
+// checkItems checks that each item's audio is contiguous and followed by one
 // AudioDone, and returns the items in order.
 func checkItems(t *testing.T, events []transport.Event) []string {
 	t.Helper()
@@ -140,7 +140,7 @@ func testTranscripts(t *testing.T, h Harness) {
 		peer.Say(text, tone(i, 480))
 	}
 	peer.Finish()
-	// A user's transcript may be done before the answer or with it.
+	// A user's transcript may become final before the answer or together with it.
 	latest := map[transport.Role]transport.Transcript{}
 	done := false
 	until(t, conn, func(ev transport.Event) bool {
@@ -200,7 +200,7 @@ func testInterrupted(t *testing.T, h Harness) {
 }
 
 // testTools calls two tools at once, with a number that float64 would round, and
-// answers them in the other order.
+// answers them in reverse order.
 func testTools(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	asked := []transport.ToolCall{
@@ -242,7 +242,7 @@ func testUplink(t *testing.T, h Harness) {
 		in.PCM = append(in.PCM[:0], tone(i, 160)...)
 		want = append(want, in.PCM...)
 		send(t, conn, in)
-		clear(in.PCM) // the caller's again
+		clear(in.PCM) // PCM belongs to the caller again
 	}
 	for len(got) < len(want) {
 		got = append(got, peer.NextAudio()...)
@@ -252,8 +252,8 @@ func testUplink(t *testing.T, h Harness) {
 	}
 }
 
-// testDropped sends what may mean nothing to a model, or to this moment: none of it
-// is an error, and the connection goes on.
+// testDropped sends commands that may mean nothing to a model or at this moment: none of them
+// causes an error, and the connection continues.
 func testDropped(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	for _, cmd := range []transport.Command{

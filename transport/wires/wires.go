@@ -1,6 +1,5 @@
-// Package wires is the table of all wires that the gateway can speak. A new wire is a
-// folder below package transport and one line here; docs/providers.md says step by step how
-// to add one.
+// Package wires is the table of all wires that the gateway can speak. To add a wire, add a
+// folder below package transport and one line here; docs/providers.md describes each step.
 package wires
 
 import (
@@ -9,7 +8,7 @@ import (
 	"voicegw/transport/openai"
 )
 
-// All returns a row for each wire. The first is the one that a client gets where nothing is
+// All returns one row per wire. The first is used by a client if no provider is
 // configured.
 func All() []transport.Wire {
 	return []transport.Wire{
