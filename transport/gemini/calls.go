@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// maxOpenCalls bounds what a provider can make us remember. The oldest call falls
-// out; its result is then dropped.
+// maxOpenCalls bounds how many calls of a provider are remembered. The oldest call is
+// dropped, and so is its result.
 const maxOpenCalls = 256
 
-// callBook knows the calls that have neither a result nor a cancellation. Recv adds
-// and cancels, Send answers.
+// callBook holds the calls that have neither a result nor a cancellation. Recv adds
+// and cancels calls; Send answers them.
 type callBook struct {
 	mu   sync.Mutex // guards the following fields
 	made int
@@ -23,13 +23,13 @@ type openCall struct {
 	call string // our name for it
 	id   string // the provider's, may be empty
 	name string
-	// batch numbers the message that the call came in.
+	// batch is the number of the message that contained the call.
 	batch int
-	// waits says that the model is silent until it has the result.
+	// waits means that the model is silent until it has the result.
 	waits bool
-	// held is the result of a call without an id that has to wait for an earlier one.
+	// held is the result of a call without an id; it must wait for an earlier call's result.
 	held json.RawMessage
-	// scheduling goes with held.
+	// scheduling belongs to held.
 	scheduling string
 }
 
@@ -42,7 +42,7 @@ type answer struct {
 	Scheduling string `json:"scheduling,omitempty"`
 }
 
-// add remembers a call and names it.
+// add remembers a call and gives it a name.
 func (b *callBook) add(id, name string, batch int, waits bool) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +55,7 @@ func (b *callBook) add(id, name string, batch int, waits bool) string {
 	return c.call
 }
 
-// cancel forgets the calls with these ids and returns their names of ours.
+// cancel forgets the calls with these ids and returns our names for them.
 func (b *callBook) cancel(ids []string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,9 +70,9 @@ func (b *callBook) cancel(ids []string) []string {
 	return calls
 }
 
-// result takes the result of call and returns the answers that may now be sent:
-// none if the call is cancelled or unknown. The provider matches calls without ids
-// by their order, so those of one message wait for each other.
+// result takes the result of call and returns the answers that may be sent now;
+// it returns none if the call is cancelled or unknown. The provider matches calls without
+// ids by their order, so the results of one message wait for each other.
 func (b *callBook) result(call string, output json.RawMessage, scheduling string) []answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,29 +102,29 @@ func (b *callBook) result(call string, output json.RawMessage, scheduling string
 	return ready
 }
 
-// waiting says whether the model waits for the result of a tool.
+// waiting reports whether the model waits for a tool's result.
 func (b *callBook) waiting() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.open, func(c *openCall) bool { return c.waits })
 }
 
-// pairing tells a call that comes both in serverContent and in toolCall (seen in
-// the wild: every tool ran twice) from one that the provider repeats. It is told
-// about one turn at a time.
+// pairing distinguishes a call that comes both in serverContent and in toolCall (seen in
+// practice: every tool ran twice) from a call that the provider repeats. It covers
+// one turn at a time.
 type pairing map[string]*[2]int
 
-// The two places a call can come in.
+// The two places where a call can occur.
 const (
 	inContent  = 0
 	inToolCall = 1
 )
 
-// maxPairs bounds the calls of one turn that are watched for their other half.
+// maxPairs bounds the calls of one turn whose other half is awaited.
 const maxPairs = 256
 
-// twin notes a call seen in place and says whether it is the other half of one seen
-// already.
+// twin notes a call seen in place and reports whether it is the other half of a call
+// that was seen before.
 func (p pairing) twin(place int, c functionCall) bool {
 	key := c.ID
 	if key == "" {

@@ -21,35 +21,35 @@ const (
 	// maxPooled bounds the buffers that are kept for reuse, in bytes.
 	maxPooled = 64 << 10
 
-	// maxEvents bounds what one message may hold: they are dealt with at one go.
+	// maxEvents bounds the events of one message, since they are handled all at once.
 	maxEvents = 256
 
 	// maxBeforeSetup bounds how many messages may come before setupComplete.
 	maxBeforeSetup = 64
 
-	// inputRate is what AudioIn must have, in Hz; bytesPerMS what a ms of it takes.
+	// inputRate is the sample rate of AudioIn in Hz; bytesPerMS is the size of 1 ms of it.
 	inputRate  = 16000
 	bytesPerMS = inputRate * 2 / 1000
 
-	// turnPatience is how long a turn may be stalling before its response is ended.
+	// turnPatience is how long a turn may stall before its response is ended.
 	turnPatience = 3 * time.Second
-	// endPatience is how long after an answer can have been heard its turnComplete may
-	// still come.
+	// endPatience is how long turnComplete may take after the answer's audio has had time
+	// to play.
 	endPatience = 30 * time.Second
-	// outputBytesPerMS is what a ms of AudioOut takes.
+	// outputBytesPerMS is the size of 1 ms of AudioOut.
 	outputBytesPerMS = outputRate * 2 / 1000
 )
 
-// errorText is an error from the provider or about what it sent.
+// errorText is an error reported by the provider, or about its messages.
 type errorText string
 
 func (e errorText) Error() string { return string(e) }
 
-// frame is one message and the audio in it. raw is the connection's, until the next is
-// read.
+// frame is one message and the audio in it. raw belongs to the connection and is valid until
+// the next read.
 type frame struct{ raw, pcm []byte }
 
-// conn is one open conversation. See [transport.Conn] for who may call what.
+// conn is one open conversation. [transport.Conn] defines which goroutine may call what.
 type conn struct {
 	// Fixed after Connect.
 	t      *Transport
@@ -59,13 +59,13 @@ type conn struct {
 	manual bool
 	secret string
 
-	closed atomic.Bool // by Close
-	away   atomic.Bool // a goAway has come
-	ready  atomic.Bool // setupComplete has come
-	// final is what Recv ended with: it knows more than a Send that then fails.
+	closed atomic.Bool // set by Close
+	away   atomic.Bool // a goAway was received
+	ready  atomic.Bool // setupComplete was received
+	// final is the error that ended Recv: it explains more than that of a Send which fails later.
 	final atomic.Pointer[transport.Error]
 
-	sent      atomic.Int64 // bytes of audio
+	sent      atomic.Int64 // audio sent, in bytes
 	unknown   atomic.Int64
 	malformed atomic.Int64
 	slow      atomic.Int64
@@ -78,11 +78,11 @@ type conn struct {
 	scan      scanner
 	alike     likeness
 	out       transport.AudioOut
-	held      *frame // what the events not yet delivered, and the last one, point into
+	held      *frame // backs the undelivered events and the one delivered last
 	err       *transport.Error
 	oddFormat bool
-	told      map[string]bool // unknown keys that the log has; nil before the first
-	// patience asks for a turn when a stalling turn of the model is to be ended.
+	told      map[string]bool // unknown keys already logged; nil before the first
+	// patience calls the function given to Notify when a stalling turn of the model must end.
 	patience    *time.Timer
 	patientTill time.Time
 	stalling    stall
@@ -133,7 +133,7 @@ func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup tra
 	return c
 }
 
-// open sends the setup and waits until the provider has taken it. Events that come
+// open sends the setup and waits until the provider has accepted it. Events that come
 // before are kept for Recv.
 func (c *conn) open(ctx context.Context, first []byte) error {
 	defer c.closeWith(ctx)()
@@ -145,7 +145,7 @@ func (c *conn) open(ctx context.Context, first []byte) error {
 		if err != nil {
 			return c.readError(ctx, "setup", fmt.Errorf("%w: %w", errSetupEnded, err))
 		}
-		// The frame is not given back: events that wait for Recv may point into its audio.
+		// The frame is not released: events that wait for Recv may point into its audio.
 		if failed := c.decode(f); failed != nil {
 			failed.Op = "setup"
 			return failed
@@ -167,7 +167,7 @@ func (c *conn) Stats() transport.Stats {
 	}
 }
 
-// pending returns the next event of what has been read, or nil.
+// pending returns the next event from the messages read so far, or nil.
 func (c *conn) pending() (transport.Event, error) {
 	if c.closed.Load() {
 		c.stopWatching()
@@ -183,7 +183,7 @@ func (c *conn) pending() (transport.Event, error) {
 	return nil, nil
 }
 
-// take makes events of a message; nil says that a turn was stalling for too long.
+// take turns a message into events; a nil message means that a turn has stalled too long.
 func (c *conn) take(f *frame, err error) {
 	switch {
 	case err != nil:
@@ -200,7 +200,7 @@ func (c *conn) take(f *frame, err error) {
 	if c.err != nil {
 		c.final.Store(c.err)
 		c.stopWatching()
-		return // the events that came before the end are still to be had
+		return // events received before the end must still be delivered
 	}
 	c.watch(f != nil)
 }
@@ -229,7 +229,7 @@ func (c *conn) Recv() (transport.Event, error) {
 	}
 }
 
-// release gives the buffers back. Only what is larger than usual is left to the
+// release returns the buffers to the pool. Only unusually large ones are left to the
 // garbage collector.
 func (c *conn) release() {
 	if c.held == nil {
@@ -242,9 +242,9 @@ func (c *conn) release() {
 	c.held = nil
 }
 
-// watch starts, restarts or stops the patience with a stalling turn. After an
-// interruption it is not prolonged by what else the provider has to say, which may
-// be what the user goes on saying.
+// watch starts, restarts or stops the timer for a stalling turn. After an
+// interruption later messages do not extend it, because they may belong to
+// what the user goes on saying.
 func (c *conn) watch(heard bool) {
 	was := c.stalling
 	c.stalling = c.dialog.stalling()
@@ -257,7 +257,7 @@ func (c *conn) watch(heard bool) {
 	}
 }
 
-// bePatient starts the patience anew.
+// bePatient restarts the timer.
 func (c *conn) bePatient() {
 	wait := turnPatience
 	if c.stalling == stallGenerated {
@@ -278,8 +278,8 @@ func (c *conn) stopWatching() {
 	}
 }
 
-// read reads one message; an idle conversation holds no buffer. Text and binary alike: the
-// service sends JSON in either.
+// read reads one message; an idle conversation holds no buffer. It accepts text and binary
+// frames, because the service sends JSON in both.
 func (c *conn) read() (*frame, error) {
 	_, raw, err := c.ws.Read()
 	if err != nil {
@@ -305,7 +305,7 @@ func (c *conn) closeWith(ctx context.Context) func() bool {
 
 func noWatch() bool { return true }
 
-// readError classes the end of the connection.
+// readError classifies the error with which the connection ended.
 func (c *conn) readError(ctx context.Context, op string, err error) *transport.Error {
 	switch code := websocket.CloseStatus(err); {
 	case c.closed.Load():
@@ -331,19 +331,19 @@ func (c *conn) fail(op string, kind transport.Kind, code string, cause error) *t
 // Close implements [transport.Conn].
 func (c *conn) Close() error {
 	c.closed.Store(true)
-	_ = c.ws.CloseNow() // it says only whether somebody was faster
+	_ = c.ws.CloseNow() // the error only means that it was closed already
 	return nil
 }
 
-// malformedMessage counts what could not be read.
+// malformedMessage counts a message, or a part, that could not be read.
 func (c *conn) malformedMessage(err error) {
 	if c.malformed.Add(1) == 1 {
 		c.t.log.Warn("the provider sent a message that cannot be read; it and any further ones are skipped and counted", "error", scrub(c.secret, err.Error()))
 	}
 }
 
-// maxTold bounds how many unknown keys one connection logs, maxKey the bytes of one
-// that it shows.
+// maxTold bounds how many unknown keys one connection logs, maxKey how many bytes of a key
+// it shows.
 const (
 	maxTold = 16
 	maxKey  = 64

@@ -17,12 +17,12 @@ import (
 	"voicegw/transport"
 )
 
-// outputRate is what every model speaks at, in Hz. Vertex leaves it unsaid.
+// outputRate is the sample rate of every model's speech, in Hz. Vertex does not state it.
 const outputRate = 24000
 
 // The parts of genai.LiveServerMessage that this package decodes itself: a call's
-// arguments stay as the model wrote them (the SDK's map would round large numbers),
-// and audio may come in either base64 alphabet.
+// arguments must stay as the model wrote them (the SDK's map would round large numbers),
+// and audio may use either base64 alphabet.
 type (
 	serverContent struct {
 		ModelTurn *struct {
@@ -46,18 +46,18 @@ type (
 	}
 
 	// voiceActivity is a report of speech. The documentation names its kind
-	// voiceActivityType; recorded sessions of 3.1 and 3.8 models have it as type.
+	// voiceActivityType; in recorded sessions of 3.1 and 3.8 models it is named type.
 	voiceActivity struct {
 		VoiceActivityType genai.VoiceActivityType `json:"voiceActivityType"`
 		Type              genai.VoiceActivityType `json:"type"`
 		AudioOffset       duration                `json:"audioOffset"`
 	}
 
-	// duration is a text such as "9.5s"; zero for anything else. The SDK's types with
-	// durations in them fail, or panic, over a value of another JSON type.
+	// duration is a text such as "9.5s", or zero for any other value. The SDK's types that contain
+	// durations fail, or panic, on a value of another JSON type.
 	duration time.Duration
 
-	// present is a boolean, or the presence of anything but false and null in its place.
+	// present is true for every value but false and null.
 	present bool
 
 	part struct {
@@ -82,7 +82,7 @@ type (
 
 	resumptionUpdate struct {
 		genai.LiveServerSessionResumptionUpdate
-		// Documented as a string, sent as a number too; not used.
+		// Documented as a string, but also sent as a number; not used.
 		LastConsumedClientMessageIndex json.RawMessage `json:"lastConsumedClientMessageIndex"`
 	}
 
@@ -93,7 +93,7 @@ type (
 	}
 )
 
-// contentKeys are the keys of serverContent that are known, used or not.
+// contentKeys are the known keys of serverContent, used or not.
 var contentKeys = map[string]bool{
 	"modelTurn": true, "inputTranscription": true, "outputTranscription": true,
 	"interimInputTranscription": true, "generationComplete": true, "turnComplete": true,
@@ -101,7 +101,7 @@ var contentKeys = map[string]bool{
 	"interactionStatus": true, "groundingMetadata": true, "urlContextMetadata": true,
 }
 
-// decode takes a whole message. Its audio, if any, is decoded into f, which the
+// decode handles a whole message. It decodes the audio, if any, into f, which the
 // caller keeps until the events are delivered. An error is final.
 func (c *conn) decode(f *frame) *transport.Error {
 	if data, ok := c.alike.match(f.raw); ok {
@@ -127,15 +127,15 @@ func (c *conn) decode(f *frame) *transport.Error {
 	return c.decodeTyped(f.raw)
 }
 
-// decodeAudio appends the odd byte of the piece before and what data encodes to pcm.
-// It does not look at the item, so that it may be tried and given up.
+// decodeAudio appends the odd byte of the previous piece and the decoded data to pcm.
+// It does not change the item, so that the caller may discard the result.
 func (c *conn) decodeAudio(pcm, data []byte) ([]byte, bool) {
 	pcm = append(pcm, c.dialog.odd...)
 	pcm, err := audio.AppendFromBase64(pcm, data)
 	return pcm, err == nil
 }
 
-// emitAudio emits pcm as out, less a last byte that is half a sample: that one waits
+// emitAudio emits pcm as out, without a last byte that is half a sample: that byte waits
 // for the next piece.
 func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte) {
 	whole := len(pcm) &^ 1
@@ -149,28 +149,28 @@ func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte) {
 	c.dialog.emit(out)
 }
 
-// isPlainSpeech says whether a MIME type is PCM16 at outputRate in one of the two
+// isPlainSpeech reports whether a MIME type is PCM16 at outputRate in one of the two
 // spellings that have been seen.
 func isPlainSpeech(mimeType []byte) bool {
 	return string(mimeType) == "audio/pcm;rate=24000" || string(mimeType) == "audio/pcm"
 }
 
-// isSpeech says the same of any spelling.
+// isSpeech is like isPlainSpeech but accepts any spelling.
 func isSpeech(mimeType string) bool {
 	kind, params, err := mime.ParseMediaType(mimeType)
 	return err == nil && kind == "audio/pcm" && (params["rate"] == "" || params["rate"] == strconv.Itoa(outputRate))
 }
 
-// decodeTyped takes a message of any kind. What it cannot read it counts and skips.
+// decodeTyped handles a message of any kind. It counts and skips what it cannot read.
 func (c *conn) decodeTyped(msg []byte) *transport.Error {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(msg, &keys); err != nil {
 		c.malformedMessage(err)
 		return nil
 	}
-	// A message may be empty: 3.8 models send such ones as signs of life.
-	// One key at a time, so that one that cannot be read does not spoil its
-	// neighbours; in the order in which they make sense together.
+	// A message may be empty: 3.8 models send empty messages as signs of life.
+	// Keys are decoded one at a time, so that an unreadable one does not spoil the
+	// others, and in the order in which they make sense together.
 	if raw, ok := keys["error"]; ok {
 		return c.serverError(raw)
 	}
@@ -204,24 +204,24 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 	return nil
 }
 
-// UnmarshalJSON takes any value. It never fails.
+// UnmarshalJSON accepts any value. It never fails.
 func (f *present) UnmarshalJSON(b []byte) error {
 	*f = present(!bytes.Equal(b, []byte("false")) && !bytes.Equal(b, []byte("null")))
 	return nil
 }
 
-// UnmarshalJSON takes any value. It never fails.
+// UnmarshalJSON accepts any value. It never fails.
 func (d *duration) UnmarshalJSON(b []byte) error {
 	var text string
 	if json.Unmarshal(b, &text) == nil {
-		length, _ := time.ParseDuration(text) // zero for what is none
+		length, _ := time.ParseDuration(text) // zero for an invalid duration
 		*d = duration(length)
 	}
 	return nil
 }
 
-// parse decodes one value, or counts it as malformed. Of a value with members of another
-// JSON type than expected, the others count.
+// parse decodes one value, or counts it as malformed. If a member has an unexpected JSON
+// type, the value's other members are still used.
 func (c *conn) parse(raw json.RawMessage, into any) bool {
 	err := json.Unmarshal(raw, into)
 	if err == nil {
@@ -253,11 +253,11 @@ func (c *conn) decodeSetup(keys map[string]json.RawMessage) {
 	}
 }
 
-// decodeContent takes serverContent but for turnComplete, which has to come after
-// what stands beside it.
+// decodeContent handles serverContent except turnComplete, which must be handled after
+// the keys beside it.
 func (c *conn) decodeContent(raw json.RawMessage, m *serverContent) {
-	// What the user says belongs before the answer to it, but after the interruption
-	// that it caused.
+	// The user's words come before the answer to them, but after the interruption
+	// that they caused.
 	if !m.Interrupted {
 		c.decodeInput(m.InputTranscription)
 	}
@@ -286,8 +286,8 @@ func (c *conn) decodeInput(tr *transcription) {
 	}
 }
 
-// countUnknown counts a serverContent with nothing in it that is used, unless it is
-// empty (it is on 3.1, when a turn starts) or holds known things only.
+// countUnknown counts a serverContent without any key that is used, unless it is
+// empty (it is on 3.1 when a turn starts) or has only known keys.
 func (c *conn) countUnknown(raw json.RawMessage) {
 	var keys map[string]json.RawMessage
 	if !c.parse(raw, &keys) {
@@ -300,8 +300,8 @@ func (c *conn) countUnknown(raw json.RawMessage) {
 	}
 }
 
-// decodeParts takes the parts of a model turn. Thoughts and code are signs of life, but
-// nothing for the caller.
+// decodeParts handles the parts of a model turn. Thoughts and code show that the model is at
+// work, but are not passed to the caller.
 func (c *conn) decodeParts(parts []part) {
 	if len(parts) > 0 {
 		c.dialog.content()
@@ -319,7 +319,7 @@ func (c *conn) decodeParts(parts []part) {
 	}
 }
 
-// decodeBlob takes audio the long way. Each piece gets its own memory, for one
+// decodeBlob decodes audio on the slow path. Each piece gets its own memory, because one
 // message may hold several.
 func (c *conn) decodeBlob(mimeType, data string) {
 	if !isSpeech(mimeType) {
@@ -351,13 +351,13 @@ func (c *conn) decodeToolCall(raw json.RawMessage) {
 	}
 }
 
-// turnKeys are the keys that decodeTyped itself looks at.
+// turnKeys are the keys that decodeTyped itself handles.
 var turnKeys = map[string]bool{
 	"setupComplete": true, "serverContent": true, "toolCall": true,
 	"toolCallCancellation": true, "usageMetadata": true,
 }
 
-// decodeRest takes what has no place in a turn, and counts what nobody knows.
+// decodeRest handles the keys that do not belong to a turn, and counts unknown ones.
 func (c *conn) decodeRest(keys map[string]json.RawMessage) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		switch raw := keys[key]; key {
@@ -385,12 +385,12 @@ func (c *conn) decodeRest(keys map[string]json.RawMessage) {
 
 func (c *conn) decodeGoAway(raw json.RawMessage) {
 	var m goAway
-	c.parse(raw, &m) // it will go all the same
+	c.parse(raw, &m) // the connection will close anyway
 	c.away.Store(true)
 	c.dialog.emit(transport.GoAway{TimeLeft: time.Duration(m.TimeLeft)})
 }
 
-// decodeActivity takes a report of speech.
+// decodeActivity handles a report of speech.
 func (c *conn) decodeActivity(raw json.RawMessage) {
 	var m voiceActivity
 	if !c.parse(raw, &m) {
@@ -404,10 +404,10 @@ func (c *conn) decodeActivity(raw json.RawMessage) {
 	c.activity(kind == genai.VoiceActivityTypeActivityStart, kind == genai.VoiceActivityTypeActivityEnd, ms)
 }
 
-// heardMS is where on the audio clock a report belongs that does not say it.
+// heardMS is the position on the audio clock of a report that states none.
 func (c *conn) heardMS() int64 { return c.sent.Load() / bytesPerMS }
 
-// activity passes on a report of speech.
+// activity emits a report of speech.
 func (c *conn) activity(start, end bool, ms int64) {
 	if start || end {
 		c.dialog.activity(start, ms)

@@ -9,32 +9,32 @@ import (
 	"voicegw/transport"
 )
 
-// maxTranscript bounds one item's transcript, in bytes. What is said beyond it is
-// not written down.
+// maxTranscript bounds one item's transcript, in bytes. Text beyond it is
+// dropped.
 const maxTranscript = 64 << 10
 
-// dialog turns what the wire says into events: it is the one place that knows where
+// dialog turns the wire's messages into events: it is the one place that decides where
 // responses, items and utterances begin and end. It does no input or output and
-// knows no time. Owned by Recv.
+// uses no clock. Owned by Recv.
 type dialog struct {
 	// Fixed after Connect.
-	provider string // its name, for errors
+	provider string // the provider's name, for errors
 	calls    *callBook
-	async    map[string]bool // tools during which the model goes on speaking
+	async    map[string]bool // tools during which the model continues to speak
 
-	queue []transport.Event // what Recv returns next, from head on
+	queue []transport.Event // the events that Recv returns next, starting at head
 	head  int
 
 	// The response.
 	responses   int
-	response    string // its id; empty while there is none
-	interrupted bool   // it was, and turnComplete is still to come
-	generated   bool   // generationComplete has come
-	spoken      bool   // something other than a transcript has come
+	response    string // the response's id; empty if there is no response
+	interrupted bool   // it was interrupted, and turnComplete is still due
+	generated   bool   // generationComplete was received
+	spoken      bool   // something other than a transcript was received
 	sounds      int64  // bytes of audio so far
 	heardText   bool   // its transcript has begun
-	plain       []byte // what it says in plain text
-	// owed: a response was ended here without its turnComplete, which may come yet.
+	plain       []byte // its plain text
+	// owed: a response was ended here without its turnComplete, which may still come.
 	owed bool
 	// passed: a turnComplete was taken for the one owed. If that was wrong, no other
 	// will come.
@@ -44,14 +44,14 @@ type dialog struct {
 	items    int
 	item     string // empty if the response has none
 	text     []byte
-	sounded  bool // it has had audio
-	silenced bool // its AudioDone is out, or it will get no audio
-	final    bool // its transcript is out as Final
+	sounded  bool // it has audio
+	silenced bool // its AudioDone was emitted, or it will get no audio
+	final    bool // its transcript was emitted as Final
 	odd      []byte
 
 	// The user's utterance.
 	utterances int
-	utterance  string // empty while there is none
+	utterance  string // empty if there is no utterance
 	said       []byte
 
 	speaking bool // the provider has reported the start of speech
@@ -63,7 +63,7 @@ type dialog struct {
 
 func (d *dialog) emit(ev transport.Event) { d.queue = append(d.queue, ev) }
 
-// bound drops what is queued beyond most events, and reports false where that is something.
+// bound drops the queued events beyond the first most, and returns false if there were any.
 func (d *dialog) bound(most int) bool {
 	if len(d.queue)-d.head <= most {
 		return true
@@ -77,7 +77,7 @@ func (d *dialog) bound(most int) bool {
 func (d *dialog) next() transport.Event {
 	if d.head == len(d.queue) {
 		if d.head > 1 {
-			clear(d.queue) // a lone event is mostly audio, which has no memory of its own
+			clear(d.queue) // usually a lone audio event, which owns no memory
 		}
 		d.queue, d.head = d.queue[:0], 0
 		return nil
@@ -86,9 +86,9 @@ func (d *dialog) next() transport.Event {
 	return d.queue[d.head-1]
 }
 
-// begin notes that the model says or does something: a response runs from here on.
-// Content after an interruption is the next turn's, for the service discards what it
-// had not sent.
+// begin notes that the model says or does something: a response is active from now on.
+// Content after an interruption belongs to the next turn, because the service discards
+// everything that it had not sent.
 func (d *dialog) begin() {
 	if d.interrupted && d.response != "" {
 		d.end(transport.ResponseInterrupted, nil)
@@ -101,14 +101,14 @@ func (d *dialog) begin() {
 	}
 }
 
-// content is begin for what proves that the model is at work.
+// content is begin for anything that proves that the model is at work.
 func (d *dialog) content() {
 	d.begin()
 	d.spoken = true
 }
 
-// stall is why a response should not be waited for longer than its patience. The service
-// is waited for in these cases alone; what is held back in each has a way out:
+// stall is why a response should not be waited for longer than its patience. The adapter waits
+// for the service only in these cases, and each of them has a way out:
 //
 //	held                      | until                           | or, without it
 //	the end of an interrupted | its turnComplete, or content,   | after turnPatience the response
@@ -117,27 +117,27 @@ func (d *dialog) content() {
 //	of a transcript           |                                 |
 //	... whose turnComplete    | generationComplete, a tool call | after turnPatience it is ended
 //	was taken for another's   |                                 |
-//	... that was generated    | its turnComplete                | when it can have been heard, and
-//	whole                     |                                 | endPatience more, it is ended
+//	... that was generated    | its turnComplete                | when its audio has had time to
+//	whole                     |                                 | play, plus endPatience, it is ended
 //	a result without an id    | the results of the calls before | each call gets one from its tool's
 //	                          | it in the same message          | deadline; a new connection forgets
 //	setupComplete             | itself, maxBeforeSetup messages | Connect's context ends it
 //
-// A typed turn, a truncation and an activity are acknowledged by nothing, and nothing
-// waits for that.
+// The service does not acknowledge a typed turn, a truncation or an activity, and nothing
+// waits for an acknowledgement.
 type stall uint8
 
 const (
 	stallNone stall = iota
 	// stallInterrupted: its turnComplete is due.
 	stallInterrupted
-	// stallUnspoken: all there is of it is a transcript, which may be the late end of
-	// an earlier turn's.
+	// stallUnspoken: it has only a transcript so far, which may be the late end of
+	// an earlier turn's transcript.
 	stallUnspoken
-	// stallPassed: its turnComplete may have been mistaken for another's.
+	// stallPassed: its turnComplete may have been mistaken for another response's.
 	stallPassed
-	// stallGenerated: all of it has come but its turnComplete, which the service holds
-	// back until it believes that the answer has been heard.
+	// stallGenerated: everything but its turnComplete has come; the service holds that
+	// back until it believes that the answer has been played.
 	stallGenerated
 )
 
@@ -158,7 +158,7 @@ func (d *dialog) stalling() stall {
 	}
 }
 
-// giveUp ends a response that was stalling for too long.
+// giveUp ends a response that has stalled too long.
 func (d *dialog) giveUp() {
 	if d.response == "" {
 		return
@@ -175,7 +175,7 @@ func (d *dialog) giveUp() {
 func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	d.showWritten()
 	if !d.interrupted {
-		d.closeUtterance() // after an interruption, what is being said belongs to the next turn
+		d.closeUtterance() // after an interruption, the user's current words belong to the next turn
 	}
 	d.closeItem()
 	d.emit(transport.ResponseDone{ID: d.response, Status: status, Err: err})
@@ -186,12 +186,12 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	clear(d.pairs)
 }
 
-// audioItem returns the item that audio which arrives now belongs to; sounds says
-// that there is a whole sample of it.
+// audioItem returns the item to which audio that arrives now belongs; sounds means
+// that the audio has at least one whole sample.
 func (d *dialog) audioItem(sounds bool) string {
 	if d.generated && d.sounds > 0 && !d.interrupted {
-		// Nothing more was to come of that answer but its turnComplete, which is missing:
-		// this is the next one.
+		// The previous answer lacks only its turnComplete, which was lost, so this audio
+		// belongs to the next answer.
 		d.end(transport.ResponseCompleted, nil)
 		d.owed = true
 	}
@@ -211,7 +211,7 @@ func (d *dialog) openItem() {
 	d.sounded, d.silenced, d.final = false, false, false
 }
 
-// endAudio says that the item will get no more audio.
+// endAudio emits the item's AudioDone: it will get no more audio.
 func (d *dialog) endAudio() {
 	if d.item == "" || d.silenced {
 		return
@@ -223,7 +223,7 @@ func (d *dialog) endAudio() {
 	}
 }
 
-// closeItem ends the item: late words may still be added, sound may not.
+// closeItem ends the item: late words may still be added, but no audio.
 func (d *dialog) closeItem() {
 	d.endAudio()
 	if d.item == "" {
@@ -242,8 +242,8 @@ func (d *dialog) transcribe() {
 	}
 }
 
-// heard takes a piece of what the model says. Nothing is promised about when it
-// comes: it may run ahead of the audio or behind it.
+// heard takes a piece of the transcript of the model's speech, which may come
+// before or after the audio.
 func (d *dialog) heard(text []byte, finished bool) {
 	if len(text) == 0 {
 		if finished && d.item != "" && !d.final {
@@ -254,7 +254,7 @@ func (d *dialog) heard(text []byte, finished bool) {
 	}
 	late := d.interrupted || d.final && d.calls.waiting()
 	if late && d.item == "" {
-		return // of what was never begun
+		return // of a response that never began
 	}
 	if !late {
 		d.begin()
@@ -268,13 +268,13 @@ func (d *dialog) heard(text []byte, finished bool) {
 	d.transcribe()
 }
 
-// written takes a part in plain text. A model that speaks may send some beside its speech
-// (code, thoughts that are not marked), so it is kept until the response ends.
+// written takes a plain text part. A model may send text beside its speech
+// (code, thoughts that are not marked), so the text is kept until the response ends.
 func (d *dialog) written(text string) {
 	d.plain = appendText(d.plain, []byte(text))
 }
 
-// showWritten shows what the model has written if that is all of its answer.
+// showWritten emits the plain text if the answer has nothing else.
 func (d *dialog) showWritten() {
 	if d.sounds > 0 || d.heardText || d.interrupted || len(bytes.TrimSpace(d.plain)) == 0 {
 		return
@@ -283,7 +283,7 @@ func (d *dialog) showWritten() {
 	d.text = append(d.text, d.plain...)
 }
 
-// heardUser takes a piece of what the user says.
+// heardUser takes a piece of the transcript of the user's speech.
 func (d *dialog) heardUser(text string, finished bool) {
 	if text != "" {
 		if d.utterance == "" {
@@ -318,8 +318,8 @@ func (d *dialog) generationComplete() {
 	d.endAudio()
 }
 
-// interrupt takes the notice that the user has spoken over the model, or into its
-// thoughts. The response stays until turnComplete.
+// interrupt handles the notice that the user has spoken while the model was speaking or
+// thinking. The response stays open until turnComplete.
 func (d *dialog) interrupt() {
 	if d.interrupted {
 		return
@@ -334,7 +334,7 @@ func (d *dialog) interrupt() {
 	d.interrupted = true
 }
 
-// turnComplete takes the end of a turn.
+// turnComplete handles the end of a turn.
 func (d *dialog) turnComplete(reason genai.TurnCompleteReason) {
 	defer d.meter.turnOver()
 	status := turnStatus(reason)
@@ -346,14 +346,14 @@ func (d *dialog) turnComplete(reason genai.TurnCompleteReason) {
 		d.closeUtterance() // the model had nothing to say
 		return
 	case d.owed && !d.interrupted && !d.generated:
-		// The end of the turn before, late: this one has not been generated yet.
+		// This is the late end of the previous turn: the current one has not been generated yet.
 		d.owed, d.passed = false, true
 		return
 	case d.interrupted:
 		status = transport.ResponseInterrupted
 	}
 	if d.response == "" {
-		d.begin() // refused before it said anything: that has to be told
+		d.begin() // refused before it said anything, which must be reported
 	}
 	var err *transport.Error
 	if status == transport.ResponseFailed {
@@ -362,19 +362,19 @@ func (d *dialog) turnComplete(reason genai.TurnCompleteReason) {
 	d.end(status, err)
 }
 
-// turnStatus says what a turnCompleteReason means.
+// turnStatus returns the meaning of a turnCompleteReason.
 func turnStatus(reason genai.TurnCompleteReason) transport.ResponseStatus {
 	switch reason {
 	case "", genai.TurnCompleteReasonUnspecified, genai.TurnCompleteReasonNeedMoreInput:
 		return transport.ResponseCompleted
 	case genai.TurnCompleteReasonMalformedFunctionCall:
 		return transport.ResponseFailed
-	default: // blocked, prohibited, rejected: of one kind to a caller
+	default: // blocked, prohibited, rejected: the same to a caller
 		return transport.ResponseIncomplete
 	}
 }
 
-// call takes one function call of the batch d.batches.
+// call handles one function call of the batch d.batches.
 func (d *dialog) call(place int, c functionCall) {
 	if len(c.Args) == 0 || string(c.Args) == "null" {
 		c.Args = []byte("{}")
@@ -403,8 +403,8 @@ func (d *dialog) usage(u *usageMetadata) {
 	}
 }
 
-// activity takes a report about the user's speech, at ms on the audio clock. Two
-// kinds of messages carry it; the second report of one fact is dropped.
+// activity handles a report about the user's speech, at ms on the audio clock. Two
+// kinds of messages report the same fact; the second report is dropped.
 func (d *dialog) activity(started bool, ms int64) {
 	if started == d.speaking {
 		return

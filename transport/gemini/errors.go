@@ -13,13 +13,13 @@ import (
 	"voicegw/transport"
 )
 
-// defaultName is the name of a provider whose Options have none, and of the wire.
+// defaultName is the name of a provider whose Options set none, and of the wire.
 const defaultName = "gemini"
 
 // ErrOptions is wrapped by every error of [New].
 var ErrOptions = errors.New("gemini: bad options")
 
-// Causes that are the provider's doing.
+// Causes for which the provider is responsible.
 var (
 	errSetupEnded = errors.New("the connection ended before setupComplete")
 	errTooMany    = errors.New("one message of the provider's holds more events than are taken")
@@ -27,33 +27,34 @@ var (
 	errAudio      = errors.New("audio that is not base64")
 )
 
-// closeKinds says what a close code means before setupComplete and after it. The
-// reasons that came with them are in the comments, for whoever reads a log; nothing
-// is decided by them. Codes that are not here mean KindRetry.
+// closeKinds is the meaning of a close code before setupComplete and after it. The
+// close reasons seen with each code are in the comments, to help in reading a log; the code
+// decides nothing by them. Codes that are missing here mean KindRetry.
 var closeKinds = map[websocket.StatusCode]struct{ setup, session transport.Kind }{
 	1000: {transport.KindRetry, transport.KindRetry},
 	1001: {transport.KindRetry, transport.KindRetry},
 	1002: {transport.KindInvalid, transport.KindRetry},
 	1003: {transport.KindInvalid, transport.KindInvalid},
 	// "Request contains an invalid argument.", "API key not valid.", a schema that
-	// breaks the rules, an unknown field; later a context that is exhausted, which a
-	// new connection with the same context meets again.
+	// breaks the rules, an unknown field; later an exhausted context, which would
+	// also exhaust a new connection with the same context.
 	1007: {transport.KindInvalid, transport.KindInvalid},
 	// "models/X is not found", "session not found" (a bad handle); later "The
 	// operation was aborted." and, at random after tool answers, "Operation is not
-	// implemented, or supported, or enabled.", where one new try is right.
+	// implemented, or supported, or enabled.", after which one new attempt is right.
 	1008: {transport.KindInvalid, transport.KindRetry},
 	1009: {transport.KindInvalid, transport.KindInvalid},
 	1010: {transport.KindInvalid, transport.KindInvalid},
 	// "Internal error encountered.", "Deadline expired before operation could
-	// complete.", also "You exceeded your current quota": the code alone cannot tell.
+	// complete.", also "You exceeded your current quota": the code alone does not distinguish
+	// them.
 	1011: {transport.KindRetry, transport.KindRetry},
 }
 
-// expiryCodes are how a connection ends that has outlived its goAway.
+// expiryCodes are the close codes of a connection that ends after its goAway.
 var expiryCodes = map[websocket.StatusCode]bool{1000: true, 1001: true, 1006: true, 1008: true, 1011: true}
 
-// closeKind classes a close code. 1006 stands for an end without a close frame.
+// closeKind classifies a close code. 1006 stands for an end without a close frame.
 func closeKind(code websocket.StatusCode, ready, away bool) transport.Kind {
 	if away && expiryCodes[code] {
 		return transport.KindExpired
@@ -69,7 +70,7 @@ func closeKind(code websocket.StatusCode, ready, away bool) transport.Kind {
 	}
 }
 
-// statusKind classes an HTTP status: of the handshake, or of a top level error
+// statusKind classifies an HTTP status, of the handshake or of a top-level error
 // message.
 func statusKind(status int) transport.Kind {
 	switch status {
@@ -86,7 +87,7 @@ func statusKind(status int) transport.Kind {
 	return transport.KindInvalid
 }
 
-// scrub takes the credential out of text that came from outside.
+// scrub removes the credential from text that came from outside.
 func scrub(secret, text string) string {
 	if secret == "" {
 		return text
@@ -94,8 +95,8 @@ func scrub(secret, text string) string {
 	return strings.ReplaceAll(text, secret, "[key]")
 }
 
-// fail makes the package's error. It takes the credential out of the cause, whoever
-// put it there.
+// fail makes the package's error. It removes the credential from the cause, wherever
+// it came from.
 func (t *Transport) fail(secret, op string, kind transport.Kind, code string, cause error) *transport.Error {
 	if cause != nil {
 		if text := scrub(secret, cause.Error()); text != cause.Error() {
@@ -105,8 +106,8 @@ func (t *Transport) fail(secret, op string, kind transport.Kind, code string, ca
 	return &transport.Error{Provider: t.opts.Name, Op: op, Kind: kind, Code: code, Err: cause}
 }
 
-// contextKind classes the end of a caller's context: a deadline may go better next
-// time, a cancellation was this side's wish.
+// contextKind classifies the end of a caller's context: after a deadline a new attempt may
+// succeed; a cancellation was this side's decision.
 func contextKind(err error) transport.Kind {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return transport.KindRetry
@@ -114,8 +115,8 @@ func contextKind(err error) transport.Kind {
 	return transport.KindClosed
 }
 
-// statusCode returns a google.rpc.Code name as it may stand in logs and metrics, or
-// the number where the provider wrote something else.
+// statusCode returns a google.rpc.Code name that is safe for logs and metrics, or
+// the number if the provider sent another text.
 func statusCode(status string, number int) string {
 	const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 	if status == "" || len(status) > 32 || strings.Trim(status, upper) != "" {
@@ -124,7 +125,7 @@ func statusCode(status string, number int) string {
 	return status
 }
 
-// dialError classes a handshake that failed. resp is nil if there was no answer.
+// dialError classifies a failed handshake. resp is nil if there was no answer.
 func (t *Transport) dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
 	switch {
 	case ctx.Err() != nil:

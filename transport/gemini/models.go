@@ -12,32 +12,32 @@ import (
 	"voicegw/transport"
 )
 
-// row is what one family of models can do and what it wants on the wire.
+// row describes what one family of models can do and expects on the wire.
 type row struct {
 	family string
 	caps   transport.Capabilities
 
-	// typed says how a typed turn is sent: as clientContent, or as realtimeInput.text
-	// where clientContent is documented for a conversation's history only.
+	// typed is how a typed turn is sent: as clientContent, or as realtimeInput.text
+	// for models that document clientContent only for a conversation's history.
 	typedAsContent bool
-	// deafInCall says that the service closes the connection (1008, "Operation is not
-	// implemented, or supported, or enabled") over client content while it waits for the
+	// deafInCall means that the service closes the connection (1008, "Operation is not
+	// implemented, or supported, or enabled") on client content while it waits for the
 	// result of a blocking call: seen with 2.5.
 	deafInCall bool
-	// thinking says how the model lets itself be told how much to think.
+	// thinking is how the amount of thinking can be set.
 	thinking thinking
-	// behavior says that each function declaration carries its behaviour.
+	// behavior means that each function declaration carries its behaviour.
 	behavior bool
 }
 
-// thinking is what a model takes of generationConfig.thinkingConfig.
+// thinking is what a model accepts in generationConfig.thinkingConfig.
 type thinking struct {
-	// levels are the values of thinkingLevel; none of them, and no budget, is a model
-	// that refuses any thinkingConfig.
+	// levels are the values of thinkingLevel. Without levels and budget the model
+	// refuses any thinkingConfig.
 	levels []string
-	// budget says that thinkingBudget is taken, a number of tokens.
+	// budget means that thinkingBudget, a number of tokens, is accepted.
 	budget bool
-	// standard is sent where nothing is asked for; empty sends nothing.
+	// standard is sent if nothing is configured; empty sends nothing.
 	standard string
 }
 
@@ -49,9 +49,9 @@ var family25 = transport.Capabilities{
 
 // The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8
 // figure is one connection measured to the second. Cancel: clientContent{turnComplete:true}
-// alone stops the model; Options.NoInterrupt is for whoever finds otherwise. SpeechEvents is false in all of
-// them: the service tells of speech only where an allow list or Vertex's explicit
-// signal says so, and then the events are passed on all the same.
+// alone stops the model; Options.NoInterrupt is for services where it does not. SpeechEvents
+// is false in all rows: the service reports speech only if an allow list or Vertex's explicit
+// signal enables it, and then the events are passed on anyway.
 var (
 	native25 = row{
 		family:         "gemini-2.5-flash-native-audio",
@@ -72,8 +72,8 @@ var (
 		family:   "gemini-3.1-flash-live",
 		thinking: thinking{levels: []string{"minimal", "low", "medium", "high"}},
 		caps: transport.Capabilities{
-			// Reports of Cancel differ: it interrupts in one recorded session, and
-			// livekit/agents#5251 has later client content refused.
+			// Reports about Cancel differ: it interrupts in one recorded session, and
+			// livekit/agents#5251 reports that later client content is refused.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; called legacy by its maker, 2026-11-23",
@@ -82,7 +82,7 @@ var (
 	live38 = row{
 		family: "gemini-3.8-live", behavior: true,
 		caps: transport.Capabilities{
-			// Its page says that client content interrupts whatever runs.
+			// Its documentation states that client content interrupts the current generation.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			ConnectionLife: 58 * time.Minute,
@@ -91,7 +91,7 @@ var (
 	}
 	extended38 = row{
 		family: "gemini-3.8-live-extended-thinking", behavior: true,
-		// It refuses a setup that does not say how much it is to think.
+		// It refuses a setup without a thinking level.
 		thinking: thinking{levels: []string{"low", "medium", "high"}, budget: true, standard: "low"},
 		caps: with(live38.caps, func(c *transport.Capabilities) {
 			c.Tools = transport.ToolsAsync
@@ -112,8 +112,8 @@ func with(c transport.Capabilities, change func(*transport.Capabilities)) transp
 	return c
 }
 
-// rowFor returns the row of model's family, or the nearest: an older generation's
-// for older names, the newest for what nobody has heard of yet.
+// rowFor returns the row of model's family, or the nearest one: that of an older generation
+// for older names, the newest for unknown names.
 func rowFor(model string, vertex bool) row {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	old := strings.Contains(name, "2.5") || strings.Contains(name, "2.0")
@@ -133,8 +133,8 @@ func rowFor(model string, vertex bool) row {
 	}
 }
 
-// thinkingConfig returns what is sent of a choice of how much to think, nil for nothing, or says
-// why the model does not take that choice.
+// thinkingConfig returns the wire form of a thinking setting, nil for an empty one, or an
+// error that explains why the model does not accept it.
 func (r *row) thinkingConfig(choice string) (*genai.ThinkingConfig, error) {
 	t := r.thinking
 	if choice == "" {
@@ -167,7 +167,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 	return t.opts.row(model).caps
 }
 
-// row returns the row of a model, less what the options switch off.
+// row returns the row of a model, without what the options switch off.
 func (o *Options) row(model string) row {
 	r := rowFor(o.modelOr(model), o.Vertex)
 	r.caps.Cancel = r.caps.Cancel && !o.NoInterrupt

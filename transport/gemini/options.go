@@ -17,29 +17,29 @@ import (
 const (
 	developerURL     = "https://generativelanguage.googleapis.com"
 	developerVersion = "v1beta"
-	tokenVersion     = "v1alpha" // ephemeral tokens are known to this one only
+	tokenVersion     = "v1alpha" // the only version that knows ephemeral tokens
 	vertexVersion    = "v1beta1"
 
-	// The model that its maker recommends (ai.google.dev/gemini-api/docs/models and
+	// The model that Google recommends (ai.google.dev/gemini-api/docs/models and
 	// cloud.google.com's list, read 2026-11-23).
 	defaultModel = "gemini-3.8-live"
 
 	tokenPrefix = "auth_tokens/"
 )
 
-// Options says where the provider is and how to be let in. The zero value but for
-// APIKey is the Developer API.
+// Options configure how to reach the provider. With only APIKey set they mean the
+// Developer API.
 type Options struct {
-	// Name is what Transport.Name returns and what errors carry. Empty means "gemini".
+	// Name is returned by Transport.Name and appears in errors. Empty means "gemini".
 	Name string
 
 	// APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for
 	// Vertex an OAuth access token. Required unless Token is set.
 	APIKey string
 
-	// Token, if set, is asked at each Connect for the credential instead of APIKey:
-	// for access tokens, which live an hour. It may be called by several goroutines
-	// at once and must honour ctx.
+	// Token, if set, is called at each Connect for the credential and replaces APIKey:
+	// for access tokens, which are valid for an hour. It may be called concurrently
+	// and must honour ctx.
 	Token func(ctx context.Context) (string, error)
 
 	// BaseURL is http(s)://host or ws(s)://host, or the full URL of the service's
@@ -50,35 +50,35 @@ type Options struct {
 	// tokens v1alpha, for Vertex v1beta1.
 	APIVersion string
 
-	// Vertex says that the service is Vertex AI. It is understood by itself from a
-	// BaseURL that names aiplatform.
+	// Vertex means that the service is Vertex AI. It is set automatically for a
+	// BaseURL that contains aiplatform.
 	Vertex bool
-	// Project and Location make a Vertex model's full name where Model is not one,
-	// and the host where BaseURL is empty.
+	// Project and Location complete the name of a Vertex model if Model is not a full name,
+	// and determine the host if BaseURL is empty.
 	Project  string
 	Location string
 
-	// Model is what a Setup without one gets, with or without "models/" in front.
+	// Model is used for a Setup that names none, with or without the prefix "models/".
 	// Empty means gemini-3.8-live.
 	Model string
-	// Voice is what a Setup without one gets. Empty leaves it to the provider.
+	// Voice is used for a Setup that names none. Empty means the provider's default.
 	Voice string
 
 	// Thinking is how much the model may think before it speaks: minimal, low, medium or
-	// high, or a number of tokens, as its row takes it. Empty leaves it to the provider.
-	// New refuses what Model's row does not take, Connect what another model's does not.
+	// high, or a number of tokens, as its row allows. Empty means the provider's default.
+	// New refuses a value that Model does not accept, Connect one that another model does not.
 	Thinking string
 
-	// NoInterrupt keeps transport.Interrupt from the models, also where their row says
-	// that it stops them: the caller holds the rest of an answer back alone.
+	// NoInterrupt prevents transport.Interrupt from being sent, even to models that it
+	// stops: the caller then only holds back the rest of an answer.
 	NoInterrupt bool
 
-	// HTTPClient makes the handshake; its CheckRedirect is not used, for redirects
-	// are refused: they would carry the key elsewhere. Nil means one that honours the
+	// HTTPClient makes the handshake. Its CheckRedirect is not used, because redirects
+	// are refused: they would carry the key elsewhere. Nil means a client that honours the
 	// usual proxy variables.
 	HTTPClient *http.Client
 
-	// Logger gets a line for what a person should know. Nil means none.
+	// Logger receives what an operator should know. Nil disables logging.
 	Logger *slog.Logger
 }
 
@@ -90,12 +90,12 @@ type Transport struct {
 	client *http.Client
 	log    *slog.Logger
 
-	// frames holds *frame buffers that no connection needs at the moment.
+	// frames holds *frame buffers that no connection needs now.
 	frames sync.Pool
 }
 
-// New checks the options. Its errors wrap [ErrOptions], name the option and say how
-// to mend it; they never show a credential.
+// New checks the options. Its errors wrap [ErrOptions], name the option and describe how
+// to correct it; they never show a credential.
 func New(opts Options) (*Transport, error) {
 	opts.Name = cmp.Or(opts.Name, defaultName)
 	opts.APIKey = strings.TrimSpace(opts.APIKey)
@@ -125,7 +125,7 @@ func New(opts Options) (*Transport, error) {
 	return t, nil
 }
 
-// base returns BaseURL or the public service's.
+// base returns BaseURL or the public service's URL.
 func (o *Options) base() (string, error) {
 	switch {
 	case o.BaseURL != "":
@@ -141,7 +141,7 @@ func (o *Options) base() (string, error) {
 	}
 }
 
-// endpoint returns the method's URL and settles Vertex.
+// endpoint returns the URL of the service's method and decides whether it is Vertex.
 func (o *Options) endpoint() (string, error) {
 	base, err := o.base()
 	if err != nil {
@@ -173,7 +173,7 @@ func (o *Options) endpoint() (string, error) {
 	return u.String(), err
 }
 
-// path returns the method's path
+// path returns the path of the service's method
 // (ai.google.dev/api/live; cloud.google.com Live API reference; read 2026-11-20).
 func (o *Options) path() (string, error) {
 	version, token := o.APIVersion, strings.HasPrefix(o.APIKey, tokenPrefix)
@@ -196,7 +196,7 @@ func (o *Options) path() (string, error) {
 	return "/ws/google.ai.generativelanguage." + version + ".GenerativeService.BidiGenerateContent", nil
 }
 
-// modelOr returns the model that is meant by name.
+// modelOr returns the model for a name that may be empty.
 func (o *Options) modelOr(name string) string {
 	switch {
 	case name != "":
@@ -208,7 +208,7 @@ func (o *Options) modelOr(name string) string {
 	}
 }
 
-// resource returns the model's name as setup wants it.
+// resource returns the model's name in the form that setup expects.
 func (o *Options) resource(model string) string {
 	if o.Vertex {
 		if strings.HasPrefix(model, "projects/") {
@@ -222,7 +222,8 @@ func (o *Options) resource(model string) string {
 	return "models/" + model
 }
 
-// header returns what lets us in. The key is never part of a URL: URLs end up in logs.
+// header returns the header with the credential. The key is never part of a URL, because
+// URLs end up in logs.
 func (o *Options) header(key string) http.Header {
 	h := http.Header{}
 	switch {
@@ -236,7 +237,7 @@ func (o *Options) header(key string) http.Header {
 	return h
 }
 
-// noRedirects returns a client like c (or the package's own) that follows none.
+// noRedirects returns a client like c (or the package's own) that follows no redirects.
 func noRedirects(c *http.Client) *http.Client {
 	own := http.Client{Transport: bounded.NewTransport()}
 	if c != nil {

@@ -5,25 +5,25 @@ import (
 	"unicode/utf8"
 )
 
-// audioFrame is what scanAudio finds: slices of the message it was given.
+// audioFrame is the result of scanAudio: slices of the message.
 type audioFrame struct {
 	mime, data []byte
-	// text is the sibling outputTranscription's text; hasText if there was one.
+	// text is the text of the outputTranscription beside the audio; hasText if there is one.
 	text    []byte
 	hasText bool
 }
 
 // scanAudio reads a message that holds one piece of speech and nothing else but,
-// perhaps, what is said in it:
+// perhaps, its transcript:
 //
 //	{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":…,"data":…}}],"role":…},
 //	                  "outputTranscription":{"text":…}}}
 //
-// The order of keys and the white space do not matter. Anything else (another key,
-// one twice, a second part, an escape, text that is not UTF-8) returns false: the
-// message then goes the long way, which alone decides whether it is well formed.
-// Data and MIME type are not looked at: decoding the one and comparing the other
-// finds what is wrong with them. What is found is in s.out until the next call.
+// The order of keys and white space do not matter. For anything else (another key,
+// a duplicate, a second part, an escape, text that is not UTF-8) it returns false: the
+// message then takes the slow path, which alone decides whether it is well formed.
+// Data and MIME type are not checked here: decoding the one and comparing the other
+// reveals errors in them. The result is in s.out until the next call.
 func (s *scanner) scanAudio(msg []byte) bool {
 	*s = scanner{b: msg}
 	ok := s.open('{') && s.key("serverContent") && s.content() && s.open('}')
@@ -31,7 +31,7 @@ func (s *scanner) scanAudio(msg []byte) bool {
 	return ok && s.i == len(s.b)
 }
 
-// scanner walks over a message. Each method moves past what it names and says
+// scanner walks over a message. Each method moves past what it names and reports
 // whether it was there. One value serves a whole connection: on the stack it would
 // escape through fields, once for each message.
 type scanner struct {
@@ -51,7 +51,7 @@ func (s *scanner) space() {
 	}
 }
 
-// open passes white space and the one character c.
+// open skips white space and the one character c.
 func (s *scanner) open(c byte) bool {
 	if s.i < len(s.b) && s.b[s.i] == c {
 		s.i++
@@ -65,7 +65,7 @@ func (s *scanner) open(c byte) bool {
 	return true
 }
 
-// raw passes a string and returns what is between its quotes, unchecked.
+// raw skips a string and returns the bytes between its quotes, unchecked.
 func (s *scanner) raw() ([]byte, bool) {
 	if !s.open('"') {
 		return nil, false
@@ -79,12 +79,12 @@ func (s *scanner) raw() ([]byte, bool) {
 	return str, true
 }
 
-// tail is how much of a message usually follows its audio, in bytes, with room.
+// tail is a generous estimate of how many bytes of a message follow its audio.
 const tail = 512
 
 // payload is raw for the long string of a message. It looks for the closing quote
-// near the message's end first: base64 has no quotes, so that what ends too late
-// there cannot be decoded, and what can be decoded has ended right.
+// near the message's end first. Base64 contains no quotes: if this finds a quote that is
+// too late, decoding fails; if decoding succeeds, it was the right quote.
 func (s *scanner) payload() ([]byte, bool) {
 	if !s.open('"') {
 		return nil, false
@@ -99,7 +99,7 @@ func (s *scanner) payload() ([]byte, bool) {
 	return str, true
 }
 
-// text passes a string that means what it says.
+// text skips a string without escapes and returns its value.
 func (s *scanner) text() ([]byte, bool) {
 	str, ok := s.raw()
 	if !ok {
@@ -115,14 +115,14 @@ func (s *scanner) text() ([]byte, bool) {
 	return str, ascii || utf8.Valid(str)
 }
 
-// key passes the key name and its colon.
+// key skips the key name and its colon.
 func (s *scanner) key(name string) bool {
 	str, ok := s.raw()
 	return ok && string(str) == name && s.open(':')
 }
 
-// fields passes an object, calling field for the value of each key; field says
-// whether it knows the key and has passed the value.
+// fields skips an object, calling field for the value of each key; field reports
+// whether it knows the key and has skipped the value.
 func (s *scanner) fields(field func(*scanner, []byte) bool) bool {
 	if !s.open('{') {
 		return false

@@ -20,7 +20,7 @@ const (
 	audioTail = `"}}}`
 )
 
-// Messages without content of their own.
+// Messages without any content.
 const (
 	audioStreamEnd = `{"realtimeInput":{"audioStreamEnd":true}}`
 	activityStart  = `{"realtimeInput":{"activityStart":{}}}`
@@ -68,7 +68,7 @@ func appendAudio(dst, pcm []byte) []byte {
 	return append(dst, audioTail...)
 }
 
-// sendError classes a write that failed. Recv may have seen why in the meantime.
+// sendError classifies a failed write. Recv may have learnt the reason in the meantime.
 func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 	if final := c.final.Load(); final != nil && !c.closed.Load() && ctx.Err() == nil {
 		return c.fail("send", final.Kind, final.Code, err)
@@ -76,11 +76,11 @@ func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 	return c.readError(ctx, "send", err)
 }
 
-// encode appends the message for cmd to dst, or nothing if this model has no use for it.
+// encode appends the message for cmd to dst; it appends nothing if this model does not use cmd.
 func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 	switch cmd := cmd.(type) {
 	case transport.AudioPause:
-		if !c.manual { // only the provider's own detection waits for the rest
+		if !c.manual { // only the provider's own speech detection waits for more audio
 			return append(dst, audioStreamEnd...), nil
 		}
 	case transport.ActivityStart:
@@ -92,7 +92,7 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 			return append(dst, activityEnd...), nil
 		}
 	case transport.Interrupt:
-		// Where it cannot be told, the caller holds the rest of the answer back all the same.
+		// If the model cannot be stopped, the caller still holds the rest of the answer back.
 		if c.row.caps.Cancel && !(c.row.deafInCall && c.calls.waiting()) {
 			return append(dst, endOfContent...), nil
 		}
@@ -104,8 +104,8 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 	case transport.ToolResult:
 		return c.appendResult(dst, cmd)
 	case transport.Truncate, transport.Respond:
-		// The service assumes that what it sent is heard in real time, and answers
-		// by itself.
+		// The service assumes that its audio is played in real time, and answers
+		// automatically.
 	}
 	return dst, nil
 }
@@ -150,8 +150,8 @@ func (c *conn) appendResult(dst []byte, r transport.ToolResult) ([]byte, error) 
 	}{answers})
 }
 
-// responseObject returns output if it is an object. Anything else goes under
-// "output", where the service documents it: a wrong shape would end the connection
+// responseObject returns output if it is an object. Any other value is put under
+// "output", as the service documents: a wrong shape would end the connection
 // with 1007.
 func responseObject(output json.RawMessage) json.RawMessage {
 	trimmed := bytes.TrimSpace(output)

@@ -10,8 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// functionDeclaration is genai.FunctionDeclaration with the schema as it was given:
-// the SDK's Schema would drop what it does not know without a word.
+// functionDeclaration is genai.FunctionDeclaration with an unchanged schema:
+// the SDK's Schema would silently drop what it does not know.
 type functionDeclaration struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
@@ -23,7 +23,7 @@ type functionTool struct {
 	FunctionDeclarations []functionDeclaration `json:"functionDeclarations"`
 }
 
-// setupMessage is the first message: genai.LiveClientSetup but for the tools.
+// setupMessage is the first message: genai.LiveClientSetup with our own type for the tools.
 type setupMessage struct {
 	Setup struct {
 		genai.LiveClientSetup
@@ -102,7 +102,7 @@ func positive(ms int) *int32 {
 
 var errToolName = errors.New("a tool has no name")
 
-// declareTools declares every tool with its behaviour where the model knows that:
+// declareTools declares every tool, with its behaviour if the model knows that field:
 // the default changed between generations.
 func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
 	if len(tools) == 0 {
@@ -128,7 +128,7 @@ func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
 	return []functionTool{{FunctionDeclarations: list}}, nil
 }
 
-// asyncTools returns the names of the tools during which the model goes on.
+// asyncTools returns the names of the tools during which the model continues.
 func asyncTools(r *row, tools []transport.Tool) map[string]bool {
 	async := map[string]bool{}
 	for _, tool := range tools {

@@ -12,26 +12,26 @@ import (
 // maxTyped bounds the typed text that waits for a tool, in bytes.
 const maxTyped = 256 << 10
 
-// errTyped says that more was typed while a tool ran than is kept.
+// errTyped means that the user typed more during a tool call than is kept.
 const errTyped errorText = "more than 256 KiB were typed while a tool ran"
 
 // typed is what the user has typed while the model waited for a tool, for models
-// that close the connection on input then (row.deafInCall). It goes out when no call
-// waits any more: after the results, or when the service takes the calls back.
+// that close the connection on such input (row.deafInCall). It is sent when no call
+// waits any more: after the results, or when the service withdraws the calls.
 type typed struct {
 	mu    sync.Mutex
 	turns []textTurn
 	bytes int
 }
 
-// hold keeps text if the model waits for a tool, and reports whether it has.
+// hold keeps text if the model waits for a tool, and reports whether it did.
 func (c *conn) hold(text string) (bool, error) {
 	if !c.row.deafInCall {
 		return false, nil
 	}
 	c.typed.mu.Lock()
 	defer c.typed.mu.Unlock()
-	// Asked under the lock: whoever ends the last call looks here afterwards.
+	// Checked under the lock: the goroutine that ends the last call looks here afterwards.
 	if !c.calls.waiting() {
 		return false, nil
 	}
@@ -42,7 +42,7 @@ func (c *conn) hold(text string) (bool, error) {
 	return true, nil
 }
 
-// sendTyped sends what was held, if the model can hear it now.
+// sendTyped sends the held text, if the model accepts it now.
 func (c *conn) sendTyped() error {
 	c.typed.mu.Lock()
 	defer c.typed.mu.Unlock()

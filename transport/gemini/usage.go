@@ -6,16 +6,16 @@ import (
 	"voicegw/transport"
 )
 
-// usageMetadata is what both services report: Vertex calls the response candidates.
+// usageMetadata is the report of both services; Vertex names the response "candidates".
 type usageMetadata struct {
 	genai.UsageMetadata
 	CandidatesTokenCount   int32                       `json:"candidatesTokenCount"`
 	CandidatesTokenDetails []*genai.ModalityTokenCount `json:"candidatesTokensDetails"`
 }
 
-// tokens puts the counts into the gateway's form. The totals are the provider's:
-// they include more than the details name, and the difference stays unnamed.
-// Thoughts are not part of the response's count.
+// tokens converts the counts into the gateway's form. The totals are the provider's:
+// they include more than the details list, and the difference is not attributed.
+// The response's count does not include thoughts.
 func (u *usageMetadata) tokens() transport.Tokens {
 	t := transport.Tokens{
 		Input:         int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
@@ -31,7 +31,7 @@ func (u *usageMetadata) tokens() transport.Tokens {
 	}
 	addByModality(u.CacheTokensDetails, &t.CachedText, &t.CachedAudio, &other)
 	if len(u.CacheTokensDetails) == 0 {
-		// A cache without details holds mostly text; it cannot be more than there was.
+		// Cached tokens without details are mostly text; they cannot exceed the input.
 		t.CachedText = min(int64(u.CachedContentTokenCount), t.InputText)
 	}
 	t.CachedText, t.CachedAudio = min(t.CachedText, t.InputText), min(t.CachedAudio, t.InputAudio)
@@ -55,13 +55,13 @@ func addByModality(details []*genai.ModalityTokenCount, text, audio, other *int6
 	}
 }
 
-// meter makes deltas of what is reported within one turn.
+// meter computes deltas from the reports within one turn.
 type meter struct {
-	running bool // counts of a turn include the earlier ones of that turn
+	running bool // each report of a turn includes the earlier ones of that turn
 	seen    transport.Tokens
 }
 
-// add takes a report and returns what is new in it.
+// add takes a report and returns the increase.
 func (m *meter) add(now transport.Tokens) transport.Tokens {
 	if !m.running {
 		return now
@@ -85,5 +85,5 @@ func (m *meter) add(now transport.Tokens) transport.Tokens {
 	return delta
 }
 
-// turnOver forgets the turn: the next one counts from nothing.
+// turnOver forgets the turn: the next one starts from zero.
 func (m *meter) turnOver() { m.seen = transport.Tokens{} }

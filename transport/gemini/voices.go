@@ -14,15 +14,15 @@ var liveVoices = []string{
 	"Gacrux", "Pulcherrima", "Achird", "Zubenelgenubi", "Vindemiatrix", "Sadachbia", "Sadaltager", "Sulafat",
 }
 
-// cascadeVoices are those of older models that do not make their speech themselves
+// cascadeVoices are the voices of older models that do not generate speech themselves
 // (ai.google.dev Live API guide, read 2026-11-20).
 var cascadeVoices = []string{"Puck", "Charon", "Kore", "Fenrir", "Aoede", "Leda", "Orus", "Zephyr"}
 
-// Model is the model that a Setup without one gets, as Info tells it.
+// Model is the model used for a Setup that names none, as in Info.
 func (t *Transport) Model() string { return t.opts.modelOr("") }
 
-// Voices lists the voices that the provider's documentation has for model, the default
-// one first; nil where it has none. An empty model means the default one.
+// Voices lists the voices that the provider documents for model, the default
+// one first; nil if it documents none. An empty model means the default one.
 func (t *Transport) Voices(model string) []string {
 	model = t.opts.modelOr(model)
 	switch {

@@ -2,12 +2,12 @@ package gemini
 
 import "voicegw/transport"
 
-// Wire is this package's row in the table of wires. Its own setting is thinking:
+// Wire is this package's row in the table of wires. Its only own setting is thinking:
 // [Options.Thinking].
 func Wire() transport.Wire {
 	return transport.Wire{
 		Name: defaultName,
-		// Google's own clients prefer GOOGLE_API_KEY where both are set.
+		// Google's own clients prefer GOOGLE_API_KEY if both are set.
 		KeyVariables: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 		Settings:     []string{"thinking"},
 		Simulated:    true,
