@@ -31,7 +31,7 @@ func (l *loader) validateCalendar() {
 	l.calendarFolders()
 }
 
-// calendarBackend checks that one backend is chosen, and that it is configured.
+// calendarBackend checks that one backend is chosen and configured.
 func (l *loader) calendarBackend() {
 	c := l.config.Calendar
 	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
@@ -48,7 +48,7 @@ func (l *loader) calendarBackend() {
 	}
 }
 
-// calendarDetails checks what every backend is told.
+// calendarDetails checks the settings that every backend uses.
 func (l *loader) calendarDetails() {
 	c := l.config.Calendar
 	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
@@ -66,7 +66,7 @@ func (l *loader) calendarDetails() {
 	}
 }
 
-// calendarFolders checks the names where each is that of a folder.
+// calendarFolders checks calendar names that are also the names of folders.
 func (l *loader) calendarFolders() {
 	c := l.config.Calendar
 	if c.Kind() != CalendarFolder {

@@ -13,38 +13,38 @@ import (
 	"voicegw/transport/wires"
 )
 
-// Config is every setting of the gateway. It does not change after Load.
+// Config holds every setting of the gateway. It does not change after Load.
 //
-// The key of a field is its tag, joined to those of the structs around it with
-// dots; that is also its name in the file and, in capitals, in the environment.
+// The key of a field is its tag, joined with dots to the tags of the structs around it;
+// that is also its name in the file and, in capitals, in the environment.
 type Config struct {
-	// Listen is the address to serve on, host:port. A host that is not loopback
+	// Listen is the address to serve on, host:port. A host other than loopback
 	// needs Insecure as long as the gateway has no authentication.
 	Listen string `key:"listen"`
-	// Insecure allows an address that others can reach.
+	// Insecure allows an address that other machines can reach.
 	Insecure bool `key:"insecure"`
-	// Hosts are the names that requests may ask for, as patterns ("voice.example.com",
+	// Hosts are the host names that requests may name, as patterns ("voice.example.com",
 	// "*.example.com:8443"), besides those of loopback and the address of Listen.
 	Hosts []string `key:"hosts"`
 	// Origins are the origins of foreign web pages that may connect, as patterns
 	// ("https://app.example.com", "http://localhost:*").
 	Origins []string `key:"origins"`
 	// TrustedProxies are addresses and networks (CIDR) of proxies in front of the gateway,
-	// whose X-Forwarded-For and X-Forwarded-Proto count. See Config.Proxies.
+	// whose X-Forwarded-For and X-Forwarded-Proto are trusted. See Config.Proxies.
 	TrustedProxies []string `key:"trusted_proxies"`
-	// Dev reads the tools' registry from the project and again when it changes.
+	// Dev reads the tools' registry from the project, and again whenever it changes.
 	Dev bool `key:"dev"`
-	// APIKey is what servers show that use the endpoints for operators; without one
-	// those answer to this machine alone.
+	// APIKey is the key that servers present to use the operators' endpoints; without a key
+	// those endpoints answer only this machine.
 	APIKey Secret `key:"api_key"`
-	// DataDir is the folder of everything that outlives the process. Empty lets
-	// cmd/voicegw choose the user's folder for such things.
+	// DataDir is the folder for everything that outlives the process. If it is empty,
+	// cmd/voicegw chooses the user's usual folder for such data.
 	DataDir Path `key:"data_dir"`
-	// DrainTimeout is how long running sessions may go on after SIGTERM.
+	// DrainTimeout is how long running sessions may continue after SIGTERM.
 	DrainTimeout time.Duration `key:"drain_timeout"`
 
-	// Provider is the one that a client gets who asks for none. Load makes it the
-	// one that is configured when only one is and nobody has chosen.
+	// Provider is used for clients that do not ask for one. If it is not set and only one
+	// provider is configured, Load sets it to that provider.
 	Provider     string       `key:"provider"`
 	Providers    Providers    `key:"providers"`
 	Agent        Agent        `key:"agent"`
@@ -62,76 +62,76 @@ type Config struct {
 	Sim          Sim          `key:"sim"`
 	Log          Log          `key:"log"`
 
-	wires []transport.Wire // what Providers may speak
+	wires []transport.Wire // the wires that Providers may use
 }
 
-// Agent is who answers.
+// Agent describes the agent that answers.
 type Agent struct {
 	Name string `key:"name"`
-	// Greeting is what the agent is asked to say first; empty for an agent that
+	// Greeting is what the agent is asked to say first; if it is empty, the agent
 	// waits for the user.
 	Greeting string `key:"greeting"`
-	// Instructions stand after the prompts.
+	// Instructions are added after the prompts.
 	Instructions string `key:"instructions"`
-	// Language is BCP 47; empty lets the model decide.
+	// Language is a BCP 47 tag; if it is empty the model decides.
 	Language string `key:"language"`
-	// Budget is the agent's own; what is 0 in it is as in Config.Budget. See
+	// Budget is the agent's own; a field that is 0 is taken from Config.Budget. See
 	// Config.AgentBudget.
 	Budget Budgets `key:"budget"`
 }
 
-// Prompts are files that stand in for the built-in prompts.
+// Prompts are files that replace the built-in prompts.
 type Prompts struct {
 	Core  File `key:"core"`
 	Voice File `key:"voice"`
 	Text  File `key:"text"`
 }
 
-// Chat is the model of the text agent: Chat Completions, wherever they are served.
+// Chat is the model of the text agent, behind any Chat Completions endpoint.
 type Chat struct {
-	// BaseURL is with its /v1. Empty: that of a configured provider, or the simulator.
+	// BaseURL includes /v1. Empty means that of a configured provider, or the simulator.
 	BaseURL string `key:"base_url"`
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
-	// Reasoning is how much the model may think, in its own words; empty for what suits it.
+	// Reasoning is the model's reasoning effort, in its own terms; empty means a suitable default.
 	Reasoning string `key:"reasoning"`
-	// MaxOutput is the most tokens of one answer; 0 for the default.
+	// MaxOutput is the maximum number of tokens of one answer; 0 means the default.
 	MaxOutput int `key:"max_output"`
-	// Vision says whether the model takes images, as true or false; empty for what is known
-	// of it.
+	// Vision says whether the model accepts images, as true or false; if it is empty, what is
+	// known about the model decides.
 	Vision string `key:"vision"`
 }
 
-// Path is the path of a file or folder that Load does not read. One in a file is
-// meant from the file's directory; [Stdout] stays as it is.
+// Path is the path of a file or folder that Load does not read. In a configuration file it
+// is relative to the file's directory; [Stdout] stays as it is.
 type Path string
 
-// Stdout is the Path that stands for standard output, where a setting takes it.
+// Stdout is the Path that means standard output, for settings that accept it.
 const Stdout Path = "-"
 
-// KB is the knowledge base that the retrieval tools work on.
+// KB configures the knowledge base of the retrieval tools.
 type KB struct {
-	// Path is the folder of records; empty means the invented ones that are built in.
+	// Path is the folder of records; empty means the built-in, invented records.
 	Path Path `key:"path"`
-	// Language is that of all records, as kb.RecordLanguages has it, or auto.
+	// Language is the language of all records, one of kb.RecordLanguages, or auto.
 	Language string `key:"language"`
-	// Synonyms is a file of words that stand for others; empty for none.
+	// Synonyms is a file of synonyms; it may be empty.
 	Synonyms   Path       `key:"synonyms"`
 	Embeddings Embeddings `key:"embeddings"`
 	Qdrant     Qdrant     `key:"qdrant"`
-	// Namespaces say who may read what. Studio and Public are open to everybody unless
-	// a list of theirs says otherwise; Personal is open to nobody.
+	// Namespaces say who may read which namespace. Studio and Public are open to everybody
+	// unless they have grants; Personal is open to nobody unless it has.
 	Namespaces Namespaces `key:"namespaces"`
 }
 
-// Namespaces has the grants of each namespace.
+// Namespaces holds the grants of each namespace.
 type Namespaces struct {
 	Studio   Grant `key:"studio"`
 	Personal Grant `key:"personal"`
 	Public   Grant `key:"public"`
 }
 
-// Grant lists who may read a namespace: being in one of the lists is enough, and "*" is
+// Grant lists who may read a namespace: being in one of the lists is enough, and "*" means
 // everybody.
 type Grant struct {
 	Users  []string `key:"users"`
@@ -139,13 +139,13 @@ type Grant struct {
 	Scopes []string `key:"scopes"`
 }
 
-// Embeddings is an OpenAI-compatible endpoint that makes vectors. Without one, words
-// alone are compared.
+// Embeddings is an OpenAI-compatible endpoint that computes vectors. Without one, only
+// words are compared.
 type Embeddings struct {
 	BaseURL string `key:"base_url"` // with its /v1
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
-	// Cache is a file in which what was paid for once outlives the process.
+	// Cache is a file that keeps computed vectors, so that they are paid for only once.
 	Cache Path `key:"cache"`
 }
 
@@ -156,57 +156,57 @@ type Qdrant struct {
 	Collection string `key:"collection"`
 }
 
-// Calendar is what the calendar tools work on: a CalDAV server, Google Calendar, or
-// a folder of iCalendar files where neither is configured.
+// Calendar configures the calendar tools: a CalDAV server, Google Calendar or, if neither
+// is configured, a folder of iCalendar files.
 type Calendar struct {
 	// Backend is one of the Calendar constants; see [Calendar.Kind].
 	Backend string `key:"backend"`
-	// Folder holds a folder for each calendar; empty means calendar below the data
+	// Folder contains a folder for each calendar; empty means the folder calendar below the data
 	// folder.
 	Folder Path `key:"folder"`
-	// Primary, Team and Personal say what stands behind these names; what that looks
-	// like depends on the backend.
+	// Primary, Team and Personal say which calendar each of these names means, in a form that
+	// depends on the backend.
 	Primary  string `key:"primary"`
 	Team     string `key:"team"`
 	Personal string `key:"personal"`
-	// TimeZone is the IANA name of the zone of days, of times without a zone, and of
-	// what is said in words.
+	// TimeZone is the IANA name of the time zone of days, of times without a zone, and of
+	// spoken times.
 	TimeZone string `key:"time_zone"`
-	// Email is the address that the calendars' owner is known by.
+	// Email is the address of the calendars' owner.
 	Email string `key:"email"`
-	// MeetingURL is the link of video meetings where the calendar makes none; "{id}" in
-	// it is another one for each event.
+	// MeetingURL is the link of video meetings if the calendar creates none; "{id}" in it is
+	// replaced by a different id for each event.
 	MeetingURL string `key:"meeting_url"`
 	CalDAV     CalDAV `key:"caldav"`
 	Google     Google `key:"google"`
 }
 
-// CalDAV is a server of calendars.
+// CalDAV is a calendar server.
 type CalDAV struct {
 	URL      string `key:"url"`
 	User     string `key:"user"`
 	Password Secret `key:"password"`
 }
 
-// Google is an account at Google Calendar.
+// Google is a Google Calendar account.
 type Google struct {
 	// Credentials is the JSON file of a service account or of an authorized user.
 	Credentials Path `key:"credentials"`
-	// Subject is the user whom a service account acts for.
+	// Subject is the user for whom a service account acts.
 	Subject string `key:"subject"`
-	// BaseURL is where the API is; empty means Google's own.
+	// BaseURL is the address of the API; empty means Google's own.
 	BaseURL string `key:"base_url"`
 }
 
 // The values of Calendar.Backend.
 const (
-	CalendarAuto   = "auto" // whichever is configured
+	CalendarAuto   = "auto" // the one that is configured
 	CalendarFolder = "folder"
 	CalendarCalDAV = "caldav"
 	CalendarGoogle = "google"
 )
 
-// Kind says which backend it is: never CalendarAuto.
+// Kind returns the backend in use: never CalendarAuto.
 func (c Calendar) Kind() string {
 	switch {
 	case c.Backend != CalendarAuto:
@@ -220,76 +220,74 @@ func (c Calendar) Kind() string {
 	}
 }
 
-// Budgets bound what tools may do in one turn, on each side.
+// Budgets bound the tools of one turn, for voice and for text.
 type Budgets struct {
 	Voice Budget `key:"voice"`
 	Text  Budget `key:"text"`
 }
 
-// Budget is what one turn may use.
+// Budget bounds the tools of one turn.
 type Budget struct {
-	// Retrieval is how many calls of retrieval tools there may be, Total how many of
+	// Retrieval is how many calls of retrieval tools are allowed, Total how many of
 	// all tools.
 	Retrieval int `key:"retrieval"`
 	Total     int `key:"total"`
-	// TopK is the most results that a retrieval tool may be asked for.
+	// TopK is the maximum number of results that may be requested from a retrieval tool.
 	TopK int `key:"top_k"`
-	// ToolTime is how long a turn's tools should take altogether; 0 for as long as
-	// they need.
+	// ToolTime is how long a turn's tools should take altogether; 0 means no limit.
 	ToolTime time.Duration `key:"tool_time"`
 }
 
-// Confirmation is how users approve what tools want to do.
+// Confirmation configures how users approve tool calls.
 type Confirmation struct {
-	// Voice is how in a voice session: one of the Confirm constants.
+	// Voice says how users approve in a voice session: one of the Confirm constants.
 	Voice string `key:"voice"`
 	// Life is how long a question stays open.
 	Life time.Duration `key:"life"`
 	// Require are the ids of tools that need an approval whatever their schema says.
-	// Whether there are such tools cmd/voicegw checks.
+	// cmd/voicegw checks that these tools exist.
 	Require []string `key:"require"`
 	// QuestionsPerTool is how many questions about one tool may be declined or expire in a
-	// conversation before only what the user says leads to another one, Questions how many
-	// of all tools may be without an approval.
+	// conversation; after that only new words of the user allow another one. Questions is how
+	// many questions about all tools may pass without an approval.
 	QuestionsPerTool int `key:"questions_per_tool"`
 	Questions        int `key:"questions"`
 }
 
 // The values of Confirmation.Voice.
 const (
-	ConfirmButton = "button" // the client sends confirmation.resolve
-	ConfirmSpoken = "spoken" // what the user says counts as well
+	ConfirmButton = "button" // the client must send confirmation.resolve
+	ConfirmSpoken = "spoken" // a spoken answer is accepted as well
 )
 
-// Store is where everything is kept that must outlive a process.
+// Store configures where data is kept that must outlive a process.
 type Store struct {
-	// URL is that of a NATS server, or of several with commas between them; empty means
+	// URL is the URL of a NATS server, or of several, separated by commas; empty means
 	// the server inside this process.
 	URL string `key:"url"`
 	// Credentials is a NATS credentials file for URL.
 	Credentials Path `key:"credentials"`
-	// Replicas is how many servers behind URL keep everything.
+	// Replicas is how many servers behind URL keep each piece of data.
 	Replicas int `key:"replicas"`
-	// Sync is when the server inside this process makes sure of its files: one of the
+	// Sync says when the server inside this process syncs its files to disk: one of the
 	// Sync constants.
 	Sync string `key:"sync"`
 }
 
 // The values of Store.Sync.
 const (
-	SyncAlways   = "always"   // with every write
-	SyncInterval = "interval" // now and then: a power cut may take what came last
+	SyncAlways   = "always"   // after every write
+	SyncInterval = "interval" // from time to time: a power cut may lose the latest writes
 )
 
-// Audit is the record of what tools did.
+// Audit configures the record of the tools' actions.
 type Audit struct {
 	// File is the JSON lines file; empty means audit/audit.jsonl below the data folder,
-	// Stdout standard output.
+	// and Stdout means standard output.
 	File Path `key:"file"`
-	// Arguments says what of a call's arguments is recorded: one of the Arguments
-	// constants.
+	// Arguments says how a call's arguments are recorded: one of the Arguments constants.
 	Arguments string `key:"arguments"`
-	// MaxMB is the size in MiB at which a new file is begun, Keep how many old ones are
+	// MaxMB is the size in MiB at which a new file is started, Keep how many old files are
 	// kept, MaxAge for how long.
 	MaxMB  int           `key:"max_mb"`
 	Keep   int           `key:"keep"`
@@ -299,11 +297,11 @@ type Audit struct {
 // The values of Audit.Arguments.
 const (
 	argumentsNone     = "none"
-	argumentsRedacted = "redacted" // their names and kinds
+	argumentsRedacted = "redacted" // their names and types
 	argumentsFull     = "full"
 )
 
-// VAD tunes the provider's speech detection, in ms of audio. Zero leaves the
+// VAD tunes the provider's speech detection, in ms of audio. Zero means the
 // provider's own default.
 type VAD struct {
 	SilenceMS int `key:"silence_ms"`
@@ -312,36 +310,35 @@ type VAD struct {
 
 // Limits bound what clients may use.
 type Limits struct {
-	// Sessions is how many may run at once.
+	// Sessions is how many may run concurrently.
 	Sessions int `key:"sessions"`
 	// SessionsPerAddress is how many of them one client address may have.
 	SessionsPerAddress int `key:"sessions_per_address"`
-	// NewPerSecond is how often one client address may connect for a session in a
-	// second.
+	// NewPerSecond is how many session connections one client address may open per second.
 	NewPerSecond int `key:"new_per_second"`
 	// Waiting is how many connections may wait for their session.start,
 	// WaitingPerAddress how many of them from one client address.
 	Waiting           int `key:"waiting"`
 	WaitingPerAddress int `key:"waiting_per_address"`
-	// Connections is how many connections there may be that are no sessions,
+	// Connections is how many connections other than sessions are allowed,
 	// ConnectionsPerAddress how many of them from one address.
 	Connections           int `key:"connections"`
 	ConnectionsPerAddress int `key:"connections_per_address"`
-	// Turns is how many messages of text conversations are answered at once,
-	// TurnsPerAddress and TurnsPerUser how many of them from one client address and of
-	// one user. NewTurnsPerSecond is how many each of these may begin in a second.
+	// Turns is how many messages of text conversations are answered concurrently,
+	// TurnsPerAddress and TurnsPerUser how many of them for one client address and for
+	// one user. NewTurnsPerSecond is how many each of these may start per second.
 	Turns             int `key:"turns"`
 	TurnsPerAddress   int `key:"turns_per_address"`
 	TurnsPerUser      int `key:"turns_per_user"`
 	NewTurnsPerSecond int `key:"new_turns_per_second"`
-	// ExemptLoopback exempts this machine's own addresses from what limits one address.
+	// ExemptLoopback exempts this machine's own addresses from the limits per address.
 	ExemptLoopback bool `key:"exempt_loopback"`
-	// SessionLength ends a session, Idle one in which nothing happens.
+	// SessionLength ends a session after this time, Idle ends a session in which nothing happens.
 	SessionLength time.Duration `key:"session_length"`
 	Idle          time.Duration `key:"idle"`
 	// AudioAhead is how far a client's audio may be ahead of real time.
 	AudioAhead time.Duration `key:"audio_ahead"`
-	// SlowClient is how long a client may take nothing of what it is sent.
+	// SlowClient is how long a client may fail to read what it is sent.
 	SlowClient time.Duration `key:"slow_client"`
 	// MessageBytes is the largest WebSocket message a client may send.
 	MessageBytes int `key:"message_bytes"`
@@ -349,14 +346,14 @@ type Limits struct {
 
 // Sim is the simulator inside the process.
 type Sim struct {
-	// Use says when it stands in for a provider: one of the Use constants.
+	// Use says when the simulator replaces a provider: one of the Use constants.
 	Use      string `key:"use"`
 	Scenario File   `key:"scenario"`
 	Faults   File   `key:"faults"`
 	Seed     int    `key:"seed"`
-	// Speed is how many seconds of speech it makes in a second; 0 for its default.
+	// Speed is how many seconds of speech it generates per second; 0 means its default.
 	Speed float64 `key:"speed"`
-	// ChunkMS and FirstAudioMS are in ms; 0 for the wire's default.
+	// ChunkMS and FirstAudioMS are in ms; 0 means the wire's default.
 	ChunkMS      int `key:"chunk_ms"`
 	FirstAudioMS int `key:"first_audio_ms"`
 }
@@ -365,17 +362,17 @@ type Sim struct {
 const (
 	UseAuto   = "auto"   // for all providers, as long as none is configured
 	UseAlways = "always" // for all providers, whatever is configured
-	UseNever  = "never"  // start only with a real provider
+	UseNever  = "never"  // never: start only with a real provider
 )
 
-// Log is what is logged and how.
+// Log configures what is logged and how.
 type Log struct {
 	Level  string `key:"level"`  // debug, info, warn or error
 	Format string `key:"format"` // auto, text or json
 }
 
-// Default returns the configuration that holds where nothing is configured: with a
-// provider for each wire, which has the wire's name.
+// Default returns the default configuration: it has a provider for each wire, with the
+// wire's name.
 func Default() *Config { return defaultFor(wires.All()) }
 
 func defaultFor(all []transport.Wire) *Config {
@@ -420,8 +417,8 @@ func defaultFor(all []transport.Wire) *Config {
 	}
 }
 
-// AgentBudget returns what the agent's turns may use: its own budget, and where that
-// is 0 the common one.
+// AgentBudget returns the budget of the agent's turns: its own, with fields that are 0
+// taken from the common one.
 func (c *Config) AgentBudget() Budgets {
 	return Budgets{
 		Voice: c.Agent.Budget.Voice.or(c.Budget.Voice),
@@ -438,9 +435,9 @@ func (b Budget) or(common Budget) Budget {
 	}
 }
 
-// Loopback says whether address, host:port, can be reached from this machine
-// alone. A host that is a name counts only if it is "localhost"; no host at all
-// means every address and does not.
+// Loopback reports whether address, host:port, can be reached only from this machine.
+// The only host name that counts as loopback is "localhost"; an empty host means every
+// address and does not count.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

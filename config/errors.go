@@ -10,8 +10,8 @@ type Problem struct {
 	// Where is a file with a line ("voicegw.yaml:3"), an environment variable or a
 	// flag.
 	Where string
-	// Message is a sentence that says what is wrong and how to mend it. It never
-	// holds a secret.
+	// Message is a sentence that says what is wrong and how to fix it. It never
+	// contains a secret.
 	Message string
 }
 
@@ -21,7 +21,7 @@ func (p Problem) String() string { return p.Where + ": " + p.Message }
 // Problems is everything that is wrong with a configuration: the error of Load.
 type Problems []Problem
 
-// Error returns all problems, one to a line.
+// Error returns all problems, one per line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {

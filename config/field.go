@@ -15,13 +15,13 @@ type field struct {
 	value reflect.Value
 }
 
-// fieldsOf returns the settings of a struct in its order, but for those of the providers.
+// fieldsOf returns the settings of a struct in its order, except those of the providers.
 // Their keys begin with prefix.
 func fieldsOf(prefix string, section any) []field {
 	return collect(nil, prefix, reflect.ValueOf(section).Elem())
 }
 
-// newField returns a setting that no struct holds: a text.
+// newField returns a text setting that is not part of a struct.
 func newField(key string) field { return field{key: key, value: reflect.ValueOf(new(string)).Elem()} }
 
 func collect(out []field, prefix string, v reflect.Value) []field {
@@ -40,13 +40,13 @@ func collect(out []field, prefix string, v reflect.Value) []field {
 	return out
 }
 
-// isSection says whether v holds further settings: a struct whose fields have
+// isSection reports whether v contains further settings: a struct whose fields have
 // keys.
 func isSection(v reflect.Value) bool {
 	return v.Kind() == reflect.Struct && v.NumField() > 0 && v.Type().Field(0).Tag.Get("key") != ""
 }
 
-// envPrefix begins the names of all our environment variables.
+// envPrefix begins the names of all the gateway's environment variables.
 const envPrefix = "VOICEGW_"
 
 // env returns the name of the environment variable for a key.
@@ -104,7 +104,7 @@ func (f field) set(text string) error {
 	return nil
 }
 
-// setSecret takes a key as it goes into an HTTP header: printable ASCII.
+// setSecret accepts a key that fits into an HTTP header: printable ASCII.
 func setSecret(p *Secret, text string) error {
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -114,7 +114,7 @@ func setSecret(p *Secret, text string) error {
 	return nil
 }
 
-// splitList reads a list as it stands in a variable or a flag.
+// splitList reads a list as it is written in a variable or a flag.
 func splitList(text string) []string {
 	var out []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -147,7 +147,7 @@ func (f field) text() string {
 	}
 }
 
-// quote shows at most 40 characters of what was written.
+// quote quotes at most 40 characters of the written value.
 func quote(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		s = string(r[:40]) + "…"

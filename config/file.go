@@ -16,14 +16,14 @@ import (
 )
 
 // parseFile reads a YAML file into the configuration. It walks the nodes itself,
-// because the decoder stops short of what a person needs: the key and the line of
+// because the decoder does not report what a person needs: the key and the line of
 // every mistake.
 func (l *loader) parseFile(name string, data []byte) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	err := decoder.Decode(&document)
 	if errors.Is(err, io.EOF) {
-		return // an empty file, or nothing but comments
+		return // an empty file, or only comments
 	}
 	if err != nil {
 		l.syntax(name, err)
@@ -44,7 +44,7 @@ func (l *loader) parseFile(name string, data []byte) {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// syntax reports what the YAML parser said, with the line where a file's lines
+// syntax reports the YAML parser's error, with the line in the place where a file's lines
 // are expected.
 func (l *loader) syntax(name string, err error) {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
@@ -72,7 +72,7 @@ func (w walker) problem(n *yaml.Node, format string, args ...any) {
 func (w walker) section(prefix string, n *yaml.Node) {
 	n = resolve(n)
 	if n.Tag == "!!null" {
-		return // a heading under which everything is commented out
+		return // a heading whose settings are all commented out
 	}
 	if n.Kind != yaml.MappingNode {
 		what := "The file"
@@ -106,8 +106,8 @@ func (w walker) section(prefix string, n *yaml.Node) {
 	}
 }
 
-// unknown reports a key that does not exist, with the one that was probably
-// meant: a neighbour by spelling, or the same name in another section.
+// unknown reports a key that does not exist, and suggests the key that was probably
+// meant: one with a similar spelling, or the same name in another section.
 func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 	if key.Kind != yaml.ScalarNode {
 		w.problem(key, "A name must be a word, not %s.", kindName(key))
@@ -171,7 +171,7 @@ func (w walker) list(key string, n *yaml.Node, out *[]string) {
 	w.loader.where[key] = at(w.name, n.Line)
 }
 
-// resolve follows an alias. The parser has checked that it leads to a node.
+// resolve follows an alias. The parser has checked that the alias leads to a node.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		return n.Alias
@@ -193,7 +193,7 @@ func kindName(n *yaml.Node) string {
 	}
 }
 
-// children returns the names that may follow a prefix of keys, in their order.
+// children returns the names that may follow a prefix of keys, in the order of the struct.
 func (l *loader) children(prefix string) []string {
 	var names []string
 	for _, key := range l.keys {

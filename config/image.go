@@ -6,27 +6,27 @@ import (
 	"voicegw/config/defaults"
 )
 
-// Image is what image_generate works with.
+// Image configures image_generate.
 type Image struct {
 	// Provider is a provider's name, or ImageAuto.
 	Provider string `key:"provider"`
-	// BaseURL is the endpoint; empty means that of the provider, or the simulator.
+	// BaseURL is the endpoint; empty means the provider's own, or the simulator.
 	BaseURL string `key:"base_url"`
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
-	// Dir is the folder in which images are kept; empty means images below the data
+	// Dir is the folder in which images are kept; empty means the folder images below the data
 	// folder.
 	Dir Path `key:"dir"`
-	// Life is how long an image is kept, MaxCount and MaxMB (MiB) how much of them.
+	// Life is how long an image is kept; MaxCount and MaxMB (MiB) bound how many are kept.
 	Life     time.Duration `key:"life"`
 	MaxCount int           `key:"max_count"`
 	MaxMB    int           `key:"max_mb"`
 }
 
-// ImageAuto is the Image.Provider that takes the provider that is configured.
+// ImageAuto is the Image.Provider that means the provider that is configured.
 const ImageAuto = "auto"
 
-// defaultImage is the Image that holds where nothing is configured.
+// defaultImage is the default Image.
 func defaultImage() Image {
 	return Image{Provider: ImageAuto, Life: defaults.ImageLife, MaxCount: defaults.Images, MaxMB: defaults.ImageMB}
 }

@@ -14,21 +14,21 @@ import (
 	"voicegw/transport/wires"
 )
 
-// Source is where a configuration comes from.
+// Source says from where a configuration is loaded.
 type Source struct {
-	// File is the path of the YAML file; empty for none.
+	// File is the path of the YAML file; empty means no file.
 	File string
-	// FileFrom is what named the file: "--config" or a variable.
+	// FileFrom says what named the file: "--config" or a variable.
 	FileFrom string
-	// Environ is the environment as os.Environ gives it.
+	// Environ is the environment in the form of os.Environ.
 	Environ []string
 	// Flags are settings from the command line; later ones win.
 	Flags []Flag
-	// Client says that a client of the gateway asks, which needs its address and its
-	// key: what only one who serves needs is not checked, and the files that settings
-	// name are not read.
+	// Client says that the caller is a client of the gateway, which needs only the gateway's
+	// address and key: settings that only a server needs are not checked, and the files that
+	// settings name are not read.
 	Client bool
-	// Wires are what providers may speak; nil means wires.All.
+	// Wires are the wires that providers may use; nil means wires.All.
 	Wires []transport.Wire
 	// ReadFile reads a file; nil means os.ReadFile. It is for tests.
 	ReadFile func(name string) ([]byte, error)
@@ -44,21 +44,21 @@ type Flag struct {
 // maxFileBytes bounds every file that a configuration names.
 const maxFileBytes = 1 << 20
 
-// loader gathers what Load finds.
+// loader collects the results of Load.
 type loader struct {
 	source Source
 	config *Config
 	fields map[string]field
 	keys   []string
-	// where says for each key that was set who set it last.
+	// where says, for each key that was set, what set it last.
 	where    map[string]string
 	problems Problems
 	warnings []string
 }
 
 // Load reads a configuration: the defaults, then the file, the environment and
-// the flags, each over the one before. Warnings are sentences for the log: they
-// are about what was ignored. The error is Problems.
+// the flags, each overriding the previous one. Warnings are sentences for the log about
+// input that was ignored. The error is Problems.
 func Load(source Source) (c *Config, warnings []string, err error) {
 	if source.ReadFile == nil {
 		source.ReadFile = os.ReadFile
@@ -123,7 +123,7 @@ func (l *loader) readFile() {
 	}
 	before := len(l.problems)
 	l.parseFile(l.source.File, data)
-	// Paths in a file are meant from where the file is.
+	// Paths in a file are relative to the file's directory.
 	dir := filepath.Dir(l.source.File)
 	if len(l.problems) > before {
 		return
@@ -140,7 +140,7 @@ func (l *loader) readFile() {
 	}
 }
 
-// below is a path that is meant from dir; no path stays none.
+// below resolves a path relative to dir; an empty path stays empty.
 func below(dir, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -149,7 +149,7 @@ func below(dir, path string) string {
 }
 
 // read returns a file's content. The error is the end of a sentence that begins
-// with the file.
+// with the file's name.
 func (l *loader) read(name string) ([]byte, error) {
 	data, err := l.source.ReadFile(name)
 	var pe *fs.PathError
@@ -166,8 +166,8 @@ func (l *loader) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// readEnv takes the providers' own variables first, so that ours win. An empty
-// variable counts as none.
+// readEnv reads the providers' own variables first, so that the gateway's override them. An
+// empty variable counts as missing.
 func (l *loader) readEnv() {
 	vars := map[string]string{}
 	for _, entry := range l.source.Environ {
@@ -201,7 +201,7 @@ func (l *loader) readEnv() {
 	slices.Sort(l.warnings)
 }
 
-// removed are settings that there were, with what to do instead.
+// removed are settings of earlier versions, with what to do instead.
 var removed = map[string]string{
 	"limits.count_loopback": "is gone: loopback addresses are limited like all others now. Remove it; to exempt them as before, for a load test on this machine, write limits.exempt_loopback: true.",
 }
@@ -209,8 +209,8 @@ var removed = map[string]string{
 // envConfig names the configuration file.
 const envConfig = envPrefix + "CONFIG"
 
-// serviceLink recognises what Kubernetes puts into the environment of every
-// container when there is a Service called voicegw.
+// serviceLink matches the variables that Kubernetes puts into the environment of every
+// container if there is a Service called voicegw.
 func serviceLink(name string) bool {
 	rest := strings.TrimPrefix(name, envPrefix)
 	return strings.HasPrefix(rest, "SERVICE_") || rest == "PORT" || strings.HasPrefix(rest, "PORT_")
@@ -237,7 +237,7 @@ func didYouMean(word string) string {
 	return " Did you mean " + word + "?"
 }
 
-// settle decides what depends on other settings.
+// settle fills in settings that depend on other settings.
 func (l *loader) settle() {
 	l.settleProviders()
 	c := l.config
@@ -260,7 +260,7 @@ func (l *loader) settle() {
 	}
 }
 
-// at says where a key was set, or how one would set it.
+// at says where a key was set, or how to set it.
 func (l *loader) at(key string) string {
 	if where := l.where[key]; where != "" {
 		return where

@@ -13,28 +13,28 @@ import (
 // Providers holds the settings of each provider by its name.
 type Providers map[string]*Provider
 
-// Provider is how to reach one provider: a key of its own, an address, a model. Several may
-// speak the same wire.
+// Provider says how to reach one provider: its own key, address and model. Several providers
+// may use the same wire.
 type Provider struct {
-	// Wire is what the provider speaks: the name of a row of package wires. Load makes it the
-	// provider's own name where that is a wire's.
+	// Wire is the provider's protocol: the name of a row of package wires. If it is not set and
+	// the provider's own name is a wire's, Load sets it to that name.
 	Wire    string `key:"wire"`
 	APIKey  Secret `key:"api_key"`
 	BaseURL string `key:"base_url"` // empty means the provider's own address
 	Model   string `key:"model"`    // empty means the adapter's default
 	Voice   string `key:"voice"`    // empty means the provider's default
-	// Interrupt says that the model is told when the user presses stop, where it can be.
+	// Interrupt says that the model is told when the user presses stop, if the wire can do so.
 	Interrupt bool `key:"interrupt"`
-	// Settings are those that the wire has beyond these, by name. One that is not set is
+	// Settings are those that the wire has in addition, by name. A setting without a value is
 	// missing.
 	Settings map[string]string
 }
 
-// Configured says whether the user has told how to reach the real provider.
+// Configured reports whether the user has configured access to the real provider.
 func (p *Provider) Configured() bool { return p.APIKey.IsSet() || p.BaseURL != "" }
 
-// providerName is what a provider may be called. Its variables have the name in capitals,
-// with _ for -, so _ is not allowed in it.
+// providerName matches a valid provider name. The provider's variables contain the name in
+// capitals, with _ instead of -, so _ is not allowed in the name.
 var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // newProviders returns a provider for each wire.
@@ -50,10 +50,10 @@ func newProvider(wire string) *Provider {
 	return &Provider{Wire: wire, Interrupt: true, Settings: map[string]string{}}
 }
 
-// Service is a provider that clients are offered.
+// Service is a provider that is offered to clients.
 type Service struct {
 	Name string
-	// Simulated says that the simulator in the process stands in for it.
+	// Simulated says that the simulator in the process replaces it.
 	Simulated bool
 }
 
@@ -76,7 +76,7 @@ func (c *Config) Services() []Service {
 }
 
 // ProviderNames returns the names of all providers: the default one, those that are named
-// after their wire, and the others in the order of the alphabet.
+// after their wire, and the others in alphabetical order.
 func (c *Config) ProviderNames() []string {
 	names := make([]string, 0, len(c.Providers))
 	for _, name := range append([]string{c.Provider}, c.wireNames()...) {
@@ -92,7 +92,7 @@ func (c *Config) ProviderNames() []string {
 	return names
 }
 
-// WireOf returns what a provider of the configuration speaks; nil for one that there is not.
+// WireOf returns the wire of a provider of the configuration; nil if there is no such provider.
 func (c *Config) WireOf(provider string) *transport.Wire {
 	if p := c.Providers[provider]; p != nil {
 		return c.wire(p.Wire)
@@ -100,7 +100,7 @@ func (c *Config) WireOf(provider string) *transport.Wire {
 	return nil
 }
 
-// OfWire returns the providers of a wire that are configured, in the order of ProviderNames.
+// OfWire returns the configured providers of a wire, in the order of ProviderNames.
 func (c *Config) OfWire(wire string) []*Provider {
 	var list []*Provider
 	for _, name := range c.ProviderNames() {
@@ -111,7 +111,7 @@ func (c *Config) OfWire(wire string) []*Provider {
 	return list
 }
 
-// wire returns the wire of a name, or nil.
+// wire returns the wire with that name, or nil.
 func (c *Config) wire(name string) *transport.Wire {
 	at := slices.IndexFunc(c.wires, func(w transport.Wire) bool { return w.Name == name })
 	if at < 0 {
@@ -128,8 +128,7 @@ func (c *Config) wireNames() []string {
 	return names
 }
 
-// introduce makes the settings of a provider known. It says whether there can be one of that
-// name.
+// introduce makes the settings of a provider known. It returns false if the name is invalid.
 func (l *loader) introduce(name string) bool {
 	if !providerName.MatchString(name) {
 		return false
@@ -153,7 +152,7 @@ func (l *loader) introduce(name string) bool {
 // providersPrefix begins the keys of all providers' settings.
 const providersPrefix = "providers."
 
-// wireSettings returns the names of the settings that some wire has for itself.
+// wireSettings returns the names of all settings that belong to a particular wire.
 func (l *loader) wireSettings() []string {
 	var names []string
 	for _, w := range l.config.wires {
@@ -163,9 +162,9 @@ func (l *loader) wireSettings() []string {
 	return slices.Compact(names)
 }
 
-// introduceAll makes the providers known that variables or flags name: a flag with any of
-// their settings, a variable with their wire alone, since a variable that has a misspelt
-// name is none of ours and must not stop the program.
+// introduceAll makes the providers known that variables or flags name: a flag introduces one
+// with any of its settings, a variable only with its wire, since a variable with a misspelt
+// name may belong to another program and must not stop this one.
 func (l *loader) introduceAll(vars map[string]string) {
 	for _, f := range l.source.Flags {
 		if rest, ok := strings.CutPrefix(f.Key, providersPrefix); ok {
@@ -183,9 +182,9 @@ func (l *loader) introduceAll(vars map[string]string) {
 	}
 }
 
-// readKeyVariables takes the keys that the providers' own clients would take, for the
-// provider that is named after its wire. One that speaks another wire is somebody else and
-// must not get the key.
+// readKeyVariables reads the keys in the variables that the providers' own clients use, for
+// the provider that is named after its wire. A provider of that name that uses another wire
+// is a different one and must not get the key.
 func (l *loader) readKeyVariables(vars map[string]string) {
 	for _, w := range l.config.wires {
 		key := providersPrefix + w.Name + ".wire"
@@ -238,7 +237,7 @@ func (l *loader) settleProviders() {
 	}
 }
 
-// nearestProvider returns the setting that somebody probably meant with a provider's name.
+// nearestProvider returns the setting that was probably meant by a provider's name.
 func nearestProvider(name string, known []string) string {
 	if meant := misspelt.Nearest(name, known); meant != "" {
 		return providersPrefix + meant
@@ -281,7 +280,7 @@ func (l *loader) validateProviders() {
 	}
 }
 
-// HowToReach names the variable or the setting that holds a provider's key.
+// HowToReach names the variable or the setting for a provider's key.
 func (c *Config) HowToReach(provider string) string {
 	if w := c.wire(provider); w != nil && len(w.KeyVariables) > 0 {
 		return w.KeyVariables[0]
@@ -289,7 +288,7 @@ func (c *Config) HowToReach(provider string) string {
 	return providersPrefix + provider + ".api_key"
 }
 
-// keyVariables returns the variable of each wire that the documentation names.
+// keyVariables returns, for each wire, the variable that the documentation names.
 func (c *Config) keyVariables() []string {
 	var names []string
 	for _, w := range c.wires {

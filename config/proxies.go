@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Proxies returns TrustedProxies as networks; an address alone is a network of one.
+// Proxies returns TrustedProxies as networks; a single address is a network of one.
 // Load has checked them.
 func (c *Config) Proxies() []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(c.TrustedProxies))

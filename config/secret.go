@@ -9,15 +9,15 @@ import (
 
 const redacted = "[redacted]"
 
-// Secret is a text that never appears in what is printed, logged or encoded.
-// Only Reveal gives it out.
+// Secret is a text that never appears in printed, logged or encoded output. Only Reveal
+// returns it.
 type Secret struct {
-	// A pointer, because fmt does not ask methods about what it finds in an
-	// unexported field: there it prints the address.
+	// A pointer, because fmt calls no methods on the value of an unexported field: of a
+	// pointer it prints only the address.
 	text *string
 }
 
-// NewSecret hides text. An empty text is no secret: IsSet is false.
+// NewSecret hides text. An empty text is not a secret: IsSet returns false.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -33,10 +33,10 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// IsSet says whether there is a text.
+// IsSet reports whether the text is not empty.
 func (s Secret) IsSet() bool { return s.text != nil }
 
-// String returns "[redacted]", or nothing where nothing is set.
+// String returns "[redacted]", or "" if the secret is not set.
 func (s Secret) String() string {
 	if s.text == nil {
 		return ""
@@ -46,7 +46,7 @@ func (s Secret) String() string {
 
 // Format prints what String returns, whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) {
-	// fmt has no place for an error, and a State reports none.
+	// Format cannot return an error, and a State reports none.
 	_, _ = io.WriteString(f, s.String())
 }
 
@@ -58,18 +58,18 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // File is a file that a setting names. Load reads it.
 type File struct {
-	// Path is as given, resolved against the directory of the configuration file if
-	// it was given there. Empty means none.
+	// Path is the path as given, resolved against the directory of the configuration file if
+	// it was given there. It may be empty.
 	Path string
-	// Data is what the file holds.
+	// Data is the file's content.
 	Data []byte
 }
 
-// Secrets returns the texts of all secrets that are set, in no order, for what must not
-// write them.
+// Secrets returns the texts of all secrets that are set, in any order, for code that must
+// not write them.
 func (c *Config) Secrets() []string { return secretsIn(reflect.ValueOf(c).Elem()) }
 
-// secretsIn finds the secrets in a struct and in the structs, maps and lists within.
+// secretsIn finds the secrets in a struct and in the structs, maps and lists within it.
 func secretsIn(v reflect.Value) (found []string) {
 	if !v.CanInterface() {
 		return nil

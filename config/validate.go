@@ -14,8 +14,8 @@ import (
 	"voicegw/internal/origin"
 )
 
-// validate checks the settled configuration. What could not be parsed has been
-// reported already; its default stands in and is fine.
+// validate checks the settled configuration. A value that could not be parsed has been
+// reported already; its default is used in its place and is valid.
 func (l *loader) validate() {
 	l.validateListen()
 	l.validateProviders()
@@ -46,7 +46,7 @@ func (l *loader) oneOf(key, value string, allowed ...string) {
 	}
 }
 
-// validateAddress says whether there is an address to listen on.
+// validateAddress reports whether there is an address to listen on.
 func (l *loader) validateAddress() bool {
 	err := CheckListen(l.config.Listen)
 	if err != "" {
@@ -67,7 +67,7 @@ func (l *loader) validateListen() {
 }
 
 // CheckListen says what is wrong with an address to listen on, as the end of a
-// sentence; "" if nothing is.
+// sentence; "" if it is valid.
 func CheckListen(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -82,7 +82,7 @@ func CheckListen(address string) string {
 	return ""
 }
 
-// baseURL does not repeat the URL: it may hold a password.
+// baseURL does not repeat the URL, because it may contain a password.
 func (l *loader) baseURL(key, text string) {
 	if text == "" {
 		return
@@ -133,7 +133,7 @@ func (l *loader) validateChat() {
 	}
 }
 
-// httpURL does not repeat the URL: it may hold a password.
+// httpURL does not repeat the URL, because it may contain a password.
 func (l *loader) httpURL(key, text string) {
 	if text == "" {
 		return
@@ -147,7 +147,7 @@ func (l *loader) httpURL(key, text string) {
 	}
 }
 
-// maxReplicas is how many servers JetStream spreads one stream over at most.
+// maxReplicas is the largest number of replicas of a JetStream stream.
 const maxReplicas = 5
 
 func (l *loader) validateStore() {
@@ -163,7 +163,7 @@ func (l *loader) validateStore() {
 		}
 		return
 	}
-	// The URL is not repeated: it may hold a password.
+	// The URL is not repeated, because it may contain a password.
 	for one := range strings.SplitSeq(s.URL, ",") {
 		u, err := url.Parse(strings.TrimSpace(one))
 		switch {
@@ -183,7 +183,7 @@ func (l *loader) validateAudit() {
 	l.duration("audit.max_age", a.MaxAge, time.Hour, 10*365*24*time.Hour)
 }
 
-// validateTools checks what bounds the tools: budgets and confirmations.
+// validateTools checks the settings that bound the tools: budgets and confirmations.
 func (l *loader) validateTools() {
 	for _, b := range []struct {
 		section string
@@ -206,7 +206,7 @@ func (l *loader) validateTools() {
 	l.number("confirmation.questions", l.config.Confirmation.Questions, 1, 100)
 }
 
-// validatePaths refuses what would make a folder called "~".
+// validatePaths refuses paths that would create a folder called "~".
 func (l *loader) validatePaths() {
 	for _, key := range l.keys {
 		p, ok := l.fields[key].value.Addr().Interface().(*Path)
@@ -220,7 +220,7 @@ func (l *loader) validatePaths() {
 	}
 }
 
-// minAPIKey is the least length of a key that nobody guesses.
+// minAPIKey is the minimum length of a key that cannot be guessed.
 const minAPIKey = 16
 
 func (l *loader) validateAPIKey() {

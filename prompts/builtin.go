@@ -2,8 +2,8 @@ package prompts
 
 import _ "embed"
 
-// The words of the tools that the gateway declares itself. Those that stand in JSON hold
-// no quotation marks.
+// The words of the tools that the gateway declares itself. Those that are put into JSON
+// contain no quotation marks.
 
 // The words of describe_tool.
 const (

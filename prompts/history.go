@@ -1,25 +1,25 @@
 package prompts
 
-// What was said before, for an agent that goes on with the conversation.
+// The texts about the earlier conversation, for an agent that continues it.
 
-// WrittenBefore hands a conversation that was held in writing to a voice agent. It is a
-// notice, and no part of the system text: what was said before gives no orders.
+// WrittenBefore passes a written conversation to a voice agent. It is a notice, and not
+// part of the system text: earlier messages give no orders.
 func WrittenBefore(brief string) string {
 	return "The user has been in this conversation in writing and goes on by voice now. The conversation so far:\n" + brief
 }
 
-// AnswerFirst follows WrittenBefore where the user has already asked something.
+// AnswerFirst follows WrittenBefore if the user has already asked something.
 func AnswerFirst(request string) string {
 	return "That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\n" + request
 }
 
-// GoOnByVoice follows WrittenBefore where the user has not asked anything.
+// GoOnByVoice follows WrittenBefore if the user has not asked anything.
 const GoOnByVoice = "That was the conversation so far. Do not greet. Say in one short sentence that the user can go on by voice now."
 
-// SaidBefore stands for the part of a conversation that is too long to be told in full.
+// SaidBefore replaces the part of a conversation that is too long to be given in full.
 func SaidBefore(brief string) string { return "What was said before, in short:\n" + brief }
 
-// The marks of an entry that a text agent is told in full.
+// The marks of an entry that a text agent gets in full.
 const (
 	InterruptedHere = " [the user interrupted here]"
 	BrokeOffHere    = " [the answer broke off here; the user has read so much of it]"
@@ -35,12 +35,12 @@ const (
 	BrokenOff      = " [broken off]"
 )
 
-// Called stands for tool calls whose answers are left out. outcomes names each call and
+// Called replaces tool calls whose answers are left out. outcomes names each call and
 // how it ended, such as "kb_search: ok".
 func Called(outcomes string) string { return "[called " + outcomes + "]" }
 
-// The notes that stand for an answer of a tool that was not kept. They are values of JSON
-// strings, so they hold no quotation marks.
+// The notes that replace an answer of a tool that was not kept. They are values of JSON
+// strings, so they contain no quotation marks.
 const (
 	AnswerTooLong   = "It was done. Its answer was too long to be kept."
 	AnswerForgotten = "The answer is no longer known."

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// The notices are the gateway's own words in the place of a user's turn. Whoever sends
-// one puts the mark of the conversation before it.
+// The notices are the gateway's own words in the place of a user's turn. The sender must
+// put the mark of the conversation before them.
 
-// NudgeNotice asks a model once more that has ended its answer without a word.
+// NudgeNotice asks a model again that has ended its answer without a word.
 const NudgeNotice = "The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
 
-// ApprovedNotice says what came of an approved action; result is the tool's envelope.
+// ApprovedNotice reports the outcome of an approved action; result is the tool's envelope.
 func ApprovedNotice(tool, reference string, result json.RawMessage) string {
 	return fmt.Sprintf("The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",
 		tool, reference, result)
@@ -28,12 +28,12 @@ func ExpiredNotice(tool, reference string) string {
 	return fmt.Sprintf("The user did not answer in time whether to run %s (reference %s). Nothing was done, and it cannot be approved any more. Say so briefly.", tool, reference)
 }
 
-// AnsweredNotice says that the question was answered somewhere else.
+// AnsweredNotice says that the question was answered elsewhere.
 func AnsweredNotice(tool, reference string) string {
 	return fmt.Sprintf("Whether to run %s (reference %s) was answered somewhere else. It was not run here, and cannot be approved any more. Say so briefly.", tool, reference)
 }
 
-// UnknownNotice says that nobody knows the outcome of an approved action, because the
+// UnknownNotice says that the outcome of an approved action is unknown, because the
 // gateway was killed before it was recorded. begun says that the action may have been done.
 func UnknownNotice(tool, reference string, approved time.Time, begun bool) string {
 	what := "It seems that it was not begun"
@@ -44,8 +44,8 @@ func UnknownNotice(tool, reference string, approved time.Time, begun bool) strin
 		tool, reference, approved.UTC().Format(time.RFC3339), what)
 }
 
-// AskedToApprove says what became of a question of a voice session. A later agent reads it
-// in the conversation. outcome is one word, such as "approved".
+// AskedToApprove reports the outcome of a question in a voice session. A later agent reads
+// it in the conversation. outcome is one word, such as "approved".
 func AskedToApprove(tool, outcome string) string {
 	return "The user was asked to approve " + tool + ": " + outcome + "."
 }

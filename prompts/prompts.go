@@ -1,16 +1,16 @@
-// Package prompts holds every sentence that the gateway tells a model: the text that a
-// model is set up with (prompts.go and the files beside it), the notices between turns
-// (notices.go), what was said before (history.go), the tools that the gateway declares
-// itself (builtin.go), and, in package toolerror, the errors that a model gets in the place
-// of a tool's answer.
+// Package prompts holds every sentence that the gateway tells a model: the text with which a
+// model is set up (prompts.go and the files beside it), the notices between turns
+// (notices.go), the texts about the earlier conversation (history.go), the tools that the
+// gateway declares itself (builtin.go), and, in package toolerror, the errors that a model
+// gets in the place of a tool's answer.
 //
-// Three kinds of words are somewhere else. A tool's own words, which are its description,
-// its guide and what its handler answers, stand in the tool's folder and in the packages
-// that it answers from. What is wrong with a value of an argument is said by package
-// registry, because the authors of tools read the same words. What is told to a person
-// stands with whatever tells it.
+// Three kinds of words are elsewhere. A tool's own words, which are its description,
+// its guide and its handler's answers, are in the tool's folder and in the packages that the
+// handler uses. Package registry describes what is wrong with the value of an argument,
+// because the authors of tools read the same words. Texts for a person are beside the code
+// that shows them.
 //
-// What a user has said never belongs in the text of the setup: a pending request and the
+// A user's words never belong in the text of the setup: a pending request and the
 // history of a conversation go to the model as turns.
 package prompts
 
@@ -40,36 +40,36 @@ const (
 	Text  Mode = "text"
 )
 
-// ToolSummary is what a prompt says of a tool. The guide is not part of it: the
-// model asks for that.
+// ToolSummary is what a prompt says about a tool. The guide is not part of it: the
+// model asks for it.
 type ToolSummary struct {
 	ID       string // "kb_search"
 	Category string // "retrieval", "action" or "utility"
 	Summary  string // one sentence
 }
 
-// Options say what to compose. The zero value is a voice agent without tools.
+// Options configure the composed text. The zero value means a voice agent without tools.
 type Options struct {
 	// Mode is Voice or Text; empty means Voice.
 	Mode Mode
 	// Core and Behavior replace the built-in texts: for all modes, and for this one.
-	// Empty leaves them.
+	// Empty means the built-in text.
 	Core     string
 	Behavior string
-	// Instructions say who the agent is and what it is for; they stand after the
-	// built-in texts. Empty means none.
+	// Instructions say who the agent is and what it is for; they follow the
+	// built-in texts. They may be empty.
 	Instructions string
-	// Tools are those that the model may call in this mode, in any order. Without
-	// any, nothing is said of tools.
+	// Tools are those that the model may call in this mode, in any order. If there are none,
+	// the text does not mention tools.
 	Tools []ToolSummary
-	// Retrievals is how many retrieval calls one request may have, TopK the most results
-	// of each. The text says them where there are tools.
+	// Retrievals is how many retrieval calls one request may have, TopK the maximum number of
+	// results of each. The text names both if there are tools.
 	Retrievals, TopK int
 	// SpokenConfirmation says that the user may approve an action aloud.
 	SpokenConfirmation bool
-	// Mark is what the gateway's own messages to the model begin with. Empty if the gateway sends no messages.
-	// It stands at the end of the text, as it is another one in each conversation and a
-	// provider can cache what stands before it.
+	// Mark is the text with which the gateway's own messages to the model begin. Empty if the
+	// gateway sends no messages. It is at the end of the text, because it is different in each
+	// conversation and a provider can cache the text before it.
 	Mark string
 	// RegistryVersion is the version of the registry that Tools come from.
 	RegistryVersion string
@@ -103,8 +103,8 @@ const (
 	spokenRule = `- When a tool asks for a confirmation, ask the user for a clear yes. Only when the user has answered, call confirm_action with the reference and what they said; anything unclear is a no.`
 )
 
-// Compose returns the text that a model is set up with. It depends on nothing but
-// its options: the same options give the same text.
+// Compose returns the text with which a model is set up. It depends only on its options:
+// the same options give the same text.
 func Compose(o Options) string {
 	behavior, loop := voiceBehavior, voiceLoop
 	if o.Mode == Text {
@@ -134,8 +134,8 @@ func Compose(o Options) string {
 	return strings.Join(out, "\n\n") + "\n"
 }
 
-// toolList names the tools in the order of their ids, so that two runs with one
-// registry give one text.
+// toolList lists the tools in the order of their ids, so that the same registry always
+// gives the same text.
 func toolList(tools []ToolSummary, version string) string {
 	var b strings.Builder
 	b.WriteString("Your tools")

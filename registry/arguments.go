@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Arguments are what a model wrote as the arguments of a call, decoded once. Whatever it
-// wrote makes Arguments: PrepareDecoded says what is wrong with them. A value may be
-// prepared once, because preparing fills in defaults.
+// Arguments are the arguments of a call as the model wrote them, decoded once. Any input
+// gives Arguments: PrepareDecoded reports what is wrong with them. A value may be prepared
+// only once, because preparing fills in defaults.
 type Arguments struct {
 	raw      json.RawMessage
 	value    any
@@ -15,7 +15,7 @@ type Arguments struct {
 	text     string
 }
 
-// Decode decodes a call's arguments strictly; empty ones are {}.
+// Decode decodes a call's arguments strictly; empty input means {}.
 func Decode(raw json.RawMessage) Arguments {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
@@ -30,13 +30,13 @@ func Decode(raw json.RawMessage) Arguments {
 	return a
 }
 
-// Text is the canonical form, in which equal arguments are equal text: RFC 8785, but with
-// exact numbers, and keys sorted by their bytes. Arguments that cannot be decoded stand for
-// themselves.
+// Text returns the canonical form, in which equal arguments are equal text: RFC 8785, but
+// with exact numbers, and with keys sorted by their bytes. Arguments that cannot be decoded
+// are returned unchanged.
 func (a Arguments) Text() string { return a.text }
 
-// Value is the argument of that name: a string, a bool, a json.Number, nil, a []any or a
-// map[string]any. It is nil where there is none. The caller must not change it.
+// Value returns the argument called name: a string, a bool, a json.Number, nil, a []any or a
+// map[string]any. It is nil if the argument is missing. The caller must not change it.
 func (a Arguments) Value(name string) any {
 	object, _ := a.value.(map[string]any)
 	return object[name]

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// appendCanonical writes what decodeStrict gives in its canonical form, in which equal
-// values are equal bytes: no white space, keys sorted, strings with the fewest escapes,
+// appendCanonical writes a value that decodeStrict returned in its canonical form, in which
+// equal values are equal bytes: no white space, keys sorted, strings with the fewest escapes,
 // numbers in their shortest exact form (1.0 and 1e0 are 1, -0 is 0).
 //
-// It is RFC 8785 but for two things: numbers are written exactly and not rounded to
-// the nearest double (10000000000000000001 stays what it is), and keys are sorted
-// by their UTF-8 bytes and not by UTF-16 units, which differs only beyond U+D7FF.
+// It follows RFC 8785 with two exceptions: numbers are written exactly instead of being
+// rounded to the nearest double (10000000000000000001 keeps its value), and keys are sorted
+// by their UTF-8 bytes instead of their UTF-16 units, which differs only beyond U+D7FF.
 func appendCanonical(dst []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -79,10 +79,10 @@ func appendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendNumber writes a JSON number that checkNumber accepts. It has the layout of
-// ECMAScript's Number.prototype.toString, as RFC 8785 section 3.2.2.3 asks for, but
-// all its digits: a plain integer below 10^21, a plain fraction from 10^-6 on, an
-// exponent else.
+// appendNumber writes a JSON number that checkNumber accepts. Its layout is that of
+// ECMAScript's Number.prototype.toString, as RFC 8785 section 3.2.2.3 requires, but with
+// all digits: a plain integer below 10^21, a plain fraction from 10^-6 on, otherwise an
+// exponent.
 func appendNumber(dst []byte, s string) []byte {
 	if plainInteger(s) {
 		return append(dst, s...)
@@ -115,9 +115,9 @@ func appendNumber(dst []byte, s string) []byte {
 	return dst
 }
 
-// decimal takes a JSON number apart: it is 0.digits times ten to the power of point, and
-// digits begins and ends with another digit than 0; it is empty where the number is 0. An
-// exponent that is no int counts as 0: checkNumber refuses it.
+// decimal takes a JSON number apart: its value is 0.digits times ten to the power of point.
+// digits begins and ends with a digit other than 0, and is empty if the number is 0. An
+// exponent that does not fit an int counts as 0: checkNumber refuses such a number.
 func decimal(s string) (negative bool, digits string, point int) {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
 	if exponent != "" {
@@ -131,7 +131,7 @@ func decimal(s string) (negative bool, digits string, point int) {
 	return negative, strings.TrimRight(trimmed, "0"), point
 }
 
-// plainInteger says whether s is already in its canonical form, as nearly every
+// plainInteger reports whether s is already in its canonical form, as nearly every
 // number is.
 func plainInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
@@ -146,7 +146,7 @@ func plainInteger(s string) bool {
 	return true
 }
 
-// cloneJSON copies a decoded value, so that nobody writes into a shared default.
+// cloneJSON copies a decoded value, so that no caller writes into a shared default.
 func cloneJSON(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -165,7 +165,7 @@ func cloneJSON(v any) any {
 	return v
 }
 
-// show writes a value for a person or a model to recognise, at most some 60 characters.
+// show writes a value so that a person or a model recognises it, in about 60 characters.
 func show(v any) string {
 	const most = 60
 	if s, ok := v.(string); ok && utf8.RuneCountInString(s) > most {

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of what is decoded.
+// The limits of decoding.
 const (
 	// MaxArgsBytes is the largest arguments object of a call.
 	MaxArgsBytes = 64 << 10
@@ -19,25 +19,24 @@ const (
 	MaxSpecBytes = 128 << 10
 	// MaxFileBytes is the largest tool_registry.json.
 	MaxFileBytes = 64 << 20
-	// MaxArgsDepth is how deep objects and arrays of arguments nest.
+	// MaxArgsDepth is how deep the objects and arrays of arguments may nest.
 	MaxArgsDepth = 32
 
 	maxSpecDepth = 64
 	maxFileDepth = maxSpecDepth + 4
 
-	// A number is kept as it was written. Its size is bounded because everything
-	// that compares it exactly needs as many digits as its exponent says. What is
-	// bounded is its value and not its spelling, so that the canonical form of a number
-	// that was taken is taken, too.
+	// A number is kept as it was written. Its size is bounded because every exact
+	// comparison needs as many digits as its exponent says. The bound applies to its value
+	// and not to its spelling, so that the canonical form of an accepted number is accepted, too.
 	maxNumberDigits   = 100
 	maxNumberExponent = 400
 
 	maxDecodeProblems = 50
 )
 
-// decodeStrict reads one JSON value and nothing after it: numbers as json.Number,
-// duplicate keys refused (the first value stays), depth and size bounded, UTF-8
-// valid. ok is false if there is no value to go on with.
+// decodeStrict reads one JSON value and nothing after it: numbers become json.Number,
+// duplicate keys are refused (the first value stays), depth and size are bounded, UTF-8
+// must be valid. ok is false if there is no value to continue with.
 func decodeStrict(data []byte, maxBytes, maxDepth int) (v any, problems []Problem, ok bool) {
 	if len(data) > maxBytes {
 		return nil, []Problem{{Message: fmt.Sprintf("This is %d bytes of JSON, and at most %d are allowed.", len(data), maxBytes)}}, false
@@ -140,7 +139,7 @@ func (d *decoder) array() (any, error) {
 	return list, err
 }
 
-// checkNumber says why a number is refused; empty if it is not.
+// checkNumber says why a number is refused; empty if it is accepted.
 func checkNumber(s string) string {
 	if plainInteger(s) {
 		return ""
@@ -162,7 +161,7 @@ func checkNumber(s string) string {
 
 func exponentOK(e int) bool { return -maxNumberExponent <= e && e <= maxNumberExponent }
 
-// syntaxMessage says what is wrong with data, and where as a person counts.
+// syntaxMessage says what is wrong with data, and where, counting from 1.
 func syntaxMessage(data []byte, err error) string {
 	var syntax *json.SyntaxError
 	switch {

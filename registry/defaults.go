@@ -1,7 +1,7 @@
 package registry
 
-// maxDefaults bounds how many values one call may have filled in: a short list of
-// empty objects could ask for very many.
+// maxDefaults bounds how many values may be filled in for one call: a short list of
+// empty objects could require very many.
 const maxDefaults = 1000
 
 // filler applies a schema's defaults to a decoded value.
@@ -10,10 +10,10 @@ type filler struct {
 	overflow bool // there were more than maxDefaults; the value is incomplete
 }
 
-// fill completes v, which stands at place, as n says: in objects and the items of
-// arrays at every depth, through $ref and allOf, and, once the rest is filled in, in the first
-// choice of anyOf and oneOf that accepts the value. What is filled in is a copy, and is
-// completed in turn. Nothing that v has is changed.
+// fill completes v, which is found at place, according to n: in objects and in the items of
+// arrays at every depth, through $ref and allOf, and, once the rest is filled in, in the
+// first choice of anyOf and oneOf that accepts the value. Each filled-in value is a copy, and
+// is completed in turn. Values that v already has are not changed.
 func (f *filler) fill(n *node, v any, place pointer) {
 	if !n.fills || f.overflow {
 		return
@@ -74,7 +74,7 @@ func (f *filler) property(child *node, object map[string]any, name string, place
 	}
 }
 
-// ownDefault is the default of n, its own first, then that of what it refers to.
+// ownDefault is the default of n: its own first, then the default of the schema it refers to.
 func (n *node) ownDefault() (v any, ok bool) {
 	if n.hasDefault {
 		return n.value, true

@@ -10,8 +10,8 @@ import (
 	"voicegw/prompts/toolerror"
 )
 
-// DescribeTool is the id of the utility that is built in: it gives a model the
-// whole guide of a tool it may use. It is in every snapshot and not in any file.
+// DescribeTool is the id of the built-in utility that gives a model the whole guide of a
+// tool it may use. It is in every snapshot and not in any file.
 const DescribeTool = "describe_tool"
 
 const describeParameters = `{
@@ -53,8 +53,8 @@ type builtin struct {
 	handler Handler
 }
 
-// Builtins are the tools that every registry has besides those of its file, sorted by
-// id. The caller owns what it gets.
+// Builtins returns the tools that every registry has besides those of its file, sorted by
+// id. The caller owns the slice.
 func Builtins() []Entry {
 	var entries []Entry
 	for _, b := range builtins() {
@@ -64,7 +64,7 @@ func Builtins() []Entry {
 	return entries
 }
 
-// builtins are new values for each caller, by id.
+// builtins returns the built-in tools by id, as new values for each caller.
 func builtins() map[string]builtin {
 	openai := json.RawMessage(`{"type":"object","properties":{"tool":{"type":"string","description":"` + prompts.DescribeToolName + `"}},"required":["tool"],"additionalProperties":false}`)
 	return map[string]builtin{DescribeTool: {

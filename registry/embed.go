@@ -7,13 +7,13 @@ import (
 	"io/fs"
 )
 
-// built holds tool_registry.json if it was there when the program was compiled, and
-// always tool_registry.md, so that there is something to embed before.
+// built holds tool_registry.json if that file existed when the program was compiled, and
+// always tool_registry.md, so that the embed directive matches at least one file.
 //
 //go:embed tool_registry.*
 var built embed.FS
 
-// Embedded is the tool_registry.json that the program was compiled with. The error is
+// Embedded returns the tool_registry.json with which the program was compiled. The error is
 // [ErrEmpty] if the registry had not been built by then.
 func Embedded() ([]byte, error) {
 	data, err := built.ReadFile("tool_registry.json")

@@ -7,71 +7,71 @@ import (
 	"voicegw/prompts/toolerror"
 )
 
-// ResponseSchemaVersion is the version of the envelope's own form.
+// ResponseSchemaVersion is the version of the envelope's format.
 const ResponseSchemaVersion = "1.0.0"
 
-// Envelope is a tool's answer: data and intents when OK, an error otherwise, and
+// Envelope is a tool's answer: data and intents if OK, otherwise an error, and in both cases
 // what ran. Its JSON has exactly ok, data, intents and meta, or ok, error and meta.
-// A value may be copied; its slices and maps are not changed after it was made.
+// A value may be copied; its slices and maps are never changed.
 type Envelope struct {
 	OK bool `json:"ok"`
 	// Data is the tool's answer; nil is written as null.
 	Data json.RawMessage `json:"data"`
-	// Intents is always there on success, empty or not.
+	// Intents is always present on success, even if it is empty.
 	Intents []Intent `json:"intents"`
-	// Error is there if and only if not OK.
+	// Error is present if and only if OK is false.
 	Error *Error `json:"error"`
 	Meta  Meta   `json:"meta"`
-	// Evidence are the ids that a result which is [Evidenced] names, at most MaxEvidence. They
-	// are for the audit: the model has them in Data.
+	// Evidence are the ids that an [Evidenced] result names, at most MaxEvidence. They are for
+	// the audit: the model finds them in Data.
 	Evidence []string `json:"-"`
 }
 
-// Evidenced is the Data of a [Result] that rests on records: it names them. The audit has the
-// ids, and nothing else of the answer.
+// Evidenced is implemented by the Data of a [Result] that is based on records: it names them.
+// The audit gets these ids, and nothing else of the answer.
 type Evidenced interface {
 	EvidenceIDs() []string
 }
 
-// MaxEvidence is how many ids of one answer are kept.
+// MaxEvidence is how many ids of one answer are kept at most.
 const MaxEvidence = 32
 
-// Error tells a model what went wrong, in words it may act on.
+// Error tells a model what went wrong, in words on which it can act.
 type Error struct {
 	Type    ErrorType `json:"type"`
 	Message string    `json:"message"`
 	// Retryable says that the same call may succeed later.
 	Retryable bool `json:"retryable"`
-	// IdempotencyRequired says that a retry may do the deed twice unless it goes under
-	// the same idempotency key: the tool writes and is not idempotent.
+	// IdempotencyRequired says that a retry may repeat the side effect unless it uses the same
+	// idempotency key: the tool writes and is not idempotent.
 	IdempotencyRequired bool `json:"idempotencyRequired,omitempty"`
-	// PartialSideEffects says that something may have been changed all the same.
+	// PartialSideEffects says that something may have been changed despite the error.
 	PartialSideEffects bool `json:"partialSideEffects,omitempty"`
-	// Repeatable is [ToolError.Repeatable], for the ledger alone.
+	// Repeatable is [ToolError.Repeatable]; only the ledger uses it.
 	Repeatable bool `json:"-"`
-	// Details is JSON of the error's type; of VALIDATION an object with "errors", a
-	// list of {path, message}.
+	// Details is JSON whose form depends on the error's type; for VALIDATION it is an object
+	// with "errors", a list of {path, message}.
 	Details json.RawMessage `json:"details,omitempty"`
 	// Suggestion tells the model what to do instead.
 	Suggestion string `json:"suggestion,omitempty"`
-	// ConfirmationRequest is that of CONFIRMATION_REQUIRED.
+	// ConfirmationRequest is set if the type is CONFIRMATION_REQUIRED.
 	ConfirmationRequest *ConfirmationRequest `json:"confirmation_request,omitempty"`
 }
 
 // ConfirmationRequest is what a person is asked to approve.
 type ConfirmationRequest struct {
-	// Token is the secret that answers it. It is absent in what is kept, and told again from
-	// there: Error.Details has the reference.
+	// Token is the secret that answers the question. It is removed from the stored copy, and
+	// restored from the reference in Error.Details.
 	Token   string          `json:"token,omitempty"`
 	Tool    string          `json:"tool"`
 	Args    json.RawMessage `json:"args"`
 	Preview string          `json:"preview"`
-	// ExpiresAt is RFC 3339 UTC with milliseconds.
+	// ExpiresAt is a time in RFC 3339, UTC, with milliseconds.
 	ExpiresAt string `json:"expires_at"`
 }
 
-// Kept is the envelope as it may be kept: without the token of a question. It shares
-// everything else with e, which it does not change.
+// Kept returns the envelope in the form that may be stored: without the token of a
+// confirmation. It shares everything else with e and does not change e.
 func (e Envelope) Kept() Envelope {
 	if e.Error == nil || e.Error.ConfirmationRequest == nil {
 		return e
@@ -89,30 +89,30 @@ type Meta struct {
 	// ToolVersion is absent for an unknown tool.
 	ToolVersion     string `json:"toolVersion,omitempty"`
 	RegistryVersion string `json:"registryVersion"`
-	// DurationMS is how long it took, in ms.
+	// DurationMS is how long the call took, in ms.
 	DurationMS            int64  `json:"duration"`
 	ResponseSchemaVersion string `json:"responseSchemaVersion"`
-	// LatencyBudgetExceeded says that it took longer than the tool's latencyBudgetMs.
+	// LatencyBudgetExceeded says that the call took longer than the tool's latencyBudgetMs.
 	LatencyBudgetExceeded bool `json:"latencyBudgetExceeded,omitempty"`
 	// Clamped holds the arguments that were lowered, by name.
 	Clamped map[string]Clamped `json:"clamped,omitempty"`
-	// Invalid are the items of lists that were left out because they are not valid, with
-	// their places in the arguments; the call was answered for the others.
+	// Invalid are the list items that were left out because they are invalid, with their
+	// places in the arguments; the call was answered for the other items.
 	Invalid []Problem `json:"invalid,omitempty"`
 	// Budget is the caller's account of the turn's budget, an object.
 	Budget json.RawMessage `json:"budget,omitempty"`
-	// CacheHit and OriginalTurn mark a stored answer given again.
+	// CacheHit and OriginalTurn mark a stored answer that is given again.
 	CacheHit     bool `json:"_idempotent_cache_hit,omitempty"`
 	OriginalTurn int  `json:"_original_turn,omitempty"`
 }
 
-// Clamped is one lowered argument: what was asked for (exact) and what was used.
+// Clamped is one lowered argument: the requested value (exact) and the value used.
 type Clamped struct {
 	Requested json.Number `json:"requested"`
 	Applied   int         `json:"applied"`
 }
 
-// NotFound is the answer to a call of a tool that does not exist.
+// NotFound returns the answer to a call of a tool that does not exist.
 func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	return Envelope{
 		Error: NewError(ErrorNotFound, toolerror.NoSuchTool(tool)),
@@ -121,7 +121,7 @@ func NotFound(tool, registryVersion string, took time.Duration) Envelope {
 	}
 }
 
-// NewError makes an error of what package toolerror says. TRANSIENT and RATE_LIMIT are
+// NewError makes an error from an entry of package toolerror. TRANSIENT and RATE_LIMIT are
 // retryable; set the other fields on the result.
 func NewError(t ErrorType, words toolerror.Words) *Error {
 	return &Error{
@@ -130,13 +130,13 @@ func NewError(t ErrorType, words toolerror.Words) *Error {
 	}
 }
 
-// AsksUser says whether a person was asked for an approval, so that nothing has run.
+// AsksUser reports whether a person was asked for an approval, so that nothing has run.
 func (e Envelope) AsksUser() bool {
 	return e.Error != nil && e.Error.Type == ErrorConfirmationRequired
 }
 
-// Encode writes the envelope as one line of JSON without escapes for HTML. It cannot
-// fail: an envelope that cannot be written, because raw JSON in it is none, becomes INTERNAL.
+// Encode writes the envelope as one line of JSON without HTML escapes. It cannot fail: an
+// envelope that cannot be written, because it contains invalid raw JSON, becomes INTERNAL.
 func (e Envelope) Encode() json.RawMessage {
 	b, err := marshal(e)
 	if err == nil {
@@ -145,13 +145,13 @@ func (e Envelope) Encode() json.RawMessage {
 	meta := e.Meta
 	meta.Budget, meta.Clamped = nil, nil
 	b, err = marshal(Envelope{Error: NewError(ErrorInternal, toolerror.NotWritten()), Meta: meta})
-	if err != nil { // strings and numbers alone are left
+	if err != nil { // only strings and numbers are left
 		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + toolerror.NotWrittenAtAll + `","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
 	}
 	return b
 }
 
-// MarshalJSON writes the form of a success or of a failure, never parts of both.
+// MarshalJSON writes the form of a success or of a failure, never a mixture.
 func (e Envelope) MarshalJSON() ([]byte, error) {
 	if !e.OK {
 		told := e.Error

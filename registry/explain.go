@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// maxArgProblems is how many errors of one call a model is told.
+	// maxArgProblems is how many errors of one call are reported to a model.
 	maxArgProblems = 20
-	// maxArgMessage bounds one of them, in characters.
+	// maxArgMessage bounds one of these messages, in characters.
 	maxArgMessage = 300
 )
 
-// explain turns what Validate found into one problem for each fact, at the
-// offending property itself, sorted by path, and never none. v is what was
-// validated. The library's own texts are for the schema's author; these are for the
-// model that has to write the value again.
+// explain turns the result of Validate into one problem for each fact, at the offending
+// property itself, sorted by path. It never returns an empty list. v is the validated
+// value. The library's own texts address the schema's author; these address the model
+// that has to write the value again.
 func (p *parameters) explain(err error, v any) []Problem {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
-		return []Problem{{Message: "cannot be validated"}} // only values that no decoder makes
+		return []Problem{{Message: "cannot be validated"}} // only for values that no decoder makes
 	}
 	e := explainer{doc: p.doc, value: v}
 	problems := sortProblems(e.facts(invalid))
@@ -42,18 +42,18 @@ type explainer struct {
 	value any // the instance
 }
 
-// fact is one error of the library with what it speaks of.
+// fact is one error of the library with the schema and the value it is about.
 type fact struct {
 	keyword string         // "" of a false schema
 	place   pointer        // of the instance
-	schema  map[string]any // that holds the keyword
+	schema  map[string]any // of the schema that holds the keyword
 	limit   any            // the keyword's value
-	got     any            // the instance there
-	message string         // the library's
+	got     any            // the instance at that place
+	message string         // the library's own
 }
 
 func (e *explainer) facts(ve *jsonschema.ValidationError) []Problem {
-	whole := ve.Message == "" || strings.HasPrefix(ve.Message, "doesn't validate with") // stands for its causes
+	whole := ve.Message == "" || strings.HasPrefix(ve.Message, "doesn't validate with") // this error only groups its causes
 	f := e.fact(ve)
 	switch {
 	case len(ve.Causes) == 0, !whole && f.keyword == "minContains":
@@ -76,7 +76,7 @@ func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 	_, where, _ := strings.Cut(ve.AbsoluteKeywordLocation, "#")
 	place, _ := parseFragment(where)
 	if strings.Contains(ve.KeywordLocation, "/propertyNames") && len(f.place) > 0 {
-		f.got = f.place[len(f.place)-1] // the name itself is what is wrong
+		f.got = f.place[len(f.place)-1] // the name itself is wrong
 	}
 	if ve.Message == "not allowed" { // the schema false
 		if len(place) > 0 && place[len(place)-1] == "unevaluatedProperties" {
@@ -107,8 +107,8 @@ func isAssertion(keyword string) bool {
 	return false
 }
 
-// choices reports the branch that the value comes nearest to, or, when none is
-// nearer than the others, that it fits none.
+// choices reports the branch to which the value comes nearest or, if no branch is nearer
+// than the others, that the value fits none of them.
 func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []Problem {
 	branches := make([][]Problem, 0, len(ve.Causes))
 	best, alone := 0, true
@@ -143,7 +143,7 @@ func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []Problem {
 	return []Problem{{Path: f.place.String(), Message: "fits none of the allowed forms: " + strings.Join(forms, "; or ")}}
 }
 
-// far is a measure of how far a value is from a branch: a value that is wrong as a
+// far measures how far a value is from a branch: a value that is wrong as a
 // whole is farther than one with wrong parts.
 func (e *explainer) far(branch []Problem, place pointer) int {
 	far := len(branch)
@@ -155,7 +155,7 @@ func (e *explainer) far(branch []Problem, place pointer) int {
 	return far
 }
 
-// problems words a fact. Messages begin where "/top_k" has just been said.
+// problems puts a fact into words. Its messages read as if they follow a path like "/top_k".
 func (e *explainer) problems(f fact) []Problem {
 	switch f.keyword {
 	case "required":
@@ -206,7 +206,7 @@ func (f *fact) word() string {
 	return f.wordSize()
 }
 
-// wordSize words the bounds of lengths and counts.
+// wordSize puts the bounds of lengths and counts into words.
 func (f *fact) wordSize() string {
 	switch got := f.got.(type) {
 	case string:
@@ -244,8 +244,8 @@ func (f *fact) wordSize() string {
 	return ""
 }
 
-// missing is one problem for each required property that is not there, with what
-// the schema says of it.
+// missing returns one problem for each missing required property, with the schema's
+// description of it.
 func (e *explainer) missing(f fact) []Problem {
 	required, _ := f.limit.([]any)
 	object, _ := f.got.(map[string]any)
@@ -267,7 +267,7 @@ func (e *explainer) missing(f fact) []Problem {
 	return problems
 }
 
-// dependent is one problem for each property that another one asks for.
+// dependent returns one problem for each missing property that another one requires.
 func (e *explainer) dependent(f fact) []Problem {
 	byName, _ := f.limit.(map[string]any)
 	object, _ := f.got.(map[string]any)
@@ -287,7 +287,7 @@ func (e *explainer) dependent(f fact) []Problem {
 	return problems
 }
 
-// unknown is one problem for each property that the schema does not know.
+// unknown returns one problem for each property that the schema does not know.
 func (e *explainer) unknown(f fact) []Problem {
 	object, _ := f.got.(map[string]any)
 	props, _ := f.schema["properties"].(map[string]any)
@@ -332,7 +332,7 @@ func typeName(t string) string {
 	return "a " + t
 }
 
-// describe names a value's type and, of a plain one, the value.
+// describe names a value's type and, if it is not an object or a list, the value.
 func describe(v any) string {
 	switch v.(type) {
 	case nil:
@@ -365,7 +365,7 @@ func oneOf(limit any) string {
 	return "one of " + strings.Join(shown, ", ")
 }
 
-// formatName says what a format looks like.
+// formatName describes a format in words.
 func formatName(limit any) string {
 	switch limit {
 	case "date":

@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// Entry is one tool of a [File]. Nobody changes one after it was built or loaded.
+// Entry is one tool of a [File]. It must not be changed after it was built or loaded.
 type Entry struct {
 	Spec
-	// Summary is the first line of the guide, the only part that stands in a prompt.
+	// Summary is the first line of the guide, the only part of it in a prompt.
 	Summary string `json:"summary"`
 	// Guide is the whole guide.md, given to a model on demand.
 	Guide string `json:"guide"`
-	// Forms are the parameters as the providers take them.
+	// Forms are the parameters in the providers' forms.
 	Forms Forms `json:"forms"`
 }
 
 // Forms holds the parameter schema of one tool in each provider's form. The forms
-// may be wider than Spec.Parameters, never narrower: the registry enforces
-// Spec.Parameters whatever the form said.
+// may accept more than Spec.Parameters, never less: the registry enforces
+// Spec.Parameters in any case.
 type Forms struct {
 	// OpenAI is the JSON Schema for Realtime's flat function tools.
 	OpenAI json.RawMessage `json:"openai"`
@@ -42,12 +42,12 @@ type File struct {
 	Version string `json:"version"`
 	// GeneratedAt is the time of the build, RFC 3339 UTC with milliseconds; not hashed.
 	GeneratedAt string `json:"generatedAt"`
-	// GitCommit is the commit of the build, empty if unknown; not hashed.
+	// GitCommit is the commit of the build, empty if it is unknown; not hashed.
 	GitCommit string  `json:"gitCommit"`
 	Tools     []Entry `json:"tools"`
 }
 
-// versionPrefix is the version of the file's own form.
+// versionPrefix is the version of the file's format.
 const versionPrefix = "1.0."
 
 // contentVersion hashes the decoded list of tools, whatever its order.
@@ -66,9 +66,9 @@ func toolID(entry any) string {
 	return id
 }
 
-// ContentVersion is the version that the file's content asks for. It does not
-// depend on the order of Tools, nor on key order or white space in what was
-// written by hand. It fails if a raw part of an entry is no JSON that [Canonical] takes.
+// ContentVersion computes the version from the file's content. It does not depend on the
+// order of Tools, nor on key order or white space in hand-written parts. It fails if a raw
+// part of an entry is not JSON that strict decoding accepts.
 func (f File) ContentVersion() (string, error) {
 	tools := f.Tools
 	if tools == nil {
@@ -87,9 +87,9 @@ func (f File) ContentVersion() (string, error) {
 }
 
 // Encode writes the file: tools sorted by id, indented by two spaces, ending in a
-// newline, Version as [File.ContentVersion] says whatever the field holds. Equal
-// content, time and commit give equal bytes on every machine. It fails as
-// ContentVersion does.
+// newline. Version is always computed by [File.ContentVersion], whatever the field holds.
+// Equal content, time and commit give equal bytes on every machine. It fails if
+// ContentVersion fails.
 func (f File) Encode() ([]byte, error) {
 	version, err := f.ContentVersion()
 	if err != nil {
@@ -113,7 +113,7 @@ func (f File) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// marshal is json.Marshal without the escapes for HTML.
+// marshal is json.Marshal without HTML escapes.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Call is what a handler is given. A is generated from the tool's schema, N is a
-// struct whose exported fields are the capabilities the handler needs, empty for
-// none: Load refuses a tool with a need that nobody provides.
+// Call is the input of a handler. A is generated from the tool's schema. N is a struct whose
+// exported fields are the capabilities the handler needs; it may be empty. Load refuses a
+// tool with a need that nothing provides.
 type Call[A, N any] struct {
 	// Args are the arguments: decoded strictly, defaults applied, valid, clamped.
 	Args A
-	// Clamped are the arguments that were lowered before the handler saw them, by
-	// name; empty if none was.
+	// Clamped are the arguments that were lowered before the handler got them, by name; empty
+	// if no argument was.
 	Clamped map[string]Clamped
-	// Invalid are the items of lists that were left out because they are not valid: the
-	// handler sees the others. They are in the answer's meta. See [Prepared.Invalid].
+	// Invalid are the list items that were left out because they are invalid: the handler
+	// gets the others. They are reported in the answer's meta. See [Prepared.Invalid].
 	Invalid []Problem
 	// Needs are the capabilities.
 	Needs N
@@ -29,22 +29,22 @@ type Call[A, N any] struct {
 	Session Session
 	// Tool is the tool's id.
 	Tool string
-	// IdempotencyKey is the key under which this deed is done once; empty if neither
+	// IdempotencyKey is the key under which this operation is done only once; empty if neither
 	// the spec nor the caller has one.
 	IdempotencyKey string
 }
 
-// Session is what a handler may know of the session; a copy, changing it changes nothing.
+// Session is what a handler may know of the session; it is a copy, so changes have no effect.
 type Session struct {
 	ID             string
 	UserID         string
 	ConversationID string
 	Agent          string
-	// Vouched says that a trusted caller named the user: one that showed the operators'
-	// key. Without it UserID is what the client calls itself.
+	// Vouched says that a trusted caller named the user, one that presented the operators'
+	// key. Otherwise UserID is only the client's own claim.
 	Vouched bool
-	// Scopes are what such a caller has granted the conversation. They are shared:
-	// nobody may change them.
+	// Scopes are what such a caller has granted the conversation. They are shared and must
+	// not be changed.
 	Scopes []string
 	Mode   Mode
 	// Turn counts from 1.
@@ -53,22 +53,22 @@ type Session struct {
 	Now time.Time
 }
 
-// Result is what a handler answers with.
+// Result is a handler's answer.
 type Result struct {
-	// Data is the answer; encoded with encoding/json, at most Options.MaxDataBytes.
+	// Data is the answer; encoding/json encodes it, in at most Options.MaxDataBytes.
 	Data any
 	// Intents are applied in order after the call has succeeded.
 	Intents []Intent
 }
 
-// Handler is a tool's function with its types taken away, made by [Bind]. The zero
-// Handler is none.
+// Handler is a tool's function without its type parameters, made by [Bind]. The zero
+// Handler is invalid.
 type Handler struct {
 	args  reflect.Type
 	needs reflect.Type
 	check func(args json.RawMessage) error
 	// vet says what is wrong with a call before anything is done; nil if the tool has
-	// no such check.
+	// no check.
 	vet func(ctx context.Context, in invocation) (Result, error)
 	run func(ctx context.Context, in invocation) (Result, error)
 }
@@ -76,7 +76,7 @@ type Handler struct {
 // invocation is one call on its way to a handler.
 type invocation struct {
 	args    json.RawMessage
-	needs   []reflect.Value // one for each field of N, in order; the zero Value leaves it alone
+	needs   []reflect.Value // one for each field of N, in order; a zero Value leaves the field unset
 	session Session
 	tool    string
 	key     string
@@ -85,13 +85,13 @@ type invocation struct {
 }
 
 // Bind makes a [Handler] of a tool's Execute function. N must be a struct; its
-// fields are exported and matched by type (see [Options]). A must take
-// everything that the tool's schema accepts, by encoding/json: [Load] checks that it
-// has the schema's properties.
+// fields are exported and matched by type (see [Options]). By encoding/json, A must accept
+// everything that the tool's schema accepts: [Load] checks that it has the schema's
+// properties.
 //
-// The checks are the tool's Check functions: they say what is wrong with valid
-// arguments, as an error like those of execute, and change nothing. They run before a
-// person is asked to approve the call, see [Prepared.Check], and again before execute.
+// The checks are the tool's Check functions: they say what is wrong with valid arguments,
+// as an error like those of execute, and change nothing. They run before a person is
+// asked to approve the call, see [Prepared.Check], and again before execute.
 func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), checks ...func(context.Context, Call[A, N]) error) Handler {
 	h := Handler{
 		args:  reflect.TypeFor[A](),
@@ -101,11 +101,11 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 	if execute == nil {
 		return h
 	}
-	// callOf gives a call its types again.
+	// callOf restores the types of a call.
 	callOf := func(in invocation) (Call[A, N], error) {
 		call := Call[A, N]{Session: in.session, Tool: in.tool, IdempotencyKey: in.key, Clamped: in.clamped, Invalid: in.invalid}
 		if err := json.Unmarshal(in.args, &call.Args); err != nil {
-			return call, err // Prepare has tried it, so this is a bug of ours
+			return call, err // Prepare has decoded it before, so this is a bug in the gateway
 		}
 		needs := reflect.ValueOf(&call.Needs).Elem()
 		for i, v := range in.needs {
@@ -135,8 +135,8 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 	return h
 }
 
-// fits reports the properties of the schema that the handler's arguments do not
-// have: they would be dropped without a word.
+// fits reports the properties of the schema that the handler's arguments lack: they would
+// be dropped silently.
 func (h Handler) fits(root *node) []Problem {
 	f := fitter{seen: map[fitted]bool{}}
 	f.walk(root, h.args, pointer{"parameters"})
@@ -191,7 +191,7 @@ func (f *fitter) walk(n *node, t reflect.Type, place pointer) {
 	}
 }
 
-// jsonFields are the fields that encoding/json fills, by name.
+// jsonFields returns the fields that encoding/json fills, by name.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for _, field := range reflect.VisibleFields(t) {

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// IntentType names what a tool wants of the session.
+// IntentType names a change that a tool requests for the session.
 type IntentType string
 
-// The intents. The state controller alone applies them, and only on success.
+// The intents. Only the state controller applies them, and only on success.
 const (
 	// IntentEndVoiceSession ends the voice session; After says when.
 	IntentEndVoiceSession IntentType = "END_VOICE_SESSION"
@@ -31,9 +31,9 @@ const (
 	EndNow                 EndAfter = "now"
 )
 
-// Intent is one wish of a tool to the session. Make one with [EndVoiceSession],
-// [SuppressAudio], [SuppressTranscript] or [SetPendingMessage]; a field that the
-// type does not have must be zero. Its JSON has only the fields of its type.
+// Intent is one change that a tool requests for the session. Make one with
+// [EndVoiceSession], [SuppressAudio], [SuppressTranscript] or [SetPendingMessage]; a field
+// that the type does not have must be zero. Its JSON has only the fields of its type.
 type Intent struct {
 	Type    IntentType `json:"type"`
 	After   EndAfter   `json:"after,omitempty"`   // of END_VOICE_SESSION
@@ -44,7 +44,7 @@ type Intent struct {
 // MaxPendingMessage is the longest message of SET_PENDING_MESSAGE, in characters.
 const MaxPendingMessage = 2000
 
-// EndVoiceSession ends the voice session after what after says.
+// EndVoiceSession ends the voice session at the moment that after names.
 func EndVoiceSession(after EndAfter) Intent { return Intent{Type: IntentEndVoiceSession, After: after} }
 
 // SuppressAudio turns the model's audio off, or on again with false.
@@ -58,7 +58,7 @@ func SetPendingMessage(message string) Intent {
 	return Intent{Type: IntentSetPendingMessage, Message: message}
 }
 
-// MarshalJSON writes the fields of the intent's type, Value of a SUPPRESS one even if false.
+// MarshalJSON writes the fields of the intent's type; a SUPPRESS intent has Value even if false.
 func (i Intent) MarshalJSON() ([]byte, error) {
 	type plain Intent
 	if i.Type == IntentSuppressAudio || i.Type == IntentSuppressTranscript {

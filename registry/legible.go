@@ -10,11 +10,11 @@ import (
 	"unicode"
 )
 
-// Hidden says what is wrong with the first character of text that must not stand in what
-// a model reads, and at which byte it is: control characters, and characters that nobody
-// sees or that make a text look like another (zero-width ones, overrides of direction,
-// tags). Empty if no such character is found. Line feeds and tabs are let pass, and so are joiners and
-// marks of direction, which some scripts and emojis need.
+// Hidden finds the first character of text that must not be in what a model reads, and says
+// what is wrong with it and at which byte it is: control characters, and characters that are
+// invisible or make a text look like another (zero-width ones, overrides of direction,
+// tags). The result is empty if there is no such character. Line feeds and tabs are allowed,
+// and so are joiners and marks of direction, which some scripts and emojis need.
 func Hidden(text string) (what string, at int) {
 	before := ' '
 	for i, r := range text {
@@ -32,9 +32,9 @@ func hidden(r, before rune) bool {
 		return false
 	case r == zeroWidthNonJoiner || r == zeroWidthJoiner: // they join letters of scripts, and emojis
 		return before < 0x300
-	case r == 0x200e || r == 0x200f || r == 0x61c: // marks, which change no letter's place but a neutral one's
+	case r == 0x200e || r == 0x200f || r == 0x61c: // marks, which move no letter but only neutral characters
 		return false
-	case unicode.Is(unicode.Cf, r): // but for signs that stand before numbers
+	case unicode.Is(unicode.Cf, r): // except signs that stand before numbers
 		return !unicode.In(r, unicode.Arabic, unicode.Syriac) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Noncharacter_Code_Point, r) || unicode.In(r, unicode.Zl, unicode.Zp) ||
@@ -59,7 +59,7 @@ func nameOf(r rune) string {
 	}
 }
 
-// legible reports every string below v, keys included, that holds what must not be read.
+// legible reports every string below v, keys included, that contains a hidden character.
 func legible(v any, place pointer) []Problem {
 	var problems []Problem
 	look := func(at pointer, text string) {
@@ -87,8 +87,8 @@ func legible(v any, place pointer) []Problem {
 	return problems
 }
 
-// LoneSurrogate finds a \u escape of JSON that is half of a character, which a reader
-// replaces without a word, or -1. data is JSON.
+// LoneSurrogate finds a \u escape of JSON that is half of a character, which decoders
+// replace silently, and returns its index or -1. data is JSON.
 func LoneSurrogate(data []byte) int {
 	unit := func(i int) (rune, bool) {
 		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
@@ -128,8 +128,8 @@ var (
 	markupTarget  = regexp.MustCompile(`\]\([^)]*\)|\]\[[^\]]*\]|<[a-z]+:[^>]*>|https?://\S+`)
 )
 
-// Wordless says whether text has no word in it once its markup (Markdown's and HTML's,
-// pictures and the addresses of links included) is taken away: it tells a model nothing.
+// Wordless reports whether text contains no word outside its markup (Markdown's and HTML's,
+// pictures and the addresses of links included): it tells a model nothing.
 func Wordless(text string) bool {
 	for _, form := range []*regexp.Regexp{markupComment, markupImage, markupTarget, markupTag, markupEntity} {
 		text = form.ReplaceAllString(text, " ")

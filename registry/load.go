@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// loader reads one tool_registry.json and collects what is wrong with it.
+// loader reads one tool_registry.json and collects its problems.
 type loader struct {
 	opts      *Options
 	problems  []Problem
@@ -86,7 +86,7 @@ func (l *loader) file(data []byte) {
 	}
 }
 
-// tool reads one entry, the spec in it as strictly as its schema.json was.
+// tool reads one entry, with its spec as strictly as its schema.json was read.
 func (l *loader) tool(place pointer, entry any, data json.RawMessage) {
 	object, ok := entry.(map[string]any)
 	if !ok {
@@ -123,7 +123,7 @@ func (l *loader) tool(place pointer, entry any, data json.RawMessage) {
 	switch _, twice := l.snapshot.tools[e.ToolID]; {
 	case twice:
 		l.problem(place.with("toolId"), "There are two tools %q.", e.ToolID)
-	case Reserved(e.ToolID) != "": // said by readSpec
+	case Reserved(e.ToolID) != "": // readSpec has reported it
 	case e.ToolID != "":
 		l.add(place, &Tool{Entry: e, compiled: compiled}, l.opts.Handlers[e.ToolID])
 	}
@@ -138,7 +138,7 @@ func (l *loader) text(place pointer, object map[string]any, key string) string {
 	return s
 }
 
-// forms reads the providers' forms; bare is a tool without parameters, which has none for Gemini.
+// forms reads the providers' forms; bare means a tool without parameters, which has no Gemini form.
 func (l *loader) forms(place pointer, tree any, data json.RawMessage, bare bool) Forms {
 	var forms Forms
 	byName, ok := tree.(map[string]any)
@@ -160,7 +160,7 @@ func (l *loader) forms(place pointer, tree any, data json.RawMessage, bare bool)
 	return forms
 }
 
-// add puts a tool in and binds its handler.
+// add adds a tool and binds its handler.
 func (l *loader) add(place pointer, t *Tool, h Handler) {
 	l.snapshot.tools[t.ToolID] = t
 	if h.run == nil {
@@ -180,7 +180,7 @@ func (l *loader) add(place pointer, t *Tool, h Handler) {
 	}
 }
 
-// handlers reports those without a tool.
+// handlers reports handlers without a tool.
 func (l *loader) handlers() {
 	for _, id := range slices.Sorted(maps.Keys(l.opts.Handlers)) {
 		if _, ok := l.snapshot.tools[id]; !ok {

@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// source is where the value of one field of a handler's needs comes from: from the
-// process, or from what each call brings along. The zero source leaves the field alone.
+// source says where the value of one field of a handler's needs comes from: from the
+// process, or from the values that each call brings along. The zero source leaves the
+// field unset.
 type source struct {
 	value   reflect.Value
 	perCall reflect.Type
 }
 
-// provider is what may serve a need.
+// provider is a value or type that may serve a need.
 type provider struct {
 	typ reflect.Type
 	source
 }
 
-// providers lists what there is in mode: what a call brings along, then what the
-// process has and the snapshot itself.
+// providers lists what is available in mode: first the values a call brings along, then
+// those of the process and the snapshot itself.
 func (o *Options) providers(mode Mode, snapshot *Snapshot) []provider {
 	var all []provider
 	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode]) {
@@ -37,7 +38,7 @@ func (o *Options) providers(mode Mode, snapshot *Snapshot) []provider {
 	return all
 }
 
-// check reports capabilities that are none.
+// check reports invalid capabilities.
 func (o *Options) check() []Problem {
 	var problems []Problem
 	for i, c := range o.Capabilities {
@@ -73,7 +74,7 @@ func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[M
 		for i := range sources {
 			field := h.needs.Field(i)
 			if !field.IsExported() {
-				continue // told above
+				continue // reported above
 			}
 			s, why := match(field.Type, providersOf[mode])
 			if why != "" {
@@ -87,7 +88,7 @@ func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[M
 }
 
 // match finds the one provider whose type is t or, failing that, is assignable to
-// t; among equals one that comes with the call.
+// t; among equals it prefers one that comes with the call.
 func match(t reflect.Type, providers []provider) (source, string) {
 	var fitting []provider
 	for _, p := range providers {
@@ -111,7 +112,7 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	return source{}, "several provide it (" + strings.Join(names, ", ") + "): name one of these types instead"
 }
 
-// gather finds the values of sources, those of the call among caps.
+// gather finds the values of sources; those of the call are among caps.
 func gather(sources []source, caps []any) ([]reflect.Value, error) {
 	values := make([]reflect.Value, len(sources))
 	for i, s := range sources {

@@ -17,7 +17,7 @@ import (
 // missing ones, types, enums, rules between fields (a retrieval tool neither writes
 // nor lacks idempotency), templates, clamps, and the parameters as
 // [CheckParameters] does. The Spec is usable only if there are no problems;
-// otherwise it holds what could be read.
+// otherwise it holds whatever could be read.
 func ParseSpec(data []byte) (Spec, []Problem) {
 	tree, problems, ok := decodeStrict(data, MaxSpecBytes, maxSpecDepth)
 	if !ok {
@@ -28,7 +28,7 @@ func ParseSpec(data []byte) (Spec, []Problem) {
 		return Spec{}, append(problems, Problem{Message: "schema.json holds one JSON object."})
 	}
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil { // what decodeStrict took, this takes
+	if err := json.Unmarshal(data, &raw); err != nil { // everything that decodeStrict accepts, this accepts
 		return Spec{}, append(problems, Problem{Message: err.Error()})
 	}
 	if i := LoneSurrogate(data); i >= 0 {
@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// compiledSpec is what a spec holds besides its text.
+// compiledSpec holds the compiled parts of a spec.
 type compiledSpec struct {
 	params          *parameters
 	businessKey     template
@@ -56,7 +56,7 @@ type compiledSpec struct {
 	hasKey, hasView bool
 }
 
-// specReader takes the fields of a schema.json one by one and collects what is wrong.
+// specReader reads the fields of a schema.json one by one and collects problems.
 type specReader struct {
 	object   map[string]any
 	problems []Problem
@@ -197,7 +197,7 @@ func (r *specReader) number(key string, required bool, most int) int {
 	return n
 }
 
-// wholeNumber is v as an int, if it is one and fits.
+// wholeNumber returns v as an int, if it is a whole number that fits.
 func wholeNumber(v any) (int, bool) {
 	number, ok := v.(json.Number)
 	if !ok {
@@ -234,7 +234,7 @@ func (r *specReader) modes() []Mode {
 	return modes
 }
 
-// rules are those between fields, and the forms of some.
+// rules checks the rules between fields, and the form of some fields.
 func (r *specReader) rules(s *Spec) {
 	if s.ToolID != "" && !toolIDForm.MatchString(s.ToolID) {
 		r.problem(pointer{"toolId"}, "A toolId has small letters a to z, digits and single underscores, a letter first, got %s.", show(s.ToolID))
@@ -259,7 +259,7 @@ func (r *specReader) rules(s *Spec) {
 	}
 }
 
-// parameters compiles the schema and what refers to it; nil if it has problems.
+// parameters compiles the schema and the fields that refer to it; nil if it has problems.
 func (r *specReader) parameters(s *Spec) *compiledSpec {
 	params, problems := compileParameters(s.Parameters)
 	for _, p := range problems {
@@ -358,13 +358,13 @@ func clampable(root *node, name string, limit int) string {
 	return ""
 }
 
-// neverAbove says whether n lets in no number above limit, so that a clamp to it never lowers one.
+// neverAbove reports whether n accepts no number above limit, so that a clamp to limit is useless.
 func neverAbove(n *node, limit int) bool {
 	number, ok := n.doc["maximum"].(json.Number)
 	return ok && !above(number, limit)
 }
 
-// eachInPlace visits n and what it takes in by $ref and allOf.
+// eachInPlace visits n and the schemas it includes by $ref and allOf.
 func (n *node) eachInPlace(visit func(*node)) {
 	visit(n)
 	if n.ref != nil {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// dropInvalid takes out of the lists in value what problems are about, in place, and
-// returns those problems: the ones of items, at every depth. ok is false where nothing of
-// a list would be left, or where no list is to blame; then value may have been changed.
+// dropInvalid removes from the lists in value, in place, the items that problems are about,
+// and returns those problems: the ones of items, at every depth. ok is false if a list would
+// become empty, or if no problem is about a list item; then value may have been changed.
 func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, ok bool) {
 	items := map[string]map[int]bool{} // the items to drop, by the pointer to their list
 	for _, p := range problems {
@@ -24,7 +24,7 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 		items[list][index] = true
 		dropped = append(dropped, p)
 	}
-	// From the inside out, so that no pointer leads elsewhere once it is needed.
+	// Remove from the inside out, so that every pointer is still right when it is used.
 	lists := slices.SortedFunc(maps.Keys(items), func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
 	for _, list := range lists {
 		place, _ := parsePointer(list)
@@ -42,14 +42,14 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 		case map[string]any:
 			parent[place[len(place)-1]] = kept
 		case []any:
-			i, _ := strconv.Atoi(place[len(place)-1]) // innermostItem has walked it
+			i, _ := strconv.Atoi(place[len(place)-1]) // innermostItem has followed it
 			parent[i] = kept
 		}
 	}
 	return dropped, len(dropped) > 0
 }
 
-// innermostItem is the item of a list that a path leads to or into: the list's pointer and
+// innermostItem finds the list item to or into which a path leads: the list's pointer and
 // the item's index.
 func innermostItem(value any, path string) (list string, index int, found bool) {
 	place, _ := parsePointer(path)
@@ -63,7 +63,7 @@ func innermostItem(value any, path string) (list string, index int, found bool) 
 	return list, index, found
 }
 
-// valueAt is what a pointer leads to; nil for nothing.
+// valueAt returns the value to which a pointer leads; nil if there is no value.
 func valueAt(value any, place pointer) any {
 	for _, token := range place {
 		switch v := value.(type) {
@@ -82,7 +82,7 @@ func valueAt(value any, place pointer) any {
 	return value
 }
 
-// toldItems bounds what a model is told of the items that were left out.
+// toldItems bounds how many of the left-out items are reported to a model.
 func toldItems(dropped []Problem) []Problem {
 	if more := len(dropped) - maxArgProblems; more > 0 {
 		dropped = append(slices.Clone(dropped[:maxArgProblems]), Problem{Message: fmt.Sprintf("and %d more", more)})

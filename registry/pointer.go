@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pointer is a place in a JSON document while it is walked: the tokens of a JSON
+// pointer is a place in a JSON document during a walk: the tokens of a JSON
 // pointer (RFC 6901), not yet escaped.
 type pointer []string
 
@@ -19,7 +19,7 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-// with is p and more tokens, in memory of its own.
+// with returns p with more tokens, in its own memory.
 func (p pointer) with(tokens ...string) pointer {
 	return append(p[:len(p):len(p)], tokens...)
 }
@@ -33,7 +33,7 @@ func escapeToken(token string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
 
-// parsePointer reads a JSON pointer; ok is false if it is none.
+// parsePointer reads a JSON pointer; ok is false if it is invalid.
 func parsePointer(s string) (p pointer, ok bool) {
 	if s == "" {
 		return nil, true
@@ -58,7 +58,7 @@ func parsePointer(s string) (p pointer, ok bool) {
 	return tokens, true
 }
 
-// parseFragment reads a JSON pointer as it stands in a URL's fragment, which is
+// parseFragment reads a JSON pointer as it is written in a URL's fragment, which is
 // also how the schema library writes the places it reports.
 func parseFragment(s string) (p pointer, ok bool) {
 	plain, err := url.PathUnescape(s)
@@ -68,7 +68,7 @@ func parseFragment(s string) (p pointer, ok bool) {
 	return parsePointer(plain)
 }
 
-// at is the value at p; ok is false if there is none.
+// at returns the value at p; ok is false if it is missing.
 func at(v any, p pointer) (found any, ok bool) {
 	for _, token := range p {
 		switch in := v.(type) {

@@ -16,8 +16,8 @@ import (
 	"voicegw/prompts/toolerror"
 )
 
-// Prepared is a call that is ready to run. Clamp and SetIdempotencyKey may not be
-// called while any other method or Run is.
+// Prepared is a call that is ready to run. Clamp and SetIdempotencyKey must not be called
+// while any other method or Run is running.
 type Prepared struct {
 	// Fixed after Prepare.
 	tool     *Tool
@@ -35,15 +35,15 @@ type Prepared struct {
 
 // Prepare takes a call as the model sent it to the point where only policy and
 // execution are left: it finds the tool, checks the mode, decodes raw strictly
-// (empty is {}), applies defaults at every depth and validates. Of a list in which some
-// items are invalid it keeps the others, unless the tool writes: see Invalid. Otherwise the
+// (empty is {}), applies defaults at every depth and validates. If some items of a list
+// are invalid it keeps the others, unless the tool writes: see Invalid. Otherwise the
 // Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with every
 // error (at most 20 of them) and its path.
 func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared, *Envelope) {
 	return s.PrepareDecoded(id, mode, Decode(raw))
 }
 
-// PrepareDecoded is [Snapshot.Prepare] of arguments that are decoded already.
+// PrepareDecoded is [Snapshot.Prepare] for arguments that are already decoded.
 func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepared, *Envelope) {
 	start := time.Now()
 	t, ok := s.tools[id]
@@ -73,8 +73,9 @@ func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepar
 	return p, nil
 }
 
-// arguments completes and validates a call's arguments. A tool that writes nothing works
-// with the valid part of its lists: what was filled in already is decoded anew for that.
+// arguments completes and validates a call's arguments. A tool that writes nothing works with
+// the valid part of its lists: for that, the raw arguments are decoded again, without the
+// defaults already filled in.
 func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []Problem) {
 	p, problems := s.whole(t, args, nil)
 	if p != nil || t.SideEffects == SideEffectsWrites || len(args.problems) > 0 {
@@ -86,7 +87,7 @@ func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []Problem) {
 	return nil, problems
 }
 
-// whole is arguments without the items of lists that without is about.
+// whole returns the arguments without the list items that the problems in without are about.
 func (s *Snapshot) whole(t *Tool, args Arguments, without []Problem) (*Prepared, []Problem) {
 	if len(args.problems) > 0 {
 		return nil, args.problems
@@ -121,8 +122,8 @@ func (s *Snapshot) whole(t *Tool, args Arguments, without []Problem) (*Prepared,
 	return p, nil
 }
 
-// unreadable words what the schema accepts and the handler's struct cannot hold, such
-// as a whole number beyond 64 bits.
+// unreadable describes a value that the schema accepts and the handler's struct cannot hold,
+// such as a whole number beyond 64 bits.
 func unreadable(err error) Problem {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -143,7 +144,7 @@ func modeNames(modes []Mode) string {
 	return strings.Join(names, " and ")
 }
 
-// suggestName suggests the tools that there are in place of id; empty if there are none.
+// suggestName suggests existing tools in place of id; empty if there are none.
 func (s *Snapshot) suggestName(id string, mode Mode) string {
 	var names []string
 	for _, t := range s.Tools(mode) {
@@ -155,7 +156,7 @@ func (s *Snapshot) suggestName(id string, mode Mode) string {
 	return toolerror.UseAnotherTool(didYouMean(shorten(id, 100), names), shorten(strings.Join(names, ", "), 1000))
 }
 
-// failure is an envelope of an error.
+// failure returns an envelope with an error.
 func (s *Snapshot) failure(t *Tool, start time.Time, e *Error) Envelope {
 	return Envelope{Error: e, Meta: s.meta(t, time.Since(start))}
 }
@@ -167,8 +168,8 @@ func (s *Snapshot) meta(t *Tool, took time.Duration) Meta {
 	}
 }
 
-// invalidArguments words problems for the model: the first three in the message,
-// all that are told in the details.
+// invalidArguments describes problems to the model: the first three in the message,
+// all reported ones in the details.
 func invalidArguments(tool string, problems []Problem) *Error {
 	more := max(0, len(problems)-maxArgProblems)
 	problems = problems[:len(problems)-more]
@@ -184,7 +185,7 @@ func invalidArguments(tool string, problems []Problem) *Error {
 		}
 		said = append(said, shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
 	}
-	details, _ := marshal(struct { // strings alone: it cannot fail
+	details, _ := marshal(struct { // it holds only strings: it cannot fail
 		Errors []Problem `json:"errors"`
 		More   int       `json:"more,omitempty"`
 	}{problems, more})
@@ -193,42 +194,42 @@ func invalidArguments(tool string, problems []Problem) *Error {
 	return e
 }
 
-// Tool is the tool to be called.
+// Tool returns the tool to be called.
 func (p *Prepared) Tool() *Tool { return p.tool }
 
-// Mode is the mode it was prepared for.
+// Mode returns the mode for which the call was prepared.
 func (p *Prepared) Mode() Mode { return p.mode }
 
-// Args are the arguments, defaults applied, in canonical JSON (see [Canonical]). The
+// Args returns the arguments, defaults applied, in canonical JSON (see [Arguments.Text]). The
 // caller must not change them.
 func (p *Prepared) Args() json.RawMessage { return p.args }
 
-// RegistryVersion is the version of the registry that it was prepared with.
+// RegistryVersion returns the version of the registry with which the call was prepared.
 func (p *Prepared) RegistryVersion() string { return p.snapshot.version }
 
-// Refuse is the answer to the call if the caller does not let it run; the arguments that
-// were lowered are named.
+// Refuse returns the answer to the call if the caller does not let it run; it names the
+// lowered arguments.
 func (p *Prepared) Refuse(e *Error) Envelope {
 	env := p.snapshot.Refuse(p.tool.ToolID, e)
 	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
 	return env
 }
 
-// Defaults are JSON pointers to the arguments that the model left out and a
+// Defaults returns JSON pointers to the arguments that the model left out and a
 // default filled in, sorted.
 func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }
 
-// Invalid are the items of lists that were left out because they are not valid, with
-// their places in what the model sent; nil if none was. At most 20 are named. A call that
-// has any left in each such list goes on without them, where its tool writes nothing: a
-// deed with a part of what was asked for would be another deed. The caller must not change
-// them.
+// Invalid returns the list items that were left out because they are invalid, with their
+// places in what the model sent; nil if there were none. At most 20 are named. If each such
+// list still has items, the call continues without the invalid ones, provided that its tool
+// writes nothing: writing a part of what was requested would be a different operation. The
+// caller must not change the result.
 func (p *Prepared) Invalid() []Problem { return p.invalid }
 
-// Clamp lowers top-level numbers that are above the tool's own limits of the mode
-// or above limits, the lower of both, and says which; nil if none. It changes Args,
-// and the envelope of Run says it too. It may be called again with lower limits.
-// A limit below the argument's own minimum is applied all the same.
+// Clamp lowers top-level numbers that are above the tool's own limits of the mode or above
+// limits, whichever is lower, and returns them; nil if there are none. It changes Args, and
+// the envelope of Run reports it too. It may be called again with lower limits. A limit
+// below the argument's own minimum is applied anyway.
 func (p *Prepared) Clamp(limits map[string]int) map[string]Clamped {
 	all := maps.Clone(p.tool.Clamp[p.mode])
 	for name, limit := range limits {
@@ -267,9 +268,9 @@ func above(number json.Number, limit int) bool {
 	return ok && r.Cmp(new(big.Rat).SetInt64(int64(limit))) > 0
 }
 
-// BusinessKey is the tool's idempotencyKey template over the arguments as they are
-// now, its arguments as canonical JSON, so that different ones never give one key;
-// empty if the tool has none. It is unique within the tool.
+// BusinessKey fills the tool's idempotencyKey template with the current arguments, as
+// canonical JSON, so that different ones never give one key; empty if the tool has no
+// template. It is unique within the tool.
 func (p *Prepared) BusinessKey() string {
 	if !p.tool.compiled.hasKey {
 		return ""
@@ -277,8 +278,8 @@ func (p *Prepared) BusinessKey() string {
 	return p.tool.compiled.businessKey.key(p.value)
 }
 
-// Preview is the tool's preview template over the arguments as they are now, or the
-// tool's name and its arguments as JSON if it has none.
+// Preview fills the tool's preview template with the current arguments; without a template
+// it is the tool's name and its arguments as JSON.
 func (p *Prepared) Preview() string {
 	if !p.tool.compiled.hasView {
 		return p.tool.ToolID + " " + string(p.args)
@@ -286,6 +287,5 @@ func (p *Prepared) Preview() string {
 	return p.tool.compiled.preview.text(p.value)
 }
 
-// SetIdempotencyKey sets what the handler sees as Call.IdempotencyKey, by default
-// BusinessKey.
+// SetIdempotencyKey sets the handler's Call.IdempotencyKey; the default is BusinessKey.
 func (p *Prepared) SetIdempotencyKey(key string) { p.key = key }

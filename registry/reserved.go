@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// ConfirmAction is the tool with which a model says what the user has answered aloud to
-// a question for approval. The gateway declares it itself where that is allowed, and
-// takes its calls before any tool of the registry; no file may hold one of that name.
+// ConfirmAction is the tool with which a model reports the user's spoken answer to a
+// question for approval. The gateway declares it itself if spoken approval is allowed, and
+// handles its calls before any tool of the registry; no file may hold a tool of that name.
 const ConfirmAction = "confirm_action"
 
-// ReservedNames lists the ids that the gateway itself declares to models, sorted: no
-// tool may have one of them. Whoever adds a tool of the gateway's own adds it here; the
-// build, the registry's loading and the gateway read this list and no other.
+// ReservedNames lists the ids that the gateway itself declares to models, sorted: no tool
+// may have one of them. Every tool of the gateway's own must be added here; the build, the
+// registry's loading and the gateway read only this list.
 func ReservedNames() []string { return []string{ConfirmAction, DescribeTool} }
 
-// Reserved says why no tool may be called id, as the end of a sentence; empty if it may.
-// A name that differs from a reserved one in case, dashes or underscores alone is
-// reserved too: a model would take one for the other.
+// Reserved says why no tool may be called id, as the end of a sentence; empty if the id is
+// allowed. A name that differs from a reserved one only in case, dashes or underscores is
+// reserved too: a model would confuse them.
 func Reserved(id string) string {
 	for _, name := range ReservedNames() {
 		switch {
@@ -31,8 +31,8 @@ func Reserved(id string) string {
 	return ""
 }
 
-// Lookalikes finds ids that differ in case, dashes or underscores alone: each but the
-// first of them, in the order of the alphabet, with that first.
+// Lookalikes finds ids that differ only in case, dashes or underscores: each except the
+// alphabetically first of them, mapped to that first.
 func Lookalikes(ids []string) map[string]string {
 	first, twins := map[string]string{}, map[string]string{}
 	for _, id := range slices.Sorted(slices.Values(ids)) {
@@ -45,7 +45,7 @@ func Lookalikes(ids []string) map[string]string {
 	return twins
 }
 
-// folded is what is left of a name when its spelling is not looked at.
+// folded returns a name without the differences that Lookalikes ignores.
 func folded(id string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(id))
 }

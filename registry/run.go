@@ -19,39 +19,39 @@ const (
 	// maxLeftBehind is how many handlers of one tool may run on after their deadline
 	// before calls of that tool are refused: each holds a goroutine.
 	maxLeftBehind = 64
-	// maxIntents, maxMessage and maxDetailsBytes bound what a handler answers with.
+	// maxIntents, maxMessage and maxDetailsBytes bound a handler's answer.
 	maxIntents      = 8
 	maxMessage      = 2000
 	maxDetailsBytes = 64 << 10
 )
 
-// outcome is what came of a handler, in its final form: nothing of the handler's is
-// touched after it has been made.
+// outcome is the result of a handler in its final form: once it is made, nothing that
+// belongs to the handler is touched again.
 type outcome struct {
 	data     json.RawMessage
 	intents  []Intent
 	evidence []string
 	err      error
-	told     *Error // err as the model is told; nil if the handler did not name it
-	// cancelled says that err is the caller's doing: nobody wants the result any more.
+	told     *Error // err as the model gets it; nil if the handler did not name it
+	// cancelled says that the caller caused err: the result is no longer wanted.
 	cancelled bool
-	// unnamed says that the handler returned err and did not name it.
+	// unnamed says that the handler returned err without naming it.
 	unnamed bool
-	// late says that something ran out of time: the tool, or what it asked.
+	// late says that the tool, or a service it called, ran out of time.
 	late bool
 	// unbegun says that the handler's Execute was not called: nothing has been changed.
 	unbegun bool
 }
 
-// Run executes the call and always returns an envelope, at the latest when the
-// tool's TimeoutMS has passed or ctx is done. session.Mode is the one that the call was prepared for. caps are
-// the values of Options.SessionCapabilities and of the mode's. A handler that does
-// not return by then is left behind: it keeps its goroutine, its result is dropped,
-// and with 64 of them the tool answers TRANSIENT. A deadline is TRANSIENT, whether the
-// handler heeds it or not, and whosever deadline it is. Any number of calls, also of one Prepared,
-// may run at the same time.
+// Run executes the call and always returns an envelope, at the latest when the tool's
+// TimeoutMS has passed or ctx is done. session.Mode is replaced by the mode for which the
+// call was prepared. caps are the values of Options.SessionCapabilities and of the mode's
+// capabilities. A handler that does not return by then is left behind: it keeps its goroutine,
+// its result is dropped, and when 64 of them are left behind the tool answers TRANSIENT. A
+// deadline is TRANSIENT, whether or not the handler obeys it, and whoever set it. Calls, also
+// of one Prepared, may run concurrently.
 func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelope {
-	s, start := p.snapshot, time.Now() // a call never meets another version than it was prepared with
+	s, start := p.snapshot, time.Now() // a call always runs in the version with which it was prepared
 	ctx, cancel := within(ctx, p.tool)
 	defer cancel()
 	o, left := s.vet(ctx, p, session, caps)
@@ -94,12 +94,12 @@ func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Env
 	return &env
 }
 
-// within bounds a call by its tool's time.
+// within bounds a call by its tool's timeout.
 func within(ctx context.Context, t *Tool) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, time.Duration(t.TimeoutMS)*time.Millisecond, errDeadline)
 }
 
-// vet is the outcome of the tool's own check; that of a tool without one is good.
+// vet returns the outcome of the tool's own check; a tool without one passes.
 func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps []any) (o outcome, left bool) {
 	if p.tool.handler.vet == nil {
 		return outcome{}, false
@@ -107,14 +107,14 @@ func (s *Snapshot) vet(ctx context.Context, p *Prepared, session Session, caps [
 	o, left = s.handle(ctx, p, session, caps, p.tool.handler.vet)
 	o.unbegun = true
 	if o.told != nil {
-		o.told.PartialSideEffects = false // whatever it says: a check changes nothing
+		o.told.PartialSideEffects = false // whatever the error claims: a check changes nothing
 		o.told.Retryable = o.told.Retryable || o.late
 	}
 	return o, left
 }
 
-// handle runs a part of the handler on a goroutine of its own and waits for it or for
-// the end of ctx.
+// handle runs a part of the handler in its own goroutine and waits for it or for the end of
+// ctx.
 func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, caps []any, part func(context.Context, invocation) (Result, error)) (o outcome, left bool) {
 	needs, err := gather(p.tool.sources[p.mode], caps)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	done := make(chan outcome, 1) // from the handler's goroutine to this one; not closed
 	go func() {
 		o := outcome{err: errGoexit}
-		defer func() { // also when the handler ends the goroutine
+		defer func() { // also if the handler ends the goroutine
 			s.stats.end(r)
 			done <- o
 		}()
@@ -147,18 +147,18 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 		if s.stats.leave(r) {
 			return p.tool.stopped(ctx), true
 		}
-		o = <-done // it has ended in the same moment
+		o = <-done // it has ended at the same moment
 	}
 	return p.tool.late(ctx, o), false
 }
 
-// late gives what a handler failed with the form of a deadline where it was one. An error
-// that the handler has named stays as it is.
+// late turns a handler's error into a deadline error if it is one. An error that the handler
+// has named stays as it is.
 func (t *Tool) late(ctx context.Context, o outcome) outcome {
 	switch {
 	case !o.unnamed:
 	case ctx.Err() != nil:
-		// A handler that heeds its context says so in many ways; they are one to the model.
+		// A handler that obeys its context reports that in many ways; to the model they are the same.
 		stopped := t.stopped(ctx)
 		stopped.err = fmt.Errorf("%w: %w", stopped.err, o.err)
 		return stopped
@@ -169,15 +169,15 @@ func (t *Tool) late(ctx context.Context, o outcome) outcome {
 	return o
 }
 
-// isTimeout says whether err is a deadline: of a context, of a connection or file, or of
-// an HTTP client, which says so by its method Timeout.
+// isTimeout reports whether err is a deadline: of a context, of a connection or file, or of
+// an HTTP client, whose errors have a method Timeout.
 func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// mayRepeat says whether calling the tool again does no harm, whatever the first call did.
+// mayRepeat reports whether calling the tool again does no harm, whatever the first call did.
 func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != SideEffectsWrites }
 
 // notBegun is the outcome of a call whose context was done before its handler began.
@@ -207,7 +207,7 @@ func (t *Tool) stopped(ctx context.Context) outcome {
 }
 
 // call runs a part of the handler and puts its result into its final form. It runs on the
-// handler's goroutine, because that runs code of the handler's as well.
+// handler's goroutine, because encoding the result runs code of the handler as well.
 func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation, part func(context.Context, invocation) (Result, error)) (o outcome) {
 	defer func() {
 		cause := recover()
@@ -250,7 +250,8 @@ func (s *Snapshot) succeeded(result Result) outcome {
 	return o
 }
 
-// failed takes a handler's error apart. A deadline that the handler calls INTERNAL has no name.
+// failed takes a handler's error apart. A deadline that the handler calls INTERNAL counts as
+// unnamed.
 func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 	var named *ToolError
 	late := isTimeout(err)
@@ -278,8 +279,8 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 	return outcome{err: err, told: told}
 }
 
-// told is what the model is told of a failure. The text of an error that the handler
-// did not name stays in the log.
+// told returns the error as the model gets it. The text of an error that the handler
+// did not name appears only in the log.
 func (t *Tool) told(o outcome) *Error {
 	e := o.told
 	if e == nil {
@@ -306,7 +307,7 @@ func (s *Snapshot) log(ctx context.Context, p *Prepared, session Session, env *E
 	err := o.err
 	level, message := slog.LevelWarn, "tool over its latency budget"
 	switch {
-	// The user went on speaking, which is no failure of the tool, unless it may be half done.
+	// The user went on speaking: the tool did not fail, unless its work may be half done.
 	case o.cancelled && !env.Error.PartialSideEffects:
 		level, message = slog.LevelInfo, "tool cancelled"
 	case o.late:

@@ -18,25 +18,25 @@ import (
 const (
 	// draft202012 is the only value that $schema may have.
 	draft202012 = "https://json-schema.org/draft/2020-12/schema"
-	// schemaURL is where the compiler believes that a parameter schema stands.
+	// schemaURL is the address under which the compiler knows a parameter schema.
 	schemaURL = "tool:///schema.json"
 
 	maxSchemaBytes = 64 << 10
-	// maxSchemaNodes and maxSchemaHeight bound a schema with every $ref replaced by
-	// what it refers to: what a provider's form would hold, and what validation walks.
+	// maxSchemaNodes and maxSchemaHeight bound a schema in which every $ref is replaced by its
+	// target: this is the size of a provider's form and of a walk by validation.
 	maxSchemaNodes  = 5000
 	maxSchemaHeight = 64
 )
 
-// formats are the values of "format" that are understood everywhere.
+// formats are the values of "format" that every provider and validator understands.
 var formats = format.Names()
 
-// node is one subschema of a parameter schema, as a tree with links for $ref: what
-// defaults and checks walk. Fixed once the schema is compiled.
+// node is one subschema of a parameter schema, in a tree with links for $ref: defaults
+// and checks walk it. It is fixed once the schema is compiled.
 type node struct {
 	at  pointer
 	doc map[string]any // nil for true and false
-	yes bool           // of a schema without doc: true or false
+	yes bool           // for a schema without doc: true or false
 
 	props         map[string]*node
 	names         []string // of props, sorted
@@ -46,14 +46,14 @@ type node struct {
 	allOf         []*node
 	anyOf, oneOf  []*node
 	patterned     []*node // patternProperties
-	others        []*node // every other subschema: no defaults in there
+	others        []*node // every other subschema: defaults are not applied in there
 	value         any     // its default
 	hasDefault    bool
 	fills         bool // there are defaults at or below it
 	nodes, height int  // with every $ref replaced
 
-	// compiled is there for a property of the root, for a schema with a default or examples, and for every choice of an anyOf or
-	// oneOf in which there is a default, to find the one that is chosen.
+	// compiled is set for a property of the root, for a schema with a default or examples, and
+	// for every choice of an anyOf or oneOf that contains a default, to find the chosen one.
 	compiled *jsonschema.Schema
 }
 
@@ -64,7 +64,7 @@ type parameters struct {
 	schema *jsonschema.Schema
 }
 
-// compileParameters checks and compiles a parameter schema; it is nil if there are problems.
+// compileParameters checks and compiles a parameter schema; nil if there are problems.
 func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
 	doc, problems, ok := decodeStrict(raw, maxSchemaBytes, maxSpecDepth)
 	if !ok || len(problems) > 0 {
@@ -78,7 +78,7 @@ func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
 	tree.link()
 	tree.measure(root)
 	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
-		tree.measure(tree.nodes[place]) // those that nothing refers to
+		tree.measure(tree.nodes[place]) // those to which nothing refers
 	}
 	check := &schemaCheck{root: doc, problems: tree.problems}
 	check.all(tree, root)
@@ -94,7 +94,7 @@ func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
 	return p, nil
 }
 
-// compileSchema lets the library compile raw, with nothing to open.
+// compileSchema lets the library compile raw; it cannot open any other document.
 func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []Problem) {
 	compiler := jsonschema.NewCompiler()
 	compiler.Draft = jsonschema.Draft2020
@@ -121,7 +121,7 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schem
 	return nil, nil, problems
 }
 
-// leaves are the errors that have no causes of their own.
+// leaves returns the errors that have no causes of their own.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}
@@ -133,8 +133,8 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return all
 }
 
-// mergeProblems is ours and, at other places, theirs: where both speak of one place
-// or of one in it, ours says how to mend it.
+// mergeProblems merges our problems with the library's: if both concern one place or
+// something inside it, only ours is kept, because it says how to fix it.
 func mergeProblems(ours, theirs []Problem) []Problem {
 	if len(ours) > 0 {
 		theirs = slices.DeleteFunc(theirs, func(p Problem) bool {
@@ -146,7 +146,7 @@ func mergeProblems(ours, theirs []Problem) []Problem {
 	return sortProblems(slices.Concat(ours, theirs))
 }
 
-// sortProblems sorts by path and removes what is said twice.
+// sortProblems sorts by path and removes repeats.
 func sortProblems(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
@@ -157,7 +157,7 @@ func sortProblems(problems []Problem) []Problem {
 	return slices.Compact(problems)
 }
 
-// finish compiles the choices that defaults need and checks every default.
+// finish compiles the choices that defaults need, and checks every default.
 func (p *parameters) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []Problem {
 	var problems []Problem
 	needed := map[*node]bool{}
@@ -198,7 +198,7 @@ func (p *parameters) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []
 	return problems
 }
 
-// fits reports a value that n says of itself and does not accept, defaults filled in.
+// fits reports a default or example of n that n itself does not accept, defaults filled in.
 func (p *parameters) fits(n *node, place pointer, what string, v any) []Problem {
 	value := cloneJSON(v)
 	f := filler{}
@@ -212,13 +212,13 @@ func (p *parameters) fits(n *node, place pointer, what string, v any) []Problem 
 		what, show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
 }
 
-// examples are those that the schema names.
+// examples returns the examples that the schema gives.
 func (n *node) examples() []any {
 	list, _ := n.doc["examples"].([]any)
 	return list
 }
 
-// fragment is a pointer as a URL's fragment.
+// fragment writes a pointer as a URL's fragment.
 func fragment(p pointer) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/$"
 	var b strings.Builder
@@ -232,21 +232,21 @@ func fragment(p pointer) string {
 	return b.String()
 }
 
-// treeBuilder makes the nodes of a document, then their links.
+// treeBuilder makes the nodes of a document, and then their links.
 type treeBuilder struct {
 	nodes    map[string]*node // by JSON pointer
 	problems []Problem
 	measured map[*node]bool // false while it is being measured
 }
 
-// Where subschemas stand, by keyword.
+// The places of subschemas, by keyword.
 var (
 	schemaKeywords     = []string{"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
 	schemaListKeywords = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
 	schemaMapKeywords  = []string{"$defs", "dependentSchemas", "patternProperties", "properties"}
 )
 
-// build makes the node of a schema and of those in it. What has the wrong type is
+// build makes the nodes of a schema and of its subschemas. Values of the wrong type are
 // left to the meta-schema.
 func (b *treeBuilder) build(v any, place pointer) *node {
 	n := &node{at: place}
@@ -306,7 +306,7 @@ func (b *treeBuilder) buildMap(n *node, keyword string) {
 			n.names = append(n.names, name)
 		case "patternProperties":
 			n.patterned = append(n.patterned, child)
-		case "$defs": // reached by $ref alone
+		case "$defs": // reached only by $ref
 		default:
 			n.others = append(n.others, child)
 		}
@@ -338,7 +338,7 @@ func (b *treeBuilder) link() {
 	}
 }
 
-// measure sets nodes, height and fills of n and all below, and finds circles.
+// measure sets nodes, height and fills of n and all nodes below it, and finds cycles.
 func (b *treeBuilder) measure(n *node) {
 	if b.measured == nil {
 		b.measured = map[*node]bool{}
@@ -364,7 +364,7 @@ func (b *treeBuilder) measure(n *node) {
 	b.measured[n] = true
 }
 
-// filled are the subschemas in which defaults are applied.
+// filled returns the subschemas in which defaults are applied.
 func (n *node) filled() []*node {
 	all := make([]*node, 0, len(n.names)+len(n.prefix)+len(n.allOf)+len(n.anyOf)+len(n.oneOf)+2)
 	for _, name := range n.names {

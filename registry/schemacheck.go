@@ -14,10 +14,10 @@ import (
 // Formats lists the values of "format" that a parameter schema may use, sorted.
 func Formats() []string { return slices.Clone(formats) }
 
-// CheckParameters reports what is wrong with a parameter schema by itself: it does
-// not compile as draft 2020-12, lets unknown properties in at some level, refers to
-// anything but its own parts, contains itself, uses a format other than [Formats], a
-// keyword that nobody knows or a regular expression that is not RE2's, is too deep
+// CheckParameters reports what is wrong with a parameter schema: it does
+// not compile as draft 2020-12, accepts unknown properties at some level, refers to
+// anything but its own parts, contains itself, uses a format other than [Formats], an
+// unknown keyword or a regular expression that RE2 does not support, is too deep
 // or too large, or has a default that does not fit or is never applied. Paths are
 // pointers into the schema.
 func CheckParameters(schema json.RawMessage) []Problem {
@@ -33,7 +33,7 @@ var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, sc
 	"title", "type", "uniqueItems", "writeOnly",
 })))
 
-// refusedKeywords are those with an answer of their own.
+// refusedKeywords are refused with a message of their own.
 var refusedKeywords = map[string]string{
 	"$id":                   "gives this part an address of its own, from which $ref would be read; remove it and refer with \"#/$defs/…\"",
 	"$anchor":               "is not understood by the providers' forms; refer with \"#/$defs/…\"",
@@ -53,11 +53,11 @@ var refusedKeywords = map[string]string{
 	"additional_properties": "is not a keyword; write additionalProperties",
 }
 
-// schemaCheck looks for what the meta-schema allows and we do not.
+// schemaCheck looks for what the meta-schema allows and the gateway does not.
 type schemaCheck struct {
 	root     any
 	problems []Problem
-	closed   map[*node]bool // node.closed, remembered
+	closed   map[*node]bool // results of node.closed, cached
 }
 
 func (c *schemaCheck) problem(place pointer, format string, args ...any) {
@@ -65,7 +65,7 @@ func (c *schemaCheck) problem(place pointer, format string, args ...any) {
 }
 
 func (c *schemaCheck) all(tree *treeBuilder, root *node) {
-	broken := len(tree.problems) > 0 // a $ref is; what is behind it is not judged
+	broken := len(tree.problems) > 0 // a $ref is known; its target is not judged
 	c.problems = tree.problems
 	if !broken {
 		if root.nodes > maxSchemaNodes {
@@ -96,7 +96,7 @@ func (c *schemaCheck) all(tree *treeBuilder, root *node) {
 	c.unappliedDefaults(root, false)
 }
 
-// keywords refuses those that would be ignored.
+// keywords refuses keywords that would be ignored.
 func (c *schemaCheck) keywords(n *node) {
 	for _, keyword := range slices.Sorted(maps.Keys(n.doc)) {
 		place := n.at.with(keyword)
@@ -116,7 +116,7 @@ func (c *schemaCheck) keywords(n *node) {
 	}
 }
 
-// patterns refuses regular expressions that RE2 does not have.
+// patterns refuses regular expressions that RE2 does not support.
 func (c *schemaCheck) patterns(n *node) {
 	check := func(place pointer, pattern string) {
 		if flags := inSlashes.FindStringSubmatch(pattern); flags != nil {
@@ -135,10 +135,10 @@ func (c *schemaCheck) patterns(n *node) {
 	}
 }
 
-// inSlashes is a pattern as JavaScript and Perl write one.
+// inSlashes matches a pattern written as in JavaScript and Perl.
 var inSlashes = regexp.MustCompile(`(?s)^/.*/[dgimsuvxy]*$`)
 
-// twice reports equal values of an enum: of numbers the value counts and not its spelling.
+// twice reports equal values of an enum; numbers are compared by value, not by spelling.
 func (c *schemaCheck) twice(n *node) {
 	list, _ := n.doc["enum"].([]any)
 	first := map[string]int{}
@@ -152,8 +152,8 @@ func (c *schemaCheck) twice(n *node) {
 	}
 }
 
-// constrained are the types that a keyword says something of; one that is not named says
-// something of all.
+// constrained gives the types that a keyword constrains; a keyword that is missing here
+// applies to all types.
 var constrained = map[string][]string{}
 
 func init() {
@@ -170,8 +170,8 @@ func init() {
 	}
 }
 
-// idle reports keywords that have no effect where they stand: they say something of values
-// that the type beside them does not let in, or belong to a keyword that is missing.
+// idle reports keywords that have no effect where they stand: they constrain values that the
+// type beside them does not accept, or depend on a keyword that is missing.
 func (c *schemaCheck) idle(n *node) {
 	types := n.types()
 	for _, keyword := range slices.Sorted(maps.Keys(n.doc)) {
@@ -196,7 +196,7 @@ func (c *schemaCheck) idle(n *node) {
 	}
 }
 
-// open reports the places below n at which a value may hold what no schema knows.
+// open reports the places below n at which a value may hold parts that no schema describes.
 func (c *schemaCheck) open(n *node, seen map[*node]bool) {
 	if seen[n] {
 		return
@@ -220,7 +220,7 @@ func (c *schemaCheck) open(n *node, seen map[*node]bool) {
 		c.open(n.ref, seen)
 	}
 	if n.closedByItself() {
-		return // what else there is speaks of the same value, and can only say less of it
+		return // the other subschemas are about the same value, and can only restrict it further
 	}
 	for _, part := range slices.Concat(n.allOf, n.anyOf, n.oneOf) {
 		c.open(part, seen)
@@ -233,14 +233,14 @@ func (c *schemaCheck) open(n *node, seen map[*node]bool) {
 	}
 }
 
-// value reports n, which stands where a value does, if it is open.
+// value reports n, which describes a whole value, if it is open.
 func (c *schemaCheck) value(n *node) {
 	if c.isClosed(n) {
 		return
 	}
 	types := n.types()
 	switch {
-	case n.doc["additionalProperties"] != nil: // said already
+	case n.doc["additionalProperties"] != nil: // reported already
 	case slices.Contains(types, "object"):
 		c.problem(n.at, "This object lets unknown properties in; add \"additionalProperties\": false.")
 	case slices.Contains(types, "array"):
@@ -250,7 +250,7 @@ func (c *schemaCheck) value(n *node) {
 	}
 }
 
-// types are those that "type" names.
+// types returns the types that "type" names.
 func (n *node) types() []string {
 	switch t := n.doc["type"].(type) {
 	case string:
@@ -267,8 +267,8 @@ func (n *node) types() []string {
 	return nil
 }
 
-// isClosed says whether no value that n accepts holds an object with properties
-// unknown to n, or an array with items of any kind.
+// isClosed reports whether no value that n accepts holds an object with properties
+// unknown to n, or an array with arbitrary items.
 func (c *schemaCheck) isClosed(n *node) bool {
 	if known, ok := c.closed[n]; ok {
 		return known
@@ -303,8 +303,8 @@ func (c *schemaCheck) closes(n *node) bool {
 		(!slices.Contains(types, "array") || n.items != nil || n.doc["unevaluatedItems"] == false)
 }
 
-// closedByItself says whether n is closed by keywords that look at nothing but n's
-// own properties and items.
+// closedByItself reports whether n is closed by keywords that consider only n's own
+// properties and items.
 func (n *node) closedByItself() bool {
 	types := n.types()
 	return len(types) > 0 &&
@@ -312,7 +312,7 @@ func (n *node) closedByItself() bool {
 		(!slices.Contains(types, "array") || n.items != nil)
 }
 
-// unappliedDefaults refuses defaults at places where none is ever applied.
+// unappliedDefaults refuses defaults at places where they are never applied.
 func (c *schemaCheck) unappliedDefaults(n *node, unapplied bool) {
 	if unapplied && n.hasDefault {
 		c.problem(n.at.with("default"), "A default here is never applied, because this part only tests a value; move it to where the property is described.")
@@ -331,7 +331,7 @@ func (c *schemaCheck) unappliedDefaults(n *node, unapplied bool) {
 	}
 }
 
-// didYouMean is ", did you mean X?" for the nearest of the known names, or nothing.
+// didYouMean returns ", did you mean X?" for the nearest of the known names, or "".
 func didYouMean(name string, known []string) string {
 	best := misspelt.Nearest(name, known)
 	if best == "" {

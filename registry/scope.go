@@ -2,13 +2,13 @@ package registry
 
 import "strings"
 
-// The bounds of the scopes of one session.
+// The limits of the scopes of one session.
 const (
 	MaxScopes     = 32
 	MaxScopeBytes = 64
 )
 
-// ValidScope says whether a text can be a scope: 1 to MaxScopeBytes ASCII letters, digits
+// ValidScope reports whether a text can be a scope: 1 to MaxScopeBytes ASCII letters, digits
 // and the signs . _ : / -.
 func ValidScope(scope string) bool {
 	return scope != "" && len(scope) <= MaxScopeBytes && !strings.ContainsFunc(scope, func(r rune) bool {

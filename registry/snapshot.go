@@ -14,7 +14,7 @@ type Tool struct {
 	sources  map[Mode][]source
 }
 
-// Snapshot is the tools of one version; immutable, and safe for concurrent use.
+// Snapshot holds the tools of one version; immutable, and safe for concurrent use.
 type Snapshot struct {
 	version string
 	tools   map[string]*Tool
@@ -23,10 +23,10 @@ type Snapshot struct {
 	stats   *stats
 }
 
-// Version is the version of the registry file.
+// Version returns the version of the registry file.
 func (s *Snapshot) Version() string { return s.version }
 
-// Tools are the tools allowed in mode, sorted by id. The caller owns the slice.
+// Tools returns the tools allowed in mode, sorted by id. The caller owns the slice.
 func (s *Snapshot) Tools(mode Mode) []*Tool {
 	var tools []*Tool
 	for _, t := range s.sorted {
@@ -37,17 +37,17 @@ func (s *Snapshot) Tools(mode Mode) []*Tool {
 	return tools
 }
 
-// All are the tools of all modes, sorted by id. The caller owns the slice.
+// All returns the tools of all modes, sorted by id. The caller owns the slice.
 func (s *Snapshot) All() []*Tool { return slices.Clone(s.sorted) }
 
-// Tool is the tool of that id, whatever its modes.
+// Tool returns the tool with that id, in whatever modes it is allowed.
 func (s *Snapshot) Tool(id string) (*Tool, bool) {
 	t, ok := s.tools[id]
 	return t, ok
 }
 
-// Refuse is the answer to a call of the tool that the caller's own policy does not let
-// run; the statistics count it. An unknown tool has no version.
+// Refuse returns the answer to a call of the tool that the caller's own policy refuses; the
+// statistics count it. For an unknown tool the answer has no version.
 func (s *Snapshot) Refuse(id string, e *Error) Envelope {
 	env := Envelope{Error: e, Meta: Meta{Tool: shorten(id, 100), RegistryVersion: s.version, ResponseSchemaVersion: ResponseSchemaVersion}}
 	name := UnknownTool

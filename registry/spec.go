@@ -2,7 +2,7 @@ package registry
 
 import "encoding/json"
 
-// Mode is the side a tool is called from.
+// Mode is the kind of conversation from which a tool is called.
 type Mode string
 
 // The modes.
@@ -11,7 +11,7 @@ const (
 	ModeVoice Mode = "voice"
 )
 
-// Category classes a tool for budgets and for the prompt.
+// Category classifies a tool for budgets and for the prompt.
 type Category string
 
 // The categories.
@@ -21,17 +21,17 @@ const (
 	CategoryUtility   Category = "utility"
 )
 
-// SideEffects says what a tool does to the world.
+// SideEffects says whether and how a tool changes the world.
 type SideEffects string
 
-// The kinds of side effects. Only SideEffectsWrites changes anything outside.
+// The kinds of side effects. Only SideEffectsWrites changes anything outside the gateway.
 const (
 	SideEffectsNone     SideEffects = "none"
 	SideEffectsReadOnly SideEffects = "read_only"
 	SideEffectsWrites   SideEffects = "writes"
 )
 
-// The values of [Spec.Behavior] and [Spec.Scheduling]; empty is the provider's own habit.
+// The values of [Spec.Behavior] and [Spec.Scheduling]; empty means the provider's default.
 const (
 	BehaviorBlocking    = "blocking"
 	BehaviorNonBlocking = "non_blocking"
@@ -43,11 +43,11 @@ const (
 
 // The limits of a spec.
 const (
-	// DefaultTimeoutMS is the hard limit of a handler whose spec names none, in ms.
+	// DefaultTimeoutMS is the timeout of a handler whose spec gives none, in ms.
 	DefaultTimeoutMS = 10_000
-	// MaxTimeoutMS is the longest hard limit a spec may name, in ms.
+	// MaxTimeoutMS is the longest timeout that a spec may give, in ms.
 	MaxTimeoutMS = 300_000
-	// MaxToolID is the longest toolId, in bytes: the shortest limit of a provider.
+	// MaxToolID is the longest toolId, in bytes: the lowest limit among the providers.
 	MaxToolID = 64
 	// MaxDescription is the longest description of a tool, in characters.
 	MaxDescription = 1024
@@ -58,35 +58,35 @@ const (
 // Spec is a tool's schema.json. [ParseSpec] reads one from a file; a value that it
 // returned without problems is complete (TimeoutMS is set) and consistent.
 type Spec struct {
-	// ToolID is the tool's name to a model: small letters, digits and underscores,
+	// ToolID is the tool's name for a model: lower-case letters, digits and underscores,
 	// a letter first, at most [MaxToolID].
 	ToolID string `json:"toolId"`
-	// Version is the tool's own version, semver.
+	// Version is the tool's own version, in semantic versioning.
 	Version string `json:"version"`
-	// Description is what a model is told of the tool along with its parameters.
+	// Description tells a model what the tool does; it is sent along with the parameters.
 	Description string      `json:"description"`
 	Category    Category    `json:"category"`
 	SideEffects SideEffects `json:"sideEffects"`
-	// Idempotent says that calling it twice does no more than calling it once.
+	// Idempotent says that calling it twice has the same effect as calling it once.
 	Idempotent bool `json:"idempotent"`
 	// RequiresConfirmation says that a person has to approve each call.
 	RequiresConfirmation bool   `json:"requiresConfirmation"`
 	AllowedModes         []Mode `json:"allowedModes"`
-	// LatencyBudgetMS is how long a call should take, in ms; more is logged and said
-	// in the envelope's meta.
+	// LatencyBudgetMS is how long a call should take, in ms; a longer call is logged and
+	// reported in the envelope's meta.
 	LatencyBudgetMS int `json:"latencyBudgetMs"`
-	// TimeoutMS is how long a call may take, in ms.
+	// TimeoutMS is how long a call may take at most, in ms.
 	TimeoutMS int `json:"timeoutMs,omitempty"`
-	// Behavior is blocking or non_blocking, Scheduling interrupt, when_idle or
-	// silent, for the providers that know them; empty where the author said nothing.
+	// Behavior is blocking or non_blocking; Scheduling is interrupt, when_idle or silent. They
+	// are for the providers that support them; empty if the author did not choose.
 	Behavior   string `json:"behavior,omitempty"`
 	Scheduling string `json:"scheduling,omitempty"`
 	// Cancellable says that an interruption or the provider may end a running call.
 	Cancellable bool `json:"cancellable,omitempty"`
-	// IdempotencyKey is a template over the arguments: the business key, under which
-	// two calls are the same deed. See [Prepared.BusinessKey].
+	// IdempotencyKey is a template over the arguments: the business key. Two calls with the
+	// same key are the same operation. See [Prepared.BusinessKey].
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	// Preview is a template over the arguments: what a confirmation shows.
+	// Preview is a template over the arguments: the text that a confirmation shows.
 	Preview string `json:"preview,omitempty"`
 	// Clamp lowers numbers among the top-level arguments, by mode and name.
 	Clamp map[Mode]map[string]int `json:"clamp,omitempty"`
@@ -94,7 +94,7 @@ type Spec struct {
 	Parameters json.RawMessage `json:"parameters"`
 }
 
-// Allows says whether the tool may be called in mode.
+// Allows reports whether the tool may be called in mode.
 func (s *Spec) Allows(mode Mode) bool {
 	for _, m := range s.AllowedModes {
 		if m == mode {
@@ -104,15 +104,15 @@ func (s *Spec) Allows(mode Mode) bool {
 	return false
 }
 
-// Problem is one thing wrong with a document that a person wrote or a build made.
+// Problem is one error in a document that a person wrote or a build made.
 type Problem struct {
-	// Path is a JSON pointer (RFC 6901) into the document; empty is the whole.
+	// Path is a JSON pointer (RFC 6901) into the document; empty means the whole document.
 	Path string `json:"path"`
-	// Message says in a sentence or two what is wrong, why, and how to mend it.
+	// Message says in a sentence or two what is wrong, why, and how to fix it.
 	Message string `json:"message"`
 }
 
-// String is the path and the message on one line.
+// String returns the path and the message on one line.
 func (p Problem) String() string {
 	if p.Path == "" {
 		return p.Message

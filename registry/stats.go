@@ -18,31 +18,31 @@ type ToolStats struct {
 	OK int64
 	// Errors counts failures by type; it may be nil.
 	Errors map[ErrorType]int64
-	// Duration and Slowest are of the calls that ran: sum and maximum.
+	// Duration and Slowest are the sum and the maximum for the calls that ran.
 	Duration time.Duration
 	Slowest  time.Duration
 	// OverBudget counts runs longer than the latency budget.
 	OverBudget int64
-	// Running is how many handlers run now, LeftBehind how many of them do after
-	// their deadline or cancellation.
+	// Running is how many handlers are running now, LeftBehind how many of them are past
+	// their deadline or cancelled.
 	Running    int64
 	LeftBehind int64
-	// Abandoned counts the handlers that were ever left behind.
+	// Abandoned counts all handlers that were ever left behind.
 	Abandoned int64
 }
 
-// stats counts for a registry. Tools that were never loaded share one entry, so
-// that it does not grow with what models invent.
+// stats holds the counters of a registry. Tools that were never loaded share one entry, so
+// that the map does not grow with names that models invent.
 type stats struct {
-	mu      sync.Mutex // guards the following
+	mu      sync.Mutex // guards the fields below
 	tools   map[string]*ToolStats
 	running int
-	idle    chan struct{} // to wait, closed by the handler that ends last; nil while nobody waits
+	idle    chan struct{} // for Wait, closed when the last handler ends; nil while nothing waits
 }
 
 func newStats() *stats { return &stats{tools: map[string]*ToolStats{}} }
 
-// of is called with mu held.
+// of must be called with mu held.
 func (s *stats) of(tool string) *ToolStats {
 	t := s.tools[tool]
 	if t == nil {
@@ -68,7 +68,7 @@ func (s *stats) done(tool string, env *Envelope) {
 	t.Errors[env.Error.Type]++
 }
 
-// ran counts the time of a call.
+// ran counts the duration of a call.
 func (s *stats) ran(tool string, took time.Duration, overBudget bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,14 +80,14 @@ func (s *stats) ran(tool string, took time.Duration, overBudget bool) {
 	}
 }
 
-// running is one handler that runs; its fields are guarded by stats.mu.
+// running is one running handler; its fields are guarded by stats.mu.
 type running struct {
 	tool  string
 	left  bool
 	ended bool
 }
 
-// begin counts a handler as running; it is nil if too many of this tool were left
+// begin counts a handler as running; nil if too many of this tool were left
 // behind and still run.
 func (s *stats) begin(tool string) *running {
 	s.mu.Lock()
@@ -101,7 +101,7 @@ func (s *stats) begin(tool string) *running {
 	return &running{tool: tool}
 }
 
-// leave counts a handler as left behind; false if it has ended before.
+// leave counts a handler as left behind; false if it has already ended.
 func (s *stats) leave(r *running) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

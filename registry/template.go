@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// template is the text of Spec.IdempotencyKey or Spec.Preview: {name} stands for an
-// argument, {name.part} for a property of one, {{ and }} for the braces themselves. In a
-// preview, [what stands in brackets] is left out where an argument in it says nothing, and
-// [[ and ]] stand for the brackets themselves.
+// template is the text of Spec.IdempotencyKey or Spec.Preview: {name} is replaced by an
+// argument, {name.part} by a property of one, {{ and }} by the braces themselves. In a
+// preview, [text in brackets] is left out if an argument in it is missing, empty or false,
+// and [[ and ]] are replaced by the brackets themselves.
 type template struct {
 	parts []templatePart
 }
@@ -18,7 +18,7 @@ type template struct {
 type templatePart struct {
 	literal string
 	path    []string // nil for a literal
-	section int      // the brackets that it stands in, counted from 1; 0: in none
+	section int      // the number of its brackets, counted from 1; 0 if it is outside brackets
 }
 
 var (
@@ -27,7 +27,7 @@ var (
 	errSection = errors.New("brackets without an argument are never left out; write [with {name}], or [[ and ]] for the brackets themselves")
 )
 
-// parseTemplate reads a template; sections says that brackets mean something in it.
+// parseTemplate reads a template; sections says whether brackets have a meaning in it.
 func parseTemplate(s string, sections bool) (template, error) {
 	special := "{}"
 	if sections {
@@ -65,14 +65,14 @@ func parseTemplate(s string, sections bool) (template, error) {
 	return p.template, nil
 }
 
-// templateParser is how far a template has been read.
+// templateParser is the state of reading a template.
 type templateParser struct {
 	template
 
-	literal  strings.Builder // not in parts yet
+	literal  strings.Builder // not yet in parts
 	sections int             // opened so far
-	open     bool            // the last of them still is
-	named    bool            // and names an argument
+	open     bool            // the last of them is still open
+	named    bool            // and it names an argument
 }
 
 // flush adds the literal to the parts.
@@ -105,7 +105,7 @@ func (p *templateParser) bracket(sign byte) error {
 	return nil
 }
 
-// argument reads the name of one, after its brace, and returns what follows.
+// argument reads an argument's name, after its brace, and returns the rest.
 func (p *templateParser) argument(brace byte, s string) (rest string, err error) {
 	name, rest, closed := strings.Cut(s, "}")
 	if brace == '}' || !closed {
@@ -123,7 +123,7 @@ func (p *templateParser) argument(brace byte, s string) (rest string, err error)
 	return rest, nil
 }
 
-// check says what the template names that the parameters do not have.
+// check reports names in the template that the parameters do not have.
 func (t template) check(root *node) error {
 	for _, part := range t.parts {
 		n := root
@@ -136,8 +136,8 @@ func (t template) check(root *node) error {
 	return nil
 }
 
-// key fills in args as JSON, missing ones as null; strings stand in quotes, so that
-// different arguments never give one text.
+// key fills in args as JSON, missing ones as null; strings are quoted, so that
+// different arguments never give the same text.
 func (t template) key(args any) string {
 	var b strings.Builder
 	for _, part := range t.parts {
@@ -151,10 +151,10 @@ func (t template) key(args any) string {
 	return b.String()
 }
 
-// text fills in args for a person: missing ones are nothing, and so are sections with one
-// that says nothing.
+// text fills in args for a person: missing arguments become empty, and sections with an
+// argument that is missing, empty or false are left out.
 func (t template) text(args any) string {
-	left := map[int]bool{} // sections that are left out
+	left := map[int]bool{} // the sections to leave out
 	for _, part := range t.parts {
 		if part.section > 0 && part.path != nil {
 			v, _ := at(args, part.path)
@@ -174,7 +174,7 @@ func (t template) text(args any) string {
 	return b.String()
 }
 
-// saysNothing tells whether a value needs no mention: none, an empty one, or false.
+// saysNothing reports whether a value needs no mention: it is missing, empty or false.
 func saysNothing(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -191,7 +191,7 @@ func saysNothing(v any) bool {
 	return false
 }
 
-// plainText writes a value for a person: strings as they are, lists with commas, yes or no.
+// plainText writes a value for a person: strings unquoted, lists with commas, yes or no.
 func plainText(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -213,7 +213,7 @@ func plainText(v any) string {
 	return string(appendCanonical(nil, v))
 }
 
-// property is the schema of a property of the objects that n describes, or nil.
+// property returns the schema of a property of the objects that n describes, or nil.
 func (n *node) property(name string) *node {
 	if child := n.props[name]; child != nil {
 		return child

@@ -1,15 +1,15 @@
 // Package defaults holds the defaults that package config shares with the packages whose
-// options it fills: config shows and documents them, and those packages take them where an
-// option is left at zero. So they stand once. A default that config alone has stands in
-// config; one that config leaves at zero stands in the package whose option it is.
+// options it fills: config shows and documents them, and those packages use them if an
+// option is zero. So each is written only once. A default that only config has is defined in
+// config; one that config leaves at zero is defined in the package whose option it is.
 package defaults
 
 import "time"
 
-// AgentName names the agent.
+// AgentName is the agent's name.
 const AgentName = "default"
 
-// What the tool calls of one user's turn may use: retrievals, calls in all, results of a
+// The limits of the tool calls of one user's turn: retrievals, calls in all, results of a
 // retrieval, and the time of all tools together. In text the tools' time has no limit.
 const (
 	VoiceRetrievals = 2
@@ -23,7 +23,7 @@ const (
 )
 
 // The questions for an approval: how long one can be answered, and how many may remain
-// unapproved in a conversation, of one tool and of all.
+// unapproved in a conversation, about one tool and about all.
 const (
 	QuestionLife     = 5 * time.Minute
 	QuestionsPerTool = 3
@@ -34,7 +34,7 @@ const (
 const (
 	Sessions              = 1000
 	SessionsPerAddress    = 100
-	NewSessionsPerSecond  = 20 // of one address
+	NewSessionsPerSecond  = 20 // for one address
 	WaitingSessions       = 500
 	WaitingPerAddress     = 50
 	AudioAhead            = 5 * time.Second
@@ -48,10 +48,10 @@ const (
 	Turns             = 200
 	TurnsPerAddress   = 40
 	TurnsPerUser      = 10
-	NewTurnsPerSecond = 20 // of one address, and of one user
+	NewTurnsPerSecond = 20 // for one address, and for one user
 )
 
-// What is kept: the audit's files and stream, images, and the store's replicas.
+// How much is kept: the audit's files and stream, images, and the store's replicas.
 const (
 	AuditFileMB = 100
 	AuditFiles  = 10

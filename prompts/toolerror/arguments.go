@@ -7,7 +7,7 @@ func NoSuchTool(tool string) Words {
 	return Words{fmt.Sprintf("There is no tool named %q.", tool), answerWithout}
 }
 
-// UseAnotherTool is the suggestion of NoSuchTool where there are tools. hint is empty or
+// UseAnotherTool is the suggestion of NoSuchTool if there are tools. hint is empty or
 // "; did you mean …?", names lists the tools.
 func UseAnotherTool(hint, names string) string {
 	return fmt.Sprintf("Use one of the tools there are%s: %s. Or answer the user without any.", hint, names)
@@ -20,7 +20,7 @@ func NoGuide(tool, names string) Words {
 }
 
 // WrongMode answers a call of a tool that is not for this mode. allowed names the modes
-// that it is for, such as "text and voice".
+// for which it is, such as "text and voice".
 func WrongMode(tool, mode, allowed string) Words {
 	return Words{
 		fmt.Sprintf("The tool %s cannot be used in %s mode.", tool, mode),
@@ -28,7 +28,7 @@ func WrongMode(tool, mode, allowed string) Words {
 	}
 }
 
-// InvalidArguments answers a call whose arguments are not valid. problems says what is
+// InvalidArguments answers a call whose arguments are invalid. problems says what is
 // wrong with which of them.
 func InvalidArguments(tool, problems string) Words {
 	return Words{

@@ -1,11 +1,11 @@
 package toolerror
 
-// NoLedger refuses a tool that changes something where there is no ledger.
+// NoLedger refuses a tool that changes something if there is no ledger.
 func NoLedger() Words {
 	return Words{"Tools that change something cannot run here: there is no ledger.", doesNotWork}
 }
 
-// NotRecorded says that the ledger did not take what was about to be done.
+// NotRecorded says that the ledger could not record the call before it ran.
 func NotRecorded() Words {
 	return Words{
 		"It could not be recorded that this is to be done, so nothing was done.",
@@ -13,7 +13,7 @@ func NotRecorded() Words {
 	}
 }
 
-// OutcomeUnknown says that the same was begun before, and that it may have been done.
+// OutcomeUnknown says that the same operation was started before and may have been done.
 func OutcomeUnknown() Words {
 	return Words{
 		"This was begun before, and nobody knows whether it was done. It was not begun again.",
@@ -21,7 +21,7 @@ func OutcomeUnknown() Words {
 	}
 }
 
-// MayStillRun says that the same was begun before, and that it may still be running.
+// MayStillRun says that the same operation was started before and may still be running.
 func MayStillRun() Words {
 	return Words{
 		"This was begun before and has not been finished; it may be at work still. It was not begun again.",
@@ -29,7 +29,7 @@ func MayStillRun() Words {
 	}
 }
 
-// ShuttingDown says that the gateway begins nothing more.
+// ShuttingDown says that the gateway starts no more calls.
 func ShuttingDown() Words {
 	return Words{Message: "The gateway is shutting down; nothing was done."}
 }

@@ -24,13 +24,13 @@ func CouldNotAsk() Words {
 	return Words{"The user could not be asked to approve it; nothing was done.", doesNotWork}
 }
 
-// NotApproved answers the confirm_action of a question that ran nothing. notice says what
-// became of it, such as prompts.DeclinedNotice.
+// NotApproved answers the confirm_action for a question after which nothing was run. notice
+// reports the outcome, such as prompts.DeclinedNotice.
 func NotApproved(notice string) Words {
 	return Words{notice, "Nothing was done. Go on with the conversation."}
 }
 
-// ConfirmActionArguments says that the arguments of confirm_action are not valid.
+// ConfirmActionArguments says that the arguments of confirm_action are invalid.
 func ConfirmActionArguments() Words {
 	return Words{
 		"confirm_action takes reference, a string, and approved, true or false.",
@@ -46,7 +46,7 @@ func NoSuchQuestion() Words {
 	}
 }
 
-// UserHasNotSpoken answers a confirm_action that the user cannot have agreed to.
+// UserHasNotSpoken answers a confirm_action to which the user cannot have agreed.
 func UserHasNotSpoken() Words {
 	return Words{
 		"The user has not spoken since the question was put, so nobody has agreed.",
@@ -59,7 +59,7 @@ func AnswerNotRecorded() Words {
 	return Words{"The answer could not be recorded; nothing was done.", doesNotWork}
 }
 
-// ToolChanged says that an approved tool has another version than the user was asked about.
+// ToolChanged says that an approved tool is no longer the version that the user approved.
 func ToolChanged(tool, from, to string) Words {
 	return Words{
 		"The tool " + tool + " has changed since the user was asked (from version " + from + " to " + to + "); nothing was done.",

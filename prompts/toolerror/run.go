@@ -2,7 +2,7 @@ package toolerror
 
 import "fmt"
 
-// ToolHangs refuses a call of a tool of which too many earlier calls have not returned.
+// ToolHangs refuses a call of a tool if too many of its earlier calls have not returned.
 func ToolHangs() Words {
 	return Words{"Earlier calls of this tool hang, so no new one is begun.", answerWithout}
 }
@@ -12,13 +12,13 @@ func AskedTooLong(tool string) Words {
 	return Words{fmt.Sprintf("What the tool %s asked did not answer in time.", tool), takesTooLong}
 }
 
-// NoTimeLeft says that the time was over before the tool began.
+// NoTimeLeft says that no time was left when the tool should have begun.
 func NoTimeLeft(tool string) Words {
 	return Words{fmt.Sprintf("There was no time left to begin the tool %s.", tool), takesTooLong}
 }
 
 // OutOfTime says that the tool was stopped because its time was over: limitMS milliseconds
-// of its own, or the time that was left if limitMS is 0.
+// of its own, or the remaining time of the turn if limitMS is 0.
 func OutOfTime(tool string, limitMS int) Words {
 	within := "in the time that was left"
 	if limitMS > 0 {
@@ -33,20 +33,20 @@ func CancelledBefore() Words { return Words{Message: "The call was cancelled bef
 // CancelledMidway says that the call was cancelled while the tool ran.
 func CancelledMidway() Words { return Words{Message: "The call was cancelled before it was finished."} }
 
-// FailedUnexpectedly says that the tool failed without a word for the model.
+// FailedUnexpectedly says that the tool failed without a message for the model.
 func FailedUnexpectedly(tool string) Words {
 	return Words{fmt.Sprintf("The tool %s failed unexpectedly.", tool), doesNotWork}
 }
 
-// Failed is the message of an error that the tool has named without a message.
+// Failed is the message of an error that the tool returned without a message.
 func Failed(tool string) string { return fmt.Sprintf("The tool %s failed.", tool) }
 
-// Unnamed stands for an error of which nothing is known.
+// Unnamed replaces an error about which nothing is known.
 func Unnamed() Words { return Words{Message: "The tool failed."} }
 
 // NotWritten says that the tool's answer cannot be written as JSON.
 func NotWritten() Words { return Words{Message: "The answer of the tool could not be written."} }
 
-// NotWrittenAtAll stands in JSON where not even NotWritten could be written. It holds no
+// NotWrittenAtAll is put into JSON if not even NotWritten could be written. It contains no
 // quotation marks.
 const NotWrittenAtAll = "The answer could not be written."

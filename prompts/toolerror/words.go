@@ -1,13 +1,13 @@
 // Package toolerror holds the words of the errors that a model gets in the place of a
-// tool's answer: the call was not let through, could not be run, or ended badly.
-// registry.NewError makes the error of them.
+// tool's answer: the call was refused, could not be run, or failed.
+// registry.NewError makes the error from them.
 package toolerror
 
 // Words are what an error says to a model.
 type Words struct {
 	// Message says what has happened, in words that the model may pass on to the user.
 	Message string
-	// Suggestion says what the model is to do instead. It may be empty.
+	// Suggestion says what the model should do instead. It may be empty.
 	Suggestion string
 }
 

@@ -14,7 +14,7 @@ type Forms struct {
 	Gemini json.RawMessage
 }
 
-// All gives the parameters in every form. Its error is [Problems] and lists the problems of
+// All returns the parameters in every form. Its error is [Problems] and lists the problems of
 // all forms together, so that one build shows an author everything.
 func All(canonical json.RawMessage) (Forms, error) {
 	openAI, openAIErr := OpenAIParameters(canonical)
@@ -25,30 +25,30 @@ func All(canonical json.RawMessage) (Forms, error) {
 	return Forms{OpenAI: openAI, Gemini: gemini}, nil
 }
 
-// OpenAIParameters gives the parameter schema of both OpenAI forms: plain JSON Schema
-// that accepts exactly what the canonical one accepts, with references inlined and allOf
-// merged where that is possible. Keywords come in the order of [Keywords]; members of
+// OpenAIParameters returns the parameter schema of both OpenAI forms: plain JSON Schema
+// that accepts exactly the same values as the canonical one, with references inlined and
+// allOf merged if that is possible. Keywords come in the order of [Keywords]; members of
 // properties in the order of the schema's text. The error is [Problems].
 func OpenAIParameters(canonical json.RawMessage) (json.RawMessage, error) {
 	return openAIForm(canonical)
 }
 
-// GeminiParameters gives a Schema of Gemini: upper-case types, propertyOrdering in the
+// GeminiParameters returns a Schema of Gemini: upper-case types, propertyOrdering in the
 // order of the schema's text. Members come as type, title, description, nullable, format,
 // enum, default, example, pattern, minLength, maxLength, minimum, maximum, minItems,
 // maxItems, items, minProperties, maxProperties, properties, propertyOrdering, required;
-// a schema of alternatives has anyOf and no other member, since the server takes no
+// a schema of alternatives has anyOf and no other member, since the server accepts no
 // others beside it. It is nil, without error, for an object without properties. The
 // error is [Problems].
 func GeminiParameters(canonical json.RawMessage) (json.RawMessage, error) {
 	return geminiForm(canonical)
 }
 
-// geminiParam is the name of a parameter that Gemini takes (FunctionDeclaration, read
+// geminiParam matches the name of a parameter that Gemini accepts (FunctionDeclaration, read
 // 2026-11-20).
 var geminiParam = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// problemsOf takes the list out of an error of this package.
+// problemsOf returns the list inside an error of this package.
 func problemsOf(err error) Problems {
 	var list Problems
 	if err != nil && !errors.As(err, &list) {
@@ -57,7 +57,7 @@ func problemsOf(err error) Problems {
 	return list
 }
 
-// clip shortens text of strangers for a message.
+// clip shortens an author's text for a message.
 func clip(s string) string {
 	const most = 80
 	if r := []rune(s); len(r) > most {

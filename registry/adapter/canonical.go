@@ -6,8 +6,8 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// canonical reads, vets and inlines a schema: what every form begins with. It gives nil
-// when nothing of the schema can be relied on.
+// canonical reads, vets and inlines a schema: every form starts with it. It returns nil
+// if nothing of the schema is reliable.
 func canonical(text []byte, p *problems) *object {
 	root := parse(text, p)
 	if root == nil {
@@ -29,9 +29,9 @@ func canonical(text []byte, p *problems) *object {
 	return o
 }
 
-// checkClosed says where objects with unknown properties get in: an object must have
+// checkClosed reports where objects with unknown properties are accepted: an object must have
 // additionalProperties false itself or in each of its alternatives. among are the types
-// that the schemas around this one leave.
+// that the enclosing schemas still allow.
 func checkClosed(schema any, path string, among jsontype.Set, p *problems) {
 	o, ok := schema.(*object)
 	if !ok {
@@ -60,7 +60,7 @@ func checkClosed(schema any, path string, among jsontype.Set, p *problems) {
 	}
 }
 
-// admitted gives the types that a schema lets in, its alternatives considered.
+// admitted returns the types that a schema allows, its alternatives considered.
 func admitted(schema any) jsontype.Set {
 	o, ok := schema.(*object)
 	switch {
@@ -82,10 +82,10 @@ func admitted(schema any) jsontype.Set {
 	return t
 }
 
-// closedHere holds for an enum too: it lists its objects whole.
+// closedHere is also true for an enum: it lists its objects in full.
 func closedHere(o *object) bool { return closed(o) || o.has("enum") }
 
-// alternativesClosed passes the question on to anyOf or oneOf; false when there is none.
+// alternativesClosed asks the same of anyOf or oneOf; false if there is neither.
 func alternativesClosed(o *object, t jsontype.Set, p *problems) bool {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if list := o.list(key); len(list) > 0 {
@@ -120,7 +120,7 @@ func checkItems(o *object, p *problems) {
 	switch {
 	case ok:
 		checkClosed(items, pointer(o.at("items"), "items"), jsontype.Any, p)
-	case typesOf(o) == jsontype.Any: // said at the type
+	case typesOf(o) == jsontype.Any: // reported at the type
 	default:
 		p.add(o.path, "items", "the array lets in items of any shape; say what the items are")
 	}

@@ -6,8 +6,8 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// disjoint says that surely no instance satisfies both schemas; false may also mean that
-// it cannot be seen here.
+// disjoint reports that certainly no instance satisfies both schemas; false may also mean
+// that it cannot be determined here.
 func disjoint(a, b any) bool {
 	if a == false || b == false {
 		return true
@@ -37,7 +37,7 @@ func disjoint(a, b any) bool {
 	return true
 }
 
-// disjointAs looks at the instances of one type.
+// disjointAs considers the instances of one type.
 func disjointAs(a, b *object, t jsontype.Set) bool {
 	switch t {
 	case jsontype.Object:
@@ -53,7 +53,7 @@ func disjointAs(a, b *object, t jsontype.Set) bool {
 	}
 }
 
-// requiresApart finds a property that a requires and b cannot have like that.
+// requiresApart looks for a property that a requires and b cannot have in that form.
 func requiresApart(a, b *object) bool {
 	pa, pb := a.sub("properties"), b.sub("properties")
 	for _, name := range a.names("required") {
@@ -69,7 +69,7 @@ func requiresApart(a, b *object) bool {
 	return false
 }
 
-// below says that every number of a is less than every number of b.
+// below reports whether every number of a is less than every number of b.
 func below(a, b *object) bool {
 	high, highOpen := tightest(a, "maximum", "exclusiveMaximum", -1)
 	low, lowOpen := tightest(b, "minimum", "exclusiveMinimum", 1)
@@ -80,8 +80,8 @@ func below(a, b *object) bool {
 	return c < 0 || c == 0 && (highOpen || lowOpen)
 }
 
-// tightest gives the bound that binds of an inclusive and an exclusive one, and whether
-// it is exclusive; nil when there is none. Sign is 1 for lower bounds, -1 for upper.
+// tightest returns the stricter of an inclusive and an exclusive bound, and whether it is
+// exclusive; nil if there is no bound. Sign is 1 for lower bounds, -1 for upper.
 func tightest(o *object, inclusive, exclusive string, sign int) (*big.Rat, bool) {
 	switch {
 	case !o.has(inclusive) && !o.has(exclusive):

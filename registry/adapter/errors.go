@@ -14,11 +14,11 @@ type Problem struct {
 	Path string `json:"path"`
 	// Keyword is the JSON Schema keyword at fault, or "" for the text as a whole.
 	Keyword string `json:"keyword"`
-	// Message says what is wrong, why, and how to mend it.
+	// Message says what is wrong, why, and how to fix it.
 	Message string `json:"message"`
 }
 
-// String gives path, keyword and message on one line.
+// String returns path, keyword and message on one line.
 func (p Problem) String() string {
 	where := p.Path
 	if where == "" {
@@ -30,11 +30,11 @@ func (p Problem) String() string {
 	return where + ": " + p.Keyword + ": " + p.Message
 }
 
-// Problems is the error of every function here: all that is wrong at once, sorted by
-// path, keyword and message, without repeats. Get at it with [errors.As].
+// Problems is the error of every function in this package: everything that is wrong, sorted
+// by path, keyword and message, without repeats. Extract it with [errors.As].
 type Problems []Problem
 
-// Error gives one line for each problem.
+// Error returns one line for each problem.
 func (p Problems) Error() string {
 	lines := make([]string, 0, len(p)+1)
 	lines = append(lines, fmt.Sprintf("the tool's parameters have %d problem(s)", len(p)))
@@ -44,8 +44,8 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n\t")
 }
 
-// sorted brings problems in their documented order and drops repeats: an inlined
-// definition is met once for each reference to it.
+// sorted puts problems in their documented order and drops repeats: an inlined
+// definition is visited once for each reference to it.
 func (p Problems) sorted() Problems {
 	slices.SortFunc(p, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Message, b.Message))
@@ -53,7 +53,7 @@ func (p Problems) sorted() Problems {
 	return slices.Compact(p)
 }
 
-// asError is p sorted, or nil when there is none: a nil Problems in an error is not nil.
+// asError returns p sorted, or nil if it is empty: a nil Problems in an error is not nil.
 func (p Problems) asError() error {
 	if len(p) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (p Problems) asError() error {
 	return p.sorted()
 }
 
-// problems collects; every stage adds to it and goes on as far as it can.
+// problems collects problems; every stage adds to it and continues as far as it can.
 type problems struct{ list Problems }
 
 func (p *problems) add(path, keyword, format string, args ...any) {

@@ -10,7 +10,7 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// schema is Gemini's Schema, the fields used here.
+// schema is Gemini's Schema, with the fields used here.
 type schema struct {
 	typ         string
 	title       string
@@ -18,7 +18,7 @@ type schema struct {
 	nullable    bool
 	format      string
 	enum        []string
-	def         any // nil when there is none
+	def         any // nil if missing
 	example     any
 	pattern     string
 	sizes       map[string]int64   // minLength, maxItems, …
@@ -27,7 +27,7 @@ type schema struct {
 	properties  []property
 	required    []string
 	anyOf       []*schema
-	// notes are sentences for the description: what the form has no keyword for.
+	// notes are sentences for the description: constraints for which the form has no keyword.
 	notes []string
 }
 
@@ -41,14 +41,14 @@ var typeUpper = map[jsontype.Set]string{
 	jsontype.Integer: "INTEGER", jsontype.Boolean: "BOOLEAN", jsontype.Null: "NULL",
 }
 
-// gemini makes Gemini's form of an inlined schema.
+// gemini makes Gemini's form from an inlined schema.
 type gemini struct {
 	p    *problems
 	made int
 	full bool
-	// looser names the keywords whose constraint the form does not carry.
+	// looser names the keywords whose constraint the form does not express.
 	looser []string
-	// gaps is set where a part has no form; a problem must tell why.
+	// gaps is set if a part has no form; a problem must give the reason.
 	gaps bool
 }
 
@@ -59,7 +59,7 @@ func geminiForm(text []byte) (json.RawMessage, error) {
 	return form, err
 }
 
-// makeGemini also says which keywords made the form looser than the canonical schema.
+// makeGemini also returns which keywords made the form looser than the canonical schema.
 func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	var p problems
 	o := canonical(text, &p)
@@ -78,7 +78,7 @@ func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	}
 	form := g.schema(o)
 	if (form == nil || g.gaps) && len(p.list) == 0 {
-		p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema") // never a form with holes
+		p.add("", "", "Gemini's form has gaps, and no rule says why; please report this schema") // never return a form with holes
 	}
 	if err := p.list.asError(); err != nil || form == nil {
 		return nil, nil, err
@@ -86,7 +86,7 @@ func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	return form.layOut().encode(), g.looser, nil
 }
 
-// schema gives nil when a problem tells why there is no form.
+// schema returns nil if a problem explains why there is no form.
 func (g *gemini) schema(o *object) *schema {
 	g.made++
 	if o.unknown || g.full {
@@ -108,7 +108,7 @@ func (g *gemini) schema(o *object) *schema {
 	case o.has("oneOf"):
 		s = g.union(g.alternatives(o, "oneOf"))
 	case !o.has("type"):
-		// Without a type and open, checkClosed has said so already.
+		// If it is open and has no type, checkClosed has reported it.
 		if g.gap(); closed(o) {
 			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; say "type": "object"`)
 		}
@@ -126,7 +126,7 @@ func (g *gemini) schema(o *object) *schema {
 
 func several(t jsontype.Set) bool { return len(t.Names()) > 1 }
 
-// refuse reports keywords that Gemini's form cannot carry.
+// refuse reports keywords that Gemini's form cannot express.
 func (g *gemini) refuse(o *object) bool {
 	before := len(g.p.list)
 	for _, m := range o.members {
@@ -144,12 +144,12 @@ func (g *gemini) refuse(o *object) bool {
 	return len(g.p.list) == before
 }
 
-// annotations stay with the schema of alternatives; the rest goes into each of them.
+// annotations stay with the schema of alternatives; everything else goes into each of them.
 var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 
-// alternatives pushes what stands beside anyOf or oneOf into each branch: the server
-// takes nothing beside anyOf ("it must be the only field set"). Branches that contradict
-// it accept nothing and are left out.
+// alternatives pushes the keywords beside anyOf or oneOf into each branch: the server
+// accepts nothing beside anyOf ("it must be the only field set"). Branches that contradict
+// these keywords accept nothing and are left out.
 func (g *gemini) alternatives(o *object, key string) []*object {
 	base := o.without(append([]string{key}, annotations...)...)
 	var all []*object
@@ -168,7 +168,7 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 		branch, ok := merged.(*object)
 		if !ok {
 			g.gap()
-			return nil // true beside nothing: checkClosed has said so
+			return nil // true beside nothing: checkClosed has reported it
 		}
 		branch = branch.without()
 		branch.path = pointer(o.at(key), key, strconv.Itoa(i))
@@ -196,7 +196,7 @@ func (g *gemini) exclusive(o *object, all []*object) {
 	}
 }
 
-// byType splits a schema of several types; null stays beside each.
+// byType splits a schema of several types; null stays with each of them.
 func byType(o *object, t jsontype.Set) []*object {
 	base := o.without(annotations...)
 	var all []*object
@@ -252,7 +252,7 @@ func (g *gemini) union(all []*object) *schema {
 	return &schema{anyOf: out}
 }
 
-// one makes the schema of one type, or of one type and null.
+// one makes the schema for one type, or for one type and null.
 func (g *gemini) one(o *object, t jsontype.Set) *schema {
 	s := &schema{nullable: t&jsontype.Null != 0}
 	if t != jsontype.Null {
@@ -280,7 +280,7 @@ func (g *gemini) one(o *object, t jsontype.Set) *schema {
 func (g *gemini) object(s *schema, o *object) *schema {
 	props := o.sub("properties")
 	if len(props.members) == 0 {
-		// An open one is the worse fault, and checkClosed has said so.
+		// An open schema is the worse fault, and checkClosed has reported it.
 		if g.gap(); !closed(o) {
 			return nil
 		}
@@ -307,7 +307,7 @@ func (g *gemini) object(s *schema, o *object) *schema {
 	return s
 }
 
-// any makes the form of what may also be a boolean schema.
+// any makes the form of a schema that may also be a boolean.
 func (g *gemini) any(v any, path string) *schema {
 	if o, ok := v.(*object); ok {
 		return g.schema(o)
@@ -316,14 +316,14 @@ func (g *gemini) any(v any, path string) *schema {
 	if v == false {
 		g.p.add(path, "", "Gemini has no schema false; describe what is allowed, or leave it out")
 	}
-	return nil // true: checkClosed has said so
+	return nil // true: checkClosed has reported it
 }
 
 func (g *gemini) array(s *schema, o *object) *schema {
 	items, ok := o.get("items")
 	if !ok {
 		g.gap()
-		return nil // checkClosed has said so
+		return nil // checkClosed has reported it
 	}
 	if s.items = g.any(items, pointer(o.at("items"), "items")); s.items == nil {
 		return nil
@@ -353,7 +353,7 @@ func (g *gemini) str(s *schema, o *object) {
 	}
 }
 
-// sizes copies keywords that count.
+// sizes copies the keywords that bound sizes.
 func (g *gemini) sizes(s *schema, o *object, keys ...string) {
 	for _, key := range keys {
 		v, ok := o.get(key)
@@ -379,7 +379,7 @@ func (g *gemini) say(s *schema, keyword, format string, args ...any) {
 	g.looser = append(g.looser, keyword)
 }
 
-// annotate adds what o says about s, in front of what the parts say about themselves.
+// annotate adds o's own annotations to s, in front of those of its parts.
 func (g *gemini) annotate(s *schema, o *object) {
 	notes := s.notes
 	if v, _ := o.get("deprecated"); v == true {
@@ -411,7 +411,7 @@ func (g *gemini) annotate(s *schema, o *object) {
 	}
 }
 
-// taking finds the alternative that takes the type of a value.
+// taking finds the alternative that accepts the type of a value.
 func taking(all []*schema, v any) *schema {
 	t := typeOf(v)
 	for _, s := range all {
@@ -422,7 +422,7 @@ func taking(all []*schema, v any) *schema {
 	return nil
 }
 
-// floats says whether all numbers of a value survive as float64.
+// floats reports whether float64 represents all numbers of a value.
 func floats(v any) bool {
 	switch v := v.(type) {
 	case json.Number:
@@ -437,8 +437,8 @@ func floats(v any) bool {
 	}
 }
 
-// sentences joins texts into one, each ended with a mark, without repeats: alternatives
-// share what stands around them.
+// sentences joins texts into one, each ended with a punctuation mark, without repeats:
+// alternatives share the keywords around them.
 func sentences(texts ...string) string {
 	var kept []string
 	for _, t := range texts {

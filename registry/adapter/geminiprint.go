@@ -81,11 +81,11 @@ func (o *object) setTexts(key string, values []string) {
 	o.set(key, list)
 }
 
-// floatText writes a float as Go's encoder does, so that a form read by genai's types and
-// written again has the same bytes.
+// floatText writes a float as Go's encoder does, so that a form that was decoded into
+// genai's types and encoded again has the same bytes.
 func floatText(f float64) json.RawMessage {
 	text, err := json.Marshal(f)
-	if err != nil { // not finite: parse lets in no such number
+	if err != nil { // not finite: parse accepts no such number
 		return json.RawMessage("0")
 	}
 	return text

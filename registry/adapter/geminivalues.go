@@ -39,8 +39,8 @@ func (g *gemini) enum(s *schema, o *object, t jsontype.Set) *schema {
 	return s
 }
 
-// numbers makes bounds of a list of numbers: one pair for each run of integers or for
-// each other number. It accepts exactly the list.
+// numbers turns a list of numbers into bounds: one pair for each run of integers or for
+// each other number. The result accepts exactly the list.
 func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 	var all []*big.Rat
 	for _, v := range values {
@@ -83,7 +83,7 @@ func (g *gemini) numbers(s *schema, o *object, values []any) *schema {
 	return &schema{anyOf: made}
 }
 
-// within says whether a number satisfies the numeric keywords of o.
+// within reports whether a number satisfies the numeric keywords of o.
 func within(r *big.Rat, o *object) bool {
 	low, lowOpen := tightest(o, "minimum", "exclusiveMinimum", 1)
 	high, highOpen := tightest(o, "maximum", "exclusiveMaximum", -1)
@@ -132,17 +132,17 @@ func source(open bool, exclusive, inclusive string) string {
 	return inclusive
 }
 
-// number gives a numeric keyword as it is written.
+// number returns a numeric keyword as it is written.
 func number(o *object, key string) string {
 	v, _ := o.get(key)
 	n, _ := v.(json.Number)
 	return n.String()
 }
 
-// next gives the first integer at or after a bound, in the direction of sign; after it
-// when the bound is open.
+// next returns the first integer at or after a bound, in the direction of sign; after it
+// if the bound is open.
 func next(r *big.Rat, open bool, sign int64) *big.Rat {
-	n := new(big.Int).Div(r.Num(), r.Denom()) // rounds down, the denominator is positive
+	n := new(big.Int).Div(r.Num(), r.Denom()) // rounds down, because the denominator is positive
 	if !r.IsInt() && sign > 0 {
 		n.Add(n, big.NewInt(1))
 	}
@@ -152,7 +152,7 @@ func next(r *big.Rat, open bool, sign int64) *big.Rat {
 	return new(big.Rat).SetInt(n)
 }
 
-// bound sets a bound that a float64 holds exactly.
+// bound sets a bound if a float64 represents it exactly.
 func (g *gemini) bound(s *schema, o *object, key, name string, r *big.Rat) {
 	f, exact := float(r)
 	if !exact {

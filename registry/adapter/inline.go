@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// inliner makes of a vetted schema one tree without references, definitions, const and
-// (where it merges) allOf, that accepts exactly the same instances.
+// inliner turns a vetted schema into one tree without references, definitions, const and
+// (as far as it merges) allOf, that accepts exactly the same instances.
 type inliner struct {
 	vetted vetted
 	p      *problems
-	// following has the targets of the references that are being inlined.
+	// following holds the targets of the references that are being inlined.
 	following []string
 	made      int
 	full      bool
@@ -20,12 +20,12 @@ func inline(v vetted, p *problems) *object {
 	n := &inliner{vetted: v, p: p}
 	o, ok := n.schema(v.root, 0).(*object)
 	if !ok {
-		return &object{unknown: true} // a contradiction, which has its problem
+		return &object{unknown: true} // a contradiction, which has been reported
 	}
 	return o
 }
 
-// schema gives a bool or an *object.
+// schema returns a bool or an *object.
 func (n *inliner) schema(v any, depth int) any {
 	o, ok := v.(*object)
 	if !ok {
@@ -60,7 +60,7 @@ func (n *inliner) schema(v any, depth int) any {
 	return merged
 }
 
-// blame names the keyword that brought a contradiction in.
+// blame names the keyword that caused a contradiction.
 func blame(o *object) string {
 	for _, key := range []string{"allOf", "$ref", "required", "enum", "const"} {
 		if o.has(key) {
@@ -70,7 +70,7 @@ func blame(o *object) string {
 	return "type"
 }
 
-// own gives what o says itself, and the schemas that must hold besides.
+// own returns o's own keywords, and the schemas that must also apply.
 func (n *inliner) own(o *object, depth int) (*object, []any) {
 	own := &object{path: o.path}
 	var parts []any
@@ -101,7 +101,7 @@ func (n *inliner) own(o *object, depth int) (*object, []any) {
 	return own, parts
 }
 
-// distinct keeps the first of equal values.
+// distinct removes repeats of equal values.
 func distinct(list []any) []any {
 	kept := make([]any, 0, len(list))
 	seen := map[string]bool{}
@@ -156,7 +156,7 @@ func (n *inliner) follow(o *object, depth int) any {
 		return &object{path: o.path, unknown: true}
 	}
 	if err != nil {
-		return &object{path: o.path, unknown: true} // vet has said so
+		return &object{path: o.path, unknown: true} // vet has reported it
 	}
 	n.following = append(n.following, name)
 	made := n.schema(target, depth+1)

@@ -9,8 +9,8 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// groups are keywords that mean something only together: they are taken from one side
-// or stay apart as a whole.
+// groups are keywords that have a meaning only together: a whole group is taken from one
+// side or stays separate.
 var groups = [][]string{
 	{"properties", "patternProperties", "additionalProperties"},
 	{"prefixItems", "items"},
@@ -27,9 +27,9 @@ func groupOf(key string) []string {
 	return []string{key}
 }
 
-// merge gives a schema (bool or *object) that accepts what both accept, no more and no
-// less. What cannot be said by one schema stays in its allOf. An error says why nothing
-// at all is accepted. Annotations of a win.
+// merge returns a schema (bool or *object) that accepts exactly what both accept. What
+// cannot be expressed in one schema stays in its allOf. An error says why nothing at all is
+// accepted. Annotations of a have precedence.
 func merge(a, b any) (any, error) {
 	if a == false || b == false {
 		return nil, fmt.Errorf("the schema false accepts nothing")
@@ -53,7 +53,7 @@ func merge(a, b any) (any, error) {
 			continue
 		}
 		if first := slices.IndexFunc(group, y.has); group[first] != m.key {
-			continue // the group went with its first member
+			continue // the group was handled with its first member
 		}
 		if err := out.combine(x, y, m.key, group); err != nil {
 			return nil, err
@@ -62,7 +62,7 @@ func merge(a, b any) (any, error) {
 	return out, nil
 }
 
-// combine puts into out what a and b say with one keyword or group, which both have.
+// combine puts into out the values of a and b for one keyword or group, which both have.
 func (o *object) combine(a, b *object, key string, group []string) error {
 	va, _ := a.get(key)
 	vb, _ := b.get(key)
@@ -100,7 +100,7 @@ func (o *object) combine(a, b *object, key string, group []string) error {
 	return nil
 }
 
-// replace sets the value of a member and keeps where it came from.
+// replace sets the value of a member and keeps the place it came from.
 func (o *object) replace(key string, value any) {
 	o.put(member{key: key, value: value, path: o.at(key)})
 }
@@ -144,7 +144,7 @@ func (o *object) pick(a, b *object, key string, sign int) {
 	}
 }
 
-// bound reads a numeric keyword that is there.
+// bound reads a numeric keyword that is present.
 func bound(o *object, key string) *big.Rat {
 	v, _ := o.get(key)
 	n, _ := v.(json.Number)
@@ -212,14 +212,14 @@ func (o *object) combineProperties(a, b *object, group []string) error {
 	return nil
 }
 
-// simpleObject says that only listed properties have schemas of their own.
+// simpleObject reports that only listed properties have schemas of their own.
 func simpleObject(o *object) bool {
 	v, ok := o.get("additionalProperties")
 	_, isBool := v.(bool)
 	return !o.has("patternProperties") && (!ok || isBool)
 }
 
-// closed says that no property is let in but the listed ones.
+// closed reports that only the listed properties are allowed.
 func closed(o *object) bool {
 	v, _ := o.get("additionalProperties")
 	return v == false
@@ -246,7 +246,7 @@ func (o *object) combineItems(a, b *object, group []string) error {
 	return nil
 }
 
-// finish takes out of a merged schema what can have no effect: enum values of another
+// finish removes from a merged schema what can have no effect: enum values of another
 // type, constraints of another type, properties that are false. An error says why
 // nothing is accepted.
 func finish(v any) (any, error) {
@@ -281,7 +281,7 @@ func finish(v any) (any, error) {
 	return o, nil
 }
 
-// narrow brings type and enum together, and copies.
+// narrow reconciles type and enum, in a copy.
 func narrow(o *object) (*object, error) {
 	t := typesOf(o)
 	out := o.without()
@@ -295,7 +295,7 @@ func narrow(o *object) (*object, error) {
 			have |= typeOf(v)
 		}
 		if have&jsontype.Fraction != 0 {
-			have |= jsontype.Integer // there is no type of fractions alone
+			have |= jsontype.Integer // JSON Schema has no type for fractions alone
 		}
 		t &= have
 		out.replace("enum", values)

@@ -5,7 +5,7 @@ import "encoding/json"
 // rootRefused are keywords that OpenAI's servers refuse at the root of parameters: "schema
 // must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at
 // the top level" (error of the chat API, seen in public issue reports of 2025 and 2026).
-// Gemini's servers take only an OBJECT there, so the first two hold for it as well.
+// Gemini's servers accept only an OBJECT there, so the first two apply to it as well.
 var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum", "not"}
 
 const rootMend = "describe the properties one by one; what binds them together is for the handler to check and for the description to say"
@@ -27,7 +27,7 @@ func openAIForm(text []byte) (json.RawMessage, error) {
 	return printSchema(o).encode(), nil
 }
 
-// residue names what of an allOf did not merge.
+// residue names the parts of an allOf that could not be merged.
 func residue(o *object, key string) string {
 	if key != "allOf" {
 		return ""
@@ -40,7 +40,7 @@ func residue(o *object, key string) string {
 	return ""
 }
 
-// printSchema brings the keywords into the order of the table.
+// printSchema puts the keywords in the order of the table.
 func printSchema(o *object) *object {
 	out := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, k := range table {

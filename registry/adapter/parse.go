@@ -11,15 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a canonical schema. A tool is a few kilobytes; a schema at a limit is a
+// The limits of a canonical schema. A tool is a few kilobytes; a schema at a limit is a
 // mistake or an attack, and no model would read it.
 const (
 	MaxBytes = 64 << 10 // of the schema's text
 	MaxDepth = 64       // objects and arrays inside each other, in the text and after inlining
-	// MaxSchemas bounds the schemas and subschemas of one form: references that refer
-	// twice each double the form with every level.
+	// MaxSchemas bounds the schemas and subschemas of one form: references that each refer
+	// twice double the form with every level.
 	MaxSchemas = 4096
-	// MaxAlternatives bounds the anyOf that Gemini's form makes of an enum of numbers.
+	// MaxAlternatives bounds the anyOf of Gemini's form for an enum of numbers.
 	MaxAlternatives = 16
 	// maxDigits bounds the text of a number, maxExponent the digits of its exponent: exact
 	// arithmetic on 1e999999999 would take all memory.
@@ -28,8 +28,8 @@ const (
 
 var errTooDeep = errors.New("too deep")
 
-// parse reads the text of a schema into a tree that keeps order and digits. It adds
-// problems and gives nil when the text cannot be one.
+// parse reads the text of a schema into a tree that keeps order and digits. If the text
+// cannot be a schema, it adds problems and returns nil.
 func parse(text []byte, p *problems) *object {
 	switch {
 	case len(text) > MaxBytes:
@@ -138,7 +138,7 @@ func (r *reader) array(path string, depth int) ([]any, error) {
 	return list, err
 }
 
-// modest says whether exact arithmetic on the number is cheap and a float64 reaches it.
+// modest reports whether exact arithmetic on the number is cheap and float64 covers its range.
 func modest(number string) bool {
 	if len(number) > maxDigits {
 		return false
@@ -150,7 +150,7 @@ func modest(number string) bool {
 	return err == nil
 }
 
-// plain gives the tree as the decoded JSON that a validator takes.
+// plain returns the tree as the decoded JSON that a validator accepts.
 func plain(v any) any {
 	switch v := v.(type) {
 	case *object:

@@ -15,12 +15,12 @@ const (
 	Kept Treatment = "kept"
 	// Rewritten with other keywords that accept the same.
 	Rewritten Treatment = "rewritten"
-	// Said in words in the description: the form is looser, the model can still know, and
-	// the registry enforces it.
+	// Said in words in the description: the form is looser, the model still knows, and the
+	// registry enforces it.
 	Said Treatment = "said"
-	// Dropped: it annotates, or the form is looser in a way that the model cannot trip over.
+	// Dropped: it only annotates, or the form is looser in a way that cannot mislead the model.
 	Dropped Treatment = "dropped"
-	// Refused: without it the model could not know what to send.
+	// Refused: otherwise the model could not know what to send.
 	Refused Treatment = "refused"
 )
 
@@ -29,16 +29,16 @@ type Keyword struct {
 	Name   string
 	OpenAI Treatment
 	Gemini Treatment
-	// Reason says why, and what the treatment does; Mend what an author writes instead of
-	// what is refused.
+	// Reason says why, and what the treatment does; Mend says what an author should write
+	// instead of the refused keyword.
 	Reason string
 	Mend   string
 
-	holds   holding      // where subschemas stand in its value
-	applies jsontype.Set // the types it constrains; 0: all, or it is no constraint
+	holds   holding      // the places of subschemas in its value
+	applies jsontype.Set // the types it constrains; 0: all, or it is not a constraint
 }
 
-// holding says where subschemas stand in the value of a keyword.
+// holding says which places in the value of a keyword hold subschemas.
 type holding uint8
 
 const (
@@ -48,9 +48,9 @@ const (
 	holdsMap
 )
 
-// Keywords gives the table: every keyword that a canonical schema may know, in the order
+// Keywords returns the table: every keyword that a canonical schema may use, in the order
 // in which OpenAI's form prints them. A keyword that is not in it is refused in every
-// form, since nobody would check it; names that begin with "x-" are dropped.
+// form, since nothing would check it; names that begin with "x-" are dropped.
 func Keywords() []Keyword { return slices.Clone(table) }
 
 func keyword(name string) (Keyword, bool) {

@@ -9,27 +9,27 @@ import (
 )
 
 // A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a
-// bool or an *object; to print, a json.RawMessage may stand for any value.
+// bool or an *object; for printing, a json.RawMessage may stand for any value.
 
-// object is a JSON object that keeps the order of its text. Schemas share subtrees, so
-// nobody changes a value that is already inside a tree.
+// object is a JSON object that keeps the order of its text. Schemas share subtrees, so a
+// value that is already inside a tree must not be changed.
 type object struct {
 	// path is the JSON pointer of the object in the canonical text.
 	path    string
 	members []member
-	// unknown marks a schema that could not be read, of which a problem tells: later
-	// stages say nothing more about it.
+	// unknown marks a schema that could not be read and has been reported: later stages report
+	// nothing more about it.
 	unknown bool
 }
 
-// member is one member and where it came from: a merged schema has members of several.
+// member is one member and its origin: a merged schema has members of several schemas.
 type member struct {
 	key   string
 	value any
-	path  string // of the schema that says it
+	path  string // path of the schema that contains it
 }
 
-// newObject makes an object of alternating keys and values.
+// newObject makes an object from alternating keys and values.
 func newObject(path string, pairs ...any) *object {
 	o := &object{path: path}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -52,7 +52,7 @@ func (o *object) get(key string) (any, bool) {
 
 func (o *object) has(key string) bool { return o.find(key) >= 0 }
 
-// at is the path of the schema that says key, for a problem with it.
+// at returns the path of the schema that contains key, for a problem with it.
 func (o *object) at(key string) string {
 	if i := o.find(key); i >= 0 {
 		return o.members[i].path
@@ -60,7 +60,7 @@ func (o *object) at(key string) string {
 	return o.path
 }
 
-// set adds or replaces a member; a new one says it stands in o itself.
+// set adds or replaces a member; the origin of a new one is o itself.
 func (o *object) set(key string, value any) { o.put(member{key: key, value: value, path: o.path}) }
 
 func (o *object) put(m member) {
@@ -71,7 +71,7 @@ func (o *object) put(m member) {
 	o.members = append(o.members, m)
 }
 
-// without copies o, shallow, without the named members.
+// without returns a shallow copy of o without the named members.
 func (o *object) without(keys ...string) *object {
 	c := &object{path: o.path, members: make([]member, 0, len(o.members))}
 	for _, m := range o.members {
@@ -82,14 +82,14 @@ func (o *object) without(keys ...string) *object {
 	return c
 }
 
-// list gives an array member, or nil.
+// list returns an array member, or nil.
 func (o *object) list(key string) []any {
 	v, _ := o.get(key)
 	l, _ := v.([]any)
 	return l
 }
 
-// sub gives an object member, or an empty object.
+// sub returns an object member, or an empty object.
 func (o *object) sub(key string) *object {
 	v, _ := o.get(key)
 	if s, ok := v.(*object); ok {
@@ -98,14 +98,14 @@ func (o *object) sub(key string) *object {
 	return &object{path: o.path}
 }
 
-// text gives a string member, or "".
+// text returns a string member, or "".
 func (o *object) text(key string) string {
 	v, _ := o.get(key)
 	s, _ := v.(string)
 	return s
 }
 
-// names gives the strings of an array member.
+// names returns the strings of an array member.
 func (o *object) names(key string) []string {
 	var all []string
 	for _, v := range o.list(key) {
@@ -158,7 +158,7 @@ func encode(b *bytes.Buffer, v any) {
 	}
 }
 
-// encodeString leaves <, > and & as they are: this is no HTML, and a model reads it.
+// encodeString leaves <, > and & as they are: the result is read by a model, not as HTML.
 func encodeString(b *bytes.Buffer, s string) {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)

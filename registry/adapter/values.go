@@ -17,7 +17,7 @@ func typesOf(o *object) jsontype.Set {
 	return jsontype.Parse(v)
 }
 
-// typeOf gives the type of an instance.
+// typeOf returns the type of an instance.
 func typeOf(v any) jsontype.Set {
 	switch v := v.(type) {
 	case bool:
@@ -38,7 +38,7 @@ func typeOf(v any) jsontype.Set {
 	}
 }
 
-// rat gives the exact value; parse has bounded the digits.
+// rat returns the exact value; parse has bounded the digits.
 func rat(n json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(n.String())
 	if !ok {
@@ -84,7 +84,7 @@ func equal(a, b any) bool {
 	}
 }
 
-// contains says whether an instance is in a list.
+// contains reports whether a list contains an instance.
 func contains(list []any, v any) bool {
 	for _, one := range list {
 		if equal(one, v) {
@@ -95,7 +95,7 @@ func contains(list []any, v any) bool {
 }
 
 // count reads a size keyword (minLength, maxItems, …): 3, 3.0 and 3e0 are the same.
-// False when it is beyond what a provider can count.
+// It returns false if the size is beyond what a provider can count.
 func count(n json.Number) (int64, bool) {
 	r := rat(n)
 	if !r.IsInt() || !r.Num().IsInt64() || r.Num().Int64() > 1<<53 {
@@ -104,8 +104,9 @@ func count(n json.Number) (int64, bool) {
 	return r.Num().Int64(), true
 }
 
-// float gives the number as a float64, and whether that is the very number written: the
-// float is its value, as of 2^60, or the shortest text of the float is, as of 0.1.
+// float returns the number as a float64, and whether that is exactly the written number:
+// either the float has the same value, as for 2^60, or its shortest text is the same, as
+// for 0.1.
 func float(r *big.Rat) (float64, bool) {
 	f, exact := r.Float64()
 	if exact {

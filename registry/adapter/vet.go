@@ -18,20 +18,20 @@ import (
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// formats are the ones that the registry checks.
+// formats are the formats that the registry checks.
 var formats = []string{"email", "date-time", "date", "time", "uri", "uuid", "ipv4", "ipv6"}
 
-// vetted is a canonical schema whose every keyword has been looked at.
+// vetted is a canonical schema after every keyword has been checked.
 type vetted struct {
 	root *object
-	// schemas has every schema and subschema by its JSON pointer: what a reference may
-	// mean, and nothing else.
+	// schemas has every schema and subschema by its JSON pointer: these are the only possible
+	// targets of a reference.
 	schemas map[string]any
-	// sound is false when the schema breaks the meta-schema: its values cannot be relied on.
+	// sound is false if the schema violates the meta-schema: its values are unreliable.
 	sound bool
 }
 
-// vet looks at what can be judged without the schema's neighbours.
+// vet checks what can be judged without a keyword's context.
 func vet(root *object, p *problems) vetted {
 	v := vetted{root: root, schemas: map[string]any{}}
 	v.walk(root, p)
@@ -116,8 +116,8 @@ func checkPattern(path, key, pattern string, p *problems) {
 	}
 }
 
-// dialect finds where a pattern of RE2 means something else, or nothing, in ECMA-262, the
-// dialect of JSON Schema and of the providers; -1 when nowhere.
+// dialect finds the index at which a pattern of RE2 has another meaning, or none, in
+// ECMA-262, the dialect of JSON Schema and of the providers; -1 if there is no such place.
 func dialect(pattern string) int {
 	class := false
 	for i := 0; i < len(pattern); i++ {
@@ -145,7 +145,7 @@ func dialect(pattern string) int {
 	return -1
 }
 
-// checkRefs looks at every reference, also in definitions that nobody uses.
+// checkRefs checks every reference, also in unused definitions.
 func (v *vetted) checkRefs(p *problems) {
 	for path, s := range v.schemas {
 		o, ok := s.(*object)
@@ -158,7 +158,7 @@ func (v *vetted) checkRefs(p *problems) {
 	}
 }
 
-// refer finds what a reference means. It never opens anything.
+// refer resolves a reference. It never opens anything.
 func (v *vetted) refer(ref string) (string, any, error) {
 	fragment, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -177,7 +177,7 @@ func (v *vetted) refer(ref string) (string, any, error) {
 	return "", nil, fmt.Errorf("%q points at no schema here; define it in $defs and refer to #/$defs/name", clip(ref))
 }
 
-// metaSchema compiles the meta-schema that the library has embedded, once. Loading is
+// metaSchema compiles, once, the meta-schema that is embedded in the library. Loading is
 // refused: the library would open files.
 var metaSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
@@ -185,7 +185,7 @@ var metaSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return c.Compile(draft)
 })
 
-// checkMeta says what the draft's own schema says against this one.
+// checkMeta reports what the draft's meta-schema finds wrong with this schema.
 func (v *vetted) checkMeta(p *problems) bool {
 	meta, err := metaSchema()
 	if err == nil {
@@ -203,10 +203,10 @@ func (v *vetted) checkMeta(p *problems) bool {
 	v.leaves(invalid, found)
 	sound := true
 	for where, messages := range found {
-		// The values of these are read by nobody after vet.
+		// The values of these keywords are not used after vet.
 		sound = sound && slices.Contains([]string{"pattern", "patternProperties", "$ref"}, where.Keyword)
 		if slices.ContainsFunc(p.list, func(q Problem) bool { return q.Path == where.Path && q.Keyword == where.Keyword }) {
-			continue // said already, and better
+			continue // reported already, in better words
 		}
 		slices.Sort(messages)
 		p.add(where.Path, where.Keyword, "this is not valid JSON Schema (draft 2020-12): %s; correct it", strings.Join(slices.Compact(messages), "; or "))

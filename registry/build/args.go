@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// ArgsFile is the generated file of a tool's directory, HandlersFile that of tools.
+// ArgsFile is the generated file in a tool's directory, HandlersFile the one in tools.
 const (
 	ArgsFile     = "zz_args.go"
 	HandlersFile = "zz_tools.go"
@@ -57,8 +57,8 @@ func argsSource(pkg string, parameters *node) ([]byte, error) {
 	return text, nil
 }
 
-// typeOf is the Go type of a value, without the pointer of what may be absent. name
-// is what it is called if it needs a name.
+// typeOf returns the Go type of a value, without the pointer of an optional value. name
+// is its name if it needs one.
 func (w *argsWriter) typeOf(name string, sh *shape, about string, depth int) (string, error) {
 	if depth > maxDepth {
 		return "", fmt.Errorf("%w: they are nested too deep, or without end", errTypes)
@@ -85,7 +85,7 @@ func (w *argsWriter) typeOf(name string, sh *shape, about string, depth int) (st
 	}
 }
 
-// anything is the type of what may have several: the bytes as they came.
+// anything is the type of a value that may have several types: its bytes as received.
 func (w *argsWriter) anything() string {
 	w.raw = true
 	return raw
@@ -179,7 +179,7 @@ func (w *argsWriter) field(parent, name string, p member, required bool, depth i
 	return text + fmt.Sprintf("\t%s %s `json:\"%s\"`\n", name, t, tag), nil
 }
 
-// nilable says whether the zero value of a type is told from every value that is there.
+// nilable reports whether the zero value of a type differs from every value that can be sent.
 func nilable(t string) bool { return strings.HasPrefix(t, "[]") || t == raw }
 
 // enum declares a type with a constant for each value.
@@ -207,7 +207,7 @@ func (w *argsWriter) enum(name string, sh *shape, about string) (string, error) 
 	return name, nil
 }
 
-// constant is the Go literal of an enum's value.
+// constant returns the Go literal of an enum's value.
 func constant(base string, v *node) (string, error) {
 	switch base {
 	case "string":
@@ -226,7 +226,7 @@ func constant(base string, v *node) (string, error) {
 	return "", fmt.Errorf("%w: the enum's value %s is no %s", errTypes, v.compact(), base)
 }
 
-// valueName is what an enum's value adds to the name of its constant.
+// valueName returns what an enum's value adds to the name of its constant.
 func valueName(v *node) string {
 	switch {
 	case v.text == "":
@@ -234,11 +234,11 @@ func valueName(v *node) string {
 	case v.kind == kindNumber:
 		return strings.NewReplacer("-", "Minus", ".", "_", "+", "").Replace(v.text)
 	default:
-		return cmp.Or(camel(v.text), "Other") // signs alone
+		return cmp.Or(camel(v.text), "Other") // only signs
 	}
 }
 
-// taggable says whether a property can be named in a field's tag.
+// taggable reports whether a field's tag can name a property.
 func taggable(key string) bool {
 	return key != "" && key != "-" && !strings.ContainsFunc(key, func(r rune) bool {
 		return r == ',' || r == '"' || r == '\\' || r == '`' || unicode.IsControl(r) || !unicode.IsPrint(r)
@@ -248,7 +248,7 @@ func taggable(key string) bool {
 func fill(about, name string) string { return strings.ReplaceAll(about, "%s", name) }
 
 // comment writes a text of one paragraph as a Go comment. Whatever an author wrote in
-// a description, it stays one.
+// a description, the result is only a comment.
 func comment(indent, text string) string {
 	const width = 90
 	text = strings.Map(func(r rune) rune {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// shape is what a schema says of a value's type, its references followed and its
-// allOf merged.
+// shape is what a schema says about a value's type, with references followed and allOf
+// merged.
 type shape struct {
 	types       []string // without null
 	nullable    bool
@@ -24,10 +24,10 @@ type shape struct {
 	bounds      []string // for the comment
 }
 
-// has says whether the only type is t.
+// has reports whether t is the only type.
 func (sh *shape) has(t string) bool { return len(sh.types) == 1 && sh.types[0] == t }
 
-// errTypes is wrapped by what keeps a schema from becoming a Go type.
+// errTypes is wrapped by the error for a schema that cannot become a Go type.
 var errTypes = errors.New("the parameters have no Go type")
 
 // shaper follows the references of one schema.
@@ -43,7 +43,7 @@ func (s shaper) of(n *node, depth int) (*shape, error) {
 	return sh, nil
 }
 
-// merge adds what n says to sh. What sh says already stays.
+// merge adds n's constraints to sh. Those that sh already has stay.
 func (s shaper) merge(sh *shape, n *node, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%w: its references do not end", errTypes)
@@ -80,8 +80,8 @@ func (s shaper) merge(sh *shape, n *node, depth int) error {
 	return s.alternatives(sh, n, depth)
 }
 
-// alternatives understands one kind: something or null. Others have no Go type of
-// their own, and the value stays as it came.
+// alternatives understands one kind: a schema or null. Other kinds have no Go type of
+// their own, and their values stay raw JSON.
 func (s shaper) alternatives(sh *shape, n *node, depth int) error {
 	list := n.get("anyOf")
 	if list == nil {
@@ -117,7 +117,7 @@ func (sh *shape) annotate(n *node) {
 	}
 }
 
-// ranges says in sentences how large a value may be.
+// ranges describes in sentences how large a value may be.
 func ranges(n *node) []string {
 	var all []string
 	for _, b := range [...]struct{ low, high, unit string }{
@@ -163,7 +163,7 @@ func (sh *shape) mergeTypes(n *node) {
 	sh.tuple = sh.tuple || n.get("prefixItems") != nil
 }
 
-// normalize draws the conclusions that need the whole.
+// normalize draws conclusions that need the whole schema.
 func (sh *shape) normalize() {
 	if i := slices.IndexFunc(sh.enum, func(v *node) bool { return v.kind == kindNull }); i >= 0 {
 		sh.nullable = true
@@ -180,7 +180,7 @@ func (sh *shape) normalize() {
 	}
 }
 
-// typeOfValues is the type that all values have; empty if they differ.
+// typeOfValues returns the type that all values have; empty if their types differ.
 func typeOfValues(values []*node) string {
 	all := ""
 	for _, v := range values {

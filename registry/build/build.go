@@ -17,7 +17,7 @@ import (
 	"voicegw/registry"
 )
 
-// RegistryFile is where the registry is written, in the project.
+// RegistryFile is the path of the registry in the project.
 const RegistryFile = "registry/tool_registry.json"
 
 // defaultModule is the module of a project without a go.mod.
@@ -25,24 +25,23 @@ const defaultModule = "voicegw"
 
 // Options say what to build.
 type Options struct {
-	// Dir is the project: the directory that holds tools. Empty is the current one.
+	// Dir is the project: the directory that holds tools. Empty means the current one.
 	Dir string
-	// Check writes nothing and reports generated Go files that are not what they would
-	// be. It does not look at the registry, which nobody commits.
+	// Check writes nothing and reports generated Go files that are out of date. It ignores the
+	// registry file, which is not committed.
 	Check bool
-	// Time and Commit stand in the registry, outside its version. A zero Time is
-	// written as such; Commit may be empty.
+	// Time and Commit are written into the registry, outside its version. A zero Time is
+	// written as it is; Commit may be empty.
 	Time   time.Time
 	Commit string
-	// Provided are the types that a tool's Needs may name, by mode; nil where that is not
-	// to be checked.
+	// Provided are the types that a tool's Needs may name, by mode; nil disables this check.
 	Provided map[registry.Mode][]reflect.Type
 }
 
-// Build checks all tools and writes the registry and the generated Go files. With an
-// error among the findings it writes nothing. A file whose content would stay as it is
-// is not written, nor is a registry of the same version and commit. Of an error nothing
-// can be said about the tools: it is [ErrNoTools], or one of the file system.
+// Build checks all tools and writes the registry and the generated Go files. If any finding
+// is an error it writes nothing. A file whose content would not change is not written, nor
+// is a registry of the same version and commit. If Build itself fails there is no report:
+// the error is [ErrNoTools], or an error of the file system.
 func Build(o Options) (*Report, error) {
 	p, err := open(o.Dir)
 	if err != nil {
@@ -54,8 +53,8 @@ func Build(o Options) (*Report, error) {
 }
 
 // Lint checks the named tools, or all if there are no names, and writes nothing. A
-// name is a directory's or an id. Generated files are not looked at, and of o only Dir
-// and Provided are.
+// name is a directory's name or an id. Lint ignores generated files, and uses only the Dir
+// and Provided of o.
 func Lint(o Options, names ...string) (*Report, error) {
 	p, err := open(o.Dir)
 	if err != nil {
@@ -107,7 +106,7 @@ func open(dir string) (*project, error) {
 
 // check checks the named directories.
 func (p *project) check(names []string) []*tool {
-	if all, err := toolNames(p.root.FS()); err == nil { // of a missing directory others speak
+	if all, err := toolNames(p.root.FS()); err == nil { // a missing directory is reported elsewhere
 		ids := make([]string, len(all))
 		for i, name := range all {
 			ids[i] = toolID(name)
@@ -194,7 +193,7 @@ func (p *project) generated(names []string, tools []*tool) ([]output, error) {
 	return append(all, handlers), nil
 }
 
-// stale reports the generated files that are not what they would be.
+// stale reports the generated files that are out of date.
 func (p *project) stale(files []output) {
 	for _, f := range files {
 		if !bytes.Equal(f.want, f.now) {
@@ -203,7 +202,7 @@ func (p *project) stale(files []output) {
 	}
 }
 
-// write writes what has changed, the registry last.
+// write writes the files that have changed, the registry last.
 func (p *project) write(r *Report, files []output, file registry.File) error {
 	data, err := file.Encode()
 	if err != nil {
@@ -215,7 +214,7 @@ func (p *project) write(r *Report, files []output, file registry.File) error {
 	}
 	var before registry.File
 	if json.Unmarshal(old, &before) == nil {
-		file.GeneratedAt = before.GeneratedAt // if nothing else differs, it stays as it is
+		file.GeneratedAt = before.GeneratedAt // if only that differs, the file stays as it is
 		if same, err := file.Encode(); err == nil && bytes.Equal(same, old) {
 			data = old
 		}
@@ -232,7 +231,7 @@ func (p *project) write(r *Report, files []output, file registry.File) error {
 	return nil
 }
 
-// replace writes a file so that nobody ever reads half of it.
+// replace writes a file atomically: no reader ever sees half of it.
 func replace(name string, data []byte) error {
 	dir := filepath.Dir(name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

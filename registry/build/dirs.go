@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ToolDir takes the path of a tool's directory, PROJECT/tools/NAME, apart.
+// ToolDir splits the path of a tool's directory, PROJECT/tools/NAME.
 func ToolDir(dir string) (project, name string, err error) {
 	whole, err := filepath.Abs(dir)
 	if err != nil {
@@ -23,7 +23,7 @@ func ToolDir(dir string) (project, name string, err error) {
 	return filepath.Dir(parent), filepath.Base(whole), nil
 }
 
-// NextSteps tells an author which files New has written, and how to go on with them.
+// NextSteps tells an author which files New has written, and what to do next.
 func NextSteps(name string, files []string) string {
 	var b strings.Builder
 	for _, f := range files {
@@ -34,8 +34,8 @@ func NextSteps(name string, files []string) string {
 	return b.String()
 }
 
-// TimeOf is the time of a build: now, or epoch, the value of SOURCE_DATE_EPOCH, by which
-// builds are made repeatable (reproducible-builds.org/specs/source-date-epoch); empty is now.
+// TimeOf returns the time of a build: epoch, the value of SOURCE_DATE_EPOCH, which makes
+// builds reproducible (reproducible-builds.org/specs/source-date-epoch), or now if it is empty.
 func TimeOf(epoch string) (time.Time, error) {
 	if epoch == "" {
 		return time.Now(), nil
@@ -47,7 +47,7 @@ func TimeOf(epoch string) (time.Time, error) {
 	return time.Unix(s, 0), nil
 }
 
-// CommitOf is the commit of the work tree that holds dir, or empty.
+// CommitOf returns the commit of the work tree that holds dir; it may be empty.
 func CommitOf(ctx context.Context, dir string) string {
 	out, err := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "--verify", "HEAD").Output()
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"voicegw/registry"
 )
 
-// exampleChecker takes the arguments of examples as a call of the tool would.
+// exampleChecker checks the arguments of examples as a call of the tool would be checked.
 type exampleChecker struct{ snapshot *registry.Snapshot }
 
 // exampleTool is the name of the tool that stands in for the real one, whose other
-// fields may still be wrong.
+// fields may still be invalid.
 const exampleTool = "example"
 
 func newExampleChecker(t *tool) (*exampleChecker, error) {
@@ -38,11 +38,11 @@ func newExampleChecker(t *tool) (*exampleChecker, error) {
 	return &exampleChecker{loaded.Snapshot()}, nil
 }
 
-// check tells what a call with these arguments would be answered.
+// check reports how a call with these arguments would be refused.
 func (c *exampleChecker) check(args json.RawMessage) []registry.Problem {
 	p, refused := c.snapshot.Prepare(exampleTool, registry.ModeText, args)
 	if refused == nil {
-		return p.Invalid() // an example is whole
+		return p.Invalid() // an example must be complete
 	}
 	var details struct {
 		Errors []registry.Problem `json:"errors"`

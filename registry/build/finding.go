@@ -23,27 +23,27 @@ const (
 // Docs is the page that findings link to, relative to the project.
 const Docs = "docs/tools.md"
 
-// Finding is one thing that is wrong with a tool, or should be thought over.
+// Finding is one error in a tool, or one point that its author should reconsider.
 type Finding struct {
 	Severity Severity `json:"severity"`
-	// Tool is the tool's directory name; empty for what concerns no single tool.
+	// Tool is the tool's directory name; empty if the finding is not about a single tool.
 	Tool string `json:"tool,omitempty"`
 	// File is relative to the project, with slashes.
 	File string `json:"file"`
-	// Line counts from 1; 0 for the file as a whole.
+	// Line counts from 1; 0 means the file as a whole.
 	Line int `json:"line,omitempty"`
 	// Path is a JSON pointer (RFC 6901) into a JSON file.
 	Path string `json:"path,omitempty"`
-	// Rule is one of [Rules]: the heading of [Docs] that Link leads to.
+	// Rule is one of [Rules]: the heading of [Docs] to which Link leads.
 	Rule string `json:"rule"`
-	// Message says what is wrong and how to mend it.
+	// Message says what is wrong and how to fix it.
 	Message string `json:"message"`
 	Link    string `json:"link"`
 }
 
-// Report is everything that was found, sorted by file, line and path.
+// Report lists all findings, sorted by file, line and path.
 type Report struct {
-	// Version is that of the registry; empty if there are errors.
+	// Version is the registry's version; empty if there are errors.
 	Version string `json:"version,omitempty"`
 	// Tools are the ids of the tools that were read, sorted.
 	Tools    []string  `json:"tools"`
@@ -79,8 +79,8 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Summary is what a build or a check came to: a line of counts, and a line for each file
-// that was written. otherwise ends the line if there are errors; empty adds nothing.
+// Summary returns the outcome of a build or a check: a line of counts, and a line for each
+// written file. otherwise ends the first line if there are errors; it may be empty.
 func (r *Report) Summary(otherwise string) string {
 	counts := []string{terminal.Count(len(r.Tools), "tool"), terminal.Count(r.Errors(), "error"), terminal.Count(len(r.Findings)-r.Errors(), "warning")}
 	if r.Errors() > 0 {
@@ -130,8 +130,8 @@ func (r *Report) sort() {
 	r.Findings = slices.Compact(r.Findings)
 }
 
-// The rules that are no field of schema.json. A field's rule is its name in small
-// letters.
+// The rules that are not named after a field of schema.json. A field's rule is its name in
+// lower-case letters.
 const (
 	ruleDirectory  = "the-directory"
 	ruleFiles      = "the-files"
@@ -146,14 +146,14 @@ const (
 	ruleWrites     = "an-action-that-writes-without-confirmation"
 )
 
-// fields are those of schema.json, as written.
+// fields are the fields of schema.json, as written.
 var fields = [...]string{
 	"toolId", "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
 	"allowedModes", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
 	"idempotencyKey", "preview", "clamp", "parameters",
 }
 
-// Rules lists every rule there is, sorted: each is the anchor of a heading of [Docs].
+// Rules lists every rule, sorted: each is the anchor of a heading of [Docs].
 func Rules() []string {
 	rules := []string{
 		ruleDirectory, ruleFiles, ruleSchema, ruleForms, ruleGuide, ruleSummary,
@@ -166,7 +166,7 @@ func Rules() []string {
 	return rules
 }
 
-// ruleOf is the rule of a pointer into schema.json: that of its field.
+// ruleOf returns the rule for a pointer into schema.json: that of its field.
 func ruleOf(path string) string {
 	field, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if slices.Contains(fields[:], field) {

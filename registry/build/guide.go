@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// guide is a guide.md, taken apart.
+// guide is a parsed guide.md.
 type guide struct {
 	title     string // of the first line that is a heading of level 1
 	titleLine int
 	// summary is the first line that is neither blank nor a heading, before the first
-	// heading of level 2; empty if there is none.
+	// heading of level 2; empty if there is no such line.
 	summary     string
 	summaryLine int
 	// continues says that the paragraph of the summary has a second line.
@@ -19,7 +19,7 @@ type guide struct {
 	unclosed int
 }
 
-// section is what stands below a heading of level 2.
+// section is the text below a heading of level 2.
 type section struct {
 	heading string
 	line    int
@@ -29,12 +29,12 @@ type section struct {
 
 // block is a fenced block of code.
 type block struct {
-	info string // what stands behind the fence, in small letters
+	info string // the text after the fence, in lower case
 	line int    // of the first line inside
 	text string
 }
 
-// section is the first of that heading, whatever its capitals; nil if there is none.
+// section returns the first section with that heading, ignoring case; nil if there is none.
 func (g *guide) section(heading string) *section {
 	for i := range g.sections {
 		if strings.EqualFold(g.sections[i].heading, heading) {
@@ -44,7 +44,7 @@ func (g *guide) section(heading string) *section {
 	return nil
 }
 
-// count says how many sections have that heading.
+// count returns how many sections have that heading.
 func (g *guide) count(heading string) int {
 	n := 0
 	for _, s := range g.sections {
@@ -58,12 +58,12 @@ func (g *guide) count(heading string) int {
 // guideReader goes through the lines of a guide.
 type guideReader struct {
 	guide
-	fence string // that opened the current block; empty outside
+	fence string // the fence that opened the current block; empty outside a block
 	block block
 }
 
 // parseGuide reads a guide.md: ATX headings and fenced blocks as in CommonMark 0.31
-// (sections 4.2 and 4.5). It takes any text.
+// (sections 4.2 and 4.5). It accepts any text.
 func parseGuide(text string) *guide {
 	var r guideReader
 	line := 0
@@ -112,7 +112,7 @@ func (r *guideReader) line(l string, number int) {
 	r.add(l)
 }
 
-// add gives a line to the section it stands in.
+// add adds a line to the current section.
 func (r *guideReader) add(l string) {
 	if n := len(r.sections); n > 0 {
 		r.sections[n-1].text += l + "\n"
@@ -127,13 +127,13 @@ func (r *guideReader) close() {
 	r.fence = ""
 }
 
-// indented takes up to three spaces away; ok is false if there are more.
+// indented removes up to three spaces; ok is false if there are more.
 func indented(l string) (rest string, ok bool) {
 	rest = strings.TrimLeft(l, " ")
 	return rest, len(l)-len(rest) <= 3
 }
 
-// headingOf is the level and the text of an ATX heading; level 0 is none.
+// headingOf returns the level and the text of an ATX heading; level 0 means no heading.
 func headingOf(l string) (int, string) {
 	rest, ok := indented(l)
 	text := strings.TrimLeft(rest, "#")
@@ -148,7 +148,7 @@ func headingOf(l string) (int, string) {
 	return level, text
 }
 
-// opensFence is the fence that a line opens a block with, and what stands behind it.
+// opensFence returns the fence with which a line opens a block, and the text after it.
 func opensFence(l string) (fence, info string) {
 	rest, ok := indented(l)
 	if !ok || rest == "" || rest[0] != '`' && rest[0] != '~' {

@@ -25,9 +25,8 @@ type goFile struct {
 	tree *ast.File
 }
 
-// handler checks the Go code of a tool, as far as it can be told without compiling:
-// the package, Execute with its signature, and Needs.
-// It says whether there is a function Check.
+// handler checks the Go code of a tool as far as possible without compiling: the package,
+// Execute with its signature, and Needs. It returns whether there is a function Check.
 func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
 	if !l.leftOuts(s) {
 		return false
@@ -58,8 +57,8 @@ func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
 	return l.checks(fset, files)
 }
 
-// checks looks for the function that says what is wrong with a call before a person is
-// asked about it. A tool need not have one.
+// checks looks for the optional function that says what is wrong with a call before a person
+// is asked about it.
 func (l *linter) checks(fset *token.FileSet, files []goFile) bool {
 	for _, f := range files {
 		for _, d := range f.tree.Decls {
@@ -80,7 +79,7 @@ func (l *linter) checks(fset *token.FileSet, files []goFile) bool {
 	return false
 }
 
-// declaredOtherwise is the line at which d declares a variable, a constant or a type of
+// declaredOtherwise returns the line at which d declares a variable, a constant or a type of
 // that name; 0 if it does not.
 func declaredOtherwise(fset *token.FileSet, d ast.Decl, name string) int {
 	gen, ok := d.(*ast.GenDecl)
@@ -120,7 +119,7 @@ func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, b
 	return goFile{}, false
 }
 
-// execute looks for the function that is the tool.
+// execute looks for the function that runs the tool.
 func (l *linter) execute(fset *token.FileSet, s *source, f goFile) {
 	for _, d := range f.tree.Decls {
 		fn, ok := d.(*ast.FuncDecl)
@@ -135,14 +134,14 @@ func (l *linter) execute(fset *token.FileSet, s *source, f goFile) {
 	l.add(f.name, 0, "", ruleHandler, "There is no function Execute; write\n    %s%s", signature, s.elsewhere("Execute"))
 }
 
-// signed compares the signature of Execute.
+// signed checks the signature of Execute.
 func (l *linter) signed(f *ast.File, fn *ast.FuncDecl) bool {
 	results := typesOf(fn.Type.Results)
 	return l.takesCall(f, fn) && len(results) == 2 &&
 		isFrom(f, results[0], l.module+"/registry", "Result") && isIdent(results[1], "error")
 }
 
-// takesCall says whether a function takes a context and a call of the tool.
+// takesCall reports whether a function takes a context and a call of the tool.
 func (l *linter) takesCall(f *ast.File, fn *ast.FuncDecl) bool {
 	params := typesOf(fn.Type.Params)
 	if fn.Type.TypeParams != nil || len(params) != 2 {
@@ -173,7 +172,7 @@ func isIdent(e ast.Expr, name string) bool {
 	return ok && id.Name == name
 }
 
-// isFrom says whether e is the name of that package, as the file imports it.
+// isFrom reports whether e is the name of that package, as the file imports it.
 func isFrom(f *ast.File, e ast.Expr, importPath, name string) bool {
 	sel, ok := e.(*ast.SelectorExpr)
 	if !ok || sel.Sel.Name != name {
@@ -199,7 +198,7 @@ func isFrom(f *ast.File, e ast.Expr, importPath, name string) bool {
 	return false
 }
 
-// noArgs refuses arguments that somebody wrote by hand.
+// noArgs refuses a hand-written type Args.
 func (l *linter) noArgs(fset *token.FileSet, files []goFile) {
 	for _, f := range files {
 		if spec := typeSpec(f.tree, "Args"); spec != nil {

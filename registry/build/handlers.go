@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// handlersSource is the text of tools/zz_tools.go: the table of handlers. names are
+// handlersSource returns the text of tools/zz_tools.go: the table of handlers. names are
 // the directories of the tools, sorted; checked are those that have a function Check.
 func handlersSource(module string, names []string, checked map[string]bool) ([]byte, error) {
 	var b, table strings.Builder
@@ -28,7 +28,7 @@ import (
 			alias += "tool"
 		}
 		alias = used.take(alias)
-		if alias != name { // a dash in the path hides the package's name from a reader
+		if alias != name { // a path with a dash does not show the package's name
 			b.WriteString(alias + " ")
 		}
 		fmt.Fprintf(&b, "%q\n", path.Join(module, toolsDir, name))

@@ -30,7 +30,7 @@ type node struct {
 	line    int
 	members []member
 	items   []*node
-	text    string // of a string its value, of a number, true and false as written
+	text    string // the value of a string; a number, true or false as written
 }
 
 type member struct {
@@ -39,7 +39,7 @@ type member struct {
 	value *node
 }
 
-// syntaxError is a JSON text that is none.
+// syntaxError reports invalid JSON.
 type syntaxError struct {
 	line int
 	text string
@@ -72,7 +72,7 @@ func parseJSON(data []byte) (*node, error) {
 	return n, nil
 }
 
-// line is the line of the token that was read last.
+// line returns the line of the token that was read last.
 func (p *jsonReader) line() int {
 	return 1 + sort.SearchInts(p.lines, int(p.dec.InputOffset()))
 }
@@ -154,7 +154,7 @@ func (p *jsonReader) array(n *node, depth int) error {
 	return err
 }
 
-// get is the value of a member, nil if there is none or n is no object.
+// get returns the value of a member; nil if it is missing or n is not an object.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -167,7 +167,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// str is the string of a member; empty if it is none.
+// str returns a member that is a string; otherwise "".
 func (n *node) str(key string) string {
 	if v := n.get(key); v != nil && v.kind == kindString {
 		return v.text
@@ -202,8 +202,8 @@ func (n *node) child(token string) *node {
 	return n.items[i]
 }
 
-// lineOf is the line of what a pointer leads to, or of the nearest value around it.
-// Of a member it is the line of its key.
+// lineOf returns the line of the value to which a pointer leads, or of the nearest value
+// around it. For a member it is the line of its key.
 func (n *node) lineOf(pointer string) int {
 	line := n.line
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// leftOut says why the go command leaves a Go file out of the gateway, which is built
+// leftOut says why the go command excludes a Go file from the gateway, which is built
 // without cgo; empty if it does not.
 func leftOut(name string, text []byte) string {
 	switch {
@@ -31,13 +31,13 @@ func leftOut(name string, text []byte) string {
 	return ""
 }
 
-// built asks the go command's own rules, for this system.
+// built applies the go command's own rules, for this system.
 func built(name string, text []byte) bool {
 	context := gobuild.Default
 	context.CgoEnabled = false
 	context.OpenFile = func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	match, err := context.MatchFile(".", name)
-	return match || err != nil // of a file that is no Go, others speak
+	return match || err != nil // an invalid Go file is reported elsewhere
 }
 
 func importsC(text []byte) bool {
@@ -45,7 +45,7 @@ func importsC(text []byte) bool {
 	return err == nil && slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"C"` })
 }
 
-// constraintOf is the line that says when a file is built; empty if it has none.
+// constraintOf returns the line that says when a file is built; empty if there is none.
 func constraintOf(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -59,7 +59,7 @@ func constraintOf(text []byte) string {
 	return ""
 }
 
-// leftOuts tells of the Go files that are in the directory and not in the gateway. It is
+// leftOuts reports the Go files that are in the directory and not in the gateway. It returns
 // false if handler.go is one of them.
 func (l *linter) leftOuts(s *source) bool {
 	for _, name := range slices.Sorted(maps.Keys(s.left)) {
@@ -92,7 +92,7 @@ func (l *linter) leftOuts(s *source) bool {
 	return true
 }
 
-// elsewhere says in which file that is left out a name is declared, as the end of a sentence.
+// elsewhere says which excluded file declares a name, as the end of a sentence.
 func (s *source) elsewhere(name string) string {
 	for _, file := range slices.Sorted(maps.Keys(s.left)) {
 		if declares(s.left[file], name) {
@@ -109,7 +109,7 @@ func because(name string, text []byte) string {
 	return ""
 }
 
-// declares says whether a Go file declares a function or a type of that name.
+// declares reports whether a Go file declares a function or a type of that name.
 func declares(text []byte, name string) bool {
 	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 // linter collects the findings of one run.
 type linter struct {
 	module   string            // the path of the project's module
-	twins    map[string]string // ids that are too much like an earlier one
+	twins    map[string]string // ids that are too similar to an earlier one
 	provided map[registry.Mode][]reflect.Type
-	tool     string // of which it is speaking now
+	tool     string // the tool that is being checked
 	findings []Finding
 }
 
-// tool is what a directory without errors becomes.
+// tool is the result for a directory without errors.
 type tool struct {
 	name    string
 	entry   registry.Entry
 	args    []byte // zz_args.go as it must be
-	current []byte // zz_args.go as it is
+	current []byte // zz_args.go as it is now
 	checked bool   // its handler has a function Check
 }
 
@@ -62,7 +62,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	before := l.errors()
 	s := l.read(root, name)
 	t := &tool{name: name, current: s.args}
-	var parameters *node // only if it can be relied on
+	var parameters *node // only if it is reliable
 	if s.schema != nil {
 		parameters = l.schema(s, t)
 	}
@@ -123,7 +123,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 	return parameters
 }
 
-// fields checks what schema.json says beside the parameters and ParseSpec cannot know.
+// fields checks what schema.json says outside the parameters and ParseSpec cannot know.
 func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
 	file := s.file(schemaFile)
 	if want := toolID(s.name); s.named && spec.ToolID != "" && spec.ToolID != want {
@@ -140,8 +140,8 @@ func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
 	}
 }
 
-// possible refuses parameters, or parts of them, that no value satisfies. What a form
-// refuses at the same place has been said.
+// possible refuses parameters, or parts of them, that no value satisfies, unless a form has
+// already been refused at the same place.
 func (l *linter) possible(file string, tree *node, parameters json.RawMessage) bool {
 	possible := true
 	for _, p := range instance.Check(parameters) {
@@ -178,14 +178,14 @@ func (l *linter) forms(file string, tree *node, known []registry.Problem, t *too
 			pointer += "/" + p.Keyword
 		}
 		if slices.ContainsFunc(known, func(k registry.Problem) bool { return k.Path == "/parameters"+p.Path || k.Path == pointer }) {
-			continue // said already, by the check of the schema itself
+			continue // the check of the schema itself has reported it
 		}
 		l.add(file, tree.lineOf(pointer), pointer, ruleForms, "%s", sentence(p.Message))
 	}
 	return false
 }
 
-// guide checks guide.md. Examples are checked if there are parameters to check them with.
+// guide checks guide.md. Examples are checked if there are parameters to check them against.
 func (l *linter) guide(s *source, t *tool, parameters *node) {
 	file, text := s.file(guideFile), string(s.guide)
 	g := parseGuide(text)
@@ -223,7 +223,7 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	}
 }
 
-// mentions warns of parameters that the guide keeps silent about.
+// mentions warns of parameters that the guide does not mention.
 func (l *linter) mentions(file string, s *section, parameters *node) {
 	if s == nil || parameters == nil {
 		return
@@ -236,7 +236,7 @@ func (l *linter) mentions(file string, s *section, parameters *node) {
 	l.onlyGuide(file, s, parameters)
 }
 
-// examples checks the blocks of JSON: each is the arguments of a call.
+// examples checks the JSON blocks: each holds the arguments of a call.
 func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 	var checker *exampleChecker
 	if usable {

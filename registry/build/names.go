@@ -9,16 +9,16 @@ import (
 	"unicode"
 )
 
-// maxName is the longest name of a tool's directory: that of an id, which
-// providers take at most.
+// maxName is the longest name of a tool's directory: the longest id, which the providers
+// limit.
 const maxName = 64
 
 var dashName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// reserved are names that the go command or a Go file gives a meaning of its own.
+// reserved are names that have a special meaning for the go command or in a Go file.
 var reserved = [...]string{"main", "internal", "vendor", "testdata", "documentation", "init", "tools", "registry"}
 
-// checkName says what is wrong with the name of a tool's directory; empty if nothing.
+// checkName says what is wrong with the name of a tool's directory; empty if it is valid.
 func checkName(name string) string {
 	pkg := packageName(name)
 	switch {
@@ -37,13 +37,13 @@ func checkName(name string) string {
 	}
 }
 
-// toolID is the id of the tool in a directory of that name.
+// toolID returns the id of the tool in a directory of that name.
 func toolID(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// packageName is the Go package of the tool in a directory of that name.
+// packageName returns the Go package of the tool in a directory of that name.
 func packageName(name string) string { return strings.ReplaceAll(name, "-", "") }
 
-// initialisms are written in one case, as Go does.
+// initialisms are written in one case, as is usual in Go.
 var initialisms = map[string]string{
 	"api": "API", "css": "CSS", "csv": "CSV", "html": "HTML", "http": "HTTP", "https": "HTTPS",
 	"id": "ID", "ids": "IDs", "ip": "IP", "json": "JSON", "kb": "KB", "ms": "MS", "pdf": "PDF", "sql": "SQL",
@@ -51,7 +51,7 @@ var initialisms = map[string]string{
 }
 
 // goName makes an exported Go identifier of any text. Different texts may give the
-// same one: see scope.
+// same identifier: see scope.
 func goName(text string) string {
 	name := camel(text)
 	if !token.IsIdentifier(name) || !token.IsExported(name) {
@@ -60,7 +60,7 @@ func goName(text string) string {
 	return name
 }
 
-// camel joins the words of a text, each with a capital.
+// camel joins the words of a text and capitalises each.
 func camel(text string) string {
 	var b strings.Builder
 	for _, w := range words(text) {
@@ -74,8 +74,8 @@ func camel(text string) string {
 	return b.String()
 }
 
-// words splits a text at everything that is neither letter nor digit, and where a
-// small letter is followed by a capital.
+// words splits a text at everything that is neither letter nor digit, and where an
+// upper-case letter follows a lower-case one.
 func words(text string) []string {
 	var all []string
 	var word []rune
@@ -98,10 +98,10 @@ func words(text string) []string {
 	return all
 }
 
-// scope hands out names that differ.
+// scope hands out distinct names.
 type scope map[string]bool
 
-// take returns name, or name with the first number from 2 on that makes it new.
+// take returns name, or name with the first number from 2 on that makes it unique.
 func (s scope) take(name string) string {
 	unique := name
 	for i := 2; s[unique]; i++ {

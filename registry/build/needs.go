@@ -12,7 +12,7 @@ import (
 	"voicegw/registry"
 )
 
-// needs looks for the struct of capabilities, and who provides them.
+// needs checks the struct of capabilities, and whether something provides each of them.
 func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, modes []registry.Mode) {
 	for _, f := range files {
 		spec := typeSpec(f.tree, "Needs")
@@ -56,7 +56,7 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 	text := typeText(field.Type)
 	named, local := l.resolve(f, files, field.Type, 0)
 	if local {
-		return // an interface of the tool's own: who satisfies it is found when the program starts
+		return // an interface of the tool's own: matched only when the program starts
 	}
 	var without []string
 	for _, mode := range modes {
@@ -82,7 +82,7 @@ func (l *linter) providedSomewhere(named string) bool {
 	return false
 }
 
-// providedNames are the types that Needs may name, as a Go file writes them.
+// providedNames returns the types that Needs may name, as a Go file writes them.
 func (l *linter) providedNames() []string {
 	var all []string
 	for _, types := range l.provided {
@@ -94,7 +94,7 @@ func (l *linter) providedNames() []string {
 	return slices.Compact(all)
 }
 
-// nameOf is a type with the path of its package, in the project's module.
+// nameOf returns a type with the path of its package, in the project's module.
 func (l *linter) nameOf(t reflect.Type) string {
 	star := ""
 	if t.Kind() == reflect.Pointer {
@@ -108,7 +108,7 @@ func (l *linter) nameOf(t reflect.Type) string {
 	return star + pkg + "." + t.Name()
 }
 
-// resolve is the name of a type as nameOf gives it, aliases of the tool's own followed.
+// resolve returns the name of a type as nameOf does, after following the tool's own aliases.
 // local says that it is an interface of the tool's own, with methods.
 func (l *linter) resolve(f goFile, files []goFile, e ast.Expr, depth int) (name string, local bool) {
 	switch e := e.(type) {
@@ -133,8 +133,8 @@ func (l *linter) resolve(f goFile, files []goFile, e ast.Expr, depth int) (name 
 			}
 			if _, isInterface := spec.Type.(*ast.InterfaceType); isInterface || spec.Assign.IsValid() || isSelector(spec.Type) {
 				name, local = l.resolve(other, files, spec.Type, depth+1)
-				// A type that is declared of another is not that other, unless both are interfaces,
-				// which cannot be told from here.
+				// A type declared from another is a different type, unless both are interfaces, which
+				// cannot be determined here.
 				return name, local || !spec.Assign.IsValid() && isSelector(spec.Type)
 			}
 		}
@@ -144,7 +144,7 @@ func (l *linter) resolve(f goFile, files []goFile, e ast.Expr, depth int) (name 
 
 func isSelector(e ast.Expr) bool { _, ok := e.(*ast.SelectorExpr); return ok }
 
-// importedAs is the path of the package that a file calls name, or empty.
+// importedAs returns the path of the package that a file calls name, or "".
 func importedAs(f *ast.File, name string) string {
 	for _, i := range f.Imports {
 		p, err := strconv.Unquote(i.Path.Value)
@@ -158,7 +158,7 @@ func importedAs(f *ast.File, name string) string {
 	return ""
 }
 
-// embeddedName is the name that a field has by its type.
+// embeddedName returns the field name that follows from an embedded type.
 func embeddedName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:

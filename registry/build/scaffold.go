@@ -20,9 +20,9 @@ import (
 var templates embed.FS
 
 // New writes the tool of that name into the project dir: a directory with the three
-// files, a test, and the generated Args, so that it builds and runs as it is. It
+// files, a test, and the generated Args, so that it builds and runs immediately. It
 // returns the files, relative to the project. The error wraps [ErrName], [ErrExists] or
-// [ErrNoTools], or is one of the file system.
+// [ErrNoTools], or is an error of the file system.
 func New(dir, name string) ([]string, error) {
 	text := checkName(name)
 	if text == "" {

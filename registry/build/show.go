@@ -11,7 +11,7 @@ import (
 	"voicegw/registry"
 )
 
-// WriteList shows the tools of a registry in a table for w, or as one JSON object.
+// WriteList writes the tools of a registry to w, as a table or as one JSON object.
 func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, struct {
@@ -31,8 +31,8 @@ func WriteList(w io.Writer, file registry.File, asJSON bool) error {
 	return err
 }
 
-// WriteTool shows all about one tool: its fields, its parameters and its guide, or the
-// whole as one JSON object.
+// WriteTool writes everything about one tool: its fields, its parameters and its guide, or
+// all of it as one JSON object.
 func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, t)
@@ -82,7 +82,7 @@ func toolLines(file registry.File) []toolLine {
 	return lines
 }
 
-// parameterRows lists the arguments, those of inner objects with a dot.
+// parameterRows lists the arguments, those of nested objects with a dot.
 func parameterRows(schema json.RawMessage) [][]string {
 	rows := [][]string{{"PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"}}
 	var walk func(prefix string, s schemaView, depth int)
@@ -114,13 +114,13 @@ func parameterRows(schema json.RawMessage) [][]string {
 	}
 	var root schemaView
 	if err := json.Unmarshal(schema, &root); err != nil {
-		return rows // the registry has checked it: there is nothing to show
+		return rows // the registry has checked it, so this cannot happen
 	}
 	walk("", root, 0)
 	return rows
 }
 
-// schemaView is what a table shows of a schema.
+// schemaView holds the parts of a schema that a table shows.
 type schemaView struct {
 	Type        json.RawMessage       `json:"type"`
 	Description string                `json:"description"`

@@ -20,7 +20,7 @@ const (
 	handlerFile = "handler.go"
 )
 
-// The longest files that are read, in bytes. A model reads the first two.
+// The maximum sizes of the files, in bytes. A model reads the first two.
 const (
 	maxSchema  = 64 << 10
 	maxGuide   = 64 << 10
@@ -34,20 +34,19 @@ const toolsDir = "tools"
 type source struct {
 	name    string // of the directory
 	named   bool   // its name may be that of a tool
-	schema  []byte // nil if it could not be read; so are the others
+	schema  []byte // nil if it could not be read; the same applies to the others
 	guide   []byte
 	handler []byte
 	args    []byte            // zz_args.go as it is
-	others  map[string][]byte // the other Go files that are built
-	left    map[string][]byte // those that are not: tests, and what a constraint leaves out
+	others  map[string][]byte // the other Go files of the build
+	left    map[string][]byte // Go files outside the build: tests, and those that a constraint excludes
 }
 
-// file is the path of one of the tool's files in the project.
+// file returns the path of one of the tool's files in the project.
 func (s *source) file(name string) string { return path.Join(toolsDir, s.name, name) }
 
-// toolNames lists the entries of the tools directory that claim to be tools, sorted.
-// What begins with a dot or an underscore the go command ignores, and so does this;
-// files are none.
+// toolNames lists the directories in the tools directory, sorted. Like the go command, it
+// ignores names that begin with a dot or an underscore. It ignores files, too.
 func toolNames(root fs.FS) ([]string, error) {
 	entries, err := fs.ReadDir(root, toolsDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,9 +94,9 @@ func (l *linter) read(root fs.FS, name string) *source {
 		switch n := e.Name(); {
 		case n == schemaFile, n == guideFile, n == handlerFile, !strings.HasSuffix(n, ".go"):
 		case strings.HasSuffix(n, "_test.go"), strings.HasPrefix(n, "_"), strings.HasPrefix(n, "."):
-			s.left[n], _ = readFile(root, s.file(n), maxHandler) // looked at for a hint alone
+			s.left[n], _ = readFile(root, s.file(n), maxHandler) // read only for a hint
 		case n == ArgsFile:
-			s.args, _ = readFile(root, s.file(n), maxHandler) // what cannot be read is stale
+			s.args, _ = readFile(root, s.file(n), maxHandler) // a file that cannot be read counts as out of date
 		default:
 			text := l.file(root, s.file(n), maxHandler)
 			switch {
@@ -112,7 +111,7 @@ func (l *linter) read(root fs.FS, name string) *source {
 	return s
 }
 
-// file reads one file that must be there; nil if it cannot be used.
+// file reads one required file; nil if it is unusable.
 func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	data, err := readFile(root, name, most)
 	switch {
@@ -138,8 +137,8 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 	return data
 }
 
-// isControl says whether r is a control character that has no business in a text; of
-// line ends the caller speaks itself.
+// isControl reports whether r is a control character that a text must not contain; the
+// caller reports line ends itself.
 func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f
 }

@@ -10,19 +10,19 @@ import (
 	"voicegw/registry"
 )
 
-// Watch loads a project's registry again when its file has changed: for authors of tools.
-// One goroutine at a time may use it.
+// Watch reloads a project's registry when its file has changed: for authors of tools.
+// Only one goroutine at a time may use it.
 type Watch struct {
-	// File is the project's tool_registry.json, Tools what was loaded of it.
+	// File is the project's tool_registry.json, Tools the registry loaded from it.
 	File  string
 	Tools *registry.Registry
-	// Logger is told of what was loaded again, and of what cannot be.
+	// Logger gets a line for each reload, successful or not.
 	Logger *slog.Logger
-	// Seen is what the file held when it was last read; nil if it was not there.
+	// Seen is the file's content when it was last read; nil if the file did not exist.
 	Seen []byte
 }
 
-// watchEvery is how often the file is looked at.
+// watchEvery is how often Run looks at the file.
 const watchEvery = time.Second
 
 // Run looks at the file until ctx ends.
@@ -39,12 +39,12 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// Look loads the file if it has changed. What cannot be loaded is logged once and leaves
-// the tools as they are.
+// Look loads the file if it has changed. A file that cannot be loaded is logged once and
+// leaves the tools as they are.
 func (w *Watch) Look() {
 	data, err := os.ReadFile(w.File)
 	if err != nil || bytes.Equal(data, w.Seen) {
-		return // not built, or just being replaced: the next look will see
+		return // not built, or just being replaced: the next Look will find it
 	}
 	w.Seen = data
 	if err := w.Tools.Reload(data); err != nil {

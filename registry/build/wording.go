@@ -9,19 +9,19 @@ import (
 	"voicegw/registry"
 )
 
-// placeholder is what is left of a template, or of an intention.
+// placeholder matches what remains of a template or of an author's to-do note.
 var placeholder = regexp.MustCompile(`\b(TODO|FIXME|XXX|TBD)\b`)
 
-// scaffolded is the line of the new handler that says that it does nothing yet.
+// scaffolded is the line of a new handler that says that it does nothing yet.
 const scaffolded = "TODO: find something. Until then"
 
-// legible refuses what nobody sees in the guide, and warns of placeholders in it. Control
-// characters and line ends were told of when the file was read.
+// legible refuses invisible characters in the guide, and warns of placeholders in it. Control
+// characters and line ends were reported when the file was read.
 func (l *linter) legible(file, text string) {
 	line := 0
 	for s := range strings.Lines(text) {
 		line++
-		told := func(r rune) rune { // by read
+		told := func(r rune) rune { // reported by read
 			if isControl(r) || r == '\r' {
 				return -1
 			}
@@ -65,7 +65,7 @@ func escape(token string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
 }
 
-// preview warns of one that is the same for all calls.
+// preview warns of a preview that is the same for all calls.
 func (l *linter) preview(file string, tree *node) {
 	text := tree.str("preview")
 	if text == "" || len(membersOf(tree.get("parameters").get("properties"))) == 0 {
@@ -77,15 +77,15 @@ func (l *linter) preview(file string, tree *node) {
 }
 
 var (
-	// listed is the beginning of a line of "## Parameters" that tells of parameters: an item
-	// of a list, a row of a table or a heading, that begins with names in code.
+	// listed matches the beginning of a line of "## Parameters" that describes parameters: a list
+	// item, a table row or a heading that begins with names in code.
 	listed = regexp.MustCompile("^\\s*(?:[-*+]|[0-9]+[.)]|\\||#{3,6})\\s*(?:\\*\\*|__)?((?:`[^`]+`[\\s,/&]*(?:and |or )?)+)")
 	inCode = regexp.MustCompile("`([^`]+)`")
-	// nameForm is a name of a parameter, or of a part of one: slot.start, items[].id.
+	// nameForm matches the name of a parameter, or of a part of one: slot.start, items[].id.
 	nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\[\]|\.[A-Za-z_][A-Za-z0-9_]*)*$`)
 )
 
-// onlyGuide warns of parameters that the guide tells of and the schema does not have.
+// onlyGuide warns of parameters that are in the guide and not in the schema.
 func (l *linter) onlyGuide(file string, s *section, parameters *node) {
 	known := map[string]bool{}
 	namesIn(parameters, known)
@@ -142,7 +142,7 @@ func namesIn(n *node, names map[string]bool) {
 	}
 }
 
-// speaksOf says whether a text has name as a word.
+// speaksOf reports whether a text contains name as a word.
 func speaksOf(text, name string) bool {
 	border := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	for i := 0; ; {

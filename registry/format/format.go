@@ -1,6 +1,6 @@
 // Package format checks texts against the "format" of a schema. Each check is that of
-// the library that validates schemas, and refuses besides what the library lets pass:
-// its numbers may have signs, as in 10:+5:00Z or +1.2.3.4, which nobody else reads.
+// the library that validates schemas, and besides refuses some texts that the library
+// accepts: it allows signs in numbers, as in 10:+5:00Z or +1.2.3.4, which other parsers refuse.
 package format
 
 import (
@@ -23,7 +23,7 @@ var (
 	dateTimeForm = regexp.MustCompile(`^` + Date + `[tT]` + Time + `$`)
 )
 
-// stricter are what texts of a format are besides what the library asks for.
+// stricter are expressions that texts of a format must match in addition to the library's check.
 var stricter = map[string]func(string) bool{
 	"date": nil, "email": nil, "ipv6": nil, "uri": nil, "uuid": nil,
 	"time":      timeForm.MatchString,
@@ -37,8 +37,8 @@ var stricter = map[string]func(string) bool{
 // Names lists the formats that a schema may name, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(stricter)) }
 
-// Checks says of each format whether a value is of it; a value that is no text is of
-// every format. Use it as the Formats of a [jsonschema.Compiler]. The map is the caller's.
+// Checks returns a check for each format; a value that is not a string passes every check.
+// Use it as the Formats of a [jsonschema.Compiler]. The caller owns the map.
 func Checks() map[string]func(any) bool {
 	checks := map[string]func(any) bool{}
 	for name, more := range stricter {

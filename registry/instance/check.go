@@ -11,26 +11,26 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// Problem is a schema that no value satisfies, or a value that never can be sent.
+// Problem is a schema that no value satisfies, or a value that can never be sent.
 type Problem struct {
 	// Path is the JSON pointer of the schema.
 	Path string
 	// Message says in a sentence what contradicts what.
 	Message string
-	// Unknown says that no value was found and none was ruled out, or that what is
-	// told leaves the schema with valid values.
+	// Unknown says that no value was found although none was ruled out, or that the schema
+	// still has valid values despite the problem.
 	Unknown bool
 }
 
-// maxProblems is how many problems are told of one schema.
+// maxProblems is how many problems of one schema are reported.
 const maxProblems = 50
 
-// Check asks of a parameter schema whether there is a valid value, and the same of each
-// schema in it that describes a value: of each property (which must also be possible
-// together with what else the object needs), of items, of each alternative, of each
-// definition. It names the innermost schema that no value fits, and values of enums
-// that are never valid. The schema must be one that registry.CheckParameters has no
-// problem with; of another, Check says nothing or not all. It takes any bytes.
+// Check finds out whether a parameter schema has a valid value, and the same for each
+// schema in it that describes a value: for each property (which must also be possible
+// together with the other properties that the object needs), for items, for each alternative
+// and each definition. It reports the innermost schema that no value fits, and enum values
+// that are never valid. The schema must be one that registry.CheckParameters accepts; for
+// another, Check may report too little. It accepts any bytes.
 func Check(schema json.RawMessage) []Problem {
 	if !modest(schema) {
 		return nil
@@ -55,7 +55,7 @@ func Check(schema json.RawMessage) []Problem {
 	return slices.Compact(c.problems)
 }
 
-// modest says whether the numbers of a schema are small enough for exact arithmetic.
+// modest reports whether the numbers of a schema are small enough for exact arithmetic.
 func modest(schema json.RawMessage) bool {
 	dec := json.NewDecoder(strings.NewReader(string(schema)))
 	dec.UseNumber()
@@ -75,8 +75,8 @@ type checker struct {
 	solver
 
 	problems []Problem
-	seen     map[string]bool // sets of schemas that were looked at
-	bad      map[string]bool // pointers of schemas that are told of
+	seen     map[string]bool // sets of schemas already visited
+	bad      map[string]bool // pointers of schemas already reported
 	used     map[string]bool // pointers of schemas that describe a value
 }
 
@@ -87,9 +87,9 @@ func (c *checker) tell(at string, unknown bool, format string, args ...any) {
 	}
 }
 
-// visit looks at schemas that describe one value together, and at what is in them. Of the
-// lists of alternatives named in chosen, conj has one already. It says whether something
-// was told.
+// visit checks schemas that describe one value together, and their subschemas. For the lists
+// of alternatives named in chosen, conj already contains one alternative. It returns whether
+// it reported a problem.
 func (c *checker) visit(conj []*node, chosen []string, depth int) (told bool) {
 	k := key(conj)
 	if c.seen[k] || depth > maxDepth || len(conj) == 0 || c.work > maxWork {
@@ -116,8 +116,8 @@ func (c *checker) visit(conj []*node, chosen []string, depth int) (told bool) {
 	return told
 }
 
-// fresh solves; where there is no value, in words for this place and not for that of an
-// earlier search.
+// fresh solves conj; if it has no value, the reason is worded for this place and not for the
+// place of an earlier search.
 func (c *checker) fresh(conj []*node) answer {
 	c.steps = 0
 	a := c.solve(conj, 1, 0)
@@ -128,7 +128,7 @@ func (c *checker) fresh(conj []*node) answer {
 	return a
 }
 
-// together adds to conj what always holds with it: what it refers to, and allOf.
+// together adds to conj the schemas that always apply with it: the targets of $ref, and allOf.
 func (c *checker) together(conj []*node) []*node {
 	var parts []*node
 	queue := slices.Clone(conj)
@@ -148,7 +148,7 @@ func (c *checker) together(conj []*node) []*node {
 	return parts
 }
 
-// inside visits what is in the schemas: properties, items, alternatives.
+// inside visits the schemas' properties, items and alternatives.
 func (c *checker) inside(conj, parts []*node, chosen []string, depth int) (told bool) {
 	o := c.shape(parts)
 	for _, name := range o.names {
@@ -186,7 +186,7 @@ func (c *checker) inside(conj, parts []*node, chosen []string, depth int) (told 
 
 func isFalse(n *node) bool { return n.doc == nil && n.must == "" && n.only == 0 && !n.yes }
 
-// possible tells of optional properties that can never be sent.
+// possible reports optional properties that can never be sent.
 func (c *checker) possible(conj, parts []*node) {
 	o := c.shape(parts)
 	for _, name := range o.names {
@@ -194,7 +194,7 @@ func (c *checker) possible(conj, parts []*node) {
 		if _, required := o.required[name]; required || slices.ContainsFunc(props, isFalse) || c.bad[key(props)] {
 			continue
 		}
-		// A name that no schema has, made up of the pointer so that it is always the same.
+		// The name is derived from the pointer: no schema has it, and it is always the same.
 		with := append(slices.Clone(conj), &node{at: conj[0].at, must: name})
 		if a := c.fresh(with); a.none() {
 			c.tell(props[0].at, false, "%q can never be sent: %s. Correct one of them, or remove the property.", clip(name, 60), a.why)
@@ -202,7 +202,7 @@ func (c *checker) possible(conj, parts []*node) {
 	}
 }
 
-// types tells of types of the schema's list that no value has.
+// types reports types in the schema's list that no value has.
 func (c *checker) types(conj []*node) {
 	for _, name := range conj[0].names("type") {
 		for _, t := range jsontype.All {
@@ -217,7 +217,7 @@ func (c *checker) types(conj []*node) {
 	}
 }
 
-// values tells of values of n's enum that n itself refuses, unless it refuses all.
+// values reports values of n's enum that n itself refuses, unless it refuses all of them.
 func (c *checker) values(n *node) (told bool) {
 	list := n.list("enum")
 	var refused []int
@@ -228,7 +228,7 @@ func (c *checker) values(n *node) (told bool) {
 		}
 	}
 	if len(refused) == len(list) {
-		return false // the schema as a whole is told of
+		return false // the schema as a whole is reported
 	}
 	for i, at := range refused {
 		c.tell(join(join(n.at, "enum"), strconv.Itoa(at)), false, "The value %s can never be sent: %s. Correct it or take it out.", clip(canonical(list[at]), 60), whys[i])
@@ -236,7 +236,7 @@ func (c *checker) values(n *node) (told bool) {
 	return false
 }
 
-// rest visits the schemas that nothing has led to yet: definitions, and what only tests.
+// rest visits the schemas that have not been reached yet: definitions, and pure conditions.
 func (c *checker) rest(v any, at string, isSchema bool) {
 	object, _ := v.(map[string]any)
 	for _, keyword := range []string{"$defs", "definitions"} {

@@ -2,15 +2,15 @@ package instance
 
 import "voicegw/registry/format"
 
-// textForm is what is known of the texts of a "format".
+// textForm describes the texts of a "format".
 type textForm struct {
-	// loose matches every text of the format, and more.
+	// loose matches every text of the format, and others.
 	loose string
-	// tight matches texts of which most are of the format, to find some.
+	// tight matches texts most of which are of the format, to find some of them.
 	tight string
 	// samples are texts of the format.
 	samples []string
-	// most is how many characters a text of the format has at most; 0 is no bound.
+	// most is how many characters a text of the format has at most; 0 means no bound.
 	most int
 }
 
@@ -19,7 +19,7 @@ const (
 	hostForm = `[a-z0-9]+(\.[a-z0-9]+)*`
 )
 
-// formats are those that a schema may name (registry.Formats).
+// formats are the formats that a schema may name (registry.Formats).
 var formats = map[string]textForm{
 	"date":      {loose: `^` + format.Date + `$`, samples: []string{"2026-01-31"}},
 	"time":      {loose: `^` + format.Time + `$`, samples: []string{"09:30:00Z", "09:30:00+02:00"}},

@@ -10,13 +10,13 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// lists is what several schemas say of a list.
+// lists combines the constraints of several schemas on a list.
 type lists struct {
 	least, most size
 	unique      bool
 	prefixes    int     // how many items have schemas of their own
 	contained   []*node // what an item must satisfy
-	needed      int     // so many items
+	needed      int     // how many items
 }
 
 func (s *solver) lists(parts []*node) lists {
@@ -35,7 +35,7 @@ func (s *solver) lists(parts []*node) lists {
 	return l
 }
 
-// arrays looks for lists.
+// arrays searches for lists.
 func (s *solver) arrays(f *finding, parts []*node, _ jsontype.Set, depth int) bool {
 	l := s.lists(parts)
 	if f.crossed(l.least, l.most, 2) {
@@ -77,14 +77,14 @@ func (s *solver) arrays(f *finding, parts []*node, _ jsontype.Set, depth int) bo
 	}
 	s.tryLists(f, l, list, a.values)
 	if l.least.n <= 1 && l.most.n >= 1 && l.prefixes == 0 && f.want > 1 {
-		for _, v := range s.solve(rest, f.want, depth+1).values { // more lists, for a list of lists
+		for _, v := range s.solve(rest, f.want, depth+1).values { // more values for a list of lists
 			f.try([]any{v})
 		}
 	}
 	return l.most.n == 0 || a.none() && l.prefixes == 0
 }
 
-// short says whether there are too few items for the list, and then why, if that is known.
+// short reports whether there are too few items for the list, and why, if that is known.
 func (s *solver) short(f *finding, l lists, a answer, have int) bool {
 	switch {
 	case a.none():
@@ -97,7 +97,7 @@ func (s *solver) short(f *finding, l lists, a answer, have int) bool {
 	return true
 }
 
-// tryLists tries what begins with list and goes on with values.
+// tryLists tries lists that begin with list and continue with values.
 func (s *solver) tryLists(f *finding, l lists, list, values []any) {
 	if len(list) <= l.most.n {
 		f.try(slices.Clone(list)) // also the empty list
@@ -109,7 +109,7 @@ func (s *solver) tryLists(f *finding, l lists, list, values []any) {
 	}
 }
 
-// fill makes the list as long as size, if values suffice.
+// fill extends the list to size, if there are enough values.
 func fill(list, values []any, size int, unique bool) []any {
 	used := map[string]bool{}
 	for _, v := range list {
@@ -124,7 +124,7 @@ func fill(list, values []any, size int, unique bool) []any {
 	return list
 }
 
-// itemAt are the schemas of item i.
+// itemAt returns the schemas of item i.
 func (s *solver) itemAt(parts []*node, i int) []*node {
 	var all []*node
 	for _, n := range parts {
@@ -138,12 +138,12 @@ func (s *solver) itemAt(parts []*node, i int) []*node {
 	return all
 }
 
-// shape is what several schemas say of an object's properties.
+// shape combines the constraints of several schemas on an object's properties.
 type shape struct {
-	names     []string           // that some schema has, sorted
+	names     []string           // the names that some schema has, sorted
 	props     map[string][]*node // their schemas
-	closed    []*node            // those that let in their own properties alone
-	required  map[string]string  // and where it says so
+	closed    []*node            // the schemas that allow only their own properties
+	required  map[string]string  // and where they say so
 	dependent map[string][]string
 	least     size
 	most      size
@@ -180,7 +180,7 @@ func (s *solver) shape(parts []*node) *shape {
 	return o
 }
 
-// closure adds to set what the properties in it ask for.
+// closure adds to set the properties that those in it require.
 func (o *shape) closure(set map[string]bool) map[string]bool {
 	stack := slices.Sorted(maps.Keys(set))
 	for len(stack) > 0 {
@@ -196,7 +196,7 @@ func (o *shape) closure(set map[string]bool) map[string]bool {
 	return set
 }
 
-// forbids says which schema does not let a property in; nil if none.
+// forbids names the schema that does not allow a property; nil if all allow it.
 func (o *shape) forbids(name string) *node {
 	for _, n := range o.closed {
 		if _, has := n.sub("properties")[name]; has {
@@ -214,7 +214,7 @@ func (o *shape) forbids(name string) *node {
 	return nil
 }
 
-// objects looks for objects.
+// objects searches for objects.
 func (s *solver) objects(f *finding, parts []*node, _ jsontype.Set, depth int) bool {
 	o := s.shape(parts)
 	needed := map[string]bool{}
@@ -240,7 +240,7 @@ func (s *solver) objects(f *finding, parts []*node, _ jsontype.Set, depth int) b
 		values[name] = a
 	}
 	possible := len(needed) // how many properties there may be
-	known := true           // of each whether there is a value for it
+	known := true           // for each, whether it has a value
 	for _, name := range o.names {
 		if needed[name] || o.forbids(name) != nil {
 			continue
@@ -265,7 +265,7 @@ func (s *solver) objects(f *finding, parts []*node, _ jsontype.Set, depth int) b
 	return bounded && possible == 0 && known
 }
 
-// compose tries objects: of what is needed, of more, and of all.
+// compose tries objects: with the required properties, with more, and with all.
 func (s *solver) compose(f *finding, o *shape, needed map[string]bool, values map[string]answer) {
 	set := maps.Clone(needed)
 	optional := slices.DeleteFunc(slices.Sorted(maps.Keys(values)), func(name string) bool { return needed[name] })
@@ -275,7 +275,7 @@ func (s *solver) compose(f *finding, o *shape, needed map[string]bool, values ma
 		}
 	}
 	grow()
-	for _, name := range optional { // one optional property by itself
+	for _, name := range optional { // one optional property alone
 		if f.enough() {
 			return
 		}
@@ -286,7 +286,7 @@ func (s *solver) compose(f *finding, o *shape, needed map[string]bool, values ma
 		grow()
 	}
 	set = maps.Clone(needed)
-	for _, name := range optional { // and more and more
+	for _, name := range optional { // and one more each time
 		if f.enough() {
 			return
 		}
@@ -316,7 +316,7 @@ func (f *finding) tryVariants(set map[string]bool, values map[string]answer) {
 	}
 }
 
-// build makes an object with the first value of each; nil if one has none.
+// build makes an object with the first value of each property; nil if one has no value.
 func build(set map[string]bool, values map[string]answer) map[string]any {
 	object := map[string]any{}
 	for name := range set {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// limit is a bound of numbers, and where it stands.
+// limit is a bound of numbers, and the place of its keyword.
 type limit struct {
 	value *big.Rat
 	open  bool // the bound itself is not allowed
 	where string
 }
 
-// numbers are bounds on numbers that hold together.
+// numbers are bounds on numbers that apply together.
 type numbers struct {
 	low, high *limit
-	step      *big.Rat // every number is a multiple of it; nil: of nothing
-	steps     []string // where that stands
+	step      *big.Rat // every number is a multiple of it; nil means any number
+	steps     []string // the place of its keyword
 }
 
-// atLeast makes low the stricter of low and l.
+// atLeast sets low to the stricter of low and l.
 func (n *numbers) atLeast(l limit) {
 	if n.low == nil || l.value.Cmp(n.low.value) > 0 || l.value.Cmp(n.low.value) == 0 && l.open {
 		n.low = &l
@@ -34,7 +34,7 @@ func (n *numbers) atMost(l limit) {
 	}
 }
 
-// multiple lets in multiples of step alone.
+// multiple allows only multiples of step.
 func (n *numbers) multiple(step *big.Rat, where string) {
 	if step.Sign() <= 0 {
 		return // the meta-schema refuses it
@@ -55,7 +55,7 @@ func lcm(a, b *big.Int) *big.Int {
 	return new(big.Int).Mul(a, new(big.Int).Quo(b, gcd))
 }
 
-// values gives up to want numbers; complete says that there are no others.
+// values returns up to want numbers; complete says that there are no others.
 func (n *numbers) values(want int) (found []*big.Rat, complete bool) {
 	if n.low != nil && n.high != nil {
 		switch cmp := n.low.value.Cmp(n.high.value); {
@@ -71,7 +71,7 @@ func (n *numbers) values(want int) (found []*big.Rat, complete bool) {
 	return n.multiples(want)
 }
 
-// multiples are those of step, from the bound on, or from zero.
+// multiples returns multiples of step, starting at the bound or at zero.
 func (n *numbers) multiples(want int) (found []*big.Rat, complete bool) {
 	step, from := n.step, new(big.Rat)
 	switch {
@@ -101,7 +101,7 @@ func (n *numbers) multiples(want int) (found []*big.Rat, complete bool) {
 	return found, n.low != nil
 }
 
-// anywhere gives numbers of an interval that has more than one.
+// anywhere returns numbers of an interval that has more than one.
 func (n *numbers) anywhere(want int) []*big.Rat {
 	var tries []*big.Rat
 	one := big.NewRat(1, 1)
@@ -133,7 +133,7 @@ func (n *numbers) anywhere(want int) []*big.Rat {
 	return found
 }
 
-// holds says whether r is within the bounds.
+// holds reports whether r is within the bounds.
 func (n *numbers) holds(r *big.Rat) bool {
 	within := func(l *limit, sign int) bool {
 		cmp := 0
@@ -161,7 +161,7 @@ const (
 	maxExponent = 400
 )
 
-// rational is the exact value of a JSON number; nil if it is not a number, or too long.
+// rational returns the exact value of a JSON number; nil if it is not a number, or too long.
 func rational(v any) *big.Rat {
 	n, ok := v.(json.Number)
 	if !ok || len(n) > maxNumber {
@@ -179,7 +179,7 @@ func rational(v any) *big.Rat {
 	return r
 }
 
-// numeral writes r as JSON; false if no decimal fraction is r.
+// numeral writes r as JSON; false if r is not a decimal fraction.
 func numeral(r *big.Rat) (json.Number, bool) {
 	if r.IsInt() {
 		return json.Number(r.Num().String()), true

@@ -18,27 +18,27 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// schemaURL is where the compiler believes that the schema stands.
+// schemaURL is the address under which the compiler knows the schema.
 const schemaURL = "tool:///schema.json"
 
 var errNothingOpened = errors.New("a schema refers to nothing outside itself")
 
-// node is one schema of the document, or one that is made up to ask a question.
+// node is a schema of the document, or a made-up one that asks a question.
 type node struct {
-	at  string         // its JSON pointer; of one that is made up, a name that no pointer has
-	doc map[string]any // nil of true and false
-	yes bool           // of a schema without doc
-	// must is the property that a schema which is made up asks for.
+	at  string         // its JSON pointer; for a made-up one, a name that is not a pointer
+	doc map[string]any // nil for true and false
+	yes bool           // for a schema without doc
+	// must is the property that a made-up schema requires.
 	must string
-	// only are the types that one which is made up lets in; 0 of all others.
+	// only are the types that a made-up schema allows; 0 for all other schemas.
 	only jsontype.Set
 
 	compiled *jsonschema.Schema
 	tried    bool // to compile it
 }
 
-// list, sub, text and count read a keyword; the zero value where it is missing or is of
-// another type.
+// list, sub, text and count read a keyword; they return the zero value if it is missing or
+// has another type.
 func (n *node) list(keyword string) []any         { v, _ := n.doc[keyword].([]any); return v }
 func (n *node) sub(keyword string) map[string]any { v, _ := n.doc[keyword].(map[string]any); return v }
 
@@ -52,7 +52,7 @@ func (n *node) names(keyword string) []string {
 	return all
 }
 
-// isInt64 says whether a handler gets values of the schema as an int64.
+// isInt64 reports whether a handler gets values of the schema as an int64.
 func (n *node) isInt64() bool {
 	names := n.names("type")
 	if one, is := n.doc["type"].(string); is {
@@ -61,7 +61,7 @@ func (n *node) isInt64() bool {
 	return slices.Contains(names, "integer") && !slices.ContainsFunc(names, func(t string) bool { return t != "integer" && t != "null" })
 }
 
-// count reads a size; otherwise if it is missing.
+// count reads a size; it returns otherwise if the keyword is missing.
 func (n *node) count(keyword string, otherwise int) int {
 	r := rational(n.doc[keyword])
 	if r == nil || !r.IsInt() {
@@ -76,7 +76,7 @@ func (n *node) count(keyword string, otherwise int) int {
 // huge is a size that nothing reaches.
 const huge = 1 << 40
 
-// where names a keyword of n: by itself, as the reader is at the schema, or by its pointer.
+// where names a keyword of n: alone if the message is about n itself, otherwise by its pointer.
 func (n *node) where(keyword string, place string) string {
 	if n.at == place {
 		return keyword
@@ -128,7 +128,7 @@ func (d *document) findAnchors(v any, at string) {
 	}
 }
 
-// node is the schema at a pointer, or nil.
+// node returns the schema at a pointer, or nil.
 func (d *document) node(at string) *node {
 	if n, has := d.nodes[at]; has {
 		return n
@@ -165,7 +165,7 @@ func (d *document) node(at string) *node {
 	return n
 }
 
-// child is the schema below n, or nil.
+// child returns the schema below n, or nil.
 func (d *document) child(n *node, tokens ...string) *node {
 	if n.must != "" || n.only != 0 {
 		return nil
@@ -177,7 +177,7 @@ func (d *document) child(n *node, tokens ...string) *node {
 	return d.node(at)
 }
 
-// children are the schemas of a list below n.
+// children returns the schemas of a list below n.
 func (d *document) children(n *node, keyword string) []*node {
 	var all []*node
 	for i := range n.list(keyword) {
@@ -188,7 +188,7 @@ func (d *document) children(n *node, keyword string) []*node {
 	return all
 }
 
-// referred is what the $ref of n means; nil if it has none.
+// referred returns the target of n's $ref; nil if n has none.
 func (d *document) referred(n *node) *node {
 	ref, ok := n.doc["$ref"].(string)
 	if !ok {
@@ -208,8 +208,8 @@ func (d *document) referred(n *node) *node {
 	return d.node(fragment)
 }
 
-// accepts says whether v is valid for n, and what the library says if not. ok is false if
-// that is not known.
+// accepts reports whether v is valid for n, and the library's error if it is not. ok is false
+// if that is not known.
 func (d *document) accepts(n *node, v any) (valid, ok bool, why string) {
 	if n.only != 0 {
 		return typeOf(v)&n.only != 0, true, "the type"
@@ -243,7 +243,7 @@ func (d *document) accepts(n *node, v any) (valid, ok bool, why string) {
 	return false, true, fmt.Sprintf("%s: %s", keyword, clip(invalid.Message, 120))
 }
 
-// sortedNames are the keys of all the maps, once each.
+// sortedNames returns the keys of all the maps, without repeats.
 func sortedNames(all ...map[string]any) []string {
 	names := map[string]bool{}
 	for _, m := range all {
@@ -261,7 +261,7 @@ func join(at, token string) string {
 
 func unescape(token string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(token) }
 
-// clip shortens a text of strangers for a message.
+// clip shortens an author's text for a message.
 func clip(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"

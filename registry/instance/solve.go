@@ -16,36 +16,36 @@ const (
 	maxBranches = 64
 	maxDepth    = 70
 	maxSteps    = 50_000
-	// maxWork bounds all that is done for one schema: characters of values that are tried,
-	// steps of automata.
+	// maxWork bounds all work for one schema: characters of values that are tried, and steps
+	// of automata.
 	maxWork = 20_000_000
 	// spare is how many more values are tried than are wanted, since some are refused by
-	// what was left away.
+	// keywords that the search ignores.
 	spare = 8
 	// maxArgs is how long the arguments of a call are at most, in bytes (registry.MaxArgsBytes).
 	maxArgs = 64 << 10
-	// maxWanted is how many different values are looked for at most.
+	// maxWanted is how many different values a search wants at most.
 	maxWanted = 2000
 )
 
-// answer is what is known of the values that several schemas all take.
+// answer describes the values that several schemas all accept.
 type answer struct {
-	values   []any  // valid ones, no two the same
+	values   []any  // valid ones, without repeats
 	complete bool   // there are no others
-	why      string // why nothing fits, if they are complete
+	why      string // why no value fits, if complete and there are no values
 }
 
-// none says that there is no value.
+// none reports that there is no value.
 func (a answer) none() bool { return a.complete && len(a.values) == 0 }
 
-// solver looks for values.
+// solver searches for values.
 type solver struct {
 	doc   *document
 	known map[string]answer
-	open  map[string]bool // what is being asked now
-	steps int             // of the search for one place
-	work  int             // of all searches
-	place string          // of the schema that a reader is told of
+	open  map[string]bool // the question that is being answered
+	steps int             // for the search at one place
+	work  int             // for all searches
+	place string          // the schema that the message is about
 }
 
 // key names a set of schemas.
@@ -58,7 +58,7 @@ func key(conj []*node) string {
 	return strings.Join(slices.Compact(names), " ")
 }
 
-// solve looks for up to want values that every schema of conj takes.
+// solve searches for up to want values that every schema of conj accepts.
 func (s *solver) solve(conj []*node, want, depth int) answer {
 	want = min(want, maxWanted)
 	k := key(conj) + "#" + strconv.Itoa(want)
@@ -84,11 +84,11 @@ type finding struct {
 	values []any
 	seen   map[string]bool
 	why    []string
-	// missed says that a value was not tried with the schema, because nobody knows how.
+	// missed records that a value could not be checked against the schema.
 	missed bool
 }
 
-// try takes v if it is valid.
+// try keeps v if it is valid.
 func (f *finding) try(v any) {
 	text := canonical(v)
 	if f.s.work += 100 + len(text); f.s.work > maxWork {
@@ -142,14 +142,14 @@ func (s *solver) find(conj []*node, want, depth int) answer {
 	if len(f.values) > want {
 		f.values, complete = f.values[:want], false
 	} else if f.enough() {
-		complete = false // perhaps not all branches were looked at
+		complete = false // perhaps not all branches were searched
 	}
 	return answer{f.values, complete && !f.missed, strings.Join(f.why, "; ")}
 }
 
-// branches gives the sets of schemas of which one must hold whole: references and allOf
-// are followed, and of each anyOf, oneOf and if one part is taken. complete says that all
-// of them are there.
+// branches returns sets of schemas; a value must satisfy all schemas of one of the sets:
+// references and allOf are followed, and one part is chosen of each anyOf, oneOf and if.
+// complete says that no set is missing.
 func (s *solver) branches(conj []*node) (all [][]*node, complete bool) {
 	complete = true
 	var expand func(parts, queue []*node, choices [][]*node)
@@ -191,7 +191,7 @@ func (s *solver) branches(conj []*node) (all [][]*node, complete bool) {
 	return all, complete
 }
 
-// both is a schema made up of references to others; nil ones ask for nothing.
+// both is a made-up schema that consists of references to others; nil ones are ignored.
 func (s *solver) both(parts ...*node) *node {
 	var list []any
 	at := "all"
@@ -220,7 +220,7 @@ func (s *solver) both(parts ...*node) *node {
 
 func escapePercent(s string) string { return strings.ReplaceAll(s, "%", "%25") }
 
-// branch looks for values that every part takes. It is true if there are no others.
+// branch searches for values that every part accepts. It returns true if there are no others.
 func (s *solver) branch(f *finding, parts []*node, depth int) (complete bool) {
 	var listed []any
 	hasList := false
@@ -336,7 +336,7 @@ func (s *solver) numbers(f *finding, parts []*node, types jsontype.Set, _ int) b
 	return complete
 }
 
-// size is a bound of a length or a number of things, and where it stands.
+// size is a bound of a length or count, and the place of its keyword.
 type size struct {
 	n     int
 	where string
@@ -356,8 +356,8 @@ func (s *solver) sizes(parts []*node, lowest, highest string) (least, most size)
 	return least, most
 }
 
-// crossed says why there is no size between the bounds, or none that a call can hold, if
-// each thing takes a number of bytes.
+// crossed says why no size is between the bounds, or none that fits into a call, if each
+// element takes a number of bytes.
 func (f *finding) crossed(least, most size, bytes int) bool {
 	switch {
 	case least.n > most.n:
@@ -434,7 +434,7 @@ func (s *solver) texts(f *finding, parts []*node, _ jsontype.Set, _ int) bool {
 			continue
 		}
 		if len(found) == 0 && complete {
-			f.why = f.why[:before] // samples that did not fit say less
+			f.why = f.why[:before] // samples that did not fit prove nothing
 			for _, b := range []size{least, o.most} {
 				if b.where != "" && !slices.Contains(o.said, b.where) {
 					o.said = append(o.said, b.where)

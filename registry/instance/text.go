@@ -17,19 +17,19 @@ const (
 	automatics = 3_000_000
 )
 
-// automaton accepts the texts that every one of its patterns matches somewhere, as
-// "pattern" means it. It is deterministic, and complete but for what leads nowhere.
+// automaton accepts the texts that every one of its patterns matches somewhere, which is the
+// meaning of "pattern". It is deterministic, and complete except for dead ends.
 type automaton struct {
 	progs   []*syntax.Prog
 	classes []class
-	next    [][]int // of a state, by class; -1 where nothing can be accepted any more
+	next    [][]int // of a state, by class; -1 if nothing can be accepted any more
 	accepts []bool
 	work    int
-	// words and lines say that a pattern looks at \b or at line ends.
+	// words and lines say whether a pattern uses \b or line ends.
 	words, lines bool
 }
 
-// class is a set of characters that no pattern tells apart.
+// class is a set of characters that no pattern distinguishes.
 type class struct {
 	ranges []span
 	sign   rune // one of them
@@ -37,11 +37,11 @@ type class struct {
 
 type span struct{ lo, hi rune }
 
-// state is what the patterns have made of a text so far.
+// state is the state of the patterns after a part of a text.
 type state struct {
-	before  rune // what the last character was: see kindOf
+	before  rune // the kind of the last character: see kindOf
 	matched []bool
-	at      [][]uint32 // of each pattern, the instructions to go on from
+	at      [][]uint32 // for each pattern, the instructions at which it continues
 }
 
 func (s *state) key() string {
@@ -146,7 +146,7 @@ func (a *automaton) classify() {
 	}
 }
 
-// look finds out which borders the patterns look at.
+// look finds out which boundaries the patterns use.
 func (a *automaton) look() {
 	for _, prog := range a.progs {
 		for _, inst := range prog.Inst {
@@ -159,7 +159,7 @@ func (a *automaton) look() {
 	}
 }
 
-// kindOf is a character that stands for all that the patterns' borders take for the same as r.
+// kindOf returns a character that stands for all that the patterns' boundaries treat like r.
 func (a *automaton) kindOf(r rune) rune {
 	switch {
 	case a.lines && r == '\n':
@@ -171,7 +171,7 @@ func (a *automaton) kindOf(r rune) rune {
 	}
 }
 
-// runes are up to n characters of the class, those that are good to read first.
+// runes returns up to n characters of the class, readable ones first.
 func (c *class) runes(n int) []rune {
 	var all []rune
 	const good = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./: "
@@ -180,7 +180,7 @@ func (c *class) runes(n int) []rune {
 			all = append(all, r)
 		}
 	}
-	for pass := range 2 { // those that can be seen, then the others
+	for pass := range 2 { // visible characters, then the others
 		for _, s := range c.ranges {
 			for r := s.lo; r <= s.hi && len(all) < n; r++ {
 				if unicode.IsPrint(r) == (pass == 0) && !strings.ContainsRune(good, r) {
@@ -225,7 +225,7 @@ func (a *automaton) explore() bool {
 	return true
 }
 
-// step is the state after one more character.
+// step returns the state after one more character.
 func (a *automaton) step(s *state, r rune) *state {
 	to := &state{before: a.kindOf(r), matched: slices.Clone(s.matched), at: make([][]uint32, len(a.progs))}
 	for i, prog := range a.progs {
@@ -252,7 +252,7 @@ func isRune(op syntax.InstOp) bool {
 	return op == syntax.InstRune || op == syntax.InstRune1 || op == syntax.InstRuneAny || op == syntax.InstRuneAnyNotNL
 }
 
-// accepted says whether the text may end here.
+// accepted reports whether the text may end here.
 func (a *automaton) accepted(s *state) bool {
 	for i, prog := range a.progs {
 		if s.matched[i] {
@@ -265,7 +265,7 @@ func (a *automaton) accepted(s *state) bool {
 	return true
 }
 
-// closure follows what takes no character, from pcs and from the pattern's beginning.
+// closure follows instructions that consume no character, from pcs and from the pattern's start.
 func (a *automaton) closure(prog *syntax.Prog, pcs []uint32, context syntax.EmptyOp) (here []uint32, matched bool) {
 	seen := map[uint32]bool{}
 	stack := append(slices.Clone(pcs), uint32(prog.Start))
@@ -296,7 +296,7 @@ func (a *automaton) closure(prog *syntax.Prog, pcs []uint32, context syntax.Empt
 	return here, false
 }
 
-// prune takes away the ways to states from which nothing is ever accepted.
+// prune removes the transitions to states from which nothing is ever accepted.
 func (a *automaton) prune() {
 	from := make([][]int, len(a.next))
 	for s, row := range a.next {
@@ -329,7 +329,7 @@ func (a *automaton) prune() {
 	}
 }
 
-// prefix is the beginning of a text, as a list from its end.
+// prefix is the beginning of a text, as a linked list from its end.
 type prefix struct {
 	before *prefix
 	r      rune
@@ -344,7 +344,7 @@ func (p *prefix) text() string {
 	return string(all)
 }
 
-// extend adds to list each prefix with each character behind it, until it has most.
+// extend adds to list each prefix followed by each character, until the list has most entries.
 func extend(list, prefixes []*prefix, runes []rune, most int) []*prefix {
 	for _, p := range prefixes {
 		for _, r := range runes {
@@ -368,8 +368,8 @@ func (a *automaton) ending(states []int, level map[int][]*prefix) []*prefix {
 	return all
 }
 
-// texts gives up to want accepted texts of least to most characters, shorter ones first
-// (most below 0 is no bound). complete says that there are no others, work what it took.
+// texts returns up to want accepted texts of least to most characters, shorter ones first
+// (most below 0 means no bound). complete says that there are no others, work is its cost.
 func (a *automaton) texts(least, most, want int) (found []string, complete bool, work int) {
 	level := map[int][]*prefix{0: {{}}}
 	runes := make([][]rune, len(a.classes))
@@ -402,7 +402,7 @@ func (a *automaton) texts(least, most, want int) (found []string, complete bool,
 				if work += 1 + len(level[s]); work > automatics {
 					return found, false, work
 				}
-				after[to] = extend(after[to], level[s], runes[j], want+1) // one more tells whether there are others
+				after[to] = extend(after[to], level[s], runes[j], want+1) // one more shows whether there are others
 			}
 		}
 		level = after

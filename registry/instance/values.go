@@ -10,20 +10,20 @@ import (
 	"voicegw/registry/jsontype"
 )
 
-// typesOf reads "type", and reports false if it is missing.
+// typesOf reads "type"; it returns false if "type" is missing.
 func typesOf(n *node) (jsontype.Set, bool) {
 	v, has := n.doc["type"]
 	return jsontype.Parse(v), has
 }
 
-// canonical writes a value so that equal ones are the same text: 1 and 1.0 are equal.
+// canonical writes a value so that equal values are the same text: 1 and 1.0 are equal.
 func canonical(v any) string {
 	var b bytes.Buffer
 	write(&b, v)
 	return b.String()
 }
 
-// write stops where the text is too long for a call, so that lists of lists cost little.
+// write stops once the text is too long for a call, so that lists of lists cost little.
 func write(b *bytes.Buffer, v any) {
 	if b.Len() > maxArgs {
 		return
@@ -66,7 +66,7 @@ func write(b *bytes.Buffer, v any) {
 	}
 }
 
-// typeOf is the type of a value.
+// typeOf returns the type of a value.
 func typeOf(v any) jsontype.Set {
 	switch v := v.(type) {
 	case nil:

@@ -4,11 +4,11 @@ package jsontype
 
 import "strings"
 
-// Set is a set of types. A number is an integer or a fraction, so Integer is inside Number.
+// Set is a set of types. A number is an integer or a fraction, so Number includes Integer.
 // Its methods may be called concurrently.
 type Set uint8
 
-// The types. Fraction has no name of its own: it is the numbers that are not integers.
+// The types. Fraction has no name in JSON Schema: it is the numbers that are not integers.
 const (
 	Null Set = 1 << iota
 	Boolean
@@ -28,14 +28,13 @@ type Named struct {
 	Set  Set
 }
 
-// All are the named types, in the order in which a list of them is printed. It must not
-// be changed.
+// All are the named types, in the order in which they are printed. It must not be changed.
 var All = []Named{
 	{"object", Object}, {"array", Array}, {"string", String}, {"number", Number},
 	{"integer", Integer}, {"boolean", Boolean}, {"null", Null},
 }
 
-// Parse reads the value of "type", a name or a list of names. Unknown names are left out.
+// Parse reads the value of "type", a name or a list of names. It ignores unknown names.
 func Parse(value any) Set {
 	list, ok := value.([]any)
 	if !ok {
@@ -52,7 +51,7 @@ func Parse(value any) Set {
 	return t
 }
 
-// Names gives the fewest names that make up the set, without "integer" beside "number".
+// Names returns the fewest names that make up the set, without "integer" beside "number".
 func (t Set) Names() []string {
 	var all []string
 	for _, n := range All {
@@ -63,7 +62,7 @@ func (t Set) Names() []string {
 	return all
 }
 
-// Inside gives every name that is inside the set, "integer" beside "number".
+// Inside returns every name that the set includes, also "integer" beside "number".
 func (t Set) Inside() []string {
 	var all []string
 	for _, n := range All {
@@ -74,10 +73,10 @@ func (t Set) Inside() []string {
 	return all
 }
 
-// String gives the names for a message: "object or null".
+// String returns the names for a message: "object or null".
 func (t Set) String() string { return strings.Join(t.Names(), " or ") }
 
-// Value is the set as the value of "type": a name, or a list of names.
+// Value returns the set as the value of "type": a name, or a list of names.
 func (t Set) Value() any {
 	names := t.Names()
 	if len(names) == 1 {

@@ -14,8 +14,8 @@ import (
 )
 
 // Project builds the tools of this project, as they are in the work tree, and returns
-// their tool_registry.json. Nothing in the work tree is written. It fails the test for
-// an error of the build.
+// their tool_registry.json. It writes nothing in the work tree, and fails the test if the
+// build fails.
 func Project(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func Project(t testing.TB) []byte {
 	return data
 }
 
-// Root is the directory of the project: that of go.mod, at or above the test's.
+// Root returns the directory of the project, which holds go.mod: the test's or one above it.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -64,8 +64,8 @@ func File(t testing.TB, tools ...registry.Entry) []byte {
 	return data
 }
 
-// Told are the arguments of registry.Load for a test that reads of the tools of data
-// and calls none: they have handlers that answer nothing.
+// Told returns the arguments of registry.Load for a test that inspects the tools of data
+// and calls none: their handlers return an empty answer.
 func Told(t testing.TB, data []byte) ([]byte, registry.Options) {
 	t.Helper()
 	var file registry.File
