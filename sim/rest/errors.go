@@ -22,6 +22,7 @@ type Error struct {
 	Message           string
 }
 
+// Error returns the status and the message.
 func (e *Error) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message) }
 
 // Invalid is a 400 of type invalid_request_error.

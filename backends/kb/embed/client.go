@@ -191,6 +191,7 @@ type StatusError struct {
 	Message string
 }
 
+// Error names the endpoint, the status and the message.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("embed: HTTP %d %s: %s", e.Status, e.Code, e.Message)
 }

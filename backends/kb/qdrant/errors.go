@@ -17,6 +17,7 @@ type StatusError struct {
 	Message string
 }
 
+// Error names the server, the status and the message.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("qdrant: %s %s: HTTP %d: %s", e.Method, e.Path, e.Status, e.Message)
 }
