@@ -59,13 +59,18 @@ func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.
 	})
 	serve.Blocks, serve.Blocked = b.store.Blocks(), b.blocked
 	desk := handoff.New(b.store, "default")
-	opts.Redeem, opts.Enter, opts.HandBack, opts.Decided, serve.Voice = desk.Redeem, desk.Enter, desk.HandBack, desk.Decided, desk
+	opts.Desk, serve.Voice = desk, desk
 	if b.holdTold {
-		opts.Decided = func(context.Context, store.Confirmation, json.RawMessage) error {
-			fmt.Println(heldMark)
-			select {}
-		}
+		opts.Desk = stuckDesk{desk}
 	}
+}
+
+// stuckDesk is a desk that never finishes telling a conversation what came of an answer.
+type stuckDesk struct{ *handoff.Desk }
+
+func (stuckDesk) Decided(context.Context, store.Confirmation, json.RawMessage) error {
+	fmt.Println(heldMark)
+	select {}
 }
 
 // undrawn is an image model that is never there.

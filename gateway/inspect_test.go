@@ -10,6 +10,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/session"
+	"voicegw/session/handoff"
 )
 
 // TestWhoMayInspect: a client that asks to look inside its session is let where it shows the
@@ -40,9 +41,7 @@ func TestWhoMayInspect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := sessionOptions()
-			opts.Redeem = func(_ context.Context, secret, _ string) (session.Ticketed, error) {
-				return session.Ticketed{SessionID: "voice-1", User: user.Must("ada"), Inspect: secret == "granted"}, nil
-			}
+			opts.Desk = inspecting{}
 			m, err := session.NewManager(opts)
 			if err != nil {
 				t.Fatal(err)
@@ -98,4 +97,11 @@ type asHost struct {
 func (a asHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.Host = a.host
 	return a.Transport.RoundTrip(r)
+}
+
+// inspecting is a desk of which one ticket lets its client look inside.
+type inspecting struct{ session.Desk }
+
+func (inspecting) Redeem(_ context.Context, secret, _ string) (handoff.Ticket, error) {
+	return handoff.Ticket{SessionID: "voice-1", User: user.Must("ada"), Inspect: secret == "granted"}, nil
 }

@@ -313,3 +313,14 @@ func (l *line) forget(id string) {
 		l.gone = slices.Delete(l.gone, 0, 1)
 	}
 }
+
+// Heard returns the best guess of how much of a spoken item the client has heard by now, in ms of
+// its audio. ok is false if the item is not playing: it was heard to its end, was flushed, or
+// never began.
+func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
+	i := s.line.index(id)
+	if i < 0 || s.line.over(i, now) {
+		return 0, false
+	}
+	return s.line.heard(i, now), true
+}

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"voicegw/orchestrator/calls"
+	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/transport"
 )
 
 // Phase is where a session stands. It only ever moves down this list.
@@ -127,3 +129,25 @@ func (s State) lastWordSaid() bool {
 
 // ending says whether a tool ends the session.
 func (s State) ending() bool { return s.phase == PhaseEnding }
+
+// began opens the session: with the pending request, with a conversation that goes on by voice,
+// with a greeting, or with nothing.
+func (m *machine) began(in Began) {
+	m.phase = PhaseActive
+	switch {
+	case in.PendingRequest != "":
+		m.openUserTurn(m.at)
+		if in.Context == "" {
+			m.say("pending_request", in.PendingRequest)
+			return
+		}
+		m.show("pending_request", in.PendingRequest)
+		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.AnswerFirst(in.PendingRequest))
+	case in.Context != "":
+		m.openUserTurn(m.at)
+		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.GoOnByVoice)
+	case in.Greeting != "":
+		m.openUserTurn(m.at)
+		m.send(transport.UserText{Text: in.Greeting})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/protocol"
+	"voicegw/session/handoff"
 	"voicegw/transport"
 )
 
@@ -31,7 +32,7 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	opts := Options{}.withDefaults()
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
-	g := &guest{id: "s", start: &protocol.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}
+	g := &guest{Ticket: handoff.Ticket{SessionID: "s"}, start: &protocol.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}
 	s, err := newSession(context.Background(), g, &opts, client, model, nil)
 	if err != nil {
 		tb.Fatal(err)

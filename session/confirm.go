@@ -68,10 +68,10 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 // decidedTime bounds how long it takes to tell a conversation of an answer.
 const decidedTime = 5 * time.Second
 
-// decided tells the conversation of a question what came of its answer, for the model's next
-// turn, whoever has gone by then.
+// decided tells the conversation of a question what came of its answer, for the model's next turn,
+// even if the caller has gone by then.
 func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *registry.Envelope) {
-	if m.opts.Decided == nil {
+	if m.opts.Desk == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decidedTime)
@@ -80,7 +80,7 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 	if env != nil {
 		result = env.Encode()
 	}
-	if err := m.opts.Decided(ctx, c, result); err != nil {
+	if err := m.opts.Desk.Decided(ctx, c, result); err != nil {
 		m.opts.Logger.Error("a conversation could not be told what came of an answer to a confirmation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
 	}
 }

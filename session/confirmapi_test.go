@@ -108,7 +108,8 @@ func (tl *till) leaves(t *testing.T, c *testClient) {
 // TestAPIConfirmsOfOneWhoHasGone: the stored arguments run at once, once, and it is
 // audited as the session's that asked.
 func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
-	onStage(t, nil, func(t *testing.T, tl *till) {
+	desk := &counter{}
+	onStage(t, func(o *Options) { o.Desk = desk }, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)
@@ -127,6 +128,9 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 			r.Delivered || r.NotDelivered != "session_over" || !r.Time.Equal(time.Now()) || string(r.Args) != `{"amount":5,"to":"Bob","top_k":5}` {
 			t.Errorf("audited: %+v", r)
 		}
+		if told := desk.seen().decided; len(told) != 1 || !strings.HasPrefix(told[0], reference+`: {"ok":true`) {
+			t.Errorf("its conversation was told %q", told)
+		}
 		if !slices.Equal(r.Refused, []registry.IntentType{registry.IntentSuppressTranscript}) || r.Why == "" || len(r.Intents) != 0 {
 			t.Errorf("its wishes of the session are audited as %v, refused %v", r.Intents, r.Refused)
 		}
@@ -140,7 +144,8 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 
 // TestAPIDeniesOfOneWhoHasGone: a line of the audit is all that comes of it.
 func TestAPIDeniesOfOneWhoHasGone(t *testing.T) {
-	onStage(t, nil, func(t *testing.T, tl *till) {
+	desk := &counter{}
+	onStage(t, func(o *Options) { o.Desk = desk }, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)
@@ -148,6 +153,9 @@ func TestAPIDeniesOfOneWhoHasGone(t *testing.T) {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
 		tl.ranNothing(t, c, "denied", "api")
+		if told, want := desk.seen().decided, tl.questions.All()[0].Reference+": "; !slices.Equal(told, []string{want}) {
+			t.Errorf("its conversation was told %q, want %q", told, want)
+		}
 	})
 }
 

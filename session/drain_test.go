@@ -13,6 +13,7 @@ import (
 
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
+	"voicegw/session/handoff"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
@@ -77,7 +78,7 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 				tl := newTill(t, func(o *Options) {
 					o.Transports = map[string]transport.Transport{"fake": provider}
 					if tc.handback {
-						o.HandBack = func(context.Context, HandBack) error { <-release; return nil }
+						o.Desk = &stuckDesk{release: release}
 					}
 					if tc.store {
 						o.Executor = execute.New(execute.Options{Confirmations: &executetest.Confirmations{
@@ -140,3 +141,11 @@ func sameLeft(t *testing.T, want, got LeftError) {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
+
+// stuckDesk is a desk whose handbacks wait until release is closed.
+type stuckDesk struct {
+	counter
+	release <-chan struct{}
+}
+
+func (d *stuckDesk) HandBack(context.Context, handoff.Said) error { <-d.release; return nil }

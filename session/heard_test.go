@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -299,10 +298,8 @@ func TestUnsentIsNotHeard(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": hearing, "announcing": announcing} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var back []HandBack
-				st := newStage(t, caps, func(o *Options) {
-					o.HandBack = func(_ context.Context, said HandBack) error { back = append(back, said); return nil }
-				})
+				desk := &counter{}
+				st := newStage(t, caps, desk.give)
 				c := st.connect(strings.Replace(startText, "}", `,"conversation_id":"conv_00000000000000000000000000"}`, 1))
 				model := st.fake.Accept(t)
 				synctest.Wait()
@@ -324,7 +321,7 @@ func TestUnsentIsNotHeard(t *testing.T) {
 				pass(time.Minute)
 				synctest.Wait()
 				said := ""
-				for _, b := range back {
+				for _, b := range desk.seen().back {
 					for _, e := range b.Entries {
 						said += e.Text + "|"
 					}
@@ -344,10 +341,8 @@ func TestUnsentIsNotHeard(t *testing.T) {
 // whatever the client says that it has heard.
 func TestReportBeyondWhatWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var back []HandBack
-		st := newStage(t, hearing, func(o *Options) {
-			o.HandBack = func(_ context.Context, said HandBack) error { back = append(back, said); return nil }
-		})
+		desk := &counter{}
+		st := newStage(t, hearing, desk.give)
 		c := st.connect(strings.Replace(startText, "}", `,"conversation_id":"conv_00000000000000000000000000"}`, 1))
 		model := st.fake.Accept(t)
 		synctest.Wait()
@@ -365,7 +360,7 @@ func TestReportBeyondWhatWasSent(t *testing.T) {
 		c.say(`{"type":"session.end"}`)
 		pass(time.Minute)
 		synctest.Wait()
-		if len(back) != 1 || len(back[0].Entries) != 1 || back[0].Entries[0].Text != "one two" || !back[0].Entries[0].Interrupted {
+		if back := desk.seen().back; len(back) != 1 || len(back[0].Entries) != 1 || back[0].Entries[0].Text != "one two" || !back[0].Entries[0].Interrupted {
 			t.Errorf("handed back: %+v", back)
 		}
 	})

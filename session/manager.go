@@ -14,6 +14,7 @@ import (
 	"voicegw/internal/quota"
 	"voicegw/internal/seldom"
 	"voicegw/registry"
+	"voicegw/session/handoff"
 )
 
 // Manager admits sessions, counts them and ends them. It may be used by any
@@ -76,8 +77,8 @@ func (m *Manager) Start(a *Admission, c Client) {
 	// The handler's stack and request are freed at once; those of the opening when the
 	// session runs, which then is at most the two goroutines that read.
 	go func() {
-		g := &guest{came: time.Now(), id: "voice-" + strings.ToLower(rand.Text()), addr: a.addr.String()}
-		a.is(PhaseOpening, g.id)
+		g := &guest{came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
+		a.is(PhaseOpening, g.SessionID)
 		leave := func() {
 			g.leave()
 			a.Release()
@@ -87,7 +88,7 @@ func (m *Manager) Start(a *Admission, c Client) {
 			leave()
 			return
 		}
-		a.is(PhaseRunning, g.id)
+		a.is(PhaseRunning, g.SessionID)
 		s.whenDone(func() {
 			defer leave()
 			m.conclude(a, s, g)
@@ -97,12 +98,12 @@ func (m *Manager) Start(a *Admission, c Client) {
 
 // begin opens a session and lets it run; nil if that cannot be, and the client knows why.
 func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
-	g.logger = m.opts.Logger.With("session_id", g.id)
+	g.logger = m.opts.Logger.With("session_id", g.SessionID)
 	tools := m.snapshot()
 	model, cause := m.open(a, c, g, tools)
 	logger, start := g.logger, g.start
 	if cause != nil {
-		m.seldom.Info("session refused", cause.Reason, "session_id", g.id, "addr", a.addr.String())
+		m.seldom.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
 		turnAway(c, cause)
 		return nil
 	}
@@ -119,8 +120,8 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	m.note(s)
-	if g.whenLost != nil {
-		g.whenLost(func() { s.end(causeVoiceLost) })
+	if g.WhenLost != nil {
+		g.WhenLost(func() { s.end(causeVoiceLost) })
 	}
 	s.begin()
 	return s
@@ -128,10 +129,10 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 
 // conclude ends a session that is over, and waits until nothing is left of it.
 func (m *Manager) conclude(a *Admission, s *session, g *guest) {
-	a.is(PhaseEnding, g.id)
+	a.is(PhaseEnding, g.SessionID)
 	cause := s.finish()
 	m.forget(s)
-	a.is(PhaseSettling, g.id)
+	a.is(PhaseSettling, g.SessionID)
 	s.settle()
 	stats := s.model.Stats()
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),

@@ -38,7 +38,7 @@ func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapsho
 		return nil, cause
 	}
 	if m.opts.Blocked != nil {
-		if until, ok := m.opts.Blocked(g.user); ok {
+		if until, ok := m.opts.Blocked(g.User); ok {
 			return nil, blocked(until)
 		}
 	}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"context"
-	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
-	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -37,25 +34,11 @@ type Options struct {
 	// is asked once, at session.start, and may be called by several goroutines. Nil
 	// means that nobody is.
 	Blocked func(who user.User) (until time.Time, ok bool)
-	// Redeem uses a ticket up, from a page of that origin; empty for a client that is no
-	// page. Its error wraps store.ErrUnknown, ErrOrigin, ErrUsed, ErrExpired or ErrBusy,
-	// or says that nobody knows. It may be called by several goroutines, for at most 5 s.
-	// Nil means that there are no tickets.
-	Redeem func(ctx context.Context, secret, origin string) (Ticketed, error)
+	// Desk hands conversations over. Nil means that there are no tickets, that clients may
+	// name any conversation, and that nothing is handed back.
+	Desk Desk
 	// TicketRequired lets nobody in without a ticket.
 	TicketRequired bool
-	// Enter lets a user go on with a conversation without a ticket, and returns what was
-	// said before. Its error wraps store.ErrUnknown where the conversation is another
-	// user's. It is called as Redeem is. Nil lets anybody.
-	Enter func(ctx context.Context, conversationID string, who user.User) (before string, err error)
-	// HandBack takes what was said in a session that has gone on with a conversation, at
-	// its end and before its ticket's Over. ctx ends after 15 s. Nil: there is no such
-	// thing.
-	HandBack func(ctx context.Context, said HandBack) error
-	// Decided is told what came of an answer that the API has given to a question of a session
-	// that does not run here: result is the envelope of what was approved, nil of what was
-	// declined. ctx ends after 5 s. Nil: nobody is told.
-	Decided func(ctx context.Context, c store.Confirmation, result json.RawMessage) error
 	// Executor runs the tools. Drain closes it. Nil: one without a ledger, which lets
 	// nothing run that writes.
 	Executor *execute.Executor

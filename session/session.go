@@ -18,6 +18,7 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/session/handoff"
 	"voicegw/transport"
 )
 
@@ -123,7 +124,7 @@ type session struct {
 	clockwork  *time.Timer // brings the next tick; nil before the first
 	pauseWatch *time.Timer // looks whether audio still comes; nil before the first
 	state      orchestrator.State
-	story      *story            // nil where the session goes on with no conversation
+	story      *handoff.Story    // nil if the session does not go on with a conversation
 	telling    *audit.Record     // that the next command makes true; nil for none
 	shown      orchestrator.View // what a client that inspects the session was shown last
 }
@@ -131,8 +132,8 @@ type session struct {
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		id: g.id, user: g.user, vouched: g.vouched, scopes: g.scopes, before: g.before, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
-		voice: g.voice, inspect: g.inspect,
+		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
+		voice: g.voice, inspect: g.Inspect,
 		clock:   &audioClock{rate: start.InputRate},
 		logger:  g.logger,
 		control: rate.NewLimiter(controlRate, controlBurst),
@@ -156,8 +157,8 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 		return nil, err
 	}
 	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
-	if start.ConversationID != "" && opts.HandBack != nil {
-		s.story = &story{session: s.id}
+	if opts.Desk != nil {
+		s.story = handoff.NewStory(handoff.Said{SessionID: s.id, ConversationID: start.ConversationID, Agent: opts.Agent.Name, User: s.user})
 	}
 	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, g.mark, time.Now())
 	s.beginCalls()
@@ -225,27 +226,33 @@ func (s *session) announce() {
 	})
 }
 
+// told returns what was said until now. It must be called before the session's last step.
+func (s *session) told() handoff.Said {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	return s.story.Said(func(item string) (heard, queued int64, ok bool) {
+		heard, ok = s.state.Heard(item, now)
+		return heard, s.queuedMS(item), ok
+	})
+}
+
+// queuedMS returns how much audio of an item has come, in ms, if it is not complete.
+func (s *session) queuedMS(item string) int64 {
+	return audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
+}
+
 // goodbye tells the client why the session ends and closes its connection.
 func (s *session) goodbye(cause *Cause) {
-	entries, lasted := s.told(), time.Since(s.startedAt)
+	said, lasted := s.told(), time.Since(s.startedAt)
 	// From here on, what still runs is journalled and nothing else happens.
 	s.dispatch(orchestrator.Over{})
 	s.mu.Lock()
 	s.wind() // no more ticks
 	s.mu.Unlock()
 	s.calls.End()
-	most := handbackTime
-	if cause == causeVoiceLost {
-		most = handbackAway
-	}
-	handback, handed := s.handBack(entries, lasted, most)
+	handback, handed := said.Return(handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost}, s.opts.Desk, s.logger)
 	s.handed = handed
-	if cause != causeGone {
-		select {
-		case <-handed:
-		case <-time.After(handbackWait):
-		}
-	}
 	var last []protocol.ServerMessage
 	if cause.Code != "" {
 		last = append(last, &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: protocol.Time{Time: cause.Until}})
@@ -330,7 +337,7 @@ func (s *session) takeSent(now time.Time) {
 // step takes one step and carries out what it decides. mu is held.
 func (s *session) step(in orchestrator.Input, now time.Time) {
 	next, actions := orchestrator.Step(s.state, now, in)
-	s.narrate(in, actions, now)
+	s.story.Note(in, actions, now, s.queuedMS)
 	s.state = next
 	for _, a := range actions {
 		s.carryOut(a)

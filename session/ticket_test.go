@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -26,10 +28,11 @@ const secret = "s3cret-of-a-ticket"
 
 // counter is where tickets are redeemed and conversations handed back.
 type counter struct {
-	ticket Ticketed
+	ticket handoff.Ticket
 	err    error
 	before string
 	hold   time.Duration // how long a handback takes
+	lost   bool          // the leases of its tickets are lost at once
 
 	mu  sync.Mutex // guards the following fields
 	its noted
@@ -40,7 +43,8 @@ type counter struct {
 type noted struct {
 	asked   []string // secret and origin
 	entered []string
-	back    []HandBack
+	back    []handoff.Said
+	decided []string // reference and result
 	over    int
 	lose    func() // loses the lease of the session that runs
 	log     string
@@ -67,31 +71,43 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.out.Write(p)
 }
 
+func (c *counter) Redeem(_ context.Context, secret, origin string) (handoff.Ticket, error) {
+	c.note(func(n *noted) { n.asked = append(n.asked, secret+" from "+origin) })
+	t := c.ticket
+	t.Over = func() { c.note(func(n *noted) { n.over++ }) }
+	t.WhenLost = func(f func()) { c.note(func(n *noted) { n.lose = f }) }
+	if c.lost {
+		t.WhenLost = func(f func()) { go f() }
+	}
+	return t, c.err
+}
+
+func (c *counter) Enter(_ context.Context, id string, who user.User) (string, error) {
+	c.note(func(n *noted) { n.entered = append(n.entered, id+" of "+who.String()) })
+	return c.before, c.err
+}
+
+func (c *counter) HandBack(ctx context.Context, said handoff.Said) error {
+	select {
+	case <-time.After(c.hold):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.note(func(n *noted) { n.back = append(n.back, said) })
+	return nil
+}
+
+func (c *counter) Decided(_ context.Context, q store.Confirmation, result json.RawMessage) error {
+	c.note(func(n *noted) { n.decided = append(n.decided, q.Reference+": "+string(result)) })
+	return nil
+}
+
 func (c *counter) give(o *Options) {
-	o.Redeem = func(_ context.Context, secret, origin string) (Ticketed, error) {
-		c.note(func(n *noted) { n.asked = append(n.asked, secret+" from "+origin) })
-		t := c.ticket
-		t.Over = func() { c.note(func(n *noted) { n.over++ }) }
-		t.WhenLost = func(f func()) { c.note(func(n *noted) { n.lose = f }) }
-		return t, c.err
-	}
-	o.Enter = func(_ context.Context, id string, who user.User) (string, error) {
-		c.note(func(n *noted) { n.entered = append(n.entered, id+" of "+who.String()) })
-		return c.before, c.err
-	}
-	o.HandBack = func(ctx context.Context, said HandBack) error {
-		select {
-		case <-time.After(c.hold):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		c.note(func(n *noted) { n.back = append(n.back, said) })
-		return nil
-	}
+	o.Desk = c
 	o.Logger = slog.New(slog.NewTextHandler(c, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-var ticketed = Ticketed{
+var ticketed = handoff.Ticket{
 	SessionID: "voice-ticketed", User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, Agent: "default", ConversationID: "c-7",
 	PendingRequest: "When is the lab open?", Context: "User: hello",
 }
@@ -184,7 +200,7 @@ func TestTicketIsRefused(t *testing.T) {
 		"late":        {start: secret, err: store.ErrExpired, code: "ticket_expired", close: 4502},
 		"in voice":    {start: secret, err: store.ErrBusy, code: "voice_active", close: 4502},
 		"store":       {start: secret, err: errors.New("disk " + secret), code: "store_unavailable", close: 1011},
-		"no tickets":  {start: secret, change: func(o *Options, _ *counter) { o.Redeem = nil }, code: "not_available", close: 4500},
+		"no tickets":  {start: secret, change: func(o *Options, _ *counter) { o.Desk = nil }, code: "not_available", close: 4500},
 		"agent":       {start: secret, change: func(_ *Options, c *counter) { c.ticket.Agent = "bob" }, code: "unknown_agent", close: 4505},
 		"blocked":     {start: secret, change: func(o *Options, _ *counter) { o.Blocked = blocksAda }, code: "blocked", close: 4503},
 		"too long":    {start: strings.Repeat("x", protocol.MaxTicketBytes+1), code: "invalid_message", close: 4500},
@@ -316,7 +332,7 @@ func TestHandbackHoldsNobody(t *testing.T) {
 		st.fake.Accept(t)
 		synctest.Wait()
 		c.say(`{"type":"session.end"}`)
-		pass(handbackWait + 100*time.Millisecond)
+		pass(time.Second + 100*time.Millisecond)
 		synctest.Wait()
 		if !c.isOver() || st.m.Running() != 1 || desk.seen().over != 0 {
 			t.Errorf("after a second: the client is let go %t, %d sessions run", c.isOver(), st.m.Running())
@@ -324,7 +340,7 @@ func TestHandbackHoldsNobody(t *testing.T) {
 		if c.last(t, "session.ended")["handback"] == nil {
 			t.Error("the last message does not sum it up")
 		}
-		pass(handbackTime)
+		pass(15 * time.Second)
 		synctest.Wait()
 		if st.m.Running() != 0 || desk.seen().over != 1 || !strings.Contains(desk.seen().log, "could not be handed back") {
 			t.Errorf("in the end %d sessions run; the log: %s", st.m.Running(), desk.seen().log)
@@ -371,7 +387,7 @@ func TestLostLeaseEndsTheSession(t *testing.T) {
 			}
 			s.visitors.Done()
 		}
-		pass(handbackWait)
+		pass(time.Second)
 		synctest.Wait()
 		c.ended(t, 4006)
 		if m := c.last(t, "error"); m["code"] != "voice_lost" || m["retryable"] != true || !strings.Contains(fmt.Sprint(m["message"]), "new ticket") {
@@ -392,19 +408,11 @@ func TestLostLeaseEndsTheSession(t *testing.T) {
 // session that stays.
 func TestLeaseLostBeforeTheSessionRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		desk := &counter{ticket: ticketed}
-		st := newStage(t, hearing, func(o *Options) {
-			desk.give(o)
-			redeem := o.Redeem
-			o.Redeem = func(ctx context.Context, secret, origin string) (Ticketed, error) {
-				k, err := redeem(ctx, secret, origin)
-				k.WhenLost = func(f func()) { go f() } // at once: it was lost already
-				return k, err
-			}
-		})
+		desk := &counter{ticket: ticketed, lost: true}
+		st := newStage(t, hearing, desk.give)
 		c := st.visit(startText, secret, "")
 		st.fake.Accept(t)
-		pass(handbackWait)
+		pass(time.Second)
 		synctest.Wait()
 		c.ended(t, 4006)
 		if desk.seen().over != 1 || st.m.Running() != 0 {

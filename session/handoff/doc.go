@@ -1,4 +1,4 @@
-// Package handoff takes a conversation from text to voice and back: it stands between
-// voice sessions, which know nothing of a store, and the store, which knows nothing of
-// sessions.
+// Package handoff takes a conversation from text to voice and back. [Desk] makes and redeems
+// tickets, and writes into conversations; [Story] notes what is said in a voice session, and
+// [Said.Return] hands it back at the session's end.
 package handoff

@@ -16,7 +16,6 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/registry"
-	"voicegw/session"
 	"voicegw/store"
 )
 
@@ -69,7 +68,7 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := session.Ticketed{SessionID: o.SessionID, User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
+	want := Ticket{SessionID: o.SessionID, User: user.Must("ada"), Vouched: true, Scopes: []string{"hr"}, ConversationID: o.ConversationID, PendingRequest: "When is it open?", Context: "User: hello", Inspect: true}
 	over := got.Over
 	got.Over, got.WhenLost = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -78,7 +77,7 @@ func TestThereAndBack(t *testing.T) {
 	if _, err := d.Invite(t.Context(), Invitation{User: user.Must("ada"), ConversationID: o.ConversationID}); !errors.Is(err, store.ErrVoiceActive) {
 		t.Errorf("while it runs: %v", err)
 	}
-	back := session.HandBack{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
+	back := Said{SessionID: o.SessionID, ConversationID: o.ConversationID, User: user.Must("ada"), Agent: "default",
 		Entries: []conversation.Entry{entry(now.Add(time.Second), conversation.SideVoice, 1, "When is it open?")}}
 	if err := d.HandBack(t.Context(), back); err != nil {
 		t.Fatal(err)
@@ -152,7 +151,7 @@ func TestSomebodyElsesConversation(t *testing.T) {
 		t.Errorf("told %q, %v", got.Context, err)
 	}
 	got.Over()
-	err = d.HandBack(t.Context(), session.HandBack{ConversationID: "c-1", User: user.Must("eve"), Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
+	err = d.HandBack(t.Context(), Said{ConversationID: "c-1", User: user.Must("eve"), Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "x")}})
 	if c, _ := d.Conversation(t.Context(), "c-1"); !errors.Is(err, ErrTaken) || len(c.Entries) != 1 {
 		t.Errorf("written: %v, %d entries", err, len(c.Entries))
 	}
@@ -168,7 +167,7 @@ func TestHandBackWaitsForText(t *testing.T) {
 	}
 	done := make(chan error, 1) // from the handback
 	go func() {
-		done <- d.HandBack(context.Background(), session.HandBack{ConversationID: "c-1", User: user.Must("ada"),
+		done <- d.HandBack(context.Background(), Said{ConversationID: "c-1", User: user.Must("ada"),
 			Entries: []conversation.Entry{entry(time.Now(), conversation.SideVoice, 1, "by voice")}})
 	}()
 	select {

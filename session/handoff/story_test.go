@@ -1,4 +1,4 @@
-package session
+package handoff
 
 import (
 	"fmt"
@@ -22,17 +22,17 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // teller feeds a story with what steps decide, at so many seconds.
 type teller struct {
-	story
+	Story
 	heard, queued map[string]int64
 }
 
 func newTeller() *teller {
-	return &teller{story: story{session: "voice-1"}, heard: map[string]int64{}, queued: map[string]int64{}}
+	return &teller{Story: Story{of: Said{SessionID: "voice-1"}}, heard: map[string]int64{}, queued: map[string]int64{}}
 }
 
 // started is what the client is told of a call that begins.
 func started(turn int, call, tool string) orchestrator.Action {
-	return orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ToolStarted{Header: inTurn(turn), CallID: call, Tool: tool}}}
+	return orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ToolStarted{Header: protocol.Header{Turn: turn}, CallID: call, Tool: tool}}}
 }
 
 func (l *teller) at(s int, actions ...orchestrator.Action) {
@@ -90,7 +90,7 @@ func TestStoryIsInOrder(t *testing.T) {
 	l.at(11, started(2, "call_3", strings.Repeat("x", 500)))
 	l.at(11, started(2, "call_4", "book"), orchestrator.ToolEnded{Answer: calls.Answer{Turn: 2, Call: "call_4", Tool: "book",
 		Envelope: registry.Envelope{Error: &registry.Error{Type: registry.ErrorConfirmationRequired}}}})
-	l.at(12, orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ConfirmationEnded{Header: inTurn(2), Tool: "book", Outcome: string(calls.OutcomeDenied)}}})
+	l.at(12, orchestrator.AboutCall{Do: calls.Tell{Message: &protocol.ConfirmationEnded{Header: protocol.Header{Turn: 2}, Tool: "book", Outcome: string(calls.OutcomeDenied)}}})
 	l.said(13, 3, transport.RoleUser, "i2", "  ")
 	want := []string{
 		`1 1 user "When does it open?"`, `3 1 assistant "It opens at nine." kb_search:true kb_get:false`,
@@ -147,7 +147,7 @@ func TestInterruptedAnswerIsCutWhereItWasHeard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newTeller()
-			l.story.transcript(orchestrator.Transcript{Turn: 1, ID: "o", Role: transport.RoleAssistant, Text: text, StartedAt: noon.Add(time.Second)})
+			l.Story.transcript(orchestrator.Transcript{Turn: 1, ID: "o", Role: transport.RoleAssistant, Text: text, StartedAt: noon.Add(time.Second)})
 			tc.tell(l)
 			if diff := cmp.Diff(tc.want, l.lines()); diff != "" {
 				t.Error(diff)
@@ -190,8 +190,8 @@ func TestStoryIsBounded(t *testing.T) {
 	for i := range 3 * conversation.MaxEntries {
 		l.said(i, i, transport.RoleUser, fmt.Sprint("i", i), "word")
 	}
-	if n := len(l.story.said); n != conversation.MaxEntries || l.story.dropped != 2*conversation.MaxEntries {
-		t.Errorf("%d entries are kept, %d were dropped", n, l.story.dropped)
+	if n := len(l.Story.said); n != conversation.MaxEntries || l.Story.dropped != 2*conversation.MaxEntries {
+		t.Errorf("%d entries are kept, %d were dropped", n, l.Story.dropped)
 	}
 	if got := l.lines(); !strings.HasPrefix(got[len(got)-1], fmt.Sprint(3*conversation.MaxEntries-1, " ")) {
 		t.Errorf("the newest is %s", got[len(got)-1])
@@ -204,18 +204,18 @@ func TestStoryIsBounded(t *testing.T) {
 		}
 	}
 	var bytes int
-	for _, s := range l.story.said {
+	for _, s := range l.Story.said {
 		bytes += len(s.entry.Text)
 	}
-	if bytes != l.story.bytes || bytes > conversation.MaxBytes || len(l.story.said) < 10 {
-		t.Errorf("%d bytes in %d entries, counted as %d", bytes, len(l.story.said), l.story.bytes)
+	if bytes != l.Story.bytes || bytes > conversation.MaxBytes || len(l.Story.said) < 10 {
+		t.Errorf("%d bytes in %d entries, counted as %d", bytes, len(l.Story.said), l.Story.bytes)
 	}
 	l = newTeller()
 	for i := range 1000 {
 		l.at(1, started(1, fmt.Sprint("call_", i), "t"))
 	}
-	if n := len(l.story.said); n > conversation.MaxEntries || len(l.story.said[0].entry.Calls) != maxCallsTogether {
-		t.Errorf("%d entries of %d calls", n, len(l.story.said[0].entry.Calls))
+	if n := len(l.Story.said); n > conversation.MaxEntries || len(l.Story.said[0].entry.Calls) != maxCallsTogether {
+		t.Errorf("%d entries of %d calls", n, len(l.Story.said[0].entry.Calls))
 	}
 }
 

@@ -1,4 +1,4 @@
-package session
+package handoff
 
 import (
 	"cmp"
@@ -16,35 +16,56 @@ import (
 	"voicegw/transport"
 )
 
-// story is a session's line of time: what was said on both sides and which tools were
-// called, made of what the steps decide. It is bounded as a conversation is. It has no
-// lock: what the session guards its state with guards this too.
-type story struct {
-	session string
+// Story is the timeline of a voice session: what both sides have said and which tools were
+// called, derived from the decisions of the steps. It has the bounds of a conversation. It has no
+// lock: the mutex that guards the session's state guards it too. A nil Story notes nothing.
+type Story struct {
+	of      Said      // without its entries
 	said    []*saying // in the order in which they became known
 	bytes   int       // of the texts
 	dropped int
+}
+
+// NewStory returns the story of a session, of which nothing was said yet; nil if the session
+// does not go on with a conversation.
+func NewStory(of Said) *Story {
+	if of.ConversationID == "" {
+		return nil
+	}
+	return &Story{of: of}
 }
 
 // saying is an entry in the making.
 type saying struct {
 	entry conversation.Entry
 	id    string // of the transcript; empty for calls and notices
-	// audioMS is how much audio of it there is: so far, or in all.
+	// audioMS is the length of its audio so far, or in all.
 	audioMS int64
-	ended   bool // audioMS is all of it
-	// What was heard of it, once the user has cut it off. text is how long it was then,
-	// in bytes: what is written of it later was never spoken to the client. Zero where
-	// none of it was written yet.
+	ended   bool // audioMS is the length in all
+	// cut is set when the user has cut it off; heardMS is then what they have heard of it. text
+	// is the length of its text at that moment, in bytes: text that comes later was never spoken
+	// to the client. text is zero if no text had come yet.
 	cut     bool
 	heardMS int64
-	sentMS  int64 // so much had left for the client: no more can have been heard
+	sentMS  int64 // what had left for the client: the user cannot have heard more
 	text    int
 }
 
-// note takes what a step has decided. queued says how much audio of an item has come, in
-// ms, as of before the step.
-func (y *story) note(a orchestrator.Action, at time.Time, queued func(item string) int64) {
+// Note takes an input and the actions that a step has decided on it. queued returns how much
+// audio of an item has come before the step, in ms.
+func (y *Story) Note(in orchestrator.Input, actions []orchestrator.Action, at time.Time, queued func(item string) int64) {
+	if y == nil {
+		return
+	}
+	if p, ok := in.(orchestrator.Played); ok {
+		y.played(p)
+	}
+	for _, a := range actions {
+		y.note(a, at, queued)
+	}
+}
+
+func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item string) int64) {
 	switch a := a.(type) {
 	case orchestrator.Transcript:
 		y.transcript(a)
@@ -72,8 +93,8 @@ func (y *story) note(a orchestrator.Action, at time.Time, queued func(item strin
 	}
 }
 
-// told takes what the client is told of a call or a question.
-func (y *story) told(m protocol.ServerMessage, at time.Time) {
+// told takes a message to the client about a call or a question.
+func (y *Story) told(m protocol.ServerMessage, at time.Time) {
 	switch a := m.(type) {
 	case *protocol.ToolStarted:
 		y.called(a, at)
@@ -85,14 +106,14 @@ func (y *story) told(m protocol.ServerMessage, at time.Time) {
 	}
 }
 
-// played takes the client's report of what was heard of an item that was cut off.
-func (y *story) played(in orchestrator.Played) {
-	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // before a flush it counts for nothing
+// played takes the client's report of how much of an interrupted item was heard.
+func (y *Story) played(in orchestrator.Played) {
+	if s := y.find(in.Item, conversation.RoleAssistant); s != nil { // it is zero before a flush
 		s.heardMS = min(max(in.MS, 0), s.sentMS)
 	}
 }
 
-// stop notes that the user heard no more than so much of it.
+// stop notes that the user heard heardMS of it and no more.
 func (s *saying) stop(heardMS, queuedMS int64) {
 	s.cut, s.heardMS, s.text = true, heardMS, len(s.entry.Text)
 	if !s.ended {
@@ -100,12 +121,12 @@ func (s *saying) stop(heardMS, queuedMS int64) {
 	}
 }
 
-func (y *story) entry(at time.Time, role conversation.Role, turn int) conversation.Entry {
-	return conversation.Entry{At: at.UTC(), Side: conversation.SideVoice, Role: role, Turn: turn, SessionID: y.session}
+func (y *Story) entry(at time.Time, role conversation.Role, turn int) conversation.Entry {
+	return conversation.Entry{At: at.UTC(), Side: conversation.SideVoice, Role: role, Turn: turn, SessionID: y.of.SessionID}
 }
 
-// find returns the utterance of that id, the newest first.
-func (y *story) find(id string, role conversation.Role) *saying {
+// find returns the newest utterance with that id and role; nil if there is none.
+func (y *Story) find(id string, role conversation.Role) *saying {
 	for _, s := range slices.Backward(y.said) {
 		if s.id == id && id != "" && s.entry.Role == role {
 			return s
@@ -115,7 +136,7 @@ func (y *story) find(id string, role conversation.Role) *saying {
 }
 
 // transcript takes the whole text of an utterance so far.
-func (y *story) transcript(a orchestrator.Transcript) {
+func (y *Story) transcript(a orchestrator.Transcript) {
 	role := conversation.RoleUser
 	if a.Role == transport.RoleAssistant {
 		role = conversation.RoleAssistant
@@ -134,8 +155,8 @@ func (y *story) transcript(a orchestrator.Transcript) {
 	y.bound()
 }
 
-// called names a call, beside those that were called with it.
-func (y *story) called(a *protocol.ToolStarted, at time.Time) {
+// called notes a call, in one entry with the calls before it in the same turn.
+func (y *Story) called(a *protocol.ToolStarted, at time.Time) {
 	call := conversation.Call{ID: a.CallID, Tool: clip(a.Tool)}
 	if n := len(y.said); n > 0 && y.said[n-1].entry.Turn == a.Turn && y.said[n-1].entry.Calls != nil && len(y.said[n-1].entry.Calls) < maxCallsTogether {
 		last := y.said[n-1]
@@ -151,7 +172,7 @@ func (y *story) called(a *protocol.ToolStarted, at time.Time) {
 const maxCallsTogether = 32
 
 // answered notes how a call went.
-func (y *story) answered(a orchestrator.ToolEnded) {
+func (y *Story) answered(a orchestrator.ToolEnded) {
 	for _, s := range slices.Backward(y.said) {
 		for i := range s.entry.Calls {
 			if s.entry.Calls[i].ID == a.Call {
@@ -163,14 +184,14 @@ func (y *story) answered(a orchestrator.ToolEnded) {
 	}
 }
 
-func (y *story) add(s *saying) {
+func (y *Story) add(s *saying) {
 	y.said = append(y.said, s)
 	y.bytes += len(s.entry.Text)
 	y.bound()
 }
 
-// bound drops the oldest where there is more than a conversation holds.
-func (y *story) bound() {
+// bound drops the oldest utterances if there are more than a conversation holds.
+func (y *Story) bound() {
 	for len(y.said) > 1 && (len(y.said) > conversation.MaxEntries || y.bytes > conversation.MaxBytes) {
 		y.bytes -= len(y.said[0].entry.Text)
 		y.said[0] = nil
@@ -179,9 +200,19 @@ func (y *story) bound() {
 	}
 }
 
-// entries is the line of time as it is now, in the order in which things were begun.
-// sounding says how much was heard of what is still being played.
-func (y *story) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
+// Said returns what was said until now; empty for a nil Story. sounding returns, for an item that
+// is still being played, how much of it was heard and how much audio of it has come, in ms.
+func (y *Story) Said(sounding func(item string) (heardMS, queuedMS int64, ok bool)) Said {
+	if y == nil {
+		return Said{}
+	}
+	said := y.of
+	said.Entries = y.entries(sounding)
+	return said
+}
+
+// entries returns the timeline in the order in which things began.
+func (y *Story) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
 	var out []conversation.Entry
 	for _, s := range y.said {
 		one := *s
@@ -201,8 +232,8 @@ func (y *story) entries(sounding func(item string) (heardMS, queuedMS int64, ok 
 	return joined(out)
 }
 
-// joined puts calls and the words that follow them in the same turn into one entry: one
-// answer.
+// joined puts calls and the words that follow them in the same turn into one entry, because
+// they are one answer.
 func joined(entries []conversation.Entry) []conversation.Entry {
 	var out []conversation.Entry
 	for _, e := range entries {
@@ -216,21 +247,21 @@ func joined(entries []conversation.Entry) []conversation.Entry {
 	return out
 }
 
-// cutText leaves of an utterance what was heard of it: as much of its text as of its
-// audio, to the end of a word.
+// cutText cuts the text of an interrupted utterance to the share of its audio that was heard,
+// at the end of a word.
 func (s *saying) cutText() {
 	if !s.cut || s.ended && s.heardMS >= s.audioMS {
 		return
 	}
 	text := s.entry.Text
 	if !s.ended && s.text > 0 {
-		text = text[:min(s.text, len(text))] // as long as that audio was
+		text = text[:min(s.text, len(text))] // the text of the audio that had come
 	}
 	s.entry.Interrupted, s.entry.Text = true, heardOf(text, s.heardMS, s.audioMS)
 }
 
-// heardOf is the part of a text that was spoken in the first heardMS of audioMS, without a
-// word that was not heard to its end.
+// heardOf returns the part of a text that was spoken in the first heardMS of audioMS. It leaves
+// out a last word that was not heard to its end.
 func heardOf(text string, heardMS, audioMS int64) string {
 	if heardMS <= 0 || audioMS <= 0 || text == "" {
 		return ""
@@ -247,4 +278,13 @@ func heardOf(text string, heardMS, audioMS int64) string {
 		n--
 	}
 	return strings.TrimSpace(string(runes[:n]))
+}
+
+// clip bounds the name of a tool, which the model has made up.
+func clip(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -1,0 +1,113 @@
+package handoff
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/internal/user"
+	"voicegw/prompts"
+	"voicegw/store"
+)
+
+// tell writes a notice into a conversation, once, for each approval in it whose outcome it was
+// never told, because a gateway was killed in between. It returns the notices.
+func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []string, err error) {
+	all, err := d.approvals.OpenIn(ctx, id, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	open := slices.DeleteFunc(all, func(a store.Approval) bool { return a.Told || !conversation.Owned(a.User, id, who) })
+	if len(open) == 0 {
+		return nil, nil
+	}
+	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
+		if err := owned(c, who); err != nil {
+			return err
+		}
+		c.User, c.Agent = who.String(), cmp.Or(c.Agent, d.agent)
+		notices = nil
+		for _, a := range open {
+			if c.Told(a.Reference) {
+				continue
+			}
+			text := prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
+			if a.Result != nil {
+				text = prompts.ApprovedNotice(a.Tool, a.Reference, a.Result)
+			}
+			notices = append(notices, text)
+			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range open {
+		if err := d.approvals.Told(ctx, a); err != nil && !errors.Is(err, store.ErrChanged) {
+			return nil, err
+		}
+	}
+	return notices, nil
+}
+
+// Decided writes into the conversation of a question, once, what came of an answer that the API
+// has given: result is the envelope of an approved call, nil if the call was declined. It writes
+// nothing if the conversation is not kept here and its first turn is not running.
+func (d *Desk) Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error {
+	if c.Conversation == "" {
+		return nil
+	}
+	who, err := user.Stored(c.User)
+	if err != nil {
+		return fmt.Errorf("a question to an invalid user: %w", err)
+	}
+	text := prompts.DeclinedNotice(c.Tool, c.Reference)
+	if result != nil {
+		text = prompts.ApprovedNotice(c.Tool, c.Reference, result)
+	}
+	side := conversation.SideText
+	if strings.HasPrefix(c.Session, "voice-") {
+		side = conversation.SideVoice
+	}
+	return untilStored(ctx, func() error {
+		if kept, err := d.kept(ctx, c.Conversation); err != nil || !kept {
+			return err
+		}
+		return d.talks.Update(ctx, c.Conversation, func(talk *conversation.Conversation) error {
+			if err := owned(talk, who); err != nil {
+				return err
+			}
+			if talk.Told(c.Reference) {
+				return nil // an earlier try wrote it, unacknowledged
+			}
+			talk.User, talk.Agent = cmp.Or(talk.User, who.String()), cmp.Or(talk.Agent, c.Agent, d.agent)
+			talk.Append(time.Now(), conversation.Entry{At: time.Now(), Side: side, Role: conversation.RoleNotice, Text: text, System: true, Turn: talk.Turns})
+			return nil
+		})
+	})
+}
+
+// kept says whether a conversation is kept here, or will be because its first turn is running.
+// Otherwise its client keeps it, or it has expired.
+func (d *Desk) kept(ctx context.Context, id string) (bool, error) {
+	for range 2 {
+		if _, _, err := d.talks.Load(ctx, id); !errors.Is(err, store.ErrUnknown) {
+			return err == nil, err
+		}
+		release, err := d.talks.Lease(ctx, id, leaseLife)
+		if errors.Is(err, store.ErrBusy) {
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		release() // no turn is running; one may have ended since Load
+	}
+	return false, nil
+}

@@ -1,0 +1,138 @@
+package handoff
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/internal/user"
+	"voicegw/registry"
+	"voicegw/store"
+)
+
+// ErrTaken is wrapped where a conversation is another user's.
+var ErrTaken = errors.New("handoff: the conversation is another user's")
+
+// ContextChars is how much of a conversation a voice agent is told, in characters.
+const ContextChars = 4000
+
+// Desk hands conversations over. Its methods may be used concurrently.
+type Desk struct {
+	// Fixed after New.
+	talks     *store.Conversations
+	voice     *store.VoiceSessions
+	approvals *store.Approvals
+	agent     string
+}
+
+// New returns a Desk over a store; agent names the agent of conversations that begin
+// here.
+func New(s *store.Store, agent string) *Desk {
+	return &Desk{talks: s.Conversations(), voice: s.VoiceSessions(), approvals: s.Approvals(), agent: agent}
+}
+
+// Invitation asks for a voice session.
+type Invitation struct {
+	// User is who will speak; not nobody.
+	User user.User
+	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	Vouched bool
+	Scopes  []string
+	// Agent is whom the user speaks with; empty for the gateway's.
+	Agent string
+	// PendingRequest is answered first; may be empty.
+	PendingRequest string
+	// Context is what was said before, in lines. Said is the same as entries, of which
+	// the newest are told; a new conversation begins with them. Both may be empty.
+	Context string
+	Said    []conversation.Entry
+	// ConversationID is the conversation that goes on; empty for a new one.
+	ConversationID string
+	// Origin is the only origin whose pages may use the ticket; empty for any client.
+	Origin string
+	// Inspect lets the client look inside its session, if it asks to.
+	Inspect bool
+}
+
+// Invite makes a voice session. The error wraps ErrTaken, store.ErrVoiceActive,
+// store.ErrUser, store.ErrFull, store.ErrUnavailable or store.ErrTooBig, or says
+// that the origin is invalid.
+func (d *Desk) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, error) {
+	id := cmp.Or(in.ConversationID, conversation.NewID())
+	fresh, err := d.begin(ctx, id, in)
+	if err != nil {
+		return registry.VoiceOffer{}, err
+	}
+	before := in.Context
+	if before == "" && len(in.Said) > 0 && !fresh {
+		// The conversation goes on here, and these are what its agent knows of it.
+		c := conversation.New(id, in.User.String(), in.Agent, time.Now())
+		c.Append(time.Now(), in.Said...)
+		before = c.Brief(ContextChars)
+	}
+	return d.offer(ctx, store.Ticket{
+		User: in.User.String(), Vouched: in.Vouched, Scopes: in.Scopes, Conversation: id, Agent: in.Agent,
+		PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin, Inspect: in.Inspect,
+	})
+}
+
+// Offer makes a voice session for a tool's call: a Desk is a registry.VoiceSessions. The
+// conversation is kept, or will be when the turn that calls the tool has ended.
+func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (registry.VoiceOffer, error) {
+	offer, err := d.offer(ctx, store.Ticket{
+		User: r.UserID, Vouched: r.Vouched, Scopes: r.Scopes, Conversation: r.ConversationID, Agent: r.Agent,
+		PendingRequest: r.PendingRequest, Origin: r.Origin,
+	})
+	for from, to := range map[error]error{store.ErrVoiceActive: registry.ErrVoiceActive, store.ErrUser: registry.ErrUser, store.ErrFull: registry.ErrFull} {
+		if errors.Is(err, from) {
+			err = fmt.Errorf("%w: %w", to, err)
+		}
+	}
+	return offer, err
+}
+
+func (d *Desk) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, error) {
+	o, err := d.voice.Offer(ctx, t)
+	if err != nil {
+		return registry.VoiceOffer{}, err
+	}
+	return registry.VoiceOffer{
+		SessionID: o.SessionID, ConversationID: o.Conversation, PendingRequest: o.PendingRequest, Ticket: o.Secret, ExpiresAt: o.ExpiresAt,
+	}, nil
+}
+
+// begin makes the conversation where it is new, and says whether it was.
+func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
+	c, _, err := d.talks.Load(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+	case err != nil:
+		return false, err
+	default:
+		return false, owned(c, in.User)
+	}
+	c = conversation.New(id, in.User.String(), cmp.Or(in.Agent, d.agent), time.Now())
+	c.Append(time.Now(), in.Said...)
+	if _, err = d.talks.Save(ctx, c, 0); errors.Is(err, store.ErrChanged) {
+		return d.begin(ctx, id, in) // somebody has made it meanwhile
+	}
+	return err == nil, err
+}
+
+// owned says whether a conversation is a user's.
+func owned(c *conversation.Conversation, who user.User) error {
+	if !c.OwnedBy(who) {
+		return ErrTaken
+	}
+	return nil
+}
+
+// Conversation returns everything that is kept of a conversation. The error is
+// store.ErrUnknown, or one of the store's.
+func (d *Desk) Conversation(ctx context.Context, id string) (*conversation.Conversation, error) {
+	c, _, err := d.talks.Load(ctx, id)
+	return c, err
+}
