@@ -40,10 +40,10 @@ const (
 
 // line is what the user hears: one line of time, on which spoken items play one after
 // another. It holds the items that are not known to be over, in the order of their first
-// byte. What a client reports outranks the clock.
+// byte. What a client reports outranks the clock. Nobody else keeps which items were spoken.
 type line struct {
 	items   []item
-	gone    []string  // the newest items that are over or were dropped, oldest first
+	begun   []string  // the newest items that the model has begun, oldest first, heard or not
 	reports bool      // the client has reported at some time
 	passed  time.Time // when the client last reported the end of an item
 }
@@ -72,7 +72,7 @@ func (it item) unsent() time.Duration {
 }
 
 func (l line) clone() line {
-	l.items, l.gone = slices.Clone(l.items), slices.Clone(l.gone)
+	l.items, l.begun = slices.Clone(l.items), slices.Clone(l.begun)
 	return l
 }
 
@@ -80,8 +80,20 @@ func (l line) index(id string) int {
 	return slices.IndexFunc(l.items, func(it item) bool { return it.id == id })
 }
 
-// knows says whether an item is or was on the line: an item is spoken once.
-func (l line) knows(id string) bool { return l.index(id) >= 0 || slices.Contains(l.gone, id) }
+// spoken says whether the model has begun an item before: an item is spoken once.
+func (l line) spoken(id string) bool { return l.index(id) >= 0 || slices.Contains(l.begun, id) }
+
+// meet notes that the model has begun an item. It reports false for one that was spoken before.
+func (l *line) meet(id string) bool {
+	if l.spoken(id) {
+		return false
+	}
+	l.begun = append(l.begun, id)
+	if len(l.begun) > maxBegun {
+		l.begun = slices.Delete(l.begun, 0, 1)
+	}
+	return true
+}
 
 // begin puts an item behind all others. It reports false where there is no room.
 func (l *line) begin(id string, turn int) bool {
@@ -290,28 +302,11 @@ func (l line) emptyBy() time.Time {
 func (l *line) settle(now time.Time) {
 	kept := l.items[:0:0]
 	for i, it := range l.items {
-		if l.over(i, now) {
-			l.forget(it.id)
-			continue
+		if !l.over(i, now) {
+			kept = append(kept, it)
 		}
-		kept = append(kept, it)
 	}
 	l.items = kept
-}
-
-// clear forgets all items: they are dropped.
-func (l *line) clear() {
-	for _, it := range l.items {
-		l.forget(it.id)
-	}
-	l.items = nil
-}
-
-func (l *line) forget(id string) {
-	l.gone = append(l.gone, id)
-	if len(l.gone) > maxGone {
-		l.gone = slices.Delete(l.gone, 0, 1)
-	}
 }
 
 // Heard returns the best guess of how much of a spoken item the client has heard by now, in ms of

@@ -187,7 +187,7 @@ func (m *machine) flush(reason FlushReason) (cutOff bool) {
 		m.cuts = append(m.cuts, c)
 		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
 	}
-	m.line.clear()
+	m.line.items = nil
 	return cutOff
 }
 
@@ -202,10 +202,7 @@ func (m *machine) settleCut(c cut) {
 }
 
 func (m *machine) audioBegan(in AudioBegan) {
-	if m.response.held() || m.line.knows(in.Item) {
-		return
-	}
-	if m.lastWordSaid() {
+	if !m.line.meet(in.Item) || m.response.held() || m.lastWordSaid() {
 		return
 	}
 	if m.turn == nil || m.turn.stage == done {

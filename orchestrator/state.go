@@ -266,7 +266,7 @@ const (
 	maxUtterances = 32
 	// maxItems is how many spoken items may wait to be heard at once.
 	maxItems   = 256
-	maxGone    = 64
+	maxBegun   = 64
 	maxNotices = 8
 )
 
@@ -298,6 +298,10 @@ func (s State) Turns() int { return s.turns.last }
 
 // Audible says whether the user has still to hear something that was said.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
+
+// Spoken says whether the model has begun to speak an item, heard or not. Items of which 64
+// newer ones have begun are forgotten once they are over.
+func (s State) Spoken(item string) bool { return s.line.spoken(item) }
 
 // clone returns a copy that shares nothing which Step changes.
 func (s State) clone() State {

@@ -229,7 +229,7 @@ func (w *watcher) bounded(s State) {
 	}{
 		{"utterances", len(s.user.utterances), maxUtterances},
 		{"items", len(s.line.items), maxItems},
-		{"items that are over", len(s.line.gone), maxGone},
+		{"items that have begun", len(s.line.begun), maxBegun},
 		{"cuts", len(s.cuts), 4 * maxItems},
 		{"calls", s.calls.UnderWay(), maxCalls + maxConfirmations}, // what is approved is refused to nobody
 		{"questions", s.calls.Questions(), maxConfirmations},

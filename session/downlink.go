@@ -34,18 +34,18 @@ type downlink struct {
 	bytes    int  // of memory that entries take
 	full     bool // there was too much
 	seq      int64
-	open     string     // the item whose audio is let through
-	start    []byte     // announces it, with its first audio; nil once queued
-	items    []outgoing // those of which something waits or is not told yet, oldest first
+	items    []outgoing // those of which something is to come, waits or is not told yet, oldest first
 	clock    orchestrator.PlayClock
 	flushed  int64 // bytes dropped by flushes and the end, or of items that were not open
 	busy     bool  // somebody is writing: the writer, or who has claimed
 	finished bool  // nothing is taken any more
 }
 
-// outgoing is an item on its way to the client.
+// outgoing is an item on its way to the client. Its audio is let through from openItem until
+// it has ended or was flushed.
 type outgoing struct {
 	item         string
+	start        []byte    // announces it, with its first audio; nil once queued
 	queued, sent int64     // bytes: all, and those that were written
 	until        time.Time // when a client that plays at once has played those
 	ended        bool
@@ -124,8 +124,16 @@ func (d *downlink) openItem(m *protocol.AudioStart) error {
 	if err != nil {
 		return err
 	}
-	d.open, d.start = m.ItemID, text
-	d.items = append(d.items, outgoing{item: m.ItemID})
+	d.items = append(d.items, outgoing{item: m.ItemID, start: text})
+	return nil
+}
+
+// open returns an item if its audio is let through, or nil: only the newest's ever is. mu is
+// held.
+func (d *downlink) open(item string) *outgoing {
+	if n := len(d.items); n > 0 && d.items[n-1].item == item && !d.items[n-1].ended {
+		return &d.items[n-1]
+	}
 	return nil
 }
 
@@ -145,13 +153,12 @@ func (d *downlink) outgoing(item string) *outgoing {
 func (d *downlink) claim(item string, n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.busy || d.finished || item != d.open || d.start != nil || d.head < len(d.entries) {
+	o := d.open(item)
+	if d.busy || d.finished || o == nil || o.start != nil || d.head < len(d.entries) {
 		return false
 	}
 	d.busy = true
-	if o := d.outgoing(item); o != nil {
-		o.queued += int64(n)
-	}
+	o.queued += int64(n)
 	return true
 }
 
@@ -220,24 +227,24 @@ func (d *downlink) run() {
 func (d *downlink) pushAudio(item string, pcm []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.finished || item != d.open {
+	o := d.open(item)
+	if d.finished || o == nil {
 		d.flushed += int64(len(pcm))
 		return true
 	}
 	if d.full {
 		return false
 	}
-	o := d.outgoing(item)
-	if len(pcm) == 0 || o == nil {
+	if len(pcm) == 0 {
 		return true
 	}
 	n := len(d.entries)
-	if d.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.most.frame) {
-		e := downEntry{frame: newFrame(pcm), item: item, text: d.start}
+	if o.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.most.frame) {
+		e := downEntry{frame: newFrame(pcm), item: item, text: o.start}
 		d.entries = append(d.entries, e)
 		d.bytes += e.frame.size() + cap(e.text)
-		if d.start != nil {
-			d.start = nil
+		if o.start != nil {
+			o.start = nil
 			d.waiting++
 		}
 	}
@@ -253,13 +260,10 @@ func (d *downlink) endItem(m *protocol.AudioEnd) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.outgoing(m.ItemID)
-	if o == nil || o.ended {
+	if o == nil {
 		return true, nil
 	}
 	o.ended = true
-	if d.open == m.ItemID {
-		d.open, d.start = "", nil
-	}
 	if o.queued == 0 {
 		return true, nil
 	}
@@ -276,9 +280,6 @@ func (d *downlink) endItem(m *protocol.AudioEnd) (bool, error) {
 func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.open == m.ItemID {
-		d.open, d.start = "", nil
-	}
 	known := !d.drop(func(item string) bool { return item == m.ItemID }, false)
 	for i, o := range d.items {
 		if o.item == m.ItemID {

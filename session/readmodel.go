@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -104,7 +103,7 @@ func (s *session) worthTelling(ev transport.Transcript) bool {
 
 // modelAudio takes one piece of the model's speech.
 func (s *session) modelAudio(ev *transport.AudioOut) {
-	if ev.Item != s.lastItem && !s.nextItem(ev.Item) {
+	if ev.Item != s.item && !s.nextItem(ev.Item) {
 		s.down.pushAudio(ev.Item, ev.PCM) // only counted
 		return
 	}
@@ -117,19 +116,13 @@ func (s *session) modelAudio(ev *transport.AudioOut) {
 }
 
 // nextItem ends what the model said before and begins with another item. It reports false
-// for one that another one has followed already: items play one after another.
+// for one that was spoken before: items play one after another, each once.
 func (s *session) nextItem(item string) bool {
-	if slices.Contains(s.spoken, item) {
+	if s.spoken(item) {
 		return false
 	}
-	if s.lastItem != "" {
-		s.modelAudioDone(s.lastItem)
-		s.spoken = append(s.spoken, s.lastItem)
-		if len(s.spoken) > maxSpoken {
-			s.spoken = slices.Delete(s.spoken, 0, 1)
-		}
-	}
-	s.lastItem, s.itemOver = item, false
+	s.modelAudioDone(s.item)
+	s.item = item
 	if s.resampleOut != nil {
 		s.resampleOut.Reset()
 	}
@@ -137,19 +130,23 @@ func (s *session) nextItem(item string) bool {
 	return true
 }
 
-// maxSpoken is how many items are remembered that another one has followed.
-const maxSpoken = 16
+// spoken says whether the model has begun an item before. The orchestrator keeps that.
+func (s *session) spoken(item string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.Spoken(item)
+}
 
-// modelAudioDone takes the end of an item, once.
+// modelAudioDone takes the end of the item that the model speaks.
 func (s *session) modelAudioDone(item string) {
-	if item != s.lastItem || s.itemOver {
+	if item != s.item || item == "" {
 		return
 	}
-	s.itemOver = true
 	if s.resampleOut != nil {
 		s.downBuf = s.resampleOut.Flush(s.downBuf[:0])
 		s.queueAudio(item, s.downBuf)
 	}
+	s.item = ""
 	ms := audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
 	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
 }

@@ -82,9 +82,7 @@ type session struct {
 	modelOver   bool
 	resampleOut *audio.Resampler // nil where the rates agree
 	downBuf     []byte
-	lastItem    string
-	spoken      []string // the newest items before it
-	itemOver    bool     // lastItem has ended
+	item        string // that the model speaks; empty between items
 	userDraft   draft
 	modelDraft  draft
 
