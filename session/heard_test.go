@@ -440,3 +440,37 @@ func TestItemsDoNotMix(t *testing.T) {
 		}
 	})
 }
+
+// TestDroppedItemStaysDropped: the user interrupts an answer, and the model begins another
+// item of it, which nobody is to hear. What comes of that item once the next answer has begun
+// neither sounds nor ends the next answer.
+func TestDroppedItemStaysDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c, model := st.started()
+		model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 4800))
+		synctest.Wait()
+		model.Emit(transport.SpeechStarted{Item: "u2", AudioMS: 900})
+		model.EmitAudio("a2", make([]byte, 2400))
+		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseInterrupted}, transport.SpeechStopped{Item: "u2", AudioMS: 1200, EndMS: 1100},
+			transport.InputCommitted{Item: "u2"}, transport.ResponseStarted{ID: "r2"})
+		for range 3 {
+			model.EmitAudio("b1", make([]byte, 4800))
+			model.EmitAudio("a2", make([]byte, 2400))
+		}
+		model.Emit(transport.AudioDone{Item: "b1"}, transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
+		pass(time.Second)
+		synctest.Wait()
+		var told []string
+		for _, line := range c.log() {
+			if strings.HasPrefix(line, "audio.") {
+				told = append(told, line)
+			}
+		}
+		want := []string{"audio.start a1", "audio.flush a1 user_speech", "audio.start b1", "audio.end b1"}
+		if !slices.Equal(told, want) || c.bytes != 4*4800 {
+			t.Errorf("the client got %q and %d bytes", told, c.bytes)
+		}
+	})
+}

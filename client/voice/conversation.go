@@ -66,7 +66,6 @@ type Conversation struct {
 	cur        *Exchange
 	mic        *microphone
 	player     *player
-	incoming   *Item             // what binary frames belong to; nil for nothing
 	turns      map[int]*Exchange // of the gateway, by number, as far as they are not forgotten
 	lastTurn   int               // the newest of them
 	open       int               // turns of the gateway that have not ended

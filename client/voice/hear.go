@@ -10,7 +10,7 @@ import (
 
 // hearAudio takes a binary frame.
 func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
-	i := c.incoming
+	i := c.player.incoming()
 	c.observer.HeardAudio(now, pcm, i)
 	if i == nil {
 		return
@@ -194,7 +194,6 @@ func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
 		return
 	}
 	c.sign = now
-	c.incoming = i
 	c.player.begin(now, i)
 }
 
@@ -205,16 +204,10 @@ func (c *Conversation) hearAudioEnd(now time.Time, m *protocol.AudioEnd) {
 		c.tellText(now, Violation, c.cur, "audio.end of an answer that is not open: "+m.ItemID)
 		return
 	}
-	if c.incoming == i {
-		c.incoming = nil
-	}
 	c.player.end(now, i)
 }
 
 func (c *Conversation) hearFlush(now time.Time, m *protocol.AudioFlush) {
-	if c.incoming != nil && c.incoming.ID == m.ItemID {
-		c.incoming = nil
-	}
 	c.sign = now
 	i := c.player.flush(now, m.ItemID)
 	x := c.cur

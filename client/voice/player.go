@@ -68,6 +68,14 @@ func (p *player) find(id string) *Item {
 	return nil
 }
 
+// incoming is the item that binary frames belong to; nil where they belong to none.
+func (p *player) incoming() *Item {
+	if n := len(p.queue); n > 0 && !p.queue[n-1].ended {
+		return p.queue[n-1]
+	}
+	return nil
+}
+
 // begin opens an item.
 func (p *player) begin(now time.Time, i *Item) {
 	p.advance(now)
