@@ -37,6 +37,32 @@ func TestPlayerFlushesWhatWaits(t *testing.T) {
 	}
 }
 
+// TestFramesBelongToTheOpenItem: to the newest, until it has ended or was flushed, also while
+// it still plays.
+func TestFramesBelongToTheOpenItem(t *testing.T) {
+	p := newPlayer(24000, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback) {})
+	now := time.Unix(1000, 0)
+	a, b := &Item{ID: "a"}, &Item{ID: "b"}
+	look := func(when string, want *Item) {
+		t.Helper()
+		if got := p.incoming(); got != want {
+			t.Errorf("%s, frames belong to %v", when, got)
+		}
+	}
+	look("before any item", nil)
+	p.begin(now, a)
+	p.add(now, a, 48000)
+	look("while a comes", a)
+	p.end(now, a)
+	look("while a plays on", nil)
+	p.begin(now, b)
+	look("once b has begun", b)
+	p.flush(now, "a")
+	look("once a was flushed", b)
+	p.flush(now, "b")
+	look("once b was flushed", nil)
+}
+
 // deaf is an observer that nothing matters to.
 type deaf struct{}
 
