@@ -10,28 +10,29 @@ import (
 	"voicegw/registry"
 )
 
-// Action is one thing that is to be done about a call. The set is closed; actions are
-// carried out in the order given.
+// Action is one thing that the caller must do about a call. The set is closed; the caller
+// carries actions out in the order given.
 type Action interface{ action() }
 
-// Run lets a call run. Its Finished comes back exactly once.
+// Run starts a call's tool. The caller reports Finished exactly once.
 type Run struct {
 	Turn int
-	// Call is the gateway's name of it, unique in the conversation.
+	// Call is the gateway's name for the call, unique in the conversation.
 	Call     string
 	Prepared *registry.Prepared
 	Keys     policy.Keys
-	// Reference is that of the question which a person has approved: the call runs although
-	// the conversation may be over by now. Empty for a call that needed no approval.
+	// Reference is the short name of the question with which a person approved the call: such a
+	// call runs even if the conversation is over by now. It is empty for a call that needed no
+	// approval.
 	Reference string
-	// Message is Called.Message of the call.
+	// Message is the call's Called.Message.
 	Message string
 }
 
-// Ask has a question to the user recorded. Recorded comes back exactly once.
+// Ask records a question to the user about a call. The caller reports Recorded exactly once.
 type Ask Run
 
-// Resolve has the answer to a question recorded. Resolved comes back exactly once.
+// Resolve records the answer to a question. The caller reports Resolved exactly once.
 type Resolve struct {
 	Token    string
 	Approved bool
@@ -41,52 +42,52 @@ type Resolve struct {
 // Cancel stops a running call.
 type Cancel struct{ Call, Tool string }
 
-// Tell tells the client.
+// Tell sends a message to the client.
 type Tell struct{ Message protocol.ServerMessage }
 
-// Overtaken answers a call of the model's because the user went on. The call goes on.
+// Overtaken answers a call to the model because the user has moved on. The call itself goes on.
 type Overtaken struct {
 	Model    string
 	Envelope registry.Envelope
 }
 
-// Approved says that a person has approved a call: a turn is to be begun for it, and then
-// Approve to be told.
+// Approved reports that a person has approved a call: the caller begins a turn for it and then
+// calls [Calls.Approve].
 type Approved struct {
 	Tool, Reference, Provider string
 	By                        By
-	// Prepared is what runs. Nil: the caller runs what is stored of the question, with these
-	// keys and arguments, and tells Finished.
+	// Prepared is the call to run. If it is nil, the caller runs the call that is stored with the
+	// question, with these keys and arguments, and reports Finished.
 	Prepared *registry.Prepared
 	Keys     policy.Keys
 	Args     json.RawMessage
 }
 
-// Declined says that a question has run nothing: the audit has Record, and the model is to
-// be told.
+// Declined reports that a question ended without running a tool: the caller writes Record to
+// the audit and tells the model.
 type Declined struct {
 	Tool, Reference string
 	Outcome         Outcome
 	Record          audit.Record
-	// Told says that the model is told by the answer to its own call.
+	// Told is true if the model learns of it from the answer to its own call.
 	Told bool
 }
 
-// Refused says that the user's answer to a question is not taken.
+// Refused reports that the user's answer to a question was not accepted.
 type Refused struct {
 	Why Refusal
-	// Known says that the question is known to the conversation.
+	// Known is true if the question belongs to this conversation.
 	Known bool
 }
 
-// Slow says that the tools of a turn have taken longer than they should together. It comes
-// once a turn; nothing is refused for it.
+// Slow reports that the tools of a turn have together taken longer than they should. It comes
+// at most once a turn; no call is refused because of it.
 type Slow struct {
 	Turn         int
 	Taken, Limit time.Duration
 }
 
-// Outcome is what became of a question to the user.
+// Outcome is how a question to the user ended.
 type Outcome string
 
 // The outcomes.
@@ -94,13 +95,13 @@ const (
 	OutcomeApproved Outcome = "approved"
 	OutcomeDenied   Outcome = "denied"
 	OutcomeExpired  Outcome = "expired"
-	// OutcomeUsed: it was answered somewhere else.
+	// OutcomeUsed: the question was already answered somewhere else.
 	OutcomeUsed Outcome = "used"
-	// OutcomeFailed: the answer could not be recorded; the question still stands.
+	// OutcomeFailed: the answer could not be recorded; the question remains open.
 	OutcomeFailed Outcome = "failed"
 )
 
-// Refusal is the code with which a client is told that its answer is not taken.
+// Refusal is the error code that tells a client why its answer was not accepted.
 type Refusal string
 
 // The refusals.
@@ -112,15 +113,15 @@ const (
 	RefusedStore Refusal = "store_unavailable"
 )
 
-// By says who answered a question.
+// By is the source of the answer to a question.
 type By string
 
-// Who may answer.
+// The sources of an answer.
 const (
 	ByClient By = "client"
 	ByAPI    By = "api"
 	BySpoken By = "spoken"
-	// ByClock: nobody has, in time.
+	// ByClock: nobody answered in time, and the question expired.
 	ByClock By = "clock"
 )
 

@@ -11,52 +11,53 @@ import (
 	"voicegw/registry"
 )
 
-// call is one call that is not over.
+// call is one call that has not ended.
 type call struct {
-	id       string // ours
-	model    string // the name that answers it; empty for an action that a person has approved
-	provider string // the provider's id of it
-	tool     string // as the client was told
-	runs     string // the tool that runs for it, which differs for ConfirmAction
+	id       string // the gateway's name for the call
+	model    string // the name under which the model expects the answer; empty for an approved action
+	provider string // the provider's id of the call
+	tool     string // the tool that the client was told of
+	runs     string // the tool that runs; it differs from tool for ConfirmAction
 	turn     int
 	state    state
 	reader   Reader
-	into     string // of joined: the call whose answer it gets
-	echo     bool   // of joined: it is that call, announced again
+	into     string // if joined: the call whose answer it gets
+	echo     bool   // if joined: the provider announced that same call again
 
-	written  json.RawMessage // its arguments, as the model wrote them
-	asked    string          // the same in canonical form
-	args     json.RawMessage // as they run: with defaults, lowered
+	written  json.RawMessage // its arguments as the model wrote them
+	asked    string          // written in canonical form
+	args     json.RawMessage // the arguments that the tool gets: with defaults, and lowered to the limits
 	prepared *registry.Prepared
 	keys     policy.Keys
 	budget   json.RawMessage
 	message  string
-	approval *Approved // that of a person
-	question *question // of waiting and resolving
+	approval *Approved // a person's approval; nil without one
+	question *question // if waiting or resolving
 
 	askedAt    time.Time
 	queuedAt   time.Time
-	progressAt time.Time // when the client is told next that it still runs
+	progressAt time.Time // when the client is next told that the tool is still running
 }
 
-// prepares notes what runs for the call.
+// prepares sets the prepared call that is to run.
 func (k *call) prepares(p *registry.Prepared) { k.prepared, k.args = p, p.Args() }
 
-// hasTool says whether a tool runs for the call, or is to run unless the user says no.
+// hasTool reports whether a tool runs for the call, or will run unless the user declines.
 func (k *call) hasTool() bool {
 	return k.state == asking || k.state == queued || k.working()
 }
 
-// working says whether the tool runs.
+// working reports whether the tool is running.
 func (k *call) working() bool { return k.state == running || k.state == stopping }
 
-// put says whether the call's question has been put to the user: the model has its answer.
+// put reports whether the call's question has been put to the user. The model already has the
+// answer to such a call.
 func (k *call) put() bool { return k.state == waiting || k.state == resolving }
 
-// joinable says whether a call with the same key joins this one.
+// joinable reports whether a call with the same key may join this one.
 func (k *call) joinable() bool { return k.hasTool() || k.state == joined && !k.echo }
 
-// stoppable says whether the tool can be stopped, or kept from beginning.
+// stoppable reports whether the tool can be stopped, or prevented from starting.
 func (k *call) stoppable() bool {
 	return (k.state == running || k.state == queued) && k.prepared != nil && k.prepared.Tool().Cancellable
 }
@@ -69,7 +70,7 @@ func (k *call) run() Run {
 	return r
 }
 
-// find finds a call by its name.
+// find returns the open call with that name; nil if it is missing.
 func (c *Calls) find(id string) *call {
 	return c.first(func(k *call) bool { return k.id == id && id != "" })
 }
@@ -83,7 +84,7 @@ func (c *Calls) first(is func(*call) bool) *call {
 	return nil
 }
 
-// take finds a call by its name and takes it out.
+// take removes the open call with that name and returns it.
 func (c *Calls) take(id string) (k call) {
 	c.open = slices.DeleteFunc(c.open, func(o call) bool {
 		if o.id == id {
@@ -94,7 +95,7 @@ func (c *Calls) take(id string) (k call) {
 	return k
 }
 
-// UnderWay is how many calls are not over, apart from questions.
+// UnderWay returns the number of open calls, not counting questions.
 func (c *Calls) UnderWay() (n int) {
 	for i := range c.open {
 		if !c.open[i].put() {
@@ -104,13 +105,12 @@ func (c *Calls) UnderWay() (n int) {
 	return n
 }
 
-// Owed says whether the model waits for the answer of a call of that turn.
+// Owed reports whether the model waits for the answer to a call of that turn.
 func (c *Calls) Owed(turn int) bool {
 	return c.first(func(k *call) bool { return k.turn == turn && !k.put() && k.reader.wants() }) != nil
 }
 
-// Awaited is how many calls the model waits for, and Questions how many questions wait for
-// the user.
+// Awaited returns the number of calls whose answer the model waits for.
 func (c *Calls) Awaited() (n int) {
 	for i := range c.open {
 		if k := &c.open[i]; !k.put() && k.reader.wants() {
@@ -120,44 +120,45 @@ func (c *Calls) Awaited() (n int) {
 	return n
 }
 
-// Questions is how many questions wait for the user.
+// Questions returns the number of questions that wait for the user.
 func (c *Calls) Questions() int { return len(c.open) - c.UnderWay() }
 
-// wanted says whether anybody waits for the answer of a call or of one that joined it.
+// wanted reports whether the model waits for the answer of a call or of one that joined it.
 func (c *Calls) wanted(id string) bool {
 	return c.first(func(k *call) bool { return (k.id == id || k.into == id) && k.reader.wants() }) != nil
 }
 
-// Answer is the end of a call: the terminal that its reader gets.
+// Answer ends a call: it carries the result that the call's reader gets.
 type Answer struct {
 	Turn int
 	Call string
 	Tool string
-	// Model is the name that answers the call. Reader says who gets the answer.
+	// Model is the name under which the model expects the answer. Reader tells how the model
+	// gets it, or why it does not.
 	Model    string
 	Reader   Reader
 	Envelope registry.Envelope
-	// Ran says that the call itself has come to this, and not another one that it repeats.
+	// Ran is true if this call itself produced the result, false if it repeats another call's.
 	Ran bool
-	// OverBudget says that the model has to answer without further tools.
+	// OverBudget is true if the model must now answer without further tools.
 	OverBudget bool
-	// Owed says that the model waits for other calls of the turn still.
+	// Owed is true if the model still waits for other calls of the turn.
 	Owed bool
-	// Prepared is what ran, or was to run; nil where nothing was.
+	// Prepared is the call that ran or was about to run; nil if there was none.
 	Prepared *registry.Prepared
-	// Approval is that of a person; nil for a call that needed none.
+	// Approval is a person's approval; nil for a call that needed none.
 	Approval *Approved
-	// Written are the arguments as the model wrote them: perhaps no JSON at all.
+	// Written is the arguments as the model wrote them, which may be invalid JSON.
 	Written json.RawMessage
-	// Queued is from the model's call until the handler began, Took the handler's own time;
-	// both zero where nothing ran.
+	// Queued is the time from the model's call to the start of the handler, Took the handler's
+	// own time; both are zero if nothing ran.
 	Queued, Took time.Duration
 
 	category string
-	line     audit.Call // all but the time, and what became of the answer
+	line     audit.Call // the audit's line, without the time and the answer's delivery
 }
 
-// answer ends a call.
+// answer ends a call with an answer.
 func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 	if k.reader.wants() {
 		c.move(k, answered)
@@ -182,11 +183,11 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 	return a
 }
 
-// Wanted says whether anybody waits for the answer.
+// Wanted reports whether the model waits for the answer.
 func (a Answer) Wanted() bool { return a.Reader.wants() }
 
-// Intents are what the tool asks of the conversation: the answer of a call that did not run
-// itself asks for nothing.
+// Intents returns what the tool asks of the conversation. A call that did not run itself asks
+// for nothing.
 func (a Answer) Intents() []registry.Intent {
 	if !a.Ran || !a.Envelope.OK || a.Envelope.Meta.CacheHit {
 		return nil
@@ -194,15 +195,15 @@ func (a Answer) Intents() []registry.Intent {
 	return a.Envelope.Intents
 }
 
-// Effect is what became of an answer: which of its intents were applied and which refused
-// with the last reason, and why the model was not given it, empty if it was.
+// Effect describes what happened to an answer: the intents that were applied, those that were
+// refused with the last reason, and why the model did not get it (empty if it did).
 type Effect struct {
 	Applied, Refused  []registry.Intent
 	Why, NotDelivered string
 }
 
-// Record is the audit's line of the call. An answer whose reader does not want it was not
-// delivered, whatever e says.
+// Record returns the audit's line for the call. An answer that the model does not wait for
+// counts as not delivered, whatever e says.
 func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	l := a.line
 	l.At, l.Applied, l.Refused, l.Why, l.NotDelivered = at, e.Applied, e.Refused, e.Why, e.NotDelivered
@@ -212,15 +213,15 @@ func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	return l.Record()
 }
 
-// Message is what the client is told of the end of the call.
+// Message is what the client is told about the end of the call.
 func (a Answer) Message() *protocol.ToolEnded {
 	m := &protocol.ToolEnded{Header: protocol.Header{Turn: a.Turn}, CallID: a.Call, Tool: a.Tool, Category: a.category,
 		OK: a.Envelope.OK, DurationMS: a.Envelope.Meta.DurationMS, Deduplicated: a.Envelope.Meta.CacheHit}
 	if a.Envelope.Error != nil {
-		m.Error, _ = json.Marshal(a.Envelope.Error) // the model gets the same: it cannot fail
+		m.Error, _ = json.Marshal(a.Envelope.Error) // the model gets the same text: it cannot fail
 	}
 	if len(a.Envelope.Meta.Clamped) > 0 {
-		m.Clamped, _ = json.Marshal(a.Envelope.Meta.Clamped) // numbers alone: it cannot fail
+		m.Clamped, _ = json.Marshal(a.Envelope.Meta.Clamped) // only numbers: it cannot fail
 	}
 	return m
 }

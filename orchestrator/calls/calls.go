@@ -1,8 +1,8 @@
-// Package calls is the home of a tool call, by voice and by text: it holds every call that
-// is not over, with its state, from the moment that a model asks for it until it has its
-// answer. It is pure: no clock, no goroutine, no I/O. What happens to calls is told to a
-// [Calls] by its methods, and they return what is to be done. The caller carries that out
-// in order: it alone knows turns, speech and the form in which a model is told.
+// Package calls is the home of a tool call, by voice and by text. It holds every open call and
+// its state, from the moment the model asks for it until it is answered. The package is pure:
+// no clock, no goroutine, no I/O. The caller reports what happens to calls through the methods
+// of [Calls], and they return the actions that follow. The caller carries them out in order: it
+// alone knows about turns, speech and how a model is told.
 package calls
 
 import (
@@ -18,56 +18,56 @@ import (
 	"voicegw/registry"
 )
 
-// ConfirmAction is the tool with which a model confirms what the user has agreed to aloud,
-// where [Rules.Spoken].
+// ConfirmAction is the tool with which a model reports that the user has agreed aloud. It
+// exists only if [Rules.Spoken] is set.
 const ConfirmAction = policy.ConfirmAction
 
-// Rules are what differs between conversations.
+// Rules are the settings that differ between conversations.
 type Rules struct {
-	// Tools are the operator's rules, with the mode.
+	// Tools are the operator's rules for tools, and the mode.
 	Tools policy.Rules
-	// Prefix begins the name of each call. A number from 1 follows.
+	// Prefix starts the name of each call; a number, counted from 1, follows it.
 	Prefix string
 	// Spoken lets the model confirm with [ConfirmAction] what the user has agreed to aloud.
 	Spoken bool
-	// Live says that the conversation goes on by itself: it ends questions that are not
-	// answered in time. Otherwise the next message finds them.
+	// Live means that [Calls.Tick] is called as time passes, and ends questions that nobody
+	// answers in time. Otherwise the next message finds out that they have expired.
 	Live bool
-	// MaxOpen is how many calls may be under way at once, and MaxQuestions how many
-	// questions may wait for the user. Zero means no limit but that of Tools.
+	// MaxOpen is how many calls may be under way at once, and MaxQuestions how many questions
+	// may wait for the user. Zero means no limit beyond those in Tools.
 	MaxOpen, MaxQuestions int
-	// ProgressEvery is how often the client is told that a tool is still at work, once it
-	// has outlasted its latency budget. Zero means 5 s.
+	// ProgressEvery is how often the client is told that a tool is still running, once it has
+	// exceeded its latency budget. Zero means 5 s.
 	ProgressEvery time.Duration
 }
 
 const (
-	// maxParallel is how many tools of one conversation run at once; other calls are queued.
+	// maxParallel is how many tools of one conversation run at once; further calls are queued.
 	maxParallel = 4
-	// maxResolved is how many questions that were answered are remembered.
+	// maxResolved is how many answered questions are remembered.
 	maxResolved = 32
 )
 
-// Calls are the calls of one conversation. It is a value: Clone makes a copy that shares
-// nothing which a method changes. It is not for concurrent use.
+// Calls holds the calls of one conversation. It is a value: Clone makes an independent copy.
+// It is not safe for concurrent use.
 type Calls struct {
 	// Fixed after New.
 	rules Rules
 
 	book     policy.Book
-	open     []call     // in the order in which they were asked for; questions as they were put
-	resolved []resolved // questions that were answered, oldest first
-	count    int        // names given so far
+	open     []call     // in the order of the model's calls; a question in the order in which it was put
+	resolved []resolved // answered questions, oldest first
+	count    int        // number of names given so far
 	strayed  bool       // see Strayed
 }
 
-// resolved remembers a question that was answered.
+// resolved is a question that was answered.
 type resolved struct {
 	token   string
 	outcome Outcome
 }
 
-// New returns the Calls of a conversation that holds tools; nil if it holds no tools.
+// New returns the Calls of a conversation with these tools; tools is nil if it has none.
 func New(tools *registry.Snapshot, rules Rules) Calls {
 	if rules.ProgressEvery == 0 {
 		rules.ProgressEvery = 5 * time.Second
@@ -75,44 +75,44 @@ func New(tools *registry.Snapshot, rules Rules) Calls {
 	return Calls{rules: rules, book: policy.NewBook(tools, rules.Tools)}
 }
 
-// Clone returns a copy that shares nothing which a method changes.
+// Clone returns a copy that shares nothing that a method changes.
 func (c Calls) Clone() Calls {
 	c.open, c.resolved = slices.Clone(c.open), slices.Clone(c.resolved)
 	return c
 }
 
-// Book is what the conversation has used and remembers. Whatever changes it does so
-// between the methods of c.
+// Book returns the conversation's account of tool use and its remembered answers. The caller
+// may change it, but only between calls of c's methods.
 func (c *Calls) Book() *policy.Book { return &c.book }
 
-// NextName gives the next call its name, for a call that the caller answers itself.
+// NextName returns the next call's name, for a call that the caller answers itself.
 func (c *Calls) NextName() string {
 	c.count++
 	return c.rules.Prefix + strconv.Itoa(c.count)
 }
 
-// Count is how many calls have a name.
+// Count returns how many calls have been named.
 func (c *Calls) Count() int { return c.count }
 
-// Called is a call as the model made it.
+// Called is a tool call as the model made it.
 type Called struct {
-	// Turn counts from 1.
+	// Turn is the number of the turn, counted from 1.
 	Turn int
-	// Model is the name that answers it, and Provider the provider's id, empty where it gave
-	// none.
+	// Model is the name under which the model expects the answer, Provider the provider's id for
+	// the call; Provider is empty if the provider gave none.
 	Model, Provider string
 	Tool            string
-	// Args is what the model wrote, not checked yet.
+	// Args is what the model wrote; it has not been checked.
 	Args json.RawMessage
-	// SpokenAt is when the user last began to say something, for [ConfirmAction].
+	// SpokenAt is when the user last began to speak or typed something, for [ConfirmAction].
 	SpokenAt time.Time
-	// Message names the call in a message that may be sent again: where the tool has no
-	// business key, the same name is the same deed, whatever the model calls it then. Empty
-	// for a call that no message repeats.
+	// Message identifies the call within a message that a client may send again. If the tool has
+	// no business key, calls with the same Message are the same deed, even if the model writes
+	// them differently the second time. Empty for a call that is not repeated in this way.
 	Message string
 }
 
-// Called takes a call of the model's.
+// Called takes a call that the model has made and decides what happens to it.
 func (c *Calls) Called(at time.Time, in Called) []Action {
 	k, do := c.begin(at, in)
 	switch {
@@ -125,13 +125,13 @@ func (c *Calls) Called(at time.Time, in Called) []Action {
 	}
 }
 
-// Refuse answers a call of the model's that is not to run.
+// Refuse answers a call of the model with an error, without running it.
 func (c *Calls) Refuse(at time.Time, in Called, why *registry.Error) []Action {
 	k, do := c.begin(at, in)
 	return append(do, c.refuse(k, why)...)
 }
 
-// begin gives a call its name, and tells the client.
+// begin names a call and tells the client about it.
 func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
 	k := call{
 		id: c.NextName(), model: in.Model, provider: in.Provider, tool: in.Tool, runs: in.Tool, turn: in.Turn,
@@ -142,8 +142,9 @@ func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
 
 func (c *Calls) category(tool string) string { return string(c.book.Category(tool)) }
 
-// Hand decides a call of a tool that the client runs: it counts against the turn's budget,
-// and stands in the audit. If it is refused, do is what follows, and there is no record.
+// Hand decides about a call of a tool that the client runs: it counts against the turn's
+// budget and is audited. If it is refused, do holds the actions that follow, and record is
+// empty.
 func (c *Calls) Hand(at time.Time, in Called) (name string, record audit.Record, do []Action) {
 	k, started := c.begin(at, in)
 	c.book.Charge(k.tool)
@@ -153,7 +154,7 @@ func (c *Calls) Hand(at time.Time, in Called) (name string, record audit.Record,
 		a.OverBudget = true
 		return k.id, record, append(started, a)
 	}
-	var object map[string]json.RawMessage // whatever is wrong within it is the client's to say
+	var object map[string]json.RawMessage // only the client can check what is inside
 	if len(in.Args) > 0 && json.Unmarshal(in.Args, &object) != nil {
 		return k.id, record, append(started, c.refuse(k, registry.NewError(registry.ErrorValidation, toolerror.NotAnObject(k.tool)))...)
 	}

@@ -8,8 +8,8 @@ import (
 	"voicegw/registry"
 )
 
-// decide says what becomes of a call, in the order that docs/policy.md gives. Calls of one
-// batch are decided one after another, in the order given.
+// decide chooses what happens to a call, in the order of docs/policy.md. The calls of one batch
+// are decided one after another, in the order given.
 func (c *Calls) decide(at time.Time, k call) []Action {
 	args := registry.Decode(k.written)
 	k.asked = args.Text()
@@ -28,7 +28,7 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 	exceeded := c.book.Exceeded(k.tool)
 	switch {
 	case refusal != nil && (exceeded == nil || refusal.Error.Type != registry.ErrorValidation):
-		refusal.Meta.DurationMS = 0 // deciding takes no time, whatever the clock said
+		refusal.Meta.DurationMS = 0 // a decision takes no time, whatever the clock measured
 		return c.decided(k, *refusal)
 	case exceeded != nil:
 		a := c.answer(&k, *exceeded, false)
@@ -41,8 +41,8 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 	}
 }
 
-// repeat gives a call its idempotency key, and recognises one that was made before under
-// the same key. An id of the provider's that stands for another call names nothing here.
+// repeat gives a call its idempotency key, and recognises a repetition under the same key. If
+// the provider's id already belongs to another call, the key is made from the arguments.
 func (c *Calls) repeat(k *call) []Action {
 	if k.keys.Idempotency = policy.ProviderKey(k.provider); k.keys.Idempotency != "" {
 		if do := c.same(*k, true); do != nil || !c.taken(k.keys.Idempotency) {
@@ -53,9 +53,8 @@ func (c *Calls) repeat(k *call) []Action {
 	return c.same(*k, false)
 }
 
-// same finds the call or the answer that has the key of k. A call that the provider has
-// named is the same call, announced again; one that it has not may be another call, and
-// joins.
+// same finds the open call or the stored answer with k's key. If the provider's id made the key
+// (named), k is that same call, announced again; otherwise k may be another call, and joins.
 func (c *Calls) same(k call, named bool) []Action {
 	for i := range c.open {
 		first := &c.open[i]
@@ -63,7 +62,7 @@ func (c *Calls) same(k call, named bool) []Action {
 			continue
 		}
 		if k.echo = named; named && first.reader.wants() {
-			k.reader = Repeated // of both the model waits for one answer
+			k.reader = Repeated // the model waits for one answer to both
 		}
 		return c.join(k, first)
 	}
@@ -73,13 +72,13 @@ func (c *Calls) same(k call, named bool) []Action {
 	return nil
 }
 
-// taken says whether an idempotency key stands for a call.
+// taken reports whether an idempotency key already belongs to a call.
 func (c *Calls) taken(key string) bool {
 	return c.book.Taken(key) || slices.ContainsFunc(c.open, func(o call) bool { return o.keys.Idempotency == key && o.joinable() })
 }
 
-// duplicate recognises a call that asks for what is under way already, or for a deed that
-// was done. What is approved does not wait for a question.
+// duplicate recognises a call that asks for something already under way, or already done. An
+// approved call does not wait for a question about the same.
 func (c *Calls) duplicate(k call, p *registry.Prepared) []Action {
 	for i := range c.open {
 		first := &c.open[i]
@@ -97,7 +96,7 @@ func (c *Calls) duplicate(k call, p *registry.Prepared) []Action {
 	return nil
 }
 
-// join lets a call wait for the answer of another one, or of the one that this has joined.
+// join makes k wait for the answer of first, or of the call that first itself has joined.
 func (c *Calls) join(k call, first *call) []Action {
 	c.move(&k, joined)
 	if k.into = first.id; first.state == joined {
@@ -108,10 +107,10 @@ func (c *Calls) join(k call, first *call) []Action {
 	return nothing
 }
 
-// nothing is to be done, and all is decided.
+// nothing means that the call is decided and no action follows. A nil slice means undecided.
 var nothing = []Action{}
 
-// queue lets a call run, when a place is free.
+// queue adds a call to those that run as soon as there is a free place.
 func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
 	c.move(&k, queued)
 	k.prepares(p)
@@ -121,7 +120,7 @@ func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
 	return c.places()
 }
 
-// places lets queued calls run while there is room, in the order in which they were asked for.
+// places starts queued calls in their order, as long as there are free places.
 func (c *Calls) places() []Action {
 	free := maxParallel
 	for _, k := range c.open {
@@ -142,7 +141,7 @@ func (c *Calls) places() []Action {
 	return do
 }
 
-// decided answers a call that does not run.
+// decided answers a call without running it.
 func (c *Calls) decided(k call, env registry.Envelope) []Action {
 	if k.budget == nil {
 		k.budget = c.book.Told()
@@ -150,7 +149,7 @@ func (c *Calls) decided(k call, env registry.Envelope) []Action {
 	return []Action{c.answer(&k, env, false)}
 }
 
-// refuse answers a call that is not to run.
+// refuse answers a call with an error, without running it.
 func (c *Calls) refuse(k call, why *registry.Error) []Action {
 	return []Action{c.answer(&k, c.book.Refuse(k.tool, why), false)}
 }

@@ -10,22 +10,22 @@ import (
 	"voicegw/registry"
 )
 
-// Input is what comes back of a Run, Ask or Resolve: Finished, Recorded or Resolved. The set
-// is closed.
+// Input is the result of a Run, Ask or Resolve: Finished, Recorded or Resolved. The set is
+// closed.
 type Input interface{ input() }
 
 // Finished is the result of a Run.
 type Finished struct {
 	Call     string
 	Envelope registry.Envelope
-	// BegunAt is when the handler began; zero if it did not.
+	// BegunAt is when the handler began; zero if it did not begin.
 	BegunAt time.Time
 }
 
 func (Finished) input() {}
 
-// Finished takes the result of what has run, and answers all that wait for it. It reports
-// false for a call that does not run.
+// Finished takes the result of a call that ran, and answers every call that waits for it. It
+// reports false if that call is not running.
 func (c *Calls) Finished(in Finished) (do []Action, ok bool) {
 	k := c.find(in.Call)
 	if k == nil || !k.working() {
@@ -46,8 +46,8 @@ func (c *Calls) Finished(in Finished) (do []Action, ok bool) {
 	return slices.Concat(do, answers, c.places()), true
 }
 
-// finish ends a call with its answer, and with it all that have joined it, in the order in
-// which they were asked for. A good answer is kept for repeats.
+// finish ends a call and all calls that have joined it, in the order in which the model made
+// them. A successful answer is kept for repetitions.
 func (c *Calls) finish(id string, env registry.Envelope) []Action {
 	k := c.take(id)
 	var others, echoes []call
@@ -77,7 +77,7 @@ func (c *Calls) finish(id string, env registry.Envelope) []Action {
 	return do
 }
 
-// owed marks the answers beside which the model waits for others of the same turn.
+// owed sets Owed in each answer that is followed by another one for the same turn.
 func (c *Calls) owed(answers []Action) {
 	waits := map[int]bool{}
 	for i, a := range slices.Backward(answers) {
@@ -88,8 +88,7 @@ func (c *Calls) owed(answers []Action) {
 	}
 }
 
-// keep stores a good answer, for the call and for those that have joined it under keys of
-// their own.
+// keep stores a successful answer, for the call and for joined calls with keys of their own.
 func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
 	s := policy.Stored{Keys: k.keys, Tool: k.runs, Asked: k.asked, Envelope: env, Turn: k.turn}
 	c.book.Keep(s)
@@ -101,12 +100,12 @@ func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
 	}
 }
 
-// cancelled answers a queued call that is not to begin any more.
+// cancelled answers a queued call that must no longer start.
 func (c *Calls) cancelled(k *call) []Action {
 	return c.finish(k.id, k.prepared.Refuse(registry.NewError(registry.ErrorInternal, toolerror.CancelledBefore())))
 }
 
-// stop stops a call that can be stopped, or keeps it from beginning.
+// stop stops a stoppable call, or prevents it from starting.
 func (c *Calls) stop(id string) []Action {
 	k := c.find(id)
 	if k.state == queued {
@@ -116,8 +115,8 @@ func (c *Calls) stop(id string) []Action {
 	return []Action{Cancel{Call: k.id, Tool: k.tool}}
 }
 
-// Interrupted stops what an interruption ends: calls that can be stopped, apart from what a
-// person has approved and from calls that the model goes on beside.
+// Interrupted stops the calls that an interruption ends: those that can be stopped, except calls
+// that a person has approved and calls for which the model does not pause (beside).
 func (c *Calls) Interrupted(beside func(*registry.Prepared) bool) (do []Action) {
 	for _, k := range slices.Clone(c.open) {
 		if k.stoppable() && k.approval == nil && !beside(k.prepared) {
@@ -127,8 +126,9 @@ func (c *Calls) Interrupted(beside func(*registry.Prepared) bool) (do []Action) 
 	return do
 }
 
-// Withdrawn notes that the model wants no answer to calls any more, by the names that would
-// have answered them. A tool that cannot be stopped goes on, and its result is never sent.
+// Withdrawn records that the model no longer wants answers to these calls; models holds the
+// names under which it expected them. A tool that cannot be stopped goes on, and its result is
+// not sent.
 func (c *Calls) Withdrawn(models []string) (do []Action) {
 	for _, k := range slices.Clone(c.open) {
 		if k.model == "" || k.put() || !slices.Contains(models, k.model) {
@@ -136,7 +136,7 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 		}
 		open := c.find(k.id)
 		if open == nil {
-			continue // it was queued, and is answered already
+			continue // it was queued and has been answered already
 		}
 		open.withdraw(Cancelled)
 		runs := open
@@ -150,8 +150,8 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 	return do
 }
 
-// withdraw notes that the model has had its answer, or wants none. Of what a person has
-// approved it is told all the same, in a turn of its own.
+// withdraw records that the model has had its answer, or wants none. If a person has approved
+// the call, the model is still told about it, in a turn of its own.
 func (k *call) withdraw(because Reader) {
 	switch {
 	case k.approval != nil:
@@ -162,7 +162,7 @@ func (k *call) withdraw(because Reader) {
 }
 
 // Superseded answers the calls of earlier turns, for a model that does not withdraw them
-// itself: before its next answer it must not owe anything to an old one.
+// itself: all old calls must be answered before such a model begins its next answer.
 func (c *Calls) Superseded() (do []Action) {
 	for i := range c.open {
 		if k := &c.open[i]; !k.put() && k.reader == ByCall {
@@ -173,7 +173,7 @@ func (c *Calls) Superseded() (do []Action) {
 	return do
 }
 
-// overtaken is the answer to a call that the user's next turn has overtaken.
+// overtaken returns the answer to a call that the user's next turn has overtaken.
 func (c *Calls) overtaken(k *call) registry.Envelope {
 	words := toolerror.Overtaken(k.tool)
 	switch first := c.find(k.into); {
@@ -187,8 +187,8 @@ func (c *Calls) overtaken(k *call) registry.Envelope {
 	return c.book.Refuse(k.tool, e)
 }
 
-// Over says that the conversation is over: what has not begun does not begin, apart from
-// what a person has approved.
+// Over ends the conversation: queued calls do not start, except those that a person has
+// approved.
 func (c *Calls) Over() (do []Action) {
 	for _, k := range slices.Clone(c.open) {
 		if k.state == queued && k.approval == nil {
@@ -198,8 +198,8 @@ func (c *Calls) Over() (do []Action) {
 	return do
 }
 
-// Tick tells the client of calls that outlast their latency budget, and ends questions that
-// were not answered in time.
+// Tick tells the client about calls that exceed their latency budget, and ends questions that
+// nobody answered in time.
 func (c *Calls) Tick(at time.Time) (do []Action) {
 	for i := range c.open {
 		k := &c.open[i]
@@ -218,10 +218,10 @@ func (c *Calls) Tick(at time.Time) (do []Action) {
 	return do
 }
 
-// timed says whether the client is told of the call from time to time.
+// timed reports whether the client is told regularly that the call is still running.
 func (k *call) timed() bool { return k.prepared != nil && (k.state == queued || k.working()) }
 
-// Due calls sooner with each time at which a Tick is to come.
+// Due calls sooner with each time at which Tick must be called.
 func (c *Calls) Due(sooner func(time.Time)) {
 	for i := range c.open {
 		switch k := &c.open[i]; {

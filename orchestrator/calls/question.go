@@ -13,19 +13,18 @@ import (
 	"voicegw/registry"
 )
 
-// question is what a call in the state waiting or resolving has put to the user. Nothing
-// changes it.
+// question is the question of a call in the state waiting or resolving. It is immutable.
 type question struct {
-	token     string // what answers it; empty for a question of an earlier message
-	name      string // under which the book counts it
-	reference string // its short name, by which the model knows it
+	token     string // the secret that answers it; empty for a question from an earlier message
+	name      string // the book's name for it
+	reference string // the short name that the model knows
 	putAt     time.Time
 	expiresAt time.Time
-	told      registry.Envelope // CONFIRMATION_REQUIRED, as the model was given it
+	told      registry.Envelope // the CONFIRMATION_REQUIRED answer that the model got
 }
 
-// ask has a person asked about a call, unless they are being asked about the same or were
-// asked often enough. The question must be recorded before anybody is told.
+// ask asks the user to approve a call, unless the same question is open or the user has been
+// asked often enough. The question must be recorded before the client or the model is told.
 func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	about := c.first(func(o *call) bool { return o.put() && o.runs == k.tool && string(o.args) == string(p.Args()) })
 	if about != nil {
@@ -54,22 +53,23 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	return []Action{Ask(k.run())}
 }
 
-// Recorded is what came of an Ask.
+// Recorded is the result of an Ask.
 type Recorded struct {
 	Call string
-	// Refused is the call's answer where the tool's own check has refused it: nobody is
-	// asked. Nil otherwise.
+	// Refused is the call's answer if the tool's own check has refused it, in which case nobody
+	// is asked. It is nil otherwise.
 	Refused *registry.Envelope
-	// Token answers the question; empty if it could not be recorded. Name is what the
-	// conversation may keep of it, and Reference its short name.
+	// Token is the secret that answers the question; empty if the question could not be recorded.
+	// Name may be kept with the conversation because it does not reveal the token. Reference is
+	// the question's short name.
 	Token, Name, Reference string
 	ExpiresAt              time.Time
 }
 
 func (Recorded) input() {}
 
-// Recorded takes a question that was recorded: the client and the model are told. A call
-// that is not being asked about has no question.
+// Recorded takes a question that was recorded, and tells the client and the model. It ignores a
+// call that no longer waits for its question to be recorded.
 func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	k := c.find(in.Call)
 	switch {
@@ -93,8 +93,8 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	return append([]Action{Tell{request}}, answers...)
 }
 
-// Recall notes a question of an earlier message that a person has not answered yet: env is
-// the CONFIRMATION_REQUIRED that the model was given, as it was kept, without the token.
+// Recall restores a question of an earlier message that nobody has answered yet. env is the
+// CONFIRMATION_REQUIRED that the model got, as it was stored, without the token.
 func (c *Calls) Recall(env registry.Envelope, turn int) {
 	q := env.Error.ConfirmationRequest
 	c.open = append(c.open, call{
@@ -102,18 +102,18 @@ func (c *Calls) Recall(env registry.Envelope, turn int) {
 	})
 }
 
-// put finds the question that a token answers.
+// put returns the open question with that token; nil if it is missing.
 func (c *Calls) put(token string) *call {
 	return c.first(func(k *call) bool { return k.put() && k.question.token == token && token != "" })
 }
 
-// Waits says whether the question that a token answers waits for the user.
+// Waits reports whether the question with that token waits for the user.
 func (c *Calls) Waits(token string) bool {
 	k := c.put(token)
 	return k != nil && k.state == waiting
 }
 
-// Answered takes the user's answer to a question, from the client.
+// Answered takes the user's answer to a question from the client.
 func (c *Calls) Answered(token string, approved bool) []Action {
 	k := c.put(token)
 	if k == nil {
@@ -136,7 +136,7 @@ func (c *Calls) Answered(token string, approved bool) []Action {
 	return []Action{Resolve{Token: token, Approved: approved, By: ByClient}}
 }
 
-// Resolved is what was recorded as the answer to a question, whoever gave it.
+// Resolved is the recorded answer to a question, from whatever source.
 type Resolved struct {
 	Token   string
 	Outcome Outcome
@@ -145,13 +145,13 @@ type Resolved struct {
 
 func (Resolved) input() {}
 
-// Resolved takes what was recorded as the answer to a question.
+// Resolved takes the recorded answer to a question.
 func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	k := c.put(in.Token)
 	if k == nil {
 		return []Action{Refused{Why: RefusedUsed, Known: true}}
 	}
-	var spoken *call // the ConfirmAction that has brought the answer
+	var spoken *call // the ConfirmAction that brought the answer
 	if o := c.first(func(o *call) bool { return o.into == k.id }); o != nil {
 		said := c.take(o.id)
 		spoken, k = &said, c.put(in.Token)
@@ -195,7 +195,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	return append(do, c.answer(spoken, env, false))
 }
 
-// Decision is a person's answer, as the audit knows it where nothing has run for it.
+// Decision is an answer that ran nothing, as the audit records it.
 type Decision struct {
 	At                        time.Time
 	Tools                     *registry.Snapshot
@@ -207,7 +207,7 @@ type Decision struct {
 	By                        By
 }
 
-// Record is the audit's line of the decision.
+// Record returns the audit's line for the decision.
 func (d Decision) Record() audit.Record {
 	r := audit.Call{At: d.At, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args}.Record()
 	r.Event, r.Delivered = audit.EventConfirmation, false
@@ -215,8 +215,8 @@ func (d Decision) Record() audit.Record {
 	return r
 }
 
-// Approve lets a call run that a person has approved, in a turn that was begun for it. It
-// counts in that turn and is refused nothing but doing the same deed twice.
+// Approve runs a call that a person has approved, in a turn that the caller has begun for it.
+// The call counts in that turn, but is refused only if it would repeat a deed.
 func (c *Calls) Approve(at time.Time, turn int, a Approved) []Action {
 	k, do := c.begin(at, Called{Turn: turn, Provider: a.Provider, Tool: a.Tool, Args: a.Args})
 	k.reader = ByNotice
@@ -241,14 +241,14 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 	return nil
 }
 
-// ApprovedKeys are the keys of a call that a person has approved, by the reference of its
-// question and the tool's own key.
+// ApprovedKeys returns the keys of an approved call, from the reference of its question and the
+// tool's business key.
 func ApprovedKeys(reference, business string) policy.Keys {
 	return policy.Keys{Idempotency: "confirmation:" + reference, Business: business}
 }
 
-// confirmAction takes the model's word that the user has agreed. It counts only for a
-// question that is open, and if the user has spoken since it was put.
+// confirmAction takes the model's report that the user has agreed. It counts only for an open
+// question, and only if the user has spoken since the question was put.
 func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	c.book.Charge(ConfirmAction)
 	k.budget = c.book.Told()
@@ -276,7 +276,7 @@ func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	return do
 }
 
-// OutcomeNotice tells the model what became of a question that ran nothing.
+// OutcomeNotice returns the words that tell the model how a question ended that ran nothing.
 func OutcomeNotice(tool, reference string, o Outcome) string {
 	switch o {
 	case OutcomeDenied:

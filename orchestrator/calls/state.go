@@ -2,34 +2,34 @@ package calls
 
 import "slices"
 
-// state is where an open call stands.
+// state is the stage of a call's life.
 type state uint8
 
 // The states of a call.
 const (
-	// called: the model has asked for it, and nothing is decided yet.
+	// called: the model has asked for the call, and nothing is decided yet.
 	called state = iota
-	// joined: it waits for the answer of another call.
+	// joined: the call waits for the answer of another call.
 	joined
-	// asking: the question whether it may run is being recorded.
+	// asking: the question whether the call may run is being recorded.
 	asking
-	// waiting: a person is asked. The model has been told so, which is the call's answer.
+	// waiting: the user has been asked. The model has been told so, which answers its call.
 	waiting
-	// resolving: what the person has said is being recorded.
+	// resolving: the user's answer is being recorded.
 	resolving
-	// queued: it may run when a place is free.
+	// queued: the call runs as soon as there is a free place.
 	queued
-	// running: its tool runs.
+	// running: the tool is running.
 	running
-	// stopping: its tool was told to stop, and has not ended yet.
+	// stopping: the tool was told to stop and has not ended yet.
 	stopping
-	// answered: it is over, and the model has its answer, or is told of it soon.
+	// answered: the call is over, and the model has its answer or will soon be told.
 	answered
-	// withdrawn: it is over, and nobody waits for an answer.
+	// withdrawn: the call is over, and the model does not get its answer.
 	withdrawn
 )
 
-// follows is the whole life of a call: what may come after each state. A call begins as
+// follows is the whole life of a call: the states that may follow each state. A call begins as
 // called and ends as answered or withdrawn.
 var follows = map[state][]state{
 	called:    {joined, asking, queued, running, answered, withdrawn},
@@ -42,7 +42,7 @@ var follows = map[state][]state{
 	stopping:  {answered, withdrawn},
 }
 
-// String names a state, for tests and logs.
+// String returns the state's name, for tests and logs.
 func (s state) String() string {
 	return [...]string{"called", "joined", "asking", "waiting for a person", "resolving", "queued", "running", "stopping", "answered", "withdrawn"}[s]
 }
@@ -53,32 +53,32 @@ func (c *Calls) move(k *call, next state) {
 	k.state = next
 }
 
-// Strayed says whether a call has ever taken a way that the table of states does not have:
-// that is a bug of this package, which tests look for.
+// Strayed reports whether a call has ever made a transition that follows does not allow. That
+// is a bug in this package; tests look for it.
 func (c *Calls) Strayed() bool { return c.strayed }
 
-// Reader says who waits for the answer of a call.
+// Reader tells how the model gets the answer to a call, or why it does not.
 type Reader uint8
 
 // The readers of an answer.
 const (
-	// ByCall: the model does, as the answer to its call.
+	// ByCall: the model gets it as the answer to its call.
 	ByCall Reader = iota
-	// ByNotice: the model is told in a turn of its own: a person has approved the call, and
-	// the model's own call has its answer or never was.
+	// ByNotice: the model is told in a separate turn, because a person has approved the call and
+	// the model's own call is already answered or never existed.
 	ByNotice
-	// Nobody waits because the call is another one announced again, which gets the answer;
+	// Repeated: the call is another one announced again, and that one gets the answer.
 	Repeated
-	// because the model was answered when the user went on;
+	// Superseded: the model was already answered when the user moved on.
 	Superseded
-	// or because the model has withdrawn the call.
+	// Cancelled: the model has withdrawn the call.
 	Cancelled
 )
 
-// why says in the audit why the model was not given an answer; empty if it waits for it.
+// why returns the audit's word for why the model does not get the answer; empty if it does.
 func (r Reader) why() string {
 	return map[Reader]string{Repeated: "repeated", Superseded: "superseded", Cancelled: "cancelled"}[r]
 }
 
-// wants says whether the model waits for the answer.
+// wants reports whether the model waits for the answer.
 func (r Reader) wants() bool { return r == ByCall || r == ByNotice }

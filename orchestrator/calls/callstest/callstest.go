@@ -1,6 +1,6 @@
-// Package callstest holds the conversations about tool calls in which one rule serves voice
-// and text: calls, the voice step and the text turn each play all of them, and what their
-// client is told is the same. A rule that is changed on one side alone fails there.
+// Package callstest holds conversations about tool calls in which voice and text share one
+// rule. The package calls, the voice step and the text turn all play every one of them, and
+// their clients must be told the same. A rule that changes on one side only fails here.
 package callstest
 
 import (
@@ -29,26 +29,26 @@ import (
 //go:embed testdata/*.txtar
 var stories embed.FS
 
-// update rewrites the conversations; only where the package calls plays them.
+// update rewrites the conversations; only the tests of package calls may use it.
 var update = flag.Bool("update-calls", false, "rewrite the conversations of orchestrator/calls/callstest")
 
-// Call is a call of the model's.
+// Call is a tool call that the model makes.
 type Call struct{ ID, Tool, Args string }
 
-// Player plays one conversation. Each method returns what its client was told meanwhile, in
-// order, and the calls whose tools have begun, as "tool arguments".
+// Player plays one conversation. Each method returns the messages that the client got
+// meanwhile, in order, and the calls whose tools have started, as "tool arguments".
 type Player interface {
-	// Say is a word of the user's: a turn begins.
+	// Say makes the user say something: a turn begins.
 	Say() (told []protocol.ServerMessage, begun []string)
-	// Call lets the model make calls in one answer. What has to be recorded is.
+	// Call makes the model call tools in one answer. Questions are recorded at once.
 	Call(batch []Call) (told []protocol.ServerMessage, begun []string)
-	// Finish lets the tool end that runs with these arguments: well, or with a failure.
+	// Finish ends the tool that runs with these arguments, with success or with a failure.
 	Finish(begun string, ok bool) (told []protocol.ServerMessage, more []string)
-	// Answer is the user's answer to the question that was put last.
+	// Answer gives the user's answer to the latest question.
 	Answer(token string, approved bool) (told []protocol.ServerMessage, begun []string)
 }
 
-// Rules are those of each conversation here, in a mode.
+// Rules returns the rules of every conversation here, for a mode.
 func Rules(mode registry.Mode) policy.Rules {
 	return policy.Rules{
 		Mode: mode, Budget: policy.Budget{Retrieval: 2, Total: 6, TopK: 3, ToolTime: -1}, Confirm: []string{"write"},
@@ -56,15 +56,15 @@ func Rules(mode registry.Mode) policy.Rules {
 	}
 }
 
-// Data is what a tool answers that ends well.
+// Data is the answer of a tool that succeeds.
 const Data = "done"
 
-// Failed is what a tool answers that fails.
+// Failed is the answer of a tool that fails.
 func Failed() *registry.ToolError {
 	return &registry.ToolError{Type: registry.ErrorPermanent, Message: "It failed."}
 }
 
-// Play plays all conversations, each with a player of its own.
+// Play plays all conversations, each with a new player.
 func Play(t *testing.T, play func(t *testing.T, story func(Player))) {
 	t.Helper()
 	files, err := fs.Glob(stories, "testdata/*.txtar")
@@ -86,7 +86,7 @@ func Play(t *testing.T, play func(t *testing.T, story func(Player))) {
 	}
 }
 
-// hold compares a conversation with its file, or writes it there.
+// hold compares a conversation with its file, or rewrites the file.
 func hold(t *testing.T, file string, ar *txtar.Archive, got string) {
 	t.Helper()
 	if *update {
@@ -101,16 +101,16 @@ func hold(t *testing.T, file string, ar *txtar.Archive, got string) {
 	}
 }
 
-// story is one conversation under way.
+// story is one conversation in progress.
 type story struct {
 	t     *testing.T
 	p     Player
 	out   strings.Builder
-	names map[string]int // of calls, numbered as they begin
-	token string         // of the question that was put last
+	names map[string]int // calls, numbered as they begin
+	token string         // the token of the latest question
 }
 
-// tell plays a script and returns what was told, line by line.
+// tell plays a script and returns what the client was told, line by line.
 func (s *story) tell(script string) string {
 	s.t.Helper()
 	var batch []Call
@@ -135,7 +135,7 @@ func (s *story) tell(script string) string {
 				id = fields[2]
 			}
 			batch = append(batch, Call{ID: id, Tool: fields[0], Args: fields[1]})
-		case "next": // answer of the model's
+		case "next": // the model's answer
 		case "say":
 			s.write(s.p.Say())
 		case "done", "failed":
@@ -156,13 +156,13 @@ func (s *story) write(told []protocol.ServerMessage, begun []string) {
 			s.out.WriteString("    " + line + "\n")
 		}
 	}
-	slices.Sort(begun) // tools that begin together begin in no order
+	slices.Sort(begun) // tools that start together start in any order
 	for _, call := range begun {
 		s.out.WriteString("    runs " + call + "\n")
 	}
 }
 
-// show prints a message about a call; it is empty for any other.
+// show prints a message about a call; it returns "" for any other message.
 func (s *story) show(m protocol.ServerMessage) string {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
@@ -193,8 +193,8 @@ func (s *story) show(m protocol.ServerMessage) string {
 	return ""
 }
 
-// Tools are the tools of the conversations, for both modes. Nil for a handler: nothing runs
-// them, or what runs them does so at once.
+// Tools returns the tools of the conversations, for both modes. A nil handler means that the
+// tools do not run, or that the player runs them at once.
 func Tools(t testing.TB, handler func(ctx context.Context, tool, args string) (registry.Result, error)) *registry.Snapshot {
 	t.Helper()
 	spec := func(id, params string, change func(*registry.Spec)) registry.Entry {
@@ -239,10 +239,10 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string) (r
 	return r.Snapshot()
 }
 
-// arguments holds whatever arguments there are.
+// arguments accepts any arguments.
 type arguments struct{ raw json.RawMessage }
 
-// UnmarshalJSON takes any object.
+// UnmarshalJSON accepts any object.
 func (a *arguments) UnmarshalJSON(b []byte) error {
 	a.raw = slices.Clone(b)
 	return nil
