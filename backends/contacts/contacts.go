@@ -10,8 +10,8 @@ import (
 	"mvdan.cc/xurls/v2"
 )
 
-// Span is where something stands in the text, in characters (Unicode code points)
-// counted from 0; End is the first one after it.
+// Span is a place in the text, in characters (Unicode code points) counted from 0; End is
+// the first character after it.
 type Span struct {
 	Start int `json:"start"`
 	End   int `json:"end"`
@@ -19,23 +19,23 @@ type Span struct {
 
 // Email is an e-mail address.
 type Email struct {
-	// Address is the address as mail is sent to: the domain in small letters and in
+	// Address is the address to which mail is sent: the domain in lower case and in
 	// ASCII (RFC 5891), the part before the @ as it was written.
 	Address string `json:"address"`
-	// Text is how it stands in the text: "ada (at) example (dot) org".
+	// Text is the address as written in the text: "ada (at) example (dot) org".
 	Text string `json:"text"`
 	Span
 }
 
-// Phone is a phone number that its country's numbering plan has.
+// Phone is a phone number that is valid in its country's numbering plan.
 type Phone struct {
 	// E164 is the number with its country code: +442079460018.
 	E164 string `json:"e164"`
-	// Region is the ISO 3166 code of its country, or 001 for one of no country.
+	// Region is the ISO 3166 code of its country, or 001 for a number that belongs to no country.
 	Region string `json:"region"`
 	// Type is one of the Type constants.
 	Type string `json:"type"`
-	// Extension is dialled afterwards; mostly empty.
+	// Extension is dialled afterwards; it is usually empty.
 	Extension string `json:"extension,omitempty"`
 	Text      string `json:"text"`
 	Span
@@ -45,7 +45,7 @@ type Phone struct {
 const (
 	TypeFixed    = "fixed_line"
 	TypeMobile   = "mobile"
-	TypeEither   = "fixed_line_or_mobile" // the plan does not tell them apart, as in the USA
+	TypeEither   = "fixed_line_or_mobile" // the plan does not distinguish them, as in the USA
 	TypeTollFree = "toll_free"
 	TypePremium  = "premium_rate"
 	TypeShared   = "shared_cost"
@@ -59,9 +59,8 @@ const (
 
 // URL is a web address.
 type URL struct {
-	// URL is whole and normalised: scheme and host in small letters, the host in ASCII,
-	// no default port, a path of at least "/". One that was written without a scheme has
-	// https.
+	// URL is complete and normalised: scheme and host in lower case, the host in ASCII,
+	// no default port, a path of at least "/". The scheme is https if none was written.
 	URL  string `json:"url"`
 	Text string `json:"text"`
 	Span
@@ -72,32 +71,32 @@ type Person struct {
 	Name     string `json:"name"`
 	Title    string `json:"title,omitempty"`
 	Position string `json:"position,omitempty"`
-	Span            // of all of it
+	Span            // of the whole
 }
 
-// Contacts is what a text holds: each list in the order of the text, everything once,
-// where it stands first. No list is nil.
+// Contacts holds the contacts in a text: each list in the order of the text, each entry once,
+// at its first place. No list is nil.
 type Contacts struct {
 	Emails  []Email  `json:"emails"`
 	Phones  []Phone  `json:"phones"`
 	URLs    []URL    `json:"urls"`
 	Persons []Person `json:"persons"`
-	// NeedsRegion says that something looks like a phone number without its country's
-	// code, and no region was given to read it by.
+	// NeedsRegion says that something looks like a phone number without a country code, but
+	// no region was given to read it by.
 	NeedsRegion bool `json:"needs_region,omitempty"`
 }
 
-// Extractor finds contacts. It may be used by any number of goroutines.
+// Extractor finds contacts. It may be used concurrently.
 type Extractor struct {
 	// Fixed after New.
-	urls    *regexp.Regexp // anchored: an address with a scheme, at the start
+	urls    *regexp.Regexp // anchored: an address with a scheme, at the start of a text
 	tlds    map[string]bool
 	schemes map[string]bool
 	regions map[string]bool
 }
 
-// New prepares an Extractor: it compiles its expressions and reads the numbering plans,
-// which takes some ten ms. One is enough for a process.
+// New returns an Extractor: it compiles its expressions and reads the numbering plans,
+// which takes about 10 ms. One is enough for a process.
 func New() *Extractor {
 	x := &Extractor{urls: regexp.MustCompile(`^(?:` + xurls.Strict().String() + `)`), tlds: map[string]bool{}, schemes: map[string]bool{}, regions: phonenumbers.GetSupportedRegions()}
 	x.urls.Longest()
@@ -113,13 +112,13 @@ func New() *Extractor {
 	return x
 }
 
-// HasRegion says whether region can be given to Extract: an ISO 3166 alpha-2 code, in
+// HasRegion reports whether region can be given to Extract: an ISO 3166 alpha-2 code, in
 // capitals, of a country with a numbering plan.
 func (x *Extractor) HasRegion(region string) bool { return x.regions[region] }
 
 // Extract finds the contacts in text. region is the country by whose plan numbers
-// without a country code are read; empty finds only those with one. One that HasRegion
-// does not know is as none. A text that is not UTF-8 is read with U+FFFD for what is not.
+// without a country code are read; if it is empty, only numbers with a code are found. A
+// region that HasRegion does not know counts as empty. Invalid UTF-8 is read as U+FFFD.
 func (x *Extractor) Extract(text, region string) Contacts {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if !x.regions[region] {
@@ -154,13 +153,13 @@ func (x *Extractor) Extract(text, region string) Contacts {
 	return found
 }
 
-// hit is something that was found, with its place in bytes.
+// hit is a contact that was found, with its place in bytes.
 type hit[T any] struct {
 	start, end int
 	value      T
 }
 
-// once puts hits into the order of the text and keeps the first of those with one key.
+// once sorts hits by their place in the text and keeps the first of those with the same key.
 func once[T any](into []T, hits []hit[T], finish func(hit[T]) (key string, value T)) []T {
 	slices.SortStableFunc(hits, func(a, b hit[T]) int { return a.start - b.start })
 	seen := map[string]bool{}
@@ -174,11 +173,11 @@ func once[T any](into []T, hits []hit[T], finish func(hit[T]) (key string, value
 	return into
 }
 
-// page is a text that is being read. What has been found is taken out of left, so that
-// nobody finds it again as something else.
+// page is a text that is being read. Each contact that is found is removed from left, so that
+// it is not found again as something else.
 type page struct {
 	text string
-	left []byte // text, with zeros where something has been taken
+	left []byte // the text, with zeros in place of what was taken
 }
 
 // take marks a part as found.
@@ -188,10 +187,10 @@ func (p *page) take(start, end int) {
 	}
 }
 
-// free says whether nothing of a part has been taken.
+// free reports whether nothing of a part has been taken.
 func (p *page) free(start, end int) bool { return !slices.Contains(p.left[start:end], 0) }
 
-// before is the character before a place, and after the one at it; 0 at the ends.
+// before returns the character before a place, and after the one at it; 0 at the ends.
 func (p *page) before(at int) rune {
 	r, n := utf8.DecodeLastRuneInString(p.text[:at])
 	if n == 0 {
@@ -208,7 +207,7 @@ func (p *page) after(at int) rune {
 	return r
 }
 
-// places counts characters.
+// places converts places in bytes to places in characters.
 type places struct{ runes []int32 }
 
 func newPlaces(text string) places {

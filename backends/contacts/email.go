@@ -9,34 +9,32 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Lengths of RFC 5321, section 4.5.3.1, in bytes.
+// The maximum lengths of RFC 5321, section 4.5.3.1, in bytes.
 const (
 	maxLocal  = 64
 	maxDomain = 253
 )
 
-// What addresses are made of. Of the characters that RFC 5322 lets stand before the @
-// only those are taken that people have in theirs; the others are mostly what stands
-// around an address.
+// The characters of addresses. Of those that RFC 5322 allows before the @, only the ones that
+// people really use are accepted; the others are mostly punctuation around an address.
 const (
 	localPart = `[\p{L}\p{N}\p{M}_%+&'=-]+`
 	label     = `[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?`
-	// How people hide addresses from machines.
+	// The ways in which people hide addresses from programs.
 	hiddenAt  = `[ \t]*[\[({<][ \t]*(?:at|ät|@)[ \t]*[\])}>][ \t]*`
 	hiddenDot = `[ \t]*[\[({<][ \t]*(?:dot|punkt|point|punto|\.)[ \t]*[\])}>][ \t]*`
 )
 
 var (
 	plainEmail = regexp.MustCompile(localPart + `(?:\.+` + localPart + `)*@(?:` + label + `\.)+` + label)
-	// With a quoted local part (RFC 5322 section 3.4.1): "john doe"@example.org.
+	// A quoted local part (RFC 5322 section 3.4.1): "john doe"@example.org.
 	quotedEmail = regexp.MustCompile(`"(?:[^"\\\x00-\x1f\x7f]|\\[^\x00-\x1f\x7f]){1,62}"@(?:` + label + `\.)+` + label)
-	// What follows the address of a host in a remote of git, scp or rsync, with a port or
-	// with a path.
+	// What follows the host's address in a git, scp or rsync remote that has a port or a path.
 	remotePath = regexp.MustCompile(`^:[^\s:;,()<>"']+`)
 	// Spelled with brackets: ada [at] example (dot) org; one of the two may be plain.
 	bracketEmail = regexp.MustCompile(`(?i)` + localPart + `(?:(?:\.|` + hiddenDot + `)` + localPart + `)*(?:` + hiddenAt + `|@)` +
 		label + `(?:(?:\.|` + hiddenDot + `)` + label + `)+`)
-	// Spelled with words: ada AT example DOT org, and as it is spoken.
+	// Spelled with words: ada AT example DOT org, or as it is spoken.
 	wordEmail = regexp.MustCompile(localPart + `(?:(?:\.|[ \t]+(?:dot|DOT)[ \t]+)` + localPart + `)*[ \t]+(?:at|AT)[ \t]+` +
 		label + `(?:(?:\.|[ \t]+(?:dot|DOT)[ \t]+)` + label + `)+`)
 
@@ -45,7 +43,7 @@ var (
 	mailCue = regexp.MustCompile(`(?i)\be?-?mails?\b[^.!?\n]{0,24}$`)
 )
 
-// privateTLDs end names that are used inside of companies.
+// privateTLDs end names that are used inside companies.
 var privateTLDs = []string{"internal", "intern", "intranet", "lan", "corp", "home", "onion"}
 
 // emails finds the addresses and takes them.
@@ -60,7 +58,7 @@ func (x *Extractor) emails(p *page) []hit[Email] {
 			start, end := at+m[0], at+m[1]
 			at = end
 			if !good(start, end) {
-				// Something may begin behind its first word.
+				// An address may begin after the first word.
 				if i := strings.IndexAny(p.text[start:end], " \t"); i >= 0 {
 					at = start + i + 1
 				}
@@ -114,17 +112,17 @@ func (x *Extractor) quotedEmails(p *page) []hit[Email] {
 	return hits
 }
 
-// wordBefore says whether a quotation mark closes something rather than opens it.
+// wordBefore reports whether a quotation mark closes a quotation rather than opens one.
 func wordBefore(p *page, at int) bool {
 	r := p.before(at)
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(`.!?"\`, r) && r != 0
 }
 
-// forges are hosts at which git@ is everybody's user and nobody's mailbox.
+// forges are hosts at which git@ is everybody's user and not a mailbox.
 var forges = set("github.com gitlab.com bitbucket.org codeberg.org git.sr.ht ssh.dev.azure.com gitea.com")
 
-// remoteEnd is where the remote of a program (git, scp, rsync, ssh) ends that begins at
-// start and has the form of an address up to end; 0 for an address.
+// remoteEnd returns the end of a program's remote (git, scp, rsync, ssh) that begins at
+// start and has the form of an address up to end; 0 if it is an address.
 func remoteEnd(p *page, start, end int) int {
 	text := p.text[start:end]
 	if strings.HasSuffix(p.text[:start], "://") {
@@ -140,7 +138,7 @@ func remoteEnd(p *page, start, end int) int {
 	return 0
 }
 
-// spelled says whether words with "at" and "dot" among them are an address, and not a
+// spelled reports whether words with "at" and "dot" among them are an address, and not a
 // sentence: "look at example dot org".
 func spelled(before, words string) bool {
 	at := atSign.FindStringIndex(words)
@@ -157,8 +155,8 @@ func spelled(before, words string) bool {
 	return dotSign.MatchString(local) || mailCue.MatchString(before)
 }
 
-// email reads the address in a part of the text, which may begin and end with what does
-// not belong to it.
+// email reads the address in a part of the text, which may begin and end with characters that
+// do not belong to it.
 func (x *Extractor) email(p *page, start, end int) (hit[Email], bool) {
 	no := hit[Email]{}
 	raw := p.text[start:end]
@@ -192,7 +190,7 @@ func wordFollows(p *page, at int) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// localSkip is how much of what stands before an @ does not belong to the address.
+// localSkip returns how much of the text before an @ does not belong to the address.
 func localSkip(local string) int {
 	skip := 0
 	if i := strings.LastIndex(local, ".."); i >= 0 {
@@ -209,7 +207,7 @@ func localSkip(local string) int {
 }
 
 // domainOf returns the domain at the start of s, which may be followed by the next
-// sentence, and how many bytes that is, or empty.
+// sentence, and its length in bytes; "" if there is no domain.
 func (x *Extractor) domainOf(s string) (domain string, cut int) {
 	domain = s
 	for strings.Contains(domain, ".") {
@@ -222,14 +220,14 @@ func (x *Extractor) domainOf(s string) (domain string, cut int) {
 	return "", 0
 }
 
-// sentenceBegins says whether the last label is the first word of the next sentence,
-// whose space was forgotten: "ada@example.org.So we did".
+// sentenceBegins reports whether the last label is the first word of the next sentence,
+// after a missing space: "ada@example.org.So we did".
 func sentenceBegins(before, last string) bool {
 	first, n := utf8.DecodeRuneInString(last)
 	return unicode.IsUpper(first) && (strings.ContainsFunc(last[n:], unicode.IsLower) || !strings.ContainsFunc(before, unicode.IsUpper))
 }
 
-// isTLD says whether a label ends the names of the internet, or of a private network.
+// isTLD reports whether a label is a top-level domain of the internet or of a private network.
 func (x *Extractor) isTLD(label string) bool {
 	label = strings.ToLower(label)
 	if strings.HasPrefix(label, "xn--") {

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// What looks like a phone number and is none. Whether a number is one is said first by
-// what it is made of, then by the word before it.
+// Numbers that look like phone numbers and are not. First the form of a number decides, then
+// the word before it.
 
 var (
-	// DE89 3704 0044 0532 0130 00 (ISO 13616); the check digits do not matter: one with
-	// a slip in it is no phone number either.
+	// DE89 3704 0044 0532 0130 00 (ISO 13616); the check digits do not matter: an IBAN with
+	// a typo is not a phone number either.
 	iban = regexp.MustCompile(`\b[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{4}){2,7}(?:[ ]?[A-Z0-9]{1,4})?\b`)
-	// Days, in the orders in which people write them.
+	// Dates, in the orders in which people write them.
 	yearFirst = regexp.MustCompile(`\b(?:19|20)[0-9]{2}(?:-(?:0?[1-9]|1[0-2])-|\.(?:0?[1-9]|1[0-2])\.|/(?:0?[1-9]|1[0-2])/)(?:0?[1-9]|[12][0-9]|3[01])\b`)
 	dayFirst  = regexp.MustCompile(`\b(?:0?[1-9]|[12][0-9]|3[01])(?:-[0-9]{1,2}-|\.[ ]?[0-9]{1,2}\.[ ]?|/[0-9]{1,2}/)(?:(?:19|20)[0-9]{2}|[0-9]{2})\b`)
 )
 
-// maskNumbers takes what is certainly something else than a phone number.
+// maskNumbers takes everything that is certainly not a phone number.
 func (p *page) maskNumbers() {
 	for _, form := range []*regexp.Regexp{iban, yearFirst, dayFirst} {
 		for _, m := range form.FindAllIndex(p.left, -1) {
@@ -31,8 +31,8 @@ func (p *page) maskNumbers() {
 	}
 }
 
-// alone says whether digits do not go on beyond a part of the text: 01.02.03.04.05 is
-// no day.
+// alone reports whether the digits end at the ends of a part of the text: 01.02.03.04.05 is
+// not a date.
 func alone(p *page, start, end int) bool {
 	if r := p.after(end); strings.ContainsRune("./-", r) && r != 0 && unicode.IsDigit(p.after(end+1)) {
 		return false
@@ -52,7 +52,7 @@ var (
 	numbered  = regexp.MustCompile(`^(?:[0-9]+\.)+[0-9]+$`)
 )
 
-// isPhonePlace says whether a number that stands there may be a phone number.
+// isPhonePlace reports whether a number at that place may be a phone number.
 func isPhonePlace(p *page, start, end int) bool {
 	raw := p.text[start:end]
 	if strings.HasPrefix(raw, "+") || strings.HasPrefix(raw, "＋") {
@@ -83,7 +83,7 @@ func isPhonePlace(p *page, start, end int) bool {
 // moneyAfter are the units that make a number before them an amount.
 var moneyAfter = regexp.MustCompile(`^[ \x{00A0}]?(?:€|\$|£|¥|%|(?:EUR|USD|GBP|CHF|JPY|PLN|km|kg|m²|MB|GB|bytes)\b)`)
 
-// glued says whether something stands directly behind a number that makes it a part of
+// glued reports whether the text directly after a number makes the number a part of
 // something longer.
 func glued(p *page, end int) bool {
 	r := p.after(end)
@@ -101,7 +101,7 @@ func glued(p *page, end int) bool {
 	return false
 }
 
-// shortTail says whether one or two digits come and then none: the cents of an amount.
+// shortTail reports whether exactly one or two digits follow: the cents of an amount.
 func shortTail(s string) bool {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -110,7 +110,7 @@ func shortTail(s string) bool {
 	return n <= 2
 }
 
-// freeBefore says whether what stands directly before a number leaves it one of its own.
+// freeBefore reports whether the text directly before a number leaves it a number of its own.
 func freeBefore(p *page, start int) bool {
 	r := p.before(start)
 	switch {
@@ -130,7 +130,7 @@ func freeBefore(p *page, start int) bool {
 	return true
 }
 
-// cue is what the words before a number say that it is.
+// cue is what the words before a number say about it.
 type cue int
 
 const (
@@ -139,7 +139,7 @@ const (
 	cueOther
 )
 
-// cueWindow is how far before a number words still speak of it, in bytes.
+// cueWindow is how far before a number words can still be about it, in bytes.
 const cueWindow = 32
 
 var (
@@ -157,8 +157,8 @@ var (
 		page pages seite room zimmer hrb hrn amount total sum betrag population roughly`)
 )
 
-// cueOf looks at the last words before a place, on the same line: the nearest that says
-// anything decides.
+// cueOf considers the last words before a place, on the same line: the nearest word that is
+// a cue decides.
 func cueOf(p *page, at int) cue {
 	before := p.text[max(0, at-cueWindow):at]
 	if i := strings.LastIndexByte(before, '\n'); i >= 0 {

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// token is a word, or a character that is none.
+// token is a word, or a single character that is not part of a word.
 type token struct {
 	text       string
 	lower      string
 	start, end int
 	word       bool
-	// gap is what stands before it: nothing, spaces, or one end of a line.
+	// gap is the space before a token: nothing, spaces, or the end of a line.
 	gap gap
 }
 
@@ -22,10 +22,10 @@ const (
 	gapNone gap = iota
 	gapSpace
 	gapLine
-	gapBlank // an empty line, or more
+	gapBlank // one or more empty lines
 )
 
-// tokens cuts what is left of a page into words and signs.
+// tokens splits the rest of a page into words and signs.
 func tokens(p *page) []token {
 	var out []token
 	text := string(p.left)
@@ -59,8 +59,8 @@ func tokens(p *page) []token {
 	return out
 }
 
-// wordEnd is where a word ends that goes on at a place. Hyphens and apostrophes belong
-// to it between letters.
+// wordEnd returns the end of a word that continues at a place. Hyphens and apostrophes
+// between letters belong to the word.
 func wordEnd(text string, at int) int {
 	for at < len(text) {
 		r, n := utf8.DecodeRuneInString(text[at:])
@@ -77,8 +77,8 @@ func wordEnd(text string, at int) int {
 	return at
 }
 
-// reader reads persons from tokens. Every read… method returns where what it has read
-// ends, or its start if it is not there.
+// reader reads persons from tokens. Every read… method returns the end of what it has read,
+// or its start if it found nothing.
 type reader struct {
 	tokens []token
 }
@@ -99,7 +99,7 @@ func persons(p *page) []hit[Person] {
 	return hits
 }
 
-// readPerson reads one at i: a name with what follows it, or a position and its holder.
+// readPerson reads a person at i: a name with what follows it, or a position and its holder.
 func (r reader) readPerson(i int) (Person, int) {
 	if !r.tokens[i].word {
 		return Person{}, i
@@ -115,7 +115,7 @@ func (r reader) readPerson(i int) (Person, int) {
 	return r.readHolder(i)
 }
 
-// at is the token at i; one that is no word beyond the end.
+// at returns the token at i; after the end, a token that is not a word.
 func (r reader) at(i int) token {
 	if i < 0 || i >= len(r.tokens) {
 		return token{gap: gapBlank}
@@ -123,7 +123,7 @@ func (r reader) at(i int) token {
 	return r.tokens[i]
 }
 
-// is says whether the token at i is one of these.
+// is reports whether the token at i is one of these.
 func (r reader) is(i int, texts ...string) bool {
 	for _, t := range texts {
 		if r.at(i).text == t {
@@ -133,11 +133,11 @@ func (r reader) is(i int, texts ...string) bool {
 	return false
 }
 
-// same says whether the token at i stands on the line of the one before it, with no more
-// than spaces between them.
+// same reports whether the token at i is on the same line as the one before it, with at most
+// spaces between them.
 func (r reader) same(i int) bool { g := r.at(i).gap; return g == gapNone || g == gapSpace }
 
-// dot is 1 if a dot stands directly at i.
+// dot returns 1 if a dot is directly at i.
 func (r reader) dot(i int) int {
 	if r.at(i).text == "." && r.at(i).gap == gapNone {
 		return 1
@@ -145,7 +145,7 @@ func (r reader) dot(i int) int {
 	return 0
 }
 
-// span is the text from token i to before token end, its spaces made single.
+// span returns the text from token i to before token end, with single spaces.
 func (r reader) span(i, end int) string {
 	var b strings.Builder
 	for ; i < end; i++ {
@@ -184,8 +184,8 @@ func (r reader) readName(i int) (Person, int) {
 	return person, end
 }
 
-// bare says whether what was read as a name is initials alone, or a company, a place or
-// a part of something longer.
+// bare reports whether a supposed name is only initials, or a company, a place or a part of
+// something longer.
 func (r reader) bare(name, end int) bool {
 	real := false
 	for i := name; i < end; i++ {
@@ -197,8 +197,8 @@ func (r reader) bare(name, end int) bool {
 	return !real || r.same(end) && r.at(end).gap == gapNone && r.is(end, "@", "/", "_", "'", "’") && r.at(end+1).word
 }
 
-// field says whether what was read as a name is what somebody works at: all words of it or,
-// before a slash, one of them.
+// field reports whether a supposed name is a field of work: all words of it or, before a
+// slash, one of them.
 func (r reader) field(i, end int, slash bool) bool {
 	known, words := 0, 0
 	for ; i < end; i++ {
@@ -281,7 +281,7 @@ func (r reader) readDegrees(i int) (end int, degrees string) {
 	}
 }
 
-// readFollowing reads the position that follows a name, with what joins them.
+// readFollowing reads the position after a name, with the words that join them.
 func (r reader) readFollowing(i int) (position string, end int) {
 	at := i
 	switch t := r.at(i); {
@@ -312,7 +312,7 @@ func (r reader) readFollowing(i int) (position string, end int) {
 	return position, end
 }
 
-// readHolder reads a position and then who has it: "our CEO, Ada Lovelace",
+// readHolder reads a position and then its holder: "our CEO, Ada Lovelace",
 // "CTO: Charles Babbage", "CEO Ada Lovelace".
 func (r reader) readHolder(i int) (Person, int) {
 	end, whole := r.readPosition(i, false)

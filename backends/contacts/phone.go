@@ -9,16 +9,16 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// minDigits are the fewest digits of a number that is looked at: shorter ones are dialled
-// within a town alone.
+// minDigits is the minimum number of digits that is considered: shorter numbers can only be
+// dialled within a town.
 const minDigits = 7
 
 // maxE164 is the plus and the 15 digits of the longest number (ITU-T E.164, section 6.1).
 // Some plans have longer ones, which cannot be dialled from abroad.
 const maxE164 = 16
 
-// phones finds the numbers. needsRegion says that one could not be read because nobody
-// said which country it is of.
+// phones finds the numbers. needsRegion says that a number could not be read because its
+// country was not given.
 func phones(p *page, region string) (hits []hit[Phone], needsRegion bool) {
 	for at := 0; at < len(p.left); {
 		start, end, next := candidate(p, at)
@@ -42,8 +42,8 @@ const (
 	maxSeparators = 3
 )
 
-// candidate is the next run of digits and separators that is not taken, from a plus, a
-// bracket or a digit to its last digit; start is end where there is none before next.
+// candidate returns the next run of digits and separators that is not taken, from a plus, a
+// bracket or a digit to its last digit; start is end if there is none before next.
 func candidate(p *page, at int) (start, end, next int) {
 	for at < len(p.left) && !beginsNumber(p, at) {
 		at++
@@ -72,12 +72,12 @@ func clean(p *page, start, end, digits, at int) (int, int, int) {
 		return start, start, next
 	}
 	for start < end && strings.ContainsRune("( ", rune(p.left[start])) && !strings.ContainsRune(p.text[start:end], ')') {
-		start++ // a bracket that closes behind the number, or never
+		start++ // a bracket that closes after the number, or never
 	}
 	return start, end, next
 }
 
-// beginsNumber says whether a number may begin at a byte.
+// beginsNumber reports whether a number may begin at a byte.
 func beginsNumber(p *page, at int) bool {
 	if !utf8.RuneStart(p.left[at]) {
 		return false
@@ -86,8 +86,8 @@ func beginsNumber(p *page, at int) bool {
 	return r == '+' || r == '＋' || r == '(' || unicode.IsDigit(r)
 }
 
-// between are the marks that stand between two numbers and not inside of one, from the
-// strongest on; what stands on both sides is then read by itself.
+// between are the marks that separate two numbers and are not part of one, the strongest
+// first; the parts on both sides are then read separately.
 var between = []*regexp.Regexp{
 	regexp.MustCompile(`[ \t]/[ \t]`),
 	regexp.MustCompile(`[.)]?[ ]{2,}`),
@@ -97,8 +97,8 @@ var between = []*regexp.Regexp{
 	regexp.MustCompile(`[ ]\(`),
 }
 
-// readPhones reads a part of the text as one number, or else as several between which
-// one of marks stands.
+// readPhones reads a part of the text as one number, or otherwise as several, separated by
+// one of marks.
 func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) (hits []hit[Phone], needsRegion bool) {
 	if !isPhonePlace(p, start, end) {
 		return nil, false
@@ -126,17 +126,17 @@ func readPhones(p *page, start, end int, region string, marks []*regexp.Regexp) 
 	return hits, lacking
 }
 
-// alternate is a further number of the same subscriber, written by its last digits alone:
+// alternate is a further number of the same subscriber, written as only its last digits:
 // 555-2671/2672, 901820-0/-1.
 var alternate = regexp.MustCompile(`[ ]?/[ ]?-?([0-9]{1,4})$`)
 
 // maxAlternates is how many such numbers are read.
 const maxAlternates = 8
 
-// readAlternates reads a number that is followed by last digits of further ones; nil where
-// it is not such a number. Each has as many digits as the first.
+// readAlternates reads a number that is followed by the last digits of further ones; nil if
+// it is not such a number. Each number has as many digits as the first.
 func readAlternates(p *page, start, end int, region string) []hit[Phone] {
-	var tails [][2]int // of the digits, from the last on
+	var tails [][2]int // of the digits, from the last backwards
 	head := end
 	for len(tails) < maxAlternates {
 		m := alternate.FindStringSubmatchIndex(p.text[start:head])
@@ -170,8 +170,8 @@ func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 	return hits
 }
 
-// tailOf is where the last n digits of a number begin, when they stand together; else its
-// end, so that what is made of it is not valid.
+// tailOf returns where the last n digits of a number begin, if they are adjacent; otherwise
+// its end, so that the combined number is invalid.
 func tailOf(number string, n int) int {
 	at := len(number) - n
 	if at < 0 || countDigits(number[at:]) != n {
@@ -204,8 +204,8 @@ func countDigits(s string) int {
 	return n
 }
 
-// readPhone reads a part of the text as one number. lacking says that it may be one of a
-// country that nobody named.
+// readPhone reads a part of the text as one number. lacking says that it may be a number of a
+// country that was not given.
 func readPhone(p *page, start, end int, region string) (h hit[Phone], ok, lacking bool) {
 	raw := p.text[start:end]
 	number := parseNumber(raw, region)
@@ -222,7 +222,7 @@ func readPhone(p *page, start, end int, region string) (h hit[Phone], ok, lackin
 	}}, true, false
 }
 
-// parseNumber is the number that raw is by its country's plan, or nil.
+// parseNumber returns the number that raw is in its country's plan, or nil.
 func parseNumber(raw, region string) *phonenumbers.PhoneNumber {
 	raw = strings.ReplaceAll(raw, "＋", "+")
 	if region == "" && !strings.Contains(raw, "+") && !strings.HasPrefix(raw, "00") {
@@ -238,8 +238,8 @@ func parseNumber(raw, region string) *phonenumbers.PhoneNumber {
 
 func valid(raw, region string) *phonenumbers.PhoneNumber {
 	number, err := phonenumbers.ParseAndKeepRawInput(raw, region)
-	// Where numbers are written with a prefix (0 in Germany), digits without one count
-	// something else.
+	// In countries where numbers are written with a prefix (0 in Germany), digits without one
+	// count something else.
 	if err != nil || !phonenumbers.IsValidNumber(number) || len(phonenumbers.Format(number, phonenumbers.E164)) > maxE164 || !phonenumbers.IsNationalPrefixPresentIfRequired(number) {
 		return nil
 	}
@@ -248,8 +248,8 @@ func valid(raw, region string) *phonenumbers.PhoneNumber {
 
 var extensionForm = regexp.MustCompile(`(?i)^(?:[ \t]*[,;(]?[ \t]*(?:extension|ext|extn|durchwahl|dw|poste|anexo|interno)\b[.:]?[ \t]*|;ext=|[ \t]?x[.:]?[ \t]?)([0-9]{1,7})\)?`)
 
-// extension reads what is dialled after a number that ends at a place, and how many bytes
-// that is.
+// extension reads the extension after a number that ends at a place, and returns its length
+// in bytes.
 func extension(p *page, at int) (ext string, length int) {
 	m := extensionForm.FindStringSubmatch(p.text[at:min(len(p.text), at+40)])
 	if m == nil || wordFollows(p, at+len(m[0])) {

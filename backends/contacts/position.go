@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of a position, in words.
+// The maximum sizes of a position, in words.
 const (
 	maxModifiers  = 4
 	maxComplement = 4
 )
 
 // readPosition reads "Senior Product Designer", "Head of Research and Development",
-// "Founder & CEO". follows says that the name stood before it; then a department may
-// stand without a preposition ("VP Sales"). whole says that the position has a complement,
+// "Founder & CEO". follows says that the name came before it; then a department may
+// follow without a preposition ("VP Sales"). whole says that the position has a complement,
 // which has no clear end.
 func (r reader) readPosition(i int, follows bool) (end int, whole bool) {
 	end, whole = r.readRole(i, follows)
@@ -34,7 +34,7 @@ func (r reader) readRole(i int, follows bool) (end int, whole bool) {
 	for n := 0; n < maxModifiers && r.modifier(head) && (n == 0 || r.same(head)); n++ {
 		head++
 	}
-	// The last word that can be the head is it: "Vice President", "Director General".
+	// The last word that can be the head is the head: "Vice President", "Director General".
 	for head >= i && (!isRole(r.at(head)) || head > i && !r.same(head)) {
 		head--
 	}
@@ -48,7 +48,7 @@ func (r reader) readRole(i int, follows bool) (end int, whole bool) {
 	return end, false
 }
 
-// modifier says whether a word can stand before or be a role's head.
+// modifier reports whether a word can come before a role's head, or be it.
 func (r reader) modifier(i int) bool {
 	t := r.at(i)
 	if !t.word || stops[t.lower] {
@@ -60,7 +60,7 @@ func (r reader) modifier(i int) bool {
 
 func isRole(t token) bool { return t.word && (roles[t.lower] || roleWord(t)) }
 
-// roleWord says whether a word is a compound that ends in a role, as German makes them:
+// roleWord reports whether a word is a compound that ends in a role, as in German:
 // Vertriebsleiterin.
 func roleWord(t token) bool {
 	first, _ := utf8.DecodeRuneInString(t.text)
@@ -76,7 +76,7 @@ func roleWord(t token) bool {
 	return false
 }
 
-// readComplement reads what a role is of: "of Research and Development", "für Vertrieb".
+// readComplement reads a role's complement: "of Research and Development", "für Vertrieb".
 func (r reader) readComplement(i int, follows bool) int {
 	at := i
 	if prepositions[r.at(i).lower] && r.same(i) {

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxURL is the longest address that is given on, in bytes.
+// maxURL is the longest address that is returned, in bytes.
 const maxURL = 2048
 
-// fileTypes are top-level domains that files are called by more often than hosts.
+// fileTypes are top-level domains that are more often the extension of a file than of a host.
 var fileTypes = []string{"py", "rs", "md", "sh", "pl", "zip", "mov", "ps", "so", "cc", "java", "bat", "ini"}
 
-// webAddresses finds the addresses with a scheme and takes them. The expression is let
-// loose on one word at a time and on no more than an address can have: over a long text
-// its time would grow with the square of the length.
+// webAddresses finds the addresses with a scheme and takes them. The expression is applied to
+// one word at a time and to no more than the longest address: over a long text its time would
+// grow with the square of the length.
 func (x *Extractor) webAddresses(p *page) []hit[URL] {
 	var hits []hit[URL]
 	for at := 0; ; {
@@ -49,15 +49,15 @@ func (x *Extractor) webAddresses(p *page) []hit[URL] {
 				hits = append(hits, hit[URL]{start, trimmed, URL{URL: normal}})
 			}
 		}
-		p.take(start, end) // also what is broken: its parts are nothing else
+		p.take(start, end) // also an invalid address: its parts are nothing else
 	}
 }
 
-// schemeBytes are what schemes are made of (RFC 3986, section 3.1).
+// schemeBytes are the characters of schemes (RFC 3986, section 3.1).
 const schemeBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
 
-// webAddress is where the address ends that begins at a place; there if none does. whole
-// is false for one that is too long.
+// webAddress returns the end of the address that begins at a place, or the place itself if
+// there is none. whole is false for one that is too long.
 func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
 	word := text[at:]
 	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {
@@ -75,7 +75,7 @@ func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
 }
 
 // closing are characters that end an address although they could be in one: quotation
-// marks and the punctuation of scripts that put no space behind it.
+// marks and the punctuation of scripts that put no space after it.
 const closing = "»«“”„‘’›‹。，、；：！？）】」』》"
 
 // trimURL cuts off what follows an address without a space.
@@ -86,7 +86,7 @@ func trimURL(text string) string {
 	return text
 }
 
-// bareName is a name with dots in it, or a number, with a port or without.
+// bareName is a name with dots in it, or a number, with or without a port.
 var bareName = regexp.MustCompile(`(?:` + label + `\.)+` + label + `(?::[0-9]{1,5}\b)?`)
 
 // bareAddresses finds the addresses without a scheme and takes them.
@@ -113,7 +113,7 @@ func (x *Extractor) bareAddresses(p *page) []hit[URL] {
 	return hits
 }
 
-// bareCut is how much of a name is the next sentence.
+// bareCut returns how much of a name is the next sentence.
 func (x *Extractor) bareCut(text string) int {
 	if _, err := netip.ParseAddr(text); err == nil || strings.Contains(text, ":") {
 		return 0
@@ -125,7 +125,7 @@ func (x *Extractor) bareCut(text string) int {
 // maxBarePath is the longest path of an address without a scheme, in bytes.
 const maxBarePath = 512
 
-// barePath is how long the path is that follows a name.
+// barePath returns the length of the path that follows a name.
 func (x *Extractor) barePath(rest string) int {
 	if !strings.HasPrefix(rest, "/") {
 		return 0
@@ -143,7 +143,7 @@ func (x *Extractor) barePath(rest string) int {
 
 var portOrPath = regexp.MustCompile(`^[^/:]+(:[0-9]+|/)`)
 
-// bareHost says whether a name without a scheme is meant as an address.
+// bareHost reports whether a name without a scheme is meant as an address.
 func (x *Extractor) bareHost(text string) bool {
 	host := text
 	if i := strings.IndexAny(text, "/:"); i >= 0 {
@@ -168,7 +168,7 @@ func (x *Extractor) bareHost(text string) bool {
 	return utf8.RuneCountInString(labels[0]) > 1 || utf8.RuneCountInString(last) > 2
 }
 
-// normalURL writes an address as URL.URL is; false if it is none.
+// normalURL writes an address in the form of URL.URL; false if it is invalid.
 func (x *Extractor) normalURL(text string) (string, bool) {
 	if len(text) > maxURL {
 		return "", false
@@ -203,15 +203,15 @@ func (x *Extractor) normalURL(text string) (string, bool) {
 	return normal, !strings.ContainsFunc(normal, unicode.IsControl)
 }
 
-// privateNames end the names of hosts that are not on the internet: those reserved for it
-// (RFC 2606, 6761, 6762, 8375, and .internal by ICANN), and those that routers and
-// companies use.
+// privateNames end the names of hosts that are not on the internet: names reserved for this
+// (RFC 2606, 6761, 6762, 8375, and .internal by ICANN), and names that routers and companies
+// use.
 var privateNames = []string{
 	"local", "localhost", "localdomain", "internal", "intern", "intranet", "private", "lan", "corp", "home", "home.arpa", "test", "invalid",
 }
 
-// carrier is the network of carriers' own addresses (RFC 6598), nobody the first of each
-// network (RFC 1122 section 3.2.1.3).
+// carrier is the network of carriers' own addresses (RFC 6598), nobody the first address of
+// each network (RFC 1122 section 3.2.1.3).
 var (
 	carrier = netip.MustParsePrefix("100.64.0.0/10")
 	nobody  = netip.MustParsePrefix("0.0.0.0/8")
@@ -220,8 +220,8 @@ var (
 // remoteSchemes lead to repositories and files, not to pages.
 var remoteSchemes = set("ssh git git+ssh svn svn+ssh rsync sftp scp")
 
-// isPublic says whether a normalised address leads to a page on the internet. One of a
-// private network is not a web page for whoever reads the text somewhere else.
+// isPublic reports whether a normalised address leads to a page on the internet. For a
+// reader elsewhere, an address in a private network is not a web page.
 func isPublic(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || remoteSchemes[u.Scheme] {
@@ -233,7 +233,7 @@ func isPublic(address string) bool {
 		return ip.IsGlobalUnicast() && !ip.IsPrivate() && !carrier.Contains(ip) && !nobody.Contains(ip)
 	}
 	labels := strings.Split(host, ".")
-	// The name of a host ends in a letter; 0x7f.1 and 010.0.0.1 are addresses in disguise.
+	// A host name ends in a letter; 0x7f.1 and 010.0.0.1 are disguised addresses.
 	last := labels[len(labels)-1]
 	if len(labels) < 2 || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
 		return false

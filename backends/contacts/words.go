@@ -1,11 +1,11 @@
 package contacts
 
-// The words by which persons are known. All are in small letters.
+// The words by which persons are recognised. All are in lower case.
 var (
 	titles = set(`dr prof professor mr mrs ms mx miss sir dame lord lady herr frau hr mme mlle madame monsieur mademoiselle señor
 		señora señorita signor signora signore dott dottoressa dottore rev reverend hon doctor doktor dipl ing mag pd judge justice
 		senator ambassador captain colonel`)
-	// titleParts go on with a title that has begun.
+	// titleParts continue a title that has begun.
 	titleParts  = set(`med rer nat phil jur iur habil hc h c dent vet oec pol theol ing kfm inf dr prof ing`)
 	degreeWords = set(`phd ph md mba msc bsc ma ba llm jd esq cpa pmp frs obe cbe mbe dphil m b`)
 	suffixes    = set(`jr sr ii iii iv`)
@@ -15,7 +15,7 @@ var (
 	copulas      = set(`is was becomes ist wurde war est es è`)
 	prepositions = set(`of for der des für fuer im de du del della di to d`)
 	joins        = set(`and und et y e`)
-	// enders end a complement in small letters.
+	// enders are lower-case words that end a complement.
 	enders = set(`at is are was were will would can could has have had who which that with from in on to by as for says said since until bei
 		ist war hat wird kann mit von seit the a an our we you i he she they it please call write or`)
 
@@ -37,11 +37,11 @@ var (
 		architektin architekt professorin dozent dozentin gründer gründerin chefin chef präsident präsidentin
 		directeur directrice responsable gérant gérante président présidente chargée chargé ingénieur ingénieure secrétaire
 		directora gerente jefe jefa ingeniero ingeniera presidente fundador fundadora responsabile direttore direttrice amministratore`)
-	// roleEndings make a role of a German compound, with or without "in".
+	// roleEndings make a German compound a role, with or without "in".
 	roleEndings = []string{"leiter", "führer", "chef", "manager", "direktor", "ingenieur", "entwickler", "berater", "assistent", "referent",
 		"beauftragte", "beauftragter", "präsident", "sprecher", "architekt", "anwalt", "anwältin", "gründer", "vorsitzende", "vorsitzender"}
 
-	// fields are what people work at. Two of them are no name, and one before a slash is the
+	// fields are fields of work. Two of them are not a name, and one before a slash is the
 	// first half of a position: "Data Science / Head of Analytics".
 	fields = set(`front back full stack end desk frontend backend fullstack devops quality assurance machine learning artificial intelligence
 		social media content public relations investor cloud security cyber network supply chain logistics success night day shift real estate
@@ -54,7 +54,7 @@ var (
 		personal personnel payroll accounting financial treasury corporate internal external communication communications press editorial
 		personalwesen vertrieb einkauf buchhaltung verwaltung marketing technik produktion lager empfang kundendienst öffentlichkeitsarbeit`)
 
-	// stops begin with a capital without being names, mostly where a sentence begins.
+	// stops begin with a capital but are not names, mostly at the start of a sentence.
 	stops = set(`the our my your their his her its this that these those there here a an and or but if when while where who what why how
 		which i we you he she they it is are was were be been am do does did has have had will would can could may might shall should must
 		not no yes ok please thanks thank dear hi hello hey good morning afternoon evening best kind warm regards greetings sincerely yours
@@ -66,7 +66,7 @@ var (
 		der die das ein eine ich wir sie er es und oder aber wenn ist sind war rufen schreiben telefon handy montag dienstag mittwoch donnerstag
 		freitag samstag sonntag heute gestern im am bei von für ihre ihr
 		bonjour cher chère merci le la les un une nous vous et hola estimado estimada gracias el los`)
-	// notNames make a company, a place or a thing of the words they stand among.
+	// notNames turn the words around them into a company, a place or a thing.
 	notNames = set(`ltd limited inc incorporated llc llp plc gmbh ag kg ug ohg sa sas sarl srl spa bv nv oy ab aps corp corporation company
 		co group holding holdings university universität college institute institut school academy department dept division team office
 		bureau agency ministry bank street st road avenue lane square platz straße strasse weg allee city york francisco angeles london

@@ -1,10 +1,11 @@
-// Package secretwatch tells tests of each secret that the program makes, so that they can
-// look for it where no secret may stand (package secrettest). In production nobody is told.
+// Package secretwatch reports to tests each secret that the program makes, so that they can
+// look for it in places where no secret may appear (package secrettest). In production
+// nothing is reported.
 package secretwatch
 
 import "sync/atomic"
 
-// Kind says what a secret opens.
+// Kind says for what a secret is used.
 type Kind string
 
 // The kinds.
@@ -19,13 +20,13 @@ const (
 
 var told atomic.Pointer[func(Kind, string)]
 
-// Made is called with each new secret, before anybody else has it. Any number of goroutines
-// may call it.
+// Made must be called with each new secret, before any other code gets it. It may be called
+// concurrently.
 func Made(kind Kind, secret string) {
 	if tell := told.Load(); tell != nil {
 		(*tell)(kind, secret)
 	}
 }
 
-// Tell sets who is told of secrets. Only tests do that.
+// Tell sets the function that gets the secrets. Only tests call it.
 func Tell(tell func(Kind, string)) { told.Store(&tell) }

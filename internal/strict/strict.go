@@ -1,5 +1,5 @@
-// Package strict reads YAML files of our own kinds without guessing: an unknown
-// key, a wrong value or an alias is a problem with a line, and all problems are
+// Package strict reads the gateway's own kinds of YAML files without guessing: an unknown
+// key, an invalid value or an alias is a problem with a line, and all problems are
 // collected before any is reported.
 package strict
 
@@ -27,20 +27,20 @@ const maxDepth = 40
 
 // Problem is one thing wrong with a file.
 type Problem struct {
-	// Line is where, from 1; 0 when it is the whole file.
+	// Line is the line of the problem, from 1; 0 means the whole file.
 	Line int
-	// Text says what is wrong and how to mend it.
+	// Text says what is wrong and how to fix it.
 	Text string
 }
 
-// Error is all that is wrong with a file.
+// Error lists everything that is wrong with a file.
 type Error struct {
 	// Name is the file's name as it was given.
 	Name     string
 	Problems []Problem
 }
 
-// Error lists the problems, one a line, as name:line: text.
+// Error returns the problems, one per line, as name:line: text.
 func (e *Error) Error() string {
 	var b strings.Builder
 	for i, p := range e.Problems {
@@ -56,16 +56,16 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Reader collects the problems of one file while it is walked. One goroutine uses it.
+// Reader collects the problems of one file during a walk. Only one goroutine may use it.
 type Reader struct {
 	name     string
 	problems []Problem
 }
 
-// NewReader begins a file.
+// NewReader starts reading a file.
 func NewReader(name string) *Reader { return &Reader{name: name} }
 
-// Problem notes that something is wrong at n.
+// Problem records a problem at n.
 func (r *Reader) Problem(n *yaml.Node, format string, args ...any) {
 	line := 0
 	if n != nil {
@@ -74,7 +74,7 @@ func (r *Reader) Problem(n *yaml.Node, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
-// Err is nil, or an *Error with the problems in the order of their lines.
+// Err returns nil, or an *Error with the problems in the order of their lines.
 func (r *Reader) Err() error {
 	if len(r.problems) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (r *Reader) Err() error {
 	return &Error{Name: r.name, Problems: ps}
 }
 
-// Document parses data and returns its top node, or nil when a problem was noted.
+// Document parses data and returns its top node, or nil if a problem was recorded.
 func (r *Reader) Document(data []byte) *yaml.Node {
 	if len(data) > MaxBytes {
 		r.Problem(nil, "the file has %d bytes; at most %d are read", len(data), MaxBytes)
@@ -120,7 +120,7 @@ func (r *Reader) Document(data []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// syntax notes an error of the YAML parser, with its line where it names one.
+// syntax records an error of the YAML parser, with its line if the error names one.
 func (r *Reader) syntax(err error) {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0
@@ -134,8 +134,8 @@ func (r *Reader) syntax(err error) {
 	r.problems = append(r.problems, Problem{Line: line, Text: "this is not YAML: " + text})
 }
 
-// plain refuses aliases, anchors, tags and deep nesting, so that what follows need
-// not think of them.
+// plain refuses aliases, anchors, tags and deep nesting, so that later code need not
+// handle them.
 func (r *Reader) plain(n *yaml.Node, depth int) bool {
 	if depth > maxDepth {
 		r.Problem(n, "nested more than %d deep", maxDepth)
@@ -159,17 +159,17 @@ type Map struct {
 	order  []string
 }
 
-// Get is the value at key, or nil.
+// Get returns the value at key, or nil.
 func (m Map) Get(key string) *yaml.Node { return m.values[key] }
 
-// Has says whether key is there.
+// Has reports whether key is present.
 func (m Map) Has(key string) bool { return m.values[key] != nil }
 
-// Keys are the keys that are there and known, in the order of the file.
+// Keys returns the known keys that are present, in the order of the file.
 func (m Map) Keys() []string { return m.order }
 
 // Map reads n as a mapping with no other keys than those given. what names the
-// thing in problems. Without keys any key is allowed.
+// mapping in problems. If no keys are given, any key is allowed.
 func (r *Reader) Map(n *yaml.Node, what string, keys ...string) (Map, bool) {
 	if n.Kind != yaml.MappingNode {
 		if len(keys) > 0 {
@@ -209,7 +209,7 @@ func (r *Reader) List(n *yaml.Node, what string) []*yaml.Node {
 	return n.Content
 }
 
-// Text reads a scalar as it stands, whatever its type.
+// Text reads a scalar as it is written, whatever its type.
 func (r *Reader) Text(n *yaml.Node, what string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		r.Problem(n, "%s must be text, not %s", what, Kind(n))
@@ -279,7 +279,7 @@ func (r *Reader) Duration(n *yaml.Node, what string, longest time.Duration) (tim
 	return d, true
 }
 
-// Kind describes a node in a problem.
+// Kind describes a node for a problem.
 func Kind(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
@@ -304,7 +304,7 @@ func Join(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// Near is " (did you mean …?)" when one of words is like word, else nothing.
+// Near returns " (did you mean …?)" if one of words is similar to word, otherwise "".
 func Near(word string, words []string) string {
 	best := misspelt.Nearest(word, words)
 	if best == "" {

@@ -1,8 +1,8 @@
-// Package user says who speaks: somebody with a name, or somebody without one.
+// Package user identifies the user of a conversation: a named or an anonymous one.
 //
-// A [User] is made only here, by [Parse] of what a client calls its user, by [Anonymous]
-// of where a client without a name comes from, and by [Stored] of what was kept. So
-// whatever takes a User cannot be given a name that nobody has checked.
+// A [User] is made only here: by [Parse] from the name that a client gives, by [Anonymous]
+// from the address of a client without a name, and by [Stored] from a stored identity. So
+// a function that takes a User never gets an unchecked name.
 package user
 
 import (
@@ -19,30 +19,30 @@ import (
 // MaxBytes is the longest name, in bytes, as given and in its normal form.
 const MaxBytes = 256
 
-// nameless begins the identity of somebody of whom nothing is known. No name begins so.
+// nameless begins the identity of an anonymous user. No name begins with it.
 const nameless = "anonymous:"
 
-// User is who speaks. The zero User is nobody. Users are compared with ==, and may be used
-// by several goroutines.
+// User is the user of a conversation. The zero User is nobody. Users are compared with ==,
+// and may be used concurrently.
 type User struct {
 	id        string
 	anonymous bool
-	local     bool // at an address of this machine, which is the client's own
+	local     bool // at an address of this machine that is the client's own
 }
 
 // NameError says why a name is refused, in words that follow the name of a field.
 type NameError struct{ Reason string }
 
-// Error is the reason. It does not quote the name.
+// Error returns the reason. It does not quote the name.
 func (e *NameError) Error() string { return e.Reason }
 
 func refused(format string, args ...any) error { return &NameError{fmt.Sprintf(format, args...)} }
 
-// Parse makes a User of a name from outside. A name is 1 to MaxBytes bytes of UTF-8 that can
+// Parse makes a User from a name from outside. A name is 1 to MaxBytes bytes of UTF-8 that can
 // be printed and seen: letters, digits, punctuation, symbols, single combining marks and
-// spaces within. It is kept in its normal form, which is NFKC (Unicode Standard Annex 15)
-// without spaces around; upper and lower case stay different. IP addresses are no names, and
-// nothing that begins with "anonymous:" is: both stand for users without one. The error is a
+// inner spaces. It is kept in its normal form, which is NFKC (Unicode Standard Annex 15)
+// without surrounding spaces; upper and lower case stay different. IP addresses and texts that
+// begin with "anonymous:" are not valid names: both identify anonymous users. The error is a
 // *NameError.
 func Parse(name string) (User, error) {
 	id, err := normal(name)
@@ -58,9 +58,9 @@ func Parse(name string) (User, error) {
 	return User{id: id}, nil
 }
 
-// Anonymous is somebody without a name at an address. Where the address is the client's own,
-// whoever comes from it is the same user. Where it is a proxy's, or there is none, each call
-// makes another one, whom nothing joins to anybody else.
+// Anonymous returns the anonymous user at an address. If the address is the client's own,
+// every client at that address is the same user. If it is a proxy's, or missing, each call
+// returns a new user, who is not linked to any other.
 func Anonymous(addr netip.Addr, own bool) User {
 	addr = addr.Unmap().WithZone("")
 	if !own || !addr.IsValid() {
@@ -69,8 +69,8 @@ func Anonymous(addr netip.Addr, own bool) User {
 	return User{id: addr.String(), anonymous: true, local: addr.IsLoopback()}
 }
 
-// Stored makes a User of an identity as String gave it, for what was kept and for operators,
-// who also speak of users without a name. The error is a *NameError.
+// Stored makes a User from an identity that String returned, for stored data and for
+// operators, who also name anonymous users. The error is a *NameError.
 func Stored(identity string) (User, error) {
 	id, err := normal(identity)
 	if err != nil {
@@ -94,23 +94,23 @@ func Must(identity string) User {
 	return u
 }
 
-// String is the user's identity: the name in its normal form, or what stands for a user
-// without one. Empty for nobody.
+// String returns the user's identity: the name in its normal form, or the identity of an
+// anonymous user. It is empty for nobody.
 func (u User) String() string { return u.id }
 
-// Equal says whether two users are the same one, as == does.
+// Equal reports whether two users are the same, as == does.
 func (u User) Equal(v User) bool { return u == v }
 
-// IsZero says whether u is nobody.
+// IsZero reports whether u is nobody.
 func (u User) IsZero() bool { return u.id == "" }
 
-// Anonymous says whether u is somebody without a name.
+// Anonymous reports whether u has no name.
 func (u User) Anonymous() bool { return u.anonymous }
 
-// Local says whether u is somebody without a name at this machine: whoever works on it.
+// Local reports whether u is an anonymous user at this machine.
 func (u User) Local() bool { return u.local }
 
-// normal is the normal form of a name, or why there is none.
+// normal returns the normal form of a name, or an error if the name is invalid.
 func normal(name string) (string, error) {
 	switch {
 	case name == "":
@@ -120,7 +120,7 @@ func normal(name string) (string, error) {
 	case !utf8.ValidString(name):
 		return "", refused("must be valid UTF-8")
 	}
-	// As given, too: the normal form has lost some of what cannot be seen.
+	// Check the name as given, too: the normal form has lost some invisible characters.
 	if err := visible(trimmed(name)); err != nil {
 		return "", err
 	}
@@ -131,13 +131,13 @@ func normal(name string) (string, error) {
 	return id, visible(id)
 }
 
-// trimmed is a text without spaces around it. Control characters, such as line feeds, are no
-// spaces.
+// trimmed returns a text without surrounding spaces. Control characters, such as line feeds,
+// are not spaces.
 func trimmed(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.Is(unicode.Zs, r) })
 }
 
-// visible says what of a text cannot be seen.
+// visible reports what is invisible in a text.
 func visible(text string) error {
 	if text == "" {
 		return refused("must have something but spaces")
@@ -158,7 +158,7 @@ func visible(text string) error {
 	return nil
 }
 
-// unseen are characters that show nothing although their category says otherwise: the
-// combining grapheme joiner, Khmer inherent vowels and the blank Braille pattern. The other
-// ones are format characters or have the properties that visible asks for.
+// unseen are characters that are invisible although their category suggests otherwise: the
+// combining grapheme joiner, Khmer inherent vowels and the blank Braille pattern. Other
+// invisible characters are format characters or have the properties that visible checks.
 var unseen = map[rune]bool{0x034F: true, 0x17B4: true, 0x17B5: true, 0x2800: true}

@@ -1,6 +1,6 @@
-// Package evidence is the form in which retrieval tools hand what they found to a
-// model: one object for each record, with what was asked for and no more than a
-// model should read at once.
+// Package evidence is the form in which retrieval tools present records to a model: one
+// object for each record, with the requested fields and no more than a model should read
+// at once.
 package evidence
 
 import (
@@ -12,16 +12,16 @@ import (
 	"voicegw/backends/kb"
 )
 
-// Evidence is one record as a model sees it. What was not asked for is absent.
+// Evidence is one record as a model sees it. Fields that were not requested are absent.
 type Evidence struct {
 	ID      string  `json:"id"`
 	Type    kb.Type `json:"type"`
 	Title   string  `json:"title"`
 	Snippet string  `json:"snippet,omitempty"`
-	// Score is above 0 and at most 1; absent where nothing was searched for.
+	// Score is above 0 and at most 1; absent if there was no search.
 	Score      float64 `json:"score,omitempty"`
 	SourceType string  `json:"source_type,omitempty"`
-	// LastUpdated is RFC 3339 UTC with milliseconds.
+	// LastUpdated is a time in RFC 3339, UTC, with milliseconds.
 	LastUpdated string         `json:"last_updated,omitempty"`
 	URL         string         `json:"url,omitempty"`
 	FullText    string         `json:"full_text,omitempty"`
@@ -30,8 +30,8 @@ type Evidence struct {
 	Shortened []string `json:"shortened,omitempty"`
 }
 
-// Field is one of the parts of a record that a model may ask for; the id, the type
-// and the title are always there.
+// Field is one of the parts of a record that a model may request; the id, the type
+// and the title are always present.
 type Field string
 
 // The fields.
@@ -43,7 +43,7 @@ const (
 	URL      Field = "url"
 )
 
-// Fields make evidence of records.
+// Fields turn records into evidence.
 type Fields struct {
 	// Wanted are the fields to fill in.
 	Wanted []Field
@@ -51,11 +51,11 @@ type Fields struct {
 	MaxText int
 }
 
-// maxBytes bounds one piece of evidence as JSON: ten of them fit the largest result
+// maxBytes bounds one piece of evidence as JSON: ten of them fit into the largest result
 // of a tool (256 KiB).
 const maxBytes = 24 << 10
 
-// Of makes evidence of a record. The record's metadata is shared, not copied.
+// Of returns the evidence of a record. It shares the record's metadata without copying it.
 func (f Fields) Of(r kb.Record, snippet string, score float64) Evidence {
 	e := Evidence{ID: r.ID, Type: r.Type, Title: r.Title, Score: score}
 	for _, field := range f.Wanted {
@@ -87,7 +87,7 @@ func (e *Evidence) shorten(field Field) {
 	}
 }
 
-// fit leaves out what is too much: the metadata, then half of the text and again.
+// fit removes parts that are too large: the metadata, then half of the text, repeatedly.
 func (e *Evidence) fit() {
 	if e.size() > maxBytes && e.Metadata != nil {
 		e.Metadata = nil
@@ -99,8 +99,8 @@ func (e *Evidence) fit() {
 	}
 }
 
-// size is the length as JSON; too much for what cannot be encoded, which is
-// metadata that no record of a source has.
+// size returns the length as JSON. It returns too much if the evidence cannot be encoded:
+// no source gives a record such metadata.
 func (e *Evidence) size() int {
 	data, err := json.Marshal(e)
 	if err != nil {
@@ -109,7 +109,7 @@ func (e *Evidence) size() int {
 	return len(data)
 }
 
-// Cut returns at most n bytes of a text, to the end of a word where there is one.
+// Cut returns at most n bytes of a text, up to the end of a word if possible.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -128,7 +128,7 @@ func Cut(text string, n int) string {
 	return strings.TrimRight(text[:n], " \n") + mark
 }
 
-// IDs are the ids of the records, in their order: what a tool's answer gives as
+// IDs returns the ids of the records, in their order: a tool's answer returns them as
 // registry.Evidenced.
 func IDs(list []Evidence) []string {
 	ids := make([]string, len(list))

@@ -13,7 +13,7 @@ import (
 
 func compare(a, b string) int { return cmp.Compare(a, b) }
 
-// Apply implements kb.Index. Only one runs at a time; others wait.
+// Apply implements kb.Index. Only one Apply runs at a time; others wait.
 func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	for i := range b.Upsert {
 		if err := b.Upsert[i].Check(); err != nil {
@@ -59,8 +59,8 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	return x.publish(next)
 }
 
-// fresh makes an entry of every record of the batch, with the vector of the one
-// held before when the text it was made of is the same.
+// fresh makes an entry of every record of the batch. It reuses the vector of the entry held
+// before if the embedded text is the same.
 func (x *Index) fresh(b kb.Batch, held map[string]*entry) map[string]*entry {
 	fresh := make(map[string]*entry, len(b.Upsert))
 	for i := range b.Upsert {
@@ -83,8 +83,8 @@ func newEntry(rec kb.Record) *entry {
 	return &entry{record: rec, hash: rec.Hash(), embeds: hashText(rec.EmbeddingText()), updated: rec.LastUpdated.UnixMilli()}
 }
 
-// embed gives vectors to those entries that have none. What the Embedder cannot
-// give stays without.
+// embed computes vectors for the entries that have none. Entries that the Embedder cannot
+// embed stay without a vector.
 func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bool, dimensions int) {
 	if x.options.Embedder == nil || wordsOnly {
 		return
@@ -109,7 +109,7 @@ func (x *Index) embed(ctx context.Context, fresh map[string]*entry, wordsOnly bo
 	}
 }
 
-// analyze finds the words of the entries, on both cores.
+// analyze finds the words of the entries, on two goroutines.
 func analyze(ranker *kb.Ranker, entries []*entry) []recordWords {
 	out := make([]recordWords, len(entries))
 	analyzer, fixed := ranker.Words()

@@ -9,43 +9,43 @@ import (
 	"voicegw/backends/kb/internal/words"
 )
 
-// variant is a term that a word of a question may be found by, and how much that counts.
+// variant is a term by which a word of a question may be found, and how much that counts.
 type variant struct {
 	term   string
 	weight float64
 }
 
-// group is a word of a question. A record counts the best of its variants.
+// group is a word of a question with its variants. A record counts the best of them.
 type group struct {
 	variants []variant
-	// share is its part in how much of the question is found: 1 of the words, less of a stop
-	// word and of a part of a word.
+	// share is the word's part of the question: 1 for a word, less for a stop word and for a
+	// part of a word.
 	share float64
-	part  bool // of a word that is a group itself
-	// records is about how many records it finds.
+	part  bool // it is a part of a word that is itself a group
+	// records is approximately how many records the group finds.
 	records int
 }
 
-// The weights of variants, beside 1 of the word itself, its stems and its spellings.
+// The weights of variants; the word itself, its stems and its spellings have weight 1.
 const (
 	weightSynonym   = 0.8
 	weightJoined    = 0.6 // two words in one
 	weightPart      = 0.6 // a part of a compound
 	weightEdit      = 0.6 // one typo
-	weightEdits     = 0.4 // two
+	weightEdits     = 0.4 // two typos
 	weightSound     = 0.5
 	weightPrefix    = 0.5
 	weightCompound  = 0.5  // a compound whose head is the word
 	weightBeginning = 0.35 // the same beginning
 	weightStop      = 0.25
-	// rarely lowers what is near to a word that some records have themselves.
+	// rarely lowers the weight of variants near a word that some records contain.
 	rarely = 0.5
 )
 
-// shortWord is the length below which a typo is as likely another word.
+// shortWord is the length below which a similar word is probably a different word.
 const shortWord = 6
 
-// The most variants of each kind.
+// The maximum number of variants of each kind.
 const (
 	mostNear     = 6
 	mostPrefixes = 8
@@ -53,8 +53,8 @@ const (
 	mostJoined   = 3 // words in one
 )
 
-// expand makes the groups of a question. Near words are looked for only of words that no
-// record has, or few.
+// expand makes the groups of a question. It looks for near words only if no record, or few,
+// contain the word itself.
 func (v *vocabulary) expand(a *words.Analyzer, text string, records int, synonyms *kb.Synonyms) []group {
 	asked := a.Question(text, v.held())
 	v.mu.RLock()
@@ -95,12 +95,12 @@ func (v *vocabulary) expand(a *words.Analyzer, text string, records int, synonym
 			groups[i].records = max(groups[i].records, int(v.terms[one.term].records))
 		}
 	}
-	// Rare words first: common ones then need look at few records only.
+	// Rare words first: for common ones, only few records then need checking.
 	slices.SortStableFunc(groups, func(a, b group) int { return a.records - b.records })
 	return groups
 }
 
-// exact adds the word itself, and returns how many records have it.
+// exact adds the word itself, and returns how many records contain it.
 func (v *vocabulary) exact(g *group, w *words.Asked) (most int) {
 	weight := 1.0
 	if w.Weak {
@@ -120,7 +120,7 @@ func (v *vocabulary) exact(g *group, w *words.Asked) (most int) {
 	return most
 }
 
-// add adds a term that records have.
+// add adds a term that records contain.
 func (g *group) add(v *vocabulary, term string, weight float64) {
 	if v.terms[term] == nil {
 		return
@@ -134,7 +134,7 @@ func (g *group) add(v *vocabulary, term string, weight float64) {
 	g.variants = append(g.variants, variant{term, weight})
 }
 
-// second adds what is near to a word that few records have, and returns groups of its parts.
+// second adds terms near a word that few records contain, and returns groups of its parts.
 func (v *vocabulary) second(g *group, w *words.Asked, most, records int) (parts []group) {
 	if most > max(6, records/50) {
 		return nil
@@ -183,7 +183,7 @@ func (v *vocabulary) second(g *group, w *words.Asked, most, records int) (parts 
 	return parts
 }
 
-// spellings are the word and its shortest stem, which endings do not stand in the way of.
+// spellings returns the word and its shortest stem, in which endings do not interfere.
 func spellings(w *words.Asked) []string {
 	shortest := w.Surfaces[0]
 	for _, form := range w.Forms {
@@ -197,8 +197,8 @@ func spellings(w *words.Asked) []string {
 	return []string{w.Surfaces[0], shortest}
 }
 
-// beginnings adds words that share a long beginning with one that no record has: the longest
-// that it begins with, and those that differ at the end.
+// beginnings adds words that share a long beginning with one that no record contains: the
+// longest word with which it begins, and those that differ at the end.
 func (v *vocabulary) beginnings(g *group, word string) {
 	if len(word) < 8 || !lettersOnly(word) {
 		return
@@ -228,7 +228,7 @@ func (g *group) surface(v *vocabulary, at int32, weight float64) {
 	}
 }
 
-// prefixes adds the words that begin with one: those with the fewest more letters first.
+// prefixes adds the words that begin with a word, those with the fewest more letters first.
 func (v *vocabulary) prefixes(g *group, stems []string, scale float64) {
 	var found []int32
 	shortest := ""

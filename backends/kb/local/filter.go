@@ -9,7 +9,7 @@ import (
 
 // filter is the part of a query that does not depend on its text.
 type filter struct {
-	namespaces []kb.Namespace // empty for all
+	namespaces []kb.Namespace // empty means all
 	kind       kb.Type
 	tags       []string
 	from, to   int64 // ms, both inclusive
@@ -20,7 +20,7 @@ func newFilter(q *kb.Query) *filter {
 	if !q.From.IsZero() {
 		f.from = q.From.UnixMilli()
 		if q.From.Nanosecond()%1e6 != 0 {
-			f.from++ // records are of whole milliseconds; From is within one
+			f.from++ // records have whole milliseconds; From may be within one
 		}
 	}
 	if !q.To.IsZero() {
@@ -29,7 +29,7 @@ func newFilter(q *kb.Query) *filter {
 	return f
 }
 
-// empty says whether every record passes.
+// empty reports whether every record passes.
 func (f *filter) empty() bool {
 	return len(f.namespaces) == 0 && f.kind == "" && len(f.tags) == 0 && f.from == math.MinInt64 && f.to == math.MaxInt64
 }

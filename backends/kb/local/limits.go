@@ -7,23 +7,23 @@ import (
 	"voicegw/backends/kb"
 )
 
-// maxVisits bounds the postings that one search looks at, over all its wordings. The words
-// of a question are looked up rarest first, and the visits that are left are shared among
-// those that are left. A word with more postings than its share is looked for only in the
-// best of the documents that are known by then (the limited accumulators of Moffat and Zobel,
-// "Self-Indexing Inverted Files for Fast Text Retrieval", TOIS 1996): a record that has
-// common words alone does not come before one with the rare ones.
+// maxVisits bounds the postings that one search reads, over all its wordings. The words of a
+// question are looked up rarest first, and the remaining visits are shared among the remaining
+// words. A word with more postings than its share is looked up only in the best documents
+// that are known by then (the limited accumulators of Moffat and Zobel,
+// "Self-Indexing Inverted Files for Fast Text Retrieval", TOIS 1996): a record that
+// contains only common words does not rank above one with the rare ones.
 const maxVisits = 60_000
 
-// leastCandidates is how many documents must be known before common words find no others.
+// leastCandidates is how many documents must be known before common words add no others.
 const leastCandidates = 4 * kb.Depth
 
-// lookUp is how many visits it costs to look up one document in a word's postings.
+// lookUp is the cost in visits of looking up one document in a word's postings.
 const lookUp = 3
 
-// narrow returns the documents found so far that count the most, in order: as many as can
-// be looked up in so many visits, and no fewer than leastCandidates. It is nil where so few are
-// known, or where looking at each of a word's postings is no more work.
+// narrow returns the documents found so far with the highest scores, in order: as many as can
+// be looked up with the given visits, and at least leastCandidates. It returns nil if fewer
+// are known, or if reading all of a word's postings is no more work.
 func (s *scores) narrow(visits, postings int) []int {
 	most := max(visits/lookUp, leastCandidates)
 	if len(s.touched) < leastCandidates || lookUp*min(most, len(s.touched)) >= postings {

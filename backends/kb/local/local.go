@@ -15,74 +15,74 @@ import (
 	"voicegw/backends/kb/internal/vectors"
 )
 
-// Options are what an Index may be told. The zero value is an index in memory that
-// ranks by words alone.
+// Options configure an Index. The zero value means an index in memory that ranks only by
+// words.
 type Options struct {
-	// Dir is a folder of this index's own in which it keeps what it holds, to be
-	// there at the next Open. Empty keeps it in memory.
+	// Dir is this index's own folder, in which it keeps its content for the next Open. Empty
+	// means that the content is kept in memory.
 	Dir string
-	// Embedder makes the vectors. Nil means that words alone rank. Close does not
+	// Embedder computes the vectors. Nil means ranking only by words. Close does not
 	// close it.
 	Embedder kb.Embedder
-	// Language is that of every record, one of kb.RecordLanguages; empty lets the text of
-	// each tell. Whoever changes it empties Dir.
+	// Language is the language of every record, one of kb.RecordLanguages; if it is empty, each
+	// record's text decides. After a change of Language, Dir must be emptied.
 	Language string
-	// Synonyms are looked up for every search; it may be nil, and return nil. It may be
-	// called by several goroutines at once.
+	// Synonyms is called for every search; it may be nil, and return nil. It may be called
+	// concurrently.
 	Synonyms func() *kb.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
-	// MinCosine is the cosine below which a record does not count as near; what
-	// is a good value depends on the model. Zero takes every positive one.
+	// MinCosine is the cosine below which a record does not count as near; a good value depends
+	// on the model. Zero accepts every positive cosine.
 	MinCosine float64
-	// Logger gets at most one line a minute while the Embedder fails. Nil is silent.
+	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
 	Logger *slog.Logger
 }
 
-// Index is a kb.Index. Searches neither wait for an Apply nor for one another: each
-// works on what was there when it began.
+// Index is a kb.Index. Searches wait neither for an Apply nor for one another: each
+// uses the content at the time when it began.
 type Index struct {
 	// Fixed after Open.
 	options Options
 	ranker  *kb.Ranker
 	store   *store
-	query   *vectors.Guard // nil without an Embedder, as load
+	query   *vectors.Guard // nil without an Embedder, like load
 	load    *vectors.Guard
 
-	// applying is held by the one Apply that is running; it guards store's writing
-	// side and the making of the next snapshot.
+	// applying is held by the one running Apply; it guards the writing side of store and the
+	// making of the next snapshot.
 	applying sync.Mutex
 
 	searches atomic.Uint64
 
-	mu      sync.Mutex // guards the following fields
+	mu      sync.Mutex // guards the fields below
 	current *snapshot
 	closed  bool
-	calls   sync.WaitGroup // Add under mu while not closed
+	calls   sync.WaitGroup // Add is called under mu while the index is not closed
 }
 
 var _ kb.Index = (*Index)(nil)
 
-// entry is one record as the index holds it. It never changes.
+// entry is one record in the index. It never changes.
 type entry struct {
 	record  kb.Record
 	hash    string
-	embeds  string // what was, or would be, embedded: a hash of the text
+	embeds  string // a hash of the text to embed
 	vector  []float32
 	updated int64 // ms
 	lengths lengths
 }
 
-// snapshot is all that a search looks at. It does not change but for its count.
+// snapshot is everything that a search reads. Only its reference count changes.
 type snapshot struct {
 	reader  index.IndexReader
 	entries map[string]*entry
-	rows    []*entry // those with vectors, by id
-	lengths lengths  // summed
-	users   int      // guarded by Index.mu; the index itself is one of them
+	rows    []*entry // entries with vectors, by id
+	lengths lengths  // the sums over all records
+	users   int      // reference count, guarded by Index.mu; the index itself holds one
 }
 
-// dimensions are those of the vectors, 0 when there are none.
+// dimensions returns the dimensions of the vectors, 0 if there are none.
 func (s *snapshot) dimensions() int {
 	if len(s.rows) == 0 {
 		return 0
@@ -121,7 +121,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	return x, nil
 }
 
-// begin counts a call in, and takes the snapshot it works on.
+// begin registers a call, and returns the snapshot it uses.
 func (x *Index) begin() (*snapshot, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,12 +144,12 @@ func (x *Index) release(s *snapshot) {
 	last := s.users == 0
 	x.mu.Unlock()
 	if last {
-		// It only counts references down; there is nobody to tell of an error.
+		// Close only decrements a reference count; its error would have no receiver.
 		_ = s.reader.Close()
 	}
 }
 
-// publish makes the entries, and what the store holds now, what searches see.
+// publish makes the entries and the store's current content visible to searches.
 func (x *Index) publish(entries map[string]*entry) error {
 	reader, err := x.store.reader()
 	if err != nil {
@@ -209,18 +209,18 @@ func (x *Index) Held(_ context.Context) (map[string]kb.Held, error) {
 	return held, nil
 }
 
-// Stats are numbers for metrics and for people. Those that count begin at Open.
+// Stats are numbers for metrics and for people. Counters start at Open.
 type Stats struct {
-	// Records held now, and those of them with a vector.
+	// Records is how many records are held now, Vectors how many of them have one.
 	Records, Vectors int
-	// Searches answered, and those of them without vectors because the Embedder
-	// failed or was left alone for having failed.
+	// Searches counts answered searches, Degraded those without vectors because the Embedder
+	// failed or rested after a failure.
 	Searches, Degraded uint64
-	// LoadFailures are the Applies whose records the Embedder did not embed.
+	// LoadFailures counts the Applies whose records the Embedder did not embed.
 	LoadFailures uint64
 }
 
-// Stats may be called at any time, also after Close.
+// Stats returns the current numbers. It may be called at any time, also after Close.
 func (x *Index) Stats() Stats {
 	x.mu.Lock()
 	current := x.current

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxNear bounds the letters of words that near ones are looked for of.
+// maxNear is the maximum length of words for which near words are searched.
 const maxNear = 32
 
-// edits is how many typos a word of so many letters may have.
+// edits returns how many typos a word with that many letters may have.
 func edits(letters int) int {
 	switch {
 	case letters < 4:
@@ -19,10 +19,10 @@ func edits(letters int) int {
 	return 2
 }
 
-// parts cuts a word into one more part than it may have typos: a word with so many typos
-// has one of the parts as it is, a place or two aside (the pigeonhole of Li, Deng, Wang and
-// Feng, "Pass-Join", VLDB 2011). A swap of two letters across a cut spoils two parts; swaps
-// are looked up on their own.
+// parts splits a word into one more part than the number of typos allowed: in a word with that
+// many typos one of the parts is unchanged, shifted by at most a place or two (the pigeonhole
+// principle of Li, Deng, Wang and Feng, "Pass-Join", VLDB 2011). A swap of two letters across a
+// cut changes two parts; swaps are looked up separately.
 func parts(word []rune) []string {
 	n := edits(len(word)) + 1
 	out := make([]string, n)
@@ -32,23 +32,23 @@ func parts(word []rune) []string {
 	return out
 }
 
-// partKey is the key of a part of the words of so many letters.
+// partKey is the key of a part of words with a certain number of letters.
 func partKey(letters, part int, text string) string {
 	return string([]byte{byte(letters), byte(part)}) + text
 }
 
-// maxCompared bounds the words that one word is compared with.
+// maxCompared bounds the words with which one word is compared.
 const maxCompared = 4000
 
-// neighbour is a word of the records near to another one.
+// neighbour is a word of the records that is near another word.
 type neighbour struct {
 	at       int32
 	distance int
 }
 
-// neighbours are the words within so many typos of a word, the nearest first, of equal ones
-// those that more records have: at most limit. Words that begin with another letter come
-// last.
+// neighbours returns the words within a number of typos of a word, at most limit: the nearest
+// first, and among equals those that more records contain. Words that begin with another letter
+// come last.
 func (v *vocabulary) neighbours(word string, limit int) []neighbour {
 	runes := []rune(word)
 	most := edits(len(runes))
@@ -106,8 +106,8 @@ func (v *vocabulary) neighbours(word string, limit int) []neighbour {
 	return found[:min(len(found), limit)]
 }
 
-// sharing calls try with the words that share a part with one, so all that are within so many
-// typos of it, but for swaps.
+// sharing calls try with the words that share a part with a word, so with all words within that
+// many typos of it, except for swaps.
 func (v *vocabulary) sharing(word []rune, most int, try func(at int32)) {
 	for letters := max(len(word)-most, edges); letters <= len(word)+most; letters++ {
 		n := edits(letters) + 1
@@ -122,8 +122,8 @@ func (v *vocabulary) sharing(word []rune, most int, try func(at int32)) {
 	}
 }
 
-// distance is the number of letters to insert, leave out, replace or swap with the next one
-// that makes one word the other (Damerau and Levenshtein, optimal string alignment); -1 when
+// distance returns the number of letters to insert, delete, replace or swap with the next one
+// to turn one word into the other (Damerau and Levenshtein, optimal string alignment); -1 if
 // it is more than most.
 func distance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
@@ -160,7 +160,7 @@ func distance(a, b []rune, most int) int {
 	return -1
 }
 
-// sounds are letters that are spoken alike in English, German and Spanish, longest first.
+// sounds are letters that sound alike in English, German and Spanish, longest first.
 var sounds = strings.NewReplacer(
 	"tsch", "$", "sch", "$", "sh", "$", "tch", "$", "ch", "$",
 	"x", "ks", "ph", "f", "th", "t", "dt", "t", "ck", "k", "qu", "k", "gh", "g", "wh", "v", "rh", "r", "kn", "n", "wr", "r",
@@ -168,8 +168,8 @@ var sounds = strings.NewReplacer(
 	"c", "k", "q", "k", "z", "s", "tz", "s", "y", "i", "w", "v", "j", "i", "d", "t", "b", "p",
 )
 
-// soundOf is roughly what a word sounds like: words with the same one are taken for another
-// when they are only heard. Empty for a word that says too little.
+// soundOf returns approximately how a word sounds: words with the same sound are confused
+// in speech. It is empty for a word that is too short.
 func soundOf(word string) string {
 	if !lettersOnly(word) || len(word) < edges {
 		return ""
@@ -189,9 +189,9 @@ func soundOf(word string) string {
 	return b.String()
 }
 
-// code takes a word of letters and digits apart where one follows the other, as "x200" is
-// written in a question for "X 200"; nil for a word of letters or digits alone, and for one
-// with a part that no record has.
+// code splits a word of letters and digits where one follows the other, because a question may
+// contain "x200" for "X 200"; nil for a word of only letters or only digits, and for one
+// with a part that no record contains.
 func (v *vocabulary) code(word string) []string {
 	var all []string
 	start := 0
@@ -216,18 +216,18 @@ const maxCodeParts = 5
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// links stand between the parts of a German compound.
+// links are the letters that join the parts of a German compound.
 var links = []string{"", "s", "es", "n", "en", "er", "e", "ns"}
 
-// leastPart is the shortest part of a compound.
+// leastPart is the minimum length of a compound's part.
 const leastPart = 4
 
-// split takes a word apart into two or three words that records have; nil where it cannot.
+// split splits a word into two or three words that records contain; nil if it cannot.
 func (v *vocabulary) split(word string) []string {
 	if len(word) < 2*leastPart || len(word) > maxNear || !lettersOnly(word) {
 		return nil
 	}
-	// The longest head first: it says what the thing is.
+	// The longest head first: it names the thing itself.
 	for cut := leastPart; cut <= len(word)-leastPart; cut++ {
 		if head := word[cut:]; v.has(head) {
 			if first := v.without(word[:cut]); first != "" {
@@ -241,7 +241,8 @@ func (v *vocabulary) split(word string) []string {
 	return nil
 }
 
-// without is a first part, without what links it to the next; empty if it is no word.
+// without returns a first part without the letters that join it to the next; empty if it is
+// not a word.
 func (v *vocabulary) without(part string) string {
 	for _, link := range links {
 		if stem, ok := strings.CutSuffix(part, link); ok && len(stem) >= leastPart && v.has(stem) {

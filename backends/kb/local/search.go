@@ -26,7 +26,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	}
 	f := newFilter(&q)
 
-	// The Embedder is far away: the words are looked up meanwhile. Its goroutine sends one
+	// The Embedder is remote, so the words are looked up meanwhile. Its goroutine sends one
 	// answer; the channel is never closed.
 	vector := make(chan []float32, 1)
 	go func() { vector <- x.queryVector(ctx, s, q.Text) }()
@@ -60,7 +60,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 }
 
 // wordings ranks the records by the words of the question and of its alternatives, and returns
-// the terms that were searched for.
+// the terms of the search.
 func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filter) ([]kb.Wording, map[string]bool, error) {
 	var synonyms *kb.Synonyms
 	if x.options.Synonyms != nil {
@@ -89,7 +89,7 @@ func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filte
 
 func searchError(err error) error { return fmt.Errorf("kb/local: search: %w", err) }
 
-// hybrid says whether vectors would take part in a search if the Embedder answered.
+// hybrid reports whether vectors would take part in a search if the Embedder answered.
 func (x *Index) hybrid(s *snapshot) bool { return x.options.Embedder != nil && len(s.rows) > 0 }
 
 // queryVector embeds the query; nil if vectors take no part.

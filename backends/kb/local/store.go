@@ -34,7 +34,7 @@ const (
 	fieldNamespace = "namespace"
 	fieldType      = "type"
 	fieldTag       = "tag"
-	fieldRecord    = "record" // stored, on disk only
+	fieldRecord    = "record" // stored, only on disk
 )
 
 // batchSize bounds the documents of one segment, and so the memory that making it takes.
@@ -181,7 +181,7 @@ type change struct {
 // the next publish.
 func (s *store) write(ctx context.Context, c change, held, next map[string]*entry) error {
 	puts := make([]*entry, 0, len(c.put))
-	var olds []*entry // what is replaced, or goes
+	var olds []*entry // the entries that are replaced or removed
 	for id, e := range c.put {
 		puts = append(puts, e)
 		if old := held[id]; old != nil {

@@ -19,7 +19,7 @@ func norm(v []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// normalized is a copy of v with length 1.
+// normalized returns a copy of v with length 1.
 func normalized(v []float32) []float32 {
 	scale := float32(1 / norm(v))
 	out := make([]float32, len(v))
@@ -29,13 +29,13 @@ func normalized(v []float32) []float32 {
 	return out
 }
 
-// scanners is how many goroutines one search compares vectors with.
+// scanners is how many goroutines compare the vectors of one search.
 const scanners = 2
 
-// scanAlone is how many rows one goroutine does faster than two.
+// scanAlone is how many rows one goroutine compares faster than two.
 const scanAlone = 2000
 
-// nearest returns the kb.Depth rows nearest to the query's vector, of those that
+// nearest returns the kb.Depth rows nearest to the query's vector, among those that
 // pass the filter.
 func nearest(ctx context.Context, rows []*entry, f *filter, query []float32, least float64) ([]kb.Ranked, error) {
 	parts := scanners
@@ -86,8 +86,8 @@ func scan(ctx context.Context, rows []*entry, f *filter, query []float32, least 
 	return best
 }
 
-// dot is the product of two vectors of one length, in eight sums so that the
-// processor need not wait for one.
+// dot returns the dot product of two vectors of the same length, in eight sums so that the
+// processor need not wait for each addition.
 func dot(a, b []float32) float32 {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float32
 	for len(a) >= 8 && len(b) >= 8 {
@@ -112,8 +112,8 @@ type near struct {
 	id     string
 }
 
-// nearHeap has the least near at its top. Rows come by id, so of equal ones the
-// first stay.
+// nearHeap has the most distant row at its top. Rows come in the order of their ids, so among
+// equals the first ones stay.
 type nearHeap []near
 
 func (h nearHeap) Len() int           { return len(h) }

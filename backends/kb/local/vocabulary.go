@@ -9,34 +9,34 @@ import (
 	"voicegw/backends/kb/internal/words"
 )
 
-// vocabulary knows every word and stem of the records: by which terms it is found, and which
-// are near to another word. Searches read it while an Apply writes it, so it may be ahead of
+// vocabulary knows every word and stem of the records: the terms by which it is found, and the
+// words near it. Searches read it while an Apply writes it, so it may be ahead of
 // a snapshot; the postings decide what is found.
 type vocabulary struct {
-	mu sync.RWMutex // guards the following fields
+	mu sync.RWMutex // guards the fields below
 
 	surfaces []surface
 	byText   map[string]int32 // of surfaces
 	terms    map[string]*termUse
-	// near leads from a part of a word to the words that have it there; sound from what a
-	// word sounds like, begin and end from its first and last letters.
+	// near maps a part of a word to the words that have it at that place; sound maps the sound of
+	// a word, begin and end its first and last letters.
 	near, sound, begin map[string][]int32
 	end                map[string][]string // of terms
-	dead               int                 // surfaces that no record has any more
+	dead               int                 // surfaces that no record contains any more
 	languages          map[words.Language]int
 }
 
 // surface is a whole word, folded, or a stem.
 type surface struct {
 	text    string
-	records int32 // that have it; 0 for a dead one
+	records int32 // records that contain it; 0 for an unused one
 	forms   []string
 }
 
-// termUse counts what a term is used by.
+// termUse counts the uses of a term.
 type termUse struct {
 	records  int32
-	compound bool // it is in end
+	compound bool // the term is in end
 }
 
 func newVocabulary() *vocabulary {
@@ -53,7 +53,7 @@ func (v *vocabulary) reset() {
 	v.languages = map[words.Language]int{}
 }
 
-// add counts the words of records in, or with -1 out.
+// add adds the words of records, or removes them if by is -1.
 func (v *vocabulary) add(records []recordWords, by int32) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,7 +92,7 @@ func (v *vocabulary) countRecord(r recordWords, by int32) {
 	}
 }
 
-// count counts a word. A surface keeps every form that it ever had: one without postings
+// count counts a word. A surface keeps every form that it ever had: a form without postings
 // finds nothing.
 func (v *vocabulary) count(t words.Term, by int32) {
 	at, ok := v.byText[t.Surface]
@@ -109,7 +109,7 @@ func (v *vocabulary) count(t words.Term, by int32) {
 	switch s.records += by; {
 	case s.records == 0:
 		v.dead++
-	case s.records == by && ok: // it has come back
+	case s.records == by && ok: // it is used again
 		v.dead--
 	}
 	for _, form := range t.Forms {
@@ -142,7 +142,7 @@ func (v *vocabulary) countTerm(form string, by int32) {
 	delete(v.terms, form)
 }
 
-// tidy makes everything anew of the surfaces that are used.
+// tidy rebuilds everything from the surfaces that are still used.
 func (v *vocabulary) tidy() {
 	old := v.surfaces
 	v.surfaces, v.dead = nil, 0
@@ -159,10 +159,10 @@ func (v *vocabulary) tidy() {
 	}
 }
 
-// edges is how many letters begin and end lead from.
+// edges is the number of letters in the keys of begin and end.
 const edges = 4
 
-// lastLetters are those of a term that may be a compound.
+// lastLetters returns the last letters of a term that may be a compound.
 func lastLetters(form string) (string, bool) {
 	if len(form) < edges+3 || !lettersOnly(form) {
 		return "", false
@@ -170,7 +170,7 @@ func lastLetters(form string) (string, bool) {
 	return form[len(form)-edges:], true
 }
 
-// lettersOnly says whether a word is of a to z, as compounds and typos are looked for in.
+// lettersOnly reports whether a word consists of a to z, as compounds and words with typos must.
 func lettersOnly(word string) bool {
 	for i := range len(word) {
 		if word[i] < 'a' || word[i] > 'z' {
@@ -180,7 +180,7 @@ func lettersOnly(word string) bool {
 	return true
 }
 
-// link makes a word known to those who look for near ones.
+// link makes a word known to the searches for near words.
 func (v *vocabulary) link(at int32) {
 	text := v.surfaces[at].text
 	letters := utf8.RuneCountInString(text)
@@ -199,7 +199,7 @@ func (v *vocabulary) link(at int32) {
 	}
 }
 
-// forms are the terms by which a word of the records is found.
+// forms returns the terms by which a word of the records is found.
 func (v *vocabulary) forms(surface string) []string {
 	if at, ok := v.byText[surface]; ok && v.surfaces[at].records > 0 {
 		return v.surfaces[at].forms
@@ -207,7 +207,7 @@ func (v *vocabulary) forms(surface string) []string {
 	return nil
 }
 
-// held are the languages of the records.
+// held returns the languages of the records.
 func (v *vocabulary) held() []words.Language {
 	v.mu.RLock()
 	defer v.mu.RUnlock()

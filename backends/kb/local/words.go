@@ -22,7 +22,7 @@ const (
 	bm25B  = 0.75
 )
 
-// recordWords are a record's words by part.
+// recordWords are a record's words, by part.
 type recordWords struct {
 	in                words.Text
 	title, tags, text []words.Term
@@ -233,7 +233,7 @@ type scores struct {
 	allowed *bitset // nil allows all
 	docs    []docScore
 	touched []int
-	// field and group are the documents that the present field and group have.
+	// field and group are the documents that contain the current field and group.
 	field, group []int
 	// kept are the documents that narrow chose last.
 	kept []int
@@ -243,7 +243,7 @@ type scores struct {
 type docScore struct {
 	sum   float64
 	cover float32 // of the question, summed
-	// best is the field's best variant so far; weight is that of the group.
+	// best is the field's best variant so far; weight is the group's.
 	best, weight float32
 }
 
@@ -265,7 +265,7 @@ func (s *scores) giveBack() {
 	pool.Put(s)
 }
 
-// add notes the score of a variant in a document.
+// add records the score of a variant in a document.
 func (s *scores) add(number int, score, weight float64) {
 	if s.allowed != nil && !s.allowed.has(number) {
 		return
@@ -296,7 +296,7 @@ func (s *scores) endField() {
 	s.field = s.field[:0]
 }
 
-// endGroup counts the group as found, by how far its best variant is the word itself.
+// endGroup counts the group as found, depending on how close its best variant is to the word.
 func (s *scores) endGroup(share float64) {
 	for _, number := range s.group {
 		d := &s.docs[number]
@@ -319,7 +319,7 @@ func (s *snapshot) top(ctx context.Context, sc *scores, f *filter, whole float64
 		number := heap.Pop(queue).(int)
 		score := sc.docs[number].sum
 		// All documents with the last score are considered, so that ids decide and not the
-		// order in which records came.
+		// order in which records were added.
 		if len(best) >= kb.Depth && (score < best[kb.Depth-1].Score || len(best) >= 4*kb.Depth) {
 			break
 		}

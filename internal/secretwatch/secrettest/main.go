@@ -19,14 +19,14 @@ import (
 	"voicegw/internal/secretwatch"
 )
 
-// Env names, in its value, the file in which child processes of tests report their secrets and
-// findings. Pass it on to a process whose environment is not this one's.
+// Env is the variable whose value names the file in which child processes of tests report
+// their secrets and findings. Pass it on to a process that does not inherit the environment.
 const Env = "VOICEGW_TEST_SECRETS"
 
 // run is the watcher of this process.
 var run = newWatcher()
 
-// Need is what a run must have shown, so that it cannot pass because nothing was checked.
+// Need is what a run must have seen, so that it cannot pass without any check.
 type Need struct {
 	Kinds []secretwatch.Kind // the places where a secret was made
 	Sinks []Sink             // the places where something was read
@@ -35,8 +35,8 @@ type Need struct {
 // Tests is a *testing.M, for goleak.VerifyTestMain and testscript.Main.
 type Tests interface{ Run() int }
 
-// Main returns the tests of a package, which fail at their end if one of them has written a
-// secret where none is allowed.
+// Main wraps the tests of a package so that they fail at their end if one of them has written
+// a secret to a place where none is allowed.
 func Main(m Tests, need Need) Tests { return watched{m, need} }
 
 type watched struct {
@@ -73,7 +73,7 @@ func (m watched) Run() int {
 	return code
 }
 
-// whole says whether all tests of the package were run.
+// whole reports whether all tests of the package were run.
 func whole() bool {
 	for name, value := range map[string]string{"test.run": "", "test.skip": "", "test.list": "", "test.short": "false"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != value {
@@ -108,14 +108,14 @@ func (w *watcher) verdict(need Need, whole bool) []string {
 	return wrong
 }
 
-// line is what a child process tells: a secret, or a finding.
+// line is a report of a child process: a secret, or a finding.
 type line struct {
 	Kind   secretwatch.Kind `json:"kind,omitempty"`
 	Secret string           `json:"secret,omitempty"`
 	Found  *finding         `json:"found,omitempty"`
 }
 
-// Child makes this process tell its parent of its secrets and findings, if the parent has
+// Child makes this process report its secrets and findings to its parent, if the parent has
 // asked for that.
 func Child() {
 	path := os.Getenv(Env)
@@ -123,10 +123,10 @@ func Child() {
 		return
 	}
 	tell := func(l line) {
-		text, _ := json.Marshal(l) // strings alone: it cannot fail
+		text, _ := json.Marshal(l) // it holds only strings: it cannot fail
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
-			_, err = f.Write(append(text, '\n')) // one write: lines of several processes stay whole
+			_, err = f.Write(append(text, '\n')) // one write, so that the lines of several processes stay intact
 			err = errors.Join(err, f.Close())
 		}
 		if err != nil {
@@ -142,17 +142,17 @@ func Child() {
 	run.report = func(f finding) { tell(line{Found: &f}) }
 }
 
-// told is what child processes have told.
+// told collects the reports of child processes.
 var told children
 
 type children struct {
-	path string // empty where Main has not run
+	path string // empty if Main has not run
 
-	mu     sync.Mutex // guards the following field
+	mu     sync.Mutex // guards the field below
 	offset int64
 }
 
-// hear reads what child processes have told since the last time.
+// hear reads the new reports of child processes.
 func (c *children) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +172,7 @@ func (c *children) hear() {
 		}
 		c.offset += int64(len(text))
 		switch err := json.Unmarshal(text, &l); {
-		case err != nil: // of a process that was killed while it wrote
+		case err != nil: // from a process that was killed while it wrote
 		case l.Found != nil:
 			run.mu.Lock()
 			run.add(*l.Found)
@@ -183,13 +183,13 @@ func (c *children) hear() {
 	}
 }
 
-// Made is for secrets that a test makes itself, such as the key of a provider.
+// Made reports a secret that a test makes itself, such as a provider's key.
 func Made(kind secretwatch.Kind, secret string) string {
 	secretwatch.Made(kind, secret)
 	return secret
 }
 
-// Forget is for a secret that a test itself has put where it is kept from now on.
+// Forget stops the search for a secret that the test itself has put into a checked place.
 func Forget(secret string) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
@@ -197,12 +197,12 @@ func Forget(secret string) {
 	run.secrets[begin] = slices.DeleteFunc(run.secrets[begin], func(k known) bool { return k.secret == secret })
 }
 
-// Watch looks at all that is written, and writes it on to next; nil for nowhere. Any number
-// of goroutines may write if they may write to next.
+// Watch returns a writer that checks everything that is written and passes it on to next; a
+// nil next discards it. It may be used concurrently if next may be.
 func Watch(name Sink, next io.Writer) io.Writer { return &sink{w: run, name: name, next: next} }
 
-// Logger returns a logger of which every level is watched, and that writes to next what next
-// wants; nil for nowhere.
+// Logger returns a logger that is checked at every level and passes on to next the records
+// that next wants; a nil next discards them.
 func Logger(next *slog.Logger) *slog.Logger {
 	all := slog.NewTextHandler(Watch(Log, nil), &slog.HandlerOptions{Level: slog.LevelDebug})
 	if next == nil {
@@ -211,7 +211,7 @@ func Logger(next *slog.Logger) *slog.Logger {
 	return slog.New(slog.NewMultiHandler(all, next.Handler()))
 }
 
-// Check looks at what stands in a sink.
+// Check checks the content of a sink.
 func Check(name Sink, text []byte) {
 	told.hear()
 	run.check(name, "", text)
@@ -227,8 +227,8 @@ func CheckJSON(t testing.TB, name Sink, v any) {
 	Check(name, text)
 }
 
-// CheckFolder looks at every file of a data folder: their bytes and their names. The file of
-// the operators' key holds that key.
+// CheckFolder checks every file of a data folder: its content and its name. The file of
+// the operators' key may contain that key.
 func CheckFolder(t testing.TB, dir string) {
 	t.Helper()
 	told.hear()
@@ -237,7 +237,7 @@ func CheckFolder(t testing.TB, dir string) {
 	}
 }
 
-// Answers looks at the answers of a server that are errors, and at where they redirect to.
+// Answers checks a server's error answers and the targets of its redirects.
 func Answers(next http.RoundTripper) http.RoundTripper { return answers{next} }
 
 type answers struct{ next http.RoundTripper }

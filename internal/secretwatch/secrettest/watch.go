@@ -1,6 +1,6 @@
-// Package secrettest fails a test run that has written a secret where none may stand. The
-// secrets are those that the program has made in the run, in this process and in processes
-// that its tests have started.
+// Package secrettest fails a test run that has written a secret to a place where none is
+// allowed. The secrets are those that the program has made during the run, in this process
+// and in processes that its tests have started.
 package secrettest
 
 import (
@@ -16,19 +16,19 @@ import (
 	"voicegw/internal/secretwatch"
 )
 
-// shortest is the shortest secret that is looked for, in bytes.
+// shortest is the minimum length of a secret that is looked for, in bytes.
 const shortest = 8
 
-// Sink names a place in which no secret may stand, such as "log".
+// Sink names a place in which no secret may appear, such as "log".
 type Sink string
 
-// exempt says which kinds may stand in a sink: whoever may read a conversation may see its
-// images.
+// exempt says which kinds may appear in a sink: a client that may read a conversation may
+// also see its images.
 func exempt(sink Sink, kind secretwatch.Kind) bool {
 	return kind == secretwatch.Image && (sink == Conversations || sink == Data)
 }
 
-// The sinks that several packages have.
+// The sinks that several packages use.
 const (
 	Log           Sink = "log"
 	Audit         Sink = "audit"
@@ -45,7 +45,7 @@ type finding struct {
 	Where string `json:"where,omitempty"`
 }
 
-// String says what stands where. It does not say the secret.
+// String describes the finding without the secret.
 func (f finding) String() string {
 	text := fmt.Sprintf("secretwatch: a secret (%s) stands in a sink (%s)", f.Kind, f.Sink)
 	if f.Where != "" {
@@ -54,15 +54,15 @@ func (f finding) String() string {
 	return text
 }
 
-// watcher knows the secrets of a run. Any number of goroutines may use it.
+// watcher knows the secrets of a run. It may be used concurrently.
 type watcher struct {
-	mu      sync.RWMutex // guards the following fields
+	mu      sync.RWMutex // guards the fields below
 	first   [1 << 16]bool
-	secrets map[[shortest]byte][]known // by how they begin
+	secrets map[[shortest]byte][]known // by their first bytes
 	kinds   map[secretwatch.Kind]int
 	read    map[Sink]int64 // bytes
 	found   map[finding]bool
-	report  func(finding) // in a child process: tells the parent; else nil
+	report  func(finding) // in a child process: reports to the parent; otherwise nil
 }
 
 type known struct {
@@ -74,7 +74,7 @@ func newWatcher() *watcher {
 	return &watcher{secrets: map[[shortest]byte][]known{}, kinds: map[secretwatch.Kind]int{}, read: map[Sink]int64{}, found: map[finding]bool{}}
 }
 
-// made takes a secret.
+// made adds a secret.
 func (w *watcher) made(kind secretwatch.Kind, secret string) {
 	if len(secret) < shortest {
 		return
@@ -90,7 +90,7 @@ func (w *watcher) made(kind secretwatch.Kind, secret string) {
 	}
 }
 
-// look finds the kinds of the secrets in a text.
+// look returns the kinds of the secrets in a text.
 func (w *watcher) look(text []byte) []secretwatch.Kind {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -108,7 +108,7 @@ func (w *watcher) look(text []byte) []secretwatch.Kind {
 	return kinds
 }
 
-// check looks at what stands in a sink.
+// check checks the content of a sink.
 func (w *watcher) check(sink Sink, where string, text []byte) {
 	kinds := w.look(text)
 	w.mu.Lock()
@@ -122,7 +122,7 @@ func (w *watcher) check(sink Sink, where string, text []byte) {
 	}
 }
 
-// add notes a finding; mu is held.
+// add records a finding; mu must be held.
 func (w *watcher) add(f finding) {
 	if !w.found[f] && w.report != nil {
 		w.report(f)
@@ -130,7 +130,7 @@ func (w *watcher) add(f finding) {
 	w.found[f] = true
 }
 
-// folder looks at every file of a folder, but for the operators' key in its own file.
+// folder checks every file of a folder, except for the operators' key in its own file.
 func (w *watcher) folder(sink Sink, dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() || entry.Name() == "operators.key" {
@@ -147,17 +147,17 @@ func (w *watcher) folder(sink Sink, dir string) error {
 	})
 }
 
-// longest is the longest secret, in bytes, that is found across two writes.
+// longest is the maximum length, in bytes, of a secret that is found across two writes.
 const longest = 256
 
-// sink is a writer that looks at what is written.
+// sink is a writer that checks what is written.
 type sink struct {
 	w    *watcher
 	name Sink
 	next io.Writer
 
-	mu   sync.Mutex // guards the following field
-	tail []byte     // of what was written before
+	mu   sync.Mutex // guards the field below
+	tail []byte     // the end of what was written before
 }
 
 // Write implements io.Writer.

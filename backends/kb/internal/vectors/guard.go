@@ -1,5 +1,5 @@
-// Package vectors is how the indexes ask an Embedder: bounded in time, left alone for
-// a while when it fails, its failures counted and logged at most once a minute.
+// Package vectors lets the indexes call an Embedder safely: calls are bounded in time, pause
+// for a while after a failure, and failures are counted and logged at most once a minute.
 package vectors
 
 import (
@@ -13,7 +13,7 @@ import (
 	"voicegw/backends/kb"
 )
 
-// Guard asks one Embedder for one purpose. Any number of goroutines may use it.
+// Guard calls one Embedder for one purpose. It may be used concurrently.
 type Guard struct {
 	// Fixed after New.
 	embedder kb.Embedder
@@ -23,23 +23,23 @@ type Guard struct {
 
 	count atomic.Uint64
 
-	mu       sync.Mutex // guards the following fields
+	mu       sync.Mutex // guards the fields below
 	lastLine time.Time
 	until    time.Time
 }
 
-// Options are what a Guard may be told.
+// Options configure a Guard.
 type Options struct {
-	// Timeout bounds the wait for an answer. Zero means no bound but the context's.
+	// Timeout bounds the wait for an answer. Zero means only the context bounds it.
 	Timeout time.Duration
-	// Rest is how long the Embedder is left alone after a failure: who asks
-	// meanwhile need not wait to hear that it failed. Zero leaves it never alone.
+	// Rest is how long the Embedder is not called after a failure, so that callers need not
+	// wait for another failure. Zero means no rest.
 	Rest time.Duration
 }
 
 const logEvery = time.Minute
 
-// New makes a Guard. A nil logger is silent.
+// New makes a Guard. A nil logger means no logging.
 func New(embedder kb.Embedder, log *slog.Logger, purpose string, o Options) *Guard {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -47,10 +47,10 @@ func New(embedder kb.Embedder, log *slog.Logger, purpose string, o Options) *Gua
 	return &Guard{embedder: embedder, log: log, purpose: purpose, options: o}
 }
 
-// Failures is how many questions got no answer.
+// Failures returns how many calls got no answer.
 func (g *Guard) Failures() uint64 { return g.count.Load() }
 
-// Query returns the vector of a query, of so many dimensions (0 for any), or nil.
+// Query returns the vector of a query, with the given dimensions (0 means any), or nil.
 func (g *Guard) Query(ctx context.Context, text string, dimensions int) []float32 {
 	var vector []float32
 	g.ask(ctx, func(ctx context.Context) (err error) {
@@ -65,7 +65,7 @@ func (g *Guard) Query(ctx context.Context, text string, dimensions int) []float3
 	return vector
 }
 
-// Records returns the vectors of records' texts, of so many dimensions (0 for any),
+// Records returns the vectors of records' texts, with the given dimensions (0 means any),
 // or nil.
 func (g *Guard) Records(ctx context.Context, texts []string, dimensions int) [][]float32 {
 	var vectors [][]float32
@@ -103,7 +103,7 @@ func (g *Guard) ask(ctx context.Context, question func(context.Context) error, f
 		return
 	}
 	forget()
-	if ctx.Err() == nil { // else the caller has gone, and that is not the Embedder's fault
+	if ctx.Err() == nil { // otherwise the caller has gone, which is not the Embedder's fault
 		g.failed(err)
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// letters are those that a decomposition (Unicode Standard Annex 15) leaves as they are.
+// letters are those that a decomposition (Unicode Standard Annex 15) does not change.
 var letters = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'ſ': "s", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'æ': "ae", 'œ': "oe",
 	'ħ': "h", 'ı': "i", 'ĸ': "k", 'ŋ': "n", 'ŧ': "t", 'ς': "σ", 'ƒ': "f", 'ǝ': "e",
 }
 
-// spelled are letters that people without them on their keyboard write as two.
+// spelled are letters that people without them on their keyboards write as two.
 var spelled = map[rune]string{'ä': "ae", 'ö': "oe", 'ü': "ue", 'ø': "oe", 'å': "aa"}
 
-// lower is the normal form of a word for stemming: compatible characters in one form,
+// lower returns the normal form of a word for stemming: compatible characters in one form,
 // composed, in lower case.
 func lower(word string) string {
 	if ascii(word) {
@@ -26,15 +26,15 @@ func lower(word string) string {
 	return norm.NFC.String(strings.ToLower(norm.NFKC.String(word)))
 }
 
-// Fold takes what lower gives and leaves out accents and other marks on Latin, Greek and
-// Cyrillic letters: ñ is n, ö is o, ß is ss, ł is l.
+// Fold takes the result of lower and removes accents and other marks on Latin, Greek and
+// Cyrillic letters: ñ becomes n, ö becomes o, ß becomes ss, ł becomes l.
 func Fold(word string) string {
 	if ascii(word) {
 		return word
 	}
 	var b strings.Builder
 	for _, r := range norm.NFD.String(word) {
-		if r >= 0x300 && r <= 0x36f { // marks of other scripts are letters of theirs
+		if r >= 0x300 && r <= 0x36f { // marks of other scripts are letters
 			continue
 		}
 		if s, ok := letters[r]; ok {
@@ -46,7 +46,7 @@ func Fold(word string) string {
 	return b.String()
 }
 
-// respell is Fold with ä as ae, ö as oe and so on; empty where there is no such letter.
+// respell is Fold with ä as ae, ö as oe and so on; empty if the word has no such letter.
 func respell(word string) string {
 	if ascii(word) || !strings.ContainsFunc(word, func(r rune) bool { return spelled[r] != "" }) {
 		return ""
@@ -77,5 +77,5 @@ func isHyphen(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 
 func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
-// alone says whether a character is a word of its own: scripts without spaces.
+// alone reports whether a character is a word of its own: in scripts without spaces.
 func alone(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana) }

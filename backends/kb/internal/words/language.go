@@ -22,32 +22,32 @@ import (
 	"github.com/blevesearch/snowballstem/spanish"
 )
 
-// Language is the ISO 639-1 code of a language that words are analyzed in; empty where
-// nobody knows it.
+// Language is the ISO 639-1 code of a language in which words are analyzed; empty if the
+// language is unknown.
 type Language string
 
-// Unknown stands for a text that says too little.
+// Unknown is the language of a text that is too short to tell.
 const Unknown Language = ""
 
-// Languages are all there are.
+// Languages are all supported languages.
 func Languages() []Language { return []Language{"en", "de", "es", "fr", "it", "pt", "nl"} }
 
-// guessed are the languages that a short text of unknown language is analyzed in: each
-// adds a term for a word, so they are few.
+// guessed are the languages in which a short text of unknown language is analyzed: each
+// adds a term for a word, so there are only few.
 var guessed = []Language{"en", "de", "es", "fr"}
 
 type dialect struct {
 	stem  func(*snowballstem.Env) bool
 	stops analysis.TokenMap
-	// ends are endings that tell the language of a word a little.
+	// ends are word endings that are typical of the language.
 	ends []string
-	// marks are letters that do.
+	// marks are letters that are typical of it.
 	marks string
-	// talk are words that say little of what is asked.
+	// talk are words that say little about what is asked.
 	talk map[string]bool
 }
 
-// load makes what the languages need. The lists of stop words are Snowball's.
+// load prepares the languages. The lists of stop words are Snowball's.
 func load() (map[Language]*dialect, error) {
 	all := map[Language]*dialect{
 		"en": {stem: english.Stem, ends: []string{"ing", "ness", "ship"}},
@@ -83,16 +83,16 @@ var asking = map[Language]string{
 }
 
 const (
-	// detectWords is how many words of a text are looked at for its language.
+	// detectWords is how many words of a text are used to detect its language.
 	detectWords = 300
-	// enough is more than one stop word says: "war" may be German or English.
+	// enough is more than one stop word counts: "war" may be German or English.
 	enough = 1.2
-	// shortText is the number of words below which a text may say nothing of its language.
+	// shortText is the number of words below which a text may not show its language.
 	shortText = 12
 )
 
-// Detect tells the language of a text by its stop words, endings and letters; Unknown where
-// they say too little, or two languages as much.
+// Detect returns the language of a text by its stop words, endings and letters; Unknown if
+// they show too little, or if two languages score the same.
 func (a *Analyzer) Detect(text string) Language {
 	return a.detect(Tokens(text))
 }
@@ -121,7 +121,7 @@ func (a *Analyzer) detect(tokens []Token) Language {
 	return languages[best]
 }
 
-// evidence adds what one word says. A stop word of several languages says less.
+// evidence adds the evidence of one word. A stop word of several languages counts less.
 func (a *Analyzer) evidence(word string, languages []Language, scores *[7]float64) {
 	in := 0
 	var stops [7]bool
@@ -145,13 +145,13 @@ func (a *Analyzer) evidence(word string, languages []Language, scores *[7]float6
 	}
 }
 
-// Stop says whether a word of a language carries no meaning of its own.
+// Stop reports whether a word of a language carries no meaning of its own.
 func (a *Analyzer) Stop(word string, language Language) bool {
 	d := a.dialects[language]
 	return d != nil && d.stops[word]
 }
 
-// Stem is the stem of a word in a language, folded. A word of an unknown language is its
+// Stem returns the stem of a word in a language, folded. A word of an unknown language is its
 // own stem.
 func (a *Analyzer) Stem(word string, language Language) string {
 	d := a.dialects[language]
@@ -160,7 +160,7 @@ func (a *Analyzer) Stem(word string, language Language) string {
 	}
 	if language == "es" {
 		switch {
-		case strings.HasSuffix(word, "cion"): // as it is written without accents
+		case strings.HasSuffix(word, "cion"): // as written without accents
 			word = word[:len(word)-len("on")] + "ón"
 		case len(word) > 4 && strings.HasSuffix(word, "ces"): // aprendices, aprendiz
 			word = word[:len(word)-len("ces")] + "z"

@@ -2,8 +2,8 @@ package words
 
 import "strings"
 
-// talk are words by which people who speak ask for something, rather than what they ask for:
-// greetings, excuses, thinking aloud. A question's words of them count less. They are no stop
+// talk are words that speakers use to ask for something but that do not name it: greetings,
+// excuses, thinking aloud. Such words count less in a question. They are not stop
 // words, since a record may be about them.
 var talk = map[Language]string{
 	"en": `actually afternoon ah alright anyhow anyone anything anyway apologies ask asked asking basically bit bother bothering bye chance
@@ -34,8 +34,8 @@ var talk = map[Language]string{
 		mag nou oké pardon sorry vertellen vraag vragen weet weten wil willen wilde zeggen zou`,
 }
 
-// small says whether a word of a question in a language, or in one that nobody knows, says
-// little of what is asked.
+// small reports whether a word of a question says little about what is asked. The question's
+// language may be unknown.
 func (a *Analyzer) small(word string, own Language) bool {
 	if own != Unknown {
 		return a.dialects[own].talk[word]
@@ -48,7 +48,7 @@ func (a *Analyzer) small(word string, own Language) bool {
 	return false
 }
 
-// talkWords are the words of a list, with their accents and without.
+// talkWords returns the words of a list, with and without their accents.
 func talkWords(list string) map[string]bool {
 	all := map[string]bool{}
 	for _, t := range Tokens(strings.Join(strings.Fields(list), " ")) {

@@ -5,23 +5,23 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is where longer words are cut: nothing that people look for is longer.
+// MaxBytes is the length at which words are cut: people search for nothing longer.
 const MaxBytes = 64
 
-// Token is a word as it stands in a text.
+// Token is a word of a text.
 type Token struct {
 	// Text is the word in its normal form, in lower case, with its accents and without
 	// apostrophes.
 	Text string
-	// Also are other ways to write it that cannot be had from Text: "brien" for
+	// Also are other ways to write it that cannot be derived from Text: "brien" for
 	// "o'brien", "email" for the first part of "e-mail".
 	Also []string
-	// Start and End are the bytes of the word in the text.
+	// Start and End are the word's place in the text, in bytes.
 	Start, End int
 }
 
 // Tokens splits a text into words: letters, digits and marks. An apostrophe within a word
-// does not end it, a hyphen does; a Chinese character is a word.
+// does not end it, a hyphen does; a Chinese character is a word of its own.
 func Tokens(text string) []Token {
 	var all []Token
 	for at := 0; at < len(text); {
@@ -40,7 +40,7 @@ func Tokens(text string) []Token {
 	return all
 }
 
-// wordEnd is the end of the word that begins at a byte.
+// wordEnd returns the end of the word that begins at a byte.
 func wordEnd(text string, at int) int {
 	first, size := utf8.DecodeRuneInString(text[at:])
 	at += size
@@ -88,7 +88,7 @@ func token(text string, start, end int) Token {
 	return t
 }
 
-// joinHyphened adds the whole of two or three words that hyphens join to the first of them.
+// joinHyphened adds the joined form of two or three hyphenated words to the first of them.
 func joinHyphened(text string, rest []Token) {
 	joined := rest[0].Text
 	for i := 1; i < min(3, len(rest)); i++ {

@@ -1,13 +1,13 @@
-// Package words turns text into the terms that the indexes count and that snippets are
-// chosen by: words in lower case, without accents, stemmed in the language of their text.
+// Package words turns text into the terms that the indexes count and by which snippets are
+// chosen: words in lower case, without accents, stemmed in the language of their text.
 //
 // The stemmers are Snowball's, the folding is Unicode's decomposition and a table of the
-// letters that it leaves alone (fold.go), the language is told by stop words.
+// letters that it does not change (fold.go), the language is detected by stop words.
 package words
 
 import "slices"
 
-// Analyzer makes terms. It may be used by any number of goroutines at once.
+// Analyzer makes terms. It may be used concurrently.
 type Analyzer struct {
 	// Fixed after New.
 	dialects map[Language]*dialect
@@ -26,10 +26,10 @@ func New() (*Analyzer, error) {
 type Term struct {
 	// Surface is the whole word, folded.
 	Surface string
-	// Forms are what it is found by: its stem, then what it may be called otherwise.
-	// Each stands once.
+	// Forms are the terms by which it is found: its stem, then its alternatives, without
+	// repeats.
 	Forms []string
-	// Start and End are the bytes of the word in the text.
+	// Start and End are the word's place in the text, in bytes.
 	Start, End int
 }
 
@@ -50,19 +50,19 @@ type known struct {
 // maxKnown bounds what a Reader remembers.
 const maxKnown = 50_000
 
-// NewReader makes a Reader. A language other than Unknown is that of every text.
+// NewReader makes a Reader. A language other than Unknown applies to every text.
 func (a *Analyzer) NewReader(fixed Language) *Reader {
 	return &Reader{a: a, fixed: fixed, known: map[known]Term{}}
 }
 
-// Text is a text whose language was told.
+// Text is a text whose language has been detected.
 type Text struct {
 	Language Language
-	// Short says that the language is a guess, and words have forms in several.
+	// Short says that the language is a guess, and that words have forms in several languages.
 	Short bool
 }
 
-// Language tells the language of a record by its whole text.
+// Language detects the language of a record from its whole text.
 func (r *Reader) Language(text string) Text {
 	if r.fixed != Unknown {
 		return Text{Language: r.fixed}
@@ -72,7 +72,7 @@ func (r *Reader) Language(text string) Text {
 	return Text{Language: language, Short: language == Unknown && len(tokens) <= shortText}
 }
 
-// Terms returns the terms of a text. keep keeps stop words.
+// Terms returns the terms of a text. keep says whether stop words are kept.
 func (r *Reader) Terms(text string, in Text, keep bool) []Term {
 	var terms []Term
 	for _, t := range Tokens(text) {
@@ -92,7 +92,7 @@ func (r *Reader) Terms(text string, in Text, keep bool) []Term {
 	return terms
 }
 
-// Languages are those in which the text's words have forms.
+// Languages returns the languages in which the text's words have forms.
 func (t Text) Languages() []Language {
 	switch {
 	case t.Language != Unknown:
@@ -103,7 +103,7 @@ func (t Text) Languages() []Language {
 	return []Language{"en"}
 }
 
-// stops is the language whose stop words are left out.
+// stops returns the language whose stop words are left out.
 func (t Text) stops() Language {
 	if t.Language == Unknown {
 		return "en"
@@ -127,7 +127,7 @@ func (r *Reader) term(word string, in Text) Term {
 	return t
 }
 
-// forms adds the stem of a word, and that of its spelling without umlauts.
+// forms adds the stem of a word, and the stem of its spelling without umlauts.
 func (a *Analyzer) forms(to []string, word string, language Language) []string {
 	to = add(to, a.Stem(word, language))
 	if other := respell(word); other != "" {
@@ -152,22 +152,22 @@ func addAll(to, forms []string) []string {
 
 // Asked is a word of a question.
 type Asked struct {
-	// Word is the word with its accents, Surfaces its folded spellings, Word's first.
+	// Word is the word with its accents, Surfaces its folded spellings, that of Word first.
 	Word     string
 	Surfaces []string
-	// Forms are its stems in every language asked for, each once.
+	// Forms are its stems in every language of the question, without repeats.
 	Forms []string
-	// Weak says that it is a stop word of a language that the question may be in, or one that
-	// says little of what is asked.
+	// Weak says that it is a stop word of a language that the question may be in, or that it
+	// says little about what is asked.
 	Weak bool
 }
 
 // MaxAsked bounds the words of a question.
 const MaxAsked = 32
 
-// Question analyzes a question in several languages, and always in English: its different
-// words, the first MaxAsked of them, without the stop words of its own language unless
-// there are no others.
+// Question analyzes a question in several languages, and always in English. It returns its
+// distinct words, the first MaxAsked of them, without the stop words of its own language
+// unless there are no other words.
 func (a *Analyzer) Question(text string, languages []Language) []Asked {
 	if !slices.Contains(languages, "en") {
 		languages = append(slices.Clone(languages), "en")
