@@ -9,42 +9,41 @@ import (
 	"voicegw/transport"
 )
 
-// Action is one thing to do. The set is closed; actions are carried out in the
-// order given.
+// Action is one thing that the session must do. The set is closed; the session carries actions
+// out in the order given.
 type Action interface{ action() }
 
-// AboutCall is something to do about a tool call: a calls.Run, Ask, Resolve, Cancel, Tell
-// or Slow.
+// AboutCall is an action about a tool call: a calls.Run, Ask, Resolve, Cancel, Tell or Slow.
 type AboutCall struct{ Do calls.Action }
 
-// Command is sent to the model.
+// Command sends a command to the model.
 type Command struct{ Command transport.Command }
 
-// OpenItem lets the audio of an item through to the client. Audio of an item that
-// was not opened, or was flushed, goes nowhere.
+// OpenItem lets an item's audio through to the client. The audio of an item that was not
+// opened, or was flushed, is dropped.
 type OpenItem struct {
 	Item string
 	Turn int
 }
 
-// EndItem says that an item's audio is complete: AudioMS in all.
+// EndItem marks an item's audio as complete; it lasts AudioMS in all.
 type EndItem struct {
 	Item    string
 	Turn    int
 	AudioMS int64
 }
 
-// FlushItem drops what is queued of an item and all of it that may still come.
+// FlushItem drops an item's queued audio and all of its audio that may still come.
 type FlushItem struct {
 	Item   string
 	Turn   int
 	Reason FlushReason
-	// HeardMS is the best guess of how much the user has heard of it, and SentMS how much of
-	// it has left for the client.
+	// HeardMS is the best guess of how much of the item the user has heard, SentMS how much has
+	// been sent to the client.
 	HeardMS, SentMS int64
 }
 
-// FlushReason says what stopped an answer.
+// FlushReason is the reason why an answer was stopped.
 type FlushReason string
 
 // The reasons of a flush.
@@ -56,15 +55,15 @@ const (
 	FlushSessionEnd FlushReason = "session_end" // the session ends now
 )
 
-// TurnStarted and TurnEnded frame a turn for the client.
+// TurnStarted tells the client that a turn begins.
 type TurnStarted struct{ Turn int }
 
-// TurnEnded says how a turn ended.
+// TurnEnded tells the client how a turn ended.
 type TurnEnded struct {
 	Turn   int
 	Status TurnStatus
 	Usage  transport.Tokens
-	// Latency is nil where no audio answered the turn.
+	// Latency is nil if no audio answered the turn.
 	Latency *Latency
 }
 
@@ -80,25 +79,25 @@ const (
 
 // Latency is how long the user waited for the first audio of an answer.
 type Latency struct {
-	// Total is from the end of the user's speech to the first audio sent to the client:
-	// Detection until it was known that the speech was over, Provider the model's part
-	// of the rest, Gateway ours.
+	// Total is the time from the end of the user's speech to the first audio sent to the client.
+	// Detection is the part until the end of speech was known, Provider the model's part of the
+	// rest, and Gateway the gateway's part.
 	Total, Detection, Provider, Gateway time.Duration
 }
 
-// SpeechStarted and SpeechStopped tell the client where its user was heard.
+// SpeechStarted tells the client where its user began to speak.
 type SpeechStarted struct {
 	Turn    int
 	AudioMS int64
 }
 
-// SpeechStopped is the other end of SpeechStarted.
+// SpeechStopped tells the client where its user stopped speaking.
 type SpeechStopped struct {
 	Turn    int
 	AudioMS int64
 }
 
-// Transcript is what was said so far.
+// Transcript is the text of an utterance so far.
 type Transcript struct {
 	Turn      int
 	ID        string
@@ -108,62 +107,63 @@ type Transcript struct {
 	StartedAt time.Time
 }
 
-// MuteUser says that the user is not listened to any more: the session ends.
+// MuteUser stops listening to the user, because the session is ending.
 type MuteUser struct{}
 
-// IntentDecided says what became of a tool's intent. It is for the log, and for whoever
-// inspects the session.
+// IntentDecided reports whether a tool's intent was applied. It is for the log and for
+// inspecting the session.
 type IntentDecided struct {
 	Turn   int
 	Intent registry.Intent
-	Phase  Phase // when it was decided
-	// Why is the reason of a refusal; empty for an intent that was applied.
+	Phase  Phase // the time of the decision
+	// Why is the reason for a refusal; empty for an intent that was applied.
 	Why string
 }
 
-// ToolEnded is the end of a call, for the client and for whoever inspects the session.
+// ToolEnded reports the end of a call, for the client and for inspecting the session.
 type ToolEnded struct {
 	calls.Answer
-	// Delivered says that the model was given the answer, or is told of it in the next turn.
+	// Delivered is true if the model got the answer, or will be told of it in the next turn.
 	Delivered bool
-	// Record is the one that Audit has.
+	// Record is the same record as in Audit.
 	Record audit.Record
 }
 
-// Audit is a line of the audit. Who the session is of is still to be added.
+// Audit writes a line to the audit. The session adds its owner to the line.
 //
-// Told says that the next Command of this step carries the answer: the record is true once
-// that is written to the model's connection. Where it never is, the answer was not delivered.
+// Told means that the next Command of this step carries the answer: the record becomes true once
+// that command is written to the model's connection. If it is never written, the answer was not
+// delivered.
 type Audit struct {
 	Record audit.Record
 	Told   bool
 }
 
-// Failed tells the client that something went wrong which the session survives.
+// Failed tells the client about an error that does not end the session.
 type Failed struct {
 	Turn      int
 	Failure   Failure
 	Retryable bool
 }
 
-// Failure names what went wrong for the client, a calls.Refusal too; the session has the
-// words.
+// Failure is the code of what went wrong, for the client; a calls.Refusal is also one. The
+// session has the words for it.
 type Failure string
 
-// The failures that a session survives.
+// The failures that do not end a session.
 const (
 	// FailureNoAnswer: the model did not answer a turn.
 	FailureNoAnswer Failure = "no_answer"
 	// FailureProvider: the model reported an error.
 	FailureProvider Failure = "provider_error"
-	// FailureTranscription: what the user said in a turn could not be written down. The
-	// model has heard it all the same.
+	// FailureTranscription: the user's words in a turn could not be transcribed. The model
+	// heard them anyway.
 	FailureTranscription Failure = "transcription_failed"
-	// FailureEnding: the session takes nothing more.
+	// FailureEnding: the session is ending and accepts nothing more.
 	FailureEnding Failure = "session_ending"
 )
 
-// Ending says that the session will end by itself.
+// Ending announces that the session will end.
 type Ending struct {
 	Reason EndReason
 	After  time.Duration
@@ -172,10 +172,10 @@ type Ending struct {
 // End ends the session.
 type End struct{ Reason EndReason }
 
-// EndReason says why a session ends.
+// EndReason is the reason why a session ends.
 type EndReason string
 
-// The reasons that the orchestrator ends a session for.
+// The reasons for which the orchestrator ends a session.
 const (
 	EndHungUp   EndReason = "client_ended"
 	EndIdle     EndReason = "idle"

@@ -7,40 +7,39 @@ import (
 	"voicegw/transport"
 )
 
-// Input is one thing that has happened. The set is closed.
+// Input is one event of a session. The set is closed.
 type Input interface{ input() }
 
-// OfCall is what came of a tool call that runs, or of a question to the user.
+// OfCall carries the result of a running tool call, or of a question to the user.
 type OfCall struct{ In calls.Input }
 
 // Began is the first input of a session.
 type Began struct {
-	// PendingRequest is what the user asked before the session: it is answered
-	// first. Empty for none.
+	// PendingRequest is what the user asked before the session; it is answered first. It may be
+	// empty.
 	PendingRequest string
-	// Context is what was said before the session, in lines: the model is told of it
-	// with its first turn, the client is not. Empty for none. With it, or a pending
-	// request, there is no greeting.
+	// Context is what was said before the session, in lines. The model gets it with its first
+	// turn; the client does not see it. It may be empty. If there is a Context or a
+	// PendingRequest, the model does not greet.
 	Context string
-	// Greeting tells the model how to open the conversation. Empty: it waits.
+	// Greeting tells the model how to open the conversation. If it is empty, the model waits.
 	Greeting string
 }
 
-// FromModel is an event of the model, but for the user's speech and the audio,
-// which have inputs of their own.
+// FromModel is an event of the model, except the user's speech and the audio, which have inputs
+// of their own.
 type FromModel struct{ Event transport.Event }
 
-// UserSpeechStarted and UserSpeechStopped are where the user's speech was heard,
-// by the model or by the gateway itself.
+// UserSpeechStarted reports that the user began to speak, as the model or the gateway heard.
 type UserSpeechStarted struct {
 	Item string
-	// AudioMS is on the client's audio clock.
+	// AudioMS is the position on the client's audio clock.
 	AudioMS int64
 	// At is when that sample reached the gateway.
 	At time.Time
 }
 
-// UserSpeechStopped is the other end of UserSpeechStarted.
+// UserSpeechStopped reports that the user stopped speaking.
 type UserSpeechStopped struct {
 	Item    string
 	AudioMS int64
@@ -50,67 +49,67 @@ type UserSpeechStopped struct {
 	SpeechMS int64
 }
 
-// UserHeard says that the gateway's own ear still hears the user speak. It comes at least
-// every [HeardEvery] while that is so.
+// UserHeard reports that the gateway's own speech detector still hears the user. It comes at
+// least every [HeardEvery] during speech.
 type UserHeard struct {
-	// AudioMS is on the client's audio clock.
+	// AudioMS is the position on the client's audio clock.
 	AudioMS int64
 }
 
-// HeardEvery is how often the orchestrator wants to hear that the user still speaks.
+// HeardEvery is how often UserHeard must be repeated while the user speaks.
 const HeardEvery = 5 * time.Second
 
-// AudioBegan says that the first audio of an item has come from the model.
+// AudioBegan reports that the model has sent the first audio of an item.
 type AudioBegan struct{ Item string }
 
-// AudioEnded says that all audio of an item has come: AudioMS in all.
+// AudioEnded reports that the model has sent all audio of an item, AudioMS in all.
 type AudioEnded struct {
 	Item    string
 	AudioMS int64
 }
 
-// AudioSent says how much of an item has left for the client: more than at the last time.
+// AudioSent reports how much of an item has been sent to the client: more than last time.
 type AudioSent struct {
 	Item string
-	// Sent is all that has left of the item, and Until is when a client that plays at once
-	// has played it, as [PlayClock] has it.
+	// Sent is how much of the item has been sent in all, and Until is when a client that plays at
+	// once will have played it, by its [PlayClock].
 	Sent  time.Duration
 	Until time.Time
 }
 
-// UserText is a typed turn.
+// UserText is text that the user typed; it begins a turn.
 type UserText struct{ ID, Text string }
 
-// UserInterrupt says that the user pressed stop.
+// UserInterrupt reports that the user pressed stop.
 type UserInterrupt struct{}
 
-// UserActivity is push-to-talk: the user says when speech starts and ends.
+// UserActivity is push-to-talk: the client reports when the user begins and ends speaking.
 type UserActivity struct {
 	Active  bool
 	AudioMS int64
 }
 
-// Played is the client's report of what of an item was heard.
+// Played is the client's report of how much of an item it has played.
 type Played struct {
 	Item string
 	MS   int64
 	Done bool
 }
 
-// ConfirmationAnswer is the user's answer, from the client.
+// ConfirmationAnswer is the user's answer to a question, from the client.
 type ConfirmationAnswer struct {
 	Token    string
 	Approved bool
 }
 
-// HungUp says that the user ended the session.
+// HungUp reports that the user ended the session.
 type HungUp struct{}
 
-// Over says that the session has ended, whatever ended it: from here on only what still
-// runs is journalled.
+// Over reports that the session has ended, for any reason: from here on only calls that are
+// still running are recorded.
 type Over struct{}
 
-// Tick says only that time has passed: see State.WakeAt.
+// Tick reports only that time has passed; see State.WakeAt.
 type Tick struct{}
 
 func (OfCall) input()             {}

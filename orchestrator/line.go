@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// PlayClock is the clock of a client that plays what it is sent at once, one piece after
-// another. The zero value has been sent nothing. It is not safe for concurrent use.
+// PlayClock estimates when a client that plays audio as soon as it gets it has played it. The
+// zero value has been sent nothing. It is not safe for concurrent use.
 type PlayClock struct{ until time.Time }
 
-// Add notes that a piece of so long has left for the client, and returns when the client
-// has played it to its end. Where the client had run dry before, the piece begins at at.
+// Add records that audio of length d was sent at the time at, and returns when the client will
+// have played it to its end. If the client has run out of audio, it plays d from at on.
 func (c *PlayClock) Add(at time.Time, d time.Duration) time.Time {
 	if at.After(c.until) {
 		c.until = at
@@ -19,54 +19,54 @@ func (c *PlayClock) Add(at time.Time, d time.Duration) time.Time {
 	return c.until
 }
 
-// Cut notes that the client drops all that it has not played by at.
+// Cut records that the client drops everything that it has not played by at.
 func (c *PlayClock) Cut(at time.Time) {
 	if at.Before(c.until) {
 		c.until = at
 	}
 }
 
-// How much longer than by the clock an item may sound.
+// How much longer than the clock says an item may sound.
 const (
-	// cushion is the allowance for a client that never reports: players of browsers hold up
-	// to 400 ms, and network and loudspeaker may be behind by more than a second. Until then
-	// an item can be flushed, and no session is closed over it.
+	// cushion is the allowance for a client that never reports what it has played: browsers
+	// buffer up to 400 ms, and network and loudspeaker may add more than a second. Until then an
+	// item can be flushed, and no session is closed over it.
 	cushion = 2 * time.Second
-	// playGrace is when the turn of such a client ends: nothing is lost if it errs.
+	// playGrace is when the turn of such a client ends: an error costs nothing.
 	playGrace = 300 * time.Millisecond
-	// reportPatience is how long a client that has reported is waited for.
+	// reportPatience is how long to wait for a client that has reported before.
 	reportPatience = 12 * time.Second
 )
 
-// line is what the user hears: one line of time, on which spoken items play one after
-// another. It holds the items that are not known to be over, in the order of their first
-// byte. What a client reports outranks the clock. Nobody else keeps which items were spoken.
+// line is what the user hears: a time line on which spoken items play one after another. It
+// holds the items that may not be over yet, in the order of their first byte. A client's report
+// outranks the clock. It is the only place that knows which items were spoken.
 type line struct {
 	items   []item
-	begun   []string  // the newest items that the model has begun, oldest first, heard or not
-	reports bool      // the client has reported at some time
+	begun   []string  // ids of the latest items that the model has begun, heard or not, oldest first
+	reports bool      // the client has sent a report before
 	passed  time.Time // when the client last reported the end of an item
 }
 
-// item is one spoken item on its way to the client's ear.
+// item is one spoken item on its way to the user.
 type item struct {
 	id   string
 	turn int
 
-	sent    time.Duration // so much of it has left for the client
-	until   time.Time     // when that has been played, by the clock
-	audioMS int64         // all of it, once ended
+	sent    time.Duration // how much has been sent to the client
+	until   time.Time     // when that will have been played, by the clock
+	audioMS int64         // its full length, once ended
 	ended   bool
 
 	playedMS   int64     // by the client's reports
-	reportedAt time.Time // of the report that said so, or zero
-	done       bool      // the client says that no more of it will sound
+	reportedAt time.Time // when the client reported playedMS; zero without a report
+	done       bool      // the client reported that no more of it will sound
 }
 
-// complete says whether all of an item has left for the client.
+// complete reports whether the whole item has been sent to the client.
 func (it item) complete() bool { return it.ended && it.sent.Milliseconds() >= it.audioMS }
 
-// unsent is how much of an item is known to wait in the gateway still.
+// unsent returns how much of the item is known to wait in the gateway.
 func (it item) unsent() time.Duration {
 	return max(time.Duration(it.audioMS)*time.Millisecond-it.sent, 0)
 }
@@ -80,10 +80,10 @@ func (l line) index(id string) int {
 	return slices.IndexFunc(l.items, func(it item) bool { return it.id == id })
 }
 
-// spoken says whether the model has begun an item before: an item is spoken once.
+// spoken reports whether the model has begun the item before: each item is spoken once.
 func (l line) spoken(id string) bool { return l.index(id) >= 0 || slices.Contains(l.begun, id) }
 
-// meet notes that the model has begun an item. It reports false for one that was spoken before.
+// meet records that the model has begun an item. It reports false if it was spoken before.
 func (l *line) meet(id string) bool {
 	if l.spoken(id) {
 		return false
@@ -95,7 +95,7 @@ func (l *line) meet(id string) bool {
 	return true
 }
 
-// begin puts an item behind all others. It reports false where there is no room.
+// begin adds an item at the end. It reports false if there is no room.
 func (l *line) begin(id string, turn int) bool {
 	if len(l.items) >= maxItems {
 		return false
@@ -104,7 +104,7 @@ func (l *line) begin(id string, turn int) bool {
 	return true
 }
 
-// send notes how much of an item has left for the client; it reports false for an unknown one.
+// send records how much of an item has been sent; it reports false for an unknown item.
 func (l *line) send(in AudioSent) (it item, ok bool) {
 	i := l.index(in.Item)
 	if i < 0 {
@@ -116,8 +116,8 @@ func (l *line) send(in AudioSent) (it item, ok bool) {
 	return l.items[i], true
 }
 
-// end notes that all of an item has come from the model; it reports false for an unknown
-// item, and for one that has ended before.
+// end records that the model has sent the whole item; it reports false for an item that is
+// unknown or has already ended.
 func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 	i := l.index(id)
 	if i < 0 || l.items[i].ended {
@@ -127,8 +127,9 @@ func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 	return l.items[i], true
 }
 
-// report takes the client's word on an item. It cannot have heard more than was sent, and
-// never less than it has said before. Who hears an item has heard all those before it.
+// report takes the client's report on an item. The client cannot have heard more than was sent,
+// or less than it reported before. If it has heard any of an item, it has heard all earlier
+// items to their end.
 func (l *line) report(in Played, at time.Time) (known bool) {
 	i := l.index(in.Item)
 	if i < 0 {
@@ -136,7 +137,7 @@ func (l *line) report(in Played, at time.Time) (known bool) {
 	}
 	it := &l.items[i]
 	if it.sent == 0 || it.done {
-		return true // it cannot have been heard, or all has been said of it
+		return true // nothing of it was sent, or the client has already reported its end
 	}
 	l.reports = true
 	ms := min(max(in.MS, it.playedMS), it.sent.Milliseconds())
@@ -155,15 +156,15 @@ func (l *line) report(in Played, at time.Time) (known bool) {
 	return true
 }
 
-// finish notes that no more of an item will sound.
+// finish records that no more of the item will sound.
 func (it *item) finish(playedMS int64, at time.Time) {
 	if !it.done {
 		it.done, it.playedMS, it.reportedAt = true, playedMS, at
 	}
 }
 
-// heard is how much of the item at a place has been heard, in ms: the client's last word,
-// or the clock's where the client has none.
+// heard returns how much of the item at index i has been heard, in ms: by the client's last
+// report or, without one, by the clock.
 func (l line) heard(i int, now time.Time) int64 {
 	it := l.items[i]
 	if !it.reportedAt.IsZero() {
@@ -172,17 +173,17 @@ func (l line) heard(i int, now time.Time) int64 {
 	left := it.until.Sub(now)
 	if l.reports {
 		if slices.ContainsFunc(l.items[:i], func(before item) bool { return !before.done }) {
-			return 0 // it waits behind another one
+			return 0 // it waits behind another item
 		}
 		left = max(left, it.sent-now.Sub(l.passed))
 	}
 	return min(max(it.sent-max(left, 0), 0), it.sent).Milliseconds()
 }
 
-// playedBy is when the client has played all that was sent up to the item at a place, by
-// the clock and, where it has reported, by how far it was then.
+// playedBy returns when the client has played everything sent up to the item at index i, by the
+// clock and, if the client has reported, by how far it was then.
 func (l line) playedBy(i int) time.Time {
-	var until, by time.Time // by the clock, and by its reports
+	var until, by time.Time // by the clock, and by the client's reports
 	if l.reports {
 		by = l.passed
 	}
@@ -206,7 +207,7 @@ func (l line) playedBy(i int) time.Time {
 	return by
 }
 
-// patience is how long after that a client's word is waited for.
+// patience is how long after that a client's report is awaited.
 func (l line) patience() time.Duration {
 	if l.reports {
 		return reportPatience
@@ -214,8 +215,8 @@ func (l line) patience() time.Duration {
 	return cushion
 }
 
-// overAt is when the item at a place is over unless the client says so sooner; zero for one
-// of which more is to be sent.
+// overAt returns when the item at index i is over unless the client reports it sooner; zero if
+// more of it is to be sent.
 func (l line) overAt(i int) time.Time {
 	if !l.items[i].complete() {
 		return time.Time{}
@@ -223,7 +224,7 @@ func (l line) overAt(i int) time.Time {
 	return l.playedBy(i).Add(l.patience())
 }
 
-// over says whether no more of the item at a place will sound.
+// over reports whether no more of the item at index i will sound.
 func (l line) over(i int, now time.Time) bool {
 	it := l.items[i]
 	switch {
@@ -235,8 +236,8 @@ func (l line) over(i int, now time.Time) bool {
 	return !now.Before(l.overAt(i))
 }
 
-// heardAt is when the item at a place counts as heard unless the client says so sooner; zero
-// for one of which more is to be sent. A client that never reports may still be playing it.
+// heardAt returns when the item at index i counts as heard unless the client reports it sooner;
+// zero if more of it is to be sent. A client that never reports may still be playing it then.
 func (l line) heardAt(i int) time.Time {
 	if l.reports || !l.items[i].complete() {
 		return l.overAt(i)
@@ -244,8 +245,8 @@ func (l line) heardAt(i int) time.Time {
 	return l.playedBy(i).Add(playGrace)
 }
 
-// lastAt is when all items count as heard or, where over is set, are over; zero where more is
-// to be sent, or nothing is on the line.
+// lastAt returns when all items count as heard or, if over is set, are over. It is zero if more
+// is to be sent, or if the line is empty.
 func (l line) lastAt(over bool) (last time.Time) {
 	for i := range l.items {
 		at := l.heardAt(i)
@@ -262,7 +263,7 @@ func (l line) lastAt(over bool) (last time.Time) {
 	return last
 }
 
-// audible says whether something is still to be heard.
+// audible reports whether the user still has something to hear.
 func (l line) audible(now time.Time) bool {
 	for i := range l.items {
 		if at := l.heardAt(i); at.IsZero() || now.Before(at) && !l.over(i, now) {
@@ -272,8 +273,8 @@ func (l line) audible(now time.Time) bool {
 	return false
 }
 
-// openUntil is when the client has played what was sent of the items that have not ended, by
-// the clock or its reports; ok is false where all have ended.
+// openUntil returns when the client has played what was sent of the items that have not ended,
+// by the clock or its reports; ok is false if all have ended.
 func (l line) openUntil() (until time.Time, ok bool) {
 	for i, it := range l.items {
 		if !it.ended {
@@ -283,8 +284,8 @@ func (l line) openUntil() (until time.Time, ok bool) {
 	return until, ok
 }
 
-// emptyBy is when all that was sent or waits in the gateway has been played, without
-// patience; zero where nothing is on the line.
+// emptyBy returns when everything that was sent or waits in the gateway has been played, without
+// patience; zero if the line is empty.
 func (l line) emptyBy() time.Time {
 	if len(l.items) == 0 {
 		return time.Time{}
@@ -298,7 +299,7 @@ func (l line) emptyBy() time.Time {
 	return by
 }
 
-// settle forgets what is over.
+// settle removes the items that are over.
 func (l *line) settle(now time.Time) {
 	kept := l.items[:0:0]
 	for i, it := range l.items {

@@ -2,20 +2,21 @@ package orchestrator
 
 import "voicegw/audit"
 
-// notice is text that the model gets as a user's turn although the user has not typed
-// it: the result of an approved action, what became of a question, a tool's message.
+// notice is text that the model gets as a user's turn although the user has not typed it: the
+// result of an approved action, the outcome of a question, or a tool's message.
 type notice struct {
-	turn  int    // the turn it belongs to, if that is still open
+	turn  int    // the number of its turn, used while that is still open
 	text  string // for the model
-	shown bool   // a tool's words and not the gateway's: the client sees them as text of the user's side
+	shown bool   // the text is a tool's, not the gateway's: the client sees it as text of the user's side
 	now   bool   // it does not wait for the end of a turn
-	// record is the audit's of the call whose answer this is; nil for none. Nobody changes it.
+	// record is the audit's record of the call that this notice answers; nil without one. It is
+	// immutable.
 	record *audit.Record
 }
 
-// notify tells the model at once where the turn it belongs to still waits, or where it
-// may interrupt; else in the next turn. It says whether the model is told at all: a
-// session that ends has no next turn.
+// notify tells the model at once if the notice's turn still waits for it, or if the notice may
+// interrupt; otherwise in the next turn. It reports whether the model will be told at all: a
+// session that is ending has no next turn.
 func (m *machine) notify(n notice) bool {
 	t := m.turn
 	switch {
@@ -47,7 +48,7 @@ func (m *machine) tell(n notice) {
 	m.sendAnswer(n)
 }
 
-// sendAnswer gives the model a notice, and the audit the record that it makes true.
+// sendAnswer sends a notice to the model, and audits the record that this makes true.
 func (m *machine) sendAnswer(n notice) {
 	if n.record != nil {
 		m.do(Audit{Record: *n.record, Told: true})
@@ -55,8 +56,8 @@ func (m *machine) sendAnswer(n notice) {
 	m.sendNotice(n.text)
 }
 
-// nothingMore audits, at the end of a session, the answers that the model was to be told in
-// a turn that never comes, and the calls that were to begin.
+// nothingMore audits, at the end of a session, the answers that were meant for a turn that will
+// never come, and the calls that have not begun.
 func (m *machine) nothingMore() {
 	for _, n := range m.notices {
 		if n.record != nil {

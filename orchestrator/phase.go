@@ -9,22 +9,22 @@ import (
 	"voicegw/transport"
 )
 
-// Phase is where a session stands. It only ever moves down this list.
+// Phase is the stage of a session's life. It only ever moves down this list.
 type Phase string
 
 // The phases.
 const (
 	PhaseConnecting Phase = "connecting" // until Began
 	PhaseActive     Phase = "active"
-	PhaseEnding     Phase = "ending" // a tool ends it: the farewell is still to be heard
-	PhaseEnded      Phase = "ended"  // only calls that still run are journalled
+	PhaseEnding     Phase = "ending" // a tool is ending it: the user has still to hear the farewell
+	PhaseEnded      Phase = "ended"  // only calls that are still running are recorded
 )
 
-// Phase returns where the session stands.
+// Phase returns the session's phase.
 func (s State) Phase() Phase { return s.phase }
 
-// applyAll does what the intents of a tool that was called in a turn ask of the session,
-// in order, and says which were refused and why.
+// applyAll applies a tool's intents in order, for a call of that turn, and returns which of them
+// were refused and why.
 func (m *machine) applyAll(turn int, intents []registry.Intent) (e calls.Effect) {
 	for _, intent := range intents {
 		phase := m.phase
@@ -39,7 +39,7 @@ func (m *machine) applyAll(turn int, intents []registry.Intent) (e calls.Effect)
 	return e
 }
 
-// apply does what one intent asks, or says why it does not.
+// apply applies one intent, or returns why it is refused.
 func (m *machine) apply(intent registry.Intent) (refusal string) {
 	if m.phase == PhaseEnded || m.phase == PhaseConnecting {
 		return "the session is " + string(m.phase)
@@ -65,7 +65,7 @@ func (m *machine) apply(intent registry.Intent) (refusal string) {
 	return ""
 }
 
-// endAfter ends the session now, with the turn, or when the farewell was heard.
+// endAfter ends the session now, with the turn, or once the user has heard the farewell.
 func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	if after == registry.EndNow {
 		m.endNow = true
@@ -80,7 +80,7 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	}
 	from := m.at
 	if by := m.line.emptyBy(); by.After(from) {
-		from = by // what was said before is heard first
+		from = by // the user first hears what was said before
 	}
 	m.farewell.by = from.Add(m.policy.FarewellWait)
 	m.farewell.most = m.farewell.by.Add(maxFarewell)
@@ -91,7 +91,7 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	return ""
 }
 
-// mute sees to it that nothing which the user says cuts the farewell off.
+// mute stops listening to the user, so that nothing cuts the farewell off.
 func (m *machine) mute() {
 	if m.user.voice != muted {
 		m.user.voice = muted
@@ -99,12 +99,12 @@ func (m *machine) mute() {
 	}
 }
 
-// maxFarewell is how much longer than Policy.FarewellWait a session goes on for a model
-// that does not stop speaking, or a client that does not stop playing.
+// maxFarewell is how much longer than Policy.FarewellWait a session lasts if the model does not
+// stop speaking, or the client does not stop playing.
 const maxFarewell = time.Minute
 
-// endsAt is when a session that a tool ends waits no longer: what has been sent until then
-// has been heard. Zero if no tool ends it.
+// endsAt returns when a session that a tool is ending stops waiting: by then, everything sent has
+// been heard. It is zero if no tool is ending the session.
 func (s State) endsAt() time.Time {
 	if !s.ending() {
 		return time.Time{}
@@ -121,17 +121,17 @@ func (s State) endsAt() time.Time {
 	return at
 }
 
-// lastWordSaid says that nothing which the model begins now is heard or shown: a tool ends
-// the session, and the turn with the farewell is complete.
+// lastWordSaid reports whether anything that the model begins now stays unheard and unseen: a
+// tool is ending the session, and the turn with the farewell is complete.
 func (s State) lastWordSaid() bool {
 	return s.ending() && (s.turn == nil || s.turn.stage == done)
 }
 
-// ending says whether a tool ends the session.
+// ending reports whether a tool is ending the session.
 func (s State) ending() bool { return s.phase == PhaseEnding }
 
-// began opens the session: with the pending request, with a conversation that goes on by voice,
-// with a greeting, or with nothing.
+// began opens the session: with the pending request, with the context of a conversation that
+// continues by voice, with a greeting, or silently.
 func (m *machine) began(in Began) {
 	m.phase = PhaseActive
 	switch {

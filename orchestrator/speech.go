@@ -9,15 +9,15 @@ import (
 	"voicegw/transport"
 )
 
-// minSpeech is how long the gateway's own ear must have heard speech before an
-// answer is owed for it: a cough is none.
+// minSpeech is how long the gateway's own detector must hear speech before an answer is owed: a
+// cough deserves none.
 const minSpeech = 400 * time.Millisecond
 
-// quietTime is how long after the user's speech a notice still waits: the turn that the
-// speech opens comes first.
+// quietTime is how long a notice waits after the user's speech, because the turn that the speech
+// opens comes first.
 const quietTime = 1500 * time.Millisecond
 
-// speech takes what was heard of the user.
+// speech handles the inputs about the user's speech.
 func (m *machine) speech(in Input) {
 	switch in := in.(type) {
 	case UserSpeechStarted:
@@ -40,7 +40,7 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 	m.remember(in.Item, m.nextTurn(), in.At)
 	m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	if !m.caps.InterruptNotice {
-		// This model stops by itself when it hears the user, and says no more.
+		// This model stops automatically when it hears the user, and sends no notice of it.
 		m.interrupt(FlushUserSpeech)
 	}
 }
@@ -56,14 +56,14 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	t := m.turn
 	switch {
 	case t != nil && in.EndAt.Before(t.startedAt):
-		// The model was quicker than the ear: its answer has told of the end.
+		// The model was quicker than the detector: its answer has shown that the speech is over.
 		t.inputEnd, t.unheard = in.EndAt, false
 		return
 	case t != nil && t.stage != done && t.modelAt.IsZero():
 		t.inputEnd, t.knownAt = in.EndAt, m.at
 		return
 	case in.EndAt.Before(m.turns.began):
-		return // the turn that is over has answered it
+		return // the previous turn has already answered it
 	}
 	if !m.caps.SpeechEvents && !m.underWay() && !m.Audible(m.at) &&
 		in.SpeechMS >= minSpeech.Milliseconds() {
@@ -73,8 +73,8 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	m.user.unanswered = true
 }
 
-// speechLostAt is when the user's speech counts as over although the model has not said so;
-// zero if that is not waited for.
+// speechLostAt returns when the user's speech counts as over although the model has not reported
+// its end; zero if the user is not speaking.
 func (s State) speechLostAt() time.Time {
 	if s.user.voice != speaking {
 		return time.Time{}
@@ -82,8 +82,8 @@ func (s State) speechLostAt() time.Time {
 	return s.user.earAt.Add(s.policy.SpeechSilence)
 }
 
-// watchSpeech ends speech that the gateway has not heard for long: the model's word that it
-// is over may be lost. Where no turn is open, nobody else tells the user that no answer comes.
+// watchSpeech ends speech that the gateway has not heard for long, because the model's report of
+// its end may be lost. If no turn is open, the user is also told here that no answer comes.
 func (m *machine) watchSpeech() {
 	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
 		return
@@ -96,8 +96,8 @@ func (m *machine) watchSpeech() {
 	}
 }
 
-// userActivity is push-to-talk. Pressing is an interruption by intent: it does
-// not wait for the model to notice.
+// userActivity handles push-to-talk. Pressing interrupts deliberately: it does not wait for the
+// model to notice.
 func (m *machine) userActivity(in UserActivity) {
 	if m.user.voice == muted {
 		return
@@ -121,7 +121,7 @@ func (m *machine) userActivity(in UserActivity) {
 	m.openUserTurn(m.at)
 }
 
-// userInterrupt is the stop button.
+// userInterrupt handles the stop button.
 func (m *machine) userInterrupt() {
 	if m.ending() {
 		m.flush(FlushUserStop)
@@ -131,27 +131,27 @@ func (m *machine) userInterrupt() {
 	m.lastActive, m.user.acted = m.at, true
 	m.interrupt(FlushUserStop)
 	if m.caps.RespondNeeded && !m.response.underWay() {
-		m.cancel() // an answer may have been asked for that has not begun
+		m.cancel() // an answer may have been requested that has not begun
 	}
 	if m.turn != nil && !m.underWay() {
-		// Nothing is under way that could end it.
+		// No response is under way whose end could end the turn.
 		m.stop.pending, m.stop.at = m.turn.stage != done, m.at
 		m.turn.stage, m.turn.cut = done, cutOff
 	}
 }
 
-// cancel asks the model to stop, where it can.
+// cancel asks the model to stop, if it can.
 func (m *machine) cancel() {
 	if m.caps.Cancel {
 		m.send(transport.Interrupt{})
 	}
 }
 
-// interrupt stops the answer: what the client has not played of it is dropped,
-// and nothing more of this response reaches it.
+// interrupt stops the answer: it drops what the client has not played, and nothing more of this
+// response reaches the client.
 func (m *machine) interrupt(reason FlushReason) {
 	if m.user.voice == muted {
-		return // the farewell is heard to its end
+		return // the user hears the farewell to its end
 	}
 	m.settleTurn()
 	m.carryOut(m.calls.Interrupted(m.beside))
@@ -163,7 +163,7 @@ func (m *machine) interrupt(reason FlushReason) {
 	}
 	m.response.hold()
 	if t := m.turn; t != nil && t.response == m.response.id {
-		// The notice may be about a response that an earlier turn has left behind.
+		// Otherwise the notice is about a response of an earlier turn.
 		t.interrupt(m.at)
 	}
 	if reason == FlushUserStop {
@@ -174,8 +174,8 @@ func (m *machine) interrupt(reason FlushReason) {
 	}
 }
 
-// flush drops every item that the user may not have heard to its end. It says whether the
-// open turn loses something by it.
+// flush drops every item that the user may not have heard to its end. It reports whether the open
+// turn loses audio by it.
 func (m *machine) flush(reason FlushReason) (cutOff bool) {
 	m.line.settle(m.at)
 	for i, it := range m.line.items {
@@ -191,10 +191,10 @@ func (m *machine) flush(reason FlushReason) (cutOff bool) {
 	return cutOff
 }
 
-// whole says whether the item was heard to its end before it was flushed.
+// whole reports whether the item was heard to its end before it was flushed.
 func (c cut) whole() bool { return c.heardMS == c.audioMS }
 
-// settleCut tells the model what was heard of a flushed item, unless that is all of it.
+// settleCut tells the model how much of a flushed item was heard, unless all of it was.
 func (m *machine) settleCut(c cut) {
 	if m.caps.Truncate && !c.whole() {
 		m.send(transport.Truncate{Item: c.item, AudioMS: c.heardMS})
@@ -216,7 +216,7 @@ func (m *machine) audioBegan(in AudioBegan) {
 		return
 	}
 	if !m.line.begin(in.Item, m.turn.number) {
-		m.response.hold() // nobody listens to so many: the rest of the response goes nowhere
+		m.response.hold() // too many items wait already: the rest of the response is dropped
 		m.do(Failed{Turn: m.turn.number, Failure: FailureProvider})
 		return
 	}
@@ -227,8 +227,8 @@ func (m *machine) audioBegan(in AudioBegan) {
 	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
 }
 
-// preamble says whether the response under way began before the tool that ends the session
-// had its result: of a model that has to be asked for its answer, the farewell is not in it.
+// preamble reports whether the current response began before the tool that ends the session had
+// its result. A model that must be asked for its answer cannot have put the farewell there.
 func (m *machine) preamble() bool {
 	return m.caps.RespondNeeded && m.response.underWay() && m.response.id == m.farewell.response
 }
@@ -279,15 +279,15 @@ func (m *machine) transcript(ev transport.Transcript) {
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
 	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
 	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) && strings.TrimSpace(ev.Text) != "" {
-		// A model that answers in text alone has answered. The late words of what it said
-		// before it called a tool are no answer to the result.
+		// A model that answers in text alone has answered. Late words that it said before it called
+		// a tool do not answer the tool's result.
 		t.spoke = true
 	}
 }
 
-// unwanted says whether the client is not shown a transcript.
+// unwanted reports whether a transcript must not be shown to the client.
 func (m *machine) unwanted(ev transport.Transcript) bool {
-	// The farewell may be in words alone, or its words come before it sounds.
+	// The farewell may be in words alone, or its words may come before its audio.
 	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
 		(m.farewell.item == "" && m.farewell.written == "" || m.farewell.item == ev.Item || m.farewell.written == ev.Item)
 	switch {
@@ -302,8 +302,8 @@ func (m *machine) unwanted(ev transport.Transcript) bool {
 	}
 }
 
-// userTurn is the turn of an utterance whose transcript comes before its item was
-// heard of: the open one unless the user has spoken again since.
+// userTurn returns the turn of an utterance whose transcript is the first news of it: the open
+// turn, unless the user has spoken again since.
 func (m *machine) userTurn() int {
 	if m.turn != nil && !m.user.speaks() && !m.user.since.After(m.turn.startedAt) {
 		return m.turn.number
@@ -311,7 +311,7 @@ func (m *machine) userTurn() int {
 	return m.nextTurn()
 }
 
-// utteranceStart guesses when an utterance began whose transcript comes first.
+// utteranceStart guesses when an utterance began whose transcript is the first news of it.
 func (m *machine) utteranceStart(role transport.Role) time.Time {
 	if role == transport.RoleUser && !m.user.since.IsZero() {
 		return m.user.since
@@ -319,7 +319,7 @@ func (m *machine) utteranceStart(role transport.Role) time.Time {
 	return m.at
 }
 
-// remember returns where an utterance began, and notes it on first sight.
+// remember returns where an utterance began, and stores it if it is new.
 func (m *machine) remember(item string, turn int, since time.Time) utterance {
 	for _, u := range m.user.utterances {
 		if u.item == item && item != "" {
@@ -340,8 +340,8 @@ func (m *machine) known(item string) bool {
 	return slices.ContainsFunc(m.user.utterances, func(u utterance) bool { return u.item == item })
 }
 
-// nextTurn is the turn that what the user says now belongs to: the open one while
-// nothing has answered it, or the one to come.
+// nextTurn returns the turn to which the user's current words belong: the open turn, as long as
+// the model has not begun to answer it, or else the next one.
 func (m *machine) nextTurn() int {
 	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
 		return t.number

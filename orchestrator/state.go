@@ -11,34 +11,33 @@ import (
 	"voicegw/transport"
 )
 
-// Policy is what the operator has decided. Zero fields mean the defaults named.
+// Policy is the operator's settings for a session. A zero field means the default given here.
 type Policy struct {
-	// MaxLength ends a session after this long. Zero means no limit.
+	// MaxLength is the maximum length of a session. Zero means no limit.
 	MaxLength time.Duration
-	// MaxIdle ends a session in which nobody has said or typed anything for this
-	// long. Zero means no limit.
+	// MaxIdle is how long nobody may speak or type before the session ends. Zero means no limit.
 	MaxIdle time.Duration
-	// NudgeAfter asks a silent model again, NoAnswerAfter gives a turn up. Zero
+	// NudgeAfter is when a silent model is asked again, NoAnswerAfter when the turn fails. Zero
 	// means 10 s and 15 s.
 	NudgeAfter    time.Duration
 	NoAnswerAfter time.Duration
-	// SpeechSilence is how long the user may say nothing that the gateway's own ear hears
-	// until speech counts as over although the model has not said so. Zero means 15 s.
+	// SpeechSilence is for speech whose end the model does not report: it counts as over once
+	// the gateway's own detector has heard nothing for this long. Zero means 15 s.
 	SpeechSilence time.Duration
-	// ReportWait is how long a truncation waits for the client's word on what was
-	// heard. Zero means 250 ms.
+	// ReportWait is how long a truncation waits for the client's report of what was heard. Zero
+	// means 250 ms.
 	ReportWait time.Duration
-	// FarewellWait is how long a session that a tool ends waits for its farewell, once what
-	// was said before has been heard. What has been sent of a farewell is heard to its end.
+	// FarewellWait is how long a session that a tool is ending waits for the farewell, once the
+	// user has heard everything before it. A farewell that has been sent is heard to its end.
 	// Zero means 12 s.
 	FarewellWait time.Duration
-	// ProgressEvery is how often the client is told that a tool is still at work, once
-	// it has outlasted its latency budget. Zero means 5 s.
+	// ProgressEvery is how often the client is told that a tool is still running, once it has
+	// exceeded its latency budget. Zero means 5 s.
 	ProgressEvery time.Duration
-	// Tools are the rules for tool calls; their mode is voice, whatever they say.
+	// Tools are the rules for tool calls. Tools.Mode is ignored: it is always voice.
 	Tools policy.Rules
 	// SpokenConfirmation lets the model confirm with [calls.ConfirmAction] what the user has
-	// agreed to aloud. Without it only a button does.
+	// agreed to aloud. Without it, only a button in the client does.
 	SpokenConfirmation bool
 }
 
@@ -65,41 +64,41 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// State is all that the orchestrator knows of a session. It is a value: Step
-// leaves the one it is given as it was. Only Step makes a new one.
+// State is everything that the orchestrator knows about a session. It is a value: Step returns a
+// new State and leaves the old one unchanged.
 type State struct {
 	// Fixed after NewState.
 	caps      transport.Capabilities
 	policy    Policy
-	mark      mark.Mark // of the gateway's own words to this model
+	mark      mark.Mark // the mark before the gateway's own words to this model
 	startedAt time.Time
 
 	phase      Phase
-	lastActive time.Time // somebody last said or typed something
-	warned     bool      // the end by length has been announced
+	lastActive time.Time // when anybody last spoke or typed
+	warned     bool      // the client knows that MaxLength will end the session soon
 
 	turn     *turn // the open turn; nil between turns
 	turns    turns
 	response response
 	stop     stop
-	signAt   time.Time // when something last came of the model
+	signAt   time.Time // when the model last sent anything
 
 	line line  // what the user hears
-	cuts []cut // flushed items whose heard part is not settled yet, oldest first
+	cuts []cut // flushed items of which the model does not yet know the heard part, oldest first
 	user user
 
 	calls   calls.Calls
-	notices []notice // what the model is told in the next turn, oldest first
+	notices []notice // what the model will be told in the next turn, oldest first
 
 	suppressed suppressed
 	farewell   farewell
 }
 
-// turns is what is known of the turns so far.
+// turns is what the State keeps about all turns so far.
 type turns struct {
 	last  int
-	began time.Time        // when that one did
-	carry transport.Tokens // usage that came between turns
+	began time.Time        // when the last turn began
+	carry transport.Tokens // usage reported between turns, for the next turn
 }
 
 // response is the model's latest response.
@@ -112,19 +111,20 @@ type responseState uint8
 
 // The states of a response.
 const (
-	idle    responseState = iota // it is over, or there was none
-	open                         // it is under way
-	dropped                      // it is under way, and nothing more of it reaches the client
-	stray                        // none is under way, and what comes all the same reaches nobody
+	idle    responseState = iota // no response is under way
+	open                         // a response is under way
+	dropped                      // a response is under way, and nothing more of it reaches the client
+	stray                        // no response is under way, and stray pieces of the last one do not reach the client
 )
 
-// underWay says whether a response of the model is under way.
+// underWay reports whether a response of the model is under way.
 func (r response) underWay() bool { return r.state == open || r.state == dropped }
 
-// held says whether nothing more of the response reaches the client.
+// held reports whether nothing more of the response may reach the client.
 func (r response) held() bool { return r.state == dropped || r.state == stray }
 
-// begin notes that a response is under way. One that begins again stays dropped.
+// begin records that a response is under way. If a dropped response begins again, it stays
+// dropped.
 func (r *response) begin(id string) {
 	if r.id != id || !r.held() {
 		r.state = open
@@ -134,7 +134,7 @@ func (r *response) begin(id string) {
 	r.id = id
 }
 
-// hold sees to it that nothing more of the response reaches the client.
+// hold keeps the rest of the response from the client.
 func (r *response) hold() {
 	if r.underWay() {
 		r.state = dropped
@@ -143,47 +143,48 @@ func (r *response) hold() {
 	}
 }
 
-// stop is the stop button: pending says that a response which begins now is not wanted.
+// stop is the state of the stop button. pending means that the response that begins next is
+// unwanted.
 type stop struct {
 	pending bool
 	at      time.Time
 }
 
-// user is what is known of the user: their speech, and what they did.
+// user is what the State keeps about the user: their speech and their actions.
 type user struct {
 	voice      voice
-	item       string      // of their latest speech
-	since      time.Time   // where that began or, once it is over, where it ended
-	known      time.Time   // when the gateway learnt of its end
+	item       string      // the item of their latest speech
+	since      time.Time   // when that speech began or, once it is over, when it ended
+	known      time.Time   // when the gateway learned that it had ended
 	earAt      time.Time   // when speech was last heard
 	earMS      int64       // the same on the client's audio clock
-	unanswered bool        // speech has ended that no turn has begun for
+	unanswered bool        // speech has ended for which no turn has begun
 	acted      bool        // the user has said or typed something since the last turn began
-	spokenAt   time.Time   // the user last began to speak, or typed
-	quietAt    time.Time   // from then on the user has said nothing more for a while
-	utterances []utterance // where recent transcripts began, oldest first
+	spokenAt   time.Time   // when the user last began to speak, or typed
+	quietAt    time.Time   // from then on, the user has been quiet long enough for a notice
+	utterances []utterance // when recent utterances began, oldest first
 }
 
-// voice is what the user's side of the line does.
+// voice is what the user is doing with their voice.
 type voice uint8
 
-// What the user does.
+// The values of voice.
 const (
 	silent   voice = iota
-	speaking       // as the model or the gateway hears
-	pressing       // as the user says, by push-to-talk
-	muted          // the user is not listened to any more
+	speaking       // the model or the gateway hears the user
+	pressing       // the user holds the push-to-talk button
+	muted          // the gateway no longer listens to the user
 )
 
-// speaks says whether the user speaks.
+// speaks reports whether the user is speaking.
 func (u user) speaks() bool { return u.voice == speaking || u.voice == pressing }
 
-// farewell is the end of a session that a tool ends: PhaseEnding.
+// farewell is what the State keeps while a tool is ending the session: PhaseEnding.
 type farewell struct {
-	by       time.Time // when it ends, where nothing sounds
-	most     time.Time // when it ends, whatever sounds
-	item     string    // the first item that knows of the tool's result
-	written  string    // the first item with words that has not sounded, of those that know of it
+	by       time.Time // when the session ends if nothing sounds
+	most     time.Time // when the session ends, whatever sounds
+	item     string    // the first item that the model began after the tool's result
+	written  string    // the first such item that has words and no audio yet
 	response string    // the response that was under way when the phase began
 }
 
@@ -191,89 +192,89 @@ type farewell struct {
 type turn struct {
 	number    int
 	startedAt time.Time
-	inputEnd  time.Time // the user's last sample, or the typed text
-	knownAt   time.Time // when it was known that the input had ended
-	unheard   bool      // the model has begun it while the user spoke: inputEnd is not known yet
-	modelAt   time.Time // first audio from the model
-	clientAt  time.Time // first audio sent to the client
+	inputEnd  time.Time // the time of the user's last sample, or of the typed text
+	knownAt   time.Time // when the gateway learned that the input had ended
+	unheard   bool      // the model began the turn while the user spoke: inputEnd is not known yet
+	modelAt   time.Time // when the model sent its first audio
+	clientAt  time.Time // when the first audio was sent to the client
 	usage     transport.Tokens
 
 	stage    stage
 	response string    // the model's latest response in this turn
-	calls    int       // tool calls of that response
-	owedFrom time.Time // when the last tool result was given
-	spoke    bool      // audio has come since, or words that the client was shown
-	toolsOff bool      // the budget is used up: the answer is to come without tools
+	calls    int       // number of tool calls in that response
+	owedFrom time.Time // when the model last got a tool result
+	spoke    bool      // since then the model has sent audio, or words that the client was shown
+	toolsOff bool      // the budget is used up: the model must answer without tools
 	nudge    nudging
-	nudgeAt  time.Time // of nudgeSoon
+	nudgeAt  time.Time // if nudgeSoon
 	cut      cutting
-	cutAt    time.Time // of cutByUser
-	stopSent bool      // the model was told to stop
+	cutAt    time.Time // if cutByUser
+	stopSent bool      // the model was asked to stop
 }
 
-// stage is how far the model's answer to a turn has come.
+// stage is how far the model's answer to a turn has got.
 type stage uint8
 
 // The stages of an answer.
 const (
-	answering stage = iota // the model answers, or is to
-	owing                  // its response is over, but results or an answer are owed
-	done                   // it has nothing to add
+	answering stage = iota // the model is answering, or is expected to
+	owing                  // its response is over, but tool results or an answer are still owed
+	done                   // the answer is complete
 )
 
-// nudging is whether a silent model was asked once more.
+// nudging tells whether a silent model has been asked once more.
 type nudging uint8
 
 // The states of a nudge.
 const (
-	nudgeLater nudging = iota // when it has been silent for long
-	nudgeSoon                 // its answer ended without a sound: at nudgeAt
-	nudged                    // it was asked
+	nudgeLater nudging = iota // it will be asked if it stays silent for long
+	nudgeSoon                 // its answer ended without speech: it will be asked at nudgeAt
+	nudged                    // it has been asked
 )
 
-// cutting is how an answer was cut off.
+// cutting tells whether and how an answer was cut off.
 type cutting uint8
 
-// The ways in which an answer is cut off.
+// The values of cutting.
 const (
 	uncut     cutting = iota
 	cutOff            // by another turn, or by the model itself
-	cutByUser         // the user has stopped it
+	cutByUser         // by the user
 )
 
-// cut is an item that was flushed: it waits for the client's word on what was heard.
+// cut is an item that was flushed and waits for the client's report of what was heard.
 type cut struct {
 	item     string
 	heardMS  int64
 	leastMS  int64 // by reports before the flush
 	sentMS   int64
-	audioMS  int64 // all of it; -1 where more was to come
+	audioMS  int64 // the item's full length; -1 if it had not ended
 	deadline time.Time
 }
 
-// utterance is where one transcript began.
+// utterance is the turn and the beginning of one transcript.
 type utterance struct {
 	item  string
 	turn  int
 	since time.Time
 }
 
-// suppressed is what a tool has turned off.
+// suppressed is what a tool has switched off.
 type suppressed struct{ audio, transcript bool }
 
-// The bounds of what State remembers.
+// The bounds on what State remembers.
 const (
 	maxUtterances = 32
-	// maxItems is how many spoken items may wait to be heard at once.
+	// maxItems is how many spoken items may wait at once to be heard.
 	maxItems   = 256
 	maxBegun   = 64
 	maxNotices = 8
 )
 
-// NewState returns the state of a session that starts now with a model that can do
-// caps, and holds tools; nil if it holds no tools. own is the mark that the model's prompt
-// calls the gateway's: it stands before what Step tells the model itself, and nothing else
-// that goes to the model holds it.
+// NewState returns the state of a session that starts now, with a model of these capabilities
+// and these tools; tools is nil if the session has none. own is the mark that the model's prompt
+// declares to be the gateway's: Step puts it before its own words to the model, and removes it
+// from all other text that goes there.
 func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapshot, own mark.Mark, now time.Time) State {
 	rules = rules.withDefaults()
 	return State{
@@ -285,7 +286,7 @@ func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapsho
 	}
 }
 
-// Turn returns the number of the open turn, or 0.
+// Turn returns the number of the open turn, or 0 between turns.
 func (s State) Turn() int {
 	if s.turn == nil {
 		return 0
@@ -293,17 +294,17 @@ func (s State) Turn() int {
 	return s.turn.number
 }
 
-// Turns returns how many turns there have been.
+// Turns returns the number of turns so far.
 func (s State) Turns() int { return s.turns.last }
 
-// Audible says whether the user has still to hear something that was said.
+// Audible reports whether the user still has something to hear.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
 
-// Spoken says whether the model has begun to speak an item, heard or not. Items of which 64
-// newer ones have begun are forgotten once they are over.
+// Spoken reports whether the model has begun to speak an item, whether it was heard or not. An
+// item that is over is forgotten once the model has begun 64 newer ones.
 func (s State) Spoken(item string) bool { return s.line.spoken(item) }
 
-// clone returns a copy that shares nothing which Step changes.
+// clone returns a copy that shares nothing that Step changes.
 func (s State) clone() State {
 	if s.turn != nil {
 		t := *s.turn
@@ -317,7 +318,7 @@ func (s State) clone() State {
 	return s
 }
 
-// WakeAt returns when the next Tick is due; zero if none is.
+// WakeAt returns when the next Tick is due; zero if none is due.
 func (s State) WakeAt() time.Time {
 	var at time.Time
 	sooner := func(t time.Time) {
@@ -356,7 +357,7 @@ func (s State) WakeAt() time.Time {
 	return at
 }
 
-// limitsDue tells sooner when the operator's limits fall due.
+// limitsDue calls sooner with each time at which one of the operator's limits falls due.
 func (s State) limitsDue(sooner func(time.Time)) {
 	if s.policy.MaxIdle > 0 {
 		sooner(s.lastActive.Add(s.policy.MaxIdle))
@@ -369,10 +370,10 @@ func (s State) limitsDue(sooner func(time.Time)) {
 	}
 }
 
-// warning is how long before its end a session is told of it.
+// warning is how long before the end of a session the client is warned.
 func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2) }
 
-// owedSince returns since when the user waits for speech; zero if nothing is owed.
+// owedSince returns since when the model owes the user speech; zero if it owes none.
 func (s State) owedSince() time.Time {
 	t := s.turn
 	if t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
@@ -383,8 +384,8 @@ func (s State) owedSince() time.Time {
 		since = t.owedFrom
 	}
 	if s.user.speaks() && s.user.earAt.After(since) {
-		// Who speaks waits for nothing yet. But the model's word that the speech is over may
-		// be lost, so the wait begins where speech was last heard.
+		// A user who is speaking is not waiting yet. But the model's report that the speech is over
+		// may be lost, so the wait begins when speech was last heard.
 		since = s.user.earAt
 	}
 	return since

@@ -9,9 +9,9 @@ import (
 	"voicegw/transport"
 )
 
-// Step returns the state after in has happened at the time at, and what is to be
-// done about it. It is pure: the same arguments give the same results, and s is
-// left as it was. Times must not run backwards between calls.
+// Step takes one input, in, which happened at the time at. It returns the next state and the
+// actions that the session must carry out. Step is pure: equal arguments give equal results,
+// and s is left unchanged. Times must not run backwards between calls.
 func Step(s State, at time.Time, in Input) (State, []Action) {
 	m := machine{State: s.clone(), at: at}
 	if s.phase == PhaseEnded {
@@ -24,8 +24,8 @@ func Step(s State, at time.Time, in Input) (State, []Action) {
 	return m.State, m.actions
 }
 
-// afterwards takes what still comes of a session that is over: what had begun is
-// journalled, and what a person has approved is done.
+// afterwards takes an input after the session's end: running calls are still recorded, and
+// approved calls are still run.
 func (m *machine) afterwards(in Input) {
 	if in, ok := in.(OfCall); ok {
 		m.ofCall(in.In)
@@ -40,7 +40,7 @@ func (m *machine) afterwards(in Input) {
 	})
 }
 
-// machine is one step under way.
+// machine is one step in progress.
 type machine struct {
 	State
 	at      time.Time
@@ -50,8 +50,8 @@ type machine struct {
 
 func (m *machine) do(actions ...Action) { m.actions = append(m.actions, actions...) }
 
-// send gives the model a command. What it carries is somebody else's text: the user's, a
-// tool's, that of a page. So it cannot hold the mark of the gateway's own words.
+// send sends a command to the model. Its text comes from outside (the user, a tool, a web page),
+// so the mark of the gateway's own words is removed from it.
 func (m *machine) send(cmd transport.Command) {
 	switch c := cmd.(type) {
 	case transport.UserText:
@@ -64,7 +64,7 @@ func (m *machine) send(cmd transport.Command) {
 	m.do(Command{cmd})
 }
 
-// sendNotice gives the model the gateway's own words, each under the mark.
+// sendNotice sends the gateway's own words to the model, each with the mark before it.
 func (m *machine) sendNotice(words ...string) {
 	for i := range words {
 		words[i] = m.mark.Notice(words[i])
@@ -137,8 +137,8 @@ func (m *machine) fromModel(ev transport.Event) {
 	case transport.Problem:
 		m.problem(ev)
 	}
-	// Truncated and ResumeHandle change nothing here; audio and the user's speech
-	// have inputs of their own.
+	// Truncated and ResumeHandle change nothing here. Audio and the user's speech have inputs of
+	// their own.
 }
 
 func (m *machine) problem(ev transport.Problem) {
@@ -158,29 +158,31 @@ func (m *machine) end(reason EndReason) {
 	m.nothingMore()
 }
 
-// tick does what has become due. Whatever waits for a word of the model, the client or a
-// tool has a time in WakeAt:
+// tick does everything that has become due. Each wait for the model, the client or a tool has a
+// deadline, which WakeAt also knows:
 //
-//	held                        | until                        | or, without it
-//	speech that is owed         | audio or words of the answer | asked again after NudgeAfter, an
-//	                            |                              | error after NoAnswerAfter
-//	an answer without either    | another response             | asked again after nudgeGrace
-//	a turn that was interrupted | its response's end           | NoAnswerAfter later it ends
-//	a turn that has been heard  | its response's end           | NoAnswerAfter after the model's
-//	                            |                              | last sign it ends
-//	an item's end               | its end, or another item     | NoAnswerAfter after what was sent of
-//	                            |                              | it was played it is complete
-//	the user's speech           | the model's word that it is  | SpeechSilence after the gateway has
-//	                            | over                         | last heard any itself it is over
-//	... of push-to-talk         | the client's release         | MaxLength alone ends the session
-//	the answer to tool results  | the end of the response that | NudgeAfter after the results it
-//	                            | called                       | is asked for
-//	a truncation                | the client's report          | ReportWait later it is sent
-//	the session's end           | the farewell's               | FarewellWait later it ends
-//	a question to the user      | its answer                   | it expires
-//	a tool                      | its result                   | the executor's deadline gives one
+//	what waits                  | for                           | and at the deadline
+//	speech that is owed         | audio or words of the answer  | after NudgeAfter the model is asked
+//	                            |                               | again, after NoAnswerAfter the turn
+//	                            |                               | fails
+//	an answer without either    | another response              | after nudgeGrace the model is asked
+//	                            |                               | again
+//	a turn that was interrupted | the end of its response       | after NoAnswerAfter the turn ends
+//	a turn that has been heard  | the end of its response       | NoAnswerAfter after the model last
+//	                            |                               | sent anything, the turn ends
+//	the end of an item          | its end, or another item      | NoAnswerAfter after the sent part was
+//	                            |                               | played, the item counts as complete
+//	the user's speech           | the model's report of its end | after SpeechSilence without speech
+//	                            |                               | in the gateway's ear, it is over
+//	push-to-talk                | the release of the button     | only MaxLength ends the session
+//	the answer to tool results  | the end of the response that  | NudgeAfter after the results, the
+//	                            | made the calls                | model is asked for it
+//	a truncation                | the client's report           | after ReportWait it is sent anyway
+//	the end of the session      | the end of the farewell       | after FarewellWait it ends
+//	a question to the user      | the answer                    | the question expires
+//	a tool                      | its result                    | the executor's timeout returns one
 //
-// What belongs to a response that an earlier turn has left behind holds nothing back.
+// A response that belongs to an earlier turn delays nothing.
 func (m *machine) tick() {
 	if m.ending() && !m.at.Before(m.endsAt()) {
 		m.flush(FlushSessionEnd)
@@ -196,7 +198,7 @@ func (m *machine) tick() {
 	m.watchLimits()
 }
 
-// settleCuts gives up waiting for the client's word on what was heard.
+// settleCuts stops waiting for client reports that are overdue.
 func (m *machine) settleCuts() {
 	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
 		due := !m.at.Before(c.deadline)
@@ -207,13 +209,13 @@ func (m *machine) settleCuts() {
 	})
 }
 
-// watchSpeechOwed keeps the promise that every turn ends in speech or in an error.
+// watchSpeechOwed guarantees that every turn ends in speech or in an error.
 func (m *machine) watchSpeechOwed() {
 	since := m.owedSince()
 	if since.IsZero() {
 		return
 	}
-	mayNudge := m.turn.nudge != nudged && !m.user.speaks() // one does not speak into the user's words
+	mayNudge := m.turn.nudge != nudged && !m.user.speaks() // do not speak while the user is speaking
 	if m.turn.nudge == nudgeSoon && !m.at.Before(m.turn.nudgeAt) && mayNudge {
 		m.nudge(m.turn)
 	}
@@ -249,8 +251,7 @@ func (m *machine) watchLimits() {
 	}
 }
 
-// settle ends a turn whose answer is complete and heard, and forgets items that
-// are over.
+// settle ends a turn whose answer is complete and heard, and removes items that are over.
 func (m *machine) settle() {
 	if m.phase == PhaseEnded {
 		return
@@ -270,7 +271,7 @@ func (m *machine) settleTurn() {
 	m.line.settle(m.at)
 	heard := !m.Audible(m.at)
 	if m.ending() {
-		heard = len(m.line.items) == 0 // the session closes with the turn: nothing may sound any more
+		heard = len(m.line.items) == 0 // the session closes with the turn: no item may still be playing
 	}
 	if t := m.turn; t != nil && t.stage == done && (t.cut != uncut || heard) {
 		m.endTurn()
@@ -280,7 +281,7 @@ func (m *machine) settleTurn() {
 // betweenTurns does what has waited for the end of a turn.
 func (m *machine) betweenTurns() {
 	if m.ending() {
-		// A turn that has failed is over before it was heard; no other follows.
+		// A failed turn ends before it is heard, and no other turn follows.
 		if len(m.line.items) == 0 {
 			m.end(EndTool)
 			return

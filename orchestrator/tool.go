@@ -8,16 +8,16 @@ import (
 	"voicegw/transport"
 )
 
-// The bounds of the calls of a session.
+// The limits on the calls of a session.
 const (
 	maxCalls = 64
-	// maxConfirmations is how many questions to the user may wait at once.
+	// maxConfirmations is how many questions may wait for the user at once.
 	maxConfirmations = 8
 )
 
-// toolCall takes a call of the model's: it belongs to the open turn, or begins one.
+// toolCall takes a call from the model: it belongs to the open turn, or begins one.
 func (m *machine) toolCall(ev transport.ToolCall) {
-	late := m.lastWordSaid() // no turn follows that could use an answer
+	late := m.lastWordSaid() // no turn follows in which the answer could be used
 	if !late && (m.turn == nil || m.turn.stage == done) {
 		m.openTurnMidway()
 	}
@@ -30,8 +30,8 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 	m.carryOut(m.calls.Called(m.at, in))
 }
 
-// carryOut does what the calls ask for, as far as it is about turns and the model. The rest
-// goes to the session.
+// carryOut carries out the actions about calls that concern turns and the model, and leaves the
+// others to the session.
 func (m *machine) carryOut(do []calls.Action) {
 	for _, a := range do {
 		switch a := a.(type) {
@@ -58,7 +58,7 @@ func (m *machine) carryOut(do []calls.Action) {
 	}
 }
 
-// ofCall takes what comes back of a call that runs, or of a question.
+// ofCall takes the result of a running call, or of a question.
 func (m *machine) ofCall(in calls.Input) {
 	switch in := in.(type) {
 	case calls.Finished:
@@ -73,7 +73,7 @@ func (m *machine) ofCall(in calls.Input) {
 	}
 }
 
-// confirmationAnswer takes the user's answer from the client.
+// confirmationAnswer takes the user's answer to a question from the client.
 func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
 	if m.calls.Waits(in.Token) {
 		if m.ending() {
@@ -85,7 +85,7 @@ func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
 	m.carryOut(m.calls.Answered(in.Token, in.Approved))
 }
 
-// approved begins a turn for what a person has approved.
+// approved begins a turn for a call that a person has approved, and runs it.
 func (m *machine) approved(a calls.Approved) {
 	if m.phase != PhaseEnded {
 		m.interrupt(FlushUserAction)
@@ -97,8 +97,8 @@ func (m *machine) approved(a calls.Approved) {
 	m.carryOut(m.calls.Approve(m.at, m.turns.last, a))
 }
 
-// conclude gives a call its end: its intents are applied, it is audited, the model and the
-// client are told.
+// conclude ends a call: it applies the tool's intents, writes the audit, and tells the model and
+// the client.
 func (m *machine) conclude(a calls.Answer) {
 	if a.OverBudget {
 		m.turn.toolsOff = true
@@ -133,29 +133,29 @@ func (m *machine) conclude(a calls.Answer) {
 	switch {
 	case !delivered || a.Reader == calls.ByNotice || t == nil || t.number != a.Turn:
 	case m.beside(a.Prepared):
-		m.settleCalls(t, a.Owed) // what the model says meanwhile is speech enough
+		m.settleCalls(t, a.Owed) // the model continues anyway: its speech need not come after the result
 	default:
 		m.answered(t, a)
 	}
 }
 
-// sessionOver is why nobody is told any more.
+// sessionOver is the audit's word for an answer that came after the session's end.
 const sessionOver = "session_over"
 
-// answered goes on with a turn that has one result more. What ran gives the model new
-// time to answer; what was refused does not, or a model could go on for ever.
+// answered continues a turn that has got another result. A call that ran gives the model new time
+// to answer; a refused call does not, or a model could go on for ever.
 func (m *machine) answered(t *turn, a calls.Answer) {
 	if a.Ran || t.spoke {
 		t.owedFrom = m.at
 	}
 	t.spoke = false
 	if m.response.underWay() {
-		t.calls++ // this response began without the result: it needs another one
+		t.calls++ // this response began without the result: another one is needed
 	}
 	m.settleCalls(t, a.Owed)
 }
 
-// settleCalls asks for the answer once the response is over and the model waits for no
+// settleCalls asks for the turn's answer, once the response is over and the model waits for no
 // other call of the turn.
 func (m *machine) settleCalls(t *turn, owed bool) {
 	if t.stage != owing || owed {
@@ -164,24 +164,24 @@ func (m *machine) settleCalls(t *turn, owed bool) {
 	t.stage = answering
 	if m.caps.RespondNeeded {
 		t.calls = 0
-		if !m.user.speaks() { // what the user says now brings its answer by itself
+		if !m.user.speaks() { // the user is speaking, and their speech will bring the answer
 			m.respond(t)
 		}
 		return
 	}
-	// This model went on while the tools ran, and has ended its answer; if it has
-	// said nothing yet, it still owes one.
+	// This model went on while the tools ran, and has ended its answer. If it has said nothing
+	// yet, it still owes one.
 	if !t.modelAt.IsZero() {
 		t.stage = done
 	}
 }
 
-// respond asks for the answer of a turn.
+// respond asks the model for the answer of a turn.
 func (m *machine) respond(t *turn) {
 	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
 }
 
-// toolCancelled notes that the model wants no answer any more.
+// toolCancelled records that the model no longer wants the answers to some calls.
 func (m *machine) toolCancelled(ev transport.ToolCancelled) {
 	m.carryOut(m.calls.Withdrawn(ev.Calls))
 	if t := m.turn; t != nil {
@@ -189,14 +189,14 @@ func (m *machine) toolCancelled(ev transport.ToolCancelled) {
 	}
 }
 
-// supersede answers the calls of earlier turns, for a model that does not withdraw them.
+// supersede answers the calls of earlier turns, for a model that does not withdraw them itself.
 func (m *machine) supersede() {
 	if !m.caps.ToolCancelNotice {
 		m.carryOut(m.calls.Superseded())
 	}
 }
 
-// beside says whether the model goes on while a call runs; p is nil where nothing runs.
+// beside reports whether the model continues while a call runs. p is nil if nothing runs.
 func (s State) beside(p *registry.Prepared) bool {
 	switch s.caps.Tools {
 	case transport.ToolsAsync:

@@ -7,18 +7,19 @@ import (
 	"voicegw/transport"
 )
 
-// openUserTurn begins a turn that the user has asked for: its calls have a budget of
-// their own, and nothing of earlier turns is owed to the model any more.
+// openUserTurn begins a turn that the user has asked for: its calls get a new budget, and calls
+// of earlier turns are answered first.
 func (m *machine) openUserTurn(inputEnd time.Time) {
 	m.openTurn(inputEnd)
 	m.supersede()
 	m.calls.Book().BeginTurn()
 }
 
-// openCausedTurn begins a turn that a person's answer to a question has caused, or the end of
-// a question, a late result, or a tool's message: it goes on with the budget of the one
-// before, and so does what the model does next by itself. With a budget of its own, each
-// answer would let a model ask again, and a tool that asks for a turn could go on for ever.
+// openCausedTurn begins a turn that the user's words have not caused, but a person's answer to a
+// question, the end of a question, a late result or a tool's message. The turn continues with
+// the previous budget, and so does whatever the model does next without the user. With a new
+// budget, each answer would let a model ask again, and a tool that asks for a turn could go on
+// for ever.
 func (m *machine) openCausedTurn() {
 	acted := m.user.acted
 	m.user.acted = false
@@ -27,9 +28,9 @@ func (m *machine) openCausedTurn() {
 	m.user.acted = acted
 }
 
-// openTurn begins the next turn, which may be the model's own idea; one that is still
-// open ends first. Without a word of the user's it goes on with the budget of the one
-// before: or a model could go on for ever by itself.
+// openTurn begins the next turn; a turn that is still open ends first. The model itself may have
+// begun it: without a word from the user it continues with the previous budget, because otherwise
+// a model could go on for ever.
 func (m *machine) openTurn(inputEnd time.Time) {
 	if m.user.acted {
 		m.calls.Book().BeginTurn()
@@ -49,8 +50,8 @@ func (m *machine) openTurn(inputEnd time.Time) {
 	m.do(TurnStarted{m.turns.last})
 }
 
-// openModelTurn begins a turn that the model has begun itself: with its answer to speech
-// for which nobody has begun one yet, or unasked.
+// openModelTurn begins a turn that the model has begun: with its answer to speech for which
+// there is no turn yet, or unasked.
 func (m *machine) openModelTurn() {
 	answers := m.user.unanswered && m.at.Sub(m.user.since) < m.policy.NudgeAfter
 	m.openTurn(m.at)
@@ -61,8 +62,8 @@ func (m *machine) openModelTurn() {
 	}
 }
 
-// openTurnMidway begins a turn with what the model does outside of one: the rest of its
-// response belongs to that turn, and ends it.
+// openTurnMidway begins a turn when the model does something outside of one: the rest of the
+// current response belongs to the new turn, and ends it.
 func (m *machine) openTurnMidway() {
 	m.openModelTurn()
 	if m.response.underWay() {
@@ -82,8 +83,8 @@ func (m *machine) endTurn() {
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Latency: t.latency()})
 }
 
-// failTurn ends the open turn with an error. What the model does next without its user
-// goes on with the budget of this turn.
+// failTurn ends the open turn with an error. Whatever the model does next without the user
+// continues with the budget of this turn.
 func (m *machine) failTurn(f Failure, retryable bool) {
 	t := m.turn
 	m.turn = nil
@@ -92,15 +93,15 @@ func (m *machine) failTurn(f Failure, retryable bool) {
 		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Latency: t.latency()})
 }
 
-// interrupt notes that the user has stopped the answer.
+// interrupt records that the user has stopped the answer.
 func (t *turn) interrupt(at time.Time) {
 	if t.cut == uncut {
 		t.cut, t.cutAt = cutByUser, at
 	}
 }
 
-// abandonedAt is when an interrupted turn ends although the model has not said that its
-// answer is over; zero if it is not waited for.
+// abandonedAt returns when an interrupted turn ends although the model has not reported the end
+// of its answer; zero if no interrupted turn is open.
 func (s State) abandonedAt() time.Time {
 	t := s.turn
 	if t == nil || t.cut != cutByUser || t.stage == done {
@@ -109,16 +110,16 @@ func (s State) abandonedAt() time.Time {
 	return t.cutAt.Add(s.policy.NoAnswerAfter)
 }
 
-// watchInterrupted ends a turn whose interrupted answer the model never ends: its word
-// may be lost, and the user waits for nothing more.
+// watchInterrupted ends an interrupted turn whose answer the model never ends: its report may be
+// lost, and the user is waiting for nothing.
 func (m *machine) watchInterrupted() {
 	if at := m.abandonedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.endTurn()
 	}
 }
 
-// unfinishedAt is when a turn whose answer has been heard ends although the model has not
-// said that the answer is over; zero if that is not waited for.
+// unfinishedAt returns when a turn whose answer has been heard ends although the model has not
+// reported the end of its answer; zero if there is no such turn.
 func (s State) unfinishedAt() time.Time {
 	t := s.turn
 	if t == nil || t.stage == done || t.cut != uncut || !t.spoke || s.calls.Owed(t.number) {
@@ -137,17 +138,17 @@ func (s State) unfinishedAt() time.Time {
 	return since.Add(s.policy.NoAnswerAfter)
 }
 
-// watchUnfinished ends a turn of which nothing has come for long: the model's word that
-// its answer is over may be lost, and whatever waits for the end of the turn would wait
-// for ever.
+// watchUnfinished ends a turn of which nothing has come for long: the model's report that its
+// answer is over may be lost, and everything that waits for the end of the turn would wait for
+// ever.
 func (m *machine) watchUnfinished() {
 	if at := m.unfinishedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.turn.stage = done
 	}
 }
 
-// unendedAt is when an item that the model has not ended counts as complete; zero if there is
-// none. While a tool runs, the model may yet go on with it.
+// unendedAt returns when an item that the model has not ended counts as complete; zero if there
+// is no such item. While a tool runs, the model may still continue the item.
 func (s State) unendedAt() time.Time {
 	since, ok := s.line.openUntil()
 	if !ok || s.turn != nil && s.calls.Owed(s.turn.number) {
@@ -159,8 +160,8 @@ func (s State) unendedAt() time.Time {
 	return since.Add(s.policy.NoAnswerAfter)
 }
 
-// watchUnended ends an item of which nothing has come for long after what was sent of it was
-// played: the model's word that it is complete may be lost.
+// watchUnended ends an item of which nothing has come for long after the sent part was played:
+// the model's report that it is complete may be lost.
 func (m *machine) watchUnended() {
 	if at := m.unendedAt(); at.IsZero() || m.at.Before(at) {
 		return
@@ -173,8 +174,8 @@ func (m *machine) watchUnended() {
 	m.line.settle(m.at)
 }
 
-// underWay says whether the open turn's own response is under way. One that an earlier
-// turn has left behind is nothing to wait for: its end may never be told.
+// underWay reports whether the open turn's own response is under way. Nothing waits for a
+// response of an earlier turn: its end may never be reported.
 func (s State) underWay() bool {
 	return s.response.underWay() && s.turn != nil && s.turn.response == s.response.id
 }
@@ -185,7 +186,7 @@ func (t *turn) latency() *Latency {
 	}
 	end := t.inputEnd
 	if end.After(t.knownAt) {
-		end = t.knownAt // a model may err in where speech ended
+		end = t.knownAt // a model may be wrong about where speech ended
 	}
 	// Each part begins where the one before it ends.
 	return &Latency{
@@ -198,10 +199,10 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 	if m.user.voice == muted {
 		return // it was said before the farewell, which is the last answer
 	}
-	told := !m.user.speaks() // of its end
+	told := !m.user.speaks() // the end of the speech is already known
 	m.user.voice = silent
 	if m.turn != nil && !m.response.underWay() && m.turn.modelAt.IsZero() && m.turn.stage != done {
-		// The gateway has opened this turn already, where the speech stopped.
+		// The gateway opened this turn itself, when the speech stopped.
 		return
 	}
 	if told && !m.user.since.IsZero() && m.user.item == ev.Item {
@@ -215,8 +216,8 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	m.response.begin(ev.ID)
 	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.speaks() && m.caps.SpeechEvents) {
-		// The user pressed stop before this answer had begun, and it cannot answer anything
-		// that they have said since.
+		// The user pressed stop before this answer began, and it cannot answer anything that they
+		// have said since.
 		m.stop.pending = false
 		m.response.hold()
 		m.cancel()
@@ -228,7 +229,7 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 		return
 	}
 	if t := m.turn; t != nil && t.cut != uncut && m.user.speaks() && m.caps.SpeechEvents {
-		m.response.hold() // it was asked for before the user spoke: the rest of what they have stopped
+		m.response.hold() // requested before the user spoke: it belongs to the answer that they stopped
 		m.cancel()
 		return
 	}
@@ -245,8 +246,8 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	}
 }
 
-// answersBeside says whether the response that begins answers what the user has said
-// while a call of the turn ran beside the conversation: the turn has had its own answer.
+// answersBeside reports whether the response that begins answers words that the user said while
+// a call of the turn ran in the background: the turn has already had its own answer.
 func (m *machine) answersBeside(t *turn) bool {
 	return t.stage == owing && !t.modelAt.IsZero() && m.user.acted && !m.caps.RespondNeeded
 }
@@ -266,27 +267,27 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 	case ev.Status == transport.ResponseInterrupted:
 		switch {
 		case m.user.voice == muted:
-			t.cut = uncut // what has come of a farewell is heard to its end
+			t.cut = uncut // the user hears the farewell, as far as it has come, to its end
 		case t.cut == uncut:
 			t.cut = cutOff
 		}
 	case t.calls > 0 && m.caps.RespondNeeded || m.calls.Owed(t.number):
-		// The model waits for results, or to be asked for its answer.
+		// The model waits for results, or must be asked for its answer.
 		t.stage = owing
 		m.settleCalls(t, m.calls.Owed(t.number))
 		return
 	}
 	if t.stopSent && ev.Status == transport.ResponseCompleted && !m.caps.RespondNeeded {
-		// It was over when the stop arrived. A model that answers by itself may take the
-		// stop for a turn of the user's, and answer that.
+		// The response was already over when the stop arrived. A model that answers without being
+		// asked may take the stop for a user's turn, and answer that.
 		m.stop.pending, m.stop.at = true, t.cutAt
 	}
 	t.stage = done
 	m.missesSpeech(t)
 }
 
-// missesSpeech sees to an answer that is complete and was not heard: the model is asked
-// once more, and then the turn fails.
+// missesSpeech handles an answer that is complete but was not spoken: the model is asked once
+// more, and then the turn fails.
 func (m *machine) missesSpeech(t *turn) {
 	switch {
 	case t.spoke || t.cut != uncut || m.ending() && !t.modelAt.IsZero():
@@ -298,18 +299,18 @@ func (m *machine) missesSpeech(t *turn) {
 	}
 }
 
-// nudgeGrace is how long a model may take to go on after an answer without a sound:
-// some end one before they speak of a tool's result.
+// nudgeGrace is how long a model may take to continue after an answer without speech: some end
+// one before they talk about a tool's result.
 const nudgeGrace = time.Second
 
-// nudge asks a silent model for its answer once more.
+// nudge asks a silent model once more for its answer.
 func (m *machine) nudge(t *turn) {
 	t.nudge = nudged
 	switch {
 	case !m.caps.RespondNeeded:
 		m.sendNotice(prompts.NudgeNotice)
 	case !m.underWay() || t.calls > 0:
-		// Of one that has its results and says nothing, the end may be lost.
+		// If the model has its results and says nothing, the end of its response may be lost.
 		m.respond(t)
 	}
 }
@@ -332,19 +333,19 @@ func (m *machine) userText(in UserText) {
 	m.typed(in.ID, in.Text)
 }
 
-// typed opens a turn with text.
+// typed opens a turn with typed text.
 func (m *machine) typed(id, text string) {
 	m.openUserTurn(m.at)
 	m.say(id, text)
 }
 
-// say gives the model text of the user's side, and shows it.
+// say sends text of the user's side to the model, and shows it to the client.
 func (m *machine) say(id, text string) {
 	m.show(id, text)
 	m.send(transport.UserText{Text: text})
 }
 
-// show lets the client see text of the user's side.
+// show shows text of the user's side to the client.
 func (m *machine) show(id, text string) {
 	m.do(Transcript{Turn: m.turns.last, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }

@@ -6,28 +6,28 @@ import (
 	"voicegw/orchestrator/policy"
 )
 
-// View is where a session stands, for whoever inspects it. Two are equal if they look the
-// same.
+// View is a summary of a session's state, for inspecting the session. Two views are equal if
+// they look the same.
 type View struct {
-	// Turn is the open turn; 0 between turns.
+	// Turn is the number of the open turn; 0 between turns.
 	Turn  int
 	Phase Phase
-	// Speaking: the user speaks. Responding: a response of the model is under way.
+	// Speaking: the user is speaking. Responding: a response of the model is under way.
 	Speaking, Responding bool
-	// Muted: the user is not listened to any more.
+	// Muted: the gateway no longer listens to the user.
 	Muted bool
-	// Awaiting is how many calls the model waits for, Questions how many confirmations the
-	// user has not answered, Notices how many messages wait for the next turn.
+	// Awaiting is how many calls the model waits for, Questions how many confirmations the user
+	// has not answered, Notices how many messages wait for the next turn.
 	Awaiting, Questions, Notices int
-	// AudioOff and TranscriptOff are what a tool has turned off.
+	// AudioOff and TranscriptOff: a tool has switched these off.
 	AudioOff, TranscriptOff bool
 
-	// What the open turn has used, and what it may; both zero between turns.
+	// What the open turn has used, and what it may use; both are zero between turns.
 	used   policy.Account
 	budget policy.Budget
 }
 
-// View returns what s looks like.
+// View returns the summary of s.
 func (s State) View() View {
 	v := View{
 		Turn: s.Turn(), Phase: s.phase, Speaking: s.user.speaks(), Responding: s.response.underWay(), Muted: s.user.voice == muted,
@@ -40,8 +40,8 @@ func (s State) View() View {
 	return v
 }
 
-// Budget is the account of the open turn, in the form that it has in the audit; nil
-// between turns.
+// Budget returns the account of the open turn, in the same form as in the audit; nil between
+// turns.
 func (v View) Budget() json.RawMessage {
 	if v.Turn == 0 {
 		return nil

@@ -15,12 +15,12 @@ import (
 	"voicegw/store"
 )
 
-// storeTime bounds what is asked of the store for a confirmation.
+// storeTime bounds each store operation for a confirmation.
 const storeTime = 5 * time.Second
 
-// Ask records the question whether a call may run, unless the tool's own check refuses
-// the call: a person is not asked to approve what cannot be done. What came of it is
-// reported as calls.Recorded.
+// Ask records the question whether a call may run, unless the tool's own check refuses the
+// call: a person is not asked to approve something that cannot be done. The result is reported
+// as calls.Recorded.
 func (c *Calls) Ask(j calls.Ask) {
 	tool := j.Prepared.Tool().ToolID
 	c.begin(tool, func() {
@@ -36,7 +36,7 @@ func (c *Calls) Ask(j calls.Ask) {
 
 var errNoConfirmations = errors.New("there is no place to keep confirmations")
 
-// ask records a question, and completes q where it could be recorded.
+// ask records a question and, if that succeeds, completes q.
 func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error {
 	if e.opts.Confirmations == nil {
 		return errNoConfirmations
@@ -64,14 +64,14 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 	return nil
 }
 
-// Settle says that it is known what came of an approved call of this conversation, by the
-// reference of its question. It does not block: what is not recorded is told again after a
-// restart.
+// Settle records that the outcome of an approved call of this conversation is known; reference
+// is the short name of its question. It does not block. If recording fails, the outcome is
+// reported again after a restart.
 func (c *Calls) Settle(reference string) {
 	c.begin("", func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
 }
 
-// Settle says that it is known what came of an approved call.
+// Settle records that the outcome of an approved call is known. It blocks for at most storeTime.
 func (e *Executor) Settle(conversation, session, reference string) {
 	if e.opts.Confirmations == nil {
 		return
@@ -84,14 +84,14 @@ func (e *Executor) Settle(conversation, session, reference string) {
 	}
 }
 
-// reference is the short name of a confirmation: it tells nothing of the token.
+// reference returns the short name of a confirmation, which does not reveal the token.
 func reference(token string) string {
 	sum := sha256.Sum256([]byte("reference:" + token))
 	return base32.StdEncoding.EncodeToString(sum[:])[:6]
 }
 
-// Resolve records the answer to a question of this conversation. What came of it is
-// reported as calls.Resolved.
+// Resolve records the answer to a question of this conversation. The result is reported as
+// calls.Resolved.
 func (c *Calls) Resolve(a calls.Resolve) {
 	c.begin("", func() {
 		err := errNoConfirmations
@@ -109,10 +109,10 @@ func (c *Calls) Resolve(a calls.Resolve) {
 	})
 }
 
-// resolved is what an answer has come to, of which the store has said err and, where another
-// answer came first, that one's outcome. The first outcome counts, and an approval runs
-// here: the first may have been the same answer, of which only the acknowledgement was lost,
-// and the ledger sees to it that nothing is done twice.
+// resolved returns the result of recording an answer. err is the store's error and, if another
+// answer came first, first is the outcome of that one. The first outcome counts. If it is an
+// approval, the call runs here: the first answer may be this very one, whose acknowledgement was
+// lost, and the ledger prevents doing a deed twice.
 func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
 	in := calls.Resolved{Token: a.Token, Outcome: calls.OutcomeDenied, By: a.By}
 	switch {
@@ -127,7 +127,7 @@ func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
 			in.Outcome = calls.Outcome(first)
 		}
 		if a.Approved != (first == store.Approved) || a.By == calls.ByClock {
-			in.By = calls.ByAPI // the only one else who answers
+			in.By = calls.ByAPI // the only other source of answers
 		}
 	default:
 		in.Outcome = calls.OutcomeFailed
@@ -135,22 +135,22 @@ func resolved(a calls.Resolve, first store.Outcome, err error) calls.Resolved {
 	return in
 }
 
-// Fate is what has become of a question.
+// Fate is how a question ended, if it did.
 type Fate int
 
 // The fates.
 const (
-	// FateOpen: it waits for its answer still, or the store does not say: a question too few
-	// is mended by asking again, a deed too many is not.
+	// FateOpen: the question still waits for its answer, or the store cannot be read. If a
+	// question is wrongly taken as open, asking again helps; a deed done twice cannot be undone.
 	FateOpen Fate = iota
 	FateApproved
 	FateDeclined
 	FateExpired
-	// FateForgotten: the store knows nothing of it any more, or never did.
+	// FateForgotten: the store no longer has the question, or never had it.
 	FateForgotten
 )
 
-// Fate says what has become of the question of that name (store.QuestionName).
+// Fate returns the fate of the question with that name (see store.QuestionName).
 func (e *Executor) Fate(ctx context.Context, name string) Fate {
 	if e.opts.Confirmations == nil {
 		return FateForgotten
@@ -174,10 +174,10 @@ func (e *Executor) Fate(ctx context.Context, name string) Fate {
 	}
 }
 
-// Answer records the answer to a question: of one session, or of any if session is empty.
-// The error is store.ErrUnknown, store.ErrUsed, store.ErrExpired, or says that nothing could
-// be recorded. That ctx is cancelled meanwhile does not end it: the answer of somebody who
-// leaves counts.
+// Answer records the answer to a question of that session, or of any session if session is
+// empty. The error is store.ErrUnknown, store.ErrUsed or store.ErrExpired, or describes why
+// nothing could be recorded. Cancelling ctx does not stop the recording: the answer counts even
+// if the client leaves.
 func (e *Executor) Answer(ctx context.Context, session, token string, approved bool) (store.Confirmation, error) {
 	if e.opts.Confirmations == nil {
 		return store.Confirmation{}, errNoConfirmations
@@ -187,9 +187,9 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 	return e.opts.Confirmations.Resolve(ctx, token, session, approved, time.Now())
 }
 
-// RunStored runs what was approved of a conversation that is not here any more, with the
-// arguments that were shown, and returns the answer and what ran; nothing if it could
-// not be prepared. A tool that has changed since is not run.
+// RunStored runs an approved call whose conversation is no longer here, with the arguments that
+// the person saw. It returns the answer and the call that ran; the call is nil if it could not
+// be prepared. If the tool has changed since, it is not run.
 func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c store.Confirmation, caps ...any) (registry.Envelope, *registry.Prepared) {
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
@@ -206,7 +206,7 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	session := registry.Session{
 		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(),
 	}
-	// Whoever asked may leave: what a person has approved is finished.
+	// The client may leave: an approved action is finished anyway.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(e.ctx(), cancel)()

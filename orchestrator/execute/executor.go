@@ -13,38 +13,37 @@ import (
 	"voicegw/registry"
 )
 
-// Executor runs the tools of all conversations of a process. It may be used by any
-// number of goroutines.
+// Executor runs the tools of all conversations of a process. It may be used concurrently.
 type Executor struct {
 	// Fixed after New.
 	opts Options
 	ctx  func() context.Context // ends every tool
 	stop context.CancelCauseFunc
-	idle chan struct{} // closed by enter's leave or Close, when Close was called and nothing runs
+	idle chan struct{} // closed by leave or Close, once Close was called and nothing runs
 
 	mu      sync.Mutex // guards the following fields
 	closed  bool
 	running map[*Running]struct{}
 }
 
-// Running is something that runs and that Close waits for.
+// Running is an activity that Close waits for.
 type Running struct {
-	Session string // the conversation that it runs for
-	// Tool is the tool whose call it is; empty for an answer that is being recorded.
+	Session string // the conversation that it belongs to
+	// Tool is the tool that is called; empty if an answer is being recorded.
 	Tool  string
 	Since time.Time
 }
 
-// errLeaving ends tools that outlast the process.
+// errLeaving stops tools that outlast the process.
 var errLeaving = errors.New("the gateway is shutting down")
 
-// New returns an Executor. Close it.
+// New returns an Executor. The caller must close it.
 func New(opts Options) *Executor {
 	ctx, stop := context.WithCancelCause(context.Background())
 	return &Executor{opts: opts.withDefaults(), ctx: func() context.Context { return ctx }, stop: stop, idle: make(chan struct{}), running: make(map[*Running]struct{})}
 }
 
-// Running returns what runs, the oldest first.
+// Running returns the activities that are under way, oldest first.
 func (e *Executor) Running() []Running {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,10 +57,10 @@ func (e *Executor) Running() []Running {
 	return all
 }
 
-// Close waits for what runs, and for what begins meanwhile, for as long as Options.Grace;
-// then it ends the rest, and everything that is begun later. A ledger or a tool that does
-// not heed the end of its context holds Close for ever; who must leave asks Running. It may
-// be called more than once.
+// Close waits up to Options.Grace for everything that runs and for what starts meanwhile; then
+// it cancels the rest, and everything that starts later. A ledger or a tool that ignores its
+// cancelled context blocks Close for ever; a caller that must exit can ask Running what is left.
+// Close may be called more than once.
 func (e *Executor) Close() {
 	e.mu.Lock()
 	if !e.closed {
@@ -77,9 +76,9 @@ func (e *Executor) Close() {
 	e.stop(errLeaving)
 }
 
-// enter counts something that runs, unless Close does not wait for anything any more.
-// What begins something else is to leave after it: an approval that is being recorded
-// while everything ends still leads to what was approved.
+// enter counts an activity, unless Close has finished waiting. An activity that starts another
+// one must leave after that one has entered: an approval that is being recorded during Close
+// still leads to the approved call.
 func (e *Executor) enter(session, tool string) (leave func(), ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,19 +99,19 @@ func (e *Executor) leave(r *Running) {
 	}
 }
 
-// Conversation is one conversation, as its tools see it, and what is told of its calls.
+// Conversation is one conversation as its tools see it, and the receiver of its calls' results.
 type Conversation struct {
 	// Session describes the conversation; Turn and Now are set for each call.
 	Session registry.Session
-	// Capabilities are what each call brings along, see registry.Options.
+	// Capabilities are passed to each call; see registry.Options.
 	Capabilities []any
-	// Report is told what came of each Run, Ask and Resolve, exactly once, from goroutines
-	// of the Executor.
+	// Report receives the result of each Run, Ask and Resolve exactly once, on goroutines of
+	// the Executor.
 	Report func(calls.Input)
 }
 
-// Calls runs the calls of one conversation. Its methods may be called by any goroutine
-// and do not block, but for Wait.
+// Calls runs the calls of one conversation. Its methods may be called concurrently and do not
+// block, except Wait.
 type Calls struct {
 	// Fixed after Begin.
 	e    *Executor
@@ -120,25 +119,25 @@ type Calls struct {
 	over func() context.Context // done when the conversation is over
 	end  context.CancelFunc
 
-	wg sync.WaitGroup // what runs of this conversation
+	wg sync.WaitGroup // the activities of this conversation
 
 	mu      sync.Mutex // guards the following field
 	cancels map[string]*running
 }
 
-// running is how to stop a call.
+// running is a running call and the means to stop it.
 type running struct {
 	cancel      context.CancelCauseFunc
 	cancellable bool
 }
 
-// What stops a call.
+// The causes for which a call is stopped.
 var (
 	errCancelled = errors.New("the call was withdrawn")
 	errOver      = errors.New("the conversation is over")
 )
 
-// Begin returns the Calls of a conversation. End them.
+// Begin returns the Calls of a conversation. The caller must call End.
 func (e *Executor) Begin(c Conversation) *Calls {
 	over, end := context.WithCancel(e.ctx())
 	return &Calls{
@@ -147,7 +146,7 @@ func (e *Executor) Begin(c Conversation) *Calls {
 	}
 }
 
-// Cancel stops a call that its tool lets be stopped.
+// Cancel stops a call, if its tool can be stopped.
 func (c *Calls) Cancel(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,10 +155,10 @@ func (c *Calls) Cancel(call string) {
 	}
 }
 
-// End says that the conversation is over: what can be stopped is stopped, what has not
-// begun does not begin, and the rest finishes.
+// End ends the conversation: calls that can be stopped are stopped, calls that have not begun do
+// not begin, and the others finish. A call that a person approved runs in any case.
 func (c *Calls) End() {
-	c.end() // first: what is about to begin looks whether it still may
+	c.end() // first, because a call that is about to begin checks it
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.cancels {
@@ -169,12 +168,12 @@ func (c *Calls) End() {
 	}
 }
 
-// Wait returns when nothing of the conversation runs any more.
+// Wait returns when no activity of the conversation is left.
 func (c *Calls) Wait() { c.wg.Wait() }
 
-// begin runs f for a tool, which may be empty, on a goroutine that Wait and Close wait for.
+// begin runs f on a goroutine that Wait and Close wait for. tool may be empty.
 func (c *Calls) begin(tool string, f func()) {
-	leave, _ := c.e.enter(c.c.Session.ID, tool) // after Close it is not waited for: what it waits for ends soon
+	leave, _ := c.e.enter(c.c.Session.ID, tool) // after Close nobody waits for it, but its context is cancelled
 	c.wg.Go(func() {
 		defer leave()
 		f()

@@ -15,17 +15,16 @@ import (
 	"voicegw/store"
 )
 
-// recordTime bounds each entry in the ledger. Nothing else ends it: one that is cut off
-// half way may stand although nothing was done.
+// recordTime bounds each operation on the ledger. Nothing else interrupts one: an interrupted
+// reservation might remain although nothing was done.
 const recordTime = 5 * time.Second
 
-// leaseMargin is how much longer than its tool's time a reservation counts as being
-// worked on.
+// leaseMargin is how much longer than the tool's timeout a reservation counts as in progress.
 const leaseMargin = 5 * time.Second
 
-// deed is the name under which a call is entered in the ledger: the tool's business key
-// for this user, else the call of a message that may be sent again, else the call itself in
-// this session.
+// deed returns the ledger's key for a call: made from the tool's business key for this user, or
+// else from the call of a message that may be sent again, or else from the call itself in this
+// session.
 func deed(j calls.Run, session registry.Session) string {
 	parts := []string{"call", session.ID, j.Keys.Idempotency}
 	if j.Message != "" {
@@ -34,19 +33,19 @@ func deed(j calls.Run, session registry.Session) string {
 	if j.Keys.Business != "" {
 		parts = []string{"deed", session.UserID, j.Prepared.Tool().ToolID, j.Keys.Business}
 	}
-	name, _ := json.Marshal(parts) // strings alone: it cannot fail
+	name, _ := json.Marshal(parts) // only strings: it cannot fail
 	return string(name)
 }
 
-// handlerKey is what the handler sees of a deed's name, to hand on to the system that it
-// writes to: short, of plain characters, the same for the same deed and no other.
+// handlerKey returns the key that the handler passes on to the system it writes to: short, of
+// plain characters, and unique to the deed.
 func handlerKey(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "vg-" + hex.EncodeToString(sum[:16])
 }
 
-// run runs a call, and returns when its handler began. A call that writes is entered in the
-// ledger first, and does not run if it was done before, or may have been.
+// run runs a call, and returns its answer and when its handler began. A call that writes is
+// first entered in the ledger, and does not run if the deed was done before or may have been.
 func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
@@ -56,7 +55,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return e.try(ctx, p, session, caps) // which says that it has not begun
+		return e.try(ctx, p, session, caps) // it answers that the call has not begun
 	}
 	name := deed(j, session)
 	entry, fresh, err := e.reserve(ctx, store.Reservation{
@@ -76,14 +75,14 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	return env, begunAt
 }
 
-// reserve makes an entry, or finds it. That the call is stopped meanwhile does not end it.
+// reserve makes an entry or finds the existing one. Cancelling the call does not interrupt it.
 func (e *Executor) reserve(ctx context.Context, r store.Reservation) (store.Entry, bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	return e.opts.Ledger.Reserve(ctx, r)
 }
 
-// found answers a call whose deed stands in the ledger already.
+// found answers a call whose deed is already in the ledger.
 func (e *Executor) found(entry store.Entry, j calls.Run) registry.Envelope {
 	p := j.Prepared
 	if entry.State == store.Done {
@@ -105,9 +104,9 @@ func (e *Executor) found(entry store.Entry, j calls.Run) registry.Envelope {
 	return p.Refuse(told)
 }
 
-// record enters what came of a deed: done with its answer, or not done at all. What may
-// have been done in part stays open, so that it is never begun again by itself, unless the
-// handler finds out by itself what came of it.
+// record enters the outcome of a deed: done, with its answer, or not done at all. A deed that
+// may have been done in part stays pending, so that it is never repeated automatically, unless
+// its handler can find out what happened.
 func (e *Executor) record(entry store.Entry, env registry.Envelope, j calls.Run, session registry.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), recordTime)
 	defer cancel()

@@ -10,15 +10,15 @@ import (
 	"voicegw/store"
 )
 
-// Ledger is where the deeds of tools that write are entered before they are done;
-// *store.Ledger is one.
+// Ledger records the deeds of tools that write before they are done; *store.Ledger implements
+// it.
 type Ledger interface {
 	Reserve(ctx context.Context, r store.Reservation) (e store.Entry, fresh bool, err error)
 	Finish(ctx context.Context, e store.Entry, envelope json.RawMessage) error
 	Release(ctx context.Context, e store.Entry) error
 }
 
-// Confirmations is where questions to the user are kept; *store.Confirmations is one.
+// Confirmations stores questions to the user; *store.Confirmations implements it.
 type Confirmations interface {
 	Create(ctx context.Context, c store.Confirmation) error
 	Named(ctx context.Context, name string) (store.Confirmation, error)
@@ -26,20 +26,19 @@ type Confirmations interface {
 	Settle(ctx context.Context, conversation, session, reference string) error
 }
 
-// Options is what an Executor needs. The zero value of each field is useful.
+// Options configure an Executor. The zero value of each field is usable.
 type Options struct {
-	// Ledger keeps deeds from being done twice. Nil: tools that write are refused.
+	// Ledger prevents doing a deed twice. If it is nil, tools that write are refused.
 	Ledger Ledger
-	// Confirmations keeps questions to the user. Nil: none can be asked.
+	// Confirmations stores questions to the user. If it is nil, no question can be asked.
 	Confirmations Confirmations
 	// Life is how long a question can be answered. Zero means defaults.QuestionLife.
 	Life time.Duration
-	// Grace is how long tools that run when everything ends may still take. Zero means 5 s.
+	// Grace is how long Close lets running tools go on. Zero means 5 s.
 	Grace time.Duration
-	// RetryAfter is how long a call of text mode waits before its one repetition. Zero
-	// means 250 ms.
+	// RetryAfter is the delay before a call in text mode is repeated, once. Zero means 250 ms.
 	RetryAfter time.Duration
-	// Logger gets a line for what could not be recorded. Nil discards.
+	// Logger reports what could not be recorded. Nil means no logging.
 	Logger *slog.Logger
 }
 

@@ -8,17 +8,17 @@ import (
 	"voicegw/registry"
 )
 
-// wasApproved says that a person has approved the call: it runs although the conversation may
-// be over by now.
+// wasApproved reports whether a person has approved the call: such a call runs even if the
+// conversation is over by now.
 func wasApproved(r calls.Run) bool { return r.Reference != "" }
 
-// mustFinish says that a call goes on once it has begun, also for a client that has left: it
-// is known by name when the message comes again.
+// mustFinish reports whether a call, once begun, goes on even if its client has left: the ledger
+// recognises the call when the client sends the message again.
 func mustFinish(r calls.Run) bool {
 	return r.Message != "" && r.Prepared.Tool().SideEffects == registry.SideEffectsWrites
 }
 
-// Run lets a call run. What came of it is reported as calls.Finished.
+// Run starts a call. The result is reported as calls.Finished.
 func (c *Calls) Run(r calls.Run) {
 	tool := r.Prepared.Tool()
 	ctx, cancel := context.WithCancelCause(c.e.ctx())
@@ -27,7 +27,7 @@ func (c *Calls) Run(r calls.Run) {
 	c.mu.Unlock()
 	c.begin(tool.ToolID, func() {
 		if !wasApproved(r) && c.over().Err() != nil {
-			cancel(errOver) // what has not begun does not begin
+			cancel(errOver) // the conversation is over: the call must not begin
 		}
 		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c.Capabilities)
 		c.mu.Lock()
@@ -38,17 +38,17 @@ func (c *Calls) Run(r calls.Run) {
 	})
 }
 
-// session is the conversation, as a call of a turn sees it now.
+// session describes the conversation to a call of that turn, now.
 func (c *Calls) session(turn int) registry.Session {
 	s := c.c.Session
 	s.Turn, s.Now = turn, time.Now().UTC()
 	return s
 }
 
-// try runs a call, in text mode a second time where that may help and cannot hurt. What
-// may have changed something is not run again: the first run may still be at it.
+// try runs a call and, in text mode, repeats it once if that may help and can do no harm. A call
+// that may have changed something is not repeated: the first run may still be in progress.
 func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
-	if ctx.Err() == nil { // else it does not begin
+	if ctx.Err() == nil { // otherwise the call does not begin
 		begunAt = time.Now()
 	}
 	env = p.Run(ctx, session, caps...)

@@ -9,16 +9,16 @@ import (
 	"voicegw/registry"
 )
 
-// Keys are the names under which a call is the same call, and a deed the same deed.
+// Keys identify a call (two calls with equal keys are the same call) and its deed.
 type Keys struct {
 	// Idempotency is "provider:…", "hash:…" or "confirmation:…".
 	Idempotency string
-	// Business is the tool's own key over the arguments, unique within the tool; empty
-	// if the tool has none.
+	// Business is the key that the tool itself makes of the arguments, unique within the tool;
+	// empty if the tool makes none.
 	Business string
 }
 
-// Stored is a good answer that is given again to a call that asks for the same.
+// Stored is a successful answer, kept for a call that asks for the same again.
 type Stored struct {
 	Keys Keys
 	Tool string
@@ -28,18 +28,18 @@ type Stored struct {
 	Turn     int
 }
 
-// maxAnswers and maxAnswerBytes bound what a conversation remembers of its calls.
+// maxAnswers and maxAnswerBytes bound the answers that a conversation keeps.
 const (
 	maxAnswers     = 100
 	maxAnswerBytes = 4 << 20
 )
 
-// Book is what a conversation remembers of calls that are over: what its turn has used,
-// the good answers, and the questions that nobody has approved. It is a value: a copy of it
-// stays as it was when another copy is changed. It is not for concurrent use.
+// Book is what a conversation remembers of its tool calls: what the turn has used, the
+// successful answers, and the questions that nobody has approved. It is a value: changing one
+// copy does not change another. It is not safe for concurrent use.
 type Book struct {
 	// Fixed after NewBook.
-	tools *registry.Snapshot // nil: there are no tools
+	tools *registry.Snapshot // nil if there are no tools
 	rules Rules
 
 	account Account
@@ -48,33 +48,33 @@ type Book struct {
 	unapproved []unapproved
 }
 
-// NewBook returns the Book of a conversation that holds tools.
+// NewBook returns the Book of a conversation with these tools; tools is nil if it has none.
 func NewBook(tools *registry.Snapshot, rules Rules) Book {
 	rules.Budget = rules.Budget.Or(DefaultBudget(rules.Mode))
 	rules.Questions = rules.Questions.withDefaults()
 	return Book{tools: tools, rules: rules}
 }
 
-// Tools is the snapshot that the conversation holds; nil if there are no tools.
+// Tools returns the conversation's snapshot of the tools; nil if there are no tools.
 func (b *Book) Tools() *registry.Snapshot { return b.tools }
 
-// Mode is that of the conversation.
+// Mode returns the conversation's mode.
 func (b *Book) Mode() registry.Mode { return b.rules.Mode }
 
-// Budget is what each turn may use.
+// Budget returns what each turn may use.
 func (b *Book) Budget() Budget { return b.rules.Budget }
 
-// Account is what the turn has used so far.
+// Account returns what the turn has used so far.
 func (b *Book) Account() Account { return b.account }
 
-// Told is the account beside its budget, as the model and the audit are told it.
+// Told returns the account and its budget in the form that the model and the audit get.
 func (b *Book) Told() json.RawMessage { return b.account.Encode(b.rules.Budget) }
 
-// Slow says whether the tools of the turn have taken longer than they should together.
+// Slow reports whether the tools of the turn have together taken longer than they should.
 func (b *Book) Slow() bool { return b.account.slow(b.rules.Budget) }
 
-// BeginTurn gives the calls that follow a new budget: the user has said something. Their
-// answer to a question is no such turn; it goes on with the budget of the one before.
+// BeginTurn gives the following calls a new budget, because the user has said something. An
+// answer to a question does not begin such a turn: it continues with the previous budget.
 func (b *Book) BeginTurn() {
 	b.account = Account{}
 	b.unapproved = slices.Clone(b.unapproved)
@@ -83,8 +83,8 @@ func (b *Book) BeginTurn() {
 	}
 }
 
-// Prepare finds the tool, checks the arguments and lowers those that are above a limit. If
-// the call cannot run, the Envelope is its answer.
+// Prepare finds the tool, checks the arguments and lowers those that exceed a limit. If the call
+// cannot run, it returns the Envelope that answers it.
 func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
 	if b.tools == nil {
 		env := registry.NotFound(tool, "", 0)
@@ -94,7 +94,7 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 	if p == nil {
 		return nil, refusal
 	}
-	var limits map[string]int // the mode's own
+	var limits map[string]int // the limits of the mode
 	if p.Tool().Category == registry.CategoryRetrieval {
 		limits = map[string]int{"top_k": b.rules.Budget.TopK}
 	}
@@ -102,12 +102,12 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 	return p, nil
 }
 
-// Confirms says whether a person has to approve a call of the tool.
+// Confirms reports whether a person must approve a call of the tool.
 func (b *Book) Confirms(t *registry.Tool) bool {
 	return t.RequiresConfirmation || slices.Contains(b.rules.Confirm, t.ToolID)
 }
 
-// Charge counts a call of the tool in the turn, whatever becomes of it.
+// Charge counts a call of the tool in the turn, whatever happens to it afterwards.
 func (b *Book) Charge(tool string) {
 	b.account.Total++
 	if b.Category(tool) == registry.CategoryRetrieval {
@@ -115,8 +115,8 @@ func (b *Book) Charge(tool string) {
 	}
 }
 
-// Exceeded is the answer to the call that was charged last, if that is more than the turn
-// may have: it tells the model to speak. It is nil within the budget.
+// Exceeded returns the answer to the call that was charged last, if it exceeds the turn's budget:
+// it tells the model to speak. It is nil within the budget.
 func (b *Book) Exceeded(tool string) *registry.Envelope {
 	limit, used := b.rules.Budget, "tool calls"
 	n := limit.Total
@@ -131,7 +131,7 @@ func (b *Book) Exceeded(tool string) *registry.Envelope {
 	return &env
 }
 
-// Category is a tool's; empty for a tool that does not exist.
+// Category returns the tool's category; empty if the tool does not exist.
 func (b *Book) Category(tool string) registry.Category {
 	if b.tools == nil {
 		return ""
@@ -142,7 +142,7 @@ func (b *Book) Category(tool string) registry.Category {
 	return ""
 }
 
-// Refuse is the answer to a call of the tool that does not run.
+// Refuse returns the answer to a call of the tool that is not run.
 func (b *Book) Refuse(tool string, e *registry.Error) registry.Envelope {
 	if b.tools == nil {
 		env := registry.NotFound(tool, "", 0)
@@ -150,19 +150,19 @@ func (b *Book) Refuse(tool string, e *registry.Error) registry.Envelope {
 		return env
 	}
 	env := b.tools.Refuse(tool, e)
-	env.Meta.DurationMS = 0 // deciding takes no time, whatever the clock said
+	env.Meta.DurationMS = 0 // a decision takes no time, whatever the clock measured
 	return env
 }
 
-// Took notes how long a tool ran. What is stored elsewhere took no time.
+// Took adds the time that a tool ran. An answer from the store took no time.
 func (b *Book) Took(env registry.Envelope) {
 	if !env.Meta.CacheHit {
 		b.account.ToolTime += time.Duration(env.Meta.DurationMS) * time.Millisecond
 	}
 }
 
-// Warned is an answer with the account where the budget is used up, or the tools have taken
-// longer than they should.
+// Warned returns an answer with the account added, if the budget is used up or the tools have
+// taken longer than they should.
 func (b *Book) Warned(env registry.Envelope) registry.Envelope {
 	if b.account.spent(b.rules.Budget) {
 		env.Meta.Budget = b.Told()
@@ -170,13 +170,13 @@ func (b *Book) Warned(env registry.Envelope) registry.Envelope {
 	return env
 }
 
-// Known finds the answer that is stored under an idempotency key, for a call of the tool
-// with the same arguments.
+// Known returns the answer stored under an idempotency key, for a call of the tool with the same
+// arguments.
 func (b *Book) Known(key, tool, asked string) (registry.Envelope, bool) {
 	return b.find(func(s Stored) bool { return s.Keys.Idempotency == key && s.Tool == tool && s.Asked == asked })
 }
 
-// Done finds the answer of a deed that was done.
+// Done returns the stored answer of a deed.
 func (b *Book) Done(tool, business string) (registry.Envelope, bool) {
 	return b.find(func(s Stored) bool { return business != "" && s.Tool == tool && s.Keys.Business == business })
 }
@@ -189,18 +189,18 @@ func (b *Book) find(is func(Stored) bool) (registry.Envelope, bool) {
 	return Again(b.stored[i].Envelope, b.stored[i].Turn), true
 }
 
-// Taken says whether an answer is stored under an idempotency key.
+// Taken reports whether an answer is stored under an idempotency key.
 func (b *Book) Taken(key string) bool {
 	return slices.ContainsFunc(b.stored, func(s Stored) bool { return s.Keys.Idempotency == key })
 }
 
-// Keep stores a good answer; the oldest make room. An answer that was stored elsewhere
+// Keep stores a successful answer; the oldest ones make room. An answer that came from a store
 // is not kept.
 func (b *Book) Keep(s Stored) {
 	if !s.Envelope.OK || s.Envelope.Meta.CacheHit {
 		return
 	}
-	s.Envelope.Meta.Budget = nil // that of another moment
+	s.Envelope.Meta.Budget = nil // the account of another moment
 	b.stored = append(slices.Clip(b.stored), s)
 	size := 0
 	for _, s := range b.stored {
@@ -212,7 +212,7 @@ func (b *Book) Keep(s Stored) {
 	}
 }
 
-// Again marks an answer that was made before, in a turn.
+// Again marks an answer as a repetition of an earlier one, which was made in that turn.
 func Again(env registry.Envelope, turn int) registry.Envelope {
 	env.Meta.CacheHit = true
 	if env.Meta.OriginalTurn == 0 {

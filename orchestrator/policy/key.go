@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// minProviderID is the shortest provider's id that is taken for unique, less one.
+// minProviderID is the minimum length of a provider's id that counts as unique, less one.
 const minProviderID = 8
 
-// ProviderKey is the idempotency key of a call that the provider's id names for good; empty
-// for an id that cannot be trusted to do so.
+// ProviderKey returns the idempotency key made from a provider's id; empty if the id is not
+// reliably unique.
 func ProviderKey(id string) string {
 	if !trusted(id) {
 		return ""
@@ -19,7 +19,7 @@ func ProviderKey(id string) string {
 	return "provider:" + id
 }
 
-// HashKey is the idempotency key of a call by what it asks for in its turn: asked are its
+// HashKey returns the idempotency key made from what a call asks for in its turn: asked is its
 // arguments in canonical form.
 func HashKey(tool, asked string, turn int) string {
 	n := strconv.Itoa(turn)
@@ -27,7 +27,7 @@ func HashKey(tool, asked string, turn int) string {
 	return "hash:" + n + ":" + hex.EncodeToString(sum[:])[:16]
 }
 
-// trusted says whether a provider's id names one call for good.
+// trusted reports whether a provider's id reliably identifies one call.
 func trusted(id string) bool {
 	if len(id) <= minProviderID {
 		return false

@@ -8,13 +8,12 @@ import (
 	"voicegw/registry"
 )
 
-// ConfirmAction is the tool with which a model confirms what the user has agreed to
-// aloud, where that is allowed.
+// ConfirmAction is the tool with which a model reports that the user has agreed aloud, if the
+// operator allows that.
 const ConfirmAction = registry.ConfirmAction
 
-// Question makes what a model is told of a call that a person has to approve: the
-// answer CONFIRMATION_REQUIRED. spoken says that the user may
-// agree aloud.
+// Question returns the answer CONFIRMATION_REQUIRED, which a model gets for a call that a person
+// must approve. spoken means that the user may agree aloud.
 func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
 	tool := p.Tool().ToolID
 	words := toolerror.NeedsApproval(tool)
@@ -22,7 +21,7 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 		words = toolerror.NeedsSpokenApproval(tool, ConfirmAction, reference)
 	}
 	e := registry.NewError(registry.ErrorConfirmationRequired, words)
-	e.Details, _ = json.Marshal(map[string]string{"reference": reference}) // strings alone: it cannot fail
+	e.Details, _ = json.Marshal(map[string]string{"reference": reference}) // only strings: it cannot fail
 	e.ConfirmationRequest = &registry.ConfirmationRequest{
 		Token: token, Tool: tool, Args: p.Args(), Preview: p.Preview(),
 		ExpiresAt: expires.UTC().Format("2006-01-02T15:04:05.000Z"),
@@ -30,7 +29,7 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 	return p.Refuse(e)
 }
 
-// NotAsked is the answer to a call whose question could not be recorded.
+// NotAsked returns the answer to a call whose question could not be recorded.
 func NotAsked(p *registry.Prepared) registry.Envelope {
 	return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.CouldNotAsk()))
 }

@@ -12,14 +12,15 @@ import (
 	"voicegw/registry"
 )
 
-// Questions is how many questions for an approval a conversation may put to its user
-// without getting one. A zero field means the default.
+// Questions limits how many questions a conversation may ask its user without getting an
+// approval. A zero field means the default.
 type Questions struct {
 	// PerTool is how many questions about one tool may be declined, expire or be answered
-	// elsewhere. Zero means defaults.QuestionsPerTool. After that, each time that the user says something allows one
-	// question more.
+	// elsewhere. After that, each time the user says something allows one more question. Zero
+	// means defaults.QuestionsPerTool.
 	PerTool int
-	// Total is how many questions of all tools may be so, or wait for an answer. Zero means defaults.Questions.
+	// Total is how many questions about all tools together may end like that or be open. Zero
+	// means defaults.Questions.
 	Total int
 }
 
@@ -31,15 +32,15 @@ func (q Questions) withDefaults() Questions {
 type unapproved struct {
 	Tool string `json:"tool"`
 	Name string `json:"name"` // as given to Asked
-	// Over says that it does not wait for an answer any more.
+	// Over means that the question is no longer open.
 	Over bool `json:"over,omitempty"`
-	// Before says that the user has said something since.
+	// Before means that the user has said something since the question.
 	Before bool `json:"before,omitempty"`
 }
 
-// AskedEnough is the answer to a call whose user is not asked any more; nil if they are
-// asked. asking are the tools whose questions are being recorded: they count, because the
-// calls of one batch are all decided before the first question is put.
+// AskedEnough returns the answer to a call about which the user must not be asked any more; nil
+// if they may be asked. asking lists the tools whose questions are being recorded: these count,
+// because all calls of a batch are decided before the first question is put.
 func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
 	total, over, lately := len(b.unapproved)+len(asking), 0, slices.Contains(asking, tool)
 	for _, q := range b.unapproved {
@@ -61,14 +62,14 @@ func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
 	}
 }
 
-// Asked notes that a person is asked about a call of the tool. The name of the question is
-// kept with the conversation, so it must not be what answers it.
+// Asked records that the user is asked about a call of the tool. name is kept with the
+// conversation, so it must not be the secret that answers the question.
 func (b *Book) Asked(tool, name string) {
 	b.unapproved = append(slices.Clip(b.unapproved), unapproved{Tool: tool, Name: name})
 }
 
-// Resolved notes that the question of that name does not wait any more: it was answered, or
-// is too old.
+// Resolved records that the question with that name is no longer open: it was answered or has
+// expired.
 func (b *Book) Resolved(name string) {
 	b.unapproved = slices.Clone(b.unapproved)
 	for i := range b.unapproved {
@@ -77,9 +78,9 @@ func (b *Book) Resolved(name string) {
 	}
 }
 
-// Approved notes that a person has approved the question of that name about a tool. The
-// tool's questions up to this one do not count any more. A name that the Book does not know
-// changes nothing.
+// Approved records that a person has approved the question with that name about a tool. The
+// tool's questions up to and including this one no longer count. A name that the Book does not
+// have changes nothing.
 func (b *Book) Approved(tool, name string) {
 	until := slices.IndexFunc(b.unapproved, func(q unapproved) bool { return q.Tool == tool && q.Name == name })
 	var left []unapproved
@@ -91,20 +92,20 @@ func (b *Book) Approved(tool, name string) {
 	b.unapproved = left
 }
 
-// Unapproved calls see with the tool and the name of each question that counts as not
-// approved, oldest first. See may call Approved, Resolved and Forget.
+// Unapproved calls see with the tool and the name of each question that counts as not approved,
+// oldest first. see may call Approved, Resolved and Forget.
 func (b *Book) Unapproved(see func(tool, name string)) {
 	for _, q := range slices.Clone(b.unapproved) {
 		see(q.Tool, q.Name)
 	}
 }
 
-// Forget lets the question of that name not count any more.
+// Forget removes the question with that name, so that it no longer counts.
 func (b *Book) Forget(name string) {
 	b.unapproved = slices.DeleteFunc(slices.Clone(b.unapproved), func(q unapproved) bool { return q.Name == name })
 }
 
-// carried is what Carry writes.
+// carried is the JSON form of Carry.
 type carried struct {
 	Retrieval  int          `json:"retrieval,omitempty"`
 	Total      int          `json:"total,omitempty"`
@@ -112,18 +113,18 @@ type carried struct {
 	Unapproved []unapproved `json:"unapproved,omitempty"`
 }
 
-// Carry is what a Book made for the next message of the same conversation has to know, for
-// Resume: what the turn has used of its budget, and the questions that nobody has approved.
+// Carry returns, for Resume, what the Book of the conversation's next message must know: what
+// the turn has used of its budget, and the questions that nobody has approved.
 func (b *Book) Carry() json.RawMessage {
-	raw, _ := json.Marshal(carried{ // numbers and strings alone: it cannot fail
+	raw, _ := json.Marshal(carried{ // only numbers and strings: it cannot fail
 		Retrieval: b.account.Retrieval, Total: b.account.Total, ToolTimeMS: b.account.ToolTime.Milliseconds(),
 		Unapproved: b.unapproved,
 	})
 	return raw
 }
 
-// Resume takes up what Carry has written; nothing is nothing. The turn goes on: BeginTurn
-// begins another one.
+// Resume restores what Carry has returned; an empty raw changes nothing. The turn continues
+// until BeginTurn begins another one.
 func (b *Book) Resume(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil

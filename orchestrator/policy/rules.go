@@ -8,19 +8,19 @@ import (
 	"voicegw/registry"
 )
 
-// Budget is what the tool calls of one user's turn may use, over all messages of the
-// model in that turn. A zero field means that of the mode: see [Budget.Or].
+// Budget is what the tool calls of one user turn may use, over all answers of the model in that
+// turn. A zero field means the default of the mode; see [Budget.Or].
 type Budget struct {
-	// Retrieval is how many calls may be of retrieval tools, Total how many of any.
+	// Retrieval is the maximum number of calls of retrieval tools, Total that of all calls.
 	Retrieval, Total int
 	// TopK is the highest top_k of a retrieval tool.
 	TopK int
-	// ToolTime is how long the tools of a turn may take together. It is soft: more is
-	// told to the model and refused to nobody. Negative means no limit.
+	// ToolTime is how long the tools of a turn may take together. The limit is soft: the model is
+	// told when it is exceeded, and no call is refused. Negative means no limit.
 	ToolTime time.Duration
 }
 
-// DefaultBudget is the budget of a mode where nothing is configured.
+// DefaultBudget returns the budget of a mode for which nothing is configured.
 func DefaultBudget(mode registry.Mode) Budget {
 	if mode == registry.ModeText {
 		return Budget{Retrieval: defaults.TextRetrievals, Total: defaults.TextCalls, TopK: defaults.TextTopK, ToolTime: -1}
@@ -28,7 +28,7 @@ func DefaultBudget(mode registry.Mode) Budget {
 	return Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime}
 }
 
-// Or fills the zero fields of b from c.
+// Or returns b with its zero fields taken from c.
 func (b Budget) Or(c Budget) Budget {
 	if b.Retrieval == 0 {
 		b.Retrieval = c.Retrieval
@@ -49,9 +49,9 @@ func (b Budget) Or(c Budget) Budget {
 type Rules struct {
 	Mode   registry.Mode
 	Budget Budget
-	// Confirm are tools that need a confirmation although their spec does not say so.
+	// Confirm lists tools that need a confirmation although their spec does not say so.
 	Confirm []string
-	// Questions bounds how often a user is asked for approvals.
+	// Questions limits how often a user is asked for approval.
 	Questions Questions
 }
 
@@ -61,14 +61,14 @@ type Account struct {
 	ToolTime         time.Duration
 }
 
-// used is one line of an account's JSON.
+// used is one entry of an account's JSON.
 type used struct {
 	Used  int64 `json:"used"`
 	Limit int64 `json:"limit"`
 }
 
-// Encode writes an account beside its budget: {"retrieval":{"used":1,"limit":2},…};
-// tool_time is in ms, and left out where it has no limit.
+// Encode returns an account and its budget as JSON: {"retrieval":{"used":1,"limit":2},…}.
+// tool_time is in ms, and is left out if it has no limit.
 func (a Account) Encode(b Budget) json.RawMessage {
 	told := struct {
 		Retrieval used  `json:"retrieval"`
@@ -78,15 +78,15 @@ func (a Account) Encode(b Budget) json.RawMessage {
 	if b.ToolTime > 0 {
 		told.ToolTime = &used{a.ToolTime.Milliseconds(), b.ToolTime.Milliseconds()}
 	}
-	raw, _ := json.Marshal(told) // whole numbers alone: it cannot fail
+	raw, _ := json.Marshal(told) // only whole numbers: it cannot fail
 	return raw
 }
 
-// spent says that no further call of any tool would be allowed, or that the tools have
-// taken longer than they should: the model is told.
+// spent reports whether no further call would be allowed, or the tools have taken longer than
+// they should. The model is told of it.
 func (a Account) spent(b Budget) bool {
 	return a.Total >= b.Total || a.Retrieval >= b.Retrieval || a.slow(b)
 }
 
-// slow says that the tools have taken longer than they should.
+// slow reports whether the tools have taken longer than they should.
 func (a Account) slow(b Budget) bool { return b.ToolTime > 0 && a.ToolTime > b.ToolTime }

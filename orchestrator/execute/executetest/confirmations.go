@@ -9,18 +9,18 @@ import (
 	"voicegw/store"
 )
 
-// Confirmations is an execute.Confirmations. The zero value holds none; any number of
-// goroutines may use it.
+// Confirmations is an execute.Confirmations in memory. The zero value is empty; it may be used
+// concurrently.
 type Confirmations struct {
 	// Before is the hook; set it before the first use.
 	Before Before
 
 	mu      sync.Mutex // guards the following fields
 	all     map[string]store.Confirmation
-	settled []string // references, in order
+	settled []string // references, in the order of Settle
 }
 
-// Create records a question. The error is store.ErrUsed if its token is not new.
+// Create records a question. The error is store.ErrUsed if its token exists already.
 func (c *Confirmations) Create(ctx context.Context, question store.Confirmation) error {
 	if err := c.Before.allow(ctx, Create, question.Token); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (c *Confirmations) Create(ctx context.Context, question store.Confirmation)
 	return nil
 }
 
-// Named returns the question of that store.QuestionName, or store.ErrUnknown.
+// Named returns the question with that store.QuestionName, or store.ErrUnknown.
 func (c *Confirmations) Named(ctx context.Context, name string) (store.Confirmation, error) {
 	if err := c.Before.allow(ctx, Get, name); err != nil {
 		return store.Confirmation{}, err
@@ -52,7 +52,7 @@ func (c *Confirmations) Named(ctx context.Context, name string) (store.Confirmat
 	return store.Confirmation{}, store.ErrUnknown
 }
 
-// Resolve answers a question, once; the errors are those of the store.
+// Resolve answers a question once; it returns the same errors as the store.
 func (c *Confirmations) Resolve(ctx context.Context, token, session string, approved bool, now time.Time) (store.Confirmation, error) {
 	if err := c.Before.allow(ctx, Resolve, token); err != nil {
 		return store.Confirmation{}, err
@@ -81,7 +81,7 @@ func (c *Confirmations) Resolve(ctx context.Context, token, session string, appr
 	return question, nil
 }
 
-// Settle notes that the outcome of an approved call is known.
+// Settle records that the outcome of an approved call is known.
 func (c *Confirmations) Settle(ctx context.Context, _, _, reference string) error {
 	if err := c.Before.allow(ctx, Settle, reference); err != nil {
 		return err
@@ -92,14 +92,14 @@ func (c *Confirmations) Settle(ctx context.Context, _, _, reference string) erro
 	return nil
 }
 
-// Settled returns the references that were given to Settle, in order.
+// Settled returns the references that were passed to Settle, in order.
 func (c *Confirmations) Settled() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.settled)
 }
 
-// All returns every question, in no order.
+// All returns every question, in any order.
 func (c *Confirmations) All() []store.Confirmation {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package executetest has a ledger and a place for questions in memory, for tests of
-// what stands on package execute. Their clock is time.Now, so they live in a synctest
-// bubble, and a hook of theirs delays, watches or fails whatever a test wants.
+// Package executetest has a ledger and a confirmation store in memory, for tests of packages
+// that use package execute. They use time.Now, so they work in a synctest bubble, and a hook
+// can delay, observe or fail any operation.
 package executetest
 
 import "context"
@@ -19,12 +19,12 @@ const (
 	Settle  Op = "settle"
 )
 
-// Before is called before a method does anything, by whoever called it, with the key of
-// the entry, the token of the question or, of Settle, its reference. An error of it is that of the method, which
-// then does nothing.
+// Before is called at the start of each operation, on the caller's goroutine. key is the key of
+// the ledger's entry, the token of the question or, for Settle, its reference. If Before returns
+// an error, the operation returns that error and does nothing.
 type Before func(ctx context.Context, op Op, key string) error
 
-// allow calls the hook if there is one.
+// allow calls the hook, if it is set.
 func (b Before) allow(ctx context.Context, op Op, key string) error {
 	if b == nil {
 		return ctx.Err()
