@@ -1,46 +1,64 @@
-import { Downlink, type ItemSink } from "./audio/downlink.js";
+// Which item a binary frame belongs to: order tells, there is no header.
+
+/** What Items needs of a player. The player alone keeps which items sound and which are over. */
+export interface ItemSink {
+  start(item: string, rate: number): void;
+  audio(item: string, pcm: ArrayBuffer): void;
+  end(item: string): void;
+  flush(item: string | null): void;
+}
 
 /**
- * The spoken items of a conversation. Another session of it may give its items the names of
- * the last one's, some of which may still sound: the player gets names of its own.
+ * Sorts binary frames into the spoken items of a conversation, and drops those of an item
+ * that is over. Another session of the conversation may give its items the names of the last
+ * one's, some of which may still sound: the player gets names of its own.
  */
 export class Items {
-  readonly #downlink: Downlink;
+  readonly #player: ItemSink;
+  /** The player's name of the item that binary frames belong to now; null where they belong to none. */
+  #current: string | null = null;
   /** Which session of the conversation it is. */
   #generation = 0;
   /** What sounds may be of a session that is over. */
   #stale = false;
 
   constructor(player: ItemSink) {
-    this.#downlink = new Downlink(player);
+    this.#player = player;
   }
 
   /** The gateway's name of the item that binary frames belong to now; null where they belong to none. */
   get playing(): string | null {
-    return this.#downlink.playing === null ? null : nameOf(this.#downlink.playing);
+    return this.#current === null ? null : nameOf(this.#current);
   }
 
   /** audio.start; rate in Hz. */
   start(item: string, rate: number): void {
     this.outdate();
-    this.#downlink.start(this.#key(item), rate);
+    this.#current = this.#key(item);
+    this.#player.start(this.#current, rate);
   }
 
+  /** A binary frame. */
   audio(pcm: ArrayBuffer): void {
-    this.#downlink.audio(pcm);
+    if (this.#current !== null && pcm.byteLength % 2 === 0) {
+      this.#player.audio(this.#current, pcm);
+    }
   }
 
+  /** audio.end. */
   end(item: string): void {
-    this.#downlink.end(this.#key(item));
+    this.#player.end(this.#shut(item));
   }
 
+  /** audio.flush: from here on no frame of the item may sound. */
   flush(item: string): void {
-    this.#downlink.flush(this.#key(item));
+    this.#player.flush(this.#shut(item));
   }
 
   /** Everything is silent at once, also what of the current item is still on its way. */
   stop(): void {
-    this.#downlink.stop();
+    this.#current = null;
+    this.#player.flush(null);
   }
 
   /** Another session goes on. What was said by the last one sounds to its end, or until outdate. */
@@ -56,7 +74,7 @@ export class Items {
   outdate(): void {
     if (this.#stale) {
       this.#stale = false;
-      this.#downlink.stop();
+      this.stop();
     }
   }
 
@@ -64,6 +82,15 @@ export class Items {
   named(key: string): { item: string; own: boolean } {
     const item = nameOf(key);
     return { item, own: key === this.#key(item) };
+  }
+
+  /** No more frames belong to the item; returns the player's name of it. */
+  #shut(item: string): string {
+    const key = this.#key(item);
+    if (this.#current === key) {
+      this.#current = null;
+    }
+    return key;
   }
 
   #key(item: string): string {

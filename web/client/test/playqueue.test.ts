@@ -269,6 +269,19 @@ test("a gap in the middle of a wave does not click, neither where it begins nor 
   assert.ok(largestStep(heard) < SMOOTH, `a step of ${largestStep(heard)}`);
 });
 
+test("a flushed item stays silent, also when it is started again", () => {
+  const device = new Device();
+  device.queue.start("a", 24000);
+  device.queue.push("a", tone(24000, 300), 0);
+  device.play(150);
+  device.flush("a");
+  device.play(50);
+  device.item("a", 300);
+  assert.equal(soundingMs(device.play(400)), 0);
+  device.item("b", 100);
+  assert.ok(soundingMs(device.play(300)) > 90);
+});
+
 test("what comes for an item that has ended, or under a name that was used, is dropped", () => {
   const device = new Device();
   device.item("a", 100);

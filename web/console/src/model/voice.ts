@@ -155,8 +155,6 @@ function afterMessage(state: VoiceState, message: ServerMessage, wall: number): 
       return { ...over(state, "turn"), turns: state.turns + 1 };
     case "turn.ended":
       return { ...state, owed: false, answeredInMs: message.latency?.speech_end_to_first_audio_ms ?? state.answeredInMs };
-    case "audio.flush":
-      return { ...state, sounding: state.sounding === message.item_id ? null : state.sounding };
     case "error":
       return { ...state, owed: false };
     case "provider.reconnecting":
