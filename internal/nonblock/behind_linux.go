@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A loop that takes so long for a round is behind: what comes for its connections waits with
-// the kernel meanwhile. It counts as behind for a while after its last such round, so that a
-// loop which is late again and again does not change its mind with each round. A wait has an
-// end, so that a loop whose thread gets no processor shows that too.
+// A loop is behind if one of its rounds takes too long: meanwhile data for its connections
+// waits in the kernel. It still counts as behind for a while after its last such round, so
+// that a loop which is late repeatedly does not change its state with each round. Waits are
+// bounded, so that a loop whose thread gets no processor is noticed, too.
 const (
 	lateRound  = 2 * time.Second
 	lateFor    = 5 * time.Second
@@ -18,7 +18,7 @@ const (
 	lookEvery  = time.Second
 )
 
-// now is the time.
+// now returns the current time.
 func (l *Loops) now() time.Time {
 	if l.Clock != nil {
 		return l.Clock()
@@ -26,8 +26,8 @@ func (l *Loops) now() time.Time {
 	return time.Now()
 }
 
-// Lateness says whether loops are behind by seconds. It may be called by any number of
-// goroutines; nil is never behind.
+// Lateness reports whether loops are behind by seconds. It may be called concurrently; nil
+// Loops are never behind.
 func (l *Loops) Lateness() Lateness {
 	if l == nil {
 		return Lateness{}
@@ -37,7 +37,7 @@ func (l *Loops) Lateness() Lateness {
 	return l.lateness()
 }
 
-// lateness is Lateness with mu held.
+// lateness is Lateness; mu must be held.
 func (l *Loops) lateness() (all Lateness) {
 	now := l.now()
 	for _, loop := range l.loops {
@@ -51,7 +51,7 @@ func (l *Loops) lateness() (all Lateness) {
 	return all
 }
 
-// lateness is that of one loop: of its last rounds, and of the one that it is in.
+// lateness returns the lateness of one loop: of its last rounds, and of the current one.
 func (l *loop) lateness(now time.Time) (late Lateness) {
 	if last := l.late.Load(); last != nil && now.Before(last.until) {
 		late = last.Lateness
@@ -71,12 +71,12 @@ func (l *loop) lateness(now time.Time) (late Lateness) {
 // lateRounds are rounds of a loop that took seconds, with less than lateFor between them.
 type lateRounds struct {
 	Lateness
-	until time.Time // they count until then
+	until time.Time // when they stop counting
 }
 
-// woke notes the end of a wait, which began at began and has told of everything that there
-// was then, if all. What the loop's thread did between the kernel's answer and this call
-// nobody knows: it may have been put aside for seconds.
+// woke records the end of a wait, which began at began and, if all is true, has returned every
+// event that existed then. What the loop's thread did between the kernel's answer and this
+// call is unknown: it may have been without a processor for seconds.
 func (l *loop) woke(began time.Time, all bool) {
 	now := l.all.now()
 	if beat := l.beat.Load(); beat != 0 && now.UnixNano()-beat >= int64(lateBeat) {
@@ -90,8 +90,8 @@ func (l *loop) woke(began time.Time, all bool) {
 	}
 }
 
-// watch looks from time to time whether the loops are behind, while one runs, for whoever is
-// to be told of it: a loop that is stuck cannot say so.
+// watch checks from time to time, while a loop runs, whether the loops are behind, and reports
+// changes to Changed: a loop that is stuck cannot report it itself.
 func (l *Loops) watch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *Loops) watch() {
 	}
 }
 
-// looks is one such look.
+// looks is one such check.
 func (l *Loops) looks() {
 	l.mu.Lock()
 	late, was := l.lateness(), l.last
@@ -123,8 +123,8 @@ func (l *Loops) looks() {
 	}
 }
 
-// past is what there was to say of a time in which loops were behind, once it is over; was is
-// what the last look has seen of it.
+// past returns the report for a time in which loops were behind, once it is over; was is
+// the result of the last check.
 func (l *Loops) past(was Lateness) Lateness {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,34 +9,35 @@ import (
 	"time"
 )
 
-// MaxPending is how many bytes a Conn keeps for a peer that does not take them. A
+// MaxPending is how many bytes a Conn keeps for a peer that does not accept them. A
 // Write that would exceed it waits.
 const MaxPending = 256 << 10
 
 // Conn is a net.Conn whose Write does not wait for the peer while no more than
 // MaxPending bytes are pending. All methods may be called concurrently.
 type Conn struct {
-	net.Conn // a stand-in once a loop watches it
-	// Fixed after Wrap, until a loop watches it.
-	try  func(p []byte) (int, error) // writes what the kernel takes now
-	wait func(Room) (int, error)     // reads as ReadInto does; nil where that is not possible
+	net.Conn // replaced by a stand-in when a loop watches it
+	// Fixed after Wrap, until a loop watches the connection.
+	try  func(p []byte) (int, error) // writes what the kernel accepts now
+	wait func(Room) (int, error)     // reads as ReadInto does; nil if that is impossible
 
-	loops *Loops // that may watch it; nil if there are none; fixed
-	ear   ear    // nil before Notify, which sets it with mu held; a turn may read it without
+	loops *Loops // that may watch the connection; may be nil; fixed
+	ear   ear    // nil before Notify, which sets it with mu held; a turn may read it without mu
 
 	wg sync.WaitGroup // the drainer
 
-	mu       sync.Mutex // guards the following fields
+	mu       sync.Mutex // guards the fields below
 	room     sync.Cond  // pending has shrunk, or err is set
-	pending  []byte     // accepted, but not taken by the kernel
-	draining bool       // the drainer runs, or the loop writes what is pending
+	pending  []byte     // accepted by Write, but not yet by the kernel
+	draining bool       // the drainer runs, or the loop writes the pending bytes
 	err      error      // the first failure of a write; final
 	closed   bool       // Close was called
 }
 
-// Wrap returns a stream, mostly a net.Conn, with writes that do not wait. A stream that is no
-// socket of the operating system, or a platform where one cannot try, has every byte go by way
-// of the drainer. What is no net.Conn has no addresses (they are nil) and no deadlines.
+// Wrap returns a Conn for a stream, usually a net.Conn, whose writes do not wait. If the stream
+// is not a socket of the operating system, or the platform has no non-blocking attempt, the
+// drainer writes every byte. A stream that is not a net.Conn has nil addresses and no
+// deadlines.
 func Wrap(stream io.ReadWriteCloser) *Conn {
 	c, ok := stream.(net.Conn)
 	if !ok {
@@ -52,7 +53,7 @@ func Wrap(stream io.ReadWriteCloser) *Conn {
 	return n
 }
 
-// standIn makes a net.Conn of a stream.
+// standIn turns a stream into a net.Conn.
 type standIn struct {
 	io.ReadWriteCloser
 	local, remote net.Addr
@@ -64,23 +65,23 @@ func (s standIn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (s standIn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (s standIn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// Ready says that a Write of a few KB will most likely be taken whole at once:
-// nothing is pending.
+// Ready reports that nothing is pending: a Write of a few KB will most likely be accepted
+// whole at once.
 func (c *Conn) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.draining && c.err == nil
 }
 
-// Full says that a Write may wait for the peer.
+// Full reports that a Write may wait for the peer.
 func (c *Conn) Full() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.pending) > MaxPending/2
 }
 
-// Write takes p. It reports an error of an earlier write, or of this one if the
-// kernel refuses it; an error that comes later is reported by the next Write.
+// Write accepts p. It returns an error of an earlier write, or of this one if the
+// kernel refuses it; a later error is returned by the next Write.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// drain writes what is pending, and ends when nothing is.
+// drain writes the pending bytes, and ends when there are none.
 func (c *Conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,9 +129,9 @@ func (c *Conn) drain() {
 	c.room.Broadcast()
 }
 
-// Close closes the connection at once; what is pending is lost. A Read or Write that waits
-// returns an error. Close waits for the drainer to end, and for no turn (see Notify). Only the
-// first call does anything; the others return net.ErrClosed.
+// Close closes the connection at once; pending bytes are lost. A waiting Read or Write
+// returns an error. Close waits for the drainer to end, but not for a turn (see Notify). Only
+// the first call has an effect; the others return net.ErrClosed.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	closes := c.Conn.Close

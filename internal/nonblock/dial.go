@@ -7,8 +7,8 @@ import (
 )
 
 // Client returns a copy of c (of http.DefaultClient if nil) whose connections are Conns that
-// loops may watch; nil: none may. A client with a transport of another kind than
-// http.Transport keeps its connections as they are.
+// loops may watch; loops may be nil. A client whose transport is not an http.Transport keeps
+// its connections as they are.
 func Client(c *http.Client, loops *Loops) *http.Client {
 	own := http.Client{}
 	if c != nil {
@@ -32,9 +32,9 @@ func Client(c *http.Client, loops *Loops) *http.Client {
 	return &own
 }
 
-// DialOf returns the function that t dials with.
+// DialOf returns the function with which t dials.
 func DialOf(t *http.Transport) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	old := t.Dial //nolint:staticcheck // a caller may still set it
+	old := t.Dial //nolint:staticcheck // callers may still set it
 	switch {
 	case t.DialContext != nil:
 		return t.DialContext
@@ -48,7 +48,7 @@ func DialOf(t *http.Transport) func(ctx context.Context, network, addr string) (
 // Listener wraps every connection that it accepts.
 type Listener struct {
 	net.Listener
-	// Loops may watch its connections, see [Conn.Notify]; nil: there are none.
+	// Loops may watch its connections, see [Conn.Notify]; it may be nil.
 	Loops *Loops
 }
 

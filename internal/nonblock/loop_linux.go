@@ -13,48 +13,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Two loops that are half busy wake up twice as often as one that is busy, so that
-// connections are gathered on few. Busy is what the processor has worked for a loop, and not
-// what its work has lasted: where others take the processor away for a moment, a second loop
-// would only have to share what is left. A loop that has not waited for anything for a while
-// is another matter: it is behind, by seconds in the end, whatever keeps it from working, and
-// a second one has a share of the processors of its own. Times are parts of a thousand of a
-// window.
+// Two loops that are half busy wake up twice as often as one busy loop, so connections are
+// concentrated on few loops. A loop's load is the processor time of its thread, not the elapsed
+// time of its work: if other programs take the processor away for a moment, a second loop
+// would only share what is left. It is different if a loop has not waited for anything for a
+// while: then it is behind, in the end by seconds, whatever keeps it from working, and a
+// second loop gets its own share of the processors. Times are thousandths of a window.
 const (
 	window    = 100 * time.Millisecond
-	busyLoop  = 500  // so busy, it gets no new connections while others are less
-	fullLoop  = 800  // so busy, it gives connections away
-	allBusy   = 1000 // as a loop counts that is behind
-	waitLeast = 50   // who waits less in a window has had something to do all the time;
-	behind    = 5    // after so many windows of that, it is behind
-	shedPart  = 4    // of its connections, the fourth part
-	shedLeast = 200  // to one that is so much less busy at least
+	busyLoop  = 500  // at this load, a loop gets no new connections while others have less
+	fullLoop  = 800  // at this load, it gives connections away
+	allBusy   = 1000 // the load of a loop that is behind
+	waitLeast = 50   // a loop that waits less than this in a window was busy all the time;
+	behind    = 5    // after this many such windows, it is behind
+	shedPart  = 4    // a quarter of its connections
+	shedLeast = 200  // only to a loop whose load is lower by at least this
 )
 
-// Loops are as many loops as there are processors, each on a goroutine that there is only
-// while it has connections. The zero value is ready; it may be used by any number of
-// goroutines.
+// Loops is a set of as many loops as there are processors, each on a goroutine that exists only
+// while the loop has connections. The zero value is ready for use; it may be used
+// concurrently.
 type Loops struct {
-	// Changed, if not nil, is called within a second when the loops have begun to be behind,
-	// and when they have caught up: then with Behind false, and what it was like. It is
+	// Changed, if not nil, is called within a second after the loops have fallen behind,
+	// and after they have caught up: then with Behind false and the rest of the report. It is
 	// called by one goroutine at a time and must not wait for a loop.
 	Changed func(Lateness)
-	// Clock is the time by which loops are late; nil for the real one. It is for tests.
+	// Clock measures lateness; nil means the real clock. It is for tests.
 	Clock func() time.Time
-	// Most is how many loops there may be; zero means one for each processor. It is for tests.
+	// Most is the maximum number of loops; zero means one for each processor. It is for tests.
 	Most int
 
-	// Fixed; zero but in tests.
-	worked func() time.Duration // how long this thread has worked; nil asks the kernel
-	every  time.Duration        // how often to look whether they are late; 0: each second
+	// Fixed; zero except in tests.
+	worked func() time.Duration // the processor time of this thread; nil asks the kernel
+	every  time.Duration        // how often lateness is checked; 0: every second
 
 	mu    sync.Mutex // guards the following fields
 	loops []*loop
 	look  *time.Timer // calls looks; nil while no loop runs
-	last  Lateness    // what the last look has seen
+	last  Lateness    // the result of the last check
 }
 
-// pick returns the loop that a new connection should have.
+// pick returns the loop for a new connection.
 func (l *Loops) pick() *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +65,7 @@ func (l *Loops) pick() *loop {
 	return l.least()
 }
 
-// least returns a new loop, while there may be more, or the least busy one. mu is held.
+// least returns a new loop, if another one is allowed, or the least busy one. mu must be held.
 func (l *Loops) least() *loop {
 	most := l.Most
 	if most == 0 {
@@ -80,8 +79,8 @@ func (l *Loops) least() *loop {
 	return slices.MinFunc(l.loops, func(a, b *loop) int { return int(a.busy.Load() - b.busy.Load()) })
 }
 
-// relief returns a loop that can take connections of one that is so busy; nil if there is
-// none.
+// relief returns a loop that can take over connections of a loop with that load; nil if there
+// is none.
 func (l *Loops) relief(busy int64) *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,23 +100,23 @@ type loop struct {
 	late atomic.Pointer[lateRounds] // the last ones; nil before the first
 
 	// Owned by the goroutine.
-	since  time.Time     // the window's beginning
-	worked time.Duration // of the thread, until then
-	waited time.Duration // for events, since then
-	full   int           // windows in which it has hardly waited, up to now
+	since  time.Time     // when the window began
+	worked time.Duration // the thread's processor time at that moment
+	waited time.Duration // waiting time for events since then
+	full   int           // the latest consecutive windows in which it has hardly waited
 	shed   int           // connections to give away
-	to     *loop         // to whom
+	to     *loop         // the loop that gets them
 	round  uint64        // counts waits; from 1
 	woken  time.Time     // when the last wait ended
-	told   time.Time     // when the last wait began that told of all connections with something to read
-	seen   time.Time     // the same, of those before the last
+	told   time.Time     // when the last wait began that returned all connections with something to read
+	seen   time.Time     // the same for the waits before the last
 
 	mu      sync.Mutex // guards the following fields
 	running bool       // the goroutine runs; then poll and wake are open
 	poll    int        // epoll(7)
 	wake    int        // eventfd(2)
-	awake   bool       // wake has been written, and not been read
-	slots   []*watched // by the id of their events; nil where there is none
+	awake   bool       // wake has been written, and not yet read
+	slots   []*watched // by the id of their events; nil for a free slot
 	free    []int32    // of slots
 	nudged  []*watched
 }
@@ -125,7 +124,7 @@ type loop struct {
 // wakeID is the id of wake's events; those of connections are their slots.
 const wakeID = -1
 
-// interest is what the kernel is to tell of. That a connection is broken it tells always.
+// interest returns the events to ask the kernel for. Broken connections are always reported.
 func interest(slot int32, read, write bool) unix.EpollEvent {
 	event := unix.EpollEvent{Fd: slot}
 	if read {
@@ -137,7 +136,7 @@ func interest(slot int32, read, write bool) unix.EpollEvent {
 	return event
 }
 
-// attach watches a connection, which gets the slot: its reading and its writing, as wanted.
+// attach starts to watch a connection, which gets the slot: reading and writing as requested.
 func (l *loop) attach(w *watched, read, write bool) (slot int32, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,7 +162,7 @@ func (l *loop) attach(w *watched, read, write bool) (slot int32, err error) {
 	return slot, nil
 }
 
-// start starts the goroutine. mu is held.
+// start starts the goroutine. mu must be held.
 func (l *loop) start() error {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -183,7 +182,7 @@ func (l *loop) start() error {
 	return nil
 }
 
-// want changes what of a connection is watched.
+// want changes which events of a connection are watched.
 func (l *loop) want(w *watched, read, write bool) error {
 	event := interest(w.slot, read, write)
 	l.mu.Lock()
@@ -191,8 +190,8 @@ func (l *loop) want(w *watched, read, write bool) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.poll, unix.EPOLL_CTL_MOD, w.fd, &event))
 }
 
-// detach forgets a connection whose descriptor is closed, which has ended the watch. The
-// loop ends with the last.
+// detach removes a connection whose descriptor is closed, which has ended the watch. The
+// loop ends after the last one.
 func (l *loop) detach(slot int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,7 +202,7 @@ func (l *loop) detach(slot int32) {
 	}
 }
 
-// nudge gives a connection a turn soon: after those that the kernel tells of first.
+// nudge gives a connection a turn soon: after those that the kernel reports first.
 func (l *loop) nudge(w *watched) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +210,7 @@ func (l *loop) nudge(w *watched) {
 	l.rouse()
 }
 
-// rouse ends a wait. mu is held.
+// rouse ends a wait. mu must be held.
 func (l *loop) rouse() {
 	if l.awake || !l.running {
 		return
@@ -219,22 +218,22 @@ func (l *loop) rouse() {
 	l.awake = true
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(l.wake, one[:]) // it is not full: nobody writes twice
+	_, _ = unix.Write(l.wake, one[:]) // it cannot be full: it is written only once before it is read
 }
 
-// turn is one that a connection is to be given.
+// turn is a turn that is due for a connection.
 type turn struct {
 	w      *watched
 	events uint32
 	nudged bool
 }
 
-// maxTurns is how many connections one wait tells of.
+// maxTurns is how many connections one wait returns at most.
 const maxTurns = 256
 
 // run gives turns until no connection is left.
 func (l *loop) run(poll int) {
-	// The processor's time is known of a thread.
+	// The kernel measures processor time per thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	now := time.Now()
@@ -249,7 +248,7 @@ func (l *loop) run(poll int) {
 		}
 		n, err := unix.EpollWait(poll, events, int(longestNap.Milliseconds()))
 		if err != nil {
-			n = 0 // EINTR: nothing else can be
+			n = 0 // EINTR: no other error is possible
 		}
 		l.woke(began, err == nil && n < maxTurns)
 		l.waited += time.Since(now)
@@ -270,7 +269,7 @@ func (l *loop) run(poll int) {
 	}
 }
 
-// account looks at the end of a window whether it had too much to do.
+// account checks, at the end of a window, whether the loop had too much to do.
 func (l *loop) account(now time.Time) {
 	length := now.Sub(l.since)
 	if length < window {
@@ -287,7 +286,7 @@ func (l *loop) account(now time.Time) {
 	l.busy.Store(busy)
 	l.since, l.worked, l.waited = now, worked, 0
 	l.shed = 0
-	// What it helps one that is behind is seen after a while.
+	// It takes a while to see how much this helps a loop that is behind.
 	if busy >= fullLoop && (l.full < behind || l.full%behind == 0) {
 		if l.to = l.all.relief(busy); l.to != nil {
 			l.mu.Lock()
@@ -297,19 +296,19 @@ func (l *loop) account(now time.Time) {
 	}
 }
 
-// threadTime is how long processors have worked for this thread.
+// threadTime returns the processor time of this thread.
 func (l *Loops) threadTime() time.Duration {
 	if l.worked != nil {
 		return l.worked()
 	}
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		return 0 // it is there since Linux 2.6.12
+		return 0 // it exists since Linux 2.6.12
 	}
 	return time.Duration(t.Nano())
 }
 
-// due returns whose turn it is. It reports false, and has closed everything, when no
+// due returns the turns that are due. It returns false, after closing everything, when no
 // connection is left.
 func (l *loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
 	l.mu.Lock()
@@ -333,7 +332,7 @@ func (l *loop) due(turns []turn, events []unix.EpollEvent) ([]turn, bool) {
 	switch {
 	case len(l.free) < len(l.slots):
 		return turns, true
-	case len(turns) > 0: // of connections that are closed
+	case len(turns) > 0: // for connections that are closed
 		l.rouse()
 		return turns, true
 	}

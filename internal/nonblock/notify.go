@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ErrWouldBlock is what a connection returns from Read and TryReadInto after Notify when
-// there is nothing to read. It is temporary, so that crypto/tls goes on afterwards.
+// ErrWouldBlock is returned by a connection's Read and TryReadInto after Notify if there is
+// nothing to read. It is temporary, so that crypto/tls continues afterwards.
 var ErrWouldBlock net.Error = wouldBlock{}
 
 type wouldBlock struct{}
@@ -15,43 +15,42 @@ func (wouldBlock) Error() string   { return "nonblock: nothing to read now" }
 func (wouldBlock) Timeout() bool   { return true }
 func (wouldBlock) Temporary() bool { return true }
 
-// ear hears one connection after Notify: a loop's watch, or the connection's own goroutine.
+// ear reads one connection after Notify: a loop's watch, or the connection's own goroutine.
 type ear interface {
-	// read and caughtUp are those of Conn. They are called within a turn.
+	// read and caughtUp implement those of Conn. They are called within a turn.
 	read(p []byte) (int, error)
 	caughtUp() time.Time
 
-	// writes has the ear write what is pending, and reports false where it cannot.
-	// Conn.mu is held.
+	// writes lets the ear write the pending bytes, and returns false if it cannot.
+	// Conn.mu must be held.
 	writes() bool
 
-	// nudge, pause and close are those of Conn, whose closed is set before close is called.
+	// nudge, pause and close implement those of Conn, whose closed is set before close is called.
 	nudge()
 	pause()
 	close() error
 }
 
-// Notify has f called from now on when there may be something to read. Each call is a turn.
-// It may be called once for a connection, of any kind.
+// Notify makes f be called from now on when there may be something to read. Each call is a
+// turn. Notify may be called once for a connection, of any kind.
 //
-//   - Who calls: one of the Loops of the connection, where it has some and is a socket that
-//     epoll(7) can watch; otherwise a goroutine of the connection's own. There are never two
-//     turns at once for one connection, and each sees what the turn before has done.
-//   - What f may do: within a turn Read and TryReadInto do not wait but return ErrWouldBlock,
-//     and outside of one nobody may read or change deadlines. Writes may be made at any
-//     time. f must not wait for anything, for a turn may hold up other connections, and it
-//     must end its turn after a bounded amount of work.
-//   - What is left: where f leaves something unread it is called again, after the other
-//     connections of the loop have had their turns. Where it has read something and not
-//     dealt with it, it asks for another turn with Nudge.
-//   - Backpressure: what f does not read stays with the kernel, except for one block of a
-//     connection that is read by a goroutine. So a peer is slowed down by whoever is slow
-//     to take what it sends.
-//   - When it stops: Read reports the end of the connection, and f should Close it then. One
-//     last turn follows Close, in which Read returns net.ErrClosed, whoever calls Close, and
-//     also where that is f itself. f is not called after that turn.
+//   - Who calls f: one of the connection's Loops, if it has Loops and is a socket that
+//     epoll(7) can watch; otherwise a goroutine of the connection's own. A connection never
+//     has two turns at once, and each turn sees the effects of the one before.
+//   - What f may do: within a turn Read and TryReadInto do not wait but return ErrWouldBlock;
+//     outside of a turn, reading and changing deadlines are not allowed. Writes are allowed at
+//     any time. f must not wait for anything, because a turn may delay other connections, and
+//     it must end its turn after a bounded amount of work.
+//   - What is left: if f leaves something unread it is called again, after the other
+//     connections of the loop have had their turns. If it has read something without
+//     processing it, it asks for another turn with Nudge.
+//   - Backpressure: data that f does not read stays in the kernel, except for one block of a
+//     connection that is read by a goroutine. So a slow reader slows its peer down.
+//   - When it stops: Read returns the error that ends the connection, and f should call Close
+//     then. One last turn follows Close, in which Read returns net.ErrClosed, whether f or
+//     another goroutine called Close. f is not called after that turn.
 //   - What Close guarantees: it does not wait for a turn. When the last turn has ended, no
-//     descriptor and no goroutine of the connection is left, but for the one that ends with
+//     descriptor and no goroutine of the connection is left, except the one that ends with
 //     that turn.
 func (c *Conn) Notify(f func()) {
 	c.mu.Lock()
@@ -69,7 +68,7 @@ func (c *Conn) Notify(f func()) {
 	}
 }
 
-// Nudge has the function of Notify called soon, as if something had come. It may be called
+// Nudge makes the function of Notify be called soon, as if data had arrived. It may be called
 // at any time, and does nothing before Notify and after the last turn.
 func (c *Conn) Nudge() {
 	if e := c.heard(); e != nil {
@@ -77,9 +76,9 @@ func (c *Conn) Nudge() {
 	}
 }
 
-// Pause ends the reading for good: what the other side still sends stays with the kernel,
-// which lets it send no more. Read says that there is nothing, until the connection is closed
-// or, where a loop watches, broken. Writes go on. Only after Notify.
+// Pause stops reading for good: further data stays in the kernel, which then lets the other
+// side send no more. Read returns ErrWouldBlock until the connection is closed or, if a loop
+// watches it, broken. Writes continue. Call it only after Notify.
 func (c *Conn) Pause() {
 	if e := c.heard(); e != nil {
 		e.pause()
@@ -93,9 +92,9 @@ func (c *Conn) heard() ear {
 	return c.ear
 }
 
-// CaughtUp returns a time by which everything that had come was read: what is read in this
-// turn came after it. It is as late as the loop knows; zero where no loop watches the
-// connection. Only within the function of Notify.
+// CaughtUp returns a time by which everything that had arrived was read: data that is read in
+// this turn arrived after it. It is the latest such time that the loop knows; zero if no loop
+// watches the connection. Call it only within the function of Notify.
 func (c *Conn) CaughtUp() time.Time { return c.ear.caughtUp() }
 
 // Loops returns the loops that may watch the connection; nil if there are none.

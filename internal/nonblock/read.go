@@ -1,18 +1,17 @@
 package nonblock
 
-// Room is where ReadInto puts what has come.
+// Room provides the buffer for ReadInto.
 type Room interface {
-	// Room returns where to put it; it is called only to read at once, and must not be
-	// empty.
+	// Room returns the buffer; it is called immediately before reading, and the buffer must not
+	// be empty.
 	Room() []byte
-	// GiveBack is called when there was nothing to put there after all.
+	// GiveBack is called if there was nothing to read after all.
 	GiveBack()
 }
 
-// ReadInto waits until there is something to read, and only then asks for the room to put
-// it, so that a connection on which nothing comes holds no buffer. One goroutine may read
-// at a time. On a connection that is no socket of the operating system, the room is taken
-// first. Only before Notify.
+// ReadInto waits until there is something to read, and only then asks for the buffer, so that
+// an idle connection holds none. Only one goroutine may read at a time. If the connection is
+// not a socket of the operating system, the buffer is taken first. Call it only before Notify.
 func (c *Conn) ReadInto(room Room) (int, error) {
 	if c.wait != nil {
 		return c.wait(room)
@@ -20,8 +19,8 @@ func (c *Conn) ReadInto(room Room) (int, error) {
 	return c.Conn.Read(room.Room())
 }
 
-// TryReadInto reads what is there; ErrWouldBlock says that this is nothing. Only within the
-// function of Notify.
+// TryReadInto reads what has arrived; it returns ErrWouldBlock if there is nothing. Call it
+// only within the function of Notify.
 func (c *Conn) TryReadInto(room Room) (int, error) {
 	n, err := c.ear.read(room.Room())
 	if n <= 0 {
@@ -30,7 +29,7 @@ func (c *Conn) TryReadInto(room Room) (int, error) {
 	return n, err
 }
 
-// Read is that of net.Conn. After Notify it does not wait, and may be called within turns only.
+// Read implements net.Conn. After Notify it does not wait, and may be called only within turns.
 func (c *Conn) Read(p []byte) (int, error) {
 	if c.ear != nil {
 		return c.ear.read(p)

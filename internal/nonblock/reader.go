@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// reader hears a connection that no loop watches. Its goroutine waits in Read and gives the
-// turns that a loop would give. A turn that is asked for meanwhile has a goroutine of its own.
+// reader reads a connection that no loop watches. Its goroutine waits in Read and gives the
+// turns that a loop would give. A turn that is requested meanwhile gets a goroutine of its own.
 type reader struct {
 	// Fixed.
 	c      *Conn
 	notify func()
 
-	block *block // what is read into; owned by run, nil where the system can wait without it
+	block *block // the read buffer; owned by run, nil if the system can wait without it
 
-	turns sync.Mutex // held while turns are given; guards the following fields
-	got   []byte     // has been read from the connection, and not by notify
-	err   error      // what ended the reading
+	turns sync.Mutex // held while turns are given; guards the fields below
+	got   []byte     // read from the connection, but not yet by notify
+	err   error      // the error that ended the reading
 	told  bool       // the last turn has begun
 
 	// Guarded by Conn.mu.
 	inTurn bool // turns are being given
-	nudged bool // another turn is wanted
-	paused bool // written by a turn only, which may read it without the mutex
+	nudged bool // another turn is requested
+	paused bool // written only within a turn, which may read it without the mutex
 }
 
-// block is room for what a goroutine reads.
+// block is the buffer of a goroutine that reads.
 type block struct{ b [16 << 10]byte }
 
 var blocks = sync.Pool{New: func() any { return new(block) }}
@@ -63,7 +63,8 @@ func (r *reader) run() {
 	}
 }
 
-// want asks for a turn, and reports whether one must be given for it: nobody is at it.
+// want requests a turn, and reports whether the caller must give it: no other goroutine is
+// giving turns.
 func (r *reader) want() bool {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
@@ -72,14 +73,14 @@ func (r *reader) want() bool {
 	return idle
 }
 
-// give gives turns while they are due. r.turns is held.
+// give gives turns while they are due. r.turns must be held.
 func (r *reader) give() {
 	for r.due() {
 		r.notify()
 	}
 }
 
-// due says whether there is to be another turn.
+// due reports whether another turn is due.
 func (r *reader) due() bool {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
@@ -123,7 +124,7 @@ func (r *reader) read(p []byte) (int, error) {
 	return 0, ErrWouldBlock
 }
 
-// caughtUp implements ear: when what it reads has come, a goroutine does not know.
+// caughtUp implements ear: a goroutine does not know when its data arrived.
 func (r *reader) caughtUp() time.Time { return time.Time{} }
 
 // writes implements ear: a goroutine that waits in Read cannot write.

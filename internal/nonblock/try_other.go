@@ -4,10 +4,10 @@ package nonblock
 
 import "syscall"
 
-// tryWriter leaves every byte to the drainer: trying is not possible here.
+// tryWriter leaves every byte to the drainer: this platform has no non-blocking attempt.
 func tryWriter(syscall.RawConn) func([]byte) (int, error) {
 	return func([]byte) (int, error) { return 0, nil }
 }
 
-// waitReader returns nil: waiting without a buffer is not possible here.
+// waitReader returns nil: this platform cannot wait without a buffer.
 func waitReader(syscall.RawConn) func(Room) (int, error) { return nil }

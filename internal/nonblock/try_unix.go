@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// attempt is one system call that is tried on a socket: what it is to do, and how it went.
-// It is used under a lock, again and again, and allocates nothing.
+// attempt is one system call that is tried on a socket: its input and its result. It is reused
+// under a lock, and allocates nothing.
 type attempt struct {
 	p    []byte
 	n    int
@@ -18,7 +18,7 @@ type attempt struct {
 	call func(fd uintptr) bool
 }
 
-// result is how an attempt ended; err is what the connection said of it.
+// result returns the outcome of an attempt; err is the connection's own error.
 func (a *attempt) result(op string, err error) (int, error) {
 	a.p = nil
 	switch {
@@ -32,15 +32,15 @@ func (a *attempt) result(op string, err error) (int, error) {
 	return a.n, nil
 }
 
-// tryWriter returns a function that writes what the kernel takes at once. It is
-// called under Conn.mu only, and allocates nothing.
+// tryWriter returns a function that writes what the kernel accepts at once. The function is
+// called only under Conn.mu, and allocates nothing.
 func tryWriter(raw syscall.RawConn) func([]byte) (int, error) {
 	a := &attempt{}
 	a.call = func(fd uintptr) bool {
 		for {
 			a.n, a.err = syscall.Write(int(fd), a.p)
 			if !errors.Is(a.err, syscall.EINTR) {
-				return true // also when it would block: nobody waits here
+				return true // also if it would block: this function never waits
 			}
 		}
 	}
@@ -51,8 +51,7 @@ func tryWriter(raw syscall.RawConn) func([]byte) (int, error) {
 }
 
 // waitReader returns a function that waits until there is something to read and only then
-// asks for the room to put it. It is called by one goroutine at a time, and allocates
-// nothing.
+// asks for the buffer. It is called by one goroutine at a time, and allocates nothing.
 func waitReader(raw syscall.RawConn) func(Room) (int, error) {
 	var room Room
 	a := &attempt{}
@@ -64,7 +63,7 @@ func waitReader(raw syscall.RawConn) func(Room) (int, error) {
 			case errors.Is(a.err, syscall.EINTR):
 			case errors.Is(a.err, syscall.EAGAIN):
 				room.GiveBack()
-				return false // it is called again when there is something
+				return false // it is called again when data has arrived
 			default:
 				return true
 			}

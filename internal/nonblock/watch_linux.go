@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch has one of the connection's loops hear it; nil where that is not possible, and then
-// nothing has changed. c.mu is held.
+// watch lets one of the connection's loops watch it; it returns nil, and has changed nothing,
+// if that is impossible. c.mu must be held.
 func watch(c *Conn, f func()) ear {
 	if c.loops == nil {
 		return nil
@@ -29,11 +29,11 @@ func watch(c *Conn, f func()) ear {
 	}
 	former := c.Conn
 	c.Conn, c.try, c.wait = standIn{elsewhere{}, former.LocalAddr(), former.RemoteAddr()}, w.write, nil
-	_ = former.Close() // its descriptor is not the only one
+	_ = former.Close() // another descriptor of the socket is still open
 	return w
 }
 
-// own returns a descriptor of one's own for a socket, which Go's poller does not watch.
+// own returns a separate descriptor of a socket, which Go's poller does not watch.
 func own(conn net.Conn) (int, error) {
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
@@ -49,7 +49,7 @@ func own(conn net.Conn) (int, error) {
 	return fd, errors.Join(err, os.NewSyscallError("fcntl", dup))
 }
 
-// elsewhere is what is left of a connection that a loop watches: its bytes go past it.
+// elsewhere replaces the stream of a connection that a loop watches: its bytes bypass it.
 type elsewhere struct{}
 
 var errWatched = errors.New("nonblock: a connection that a loop watches is not waited for")
@@ -67,19 +67,19 @@ type watched struct {
 
 	// Owned by the turn.
 	caught  time.Time // see Conn.CaughtUp
-	drained bool      // the last turn has left nothing unread
+	drained bool      // the last turn left nothing unread
 	dry     bool      // the kernel had no more
 	told    bool      // it began after Close
-	// Written by the turn too, with Conn.mu.
-	paused bool // nothing is read any more
-	broken bool // the kernel has said so
+	// Written within the turn too, with Conn.mu held.
+	paused bool // nothing more is read
+	broken bool // the kernel has reported it
 
 	// Guarded by Conn.mu.
 	loop   *loop
 	slot   int32
-	round  uint64 // of loop, in which the last turn was
+	round  uint64 // the loop's wait in which the last turn was
 	inTurn bool   // notify runs
-	left   bool   // the turn has left something: it has asked for another one
+	left   bool   // the turn has left something: it has requested another one
 	over   bool   // fd is closed
 }
 
@@ -96,7 +96,7 @@ func (w *watched) nudge() {
 	}
 }
 
-// turn writes what is pending and calls notify, if the connection is still l's.
+// turn writes the pending bytes and calls notify, if the connection still belongs to l.
 func (w *watched) turn(l *loop, t turn) {
 	c := w.c
 	c.mu.Lock()
@@ -108,11 +108,11 @@ func (w *watched) turn(l *loop, t turn) {
 		w.flush()
 	}
 	if t.events&^unix.EPOLLOUT == 0 || t.nudged && w.round == l.round {
-		return // nobody has two turns in a round: what was asked for came before this one
+		return // a connection has one turn per round: this turn covers the earlier request
 	}
 	w.round = l.round
 	if w.drained && l.seen.After(w.caught) {
-		w.caught = l.seen // nothing was there then, or that wait had told of it
+		w.caught = l.seen // nothing was there then, or that wait would have returned it
 	}
 	w.left = false
 	w.broken = w.broken || t.events&(unix.EPOLLHUP|unix.EPOLLERR) != 0
@@ -128,13 +128,13 @@ func (w *watched) turn(l *loop, t turn) {
 		w.caught = l.woken
 	}
 	if c.closed {
-		_ = unix.Close(w.fd) // it is gone whatever this says
+		_ = unix.Close(w.fd) // it is closed whatever the error says
 		w.loop.detach(w.slot)
 		w.over, c.pending = true, nil
 	}
 }
 
-// move has another loop watch the connection, and reports whether it does.
+// move lets another loop watch the connection, and reports whether it does.
 func (w *watched) move(from, to *loop) bool {
 	c := w.c
 	c.mu.Lock()
@@ -146,16 +146,16 @@ func (w *watched) move(from, to *loop) bool {
 	if err != nil {
 		return false
 	}
-	// What it may still have for from is no turn any more.
+	// Turns that from may still have for the connection no longer count.
 	_ = unix.EpollCtl(from.poll, unix.EPOLL_CTL_DEL, w.fd, nil)
 	from.detach(w.slot)
 	w.loop, w.slot, w.round = to, slot, 0
-	w.drained = false // whether something waits the other loop's waits have not told
-	to.nudge(w)       // what was to be told is told again
+	w.drained = false // the waits of the other loop have not reported whether data is waiting
+	to.nudge(w)       // pending events are reported again
 	return true
 }
 
-// write writes what the kernel takes now. Conn.mu is held.
+// write writes what the kernel accepts now. Conn.mu must be held.
 func (w *watched) write(p []byte) (int, error) {
 	if w.c.closed {
 		return 0, net.ErrClosed
@@ -174,7 +174,7 @@ func (w *watched) write(p []byte) (int, error) {
 	}
 }
 
-// flush writes what is pending, as far as it goes. Conn.mu is held.
+// flush writes the pending bytes as far as possible. Conn.mu must be held.
 func (w *watched) flush() {
 	c := w.c
 	if !c.draining {
@@ -188,7 +188,7 @@ func (w *watched) flush() {
 	if len(c.pending) == 0 || c.err != nil {
 		c.pending, c.draining = nil, false
 		c.room.Broadcast()
-		_ = w.loop.want(w, !w.paused, false) // else it is told once more, for nothing
+		_ = w.loop.want(w, !w.paused, false) // otherwise the kernel would report it once more, for nothing
 		return
 	}
 	if n > 0 {
@@ -196,7 +196,7 @@ func (w *watched) flush() {
 	}
 }
 
-// writes implements ear: the loop flushes what is pending when the kernel takes it.
+// writes implements ear: the loop flushes the pending bytes when the kernel accepts them.
 func (w *watched) writes() bool {
 	c := w.c
 	c.draining = true
@@ -206,14 +206,14 @@ func (w *watched) writes() bool {
 	return true
 }
 
-// close implements ear: it begins to close, and the last turn does the rest.
+// close implements ear: it begins to close, and the last turn finishes.
 func (w *watched) close() error {
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	if w.over {
-		return nil // a turn has seen that the connection is closed, and was the last
+		return nil // a turn has seen that the connection is closed, and was the last one
 	}
-	_ = unix.Shutdown(w.fd, unix.SHUT_RDWR) // the other side learns it at once, if it is there
+	_ = unix.Shutdown(w.fd, unix.SHUT_RDWR) // the other side learns of it at once, if it is reachable
 	if !w.inTurn {
 		w.loop.nudge(w)
 	}
@@ -228,7 +228,7 @@ func (w *watched) pause() {
 		return
 	}
 	w.paused = true
-	_ = w.loop.want(w, false, w.c.draining) // else there are turns in which nothing is read
+	_ = w.loop.want(w, false, w.c.draining) // otherwise there would be turns in which nothing is read
 }
 
 // read implements ear. Within a turn the descriptor stays open.
@@ -253,7 +253,7 @@ func (w *watched) read(p []byte) (int, error) {
 		case n == 0 && len(p) > 0:
 			return 0, io.EOF
 		default:
-			w.dry = n < len(p) // what comes now is another turn's
+			w.dry = n < len(p) // data that arrives now belongs to another turn
 			return n, nil
 		}
 	}

@@ -4,14 +4,15 @@ package nonblock
 
 import "time"
 
-// Loops watch nothing here: they are for Linux. Each connection has a goroutine.
+// Loops watch nothing on this platform: they work only on Linux. Each connection has its own
+// goroutine.
 type Loops struct {
 	Changed func(Lateness)
 	Clock   func() time.Time
 	Most    int
 }
 
-// Lateness is never behind: there are no loops.
+// Lateness returns the zero value: there are no loops.
 func (*Loops) Lateness() Lateness { return Lateness{} }
 
 func watch(*Conn, func()) ear { return nil }

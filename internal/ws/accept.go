@@ -13,7 +13,7 @@ import (
 )
 
 // Accept upgrades a request. On failure it has answered the request. The loops of a
-// [nonblock.Listener] may watch its connections; any others have a goroutine each.
+// [nonblock.Listener] may watch its connections; other connections have a goroutine each.
 func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptions, opts Options) (*Conn, error) {
 	h := &hijacker{ResponseWriter: w}
 	library, err := websocket.Accept(h, r, shake)
@@ -27,7 +27,7 @@ func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptio
 	}
 	c := newConn(stream, under, false, opts)
 	c.in.put(h.early)
-	_ = library.CloseNow() // it closes nothing, and gives up what it holds
+	_ = library.CloseNow() // it does not close the connection, and releases what it holds
 	return c, nil
 }
 
@@ -35,7 +35,7 @@ func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptio
 type hijacker struct {
 	http.ResponseWriter
 	conn  net.Conn
-	early []byte // what came before the upgrade was answered
+	early []byte // what arrived before the upgrade was answered
 }
 
 // Unwrap is for http.ResponseController.

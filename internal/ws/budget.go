@@ -7,13 +7,13 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// Budget bounds how much the other side may send, of whatever kind: every frame costs 1,
-// and 1 more for each full 2 KiB of its payload. The zero value bounds nothing.
+// Budget bounds how much the other side may send, of any kind: every frame costs 1,
+// and 1 more for each full 2 KiB of its payload. The zero value means no bound.
 type Budget struct {
-	// PerSecond is how much may be sent for any length of time.
+	// PerSecond is how much may be sent continuously.
 	PerSecond int
 	// Burst is how much may be sent at once after a pause. Between one and two bursts may
-	// come before a flood is noticed: the clock is read only when a burst is used up.
+	// arrive before a flood is noticed: the clock is read only when a burst is used up.
 	Burst int
 }
 
@@ -23,7 +23,7 @@ const frameUnit = 2 << 10
 // ErrFlood is the error of a Read or TryRead after the other side has exceeded Options.Budget.
 var ErrFlood = errors.New("the other side sends more than it may")
 
-// purse is what the other side has left of its budget.
+// purse is what is left of the other side's budget.
 type purse struct {
 	Budget
 	left   int64
@@ -32,8 +32,8 @@ type purse struct {
 
 func newPurse(b Budget) purse { return purse{Budget: b, left: int64(b.Burst), filled: time.Now()} }
 
-// pay takes the price of a frame with so long a payload; false says that this is more than
-// there is. It costs no look at the clock while something is left.
+// pay pays the price of a frame with a payload of that length; false means that the budget is
+// exceeded. It does not read the clock while something is left.
 func (p *purse) pay(length uint64) bool {
 	if p.PerSecond == 0 {
 		return true
@@ -48,14 +48,14 @@ func (p *purse) pay(length uint64) bool {
 	return p.left >= 0
 }
 
-// A turn ends after so many frames, of any kind, and after so many bytes: then
-// others have theirs. In it TryRead gives at most so many messages.
+// A turn ends after this many frames, of any kind, and after this many bytes, so that other
+// connections get theirs. Within a turn TryRead returns at most this many messages.
 const (
 	turnFrames = 64
 	turnBytes  = 4 * blockSize
 )
 
-// errTurnOver ends a turn, as nonblock.ErrWouldBlock does, although there may be more.
+// errTurnOver ends a turn, as nonblock.ErrWouldBlock does, although there may be more to read.
 var errTurnOver = errors.New("the turn is over")
 
 // share is what a turn has used.
@@ -64,15 +64,15 @@ type share struct {
 	over          bool // something may be left for the next turn
 }
 
-// giveTurn calls f, which reads messages, and asks for the next turn where this one ended
+// giveTurn calls f, which reads messages, and requests the next turn if this one ended
 // before everything was read.
 func (c *Conn) giveTurn(f func()) {
 	c.share = share{}
 	f()
 	if c.flooded.Load() && !c.closed.Load() {
-		// Nothing is read any more; but a connection that is broken is told of until it is closed.
+		// Nothing more is read; but a broken connection is reported until it is closed.
 		if _, err := c.under.Read(c.in.tiny[:1]); err != nil && !errors.Is(err, nonblock.ErrWouldBlock) {
-			_ = c.CloseNow() // somebody may have been faster
+			_ = c.CloseNow() // another goroutine may have closed it first
 		}
 	}
 	if c.share.over {

@@ -15,53 +15,53 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// Conn is a WebSocket connection. One goroutine may read; all other methods may be called
-// by any number of them.
+// Conn is a WebSocket connection. Only one goroutine may read at a time; all other methods may
+// be called concurrently.
 type Conn struct {
 	// Fixed after the handshake.
 	stream io.ReadWriteCloser
-	under  *nonblock.Conn // what stream is, or what is at the bottom of it
-	direct bool           // stream is under: it is read without a buffer in wait
+	under  *nonblock.Conn // stream itself, or the connection at the bottom of it
+	direct bool           // stream is under: it can be read without holding a buffer meanwhile
 	client bool
 	limit  int64
 	onPong func()
 
 	share share // owned by the turn
 
-	reading sync.Mutex // guards the following fields: held while a message is read
+	reading sync.Mutex // guards the fields below; held while a message is read
 	in      input
 	at      progress
 	purse   purse
-	long    *Message // what the last message was put together in; nil for one within a block
-	failed  error    // what ended the reading; final
+	long    *Message // the buffer of the last long message; nil for a message within a block
+	failed  error    // the error that ended the reading; final
 
-	writing   sync.Mutex // guards the following field, and keeps frames whole
+	writing   sync.Mutex // guards the field below, and keeps frames whole
 	closeSent bool
 
-	// owed is an answer to be written by whoever can: the one that reads must not wait
-	// until another has written. See answer.
+	// owed is an answer that the next writer must write: the reading goroutine must not wait
+	// for a writing one. See answer.
 	owed atomic.Pointer[Message]
 
 	heard   atomic.Bool // Notify was called
-	flooded atomic.Bool // nothing is read any more; see ErrFlood
+	flooded atomic.Bool // nothing more is read; see ErrFlood
 	closed  atomic.Bool
-	gone    atomic.Pointer[chan struct{}] // closed when the connection is, for a Close that waits; nil: nobody waits
+	gone    atomic.Pointer[chan struct{}] // closed with the connection, for a Close that waits; nil if none does
 }
 
-// Options are what both sides have in common.
+// Options are common to both sides.
 type Options struct {
 	// Limit is the longest message that is read, in bytes; a longer one ends the
 	// connection with 1009. Zero means 32 KiB.
 	Limit int64
-	// OnPong is called when a pong has come, by the goroutine that reads. Nil: nobody asks.
+	// OnPong is called when a pong has arrived, by the goroutine that reads. It may be nil.
 	OnPong func()
-	// Budget is what the other side may send; the zero value bounds nothing.
+	// Budget bounds what the other side may send; the zero value means no bound.
 	Budget Budget
 }
 
 const defaultLimit = 32 << 10
 
-// newConn returns a connection over stream, which has under at its bottom.
+// newConn returns a connection over stream; under is the connection at its bottom.
 func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts Options) *Conn {
 	c := &Conn{stream: stream, under: under, client: client, limit: opts.Limit, onPong: opts.OnPong, purse: newPurse(opts.Budget)}
 	c.direct = stream == io.ReadWriteCloser(under)
@@ -71,8 +71,8 @@ func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts 
 	return c
 }
 
-// bottom returns what is under TLS; nil where that is nothing of ours, or nobody knows what is
-// there.
+// bottom returns the connection under TLS; nil if it is unknown or not one of package
+// nonblock.
 func bottom(c net.Conn) *nonblock.Conn {
 	for {
 		switch under := c.(type) {
@@ -88,11 +88,11 @@ func bottom(c net.Conn) *nonblock.Conn {
 	}
 }
 
-// Ready says that a write of a few KB will most likely not wait for the other side: what
-// was written before has left.
+// Ready reports that a write of a few KB will most likely not wait for the other side: earlier
+// writes have left.
 func (c *Conn) Ready() bool { return c.under.Ready() }
 
-// LocalAddr is this side's address, as host:port for TCP; empty where that is not known.
+// LocalAddr returns this side's address, as host:port for TCP; empty if it is unknown.
 func (c *Conn) LocalAddr() string {
 	if local := c.under.LocalAddr(); local != nil {
 		return local.String()
@@ -101,10 +101,10 @@ func (c *Conn) LocalAddr() string {
 }
 
 // Read returns the next message, valid until the next Read. It holds a buffer only
-// once a part of the message is there. An error is final: websocket.CloseStatus tells what
-// the other side said, and it wraps websocket.ErrMessageTooBig for a message over the limit
-// and net.ErrClosed after Close and CloseNow. After ErrFlood, and only then, the connection is
-// open still, for Close to say why it ends; nothing more is read from it.
+// once a part of the message has arrived. An error is final: websocket.CloseStatus extracts the
+// other side's close code, and the error wraps websocket.ErrMessageTooBig for a message over
+// the limit and net.ErrClosed after Close and CloseNow. Only after ErrFlood the connection
+// stays open, so that Close can send the reason; nothing more is read from it.
 func (c *Conn) Read() (websocket.MessageType, []byte, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -119,7 +119,7 @@ func (c *Conn) Read() (websocket.MessageType, []byte, error) {
 	return typ, p, nil
 }
 
-// message waits for the next message. c.reading is held.
+// message waits for the next message. c.reading must be held.
 func (c *Conn) message() (websocket.MessageType, []byte, error) {
 	if !c.at.inside {
 		c.freeLong()
@@ -137,24 +137,24 @@ func (c *Conn) message() (websocket.MessageType, []byte, error) {
 	}
 }
 
-// CaughtUp is that of [nonblock.Conn]. Only within the function of Notify.
+// CaughtUp is that of [nonblock.Conn]. Call it only within the function of Notify.
 func (c *Conn) CaughtUp() time.Time { return c.under.CaughtUp() }
 
-// Notify has f called when there may be a message to read, and one last time after the
-// connection is closed, as [nonblock.Conn.Notify] says. From then on TryRead takes the place
-// of Read. f has to call TryRead until that has no message, which it says after 64 frames or
-// 64 KiB at the latest.
+// Notify makes f be called when there may be a message to read, and one last time after the
+// connection is closed, as [nonblock.Conn.Notify] describes. From then on use TryRead instead
+// of Read. f must call TryRead until it returns no message, which happens after at most 64
+// frames or 64 KiB.
 func (c *Conn) Notify(f func()) {
 	c.heard.Store(true) // before the first turn
 	c.under.Notify(func() { c.giveTurn(f) })
 	c.under.Nudge() // something may have been read already
 }
 
-// Nudge has the function of Notify called soon. It may be called at any time.
+// Nudge makes the function of Notify be called soon. It may be called at any time.
 func (c *Conn) Nudge() { c.under.Nudge() }
 
-// TryRead is Read that does not wait; ok is false where there is no message yet, or the turn
-// is over. Only within the function of Notify.
+// TryRead is Read without waiting; ok is false if there is no message yet, or the turn
+// is over. Call it only within the function of Notify.
 func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -185,7 +185,7 @@ func (c *Conn) TryRead() (typ websocket.MessageType, p []byte, ok bool, err erro
 }
 
 // fail ends the reading, and with it the connection, except after a flood: then the other
-// side is to be told why. c.reading is held.
+// side is to get the reason. c.reading must be held.
 func (c *Conn) fail(err error) {
 	if c.closed.Load() && !errors.As(err, new(websocket.CloseError)) {
 		err = net.ErrClosed
@@ -198,7 +198,7 @@ func (c *Conn) fail(err error) {
 		c.under.Pause()
 		return
 	}
-	_ = c.CloseNow() // it says only whether somebody was faster
+	_ = c.CloseNow() // the error only says that the connection was already closed
 }
 
 func (c *Conn) freeLong() {
@@ -232,17 +232,17 @@ func (c *Conn) Ping() error {
 	return nil
 }
 
-// closeTime is how long Close waits for the other side, and floodTime how long for one whose
-// goodbye will not be read.
+// closeTime is how long Close waits for the other side, and floodTime how long it waits after a
+// flood, when the other side's close frame is not read.
 const (
 	closeTime = 5 * time.Second
 	floodTime = time.Second
 )
 
-// Close says goodbye with a code and a reason of at most 123 bytes, waits a few seconds
-// for the other side's, and closes the connection. Messages that come in between are
-// dropped where nobody reads them; after ErrFlood it waits for a second at most, and reads
-// nothing. A Read or Write that waits returns an error then.
+// Close sends a close frame with a code and a reason of at most 123 bytes, waits a few seconds
+// for the other side's, and closes the connection. Messages that arrive in between are
+// dropped if no goroutine reads them; after ErrFlood it waits for at most a second, and reads
+// nothing. A waiting Read or Write returns an error then.
 func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	if c.closed.Load() {
 		return fmt.Errorf("close: %w", net.ErrClosed)
@@ -262,18 +262,18 @@ func (c *Conn) Close(code websocket.StatusCode, reason string) error {
 	} else {
 		c.hearOut()
 	}
-	_ = c.CloseNow() // it may be closed by now
+	_ = c.CloseNow() // it may already be closed
 	if err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
 	return nil
 }
 
-// hearOut reads until the other side has said goodbye, too, or the connection is closed.
+// hearOut reads until the other side has sent its close frame or the connection is closed.
 func (c *Conn) hearOut() {
-	c.reading.Lock() // a Read that waits has the first word
+	c.reading.Lock() // a waiting Read has precedence
 	defer c.reading.Unlock()
-	// Whoever got the last message may still be at it.
+	// The receiver of the last message may still be using it.
 	c.in.abandon()
 	if !c.at.inside {
 		c.long = nil
@@ -285,8 +285,8 @@ func (c *Conn) hearOut() {
 	}
 }
 
-// awaitGone waits until the connection is closed, which whoever is notified does when the
-// other side has said goodbye, too.
+// awaitGone waits until the connection is closed: the function of Notify closes it when the
+// other side has sent its close frame.
 func (c *Conn) awaitGone() {
 	gone := make(chan struct{}) // by CloseNow
 	c.gone.Store(&gone)
@@ -295,14 +295,14 @@ func (c *Conn) awaitGone() {
 	}
 }
 
-// CloseNow closes the connection without a word. Read and Write return errors then. Only
-// the first call, or Close before it, does anything; the others return net.ErrClosed.
+// CloseNow closes the connection without a close frame. Read and Write return errors then. Only
+// the first call of CloseNow or Close has an effect; the others return net.ErrClosed.
 func (c *Conn) CloseNow() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
 	if !c.under.Ready() {
-		_ = c.under.Close() // TLS would wait for its goodbye to be taken
+		_ = c.under.Close() // TLS would wait until its closing alert is accepted
 	}
 	err := c.stream.Close()
 	if gone := c.gone.Swap(nil); gone != nil {

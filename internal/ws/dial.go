@@ -17,10 +17,10 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// Dial connects to a server at url (ws, wss, http or https). ctx bounds the opening only;
+// Dial connects to a server at url (ws, wss, http or https). ctx bounds only the opening;
 // when Dial has returned an error, every connection that it has opened is closed. The
-// response is as with websocket.Dial, which makes the handshake. Its head, its body and the
-// time that it takes are bounded; no redirect is followed.
+// response is as with websocket.Dial, which makes the handshake. Its head, its body and its
+// duration are bounded; no redirect is followed.
 //
 // An http.Transport of shake.HTTPClient is copied: each handshake has its own, so that no
 // connection of another handshake can answer it. Another kind of RoundTripper is used as it
@@ -38,18 +38,18 @@ func Dial(ctx context.Context, url string, shake *websocket.DialOptions, opts Op
 	within := bounded.Over(h, bounded.Limits{Service: "the WebSocket handshake"})
 	client.Transport = within.Transport
 	if client.CheckRedirect == nil {
-		client.CheckRedirect = within.CheckRedirect // the library would follow without end
+		client.CheckRedirect = within.CheckRedirect // the library would follow redirects without end
 	}
 	own.HTTPClient = &client
 	library, resp, err := websocket.Dial(ctx, url, &own)
 	if err != nil {
 		h.end(nil)
 		if h.stream != nil {
-			_ = h.stream.Close() // end has closed it already where it is ours
+			_ = h.stream.Close() // end has closed it already if it is ours
 		}
 		return nil, resp, err
 	}
-	_ = library.CloseNow() // it closes nothing, and gives up what it holds
+	_ = library.CloseNow() // it does not close the connection, and releases what it holds
 	return h.take(opts), resp, nil
 }
 
@@ -58,15 +58,15 @@ func Dial(ctx context.Context, url string, shake *websocket.DialOptions, opts Op
 type handshake struct {
 	// Fixed after newHandshake.
 	next http.RoundTripper
-	own  *http.Transport // next, where we made it; else nil
+	own  *http.Transport // next, if we made it; otherwise nil
 
 	// Owned by the goroutine of RoundTrip.
-	answering net.Conn           // what own has sent the request over; nil where nobody knows
-	stream    io.ReadWriteCloser // the body of the answer to an upgrade; nil if none came
+	answering net.Conn           // the connection over which own has sent the request; nil if unknown
+	stream    io.ReadWriteCloser // the body of the answer to an upgrade; nil if there was none
 
 	sealed *atomic.Bool // nothing more is read from any connection
 
-	mu     sync.Mutex // guards the following fields
+	mu     sync.Mutex // guards the fields below
 	over   bool
 	opened []*dialled
 }
@@ -85,12 +85,12 @@ func newHandshake(base http.RoundTripper) *handshake {
 	}
 	h := &handshake{own: t.Clone(), sealed: new(atomic.Bool)}
 	h.next = h.own
-	h.own.DisableKeepAlives = true // there is no request after this one
+	h.own.DisableKeepAlives = true // no request follows this one
 	h.own.MaxResponseHeaderBytes = bounded.MaxHeader
-	// The buffers are garbage after one request and one answer. What is read ahead fits into a
-	// block; see take.
+	// The buffers are garbage after one request and one answer. Data that is read ahead fits into
+	// a block; see take.
 	h.own.ReadBufferSize, h.own.WriteBufferSize = handshakeBuffer, handshakeBuffer
-	// An upgrade is HTTP/1.1, so that nothing need be set up for HTTP/2.
+	// An upgrade is HTTP/1.1, so HTTP/2 need not be set up.
 	h.own.ForceAttemptHTTP2, h.own.TLSNextProto = false, map[string]func(string, *tls.Conn) http.RoundTripper{}
 	dial := nonblock.DialOf(h.own)
 	h.own.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -103,7 +103,7 @@ func newHandshake(base http.RoundTripper) *handshake {
 	return h
 }
 
-// errSealed is what a connection says of reading where the handshake reads no more.
+// errSealed is returned by a connection's Read after the handshake has stopped reading.
 var errSealed = errors.New("ws: the handshake reads no more")
 
 // dialled is a connection that was opened for a handshake.
@@ -120,8 +120,8 @@ func (d *dialled) Read(p []byte) (int, error) {
 	return d.Conn.Read(p)
 }
 
-// open notes a new connection. net/http goes on dialling when nobody waits for it any more;
-// what comes after the end is closed at once.
+// open records a new connection. net/http goes on dialling after its caller has given up; a
+// connection that is opened after the end is closed at once.
 func (h *handshake) open(c net.Conn) (net.Conn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,12 +137,11 @@ func (h *handshake) open(c net.Conn) (net.Conn, error) {
 	return d, nil
 }
 
-// RoundTrip implements http.RoundTripper, and keeps the connection that comes with the
-// answer to an upgrade.
+// RoundTrip implements http.RoundTripper, and keeps the connection that answers an upgrade.
 func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
 	if h.own != nil {
-		// A request has its connection before it is written, and another one only when it is
-		// tried again: the last is the one that answers. http.Transport tells of it on the
+		// A request has its connection before it is written, and gets another one only when it is
+		// tried again: the last one is the one that answers. http.Transport reports it on the
 		// goroutine that called it.
 		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 			GotConn: func(got httptrace.GotConnInfo) { h.answering = got.Conn },
@@ -159,8 +158,8 @@ func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// kept is what the library gets for the connection. It reads the body of an upgrade that it
-// does not accept, which would wait for the other side.
+// kept is passed to the library instead of the connection. The library reads the body of an
+// upgrade that it does not accept, which would wait for the other side.
 type kept struct{}
 
 func (kept) Read([]byte) (int, error)    { return 0, io.EOF }
@@ -179,8 +178,8 @@ func (h *handshake) take(opts Options) *Conn {
 	if _, ok := h.answering.(*dialled); !ok {
 		return c
 	}
-	// It is read past net/http, but for what net/http has read ahead. As every connection is
-	// sealed, this waits for nobody, whichever of them the stream reads from.
+	// The connection is read bypassing net/http, after what net/http has read ahead. As every
+	// connection is sealed, this never waits, whichever of them the stream reads from.
 	h.sealed.Store(true)
 	early, err := io.ReadAll(h.stream)
 	if errors.Is(err, errSealed) {
@@ -190,9 +189,9 @@ func (h *handshake) take(opts Options) *Conn {
 	return c
 }
 
-// end closes every connection but kept, which may be nil, and what is still being dialled.
-// net/http alone would leave some: a dial goes on without its request, and an upgrade that
-// is answered while its context ends belongs to nobody.
+// end closes every connection except kept, which may be nil, and cancels the dials in progress.
+// net/http alone would leave some open: a dial continues without its request, and an upgrade
+// that is answered while its context ends has no owner.
 func (h *handshake) end(kept *nonblock.Conn) {
 	h.mu.Lock()
 	opened := h.opened
@@ -204,6 +203,6 @@ func (h *handshake) end(kept *nonblock.Conn) {
 		}
 	}
 	if h.own != nil {
-		h.own.CloseIdleConnections() // this gives dials up, too
+		h.own.CloseIdleConnections() // this cancels dials, too
 	}
 }

@@ -1,10 +1,10 @@
-// Package ws holds WebSocket connections (RFC 6455) that cost what their messages cost:
-// one system call to write a message, one to read what has come, no allocation for
-// either, and no buffer while nothing is there to be read or written.
+// Package ws provides WebSocket connections (RFC 6455) whose cost depends only on their
+// messages: one system call to write a message, one to read what has arrived, no allocation
+// for either, and no buffer while there is nothing to read or write.
 //
-// github.com/coder/websocket makes the handshakes, on both sides, and its types are the
-// types here (message types, close codes, errors); after the handshake the connection is
-// read and written by this package, because that one keeps 8 KB of buffers for each and
+// github.com/coder/websocket makes the handshakes, on both sides, and this package uses its
+// types (message types, close codes, errors); after the handshake this package reads and
+// writes the connection itself, because the library keeps 8 KB of buffers for each and
 // passes every message through a dozen locks. There are no extensions: audio does not
 // compress.
 package ws

@@ -34,18 +34,18 @@ const (
 // maxControl is the longest payload of a control frame, in bytes.
 const maxControl = 125
 
-// header is that of one frame.
+// header is the header of one frame.
 type header struct {
 	fin    bool
 	opcode byte
 	length uint64
 	masked bool
-	key    uint32 // as it stands on the wire, read as little-endian
-	size   int    // of the header itself, in bytes
+	key    uint32 // as on the wire, read as little-endian
+	size   int    // size of the header itself, in bytes
 }
 
-// parseHeader reads the header at the beginning of p. need is how many bytes of p it takes
-// to know more; zero with a header that is complete.
+// parseHeader reads the header at the beginning of p. need is how many bytes of p it needs
+// to continue; zero if the header is complete.
 func parseHeader(p []byte) (h header, need int) {
 	if len(p) < 2 {
 		return h, 2
@@ -77,7 +77,7 @@ func parseHeader(p []byte) (h header, need int) {
 	return h, 0
 }
 
-// check says what of the protocol a header violates. first is its first byte, inside
+// check reports how a header violates the protocol. first is its first byte; inside says
 // whether a message has begun and is not complete.
 func (c *Conn) check(h header, first byte, inside bool) error {
 	known := h.opcode == opContinuation || h.opcode == opText || h.opcode == opBinary
@@ -100,7 +100,7 @@ func (c *Conn) check(h header, first byte, inside bool) error {
 	return nil
 }
 
-// violation is what the other side does wrong.
+// violation is an error of the other side.
 type violation string
 
 func (v violation) Error() string { return "protocol violation: " + string(v) }
@@ -115,7 +115,7 @@ func (c *Conn) writeFrame(opcode byte, m *Message) error {
 	return err
 }
 
-// put writes a frame. c.writing is held.
+// put writes a frame. c.writing must be held.
 func (c *Conn) put(opcode byte, frame []byte) error {
 	if c.closeSent || c.closed.Load() {
 		return net.ErrClosed
@@ -128,7 +128,7 @@ func (c *Conn) put(opcode byte, frame []byte) error {
 	return err
 }
 
-// seal puts the header before the payload of m, masks it if this is the client's side, and
+// seal puts the header before the payload of m, masks it if this side is the client, and
 // returns the frame.
 func (c *Conn) seal(opcode byte, m *Message) []byte {
 	payload := m.Payload()
@@ -148,7 +148,7 @@ func (c *Conn) seal(opcode byte, m *Message) []byte {
 		n = 10
 	}
 	if c.client {
-		key := rand.Uint32() // a ChaCha8 that the runtime seeds: nobody can foresee it
+		key := rand.Uint32() // a ChaCha8 that the runtime seeds: it is unpredictable
 		h[1] |= maskBit
 		binary.LittleEndian.PutUint32(h[n:], key)
 		n += 4
@@ -160,8 +160,8 @@ func (c *Conn) seal(opcode byte, m *Message) []byte {
 
 // answer writes a control frame from where messages are read. Within a turn it must not wait:
 // neither until another goroutine has written, which may be waiting for the network, nor for
-// the network itself. One answer is kept for whoever writes next: the other side wants that to
-// its last ping only, and a goodbye is the last there is.
+// the network itself. One answer is kept for the next writer: the other side needs a pong only
+// for its last ping, and nothing follows a close frame.
 func (c *Conn) answer(opcode byte, payload []byte) {
 	if !c.heard.Load() {
 		_ = c.control(opcode, payload) // the next read tells why it cannot be written
@@ -177,12 +177,12 @@ func (c *Conn) answer(opcode byte, payload []byte) {
 	c.settle()
 }
 
-// settle writes the answer that is owed, if there is one and nobody is writing. Whoever is
-// calls it afterwards.
+// settle writes the owed answer, if there is one and no goroutine is writing. A writing
+// goroutine calls it afterwards.
 func (c *Conn) settle() {
 	for c.owed.Load() != nil && c.writing.TryLock() {
 		if m := c.owed.Swap(nil); m != nil {
-			// With so much on the way, the other side is not listening.
+			// With so much pending, the other side is not reading.
 			if !c.under.Full() {
 				_ = c.put(m.B[0]&opBits, m.B) // the next read tells why it cannot be written
 			}
@@ -202,7 +202,7 @@ func (c *Conn) control(opcode byte, payload []byte) error {
 
 var errCloseReason = errors.New("a close reason has at most 123 bytes, and a code is one that may be sent")
 
-// closePayload is the payload of a close frame.
+// closePayload returns the payload of a close frame.
 func closePayload(code websocket.StatusCode, reason string) ([]byte, error) {
 	if code == websocket.StatusNoStatusRcvd {
 		return nil, nil
@@ -213,7 +213,7 @@ func closePayload(code websocket.StatusCode, reason string) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...), nil
 }
 
-// parseClose reads what the other side says goodbye with.
+// parseClose reads the payload of the other side's close frame.
 func parseClose(p []byte) (e websocket.CloseError, err error) {
 	if len(p) == 0 {
 		return websocket.CloseError{Code: websocket.StatusNoStatusRcvd}, nil
@@ -228,7 +228,7 @@ func parseClose(p []byte) (e websocket.CloseError, err error) {
 	return e, nil
 }
 
-// mayBeSent says whether a close code may stand on the wire (RFC 6455, section 7.4, and
+// mayBeSent reports whether a close code may appear on the wire (RFC 6455, section 7.4, and
 // IANA's registry).
 func mayBeSent(code websocket.StatusCode) bool {
 	switch code {

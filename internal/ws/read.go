@@ -8,10 +8,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// input is what has been read and not been dealt with.
+// input is data that has been read and not yet processed.
 type input struct {
-	block *block // nil where that is nothing
-	r, w  int    // it is block.b[r:w]
+	block *block // nil if there is no data
+	r, w  int    // the data is block.b[r:w]
 	tiny  [headroom]byte
 }
 
@@ -22,7 +22,7 @@ func (in *input) unread() []byte {
 	return in.block.b[in.r:in.w]
 }
 
-// free gives the block back. What is unread is lost.
+// free gives the block back. Unread data is lost.
 func (in *input) free() {
 	if in.block != nil {
 		blocks.Put(in.block)
@@ -30,23 +30,23 @@ func (in *input) free() {
 	in.block, in.r, in.w = nil, 0, 0
 }
 
-// abandon leaves the block to whoever still has a message in it, and takes what is unread
-// elsewhere.
+// abandon leaves the block to the receiver that still has a message in it, and moves unread
+// data to another block.
 func (in *input) abandon() {
 	rest := in.unread()
 	in.block, in.r, in.w = nil, 0, 0
 	in.put(rest)
 }
 
-// put adds what was read elsewhere, which fits.
+// put adds data that was read elsewhere and is known to fit.
 func (in *input) put(p []byte) {
 	if len(p) > 0 {
 		in.w += copy(in.take(), p)
 	}
 }
 
-// take returns the room behind what is unread, moving that to the front where there would
-// be none. It is never empty unless the whole block is unread.
+// take returns the space after the unread data, moving the data to the front if there is no
+// space. It is never empty unless the whole block is unread.
 func (in *input) take() []byte {
 	if in.block == nil {
 		in.block = blocks.Get().(*block)
@@ -77,7 +77,7 @@ func (c *Conn) fill() error {
 		in.w += n
 		return ended(n, err)
 	case in.block == nil:
-		// Nothing is there: the first bytes are waited for with as little room as can be.
+		// Nothing is there: wait for the first bytes with as small a buffer as possible.
 		n, err := c.stream.Read(in.tiny[:])
 		in.put(in.tiny[:max(n, 0)])
 		return ended(n, err)
@@ -109,31 +109,31 @@ func (c *Conn) tryFill() (err error) {
 	return ended(n, err)
 }
 
-// ended is the error of a read that got n bytes.
+// ended returns the error of a read that got n bytes.
 func ended(n int, err error) error {
 	switch {
 	case n > 0:
-		return nil // what is wrong will come again
+		return nil // the error will be returned again
 	case err == nil || errors.Is(err, io.EOF):
-		return io.ErrUnexpectedEOF // no end is expected without a close frame
+		return io.ErrUnexpectedEOF // the end is unexpected without a close frame
 	}
 	return err
 }
 
-// progress is how far the reading of a message has come.
+// progress is the state of reading a message.
 type progress struct {
-	inside bool // a message has begun, and its parts are put together in Conn.long
+	inside bool // a message has begun, and its parts are joined in Conn.long
 	typ    websocket.MessageType
-	framed bool // h is that of the frame which is being read
+	framed bool // h is the header of the current frame
 	h      header
-	left   uint64 // of its payload; for parts of long messages
-	key    uint32 // for what is left
+	left   uint64 // the rest of its payload; for parts of long messages
+	key    uint32 // the masking key for the rest
 }
 
-// advance takes a message out of what has been read, and answers what is none. It reports
-// false where there is too little; then need bytes must be unread before it can go on, at
+// advance takes a message out of the data read, and answers control frames. It returns
+// false if there is too little data; then need bytes must be unread before it can continue, at
 // most a block's. Within a turn, errTurnOver says that enough has been taken for now.
-// c.reading is held.
+// c.reading must be held.
 func (c *Conn) advance() (typ websocket.MessageType, p []byte, need int, err error) {
 	at := &c.at
 	for {
@@ -170,7 +170,7 @@ func (c *Conn) advance() (typ websocket.MessageType, p []byte, need int, err err
 	}
 }
 
-// header takes a header, and checks it. Where everything before it has been dealt with,
+// header takes a header, and checks it. If everything before it has been processed,
 // the block is given back first.
 func (c *Conn) header() (need int, err error) {
 	if c.in.r == c.in.w {
@@ -186,14 +186,14 @@ func (c *Conn) header() (need int, err error) {
 		return 0, err
 	}
 	if !c.purse.pay(min(h.length, uint64(c.limit))) {
-		return 0, ErrFlood // the session says so, in its last words
+		return 0, ErrFlood // the session sends the reason in its close frame
 	}
 	c.in.r += h.size
 	c.at.h, c.at.framed, c.at.left, c.at.key = h, true, h.length, h.key
 	return 0, nil
 }
 
-// refuse tells the other side why the connection ends.
+// refuse sends the other side the reason why the connection ends.
 func (c *Conn) refuse(code websocket.StatusCode, why error) {
 	reason := why.Error()
 	payload, err := closePayload(code, reason[:min(len(reason), maxControl-2)])
@@ -202,7 +202,7 @@ func (c *Conn) refuse(code websocket.StatusCode, why error) {
 	}
 }
 
-// whole takes the payload of a frame where it lies. It fits into a block.
+// whole takes the payload of a frame without copying it. It fits into a block.
 func (c *Conn) whole() (p []byte, need int, err error) {
 	h := c.at.h
 	if h.length > uint64(c.limit) {
@@ -221,8 +221,8 @@ func (c *Conn) whole() (p []byte, need int, err error) {
 	return p, 0, nil
 }
 
-// part appends what there is of a frame's payload to c.long, so that no more memory is
-// taken than has come.
+// part appends the available part of a frame's payload to c.long, so that no more memory is
+// used than has arrived.
 func (c *Conn) part() (need int, err error) {
 	at := &c.at
 	if !at.inside {
@@ -253,7 +253,7 @@ func (c *Conn) tooBig() error {
 	return err
 }
 
-// takeControl answers a control frame; a goodbye is the error that ends the reading.
+// takeControl answers a control frame; a close frame is the error that ends the reading.
 func (c *Conn) takeControl(opcode byte, p []byte) error {
 	switch opcode {
 	case opPing:
