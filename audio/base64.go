@@ -9,7 +9,7 @@ import (
 )
 
 // AppendBase64 appends src in base64 with the standard alphabet and padding
-// (RFC 4648 section 4) to dst. It allocates nothing if dst has room. dst's free
+// (RFC 4648 section 4) to dst. It allocates nothing if dst has enough capacity. dst's free
 // capacity and src must not overlap.
 func AppendBase64(dst, src []byte) []byte {
 	n := base64.StdEncoding.EncodedLen(len(src))
@@ -20,13 +20,12 @@ func AppendBase64(dst, src []byte) []byte {
 	return dst
 }
 
-// AppendFromBase64 appends what src encodes to dst. It accepts the standard and
+// AppendFromBase64 decodes src and appends the result to dst. It accepts the standard and
 // the URL-safe alphabet (RFC 4648 sections 4 and 5), also mixed, each with full
-// padding or none, and ignores the value of left over bits, as encoding/base64
-// does. Anything else, line breaks included, is ErrBase64, and dst is returned
-// as it was.
+// padding or none, and ignores the value of left-over bits, as encoding/base64
+// does. For any other input, including line breaks, it returns ErrBase64 and dst unchanged.
 //
-// It allocates nothing if dst has room. dst may be src[:0]: src is then
+// It allocates nothing if dst has enough capacity. dst may be src[:0]: src is then
 // decoded in place, and is lost even if an error is returned. Any other
 // overlap of dst's free capacity and src is not allowed.
 //
@@ -37,8 +36,8 @@ func AppendFromBase64(dst, src []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	// Decoding in place destroys what a second try would read, so the
-	// alphabet has to be known before.
+	// Decoding in place destroys the input of a second attempt, so the
+	// alphabet must be known before.
 	inPlace := len(body) > 0 && cap(dst) > len(dst) && &dst[:len(dst)+1][len(dst)] == &body[0]
 	n := len(body)/4*3 + max(len(body)%4-1, 0)
 	grown := slices.Grow(dst, n)
@@ -61,8 +60,8 @@ func AppendFromBase64(dst, src []byte) ([]byte, error) {
 	return grown[:len(dst)+n], nil
 }
 
-// trimPadding returns src without its padding, if that and the length are
-// right.
+// trimPadding returns src without its padding, if the padding and the length are
+// valid.
 func trimPadding(src []byte) ([]byte, error) {
 	body := src
 	for len(src)-len(body) < 2 && len(body) > 0 && body[len(body)-1] == '=' {
@@ -90,8 +89,8 @@ var decodeTable = func() (t [256]byte) {
 	return t
 }()
 
-// decodeAny decodes src, which has no padding, into out, which has the right
-// size and may begin where src does. It returns the position of the first
+// decodeAny decodes src, which has no padding, into out, which has the exact
+// size and may begin where src begins. It returns the position of the first
 // character outside both alphabets, or -1.
 func decodeAny(out, src []byte) int {
 	at := 0
@@ -105,7 +104,7 @@ func decodeAny(out, src []byte) int {
 		o[0], o[1], o[2] = a<<2|b>>4, b<<4|c>>2, c<<6|d
 		at += 4
 	}
-	// The last quad, if it is not whole, or the one that is wrong.
+	// The last quad, if it is incomplete, or the invalid one.
 	out = out[at/4*3:]
 	var acc uint32
 	for i, ch := range src[at:] {

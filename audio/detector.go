@@ -1,6 +1,6 @@
 package audio
 
-// Frames and defaults of a Detector.
+// The frame size and the defaults of a Detector.
 const (
 	frameMS = 10
 
@@ -11,23 +11,23 @@ const (
 	defaultThreshold    = 0.5
 )
 
-// DetectorOptions say how a Detector decides. The zero value is usable.
+// DetectorOptions configure a Detector. The zero value is usable.
 type DetectorOptions struct {
-	// Rate of the PCM in Hz, 8000 to 192000; others are taken to the nearer
-	// of the two. Zero means 16000.
+	// Rate of the PCM in Hz, 8000 to 192000; other rates are raised or lowered to the nearer
+	// bound. Zero means 16000.
 	Rate int
 	// PrefixMS is how much earlier than the onset a start is reported, so that
 	// a listener who begins there misses nothing. Zero means 300, negative
-	// means none.
+	// means 0.
 	PrefixMS int
-	// SilenceMS is how long speech must have ceased for a stop. Zero means 500.
+	// SilenceMS is how long silence must last for a stop. Zero means 500.
 	SilenceMS int
 	// MinSpeechMS is how long a sound must last to be speech, rounded up to
 	// 10 ms, at most 200. It is also the delay of the decision. Zero means 60.
 	MinSpeechMS int
 	// Threshold is how much a sound must stand out, from 0 to 1, like the
-	// threshold of OpenAI's server_vad: higher needs louder speech. Zero means
-	// 0.5, where speech stands 12 dB above the background and above -50 dBFS;
+	// threshold of OpenAI's server_vad: a higher one needs louder speech. Zero means
+	// 0.5, at which speech must be 12 dB above the background and above -50 dBFS;
 	// each 0.1 moves both by 2 dB.
 	Threshold float64
 }
@@ -35,18 +35,18 @@ type DetectorOptions struct {
 // Activity is a change between silence and speech. Its times are milliseconds
 // of audio since the first sample.
 type Activity struct {
-	// Started is true where speech begins, false where it ends.
+	// Started is true if speech begins, false if it ends.
 	Started bool
-	// EdgeMS is where the sound itself begins or ends.
+	// EdgeMS is when the sound itself begins or ends.
 	EdgeMS int64
-	// ReportMS is what a provider reports: the onset less PrefixMS, but not
+	// ReportMS is what a provider reports: the onset minus PrefixMS, but not
 	// below 0, or the end plus SilenceMS.
 	ReportMS int64
-	// AtMS is how much audio had been heard when the decision fell.
+	// AtMS is how much audio had been processed when the decision was made.
 	AtMS int64
 }
 
-// withDefaults returns the options with zero values replaced and the rest
+// withDefaults returns the options with zero values replaced and the others
 // brought into range.
 func (o DetectorOptions) withDefaults() DetectorOptions {
 	o.Rate = orDefault(o.Rate, defaultDetectorRate)
@@ -68,7 +68,7 @@ func orDefault(v, def int) int {
 	return v
 }
 
-// What the decision is made of. Levels are of frames behind the high-pass of
+// The parameters of the decision. Levels are of frames after the high-pass filter of
 // frameMeter, in dB.
 const (
 	// Above the background by startMargin and over minStartLevel, both at
@@ -77,43 +77,43 @@ const (
 	startMargin   = 12.0
 	minStartLevel = -50.0
 	thresholdSpan = 20.0
-	// Once started, this much less keeps speech going.
+	// Once speech has started, a level that is lower by this much continues it.
 	stopMargin = 6.0
 
-	// A half of the frames must have a pitch, or a third if one of them is this
-	// far above what is loud.
+	// Half of the frames must have a pitch, or a third if one of them is this
+	// far above the threshold.
 	clearMargin = 15.0
 
-	// A frame counts only if it is not further below an earlier one of the
+	// A frame counts only if it is not further than this below an earlier one of the
 	// run: a knock is loud, too, but it dies away.
 	maxDecay = 9.0
 
-	// maxRunFrames is how far back a start can look, and the longest
+	// maxRunFrames is how far a start can look back, and the longest
 	// MinSpeechMS.
 	maxRunFrames = 20
-	// maxGapFrames may be quiet within the onset, as between a plosive and its
-	// vowel.
+	// maxGapFrames is how many frames within the onset may be quiet, as between a plosive and
+	// its vowel.
 	maxGapFrames = 2
-	// slackFrames of the onset's window need not count.
+	// slackFrames is how many frames of the onset's window need not count.
 	slackFrames = 1
-	// keepFrames in a row must be loud to keep speech going: a click in the
+	// keepFrames is how many frames in a row must be loud to continue speech: a click in the
 	// silence does not.
 	keepFrames = 3
 
-	// voiceMargin is how far below the voice the background may be found while
+	// voiceMargin is how far below the voice the background must at least be while
 	// there is a voice; peakDecay, in dB a frame, is how fast the voice's level
 	// follows a speaker who turns away.
 	voiceMargin = 25.0
 	peakDecay   = 0.05
 )
 
-// Detector finds speech in one stream of PCM. It counts samples and knows no
-// other clock, so that the same audio gives the same answers however fast it
-// arrives and however it is cut.
+// Detector finds speech in one stream of PCM. It counts samples and uses no
+// other clock, so that the same audio gives the same result however fast it
+// arrives and however it is split.
 //
-// It works on frames of 10 ms. Speech begins where frames stand out from an
-// adaptive noise floor for MinSpeechMS without dying away, and a voice's pitch
-// is found in them; this leaves out clicks, knocks, hum and steady noise, and
+// It works on frames of 10 ms. Speech begins if frames stand out from an
+// adaptive noise floor for MinSpeechMS without dying away, and have the pitch of a
+// voice; this excludes clicks, knocks, hum and steady noise, and
 // whispering too. It ends when nothing stands out for SilenceMS.
 //
 // A Detector belongs to one goroutine at a time.
@@ -121,7 +121,7 @@ type Detector struct {
 	// Fixed after NewDetector.
 	opt       DetectorOptions
 	frame     int     // samples of one frame
-	need      int     // frames that must count for a start
+	need      int     // frames that must count to start speech
 	margin    float64 // startMargin and minStartLevel at this Threshold
 	minLevel  float64
 	quietSize int // frames of silence that end speech
@@ -129,29 +129,29 @@ type Detector struct {
 	// Owned by the caller of Process.
 	meter  frameMeter
 	floor  noiseFloor
-	frames int64  // complete ones so far
-	part   []byte // of the next frame; nil until audio comes in other pieces than frames
+	frames int64  // complete frames so far
+	part   []byte // of the next frame; nil until audio is not split at frames
 	found  []Activity
 
 	talking bool
-	// Silent: the last frames, newest at index frames%maxRunFrames.
+	// In silence: the last frames, the newest at index frames%maxRunFrames.
 	recent [maxRunFrames]frameMark
-	// Talking: the loud frames in a row up to now, and the end of the last one
-	// that kept speech going, in frames.
+	// During speech: the number of loud frames in a row up to now, and the end of the last one
+	// that continued the speech, in frames.
 	loudRun int
 	lastEnd int64
-	// peak is the level of the voice: the loudest frame, forgotten slowly.
+	// peak is the level of the voice: that of the loudest frame, slowly decaying.
 	peak float64
 }
 
-// frameMark is what an onset needs to know about a past frame.
+// frameMark is what an onset needs to know about an earlier frame.
 type frameMark struct {
 	level float64
 	loud  bool
 	pitch bool
 }
 
-// NewDetector returns a Detector that has heard nothing.
+// NewDetector returns a Detector at the start of a stream.
 func NewDetector(opt DetectorOptions) *Detector {
 	opt = opt.withDefaults()
 	frame := opt.Rate * frameMS / 1000
@@ -168,7 +168,7 @@ func NewDetector(opt DetectorOptions) *Detector {
 	return d
 }
 
-// Reset forgets everything heard. The clock begins at 0 again.
+// Reset forgets all audio. The clock starts at 0 again.
 func (d *Detector) Reset() {
 	d.meter.reset(d.opt.Rate, d.frame)
 	d.floor.reset()
@@ -177,15 +177,15 @@ func (d *Detector) Reset() {
 	d.loudRun, d.lastEnd, d.peak = 0, 0, MinLevel
 }
 
-// Speaking tells whether speech has started and not ended.
+// Speaking reports whether speech has started and not ended.
 func (d *Detector) Speaking() bool { return d.talking }
 
-// ClockMS returns how much audio was heard, in whole milliseconds.
+// ClockMS returns how much audio was processed, in whole milliseconds.
 func (d *Detector) ClockMS() int64 {
 	return (d.frames*int64(d.frame) + int64(len(d.part)/BytesPerSample)) * 1000 / int64(d.opt.Rate)
 }
 
-// Process hears pcm, any whole number of samples, and returns what it decided
+// Process processes pcm, any whole number of samples, and returns the changes found
 // in it, in order. The slice is valid until the next call. A trailing half
 // sample is ignored. It allocates nothing in the steady state.
 func (d *Detector) Process(pcm []byte) []Activity {
@@ -208,15 +208,15 @@ func (d *Detector) Process(pcm []byte) []Activity {
 	return d.found
 }
 
-// hear takes one frame of PCM.
+// hear processes one frame of PCM.
 func (d *Detector) hear(frame []byte) {
 	level := d.meter.measure(frame)
 	d.decide(level, !d.talking && level > d.threshold() && d.meter.pitched())
 	d.floor.update(level, d.ceiling())
 }
 
-// decide judges one frame. Whether a voice's pitch is in it counts only where it is loud and
-// nobody talks yet.
+// decide judges one frame. Its pitch matters only if it is loud and speech has not started
+// yet.
 func (d *Detector) decide(level float64, pitched bool) {
 	d.frames++
 	if d.talking {
@@ -244,8 +244,8 @@ func (d *Detector) listenForStart() {
 			}
 		}
 	}
-	// Noise has a pitch by chance now and then. What is loud enough to
-	// interrupt for needs less proof.
+	// Noise has a pitch by chance now and then. A sound that is loud enough to
+	// interrupt needs less proof.
 	parts := 2
 	if top > d.threshold()+clearMargin {
 		parts = 3
@@ -253,7 +253,7 @@ func (d *Detector) listenForStart() {
 	if counted < d.need || pitched*parts < d.need {
 		return
 	}
-	// The edge is the first loud frame that this run of them reaches back to.
+	// The edge is the first loud frame of this run.
 	first, gap := 0, 0
 	for i := 0; i < maxRunFrames && int64(i) < d.frames && gap <= maxGapFrames; i++ {
 		if d.ago(i).loud {
@@ -272,10 +272,10 @@ func (d *Detector) listenForStart() {
 	d.report(Activity{Started: true, EdgeMS: edge, ReportMS: max(edge-int64(d.opt.PrefixMS), 0)})
 }
 
-// threshold is what a frame's level must exceed to be loud.
+// threshold returns the level that a loud frame must exceed.
 func (d *Detector) threshold() float64 { return max(d.floor.level+d.margin, d.minLevel) }
 
-// decaying tells whether the frame i frames ago is far below one before it
+// decaying reports whether the frame i frames ago is far below an earlier one
 // within the window.
 func (d *Detector) decaying(i, window int) bool {
 	level := d.ago(i).level
@@ -308,8 +308,8 @@ func (d *Detector) listenForEnd(level float64) {
 	}
 }
 
-// ceiling is what the floor may jump to: the voice itself, as in a long vowel,
-// is not the background.
+// ceiling returns the highest level to which the floor may jump: the voice itself, as in a
+// long vowel, is not the background.
 func (d *Detector) ceiling() float64 {
 	if d.talking {
 		return d.peak - voiceMargin
@@ -317,11 +317,11 @@ func (d *Detector) ceiling() float64 {
 	return maxFloor
 }
 
-// report adds an activity that was decided at the end of this frame.
+// report adds a change that was decided at the end of this frame.
 func (d *Detector) report(a Activity) {
 	a.AtMS = d.ms(d.frames)
 	d.found = append(d.found, a)
 }
 
-// ms is the time at which n frames have passed.
+// ms returns the time after n frames.
 func (d *Detector) ms(n int64) int64 { return n * int64(d.frame) * 1000 / int64(d.opt.Rate) }

@@ -1,4 +1,4 @@
-// Package audio holds what the gateway knows about sound: PCM arithmetic,
+// Package audio implements the gateway's audio processing: PCM arithmetic,
 // sample rate conversion, G.711, base64, WAV files, levels and voice activity.
 //
 // PCM means 16-bit signed little-endian mono samples in a []byte, unless a
@@ -10,5 +10,5 @@
 // the state of one stream and belong to one goroutine at a time.
 //
 // The functions that run for every frame (Append..., Resampler.Process,
-// Detector.Process, Level) allocate nothing once the destination has room.
+// Detector.Process, Level) allocate nothing if the destination has enough capacity.
 package audio

@@ -2,9 +2,9 @@ package audio
 
 import "math"
 
-// dotGo is the sum of the products of c and x, which have the same length, a
+// dotGo returns the sum of the products of c and x, which have the same length, a
 // multiple of tapAlign. Eight partial sums keep the processor's adders busy;
-// the explicit conversions forbid the compiler to fuse multiply and add, so
+// the explicit conversions keep the compiler from fusing multiply and add, so
 // that every platform computes the same bits.
 func dotGo(c, x []float32) float32 {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float32
@@ -24,9 +24,9 @@ func dotGo(c, x []float32) float32 {
 	return (s0 + s2) + (s1 + s3)
 }
 
-// four are four samples at once: out[i] is the dot product of c[i] and x[i], which all have
-// the same length, a multiple of tapAlign, as round16 makes a sample of it. Vector code adds
-// up four results with few more instructions than one, and has four sums to add to while it
+// four describes four samples at once: out[i] is the dot product of c[i] and x[i], which all
+// have the same length, a multiple of tapAlign, rounded to a sample by round16. Vector code adds
+// up four results with few more instructions than one, and has four sums to work on while it
 // waits for an adder.
 type four struct {
 	c, x [4][]float32
@@ -41,7 +41,7 @@ func (f *four) samplesGo() {
 }
 
 // round16 rounds to the nearest sample, halves to the even one, and clips at full scale. v
-// is far from what an int32 holds.
+// must be far inside the range of an int32.
 func round16(v float32) int16 {
 	return int16(min(max(int32(math.RoundToEven(float64(v))), math.MinInt16), math.MaxInt16))
 }

@@ -4,7 +4,7 @@ package audio
 
 import "golang.org/x/sys/cpu"
 
-// hasAVX: nearly every amd64 processor has vectors of eight.
+// hasAVX says that the processor has vectors of eight, as nearly every amd64 processor does.
 var hasAVX = cpu.X86.HasAVX
 
 // dot is dotGo with vector instructions: the compiler does not vectorise.
@@ -12,7 +12,7 @@ var hasAVX = cpu.X86.HasAVX
 //go:noescape
 func dot(c, x []float32) float32
 
-// samples computes the four. The resampler spends most of its time here.
+// samples computes the four samples. The resampler spends most of its time here.
 func (f *four) samples() {
 	if !hasAVX {
 		f.samplesGo()

@@ -3,7 +3,7 @@ package audio
 import "errors"
 
 // The errors of this package. Compare with errors.Is; the text around them
-// names what was found and what would have been accepted.
+// says what was found and what is accepted.
 var (
 	// ErrRate says that a sample rate, or the ratio of two, is not supported.
 	ErrRate = errors.New("unsupported sample rate")

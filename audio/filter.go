@@ -7,31 +7,31 @@ import (
 )
 
 // The low-pass filter of every conversion, relative to the lower of the two
-// rates: flat up to passEdge (3440 Hz of 8 kHz, the telephone band), stopped
+// rates: flat up to passEdge (3440 Hz of 8 kHz, the telephone band), stopping
 // from stopEdge on, which is the Nyquist frequency, so that nothing aliases.
 const (
 	passEdge    = 0.43
 	stopEdge    = 0.50
-	attenuation = 96.0 // dB, about the noise floor of 16-bit samples
+	attenuation = 96.0 // dB, approximately the noise floor of 16-bit samples
 
-	// tapAlign makes the number of taps a multiple of what dot works on.
+	// tapAlign: the number of taps is a multiple of it, as dot requires.
 	tapAlign = 8
 
-	// maxTable bounds one filter to 4 MiB. It is reached only by pairs of
-	// rates that have almost no common divisor.
+	// maxTable bounds one filter to 4 MiB. Only pairs of rates with almost no common divisor
+	// reach it.
 	maxTable = 1 << 20
 
 	minRate = 8000
 	maxRate = 192000
 )
 
-// filter is the polyphase filter of one pair of rates. It never changes after
-// it was made, and every stream with that ratio uses the same one.
+// filter is the polyphase filter of one pair of rates. It never changes, and
+// every stream with that ratio uses the same one.
 type filter struct {
 	up, down int // the rate ratio out:in in lowest terms
 	taps     int // of one phase, a multiple of tapAlign
 	// table holds up phases of taps coefficients, each in the order of the
-	// samples it is applied to. The centre of phase 0 is tap taps/2-1.
+	// samples to which it is applied. The centre of phase 0 is tap taps/2-1.
 	table []float32
 }
 
@@ -62,7 +62,7 @@ func newFilter(up, down int) (*filter, error) {
 	for p := range up {
 		sum := 0.0
 		for k := range row {
-			// How far this tap's sample lies from the output's instant.
+			// How far this tap's sample is from the output's instant.
 			at := float64(k-(taps/2-1)) - float64(p)/float64(up)
 			row[k] = 2 * cutoff * sinc(2*cutoff*at) * kaiser(at/half, beta)
 			sum += row[k]
@@ -76,7 +76,7 @@ func newFilter(up, down int) (*filter, error) {
 	return f, nil
 }
 
-// sinc is sin(pi x)/(pi x).
+// sinc returns sin(pi x)/(pi x).
 func sinc(x float64) float64 {
 	if x == 0 {
 		return 1
@@ -84,7 +84,7 @@ func sinc(x float64) float64 {
 	return math.Sin(math.Pi*x) / (math.Pi * x)
 }
 
-// kaiser is the Kaiser window for x from -1 to 1.
+// kaiser returns the Kaiser window for x from -1 to 1.
 func kaiser(x, beta float64) float64 {
 	if x < -1 || x > 1 {
 		return 0
@@ -92,7 +92,7 @@ func kaiser(x, beta float64) float64 {
 	return bessel0(beta*math.Sqrt(1-x*x)) / bessel0(beta)
 }
 
-// bessel0 is the modified Bessel function of the first kind and order zero.
+// bessel0 returns the modified Bessel function of the first kind and order zero.
 func bessel0(x float64) float64 {
 	sum, term := 1.0, 1.0
 	for k := 1.0; term > 1e-17*sum; k++ {
@@ -103,11 +103,11 @@ func bessel0(x float64) float64 {
 }
 
 // maxFilters bounds the cache. Clients choose from five rates and providers
-// from two; only files can bring more, and those then pay for their own.
+// from two; only files can bring others, which are then computed each time.
 const maxFilters = 64
 
 // filters caches the filters by ratio: a server has thousands of streams with
-// a handful of ratios, and a filter may have a megabyte.
+// a handful of ratios, and a filter may take a megabyte.
 var filters = filterCache{entries: map[ratio]*filterEntry{}}
 
 type ratio struct{ up, down int }
@@ -123,8 +123,8 @@ type filterCache struct {
 	entries map[ratio]*filterEntry
 }
 
-// get returns the filter of a ratio in lowest terms, and designs it if it is
-// the first to ask. Others that ask for the same one meanwhile wait.
+// get returns the filter of a ratio in lowest terms; the first caller
+// designs it. Concurrent callers for the same ratio wait.
 func (c *filterCache) get(up, down int) (*filter, error) {
 	e := c.entry(ratio{up, down})
 	e.once.Do(func() { e.filter, e.err = newFilter(up, down) })

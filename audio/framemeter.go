@@ -3,11 +3,11 @@ package audio
 import "math"
 
 // frameMeter measures the frames of a Detector: their level without rumble and
-// hum, and on demand whether a voice's pitch is in them.
+// hum, and on demand whether they have the pitch of a voice.
 type frameMeter struct {
 	// Fixed after reset.
-	scale    float64 // makes the energy of a filtered frame a power relative to full scale
-	decimate int     // input samples for one of slow
+	scale    float64 // turns the energy of a filtered frame into a power relative to full scale
+	decimate int     // input samples per sample of slow
 
 	filter highPass
 
@@ -20,18 +20,18 @@ type frameMeter struct {
 }
 
 const (
-	// highPassHz keeps 50 and 60 Hz hum, its strongest harmonic and the thump
-	// of a knock out; a voice's harmonics pass.
+	// highPassHz removes 50 and 60 Hz hum, its strongest harmonic and the thump
+	// of a knock; a voice's harmonics pass.
 	highPassHz = 200.0
 
 	slowRate = 4000
-	// A pitch of 70 to 500 Hz is looked for over 20 ms.
+	// A pitch of 70 to 500 Hz is searched over 20 ms.
 	pitchWindow = slowRate / 50 // a multiple of tapAlign
 	minLag      = slowRate / 500
 	maxLag      = slowRate / 70
 	pitchSpan   = pitchWindow + maxLag
-	// pitchMatch is how alike two periods are, as a correlation: 0.3 and less
-	// for noise, 0.8 and more for a voice.
+	// pitchMatch is how similar two periods must be, as a correlation: it is at most 0.3
+	// for noise, and at least 0.8 for a voice.
 	pitchMatch = 0.55
 )
 
@@ -43,7 +43,7 @@ func (m *frameMeter) reset(rate, frame int) {
 	m.scale = gain * gain / float64(frame)
 }
 
-// measure takes one frame of PCM and returns its level in dB.
+// measure processes one frame of PCM and returns its level in dB.
 func (m *frameMeter) measure(pcm []byte) float64 {
 	var energy float64
 	var filtered [chunkSamples]float64
@@ -54,8 +54,8 @@ func (m *frameMeter) measure(pcm []byte) float64 {
 		pcm = pcm[n:]
 	}
 	if energy < 1e-30 {
-		// What rings on in digital silence ends, before it gets so small that the processor
-		// becomes slow with it.
+		// In digital silence, end the filter's ringing before its values get so small that the
+		// processor becomes slow.
 		m.filter.last = quad{}
 	}
 	return decibel(energy * m.scale)
@@ -67,7 +67,7 @@ func (m *frameMeter) slowDown(samples []float64) {
 		m.slowLen = copy(m.slow[:], m.slow[m.slowLen-pitchSpan:m.slowLen])
 	}
 	sum, count, at := m.slowSum, m.slowCount, m.slowLen
-	if m.decimate == 4 && count == 0 { // at 16 kHz, where this is a tenth of the work
+	if m.decimate == 4 && count == 0 { // at 16 kHz, where this saves nine tenths of the work
 		for ; len(samples) >= 4 && at < len(m.slow); samples = samples[4:] {
 			m.slow[at] = float32((samples[0] + samples[1]) + (samples[2] + samples[3]))
 			at++
@@ -91,7 +91,7 @@ func (m *frameMeter) slowDown(samples []float64) {
 	m.slowSum, m.slowCount, m.slowLen = sum, count, at
 }
 
-// pitched tells whether the sound up to now repeats itself as a voice does.
+// pitched reports whether the latest sound repeats itself as a voice does.
 func (m *frameMeter) pitched() bool {
 	span := m.slow[m.slowLen-pitchSpan : m.slowLen]
 	now := span[maxLag:]
@@ -99,7 +99,7 @@ func (m *frameMeter) pitched() bool {
 	if power == 0 {
 		return false
 	}
-	// The energy of the window at each lag follows from the one before.
+	// The energy of the window at each lag follows from the previous one.
 	from := maxLag - minLag
 	past := energyOf(span[from : from+pitchWindow])
 	for lag := minLag; lag <= maxLag; lag++ {
@@ -116,7 +116,7 @@ func (m *frameMeter) pitched() bool {
 	return false
 }
 
-// energyOf is the sum of the squares of x.
+// energyOf returns the sum of the squares of x.
 func energyOf(x []float32) (sum float64) {
 	for _, v := range x {
 		sum += float64(v) * float64(v)

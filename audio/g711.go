@@ -3,15 +3,15 @@ package audio
 import "slices"
 
 // G.711 carries one sample in one byte, on a logarithmic scale of 8 segments
-// of 16 steps each (ITU-T Recommendation G.711, 11/1988, tables 1 and 2). The
-// law is usually spoken at 8000 Hz, but nothing here depends on the rate.
+// of 16 steps each (ITU-T Recommendation G.711, 11/1988, tables 1 and 2). It
+// is usually used at 8000 Hz, but nothing here depends on the rate.
 const (
 	ulawBias = 0x84  // added so that each segment is one power of two
 	ulawClip = 32635 // the largest magnitude that does not overflow with the bias
 )
 
 // AppendULaw appends pcm as G.711 mu-law, one byte a sample. A trailing half
-// sample is ignored. It allocates nothing if dst has room.
+// sample is ignored. It allocates nothing if dst has enough capacity.
 func AppendULaw(dst, pcm []byte) []byte {
 	dst = slices.Grow(dst, len(pcm)/BytesPerSample)
 	for i := 0; i+1 < len(pcm); i += BytesPerSample {
@@ -21,7 +21,7 @@ func AppendULaw(dst, pcm []byte) []byte {
 }
 
 // AppendFromULaw appends G.711 mu-law as PCM, two bytes for each of ulaw. It
-// allocates nothing if dst has room. dst's free capacity and ulaw must not
+// allocates nothing if dst has enough capacity. dst's free capacity and ulaw must not
 // overlap.
 func AppendFromULaw(dst, ulaw []byte) []byte {
 	dst = slices.Grow(dst, len(ulaw)*BytesPerSample)
@@ -32,7 +32,7 @@ func AppendFromULaw(dst, ulaw []byte) []byte {
 }
 
 // AppendALaw appends pcm as G.711 A-law, one byte a sample. A trailing half
-// sample is ignored. It allocates nothing if dst has room.
+// sample is ignored. It allocates nothing if dst has enough capacity.
 func AppendALaw(dst, pcm []byte) []byte {
 	dst = slices.Grow(dst, len(pcm)/BytesPerSample)
 	for i := 0; i+1 < len(pcm); i += BytesPerSample {
@@ -42,7 +42,7 @@ func AppendALaw(dst, pcm []byte) []byte {
 }
 
 // AppendFromALaw appends G.711 A-law as PCM, two bytes for each of alaw. It
-// allocates nothing if dst has room. dst's free capacity and alaw must not
+// allocates nothing if dst has enough capacity. dst's free capacity and alaw must not
 // overlap.
 func AppendFromALaw(dst, alaw []byte) []byte {
 	dst = slices.Grow(dst, len(alaw)*BytesPerSample)
@@ -86,7 +86,7 @@ func decodeULaw(b byte) int16 {
 	return int16(v)
 }
 
-// alawMask inverts every second bit of what is sent (G.711 section 3.2).
+// alawMask inverts every second bit of the transmitted byte (G.711 section 3.2).
 const alawMask = 0x55
 
 // encodeALaw sets the sign bit for positive values. Negative ones are
@@ -96,7 +96,7 @@ func encodeALaw(s int16) byte {
 	if v < 0 {
 		v, sign = ^v, 0
 	}
-	// v has 11 bits: the first 32 steps have one width, each segment above
+	// v has 11 bits: the first 32 steps have the same width, and each segment above
 	// is twice as coarse.
 	segment := 0
 	for v > 0x1F {

@@ -4,7 +4,7 @@ import "math"
 
 // highPass is a Butterworth high-pass of fourth order, without its gain. Its four zeros are at
 // direct current: they are the fourth difference of the samples, which integers compute
-// exactly. What remains is a recursion, in which each output waits for the ones before it.
+// exactly. The rest is a recursion, in which each output depends on the earlier ones.
 type highPass struct {
 	// Fixed after newHighPass.
 	poles quad // y = u - poles[0]*y1 - poles[1]*y2 - poles[2]*y3 - poles[3]*y4
@@ -17,23 +17,23 @@ type highPass struct {
 // quad are four outputs in a row.
 type quad [4]float64
 
-// block is the recursion solved for eight outputs, so that vectors can compute them at once.
+// block is the recursion solved for eight outputs, so that vector code can compute them at once.
 type block struct {
 	early, late [4]quad // what each of the last four outputs adds to the next four, and to those after
-	// echo is what a difference adds to the output of the same sample and to the seven after
-	// it, behind three zeros.
+	// echo is what a difference adds to the output of the same sample and to the next seven,
+	// after three zeros.
 	echo [3 + eight]float64
 }
 
 const (
 	eight        = 8                  // outputs of a block
 	pastBytes    = 4 * BytesPerSample // how far differences reach back
-	chunkSamples = 160                // what filter takes at most
+	chunkSamples = 160                // the maximum input of filter
 )
 
 // newHighPass designs the filter by the bilinear transform (R. Bristow-Johnson, "Cookbook
-// formulae for audio EQ biquad filter coefficients"), as a product of two sections. It returns
-// the gain that the filter leaves out, too.
+// formulae for audio EQ biquad filter coefficients"), as a product of two sections. It also
+// returns the gain that the filter leaves out.
 func newHighPass(rate int, hz float64) (f highPass, gain float64) {
 	sin, cos := math.Sincos(2 * math.Pi * hz / float64(rate))
 	section := func(q float64) (a, b, gain float64) {
@@ -61,13 +61,13 @@ func newHighPass(rate int, hz float64) (f highPass, gain float64) {
 	return f, gain1 * gain2
 }
 
-// next takes one step of the recursion.
+// next computes one step of the recursion.
 func (p *quad) next(y *quad, u float64) float64 {
 	*y = quad{y[1], y[2], y[3], u - p[3]*y[0] - p[2]*y[1] - p[1]*y[2] - p[0]*y[3]}
 	return y[3]
 }
 
-// filter filters pcm, chunkSamples at most, into out, and returns the sum of the squares.
+// filter filters pcm, at most chunkSamples, into out, and returns the sum of the squares.
 func (f *highPass) filter(pcm []byte, out []float64) (energy float64) {
 	var room [pastBytes + chunkSamples*BytesPerSample]byte
 	copy(room[:], f.past[:])

@@ -4,11 +4,12 @@ package audio
 
 import "golang.org/x/sys/cpu"
 
-// hasFMA: nearly every amd64 processor has vectors of four that multiply and add at once.
+// hasFMA says that the processor has vectors of four with fused multiply and add, as nearly
+// every amd64 processor does.
 var hasFMA = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
-// blocks filters the samples of in behind the first four, as far as they are whole blocks,
-// into out. It returns how many those are, and the sum of the squares.
+// blocks filters the samples of in after the first four into out, as far as they are whole
+// blocks. It returns the number of samples, and the sum of their squares.
 func (f *highPass) blocks(in []byte, out []float64) (done int, energy float64) {
 	n := (len(in)/BytesPerSample - 4) / eight
 	if n == 0 || !hasFMA {

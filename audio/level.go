@@ -2,13 +2,13 @@ package audio
 
 import "math"
 
-// MinLevel is what Level reports for digital silence, in dBFS, instead of
+// MinLevel is what Level returns for digital silence, in dBFS, instead of
 // minus infinity.
 const MinLevel = -120.0
 
 // Level returns the root mean square and the peak of pcm in dBFS: 0 dBFS is a
 // sample of magnitude 32768, so that a full-scale sine has an rms of -3.01 and
-// nothing exceeds 0. Silence and empty input give MinLevel. A trailing half
+// nothing exceeds 0. For silence and empty input it returns MinLevel. A trailing half
 // sample is ignored.
 func Level(pcm []byte) (rms, peak float64) {
 	n := len(pcm) / BytesPerSample
@@ -29,7 +29,7 @@ func Level(pcm []byte) (rms, peak float64) {
 	return decibel(float64(sum) / float64(n) / (full * full)), decibel(float64(top) * float64(top) / (full * full))
 }
 
-// decibel turns a power relative to full scale into dBFS, at least MinLevel.
+// decibel converts a power relative to full scale to dBFS, at least MinLevel.
 func decibel(power float64) float64 {
 	if power <= 1e-12 {
 		return MinLevel

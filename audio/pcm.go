@@ -9,7 +9,7 @@ import (
 const BytesPerSample = 2
 
 // Duration returns how long n bytes of PCM last at rate Hz. A trailing half
-// sample does not count. It is 0 if rate or n is not positive.
+// sample does not count. The result is 0 if rate or n is not positive.
 func Duration(rate, n int) time.Duration {
 	if rate <= 0 || n <= 0 {
 		return 0
@@ -21,7 +21,7 @@ func Duration(rate, n int) time.Duration {
 }
 
 // Bytes returns the size of the PCM that lasts d at rate Hz: the whole samples
-// that fit into d. It is 0 if rate or d is not positive.
+// that fit into d. The result is 0 if rate or d is not positive.
 func Bytes(rate int, d time.Duration) int {
 	if rate <= 0 || d <= 0 {
 		return 0
@@ -31,7 +31,7 @@ func Bytes(rate int, d time.Duration) int {
 	return int(samples) * BytesPerSample
 }
 
-// MS returns how many whole milliseconds n bytes of PCM last at rate Hz. It is
+// MS returns how many whole milliseconds n bytes of PCM last at rate Hz. The result is
 // 0 if rate or n is not positive.
 func MS(rate, n int) int64 {
 	if rate <= 0 || n <= 0 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// blockSamples is how many input samples a Resampler takes at once: 20 ms at
+// blockSamples is how many input samples a Resampler processes at once: 20 ms at
 // 48 kHz.
 const blockSamples = 960
 
@@ -16,7 +16,7 @@ const blockSamples = 960
 // n/outRate, and a stream of n samples becomes ceil(n*outRate/inRate) once it
 // is flushed. Because the filter looks ahead, Process withholds the last
 // Latency of the input until more follows or Flush is called. How the input is
-// cut into calls makes no difference to the output.
+// split into calls makes no difference to the output.
 //
 // A Resampler belongs to one goroutine at a time. The filter's coefficients
 // are shared by all Resamplers with the same ratio.
@@ -28,14 +28,14 @@ type Resampler struct {
 	// Owned by the caller of Process.
 	buf   []float32 // samples not yet used up, the oldest first
 	pos   int       // index in buf of the next output's first tap
-	phase int       // of the next output
-	owed  int64     // of the stream so far, in output samples times filter.down
+	phase int       // the phase of the next output
+	owed  int64     // the length of the stream so far, in output samples times filter.down
 }
 
 // NewResampler returns a Resampler from inRate to outRate, in Hz. Both must be
-// between 8000 and 192000; ErrRate tells otherwise, or that the two have so
-// small a common divisor that no filter of sane size converts between them
-// (all usual rates, 11025 Hz and its multiples included, are fine).
+// between 8000 and 192000. It returns ErrRate otherwise, or if the two have so
+// small a common divisor that no filter of reasonable size converts between them
+// (all usual rates, 11025 Hz and its multiples included, are supported).
 func NewResampler(inRate, outRate int) (*Resampler, error) {
 	for _, rate := range []int{inRate, outRate} {
 		if rate < minRate || rate > maxRate {
@@ -57,7 +57,7 @@ func NewResampler(inRate, outRate int) (*Resampler, error) {
 	return r, nil
 }
 
-// Reset forgets the stream. The next Process begins a new one.
+// Reset forgets the stream. The next Process starts a new one.
 func (r *Resampler) Reset() {
 	if r.filter == nil {
 		return
@@ -68,7 +68,7 @@ func (r *Resampler) Reset() {
 	r.pos, r.phase, r.owed = 0, 0, 0
 }
 
-// Latency returns how much of the input Process holds back. It is zero if the
+// Latency returns how much of the input Process withholds. It is zero if the
 // rates are equal.
 func (r *Resampler) Latency() time.Duration {
 	if r.filter == nil {
@@ -77,7 +77,7 @@ func (r *Resampler) Latency() time.Duration {
 	return Duration(r.inRate, r.filter.taps/2*BytesPerSample)
 }
 
-// MaxOut returns the most bytes that one Process of n bytes and a Flush after
+// MaxOut returns the maximum number of bytes that one Process of n bytes and a Flush after
 // it append together.
 func (r *Resampler) MaxOut(n int) int {
 	samples := max(n, 0) / BytesPerSample
@@ -89,9 +89,9 @@ func (r *Resampler) MaxOut(n int) int {
 	return int(out+1) * BytesPerSample
 }
 
-// Process appends what src becomes at the output rate to dst, and returns it.
-// src is PCM; a trailing half sample is ignored. With equal rates src is copied
-// as it is. It allocates nothing if dst has MaxOut(len(src)) bytes of room.
+// Process appends src at the output rate to dst, and returns it.
+// src is PCM; a trailing half sample is ignored. If the rates are equal, src is copied
+// unchanged. It allocates nothing if dst has MaxOut(len(src)) bytes of free capacity.
 // dst's free capacity and src must not overlap.
 func (r *Resampler) Process(dst, src []byte) []byte {
 	src = src[:len(src)&^1]
@@ -113,8 +113,8 @@ func (r *Resampler) Process(dst, src []byte) []byte {
 	return dst
 }
 
-// Flush appends what Process has held back, as if silence followed, and resets
-// the Resampler. A stream that had no samples gives none.
+// Flush appends what Process has withheld, as if silence followed, and resets
+// the Resampler. A stream without samples appends nothing.
 func (r *Resampler) Flush(dst []byte) []byte {
 	if r.filter == nil {
 		return dst
@@ -131,8 +131,8 @@ func (r *Resampler) Flush(dst []byte) []byte {
 	return dst
 }
 
-// room drops what no output needs any more and returns how many samples fit
-// behind the rest.
+// room drops samples that no output needs any more and returns how many samples fit
+// after the rest.
 func (r *Resampler) room() int {
 	if used := min(r.pos, len(r.buf)); used > 0 {
 		r.buf = r.buf[:copy(r.buf, r.buf[used:])]
@@ -141,8 +141,8 @@ func (r *Resampler) room() int {
 	return cap(r.buf) - len(r.buf)
 }
 
-// filterInto appends every output whose taps lie within the first n samples of
-// buf and that the stream is long enough for.
+// filterInto appends every output whose taps are within the first n samples of
+// buf and for which the stream is long enough.
 func (r *Resampler) filterInto(dst []byte, n int) []byte {
 	f := r.filter
 	whole, part := f.down/f.up, f.down%f.up

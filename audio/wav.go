@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Clip is a piece of sound that is held whole.
+// Clip is a sound that is held in memory as a whole.
 type Clip struct {
 	Rate int    // Hz
 	PCM  []byte // 16-bit mono
@@ -14,7 +14,7 @@ type Clip struct {
 // Duration returns how long the clip lasts.
 func (c Clip) Duration() time.Duration { return Duration(c.Rate, len(c.PCM)) }
 
-// Resample returns the clip at another rate, as long as it was to the sample.
+// Resample returns the clip at another rate, with the same duration to the sample.
 // At the clip's own rate it returns the clip itself, sharing its PCM. The error
 // is ErrRate, as for NewResampler.
 func (c Clip) Resample(rate int) (Clip, error) {
@@ -29,7 +29,7 @@ func (c Clip) Resample(rate int) (Clip, error) {
 	return Clip{Rate: rate, PCM: r.Flush(out)}, nil
 }
 
-// The format tags that are read (RFC 2361 appendix A, "WAVE and AVI Codec
+// The supported format tags (RFC 2361 appendix A, "WAVE and AVI Codec
 // Registries"; extensible: Microsoft, "Multiple Channel Audio Data and WAVE
 // Files").
 const (
@@ -42,7 +42,7 @@ const (
 
 // wavFormat is the content of a fmt chunk.
 type wavFormat struct {
-	tag      uint16 // what the samples are; never wavExtensible
+	tag      uint16 // the encoding of the samples; never wavExtensible
 	channels int
 	rate     int // Hz
 	size     int // bytes of one sample of one channel

@@ -19,7 +19,7 @@ const (
 	maxWAVRate     = 384000
 	maxWAVChannels = 8
 
-	// wavStreamed is the data size that programs write which cannot seek back
+	// wavStreamed is the data size written by programs that cannot seek back
 	// to fill it in; others write 0. Both mean "until the end".
 	wavStreamed = 0xFFFFFFFF
 
@@ -34,15 +34,15 @@ const (
 // It reads 8, 16, 24 and 32-bit integers, 32 and 64-bit floats and G.711, plain
 // or in WAVE_FORMAT_EXTENSIBLE, at 4000 to 384000 Hz with 1 to 8 channels. The
 // clip keeps the file's rate. Unknown chunks are skipped. A data chunk of size
-// 0 or 0xFFFFFFFF, as a program writes that streams, is read to the end of r;
-// one that is cut off is taken as far as it goes. Mono 16-bit samples come
-// through bit by bit.
+// 0 or 0xFFFFFFFF, as written by a streaming program, is read to the end of r;
+// one that is cut off is read as far as it goes. Mono 16-bit samples are
+// returned bit by bit.
 //
 // The errors are ErrNotWAV, ErrWAVFormat, ErrWAVTooLarge (over
-// DefaultWAVLimit) and whatever r returns but io.EOF and io.ErrUnexpectedEOF.
+// DefaultWAVLimit) and any error of r except io.EOF and io.ErrUnexpectedEOF.
 func ReadWAV(r io.Reader) (Clip, error) { return ReadWAVLimit(r, DefaultWAVLimit) }
 
-// ReadFile reads a WAV file that holds some audio.
+// ReadFile reads a WAV file that must contain audio.
 func ReadFile(name string) (Clip, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -52,7 +52,7 @@ func ReadFile(name string) (Clip, error) {
 	return NonEmpty(ReadWAV(bufio.NewReader(f)))
 }
 
-// NonEmpty passes on what a reader of clips returns; a clip without audio is an error.
+// NonEmpty passes on a clip and its error; a clip without audio is an error.
 func NonEmpty(clip Clip, err error) (Clip, error) {
 	if err == nil && len(clip.PCM) == 0 {
 		err = errors.New("it holds no audio")
@@ -107,11 +107,11 @@ func ReadWAVLimit(r io.Reader, limit int64) (Clip, error) {
 	}
 }
 
-// padded is the size of a chunk's content in the file: chunks begin at even
+// padded returns the size of a chunk's content in the file: chunks begin at even
 // offsets.
 func padded(size uint32) int64 { return int64(size) + int64(size&1) }
 
-// readWAVPart fills b, which must be there.
+// readWAVPart fills b; the end of the file before that is an error.
 func readWAVPart(r io.Reader, b []byte, what string) error {
 	_, err := io.ReadFull(r, b)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -123,7 +123,7 @@ func readWAVPart(r io.Reader, b []byte, what string) error {
 	return nil
 }
 
-// skipWAV reads over n bytes. The end of the file is no error here: the next
+// skipWAV skips n bytes. The end of the file is not an error here: the next
 // read finds it and knows what is missing.
 func skipWAV(r io.Reader, n int64) error {
 	if _, err := io.CopyN(io.Discard, r, n); err != nil && !errors.Is(err, io.EOF) {
@@ -170,8 +170,8 @@ func readWAVFormat(r io.Reader, size uint32) (wavFormat, error) {
 	if f.channels < 1 || f.channels > maxWAVChannels {
 		return f, fmt.Errorf("%w: %d channels, want 1 to %d", ErrWAVFormat, f.channels, maxWAVChannels)
 	}
-	// Samples that do not fill their bytes are padded at the low end, so the
-	// bytes are what counts.
+	// Samples that do not fill their bytes are padded at the low end, so only the
+	// bytes matter.
 	f.size = (f.bits + 7) / 8
 	if !f.supported() || align != f.frameSize() {
 		return f, fmt.Errorf("%w: %v, %d bytes a frame; want PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits, A-law or mu-law of 8 bits",
@@ -200,7 +200,7 @@ func readWAVData(r io.Reader, f wavFormat, size uint32, limit int64) ([]byte, er
 	} else if want > limit {
 		return nil, fmt.Errorf("%w: %d bytes of data, the limit is %d", ErrWAVTooLarge, want, limit)
 	}
-	// The size is the file's word: memory grows with what is really there.
+	// The size is only what the file claims: memory grows with the data that is really there.
 	block := make([]byte, 4096*f.frameSize())
 	var pcm []byte
 	for got := int64(0); got < want; {
@@ -209,7 +209,7 @@ func readWAVData(r io.Reader, f wavFormat, size uint32, limit int64) ([]byte, er
 		if got += int64(n); got > limit {
 			return nil, fmt.Errorf("%w: more than %d bytes of streamed data", ErrWAVTooLarge, limit)
 		}
-		// What is less than one sample of all channels is cut off.
+		// An incomplete last frame is dropped.
 		pcm = f.appendPCM(pcm, part[:n-n%f.frameSize()])
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			break
@@ -259,7 +259,7 @@ func (f wavFormat) sample(b []byte) float64 {
 	return float64(int32(le.Uint32(b))) / (1 << 16)
 }
 
-// fullScale maps -1..1 to the scale of 16 bits. NaN is silence.
+// fullScale maps -1..1 to the scale of 16 bits. NaN becomes silence.
 func fullScale(v float64) float64 {
 	if v != v {
 		return 0

@@ -7,13 +7,13 @@ import (
 	"math"
 )
 
-// wavHeader is the size of what precedes the samples: the RIFF header, a fmt
+// wavHeader is the size of everything before the samples: the RIFF header, a fmt
 // chunk of 16 bytes and the data chunk's head.
 const wavHeader = 44
 
 // WriteWAV writes pcm as a mono 16-bit RIFF/WAVE file. The errors are ErrRate
 // (rate not positive or over 384000 Hz), ErrOddPCM, ErrWAVTooLarge (over 4 GiB)
-// and what w returns.
+// and those of w.
 func WriteWAV(w io.Writer, rate int, pcm []byte) error {
 	switch {
 	case rate <= 0 || rate > maxWAVRate:

@@ -2,15 +2,15 @@ package audiotest
 
 import "math"
 
-// SNR returns how far the sine of hz in pcm stands above everything else that
-// is in it, in dB: the sine of any amplitude and phase that fits best is
-// subtracted, and so is a constant; what remains is noise, distortion, aliases.
+// SNR returns how far the sine of hz in pcm is above everything else in it, in dB: the sine
+// of any amplitude and phase that fits best is subtracted, and so is a constant; the rest is
+// noise, distortion and aliases.
 func SNR(pcm []byte, rate int, hz float64) float64 {
 	signal, rest := fit(pcm, rate, hz)
 	return 10 * math.Log10(signal/max(rest, 1e-12))
 }
 
-// ToneLevel returns the level of the sine of hz in pcm, in dBFS as Tone takes
+// ToneLevel returns the level of the sine of hz in pcm, in dBFS as Tone uses
 // it.
 func ToneLevel(pcm []byte, rate int, hz float64) float64 {
 	signal, _ := fit(pcm, rate, hz)
@@ -18,7 +18,7 @@ func ToneLevel(pcm []byte, rate int, hz float64) float64 {
 }
 
 // Level returns the rms of pcm without its mean, in dB relative to the rms of
-// a full-scale sine: the level of the Tone that has as much power.
+// a full-scale sine: the level of the Tone with the same power.
 func Level(pcm []byte) float64 {
 	n := len(pcm) / 2
 	sum, square := 0.0, 0.0
@@ -32,7 +32,7 @@ func Level(pcm []byte) float64 {
 	return 10 * math.Log10(max(2*power, 1e-12)/(32767*32767))
 }
 
-// fit returns the power of the best fitting sine and of what it leaves.
+// fit returns the power of the best-fitting sine and of the rest.
 func fit(pcm []byte, rate int, hz float64) (signal, rest float64) {
 	n := len(pcm) / 2
 	step := 2 * math.Pi * hz / float64(rate)

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// Silence is d of zeros at rate Hz.
+// Silence returns zeros for the time d at rate Hz.
 func Silence(rate int, d time.Duration) []byte { return make([]byte, 2*samples(rate, d)) }
 
-// Tone is d of a sine of hz whose peaks reach dBFS.
+// Tone returns a sine of hz for the time d whose peaks reach dBFS.
 func Tone(rate int, hz, dBFS float64, d time.Duration) []byte {
 	amp := 32767 * math.Pow(10, dBFS/20)
 	step := 2 * math.Pi * hz / float64(rate)
 	return render(samples(rate, d), func(i int) float64 { return amp * math.Sin(step*float64(i)) })
 }
 
-// Noise is d of white Gaussian noise whose rms is dBFS.
+// Noise returns white Gaussian noise for the time d whose rms is dBFS.
 func Noise(rate int, dBFS float64, d time.Duration, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	amp := 32768 * math.Pow(10, dBFS/20)
 	return render(samples(rate, d), func(int) float64 { return amp * rng.NormFloat64() })
 }
 
-// SpeechLike is d of something a voice activity detector takes for one
+// SpeechLike returns a sound for the time d that a voice activity detector takes for one
 // utterance at about -20 dBFS: syllables of 120 to 250 ms with a gliding pitch
 // of 80 to 180 Hz and three formants, with dips of up to 80 ms between them. It
 // begins and ends in the middle of sound, with an edge of 5 ms.
