@@ -93,8 +93,20 @@ func (c client) Show(image registry.Image) {
 // Origin is that of the page which has sent the message.
 func (c client) Origin() string { return c.t.req.Origin }
 
-// Keep stores a conversation that its client keeps, for the voice session that goes on with it.
-func (c client) Keep(ctx context.Context) error { return c.t.keepHistory(ctx) }
+// Said returns what was said in a conversation that only its client keeps, without what
+// instructs the model.
+func (c client) Said() (said []registry.Utterance) {
+	req := c.t.req
+	for _, m := range req.History {
+		if m.Role == RoleUser || m.Role == RoleAssistant {
+			said = append(said, registry.Utterance{Assistant: m.Role == RoleAssistant, Text: inWords(m.Text, m.Parts)})
+		}
+	}
+	if req.History != nil && req.says() {
+		said = append(said, registry.Utterance{Text: inWords(req.Message, req.Parts)})
+	}
+	return said
+}
 
 // Invite tells the client of a voice session that it may go on in.
 func (c client) Invite(offer registry.VoiceOffer) {

@@ -45,8 +45,17 @@ type VoiceRequest struct {
 	Agent          string
 	// PendingRequest is what the voice agent answers first; it may be empty.
 	PendingRequest string
+	// Said is what was said in a conversation that only its client keeps. It is stored for the
+	// voice session, unless the conversation is stored already.
+	Said []Utterance
 	// Origin is the only origin whose pages may use the ticket; empty allows any client.
 	Origin string
+}
+
+// Utterance is something that the user, or else the assistant, has said by text.
+type Utterance struct {
+	Assistant bool
+	Text      string
 }
 
 // VoiceOffer is a voice session that waits for its client.
@@ -71,10 +80,9 @@ type Inviter interface {
 	// Origin is the origin of the client's page, the only one that may use a ticket made for
 	// it; empty if the client is not a page.
 	Origin() string
-	// Keep stores the conversation so that a voice session can find it, if so far only its
-	// client has kept it. It must be called before the offer. The error says that the
-	// conversation could not be stored.
-	Keep(ctx context.Context) error
+	// Said returns what was said in a conversation that only its client keeps, the oldest
+	// first; nil if the gateway keeps it.
+	Said() []Utterance
 }
 
 // Gallery shows images to the client of the text conversation in which a tool was called

@@ -123,5 +123,5 @@ type nobody struct{}
 func (nobody) Timeout(time.Time, time.Duration, string) {}
 func (nobody) Invite(registry.VoiceOffer)               {}
 func (nobody) Origin() string                           { return "" }
-func (nobody) Keep(context.Context) error               { return nil }
+func (nobody) Said() []registry.Utterance               { return nil }
 func (nobody) Show(registry.Image)                      {}

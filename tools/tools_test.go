@@ -32,7 +32,7 @@ type client struct{}
 
 func (client) Timeout(time.Time, time.Duration, string) {}
 func (client) Invite(registry.VoiceOffer)               {}
-func (client) Keep(context.Context) error               { return nil }
+func (client) Said() []registry.Utterance               { return nil }
 func (client) Origin() string                           { return "" }
 func (client) Show(registry.Image)                      {}
 

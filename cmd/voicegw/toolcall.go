@@ -165,7 +165,7 @@ func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
 
 func (nobody) Origin() string { return "" }
 
-func (nobody) Keep(context.Context) error { return nil }
+func (nobody) Said() []registry.Utterance { return nil }
 
 func (n nobody) Invite(offer registry.VoiceOffer) {
 	n.p.complain("the client would be invited to %s until %s", offer.SessionID, offer.ExpiresAt.UTC().Format(time.RFC3339))

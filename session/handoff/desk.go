@@ -79,13 +79,15 @@ func (d *Desk) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, 
 	})
 }
 
-// Offer makes a voice session for a tool's call: a Desk is a registry.VoiceSessions. The
-// conversation is kept, or will be when the turn that calls the tool has ended.
-func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (registry.VoiceOffer, error) {
-	offer, err := d.offer(ctx, store.Ticket{
-		User: r.UserID, Vouched: r.Vouched, Scopes: r.Scopes, Conversation: r.ConversationID, Agent: r.Agent,
-		PendingRequest: r.PendingRequest, Origin: r.Origin,
-	})
+// Offer makes a voice session for a tool's call: a Desk is a registry.VoiceSessions. A conversation
+// that the gateway keeps is stored when the turn that calls the tool has ended, at the latest.
+func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (offer registry.VoiceOffer, err error) {
+	if err = d.keep(ctx, r); err == nil {
+		offer, err = d.offer(ctx, store.Ticket{
+			User: r.UserID, Vouched: r.Vouched, Scopes: r.Scopes, Conversation: r.ConversationID, Agent: r.Agent,
+			PendingRequest: r.PendingRequest, Origin: r.Origin,
+		})
+	}
 	for from, to := range map[error]error{store.ErrVoiceActive: registry.ErrVoiceActive, store.ErrUser: registry.ErrUser, store.ErrFull: registry.ErrFull} {
 		if errors.Is(err, from) {
 			err = fmt.Errorf("%w: %w", to, err)
@@ -104,7 +106,32 @@ func (d *Desk) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, 
 	}, nil
 }
 
-// begin makes the conversation where it is new, and says whether it was.
+// keep stores a conversation that only its client keeps. Each entry is a millisecond later than the
+// one before, so that they stay in order when others join them.
+func (d *Desk) keep(ctx context.Context, r registry.VoiceRequest) error {
+	if len(r.Said) == 0 {
+		return nil
+	}
+	who, err := user.Stored(r.UserID)
+	if err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUser, err)
+	}
+	in, turn, now := Invitation{User: who, Agent: r.Agent}, 0, time.Now()
+	for i, u := range r.Said {
+		e := conversation.Entry{At: now.Add(time.Duration(i-len(r.Said)) * time.Millisecond), Side: conversation.SideText, Role: conversation.RoleAssistant, Text: u.Text}
+		if !u.Assistant {
+			e.Role = conversation.RoleUser
+			turn++
+		}
+		if e.Turn = max(turn, 1); e.Text != "" {
+			in.Said = append(in.Said, e)
+		}
+	}
+	_, err = d.begin(ctx, r.ConversationID, in)
+	return err
+}
+
+// begin makes the conversation if it is new, and says whether it was.
 func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
 	c, _, err := d.talks.Load(ctx, id)
 	switch {
@@ -117,7 +144,7 @@ func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool,
 	c = conversation.New(id, in.User.String(), cmp.Or(in.Agent, d.agent), time.Now())
 	c.Append(time.Now(), in.Said...)
 	if _, err = d.talks.Save(ctx, c, 0); errors.Is(err, store.ErrChanged) {
-		return d.begin(ctx, id, in) // somebody has made it meanwhile
+		return d.begin(ctx, id, in) // it was made meanwhile
 	}
 	return err == nil, err
 }

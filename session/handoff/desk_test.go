@@ -276,3 +276,38 @@ func TestOfferOfATool(t *testing.T) {
 		t.Errorf("for nobody: %v", err)
 	}
 }
+
+// TestAClientsConversationIsKept: a conversation that only its client keeps is stored before the
+// offer, so that what is said by voice comes after it; one that is stored stays as it is, and one
+// that cannot be stored is not offered.
+func TestAClientsConversationIsKept(t *testing.T) {
+	d, s := newDesk(t)
+	r := registry.VoiceRequest{UserID: "ada", ConversationID: "c-1", Agent: "bob", Said: []registry.Utterance{{Text: "I am in Rome."}, {Assistant: true, Text: "Noted."}, {Assistant: true}, {Text: "Call me"}}}
+	for range 2 {
+		if _, err := d.Offer(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		c, err := d.Conversation(t.Context(), "c-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.Brief(1000), "User: I am in Rome.\nAssistant: Noted.\nUser: Call me"; got != want || c.Turns != 2 || c.User != "ada" || c.Agent != "bob" {
+			t.Errorf("%q, %d turns, of %q with %q", got, c.Turns, c.User, c.Agent)
+		}
+		c.Join(time.Now(), entry(time.Now(), conversation.SideVoice, 1, "aloud"))
+		if last := c.Entries[len(c.Entries)-1]; last.Text != "aloud" {
+			t.Errorf("what is said by voice is not the last: %+v", c.Entries)
+		}
+	}
+	r.UserID = ""
+	if _, err := d.Offer(t.Context(), r); !errors.Is(err, registry.ErrUser) {
+		t.Errorf("for nobody: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.UserID, r.ConversationID = "ada", "c-2"
+	if offer, err := d.Offer(t.Context(), r); err == nil || offer.Ticket != "" {
+		t.Error("offered without a store")
+	}
+}

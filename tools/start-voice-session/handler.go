@@ -26,12 +26,9 @@ type Answer struct {
 
 // Execute makes a voice session and invites the client to it.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
-	if err := call.Needs.Inviter.Keep(ctx); err != nil {
-		return registry.Result{}, offerError(err)
-	}
 	offer, err := call.Needs.VoiceSessions.Offer(ctx, registry.VoiceRequest{
 		UserID: call.Session.UserID, Vouched: call.Session.Vouched, Scopes: call.Session.Scopes, ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
-		PendingRequest: strings.TrimSpace(call.Args.PendingRequest), Origin: call.Needs.Inviter.Origin(),
+		PendingRequest: strings.TrimSpace(call.Args.PendingRequest), Said: call.Needs.Inviter.Said(), Origin: call.Needs.Inviter.Origin(),
 	})
 	if err != nil {
 		return registry.Result{}, offerError(err)

@@ -17,16 +17,10 @@ import (
 // client notes the invitations that it gets.
 type client struct {
 	offers []registry.VoiceOffer
-	keep   func() error // of Keep; nil for none
+	said   []registry.Utterance
 }
 
-func (c *client) Keep(context.Context) error {
-	if c.keep == nil {
-		return nil
-	}
-	return c.keep()
-}
-
+func (c *client) Said() []registry.Utterance       { return c.said }
 func (c *client) Invite(offer registry.VoiceOffer) { c.offers = append(c.offers, offer) }
 func (c *client) Origin() string                   { return "https://app.example" }
 
@@ -62,7 +56,8 @@ func call(v registry.VoiceSessions, c *client) registry.Call[Args, Needs] {
 // TestInvitation: the client gets the ticket, the model does not.
 func TestInvitation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, c := &offers{}, &client{}
+		said := []registry.Utterance{{Text: "Hello"}, {Assistant: true, Text: "Hi."}}
+		v, c := &offers{}, &client{said: said}
 		result, err := Execute(t.Context(), call(v, c))
 		if err != nil || len(c.offers) != 1 || len(result.Intents) != 0 {
 			t.Fatalf("%+v, offers %v, %v", result, c.offers, err)
@@ -76,7 +71,7 @@ func TestInvitation(t *testing.T) {
 		if data, _ := json.Marshal(result.Data); offer.Ticket != "the secret" || strings.Contains(string(data), offer.Ticket) {
 			t.Errorf("the ticket %q is in %s, or is none", offer.Ticket, data)
 		}
-		want := []registry.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Origin: "https://app.example"}}
+		want := []registry.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Said: said, Origin: "https://app.example"}}
 		if diff := cmp.Diff(want, v.asked); diff != "" {
 			t.Error(diff)
 		}
@@ -120,27 +115,5 @@ func TestFailures(t *testing.T) {
 				t.Error("the client was invited to nothing")
 			}
 		})
-	}
-}
-
-// TestKeptBeforeTheOffer: the conversation can be found before anybody is offered to go on with
-// it; where it cannot be stored, nothing is offered.
-func TestKeptBeforeTheOffer(t *testing.T) {
-	o := &offers{}
-	c := &client{keep: func() error {
-		if len(o.asked) != 0 {
-			t.Error("it was offered first")
-		}
-		return nil
-	}}
-	call := registry.Call[Args, Needs]{Args: Args{PendingRequest: "Tell me"}, Needs: Needs{VoiceSessions: o, Inviter: c}}
-	if _, err := Execute(t.Context(), call); err != nil || len(c.offers) != 1 {
-		t.Errorf("%v, %d offers", err, len(c.offers))
-	}
-	c.keep = func() error { return errors.New("the disk is full") }
-	_, err := Execute(t.Context(), call)
-	var told *registry.ToolError
-	if !errors.As(err, &told) || told.Type != registry.ErrorTransient || len(o.asked) != 1 {
-		t.Errorf("%v, asked %d times", err, len(o.asked))
 	}
 }
