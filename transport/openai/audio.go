@@ -8,16 +8,16 @@ import (
 	"voicegw/transport"
 )
 
-// The append event by hand: base64 needs no escape in JSON.
+// The append event is built by hand: base64 needs no escaping in JSON.
 const (
 	appendPrefix = `{"type":"input_audio_buffer.append","audio":"`
 	appendSuffix = `"}`
-	// maxAppend is how much PCM goes into one event, in bytes. The provider takes
-	// 15 MiB; smaller ones keep our buffer small.
+	// maxAppend is the largest amount of PCM in one event, in bytes. The provider accepts
+	// 15 MiB; smaller events keep our buffer small.
 	maxAppend = 1 << 20
 )
 
-// appendAudio appends the append event of pcm to dst.
+// appendAudio appends the append event for pcm to dst.
 func appendAudio(dst, pcm []byte) []byte {
 	dst = append(dst, appendPrefix...)
 	dst = audio.AppendBase64(dst, pcm)
@@ -41,15 +41,15 @@ func (c *conn) sendAudio(pcm []byte) error {
 	return nil
 }
 
-// oddByte is half a sample that a piece of audio ended with: it belongs to the next
+// oddByte is the half sample at the end of a piece of audio: it belongs to the next
 // piece of the same item.
 type oddByte struct {
 	of   *spokenItem // nil if there is none
 	half byte
 }
 
-// fastAudio turns a frame into c.audio if it is plainly an audio event. If not,
-// which v and s say, the typed path must judge the frame, which is untouched. The
+// fastAudio decodes a frame into c.audio if v and s show that it is plainly an audio event.
+// Otherwise the frame is unchanged and the typed path must decode it. The
 // event is nil if there is nothing to play.
 func (c *conn) fastAudio(frame []byte) (ev transport.Event, s scanned, v verdict) {
 	if delta, ok := c.like.match(frame); ok {
@@ -83,14 +83,14 @@ func (c *conn) newSpoken(id, response string) *spokenItem {
 		return it
 	}
 	if len(c.openAudio) == maxSpoken {
-		c.endAudio(c.openAudio[0]) // a server that ends neither items nor responses
+		c.endAudio(c.openAudio[0]) // for a server that ends neither items nor responses
 	}
 	c.openAudio = append(c.openAudio, it)
 	return it
 }
 
-// takeAudio decodes delta elsewhere, so that the frame stays as it was if delta is not
-// base64 (ok is false then). The event is nil if there is nothing to play: no whole
+// takeAudio decodes delta into a buffer of its own, so that the frame is unchanged if delta
+// is not base64 (ok is then false). The event is nil if there is nothing to play: no whole
 // sample, or an item that has ended.
 func (c *conn) takeAudio(it *spokenItem, delta []byte) (ev transport.Event, ok bool) {
 	if c.decoded == nil {
@@ -121,7 +121,7 @@ func (c *conn) takeAudio(it *spokenItem, delta []byte) (ev transport.Event, ok b
 	return &c.audio, true
 }
 
-// endAudio gives out the AudioDone of an item, once.
+// endAudio emits the AudioDone of an item, once.
 func (c *conn) endAudio(it *spokenItem) {
 	if it.closed {
 		return

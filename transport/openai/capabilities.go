@@ -7,14 +7,14 @@ import (
 	"voicegw/transport"
 )
 
-// modelRow is what is known of one family of models.
+// modelRow describes one family of models.
 type modelRow struct {
-	// prefix is how the names of the family begin; the longest that fits counts.
+	// prefix is the start of the family's model names; the longest matching prefix wins.
 	prefix string
-	// silenceMS is the provider's default of silence_duration_ms; zero if not known.
-	// It serves only where the server does not report its own.
+	// silenceMS is the provider's default of silence_duration_ms; zero if unknown.
+	// It is used only if the server does not report its own.
 	silenceMS int64
-	// reasons says that the model takes session.reasoning.effort.
+	// reasons means that the model accepts session.reasoning.effort.
 	reasons bool
 	source  string
 }
@@ -25,11 +25,10 @@ const (
 	sourceRecorded = "; session.created as recorded"
 )
 
-// modelRows lists the models of the Realtime API as of 2026-11-23; gpt-realtime-2.1 and
-// its mini are those that the provider recommends. internal/modelend has the announced
-// ends. On Azure the model
-// is the name of a deployment: it meets these rows where it is named after its
-// model, as deployments mostly are.
+// modelRows lists the models of the Realtime API as of 2026-11-23; the provider recommends
+// gpt-realtime-2.1 and its mini. internal/modelend has the announced end dates. On Azure the
+// model is the name of a deployment: it matches these rows if it is named after its
+// model, as most deployments are.
 var modelRows = []modelRow{
 	{"gpt-realtime", 200, false, sourceDocs + sourceRecorded + " (OpenAI and Azure)"},
 	{"gpt-realtime-mini", 200, false, sourceDocs + sourceRecorded},
@@ -39,8 +38,8 @@ var modelRows = []modelRow{
 	{"gpt-realtime-2.1-mini", 0, true, sourceDocs + sourceReasons},
 }
 
-// rowOf returns the row of the nearest family: the longest prefix that fits, else
-// that of DefaultModel.
+// rowOf returns the row of the nearest family: the longest matching prefix, or else
+// the row of DefaultModel.
 func rowOf(model string) modelRow {
 	var best, fallback modelRow
 	for _, row := range modelRows {
@@ -58,15 +57,15 @@ func rowOf(model string) modelRow {
 	return best
 }
 
-// inFamily says whether model is prefix itself or a variant of it. The line after it
-// keeps gpt-realtime-2025-08-28 out of the family of gpt-realtime-2.
+// inFamily reports whether model is prefix itself or a variant of it. The condition on the
+// rest keeps gpt-realtime-2025-08-28 out of the family of gpt-realtime-2.
 func inFamily(model, prefix string) bool {
 	rest, ok := strings.CutPrefix(model, prefix)
 	return ok && (rest == "" || rest[0] == '-')
 }
 
-// capabilities is the record of a row. All models of a service behave alike in what the
-// record holds.
+// capabilities returns the record for a row. All models of a service have the same
+// capabilities.
 func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 	source := row.source
 	if d := t.ep.dialect; !d.account {

@@ -24,47 +24,47 @@ type conn struct {
 	log       *slog.Logger
 	info      transport.Info
 	manual    bool  // the provider's speech detection is off
-	silenceMS int64 // what speech_stopped includes; zero if not known
+	silenceMS int64 // the silence included in speech_stopped; zero if unknown
 
 	// Owned by Recv.
-	decoded   *pcmBuf // the audio of the frame in hand; nil if there is none
+	decoded   *pcmBuf // the audio of the current frame; nil if there is none
 	audio     transport.AudioOut
-	like      likeness // of the last audio
+	like      likeness // the item of the last audio
 	carry     oddByte
 	openAudio []*spokenItem // items whose AudioDone has not been sent
 	pending   []transport.Event
-	given     int // how many of pending were given out
+	given     int // how many of pending were delivered
 	texts     texts
 	seenCalls callBook
-	unknown   map[string]struct{} // types that were logged
+	unknown   map[string]struct{} // types already logged
 	lastDone  string              // the response that ended last
-	answering string              // the response that was given out as started and not as done
-	unnamed   int                 // responses that the provider gave no id
-	muted     []string            // responses of which nothing more is given out, oldest first
+	answering string              // the response that was reported as started and not yet as done
+	unnamed   int                 // responses to which the provider gave no id
+	muted     []string            // responses whose later events are hidden from the caller, oldest first
 
 	// Owned by Send.
-	upBytes    int64 // of audio since the buffer was last emptied
-	sentBytes  int64 // of audio since the connection was opened
-	sincePause int64 // of audio since the last pause
+	upBytes    int64 // bytes of audio since the buffer was last emptied
+	sentBytes  int64 // bytes of audio since the connection was opened
+	sincePause int64 // bytes of audio since the last pause
 	upEvents   int   // numbers the client events of Send
 
 	// Used by both.
 	malformed, unknowns, slow atomic.Int64
-	signs                     atomic.Int64 // of life; see keepalive.go
+	signs                     atomic.Int64 // signs of life; see keepalive.go
 	progress                  atomic.Int64 // events of responses
-	notified                  atomic.Bool  // Notify was called: what comes is heard
+	notified                  atomic.Bool  // Notify was called: incoming frames are read
 
 	keeper  keeper
-	later   sync.WaitGroup // writes that a turn must not wait for; none once cause is set
-	closing sync.Once      // of ws
+	later   sync.WaitGroup // writes that a turn must not wait for; none is added once cause is set
+	closing sync.Once      // closes ws once
 
 	mu sync.Mutex // guards the following fields
-	// cause is why the connection ended, the first reason wins; nil while it lives.
+	// cause is why the connection ended, and the first reason wins; nil while it is open.
 	cause *transport.Error
-	// doom is what the provider said before it closes (quota in a failed response).
+	// doom is the reason the provider gave before it closes (quota in a failed response).
 	doom  *transport.Error
 	seq   sequencer
-	late  *time.Timer // calls overdue when seq has waited for long enough; nil before the first wait
+	late  *time.Timer // calls overdue when seq has waited long enough; nil before the first wait
 	calls callIDs
 	items spokenItems
 	pads  padList
@@ -102,7 +102,7 @@ func (c *conn) Stats() transport.Stats {
 	}
 }
 
-// Close implements transport.Conn. It needs nothing of the provider.
+// Close implements transport.Conn. It does not wait for the provider.
 func (c *conn) Close() error {
 	c.end(c.fault("close", transport.KindClosed, "", errClosed))
 	c.keeper.stop()
@@ -115,8 +115,8 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// rearm sets the timer to the sequencer's deadline. It is called with mu held, after
-// anything that may change it.
+// rearm sets the timer to the sequencer's deadline. The caller must hold mu, and must call
+// it after any change to the deadline.
 func (c *conn) rearm() {
 	at := c.seq.deadline()
 	switch {
@@ -130,7 +130,7 @@ func (c *conn) rearm() {
 	}
 }
 
-// overdue sends what the provider has not said may be sent, for it has had its time.
+// overdue sends what waited for the provider's permission, because the wait has timed out.
 func (c *conn) overdue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,17 +146,17 @@ func (c *conn) overdue() {
 }
 
 // end closes the connection for cause, unless it has ended already. It unblocks
-// whoever reads or writes.
+// the goroutines that read or write.
 func (c *conn) end(cause *transport.Error) {
 	c.mu.Lock()
 	if c.cause == nil {
 		c.cause = cause
 	}
 	c.mu.Unlock()
-	// Whoever comes second waits for the first: the socket is closed when end returns.
+	// A second caller waits for the first: the socket is closed when end returns.
 	c.closing.Do(func() {
 		if c.ws != nil {
-			// The socket is gone afterwards whatever this says.
+			// The socket is closed afterwards even if this returns an error.
 			_ = c.ws.CloseNow()
 		}
 	})
@@ -180,7 +180,7 @@ func (c *conn) watch(ctx context.Context, cause func() *transport.Error) func() 
 
 func noWatch() bool { return true }
 
-// watchUse is watch for Send.
+// watchUse is like watch, for Send.
 func (c *conn) watchUse(ctx context.Context, op string) func() bool {
 	if ctx.Done() == nil {
 		return noWatch
@@ -194,12 +194,12 @@ func (c *conn) watchUse(ctx context.Context, op string) func() bool {
 	})
 }
 
-// fault makes the one error type, without the key.
+// fault makes a transport.Error without the key.
 func (c *conn) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
 	return c.t.fault(op, kind, code, err)
 }
 
-// providerText is what the provider said, for the log.
+// providerText is the provider's error message, for the log.
 func (c *conn) providerText(kind, message, param string) error {
 	s := kind + ": " + message
 	if param != "" {
@@ -211,12 +211,12 @@ func (c *conn) providerText(kind, message, param string) error {
 // pcmBuf holds the audio of one frame.
 type pcmBuf struct{ b []byte }
 
-const pcmBufKeep = 256 << 10 // larger ones are not kept, in bytes
+const pcmBufKeep = 256 << 10 // larger buffers are not kept, in bytes
 
-// pcmPool is shared by all connections: one is taken only for a frame with audio.
+// pcmPool is shared by all connections: a buffer is taken only for a frame with audio.
 var pcmPool = sync.Pool{New: func() any { return &pcmBuf{} }}
 
-// releaseFrame gives the audio of the frame in hand back to the pool.
+// releaseFrame returns the audio buffer of the current frame to the pool.
 func (c *conn) releaseFrame() {
 	if c.decoded == nil {
 		return
@@ -227,20 +227,20 @@ func (c *conn) releaseFrame() {
 	c.decoded = nil
 }
 
-// readFrame waits for the next data frame, text or binary. It is valid until the next
-// readFrame. Only before Notify.
+// readFrame waits for the next data frame, text or binary. The frame is valid until the next
+// readFrame. It may be called only before Notify.
 func (c *conn) readFrame() ([]byte, error) {
 	c.releaseFrame()
 	_, frame, err := c.ws.Read()
 	return frame, err
 }
 
-// write sends one text frame. It may be called by any number of goroutines.
+// write sends one text frame. It may be called concurrently.
 func (c *conn) write(frame []byte) error {
 	return c.ws.Write(websocket.MessageText, frame)
 }
 
-// readError turns the failure of a read into the error that ends the connection.
+// readError turns a failed read into the error that ends the connection.
 func (c *conn) readError(op string, err error) *transport.Error {
 	c.mu.Lock()
 	cause, doom := c.cause, c.doom
@@ -263,7 +263,7 @@ func (c *conn) readError(op string, err error) *transport.Error {
 		kind = closeKinds[websocket.StatusAbnormalClosure]
 	}
 	if doom != nil && (kind == transport.KindRetry || kind == transport.KindExpired) {
-		// It had said why before: the close code only says that it is over.
+		// The provider gave the reason before; the close code only ends the connection.
 		kind, code = doom.Kind, doom.Code
 	}
 	return c.fault(op, kind, code, err)

@@ -5,12 +5,12 @@ import (
 	"errors"
 )
 
-// The types below hold what is needed of the provider's events, in plain fields. A field
-// that a compatible server sends as another JSON type keeps its zero value, and the rest of
-// the event counts (see decodeEvent); so no field may be of a type that fails by itself, as
-// those of the SDK do.
+// The types below hold the needed parts of the provider's events in plain fields. If a
+// compatible server sends a field as another JSON type, the field keeps its zero value and
+// the rest of the event is used (see decodeEvent). So no field may have a type that can fail
+// to decode, as the SDK's types can.
 
-// event is every event but those that carry a whole response.
+// event is every event except those that carry a whole response.
 type event struct {
 	ResponseID   string     `json:"response_id"`
 	ItemID       string     `json:"item_id"`
@@ -27,7 +27,7 @@ type event struct {
 	Error        errorValue `json:"error"`
 }
 
-// errorValue is what an error event says. Some servers send a text alone.
+// errorValue is the content of an error event. Some servers send only a text.
 type errorValue struct {
 	Type    string `json:"type"`
 	Code    string `json:"code"`
@@ -36,7 +36,7 @@ type errorValue struct {
 	EventID string `json:"event_id"`
 }
 
-// UnmarshalJSON takes an object, or a text as the message. It never fails.
+// UnmarshalJSON accepts an object, or a text as the message. It never fails.
 func (e *errorValue) UnmarshalJSON(b []byte) error {
 	type plain errorValue
 	var p plain
@@ -44,27 +44,27 @@ func (e *errorValue) UnmarshalJSON(b []byte) error {
 		*e = errorValue(p)
 	}
 	if b[0] == '"' {
-		_ = json.Unmarshal(b, &e.Message) // a string that the decoder has found well formed
+		_ = json.Unmarshal(b, &e.Message) // the decoder has checked that it is a valid string
 	}
 	return nil
 }
 
-// arguments are those of a call as JSON text: what the provider has put into a string, or
-// an object that stands there itself.
+// arguments are a call's arguments as JSON text, taken from a string or from
+// an object.
 type arguments string
 
-// UnmarshalJSON takes both forms, and anything else as no arguments. It never fails.
+// UnmarshalJSON accepts both forms, and reads anything else as no arguments. It never fails.
 func (a *arguments) UnmarshalJSON(b []byte) error {
 	switch b[0] {
 	case '{':
 		*a = arguments(b)
 	case '"':
-		_ = json.Unmarshal(b, (*string)(a)) // a string that the decoder has found well formed
+		_ = json.Unmarshal(b, (*string)(a)) // the decoder has checked that it is a valid string
 	}
 	return nil
 }
 
-// outputItem is what is needed of an item of a response, of whatever type.
+// outputItem holds the needed parts of a response's item of any type.
 type outputItem struct {
 	ID        string    `json:"id"`
 	Type      string    `json:"type"`
@@ -84,12 +84,12 @@ type responseEvent struct {
 		Usage         *usage          `json:"usage"`
 		Metadata      json.RawMessage `json:"metadata"`
 	} `json:"response"`
-	// xAI has the usage beside the response.
+	// xAI sends the usage beside the response.
 	Usage *usage `json:"usage"`
 }
 
-// statusDetails says why a response did not complete. xAI's server sends a string here,
-// which says nothing of use (recorded session, read 2026-11-23).
+// statusDetails is why a response did not complete. xAI's server sends a string here,
+// which has no useful content (recorded session, read 2026-11-23).
 type statusDetails struct {
 	Reason string     `json:"reason"`
 	Error  errorValue `json:"error"`
@@ -124,7 +124,7 @@ type sessionEvent struct {
 				TurnDetection turnDetectionValue `json:"turn_detection"`
 			} `json:"input"`
 		} `json:"audio"`
-		// Servers of the beta's form, and xAI's, have it here.
+		// Servers of the beta's form, and xAI's, send it here.
 		TurnDetection turnDetectionValue `json:"turn_detection"`
 	} `json:"session"`
 }
@@ -133,9 +133,9 @@ type turnDetectionValue struct {
 	SilenceMS *int64 `json:"silence_duration_ms"` // nil where the server does not say
 }
 
-// decodeEvent decodes frame into a struct of plain fields. Fields of another JSON type than
-// expected are left at zero; misfit names the first of them. The error is that of a frame
-// that is not JSON.
+// decodeEvent decodes frame into a struct of plain fields. Fields with an unexpected JSON
+// type keep their zero value; misfit names the first of them. The error means that
+// the frame is invalid JSON.
 func decodeEvent(frame []byte, into any) (misfit string, err error) {
 	err = json.Unmarshal(frame, into)
 	var wrong *json.UnmarshalTypeError

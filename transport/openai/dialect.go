@@ -8,33 +8,33 @@ import (
 	"voicegw/transport"
 )
 
-// dialect is how a service speaks the Realtime wire where that differs from OpenAI's. The
-// events that it sends need no row: those of all of them are understood.
+// dialect describes how a service differs from OpenAI in what it expects on the Realtime wire.
+// Differences in the events that a service sends need no row: the adapter understands them all.
 type dialect struct {
 	name string
-	// is says whether an address is this service's, by its host in lower case and its path.
+	// is reports whether an address belongs to this service, by its host in lower case and its path.
 	is func(host, path string) bool
-	// path is where the service is on a host that a base URL names without a path.
+	// path is the service's path, for a base URL without a path.
 	path string
-	// keyHeader is the header that holds the key; empty for Authorization, as a bearer token.
+	// keyHeader is the header that carries the key; empty means Authorization, as a bearer token.
 	keyHeader string
 	// apiVersion is the value of the parameter api-version, unless the base URL has another;
-	// empty for a service that has no such parameter.
+	// empty for a service without that parameter.
 	apiVersion string
-	// modelParam is the parameter that holds the model.
+	// modelParam is the parameter that carries the model.
 	modelParam string
-	// ownModel is what is asked for where nobody names a model; empty where one must be named.
+	// ownModel is the service's default model; empty if a model must be named.
 	ownModel string
-	// account says that the service knows the headers of an organization and a project.
+	// account means that the service knows the headers of an organization and a project.
 	account bool
-	// session is what session.update holds; nil for OpenAI's own form.
+	// session builds the session of session.update; nil means OpenAI's own form.
 	session func(setup transport.Setup, o *Options) any
-	// noTruncate says that the service has no conversation.item.truncate.
+	// noTruncate means that the service has no conversation.item.truncate.
 	noTruncate bool
 	source     string
 }
 
-// dialects are asked in their order; the last one is everybody's.
+// dialects are tried in order; the last one matches every address.
 var dialects = []dialect{
 	{
 		name:      "Azure Voice Live",
@@ -62,7 +62,7 @@ var dialects = []dialect{
 	},
 }
 
-// dialectOf returns the row of an address.
+// dialectOf returns the row for an address.
 func dialectOf(host, path string) *dialect {
 	for i := range dialects {
 		if dialects[i].is(strings.ToLower(host), path) {
@@ -72,7 +72,7 @@ func dialectOf(host, path string) *dialect {
 	return &dialects[len(dialects)-1]
 }
 
-// flatSession is the session of the services that have their settings beside each other.
+// flatSession is the session of services whose settings are not nested.
 type flatSession struct {
 	Modalities    []string `json:"modalities,omitempty"`
 	Instructions  string   `json:"instructions,omitempty"`
@@ -81,7 +81,7 @@ type flatSession struct {
 	OutputFormat  string   `json:"output_audio_format,omitempty"`
 	Audio         any      `json:"audio,omitempty"`
 	Transcription any      `json:"input_audio_transcription,omitempty"`
-	// TurnDetection is nil, and null on the wire, for a caller that frames its turns.
+	// TurnDetection is nil (null on the wire) for a caller that marks its own turns.
 	TurnDetection *flatDetection `json:"turn_detection"`
 	Tools         any            `json:"tools,omitempty"`
 	ToolChoice    string         `json:"tool_choice,omitempty"`
@@ -106,10 +106,10 @@ func newFlatSession(setup transport.Setup) flatSession {
 	return s
 }
 
-// azureVoice is the form of the names of Azure's own voices: en-US-AvaNeural.
+// azureVoice matches the names of Azure's own voices: en-US-AvaNeural.
 var azureVoice = regexp.MustCompile(`^[a-z]{2,3}-[A-Z]{2}-`)
 
-// betaSession is the form of the Realtime API's beta, which Voice Live has kept.
+// betaSession is the form of the Realtime API's beta, which Voice Live still uses.
 func betaSession(setup transport.Setup, o *Options) any {
 	s := newFlatSession(setup)
 	s.Modalities, s.ToolChoice = []string{"text", "audio"}, "auto"
@@ -132,8 +132,8 @@ func betaSession(setup transport.Setup, o *Options) any {
 	return s
 }
 
-// xaiSession has the formats of audio where OpenAI has them, and the rest beside each other.
-// The server writes down what the user says without being asked.
+// xaiSession has the audio formats in the same place as OpenAI, and the other settings not
+// nested. The server transcribes the user's speech without being asked.
 func xaiSession(setup transport.Setup, _ *Options) any {
 	s := newFlatSession(setup)
 	format := map[string]any{"format": map[string]any{"type": "audio/pcm", "rate": sampleRate}}

@@ -1,30 +1,30 @@
 // Package openai speaks the OpenAI Realtime protocol (GA) to OpenAI, to Azure
-// OpenAI and to any server that is compatible with them.
+// OpenAI and to any compatible server.
 //
-// The wire is our own over github.com/coder/websocket: one JSON event in each text
+// The wire code is our own, based on github.com/coder/websocket: one JSON event in each text
 // frame, read 2026-11-20 at developers.openai.com/api/docs/guides/realtime-websocket
 // and checked against recorded sessions. The types of openai-go are used for what
-// is sent and for events that are not audio, each decoded into its concrete type:
-// the SDK's union of all events is a 40 KB value. Audio takes a path of its own in
+// is sent; received events other than audio are decoded into small types of our own, since
+// the SDK's union of all events is a 40 KB value. Audio takes a separate path in
 // both directions (scan.go, audio.go) that allocates nothing.
 //
-// # What a caller may rely on beyond package transport
+// # Guarantees beyond package transport
 //
-//   - Usage comes before the ResponseDone of the response it belongs to, and so do
-//     AudioDone and every ToolCall of it.
-//   - A ToolCall is given only for a call that the provider has finished: what an
+//   - Usage comes before the ResponseDone of its response, and so do
+//     AudioDone and every ToolCall of that response.
+//   - A ToolCall is emitted only for a call that the provider has finished: a call that an
 //     interruption cut off is never run.
 //   - Interrupt, UserText and ActivityStart withdraw a Respond that still waits for
 //     its turn, and so does a response that ended because the user began to speak:
-//     with speech detection the provider answers the user's turn by itself.
-//   - A Truncate beyond the audio that has arrived is cut to it, one for an item
-//     without audio is dropped.
-//   - There is no GoAway: the provider gives Info.ExpiresAt and ends the connection
-//     then (KindExpired). Going before that is the caller's decision.
+//     with speech detection the provider answers the user's turn automatically.
+//   - A Truncate beyond the audio that has arrived is reduced to that audio; a Truncate of
+//     an item without audio is dropped.
+//   - There is no GoAway: the provider announces Info.ExpiresAt and ends the connection
+//     then (KindExpired). The caller decides whether to leave earlier.
 //   - AudioPause sends the silence that ends the user's phrase, once per pause; the
 //     offsets of SpeechStarted and SpeechStopped do not count it.
-//   - Close does not say goodbye: the provider sees the connection end.
-//   - The tokens that a transcription model reports for the user's speech are not in
-//     Usage: it is another model with another price, and the audio is counted
-//     already as the input of the response.
+//   - Close sends no close frame: the provider only sees the connection end.
+//   - Usage does not include the tokens that a transcription model reports for the user's
+//     speech: that is another model with another price, and the audio is already counted
+//     as the input of the response.
 package openai

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// What New refuses. The error returned wraps one of them, names the option and
-// says how to mend it.
+// The errors of New. The returned error wraps one of them, names the option and
+// describes how to correct it.
 var (
 	// ErrNoKey: the public service needs a key.
 	ErrNoKey = errors.New("no API key")
@@ -18,7 +18,7 @@ var (
 	ErrBadOption = errors.New("option cannot be used")
 )
 
-// Causes that this side finds by itself. They are wrapped in a [transport.Error].
+// Causes that the adapter finds itself. They are wrapped in a [transport.Error].
 var (
 	errClosed     = errors.New("closed by this side")
 	errSilentPeer = errors.New("the provider has given no sign of life: no frame and no pong")
@@ -29,13 +29,13 @@ var (
 	errEncode     = errors.New("cannot be encoded")
 )
 
-// maxErrorText bounds what is kept of a provider's message, in bytes.
+// maxErrorText bounds the kept part of a provider's message, in bytes.
 const maxErrorText = 300
 
-// redactor takes a credential out of the text of errors.
+// redactor removes a credential from the text of errors.
 type redactor struct{ secret string }
 
-// text returns s without the secret and not longer than maxErrorText.
+// text returns s without the secret and at most maxErrorText bytes long.
 func (r redactor) text(s string) string {
 	if r.secret != "" {
 		s = strings.ReplaceAll(s, r.secret, "[redacted]")
@@ -43,8 +43,8 @@ func (r redactor) text(s string) string {
 	return clip(s, maxErrorText)
 }
 
-// err returns an error without the secret: err itself where its text does not hold
-// it, else a plain one, as unwrapping would bring the secret back.
+// err returns an error without the secret: err itself if its text does not contain the
+// secret, otherwise a plain error, because unwrapping would reveal the secret again.
 func (r redactor) err(err error) error {
 	if err == nil || r.secret == "" || !strings.Contains(err.Error(), r.secret) {
 		return err
@@ -52,7 +52,7 @@ func (r redactor) err(err error) error {
 	return errors.New(r.text(err.Error()))
 }
 
-// clip cuts s to at most n bytes without cutting a character in two.
+// clip shortens s to at most n bytes without splitting a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

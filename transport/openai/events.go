@@ -6,23 +6,23 @@ import (
 	"voicegw/transport"
 )
 
-// Types that are looked for by name.
+// Types that the code refers to by name.
 const (
 	typeSessionCreated = "session.created"
 	typeSessionUpdated = "session.updated"
 	typeError          = "error"
 )
 
-// eventRow says what is done about one type of server event: it is handled, or
-// ignored for a reason.
+// eventRow describes how one type of server event is handled, or why it is
+// ignored.
 type eventRow struct {
-	// handle takes an event of the row's type. Its error ends the connection.
+	// handle handles an event of the row's type. Its error ends the connection.
 	handle func(c *conn, eventType string, frame []byte) *transport.Error
-	name   string // the type
+	name   string // the event's type
 	why    string
 }
 
-// decode makes a handler of a function on a concrete event type.
+// decode makes a handler from a function on a concrete event type.
 func decode[T any](take func(*conn, *T) *transport.Error) eventRow {
 	return eventRow{handle: func(c *conn, eventType string, frame []byte) *transport.Error {
 		var ev T
@@ -33,8 +33,8 @@ func decode[T any](take func(*conn, *T) *transport.Error) eventRow {
 	}}
 }
 
-// parse decodes what it can of a frame, and says that there is nothing to decode. A field of
-// another JSON type is told to the log, seldom.
+// parse decodes what it can of a frame, and returns false if nothing could be decoded. It
+// rarely logs a field that has another JSON type.
 func (c *conn) parse(eventType string, frame []byte, into any) bool {
 	misfit, err := decodeEvent(frame, into)
 	switch {
@@ -50,9 +50,9 @@ func (c *conn) parse(eventType string, frame []byte, into any) bool {
 
 func ignore(why string) eventRow { return eventRow{why: why} }
 
-// eventRows is every server event of the Realtime API (openai-go v3.95, read
+// eventRows lists every server event of the Realtime API (openai-go v3.95, read
 // 2026-11-20), and the beta names that compatible servers still use. A type that is
-// not here is counted and skipped.
+// missing here is counted and skipped.
 var eventRows = named(map[string]eventRow{
 	typeError: decode((*conn).onError),
 
@@ -127,8 +127,8 @@ func named(rows map[string]eventRow) map[string]eventRow {
 	return rows
 }
 
-// onError acts on an error event: what the sequencer absorbs is not heard of, a
-// fatal one ends the connection, the rest is a Problem.
+// onError handles an error event: what the sequencer absorbs is not reported, a
+// fatal error ends the connection, and anything else becomes a Problem.
 func (c *conn) onError(ev *event) *transport.Error {
 	e := &ev.Error
 	c.mu.Lock()
@@ -164,8 +164,8 @@ func (c *conn) onSpeechStopped(ev *event) *transport.Error {
 	return nil
 }
 
-// responseOr returns the id of a response, or where an event has none that of the answer
-// which is under way.
+// responseOr returns the id of a response, or, if the event has none, the id of the
+// active response.
 func (c *conn) responseOr(id string) string {
 	if id == "" {
 		return c.answering
@@ -173,8 +173,8 @@ func (c *conn) responseOr(id string) string {
 	return id
 }
 
-// itemOr returns the id of a spoken item, or where an event has none that of the item of
-// the response which is being spoken, or a name of its own.
+// itemOr returns the id of a spoken item, or, if the event has none, the id of the item of
+// the response that is being spoken, or a made-up name.
 func (c *conn) itemOr(id, response string) string {
 	if id != "" {
 		return id
@@ -194,7 +194,7 @@ func (c *conn) changed() {
 	c.mu.Unlock()
 }
 
-// callerClock takes what this side has added out of an offset of the provider's.
+// callerClock removes the padding that this adapter added from a provider's offset.
 func (c *conn) callerClock(ms int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,14 +217,14 @@ func (c *conn) onUserDelta(ev *event) *transport.Error {
 	return nil
 }
 
-// onUserDone gives the final text. The usage in it is another model's: see the
+// onUserDone emits the final text. Its usage belongs to another model: see the
 // package comment.
 func (c *conn) onUserDone(ev *event) *transport.Error {
 	c.transcribe(ev.ItemID, transport.RoleUser, ev.ContentIndex, ev.Transcript, true)
 	return nil
 }
 
-// onUserFailed ends the text of the item with what there is: nobody should wait for
+// onUserFailed makes the item's text so far final, so that nothing waits for
 // the rest.
 func (c *conn) onUserFailed(ev *event) *transport.Error {
 	c.give(transport.Transcript{Item: ev.ItemID, Role: transport.RoleUser, Text: c.texts.get(ev.ItemID), Final: true})
@@ -253,8 +253,8 @@ func (c *conn) onTextDone(ev *event) *transport.Error {
 	return nil
 }
 
-// speak is transcribe for what the model says, unless nothing more of its response is
-// given out.
+// speak is transcribe for the model's words, unless its response is hidden from
+// the caller.
 func (c *conn) speak(response, item string, part int64, text string, final bool) {
 	response = c.responseOr(response)
 	if !c.isMuted(response) {
@@ -262,7 +262,7 @@ func (c *conn) speak(response, item string, part int64, text string, final bool)
 	}
 }
 
-// transcribe takes in a delta, or the final text of one content part, and gives the
+// transcribe takes a delta, or the final text of one content part, and emits the
 // whole text of the item.
 func (c *conn) transcribe(item string, role transport.Role, part int64, text string, final bool) {
 	var whole string
@@ -279,8 +279,8 @@ func (c *conn) transcribe(item string, role transport.Role, part int64, text str
 	c.give(transport.Transcript{Item: item, Role: role, Text: whole, Final: final})
 }
 
-// onAudioDelta is the slow path of audio: for frames that are written in a way that
-// the scanner leaves to others.
+// onAudioDelta is the slow path of audio: for frames in a form that
+// the scanner does not handle.
 func (c *conn) onAudioDelta(ev *event) *transport.Error {
 	c.slow.Add(1)
 	response := c.responseOr(ev.ResponseID)

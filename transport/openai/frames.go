@@ -13,8 +13,8 @@ import (
 	"voicegw/transport"
 )
 
-// What a client event is for. Its event_id is one of these, a line and a number: the
-// provider repeats it in an error, and nowhere else.
+// The purpose of a client event. Its event_id is the purpose, a hyphen and a number; the
+// provider repeats it only in an error.
 const (
 	opUpdate   = "update"
 	opCreate   = "create"
@@ -24,21 +24,21 @@ const (
 	opBuffer   = "buffer"
 )
 
-// opOf returns what the client event was for.
+// opOf returns the purpose of the client event.
 func opOf(eventID string) string {
 	op, _, _ := strings.Cut(eventID, "_")
 	return op
 }
 
-// sampleRate is the only rate in Hz that audio/pcm has here, bytesPerMS what that
-// makes of one ms.
+// sampleRate is the only rate in Hz that audio/pcm has here; bytesPerMS is the size of
+// 1 ms at that rate.
 const (
 	sampleRate = 24000
 	bytesPerMS = sampleRate / 1000 * 2
 )
 
-// sessionUpdate encodes the setup. The library's types for the event around the session would
-// copy all of it, tools and instructions, once more for each level.
+// sessionUpdate encodes the setup. The library's types around the session would
+// copy all of it, with tools and instructions, once more for each level.
 func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, error) {
 	session, err := sessionOf(setup, o).MarshalJSON()
 	if err != nil {
@@ -51,7 +51,7 @@ func sessionUpdate(event string, setup transport.Setup, o *Options) ([]byte, err
 	return append(frame, `,"type":"session.update"}`...), nil
 }
 
-// sessionOf is the setup as the provider names it.
+// sessionOf converts the setup into the provider's terms.
 func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreateRequestParam {
 	pcm := realtime.RealtimeAudioFormatsUnionParam{
 		OfAudioPCM: &realtime.RealtimeAudioFormatsAudioPCMParam{Type: "audio/pcm", Rate: sampleRate},
@@ -60,7 +60,7 @@ func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreat
 	if transcription := o.TranscriptionModel; transcription != NoTranscription {
 		input.Transcription = realtime.AudioTranscriptionParam{Model: realtime.AudioTranscriptionModel(transcription)}
 		if lang, _, _ := strings.Cut(setup.Language, "-"); lang != "" {
-			// ISO 639-1, where Setup has BCP 47.
+			// ISO 639-1, whereas Setup has BCP 47.
 			input.Transcription.Language = param.NewOpt(strings.ToLower(lang))
 		}
 	}
@@ -79,12 +79,12 @@ func sessionOf(setup transport.Setup, o *Options) *realtime.RealtimeSessionCreat
 		session.Reasoning.Effort = realtime.RealtimeReasoningEffort(o.Reasoning)
 	}
 	if setup.Instructions == "" {
-		session.Instructions = param.Opt[string]{} // the provider's own stand
+		session.Instructions = param.Opt[string]{} // the provider's own defaults apply
 	}
 	return session
 }
 
-// turnDetection asks for the provider's speech detection, or switches it off.
+// turnDetection turns the provider's speech detection on or off.
 func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetectionUnionParam {
 	if setup.ManualActivity {
 		off := param.NullStruct[realtime.RealtimeAudioInputTurnDetectionServerVadParam]()
@@ -103,7 +103,7 @@ func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetecti
 	return realtime.RealtimeAudioInputTurnDetectionUnionParam{OfServerVad: vad}
 }
 
-// toolParams declares the tools; there are none on a new session anyhow.
+// toolParams declares the tools; nil is enough for none, because a new session has no tools.
 func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
 	var out realtime.RealtimeToolsConfigParam
 	for _, t := range tools {
@@ -122,13 +122,13 @@ func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
 	return out
 }
 
-// labelKey is the key of a response's metadata that holds the event_id of the request
-// it answers: response.created and response.done repeat metadata, and nothing else of a
+// labelKey is the key in a response's metadata that holds the event_id of the request
+// it answers: response.created and response.done repeat the metadata and nothing else of a
 // request (openai-go v3.95, RealtimeResponseCreateParams and RealtimeResponse).
 const labelKey = "voicegw_request"
 
-// createFrame encodes a response.create. Where nothing special is asked for it holds
-// its label alone: the session's own settings apply.
+// createFrame encodes a response.create. Without special wishes it contains only
+// its label, and the session's settings apply.
 func createFrame(c *create) ([]byte, error) {
 	event := realtime.ResponseCreateEventParam{EventID: param.NewOpt(c.event)}
 	event.Response.Metadata = shared.Metadata{labelKey: c.event}
@@ -141,7 +141,7 @@ func createFrame(c *create) ([]byte, error) {
 	return json.Marshal(event)
 }
 
-// cancelFrame encodes a response.cancel; an empty id means whichever is active.
+// cancelFrame encodes a response.cancel; an empty id means the active response.
 func cancelFrame(event, response string) ([]byte, error) {
 	ev := realtime.ResponseCancelEventParam{EventID: param.NewOpt(event)}
 	if response != "" {

@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of what a connection remembers. The oldest goes first.
+// Limits of what a connection remembers. The oldest entry is dropped first.
 const (
 	maxSpoken    = 128      // spoken items, for Truncate
-	maxTexts     = 64       // items whose text is still put together
-	maxTextBytes = 64 << 10 // text of one content part
+	maxTexts     = 64       // items whose text is still incomplete
+	maxTextBytes = 64 << 10 // bytes of text of one content part
 	maxParts     = 8        // content parts of one item
 	maxCalls     = 1024     // calls that may still be answered or repeated
 	maxHeld      = 128      // calls of a response that is not done
-	maxHeldBytes = 1 << 20  // of those
-	maxMuted     = 32       // responses of which nothing more is given out
+	maxHeldBytes = 1 << 20  // bytes of those calls
+	maxMuted     = 32       // responses hidden from the caller
 )
 
 // spokenItem is one item with audio.
@@ -24,19 +24,19 @@ type spokenItem struct {
 	id       string
 	response string
 	// Owned by Recv.
-	closed bool // AudioDone was given out
+	closed bool // AudioDone was emitted
 	// bytes of PCM that have arrived: written by Recv, read by Send.
 	bytes atomic.Int64
 }
 
 // spokenItems remembers the newest spoken items. Only Recv writes it, with conn.mu
-// held; so Recv may read it without.
+// held, so Recv may read it without the lock.
 type spokenItems struct {
 	byID  map[string]*spokenItem
 	order []string
 }
 
-// add makes an item; id is copied once and shared by all that follows.
+// add makes an item; id is copied once and then shared.
 func (s *spokenItems) add(id, response string) *spokenItem {
 	if s.byID == nil {
 		s.byID = make(map[string]*spokenItem)
@@ -48,8 +48,8 @@ func (s *spokenItems) add(id, response string) *spokenItem {
 	return it
 }
 
-// audible returns ms, or how much audio of item has arrived if that is less; ok is
-// false for an item without any.
+// audible returns the smaller of ms and the length of item's audio that has arrived; ok is
+// false for an item without audio.
 func (s *spokenItems) audible(item string, ms int64) (int64, bool) {
 	it := s.byID[item]
 	if it == nil {
@@ -58,24 +58,24 @@ func (s *spokenItems) audible(item string, ms int64) (int64, bool) {
 	return max(min(ms, it.bytes.Load()/bytesPerMS), 0), true
 }
 
-// forgetOldest makes room for one more in m, whose keys order holds by age.
+// forgetOldest makes room for one more entry in m, whose keys order holds by age.
 func forgetOldest[V any](m map[string]V, order []string, limit int) []string {
 	if len(order) < limit {
 		return order
 	}
 	delete(m, order[0])
-	// Moved to the front, so that the array does not grow with every call.
+	// Keys are moved to the front, so that the array does not grow with every call.
 	return append(order[:0], order[1:]...)
 }
 
-// texts puts together what is said in each item. It is owned by Recv.
+// texts collects the words of each item. It is owned by Recv.
 type texts struct {
 	byID  map[string]*[maxParts]string
 	order []string
 }
 
-// part returns the text of one content part of item, or nil for a number that no
-// item has.
+// part returns the text of one content part of item, or nil for a number out of
+// range.
 func (t *texts) part(item string, index int64) (*[maxParts]string, *string) {
 	if index < 0 || index >= maxParts {
 		return nil, nil
@@ -103,7 +103,7 @@ func (t *texts) add(item string, index int64, delta string) (string, bool) {
 	return whole(parts), true
 }
 
-// set replaces the text of one part by its final form and returns the whole text.
+// set replaces the text of one part with its final form and returns the item's whole text.
 func (t *texts) set(item string, index int64, text string) (string, bool) {
 	parts, p := t.part(item, index)
 	if p == nil {
@@ -113,7 +113,7 @@ func (t *texts) set(item string, index int64, text string) (string, bool) {
 	return whole(parts), true
 }
 
-// get returns what is known of item.
+// get returns the text known so far for item.
 func (t *texts) get(item string) string {
 	if parts := t.byID[item]; parts != nil {
 		return whole(parts)
@@ -129,39 +129,39 @@ func whole(parts *[maxParts]string) string {
 	return s
 }
 
-// callBook lets every call through once: its item and the provider's id make it. It
-// is owned by Recv.
+// callBook lets every call through once; a call is identified by its item and the provider's
+// id. It is owned by Recv.
 type callBook struct {
 	seen  map[string]struct{}
 	order []string
-	// unfinished calls have their arguments but not yet the word that they are done;
-	// in the order they came.
+	// unfinished calls have their arguments but have not been reported as done;
+	// in order of arrival.
 	unfinished []finishedCall
-	held       int // bytes of them
+	held       int // bytes of unfinished
 	count      int
-	given      []finishedCall // those of the response under way that have been let through
+	given      []finishedCall // calls of the active response that were let through
 }
 
-// finishedCall is a call as the provider gave it.
+// finishedCall is a call as the provider sent it.
 type finishedCall struct{ item, id, name, args string }
 
-// key tells one call of one item from all others; a NUL is in no id.
+// key distinguishes one call of one item from all others; no id contains a NUL.
 func (f finishedCall) key() string { return f.item + "\x00" + f.id }
 
-// whole says that nothing of the call is missing, as a field of another JSON type is.
+// whole reports whether the call has all its fields; one sent as another JSON type is missing.
 func (f finishedCall) whole() bool {
 	return f.item != "" && f.id != "" && f.name != "" && f.args != ""
 }
 
-// maybe says that two accounts of a call may be of the same one, as nothing that both tell
+// maybe reports whether two messages may describe the same call: no field that both have
 // differs.
 func (f finishedCall) maybe(other finishedCall) bool {
 	same := func(a, b string) bool { return a == "" || b == "" || a == b }
 	return same(f.item, other.item) && same(f.id, other.id) && same(f.name, other.name)
 }
 
-// first says whether this call is new, and notes it. One that lacks something is new only if
-// it can be none of those that the response has had.
+// first reports whether this call is new, and records it. A call with missing fields is new
+// only if it cannot be any earlier call of the response.
 func (b *callBook) first(f finishedCall) bool {
 	if !f.whole() && slices.ContainsFunc(b.given, f.maybe) {
 		return false
@@ -181,20 +181,20 @@ func (b *callBook) first(f finishedCall) bool {
 	return true
 }
 
-// over forgets what belongs to the response that has ended.
+// over forgets the calls of the response that has ended.
 func (b *callBook) over() {
 	clear(b.unfinished)
 	clear(b.given)
 	b.unfinished, b.held, b.given = b.unfinished[:0], 0, b.given[:0]
 }
 
-// name makes the adapter's own name of a call.
+// name makes the adapter's own name for a call.
 func (b *callBook) name() string {
 	b.count++
 	return "c" + strconv.Itoa(b.count)
 }
 
-// hold notes a call whose arguments are complete. What is too much is left out.
+// hold records a call whose arguments are complete. Calls beyond the limits are dropped.
 func (b *callBook) hold(f finishedCall) {
 	size := len(f.item) + len(f.id) + len(f.name) + len(f.args)
 	if len(b.unfinished) < maxHeld && b.held+size <= maxHeldBytes {
@@ -203,7 +203,7 @@ func (b *callBook) hold(f finishedCall) {
 	}
 }
 
-// callIDs finds the provider's id of a call to be answered. Recv adds and Send
+// callIDs finds the provider's id of a call that is to be answered. Recv adds and Send
 // takes, with conn.mu held.
 type callIDs struct {
 	byName map[string]string
@@ -219,7 +219,7 @@ func (c *callIDs) add(name, id string) {
 	c.order = append(c.order, name)
 }
 
-// take returns the id of a call and forgets it: a call has one answer.
+// take returns the id of a call and forgets it, because a call has one answer.
 func (c *callIDs) take(name string) (string, bool) {
 	id, ok := c.byName[name]
 	if ok {

@@ -7,9 +7,9 @@ import (
 	"voicegw/transport"
 )
 
-// keeper pings and ends the connection when nothing has been heard for long: conn.signs counts
-// frames and pongs. Until Notify nobody reads, so that silence says nothing. It is a timer and
-// no goroutine, which would be there for each of many silent connections.
+// keeper sends pings and ends the connection if nothing has arrived for long: conn.signs counts
+// frames and pongs. Before Notify no goroutine reads, so silence means nothing. It is a timer
+// rather than a goroutine, because there are many silent connections.
 type keeper struct {
 	// Fixed after start.
 	c                 *conn
@@ -17,11 +17,11 @@ type keeper struct {
 
 	mu    sync.Mutex // guards the following fields; held while a turn runs
 	timer *time.Timer
-	heard int64     // conn.signs when it had last changed
-	at    time.Time // when that was
+	heard int64     // conn.signs at its last change
+	at    time.Time // time of that change
 }
 
-// start begins to ping; stop ends it. A negative interval never pings.
+// start begins to ping until stop. A negative interval never pings.
 func (k *keeper) start(c *conn, interval, timeout time.Duration) {
 	if interval < 0 {
 		return
@@ -33,7 +33,7 @@ func (k *keeper) start(c *conn, interval, timeout time.Duration) {
 	k.timer = time.AfterFunc(interval, k.turn)
 }
 
-// stop waits for a turn that runs. The connection must have ended, or there are more.
+// stop waits for a running turn. The connection must have ended, or more turns follow.
 func (k *keeper) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,8 +42,8 @@ func (k *keeper) stop() {
 	}
 }
 
-// turn pings, every interval, and ends the connection when nothing has been heard for
-// timeout. A pong that comes late counts as well as any: pongs 8 to 30 s late have been
+// turn pings at every interval, and ends the connection if nothing has arrived for
+// timeout. A late pong counts like any other: pongs 8 to 30 s late have been
 // measured with other providers.
 func (k *keeper) turn() {
 	k.mu.Lock()
@@ -59,7 +59,7 @@ func (k *keeper) turn() {
 		k.c.end(k.c.fault("recv", transport.KindRetry, "keepalive", errSilentPeer))
 		return
 	}
-	// Whether a sign comes is seen in conn.signs: how this ping fared does not matter.
+	// conn.signs shows whether an answer comes; the result of this ping does not matter.
 	_ = k.c.ws.Ping()
 	k.timer.Reset(k.interval)
 }

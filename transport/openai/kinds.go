@@ -10,10 +10,10 @@ import (
 	"voicegw/transport"
 )
 
-// errorRow is what an error code of the provider means to us.
+// errorRow is how the adapter treats an error code of the provider.
 type errorRow struct {
 	kind transport.Kind
-	// fatal ends the connection; the others are a Problem and it goes on.
+	// fatal means that the error ends the connection; otherwise it is a Problem.
 	fatal bool
 }
 
@@ -25,7 +25,7 @@ const (
 
 // errorRows is the one table of provider error codes: those of `error` events, of
 // failed responses, of refused handshakes and of close reasons, which have the form
-// `<error.type>.<error.code>`. A code that is not here is KindRefused, not fatal.
+// `<error.type>.<error.code>`. A code that is missing here is KindRefused, not fatal.
 // Seen in recordings and reports up to 2026-11-20.
 var errorRows = map[string]errorRow{
 	"insufficient_quota":         {transport.KindQuota, true},
@@ -45,12 +45,12 @@ var errorRows = map[string]errorRow{
 
 	codeCancelLate:                    {transport.KindIgnore, false},
 	"input_audio_buffer_commit_empty": {transport.KindIgnore, false},
-	// The sequencer takes this one; what it cannot place is harmless.
+	// The sequencer handles this code; if it cannot, the error is harmless.
 	codeActiveResponse: {transport.KindIgnore, false},
 }
 
-// rowFor returns the row of an `error` event. op is what the client event that
-// caused it was for, from its event id: a truncation that comes too late has no code
+// rowFor returns the row for an `error` event. op is the purpose of the client event that
+// caused it, from its event id: a truncation that comes too late has no code
 // of its own (invalid_value), but never matters.
 func rowFor(code, op string) errorRow {
 	if row, ok := errorRows[code]; ok {
@@ -62,12 +62,12 @@ func rowFor(code, op string) errorRow {
 	return errorRow{transport.KindRefused, false}
 }
 
-// closeKinds is the one table of close codes (RFC 6455 section 7.4.1 and what the
-// provider has been seen to use). One that is not here is KindRetry: the caller's
-// tries are bounded.
+// closeKinds is the one table of close codes (RFC 6455 section 7.4.1 and codes seen from
+// the provider). A code that is missing here is KindRetry: the caller limits its
+// attempts.
 var closeKinds = map[websocket.StatusCode]transport.Kind{
 	websocket.StatusNormalClosure: transport.KindRetry,
-	// Going away: with 60 minutes over, or a server that leaves. A new one works.
+	// Going away: the 60 minutes are over, or the server is leaving. A new connection works.
 	websocket.StatusGoingAway:               transport.KindExpired,
 	websocket.StatusProtocolError:           transport.KindInvalid,
 	websocket.StatusUnsupportedData:         transport.KindInvalid,
@@ -85,8 +85,8 @@ var closeKinds = map[websocket.StatusCode]transport.Kind{
 	4000:                                    transport.KindInvalid, // invalid_request_error.<code>
 }
 
-// closeKind classes a close frame. A reason that is a code (no blank in it) decides
-// before the number.
+// closeKind classifies a close frame. A reason that is a code (without a blank) takes
+// precedence over the number.
 func closeKind(code websocket.StatusCode, reason string) (transport.Kind, string) {
 	if at := strings.LastIndexByte(reason, '.'); at >= 0 && !strings.Contains(reason, " ") {
 		if row, ok := errorRows[reason[at+1:]]; ok {
@@ -99,21 +99,21 @@ func closeKind(code websocket.StatusCode, reason string) (transport.Kind, string
 	return transport.KindRetry, strconv.Itoa(int(code))
 }
 
-// statusKinds is the one table of HTTP statuses of a refused handshake. Of the
-// others 5xx is KindRetry and the rest KindInvalid.
+// statusKinds is the one table of HTTP statuses of a refused handshake. Other 5xx statuses
+// are KindRetry and the rest KindInvalid.
 var statusKinds = map[int]transport.Kind{
 	http.StatusUnauthorized:    transport.KindAuth,
 	http.StatusPaymentRequired: transport.KindQuota,
 	http.StatusForbidden:       transport.KindAuth,
-	http.StatusNotFound:        transport.KindInvalid, // path, model or deployment
+	http.StatusNotFound:        transport.KindInvalid, // unknown path, model or deployment
 	http.StatusRequestTimeout:  transport.KindRetry,
 	http.StatusConflict:        transport.KindRetry,
 	http.StatusTooEarly:        transport.KindRetry,
 	http.StatusTooManyRequests: transport.KindRetry,
 }
 
-// statusKind classes a refused handshake by the error code in its body, if there is
-// one, and by its status.
+// statusKind classifies a refused handshake by the error code in its body, if there is
+// one, or else by its status.
 func statusKind(status int, bodyCode string) (transport.Kind, string) {
 	if row, ok := errorRows[bodyCode]; ok && row.fatal {
 		return row.kind, bodyCode

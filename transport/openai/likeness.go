@@ -2,19 +2,19 @@ package openai
 
 import "bytes"
 
-// likeness is what the audio events of one item have in common: all but the id of
-// the event and the audio. A frame that differs from one that scanFrame was sure of
-// in nothing else needs no second scan, which costs more than the base64 of a short
-// piece of audio. It is owned by Recv.
+// likeness is what the audio events of one item have in common: everything but the
+// event's id and the audio. A frame that differs only in these from one that scanFrame
+// was sure of needs no second scan, which would cost more than decoding the base64 of a
+// short piece of audio. It is owned by Recv.
 type likeness struct {
 	it *spokenItem // nil if there is none yet
-	// head ends with the quote before the event's id, mid goes from the quote behind
-	// it to the one before the audio, tail is the rest. Without an id, head is empty
+	// head ends with the quote before the event's id, mid goes from the quote after
+	// it to the one before the audio, and tail is the rest. Without an id, head is empty
 	// and mid begins the frame.
 	head, mid, tail []byte
 }
 
-// learn takes over the shape of a frame that scanFrame called scanAudio.
+// learn remembers the shape of a frame for which scanFrame returned scanAudio.
 func (l *likeness) learn(it *spokenItem, frame []byte, s *scanned) {
 	from := 0
 	l.head = l.head[:0]
@@ -28,8 +28,8 @@ func (l *likeness) learn(it *spokenItem, frame []byte, s *scanned) {
 	l.tail = append(l.tail[:0], frame[s.deltaAt+len(s.delta):]...)
 }
 
-// match returns the audio of a frame of the same shape: what is between mid and tail.
-// That there is no quote in it is for the decoder to find, as with scanFrame.
+// match returns the audio of a frame of the same shape: the bytes between mid and tail.
+// As with scanFrame, a quote inside the audio is found by the decoder.
 func (l *likeness) match(frame []byte) (delta []byte, ok bool) {
 	if l.it == nil || !bytes.HasPrefix(frame, l.head) {
 		return nil, false

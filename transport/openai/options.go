@@ -14,15 +14,15 @@ import (
 	"github.com/openai/openai-go/v3/realtime"
 )
 
-// What stands where an option is left empty.
+// The defaults of empty options.
 const (
-	// DefaultBaseURL is the public service.
+	// DefaultBaseURL is the URL of the public service.
 	DefaultBaseURL = "https://api.openai.com/v1"
-	// DefaultModel is asked for where neither Options nor Setup names one.
+	// DefaultModel is used if neither Options nor Setup names a model.
 	DefaultModel = "gpt-realtime-2.1"
-	// DefaultTranscriptionModel writes down what the user says.
+	// DefaultTranscriptionModel transcribes the user's speech.
 	DefaultTranscriptionModel = "gpt-realtime-whisper"
-	// NoTranscription as Options.TranscriptionModel leaves transcription off.
+	// NoTranscription as Options.TranscriptionModel turns transcription off.
 	NoTranscription = "none"
 )
 
@@ -32,73 +32,72 @@ const (
 	defaultPongTimeout  = 60 * time.Second
 )
 
-// Options say how to reach the provider. Only APIKey is needed for the public
-// service.
+// Options configure how to reach the provider. The public service needs only APIKey.
 type Options struct {
-	// Name is what Transport.Name returns. Empty means "openai".
+	// Name is returned by Transport.Name. Empty means "openai".
 	Name string
 
 	// APIKey is sent as `Authorization: Bearer`, or as `api-key` to Azure. It may be
-	// empty for a server of one's own that wants none.
+	// empty for a private server that requires none.
 	APIKey string
 
-	// BaseURL is as in the SDK: http(s)://host/v1; ws(s) is understood too. Empty
-	// means DefaultBaseURL. The host or the path says which service it is and how that
-	// differs from OpenAI's: see the table dialects. With a known host the path may be
+	// BaseURL has the same form as in the SDK: http(s)://host/v1; ws(s) is accepted too. Empty
+	// means DefaultBaseURL. The host or the path determines the service and its differences
+	// from OpenAI: see the table dialects. With a known host the path may be
 	// left out; the parameter api-version may be added for Azure.
 	BaseURL string
 
-	// Model and Voice stand where Setup names none. An empty Model means
+	// Model and Voice are used if Setup names none. An empty Model means
 	// DefaultModel, an empty Voice the provider's default. On Azure Model is the
-	// name of the deployment, and there is no default.
+	// name of the deployment and has no default.
 	Model string
 	Voice string
 
-	// TranscriptionModel writes down the user's speech. Empty means
-	// DefaultTranscriptionModel, NoTranscription none.
+	// TranscriptionModel transcribes the user's speech. Empty means
+	// DefaultTranscriptionModel; NoTranscription turns transcription off.
 	TranscriptionModel string
 
 	// Reasoning is how much the model may think before it speaks: minimal, low, medium,
-	// high or xhigh. Empty leaves it to the provider (low, for speed). New refuses it for
-	// a Model whose row has none; a Setup with another such model goes without.
+	// high or xhigh. Empty means the provider's default (low, for speed). New refuses it for
+	// a Model whose row does not allow it; for a Setup with another such model it is left out.
 	Reasoning string
 
-	// NoInterrupt keeps transport.Interrupt from the models: the caller holds the rest of
-	// an answer back alone. It is for a compatible server without response.cancel, which
-	// a typed turn then does without, too.
+	// NoInterrupt prevents transport.Interrupt from being sent: the caller then only holds
+	// back the rest of an answer. It is for a compatible server without response.cancel; a
+	// typed turn then sends no cancel either.
 	NoInterrupt bool
 
-	// Organization and Project are sent as headers, if not empty. Azure knows none.
+	// Organization and Project are sent as headers unless they are empty. Azure has neither.
 	Organization string
 	Project      string
 
-	// HTTPClient makes the handshake: its Transport holds proxy, certificates and
+	// HTTPClient makes the handshake: its Transport has the proxy, the certificates and the
 	// dialer. Nil means http.DefaultClient. Redirects are never followed: they would
 	// carry the key to another place.
 	HTTPClient *http.Client
 
-	// Logger gets warnings: one for each event type that is not known (at most 32 a
-	// connection), one for a tool result that no call waits for, one for a base URL
-	// without encryption; and at debug level what was absorbed. Nil logs nothing.
+	// Logger gets warnings: one for each unknown event type (at most 32 per
+	// connection), one for a tool result for which no call waits, one for a base URL
+	// without encryption; and, at debug level, absorbed errors. Nil disables logging.
 	Logger *slog.Logger
 
-	// PingInterval is how often the provider is asked for a sign of life. Zero means
-	// 20 s, negative never.
+	// PingInterval is the time between pings to the provider. Zero means
+	// 20 s; a negative value disables pings.
 	PingInterval time.Duration
 
-	// PongTimeout ends a connection that has given no sign of life for so long while
-	// it was being read. Zero means 60 s; shorter than PingInterval is refused.
+	// PongTimeout ends a connection from which nothing has arrived for that long while
+	// it was being read. Zero means 60 s; a value shorter than PingInterval is refused.
 	PongTimeout time.Duration
 }
 
-// endpoint is where and as whom to connect. It is fixed after New.
+// endpoint is the address and the credential of the service. It is fixed after New.
 type endpoint struct {
 	url     url.URL // .../realtime without the model
 	dialect *dialect
-	version string // api-version; empty for none
+	version string // api-version; empty if there is none
 }
 
-// withDefaults returns o with what was left empty filled in, or what is wrong.
+// withDefaults returns o with defaults for empty options, or an error for a wrong one.
 func (o Options) withDefaults(ep endpoint) (Options, error) {
 	if o.Name == "" {
 		o.Name = defaultName
@@ -143,7 +142,7 @@ var efforts = []string{
 	string(realtime.RealtimeReasoningEffortXhigh),
 }
 
-// checkReasoning says why Reasoning cannot be used.
+// checkReasoning returns an error if Reasoning cannot be used.
 func (o Options) checkReasoning() error {
 	switch {
 	case o.Reasoning == "":
@@ -157,7 +156,8 @@ func (o Options) checkReasoning() error {
 	return nil
 }
 
-// headerValue says why value cannot be sent in a header. It does not repeat value.
+// headerValue returns an error if value cannot be sent in a header. The error does not
+// repeat value.
 func headerValue(name, value string) error {
 	for i := range len(value) {
 		if value[i] <= ' ' || value[i] >= 0x7F {
@@ -172,14 +172,14 @@ func headerValue(name, value string) error {
 	return nil
 }
 
-// parseBaseURL makes the endpoint of Options.BaseURL.
+// parseBaseURL makes the endpoint from Options.BaseURL.
 func parseBaseURL(base string) (endpoint, error) {
 	if base == "" {
 		base = DefaultBaseURL
 	}
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
-		// The text of url.Parse repeats the URL, which may hold a credential.
+		// The error text of url.Parse repeats the URL, which may contain a credential.
 		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it is no URL: write https://host/v1", ErrBadURL)
 	}
 	switch u.Scheme {
@@ -216,7 +216,7 @@ func parseBaseURL(base string) (endpoint, error) {
 	return ep, nil
 }
 
-// plainText says that the key would cross a network unencrypted.
+// plainText reports whether the key would cross a network unencrypted.
 func (ep endpoint) plainText() bool {
 	if ep.url.Scheme != "ws" || ep.url.Hostname() == "localhost" {
 		return false
@@ -225,7 +225,7 @@ func (ep endpoint) plainText() bool {
 	return ip == nil || !ip.IsLoopback()
 }
 
-// address is the URL to dial for model.
+// address returns the URL to dial for model.
 func (ep endpoint) address(model string) string {
 	u := ep.url
 	query := url.Values{ep.dialect.modelParam: {model}}
@@ -236,8 +236,8 @@ func (ep endpoint) address(model string) string {
 	return u.String()
 }
 
-// header is what the handshake carries. OpenAI-Beta is never sent: the service
-// closes with 4000 beta_api_shape_disabled.
+// header returns the headers of the handshake. OpenAI-Beta is never sent: the service
+// would close with 4000 beta_api_shape_disabled.
 func (ep endpoint) header(o Options) http.Header {
 	h := http.Header{"User-Agent": {"voicegw"}}
 	switch {

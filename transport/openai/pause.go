@@ -1,21 +1,21 @@
 package openai
 
-// pauseMarginMS is what is added to the silence that ends a phrase, in ms; where the
-// provider has not said how long that is, unknownSilenceMS stands for it.
+// pauseMarginMS is added to the silence that ends a phrase, in ms. unknownSilenceMS is used
+// if the provider has not reported how long that silence is.
 const (
 	pauseMarginMS    = 200
 	unknownSilenceMS = 500
 	maxPads          = 64
 )
 
-// pad is silence that this side has put into the audio, in ms on the provider's
+// pad is silence that this adapter has added to the audio, in ms on the provider's
 // clock.
 type pad struct{ at, length int64 }
 
-// padList turns the provider's audio clock, which counts what this side has added,
-// into the caller's, which does not. Send adds and Recv asks, with conn.mu held.
+// padList converts the provider's audio clock, which counts the added silence,
+// to the caller's, which does not. Send adds and Recv converts, with conn.mu held.
 type padList struct {
-	base int64 // ms added before the first of pads
+	base int64 // ms of silence added before the first of pads
 	pads []pad
 }
 
@@ -27,7 +27,7 @@ func (p *padList) add(at, length int64) {
 	p.pads = append(p.pads, pad{at, length})
 }
 
-// caller returns ms without what was added before it.
+// caller returns ms without the silence added before it.
 func (p *padList) caller(ms int64) int64 {
 	added := p.base
 	for _, pad := range p.pads {
@@ -39,8 +39,8 @@ func (p *padList) caller(ms int64) int64 {
 	return max(ms-added, 0)
 }
 
-// pause ends the phrase that the user may have been in the middle of: the provider
-// listens on the audio clock, so it hears the end of a phrase only in the silence
+// pause ends a phrase that the user may have begun. The provider works on the audio
+// clock, so it detects the end of a phrase only in the silence
 // after it, which a muted microphone does not send.
 func (c *conn) pause() error {
 	if c.manual || c.sincePause == 0 {

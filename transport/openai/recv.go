@@ -7,16 +7,16 @@ import (
 	"voicegw/transport"
 )
 
-// maxEvents bounds what one frame may give: it is dealt with at one go.
+// maxEvents bounds the events of one frame, since they are handled all at once.
 const maxEvents = 256
 
-// responsePrefix begins the types of the events of a response.
+// responsePrefix is the prefix of the types of a response's events.
 var responsePrefix = []byte("response.")
 
-// maxUnknownLogged bounds the log lines about event types that are not known.
+// maxUnknownLogged bounds the log lines about unknown event types.
 const maxUnknownLogged = 32
 
-// take returns the first event that a frame gives; nil if it gives none.
+// take returns the first event from a frame; nil if there is none.
 func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
 	ev, s, v := c.fastAudio(frame)
 	if v == scanAudio {
@@ -66,7 +66,7 @@ func (c *conn) Recv() (transport.Event, error) {
 	}
 }
 
-// dispatch gives the frame to what its type's row says.
+// dispatch passes the frame to the handler in its type's row.
 func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 	var row eventRow
 	var known bool
@@ -85,7 +85,7 @@ func (c *conn) dispatch(frame []byte, s *scanned, v verdict) *transport.Error {
 	return row.handle(c, row.name, frame)
 }
 
-// skip counts a frame that nothing is done about.
+// skip counts a frame that is ignored.
 func (c *conn) skip(frame []byte, known bool) {
 	if known {
 		if !json.Valid(frame) {
@@ -102,7 +102,7 @@ func (c *conn) skip(frame []byte, known bool) {
 	c.logUnknown(eventType)
 }
 
-// logUnknown says once that a type is not known.
+// logUnknown logs an unknown type once.
 func (c *conn) logUnknown(eventType string) {
 	if _, again := c.unknown[eventType]; again || len(c.unknown) >= maxUnknownLogged {
 		return
@@ -122,7 +122,7 @@ func (c *conn) typeOf(frame []byte) string {
 	return c.slowType(frame)
 }
 
-// slowType is typeOf by encoding/json; empty for a frame that it refuses.
+// slowType is typeOf with encoding/json; empty for a frame that it refuses.
 func (c *conn) slowType(frame []byte) string {
 	var ev struct {
 		Type string `json:"type"`
@@ -133,7 +133,7 @@ func (c *conn) slowType(frame []byte) string {
 	return ev.Type
 }
 
-// give queues an event for Recv. One frame gives few.
+// give queues an event for Recv. One frame produces few.
 func (c *conn) give(ev transport.Event) { c.pending = append(c.pending, ev) }
 
 // nextPending returns the next queued event, or nil.
@@ -150,15 +150,15 @@ func (c *conn) nextPending() transport.Event {
 	return ev
 }
 
-// release sends a response.create that the sequencer let out; nil is nothing.
+// release sends a response.create that the sequencer returned; it ignores nil.
 func (c *conn) release(send *create) {
 	if send != nil {
 		c.aside(func() ([]byte, error) { return createFrame(send) })
 	}
 }
 
-// aside writes a frame on a goroutine of its own, which Close waits for: a turn must not wait
-// for the network. Nothing is written once the connection has ended.
+// aside writes a frame on a separate goroutine, which Close waits for, because a turn must not
+// wait for the network. Nothing is written once the connection has ended.
 func (c *conn) aside(frame func() ([]byte, error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,9 +167,9 @@ func (c *conn) aside(frame func() ([]byte, error)) {
 	}
 }
 
-// writeAside is aside with mu held, on a connection that has not ended. A failure is not
-// returned: the same socket fails the next read, which also knows what the provider said
-// before it closed.
+// writeAside is aside for a caller that holds mu, on a connection that has not ended. A
+// failure is not returned: the next read of the same socket fails too, and also knows the
+// provider's last words before it closed.
 func (c *conn) writeAside(frame func() ([]byte, error)) {
 	c.later.Go(func() {
 		if err := c.writeFrame(frame()); err != nil {

@@ -10,8 +10,8 @@ import (
 	"voicegw/transport"
 )
 
-// label returns the event_id of the request that the response answers, as its metadata
-// repeats it; empty if it does not. Metadata of another form is somebody else's.
+// label returns the event_id of the request that the response answers, from its metadata;
+// empty if it is missing. Metadata of another form was not written by this adapter.
 func (ev *responseEvent) label() string {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(ev.Response.Metadata, &m) != nil {
@@ -24,11 +24,11 @@ func (ev *responseEvent) label() string {
 	return label
 }
 
-// reasonSpeech is the reason of a response that speech detection cancelled.
+// reasonSpeech is the reason for a response that speech detection cancelled.
 const reasonSpeech = "turn_detected"
 
-// call returns the item as a call, if it is one that the provider has completed. A
-// server that gives no status means that it has.
+// call returns the item as a call if it is a call that the provider has completed. A
+// missing status counts as completed.
 func (o *outputItem) call() (finishedCall, bool) {
 	done := o.Type == "function_call" && (o.Status == "completed" || o.Status == "")
 	return finishedCall{item: o.ID, id: o.CallID, name: o.Name, args: string(o.Arguments)}, done
@@ -72,13 +72,13 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 	return nil
 }
 
-// unnamedPrefix begins the ids of responses that the provider has given none that can be
-// read.
+// unnamedPrefix is the prefix of made-up ids, for responses without a readable id from the
+// provider.
 const unnamedPrefix = "unnamed_"
 
-// endOf returns the response that a response.done ends, for the caller, and by the name
-// that the provider has given it when it began. An id that cannot be read, here or there,
-// means the response that is under way.
+// endOf returns the response that a response.done ends: its id for the caller, and the id
+// that the provider used when it began. An unreadable id, here or there,
+// means the active response.
 func (c *conn) endOf(id string) (told, began string) {
 	switch unnamed := strings.HasPrefix(c.answering, unnamedPrefix); {
 	case unnamed:
@@ -90,8 +90,8 @@ func (c *conn) endOf(id string) (told, began string) {
 	}
 }
 
-// mute keeps what still comes of a response from the caller: another one has taken its
-// place.
+// mute hides the later events of a response from the caller, because another response has
+// taken its place.
 func (c *conn) mute(response string) {
 	if response == "" {
 		return
@@ -111,8 +111,8 @@ func (c *conn) isMuted(response string) bool {
 	return len(c.muted) > 0 && slices.Contains(c.muted, response)
 }
 
-// onOutputItemDone gives a completed call. This event and not arguments.done decides,
-// because only here the provider says that the call was not cut off.
+// onOutputItemDone emits a completed call. It is this event that counts and not
+// arguments.done, because only here does the provider report that the call was not cut off.
 func (c *conn) onOutputItemDone(ev *event) *transport.Error {
 	call, ok := ev.Item.call()
 	switch {
@@ -125,8 +125,8 @@ func (c *conn) onOutputItemDone(ev *event) *transport.Error {
 	return nil
 }
 
-// onArgumentsDone keeps the call for servers that never send output_item.done: the
-// response's end settles it.
+// onArgumentsDone keeps the call for servers that never send output_item.done: it is then
+// decided at the response's end.
 func (c *conn) onArgumentsDone(ev *event) *transport.Error {
 	if ev.Name != "" && !c.isMuted(ev.ResponseID) {
 		c.seenCalls.hold(finishedCall{item: ev.ItemID, id: ev.CallID, name: ev.Name, args: string(ev.Arguments)})
@@ -134,7 +134,7 @@ func (c *conn) onArgumentsDone(ev *event) *transport.Error {
 	return nil
 }
 
-// giveCall gives a call out, unless it was already.
+// giveCall emits a call, unless it was emitted before.
 func (c *conn) giveCall(call finishedCall) {
 	if !c.seenCalls.first(call) {
 		return
@@ -143,19 +143,19 @@ func (c *conn) giveCall(call finishedCall) {
 	c.mu.Lock()
 	c.calls.add(name, call.id)
 	c.mu.Unlock()
-	var args json.RawMessage // nil for none: an empty one could not be encoded
+	var args json.RawMessage // nil if empty: an empty RawMessage cannot be encoded
 	if call.args != "" {
 		args = json.RawMessage(call.args)
 	}
 	c.give(transport.ToolCall{Call: name, ID: call.id, Name: call.name, Args: args})
 }
 
-// onResponseDone gives what is still owed of the response, then its usage, then its
-// end; and lets out the request that waited for it.
+// onResponseDone emits the rest of the response, then its usage, then its
+// end; then it sends the request that waited for this response.
 func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	r := &ev.Response
 	if r.ID == c.lastDone && r.ID != "" {
-		return nil // said twice
+		return nil // a repeated event
 	}
 	c.lastDone = r.ID
 	told, began := c.endOf(r.ID)
@@ -169,7 +169,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 		}
 	}
 	status, err := c.responseEnd(ev)
-	muted := c.isMuted(r.ID) || r.ID == "" // nothing was under way
+	muted := c.isMuted(r.ID) || r.ID == "" // no response was active
 	if status == transport.ResponseCompleted && !muted {
 		c.giveOwedCalls(r.Output)
 	}
@@ -199,10 +199,10 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	return nil
 }
 
-// giveOwedCalls gives the calls of a completed response that no output_item.done has
-// brought.
+// giveOwedCalls emits the calls of a completed response for which no output_item.done
+// came.
 func (c *conn) giveOwedCalls(output []outputItem) {
-	for _, whole := range []bool{true, false} { // a call that lacks something may be one of the whole ones
+	for _, whole := range []bool{true, false} { // a call with missing fields may be the same as a whole one
 		for i := range output {
 			if call, ok := output[i].call(); ok && call.whole() == whole {
 				c.giveCall(call)
@@ -216,8 +216,8 @@ func (c *conn) giveOwedCalls(output []outputItem) {
 	}
 }
 
-// responseEnd maps the status; an unknown one is taken for a completed response, as
-// nothing says that it went wrong.
+// responseEnd maps the status; an unknown status counts as completed, because
+// nothing indicates a failure.
 func (c *conn) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transport.Error) {
 	switch ev.Response.Status {
 	case "cancelled":
@@ -246,7 +246,7 @@ func errorCode(err *transport.Error) string {
 }
 
 // tokensOf is one response's usage: the provider counts per response, so it is the
-// delta. Text and audio tokens include the cached ones.
+// delta. Text and audio tokens include cached tokens.
 func tokensOf(u *usage) transport.Tokens {
 	if u == nil {
 		return transport.Tokens{}
@@ -261,7 +261,7 @@ func tokensOf(u *usage) transport.Tokens {
 	case in.Of != nil:
 		t.CachedText, t.CachedAudio = max(in.Of.Text, 0), max(in.Of.Audio, 0)
 	case in.Cached > 0:
-		// A server that does not tell them apart: the cheaper assumption is text.
+		// This server does not distinguish them: text is the cheaper assumption.
 		t.CachedText = min(in.Cached, t.InputText)
 	}
 	return t

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// The two names of the event that carries the model's speech: GA, and the beta name
+// The two names of the event with the model's speech: GA, and the beta name
 // that some compatible servers still use.
 const (
 	typeAudioDelta     = "response.output_audio.delta"
 	typeAudioDeltaBeta = "response.audio.delta"
 )
 
-// scanned is what scanFrame found. Its slices point into the frame.
+// scanned is the result of scanFrame. Its slices point into the frame.
 type scanned struct {
 	eventType   []byte
 	item        []byte
 	response    []byte
 	delta       []byte
-	eventAt     int   // where the event's id begins; zero if there is none
-	deltaAt     int   // where delta begins
-	audioFields uint8 // which members were seen, a bit each
-	other       bool  // the type is not that of audio
+	eventAt     int   // offset of the event's id; zero if there is none
+	deltaAt     int   // offset of delta
+	audioFields uint8 // the members seen, one bit each
+	other       bool  // the type is not an audio type
 }
 
 const (
@@ -38,24 +38,24 @@ const (
 type verdict uint8
 
 const (
-	// scanUnsure: something unusual; only the typed path may judge this frame.
+	// scanUnsure: something unusual; only the typed path can decode this frame.
 	scanUnsure verdict = iota
-	// scanAudio: a flat and well formed audio event; all that is needed was found.
-	// The characters of delta are not checked: decoding them does that, and if it
-	// fails the typed path must judge.
+	// scanAudio: a flat and well-formed audio event with all the needed members.
+	// The characters of delta are not checked: decoding does that, and if it
+	// fails the typed path must decode the frame.
 	scanAudio
 	// scanOther: an event of the type found, which is not audio. The rest of the
-	// frame was not looked at.
+	// frame was not read.
 	scanOther
 )
 
-// scanFrame reads one frame without allocating, whatever the order of its keys. It
+// scanFrame reads one frame without allocating, with its keys in any order. It
 // finds the type of any event, and of an audio event item_id, response_id and delta.
 //
-// It answers scanAudio only for an object whose members are plain strings, whole
-// numbers or literals, and where encoding/json would find the same: an escape, a
-// control character, a byte outside ASCII, a key twice, a key that differs in case
-// from one that counts, anything nested or left over is scanUnsure.
+// It returns scanAudio only for an object whose members are plain strings, whole
+// numbers or literals, and for which encoding/json would find the same. It returns scanUnsure
+// for an escape, a control character, a byte outside ASCII, a duplicate key, a key that
+// differs only in case from a known one, nesting, or bytes after the object.
 func scanFrame(frame []byte) (s scanned, v verdict) {
 	i := skipSpace(frame, 0)
 	if i >= len(frame) || frame[i] != '{' {
@@ -97,7 +97,7 @@ func scanFrame(frame []byte) (s scanned, v verdict) {
 	return s, scanAudio
 }
 
-// member takes in the value at i of key and returns where it ends.
+// member reads the value of key at i and returns the offset of its end.
 func (s *scanned) member(frame, key []byte, i int) (int, bool) {
 	var field *[]byte
 	var bit uint8
@@ -118,7 +118,7 @@ func (s *scanned) member(frame, key []byte, i int) (int, bool) {
 		return skipScalar(frame, i)
 	}
 	if string(key) != name {
-		// encoding/json ignores case: other letters may be the same member.
+		// encoding/json ignores case, so a key in other letters may be the same member.
 		if strings.EqualFold(string(key), name) {
 			return i, false
 		}
@@ -143,8 +143,8 @@ func (s *scanned) member(frame, key []byte, i int) (int, bool) {
 	return end, ok
 }
 
-// audio takes in the string at i as the delta. Base64 holds no quote, so the next
-// one ends it; what else it may hold is for the decoder to find.
+// audio reads the string at i as the delta. Base64 contains no quote, so the next
+// one ends it; the decoder finds any other wrong character.
 func (s *scanned) audio(frame []byte, i int) (int, bool) {
 	if i >= len(frame) || frame[i] != '"' {
 		return i, false
@@ -168,8 +168,8 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// plainString reads the string at i and returns what is between its quotes and where
-// it ends. It refuses one with an escape, a control character or a byte over 0x7E.
+// plainString reads the string at i and returns the bytes between its quotes and the offset
+// of its end. It refuses an escape, a control character or a byte over 0x7E.
 func plainString(b []byte, i int) ([]byte, int, bool) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, i, false
@@ -194,8 +194,8 @@ func plainString(b []byte, i int) ([]byte, int, bool) {
 }
 
 // specialBytes marks, in the top bit of each byte of w, a quote, a backslash, a
-// control character and a byte over 0x7E. Marks above the lowest may be wrong (a
-// borrow runs upwards), the lowest is right.
+// control character and a byte over 0x7E. Only the lowest mark is reliable: a
+// borrow runs upwards and may set wrong marks above it.
 func specialBytes(w uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ ones*'"'
@@ -207,7 +207,7 @@ func specialBytes(w uint64) uint64 {
 	return found & tops
 }
 
-// skipScalar steps over a plain string, a whole number without sign or leading
+// skipScalar skips a plain string, a whole number without sign or leading
 // zeros, or a literal.
 func skipScalar(b []byte, i int) (int, bool) {
 	if i >= len(b) {

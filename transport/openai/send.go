@@ -11,7 +11,7 @@ import (
 )
 
 // Send implements transport.Conn. A failed write does not hide why the provider
-// closed: Recv still reads what had arrived and says it.
+// closed: Recv still reads what had arrived and returns the reason.
 func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if cause := c.ended(); cause != nil {
 		return cause
@@ -33,7 +33,7 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	return c.readError("send", err)
 }
 
-// sendControl encodes and writes everything that is not audio.
+// sendControl encodes and writes every command except audio.
 func (c *conn) sendControl(cmd transport.Command) error {
 	switch cmd := cmd.(type) {
 	case transport.AudioPause:
@@ -57,13 +57,13 @@ func (c *conn) sendControl(cmd transport.Command) error {
 	}
 }
 
-// eventID names a client event of Send.
+// eventID names a client event from Send.
 func (c *conn) eventID(op string) string {
 	c.upEvents++
 	return op + "_" + strconv.Itoa(c.upEvents)
 }
 
-// writeFrame writes what an encoder made.
+// writeFrame writes an encoder's result.
 func (c *conn) writeFrame(frame []byte, err error) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errEncode, err)
@@ -71,7 +71,7 @@ func (c *conn) writeFrame(frame []byte, err error) error {
 	return c.write(frame)
 }
 
-// sendText stops the running answer and asks for one to what the user typed.
+// sendText stops the running answer and requests an answer to the user's typed text.
 func (c *conn) sendText(text string) error {
 	if err := c.cancel(); err != nil {
 		return err
@@ -83,8 +83,8 @@ func (c *conn) sendText(text string) error {
 	return c.respond(request{})
 }
 
-// startActivity begins a turn that the caller frames: what is being said stops, and
-// nothing of before counts as the user's speech.
+// startActivity begins a turn that the caller marks: the running answer stops, and
+// earlier audio does not count as the user's speech.
 func (c *conn) startActivity() error {
 	if !c.manual {
 		return nil
@@ -96,8 +96,8 @@ func (c *conn) startActivity() error {
 	return c.writeFrame(clearFrame(c.eventID(opBuffer)))
 }
 
-// endActivity hands the turn in. Under 100 ms of audio the provider refuses the
-// commit; that error says so to the caller, and no answer is asked for to nothing.
+// endActivity commits the turn. The provider refuses to commit less than 100 ms of audio;
+// the caller gets that error, and no answer is requested.
 func (c *conn) endActivity() error {
 	if !c.manual {
 		return nil
@@ -114,10 +114,10 @@ func (c *conn) endActivity() error {
 	return c.respond(request{})
 }
 
-// minCommitMS is the least audio that the provider commits.
+// minCommitMS is the shortest audio that the provider commits.
 const minCommitMS = 100
 
-// cancel stops the running answer and withdraws what waits for its end.
+// cancel stops the running answer and withdraws the request that waits for its end.
 func (c *conn) cancel() error {
 	c.mu.Lock()
 	id, running := c.seq.withdraw(time.Now())
@@ -129,7 +129,7 @@ func (c *conn) cancel() error {
 	return c.writeFrame(cancelFrame(c.eventID(opCancel), id))
 }
 
-// truncate tells the provider what was heard of an item.
+// truncate tells the provider how much of an item was heard.
 func (c *conn) truncate(cmd transport.Truncate) error {
 	c.mu.Lock()
 	ms, ok := c.items.audible(cmd.Item, cmd.AudioMS)
@@ -140,8 +140,8 @@ func (c *conn) truncate(cmd transport.Truncate) error {
 	return c.writeFrame(truncateFrame(c.eventID(opTruncate), cmd.Item, ms))
 }
 
-// sendResult answers a call. One that is not open (answered already, or never seen)
-// is dropped: the provider would refuse a second output.
+// sendResult answers a call. A result for a call that is not open (answered already, or
+// unknown) is dropped: the provider would refuse a second output.
 func (c *conn) sendResult(cmd transport.ToolResult) error {
 	c.mu.Lock()
 	id, ok := c.calls.take(cmd.Call)
@@ -154,7 +154,7 @@ func (c *conn) sendResult(cmd transport.ToolResult) error {
 	return c.writeFrame(resultFrame(c.eventID(opItem), id, cmd.Output))
 }
 
-// respond asks for an answer in its turn.
+// respond requests an answer when the sequencer allows it.
 func (c *conn) respond(r request) error {
 	c.mu.Lock()
 	send := c.seq.ask(r, time.Now(), c.progress.Load())

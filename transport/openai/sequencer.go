@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// How long something is held back for a word of the provider's that may never come.
-// Each is a row of the sequencer's table.
+// How long something is held back for an event from the provider that may never come.
+// Each duration is a row of the sequencer's table.
 const (
 	// createPatience: for response.created or a refusal. Both have been seen to come
 	// within half a second.
 	createPatience = 5 * time.Second
-	// cancelPatience: for the response.done of a response that was cancelled.
+	// cancelPatience: for the response.done of a cancelled response.
 	cancelPatience = 3 * time.Second
-	// silencePatience: for any event of a response that is under way, while a request
+	// silencePatience: for any event of an active response while a request
 	// waits for its end.
 	silencePatience = 5 * time.Second
 )
 
-// Bounds of what a sequencer remembers. The oldest goes first.
+// Limits of what a sequencer remembers. The oldest entry is dropped first.
 const (
 	maxLate      = 16 // requests that were given up
 	maxAbandoned = 16 // responses that were given up
 )
 
-// request is one Respond, or several joined.
+// request is one Respond, or several merged.
 type request struct {
 	toolsOff     bool
 	instructions string
 }
 
-// join makes one request of two. Tools stay off if either wanted that: it is a
-// limit. Instructions of both apply.
+// join merges two requests. Tools stay off if either request turned them off, since that is
+// a restriction. The instructions of both apply.
 func (r request) join(other request) request {
 	r.toolsOff = r.toolsOff || other.toolsOff
 	switch {
@@ -44,18 +44,18 @@ func (r request) join(other request) request {
 	return r
 }
 
-// create is one response.create on the wire.
+// create is one response.create that was sent.
 type create struct {
 	// event is its event_id, which an error repeats, and its label: the metadata that
 	// the response carries.
 	event string
 	request
 	at time.Time // when it was sent
-	// repeats: one that asked for the same was given up and may still be answered.
+	// repeats: an identical request was given up and may still be answered.
 	repeats bool
-	// withdrawn: its answer is not wanted any more.
+	// withdrawn: its answer is no longer wanted.
 	withdrawn bool
-	// outdated: its answer will not be wanted once it is given up.
+	// outdated: its answer will not be wanted once the request is given up.
 	outdated bool
 }
 
@@ -63,13 +63,13 @@ type create struct {
 type lateCreate struct {
 	event string
 	request
-	// stale: its answer is not wanted any more. The conversation has gone on, or
+	// stale: its answer is no longer wanted, because the conversation has continued or
 	// another response has begun since.
 	stale bool
 }
 
-// sequencer lets one response.create out at a time: never while a response is active
-// and never while one that was sent is unconfirmed. Whatever it holds back has a way
+// sequencer sends one response.create at a time: never while a response is active
+// and never while an earlier one is unconfirmed. Whatever it holds back has a way
 // out that does not depend on the provider:
 //
 //	held                     | until                                        | or, without it
@@ -87,35 +87,35 @@ type lateCreate struct {
 //	all of it                | the connection's end: a new one has its own  |
 //	                         | sequencer                                    |
 //
-// An interruption (withdraw) drops what waits. A request that was given up may be
-// answered late: if nothing has happened since, that is the answer, and a repeat of the
-// request is dropped; if something has, the response is cancelled and nobody hears it. So is
-// a second answer to one request.
+// An interruption (withdraw) drops the waiting request. A request that was given up may be
+// answered late. If nothing has happened since, that is the answer, and a repeat of the
+// request is dropped; otherwise the response is cancelled and hidden from the caller, and so
+// is a second answer to one request.
 //
-// The provider starts responses by itself (speech detection), so one of ours may still
-// be refused with conversation_already_has_active_response; it then waits for the end
-// of that response like any other. Its methods are called with conn.mu held; what they
-// return is to be written after mu is let go.
+// The provider also starts responses itself (speech detection), so one of our requests may
+// still be refused with conversation_already_has_active_response; it then waits for the end
+// of that response like any other request. The methods are called with conn.mu held; their
+// results are to be written after mu is released.
 type sequencer struct {
 	busy     bool
-	cancel   bool      // what runs was told to stop
-	cancelAt time.Time // when
-	active   string    // the response in progress; empty with busy if the provider did not name it
+	cancel   bool      // the active response was told to stop
+	cancelAt time.Time // when cancel was set
+	active   string    // the active response; empty although busy if the provider did not name it
 	sent     *create
-	last     *create // the newest that was confirmed: it may have been another's confirmation
+	last     *create // the last confirmed one: another request's response may have confirmed it
 	wait     *request
-	quietAt  time.Time // since when wait has been waiting without a sign of the response
-	progress int64     // the signs by then
+	quietAt  time.Time // since when wait has waited without an event of the response
+	progress int64     // number of response events at that time
 	late     []lateCreate
-	// abandoned are the responses that were given up, for Recv to take.
+	// abandoned are the responses that were given up; Recv takes them.
 	abandoned []string
-	labels    bool // the server repeats the label of a request
-	input     bool // the conversation has got something new since a response last began
+	labels    bool // the server repeats a request's label
+	input     bool // the conversation has new input since a response last began
 	events    int
 }
 
-// ask takes a request and returns what to send now, if anything. progress counts the
-// events of responses so far.
+// ask takes a request and returns what to send now, if anything. progress is the number of
+// response events so far.
 func (s *sequencer) ask(r request, now time.Time, progress int64) *create {
 	s.expire(now)
 	if s.wait != nil {
@@ -125,14 +125,14 @@ func (s *sequencer) ask(r request, now time.Time, progress int64) *create {
 	}
 	s.wait = &r
 	if s.busy && s.active == "" && s.sent == nil {
-		// Only the provider's word stands for that response, and its end was not
-		// seen: trying again costs one refusal at most.
+		// Only a refusal told us of that response, and we have not seen its end:
+		// trying again costs at most one refusal.
 		s.busy = false
 	}
 	return s.next(now)
 }
 
-// next returns the waiting request if its time has come.
+// next returns the waiting request if it may be sent.
 func (s *sequencer) next(now time.Time) *create {
 	if s.busy || s.sent != nil || s.wait == nil {
 		return nil
@@ -144,7 +144,7 @@ func (s *sequencer) next(now time.Time) *create {
 	return s.sent
 }
 
-// deadline is when due has to be called; zero if nothing waits.
+// deadline is when due must be called; zero if nothing waits.
 func (s *sequencer) deadline() time.Time {
 	switch {
 	case s.wait == nil:
@@ -158,7 +158,7 @@ func (s *sequencer) deadline() time.Time {
 	}
 }
 
-// due returns what to send because nobody has said that it may be sent.
+// due returns what to send because waiting for the provider's permission has timed out.
 func (s *sequencer) due(now time.Time, progress int64) *create {
 	s.expire(now)
 	if s.wait != nil && s.busy && s.sent == nil && !s.cancel {
@@ -202,8 +202,8 @@ func (s *sequencer) abandon() {
 	s.busy, s.active, s.cancel, s.last = false, "", false, nil
 }
 
-// changed notes that the conversation has got something new: what was given up before
-// is not wanted any more.
+// changed records that the conversation has new input: the answers to requests given up
+// before are no longer wanted.
 func (s *sequencer) changed() {
 	s.input = true
 	s.outdate()
@@ -218,9 +218,9 @@ func (s *sequencer) outdate() {
 	}
 }
 
-// created notes that response id has begun. label is what its metadata says of the
-// request that it answers; empty for none. A stale one is nobody's answer: it is to be
-// cancelled and not to be heard.
+// created records that response id has begun. label is the event_id in its metadata, naming
+// the request that it answers; empty if there is none. A stale response answers no current
+// request: it must be cancelled and hidden from the caller.
 func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 	s.expire(now)
 	ours, late := s.origin(label)
@@ -230,17 +230,17 @@ func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 	case late != nil:
 		stale = late.stale
 		if !stale && s.sent != nil && s.sent.repeats {
-			s.giveUp() // this response is its answer too
+			s.giveUp() // this response also answers that request
 		}
 	case label != "":
-		stale = true // the request has had its answer
+		stale = true // the request was answered already
 	}
 	if !stale {
 		s.input = false
 		s.outdate()
 	}
 	if stale && s.busy && s.active != "" {
-		return true // what the provider runs beside it goes on
+		return true // a response that the provider started itself continues
 	}
 	if s.cancel = stale || ours != nil && ours.withdrawn; stale {
 		s.cancelAt = now
@@ -252,8 +252,8 @@ func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 	return stale
 }
 
-// origin finds the request that a response answers, and takes it out: the one that was
-// sent, or one that was given up. Neither is found for a response of the provider's own.
+// origin finds and removes the request that a response answers: the one that was
+// sent, or one that was given up. It finds neither for the provider's own responses.
 func (s *sequencer) origin(label string) (*create, *lateCreate) {
 	s.labels = s.labels || label != ""
 	if s.sent != nil && (label == s.sent.event || !s.labels) {
@@ -262,14 +262,14 @@ func (s *sequencer) origin(label string) (*create, *lateCreate) {
 		return ours, nil
 	}
 	if !s.labels && len(s.late) > 0 && (!s.input || !s.late[0].stale) {
-		// A server that repeats no labels. With nothing new to answer, this is the answer
-		// to what was asked before.
+		// The server repeats no labels. Without new input, this is the answer
+		// to the earlier request.
 		label = s.late[0].event
 	}
 	return nil, s.takeLate(label)
 }
 
-// takeLate takes out the request that was given up of that event_id, or nil.
+// takeLate removes and returns the given-up request with that event_id, or nil.
 func (s *sequencer) takeLate(event string) *lateCreate {
 	at := slices.IndexFunc(s.late, func(l lateCreate) bool { return l.event == event })
 	if at < 0 {
@@ -280,8 +280,8 @@ func (s *sequencer) takeLate(event string) *lateCreate {
 	return &late
 }
 
-// done notes that response id has ended. bySpeech says that the user's speech ended
-// it: the provider answers that speech by itself, so nothing needs to be asked.
+// done records that response id has ended. bySpeech means that the user's speech ended
+// it: the provider answers that speech automatically, so no request is needed.
 func (s *sequencer) done(id string, bySpeech bool, now time.Time) *create {
 	if s.active == id || s.active == "" {
 		s.busy, s.active, s.last, s.cancel = false, "", nil, false
@@ -293,8 +293,8 @@ func (s *sequencer) done(id string, bySpeech bool, now time.Time) *create {
 	return s.next(now)
 }
 
-// refused notes an error event. absorbed says that it is dealt with and nobody needs
-// to hear of it.
+// refused records an error event. absorbed means that it has been handled and need not be
+// reported.
 func (s *sequencer) refused(event, code string, now time.Time) (send *create, absorbed bool) {
 	s.expire(now)
 	var ours *create
@@ -326,11 +326,11 @@ func (s *sequencer) refused(event, code string, now time.Time) (send *create, ab
 	return s.next(now), false
 }
 
-// nothingActive notes that a cancel has found no active response.
+// nothingActive records that a cancel found no active response.
 func (s *sequencer) nothingActive() {
 	s.cancel = false
 	if s.sent != nil && s.sent.withdrawn {
-		// The provider takes events in their order: it never began this one.
+		// The provider handles events in order, so it never began this one.
 		s.giveUp()
 	}
 	if s.active == "" {
@@ -338,7 +338,7 @@ func (s *sequencer) nothingActive() {
 	}
 }
 
-// again has a request that was refused wait for the end of the active response.
+// again makes a refused request wait for the end of the active response.
 func (s *sequencer) again(r request, now time.Time) {
 	if s.wait != nil {
 		r = r.join(*s.wait)
@@ -346,8 +346,8 @@ func (s *sequencer) again(r request, now time.Time) {
 	s.wait, s.busy, s.quietAt = &r, true, now
 }
 
-// withdraw drops what waits and says whether there is a response to cancel, and
-// which one if that is known. A response is cancelled once.
+// withdraw drops the waiting request and returns whether there is a response to cancel, and
+// its id if known. A response is cancelled once.
 func (s *sequencer) withdraw(now time.Time) (id string, running bool) {
 	s.expire(now)
 	s.wait = nil

@@ -12,7 +12,7 @@ import (
 const maxSetupEvents = 1000
 
 // setUp waits for session.created, sends update and waits for session.updated. ctx
-// bounds all of it.
+// limits all of it.
 func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	late := func() *transport.Error { return c.fault("setup", contextKind(ctx), "", ctx.Err()) }
 	stop := c.watch(ctx, late)
@@ -28,14 +28,14 @@ func (c *conn) exchange(update []byte) *transport.Error {
 		return err
 	}
 	writeErr := c.write(update)
-	err := c.await(typeSessionUpdated) // after a failed write too: it knows why
+	err := c.await(typeSessionUpdated) // even after a failed write: the read finds the reason
 	if err == nil && writeErr != nil {
 		return c.readError("setup", writeErr)
 	}
 	return err
 }
 
-// await reads until an event of type want has come; an error event is the error.
+// await reads until an event of type want has come; an error event is returned as the error.
 func (c *conn) await(want string) *transport.Error {
 	defer c.releaseFrame()
 	for range maxSetupEvents {
@@ -64,7 +64,7 @@ func (c *conn) await(want string) *transport.Error {
 	return c.fault("setup", transport.KindRetry, "", errTooMany)
 }
 
-// adopt takes over what the server says of the session.
+// adopt takes over what the server reports about the session.
 func (c *conn) adopt(ev *sessionEvent) {
 	s := &ev.Session
 	if s.ID != "" {
@@ -81,9 +81,9 @@ func (c *conn) adopt(ev *sessionEvent) {
 	}
 }
 
-// setupRefused classes an error event before the session stands. What is not
-// retryable by its code will not be accepted the next time either, unless the server
-// says that the fault is its own.
+// setupRefused classifies an error event that comes during the setup. If its code is not
+// retryable, the setup will not be accepted next time either, unless the server
+// reports that the fault is its own.
 func (c *conn) setupRefused(e *errorValue) *transport.Error {
 	kind := transport.KindInvalid
 	if row, ok := errorRows[e.Code]; ok && row.fatal {

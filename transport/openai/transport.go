@@ -18,8 +18,8 @@ import (
 // readLimit bounds one frame from the provider, in bytes.
 const readLimit = 4 << 20
 
-// Transport opens Realtime connections. It never changes after New, so any number
-// of goroutines may use it at once.
+// Transport opens Realtime connections. It is immutable after New and may be used
+// concurrently.
 type Transport struct {
 	opts   Options
 	ep     endpoint
@@ -31,7 +31,7 @@ type Transport struct {
 var _ transport.Transport = (*Transport)(nil)
 
 // New checks the options. An error wraps ErrNoKey, ErrBadKey, ErrBadURL or
-// ErrBadOption, names the option and says how to mend it; it never holds the key.
+// ErrBadOption, names the option and describes how to correct it; it never contains the key.
 func New(opts Options) (*Transport, error) {
 	ep, err := parseBaseURL(opts.BaseURL)
 	if err != nil {
@@ -65,8 +65,8 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 }
 
 // Connect implements transport.Transport: it dials, waits for session.created, sends
-// the setup as session.update and waits for session.updated. An error event that
-// answers the setup is the error returned.
+// the setup as session.update and waits for session.updated. If an error event answers the
+// setup, it is returned as the error.
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	if setup.Model == "" {
 		setup.Model = t.opts.Model
@@ -94,7 +94,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return c, nil
 }
 
-// fault makes the one error type, without the key.
+// fault makes a transport.Error without the key.
 func (t *Transport) fault(op string, kind transport.Kind, code string, err error) *transport.Error {
 	return &transport.Error{
 		Provider: t.opts.Name, Op: op, Kind: kind,
@@ -122,15 +122,15 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 	return t.fault("dial", transport.KindRetry, "", err)
 }
 
-// refusedHandshake classes an HTTP answer that is no upgrade.
+// refusedHandshake classifies an HTTP response that is not an upgrade.
 func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 	var body struct {
 		Error struct{ Code, Message string }
 	}
-	// At most 1024 bytes are there; what is no JSON says nothing.
+	// The body has at most 1024 bytes; invalid JSON adds nothing.
 	text, readErr := io.ReadAll(io.LimitReader(resp.Body, 1024))
 	if readErr == nil {
-		_ = json.Unmarshal(text, &body) // the status alone decides then
+		_ = json.Unmarshal(text, &body) // then only the status decides
 	}
 	kind, code := statusKind(resp.StatusCode, body.Error.Code)
 	mend := ""
@@ -145,8 +145,8 @@ func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 	return t.fault("dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode, t.redact.text(body.Error.Message), mend))
 }
 
-// contextKind classes the end of a context while connecting: a deadline may be
-// another's slowness, a cancellation is our own wish.
+// contextKind classifies the end of a context while connecting: a deadline may be caused by
+// the other side, a cancellation is this side's decision.
 func contextKind(ctx context.Context) transport.Kind {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return transport.KindRetry

@@ -24,9 +24,9 @@ func Wire() transport.Wire {
 	}
 }
 
-// ServesREST says whether the server of a base URL has the provider's APIs of requests and
-// answers too (chat models, images). All have but Voice Live, which is a service of its own.
+// ServesREST reports whether the server of a base URL also has the provider's request/response
+// APIs (chat models, images). All do except Voice Live, which is a separate service.
 func ServesREST(baseURL string) bool { return !strings.Contains(baseURL, voiceLivePath) }
 
-// voiceLivePath is in the path of Azure's Voice Live.
+// voiceLivePath is part of the path of Azure's Voice Live.
 const voiceLivePath = "/voice-live"
