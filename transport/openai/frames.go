@@ -13,7 +13,7 @@ import (
 	"voicegw/transport"
 )
 
-// The purpose of a client event. Its event_id is the purpose, a hyphen and a number; the
+// The purpose of a client event. Its event_id is the purpose, an underscore and a number; the
 // provider repeats it only in an error.
 const (
 	opUpdate   = "update"
