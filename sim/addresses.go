@@ -2,7 +2,7 @@ package sim
 
 import "fmt"
 
-// Addresses tells a person where to point each SDK at a simulator that serves on a host by
+// Addresses describes where to point each SDK to reach a simulator at a host by
 // a scheme, http or https.
 func Addresses(scheme, host string) string {
 	ws := map[string]string{"http": "ws", "https": "wss"}[scheme]

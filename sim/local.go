@@ -16,12 +16,12 @@ type Local struct {
 
 	listener net.Listener
 	http     *http.Server
-	// served carries the end of http.Serve, from its goroutine to Close; capacity 1,
-	// so that the goroutine never waits. Nobody closes it.
+	// served carries the result of http.Serve from its goroutine to Close; capacity 1,
+	// so that the goroutine never waits. It is never closed.
 	served chan error
 }
 
-// Start listens on addr ("127.0.0.1:0" when it is empty) and serves until Close.
+// Start listens on addr ("127.0.0.1:0" if it is empty) and serves until Close.
 func Start(ctx context.Context, addr string, o Options) (*Local, error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"
@@ -32,14 +32,14 @@ func Start(ctx context.Context, addr string, o Options) (*Local, error) {
 	}
 	l := &Local{Server: New(o), listener: ln, served: make(chan error, 1)}
 	l.http = &http.Server{Handler: l.Server, ReadHeaderTimeout: 10 * time.Second}
-	go func() { l.served <- l.http.Serve(ln) }() // Close waits for it
+	go func() { l.served <- l.http.Serve(ln) }() // Close waits for this goroutine
 	return l, nil
 }
 
 // Addr is the address it listens on, as host:port.
 func (l *Local) Addr() string { return l.listener.Addr().String() }
 
-// URL is the base URL for clients of a wire, "gemini" or "openai"; empty for one that the
+// URL is the base URL for clients of a wire, "gemini" or "openai"; empty for a wire that the
 // simulator does not speak.
 func (l *Local) URL(wire string) string {
 	switch wire {
@@ -55,8 +55,8 @@ func (l *Local) URL(wire string) string {
 // OpenAIURL is the base URL for clients of OpenAI: http://host:port/v1.
 func (l *Local) OpenAIURL() string { return "http://" + l.Addr() + "/v1" }
 
-// GeminiURL is the base URL for clients of Gemini: http://host:port. (Google's Go
-// client wants the same with ws:// for its live sessions.)
+// GeminiURL is the base URL for clients of Gemini: http://host:port. (For live sessions
+// Google's Go client needs the same with ws://.)
 func (l *Local) GeminiURL() string { return "http://" + l.Addr() }
 
 // Close stops listening, ends all connections and waits for them.

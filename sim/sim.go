@@ -19,39 +19,40 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Options describe a simulator. The zero value is a useful one.
+// Options configure a simulator. The zero value is useful.
 type Options struct {
 	// Scenario is what the model says. Nil means scenario.Default().
 	Scenario *scenario.Scenario
-	// Faults are committed on the connections. Nil means none.
+	// Faults are injected into the connections. Nil means no faults.
 	Faults *fault.Script
 	// Seed makes ids, faults and choices repeatable.
 	Seed uint64
 	// Speed is how many seconds of audio the model makes in a second. Zero
-	// means each wire's own (OpenAI 4), negative means everything at once.
+	// means each wire's default (OpenAI 4); a negative value means everything at once.
 	Speed float64
-	// ChunkMS is the length of an audio chunk in ms. Zero means each wire's own,
+	// ChunkMS is the length of an audio chunk in ms. Zero means each wire's default,
 	// as recorded (OpenAI 250, Gemini by model).
 	ChunkMS int
 	// FirstAudioMS is the time from the end of the input to the first audio, in
-	// ms. Zero means 200, negative means none.
+	// ms. Zero means 200; a negative value means no delay.
 	FirstAudioMS int
-	// PlaybackSpeed is how fast Gemini believes its audio is played, which it waits for
-	// before it ends a turn. Zero means 1, real time; negative means that it does not wait.
+	// PlaybackSpeed is the speed at which Gemini assumes that its audio is played: it waits for
+	// the end of playback before it ends a turn. Zero means 1, real time; a negative value
+	// means that it does not wait.
 	PlaybackSpeed float64
-	// Logger receives a line for each session's begin and end. Nil logs nothing.
+	// Logger receives a line when a session begins or ends. Nil disables logging.
 	Logger *slog.Logger
 }
 
-// Stats counts what a Server did; see wire.Stats.
+// Stats counts a Server's work; see wire.Stats.
 type Stats = wire.Stats
 
-// Server is both providers behind one handler. Any number of goroutines may use it.
+// Server is both providers behind one handler. It may be used concurrently.
 type Server struct {
 	opts   wire.Options
 	openai http.Handler
 	gemini http.Handler
-	// The APIs without connections.
+	// The request/response APIs.
 	chat, embeddings, images http.Handler
 }
 
@@ -68,20 +69,20 @@ func New(o Options) *Server {
 	}
 }
 
-// Stats are the server's counters. They may be read at any time.
+// Stats returns the server's counters. It may be called at any time.
 func (s *Server) Stats() *Stats { return s.opts.Stats }
 
-// Open is how many connections are open.
+// Open returns the number of open connections.
 func (s *Server) Open() int { return s.opts.Group.Len() }
 
-// Inject has a fault committed on the realtime connection of either wire whose client has
-// that address, host:port: one of a tool call at the next call, another one at once. The
-// error is wire.ErrNoConnection or wire.ErrTooMany.
+// Inject injects a fault into the realtime connection of either wire whose client has
+// the given address, host:port. A fault about a tool call happens at the next call, any other
+// fault at once. The error is wire.ErrNoConnection or wire.ErrTooMany.
 func (s *Server) Inject(remote string, a fault.Action) error { return s.opts.Group.Inject(remote, a) }
 
 // ServeHTTP routes by the raw path, without http.ServeMux, which would redirect
-// the doubled slash that one official client sends. Paths that no wire knows
-// are 404 in words.
+// the double slash that one official client sends. For paths that no wire knows
+// it answers 404 with an explanation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := "/" + strings.Trim(r.URL.Path, "/")
 	switch {
@@ -96,7 +97,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case gemini.Handles(r.URL.Path):
 		s.gemini.ServeHTTP(w, r)
 	case path == "/healthz":
-		// A client that is gone does not read its answer.
+		// The write fails only if the client is gone.
 		_, _ = io.WriteString(w, "ok\n")
 	default:
 		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
@@ -109,7 +110,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// at is r with another path.
+// at returns r with another path.
 func at(r *http.Request, path string) *http.Request {
 	r = r.Clone(r.Context())
 	r.URL.Path = path
@@ -124,8 +125,8 @@ func openAIPath(path string) bool {
 // closeTimeout is how long Close waits for connections to end.
 const closeTimeout = 10 * time.Second
 
-// Close ends all connections with 1001 and waits until they are over. New ones
-// are refused from then on. It may be called more than once.
+// Close ends all connections with 1001 and waits until they have ended. Later connections
+// are refused. It may be called more than once.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -19,10 +19,10 @@ const (
 	callTools = "tool_calls"
 )
 
-// writer puts out an answer, whole or in pieces.
+// writer writes an answer, whole or in pieces.
 type writer interface {
-	// begin is called before anything else of a choice. alone says that the answer is
-	// one call and nothing else.
+	// begin is called before anything else of a choice. alone means that the answer is
+	// a single call.
 	begin(alone bool) error
 	text(piece string) error
 	refusal(piece string) error
@@ -32,18 +32,18 @@ type writer interface {
 	end(reason string) error
 }
 
-// speaker carries a turn out for one choice.
+// speaker carries out a turn for one choice.
 type speaker struct {
 	h *Handler
 	x *rest.Exchange
 	r *request
 	w writer
 
-	said   int // bytes of text put out
-	cut    int // bytes of text that may be put out: up to a stop sequence; -1 is all
-	pieces int // of text put out, for faults
+	said   int // bytes of text written
+	cut    int // bytes of text that may be written, up to a stop sequence; -1 means all
+	pieces int // pieces of text written, for faults
 	calls  int // of the turn
-	sent   int // calls put out, repeats too
+	sent   int // calls written, including repeats
 	tokens int
 	over   bool // the limit of tokens or a stop sequence is reached
 	reason string
@@ -74,14 +74,14 @@ func (h *Handler) answer(x *rest.Exchange, r *request) error {
 	return out.end(usage)
 }
 
-// fingerprint names the configuration behind a model: the same for a seed and a model.
+// fingerprint names the configuration behind a model: it depends only on the seed and the model.
 func (h *Handler) fingerprint(model string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(model)) // writing to a hash never fails
 	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
 }
 
-// speak carries the steps out.
+// speak carries out the steps.
 func (s *speaker) speak(turn scenario.Turn) error {
 	texts, calls := plan(turn)
 	s.cut = firstStop(strings.Join(texts, " "), s.r.stops)
@@ -99,7 +99,7 @@ func (s *speaker) speak(turn scenario.Turn) error {
 	return s.w.end(s.reason)
 }
 
-// oneByOne leaves one call of several where parallel_tool_calls is false.
+// oneByOne keeps one of several calls if parallel_tool_calls is false.
 func (r *request) oneByOne(turn scenario.Turn) scenario.Turn {
 	if r.ParallelToolCalls == nil || *r.ParallelToolCalls {
 		return turn
@@ -112,7 +112,7 @@ func (r *request) oneByOne(turn scenario.Turn) scenario.Turn {
 	return turn
 }
 
-// plan is what a turn will say and how many calls it will make.
+// plan returns what a turn will say and how many calls it will make.
 func plan(turn scenario.Turn) (texts []string, calls int) {
 	for _, step := range turn.Steps {
 		switch t := step.(type) {
@@ -129,7 +129,7 @@ func plan(turn scenario.Turn) (texts []string, calls int) {
 	return texts, calls
 }
 
-// firstStop is where the first stop sequence begins, or -1.
+// firstStop returns where the first stop sequence begins, or -1.
 func firstStop(text string, stops []string) int {
 	first := -1
 	for _, stop := range stops {
@@ -151,7 +151,7 @@ func (s *speaker) step(step scenario.Step) error {
 	case scenario.Fault:
 		return s.x.Do([]fault.Action{t.Action})
 	case scenario.End:
-		s.over = true // an answer that ends is all that there is to close
+		s.over = true // ending the answer is all that closing means here
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (s *speaker) say(t scenario.Say) error {
 	return nil
 }
 
-// spend counts a token; false when there is none left.
+// spend counts a token; false means that none is left.
 func (s *speaker) spend() bool {
 	if limit := s.r.limit(); limit > 0 && s.tokens >= limit {
 		s.over, s.reason = true, cutShort
@@ -200,7 +200,7 @@ func (s *speaker) spend() bool {
 	return true
 }
 
-// pieces cuts text before its spaces, as tokens of whole words are.
+// pieces cuts text before its spaces, like tokens that are whole words.
 func pieces(text string) []string {
 	var out []string
 	start := 0
@@ -246,7 +246,7 @@ func (s *speaker) callTool(call scenario.Call) error {
 			call.Repeat += a.Times
 		case fault.MissingID:
 			call.WithoutID = true
-		default: // nothing else is kept for calls
+		default: // only duplicates are kept for calls
 		}
 	}
 	if call.WithoutID {

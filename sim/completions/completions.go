@@ -10,19 +10,19 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Handler serves the API. Any number of goroutines may use it.
+// Handler serves the API. It may be used concurrently.
 type Handler struct {
 	opts wire.Options
-	// firstAfter is the time to the first word, between the time between two.
+	// firstAfter is the time before the first word, between the time between two words.
 	firstAfter, between time.Duration
 }
 
-// The speed of a usual model: about 65 tokens a second.
+// The speed of an ordinary model: about 65 tokens a second.
 const (
 	defaultFirst   = 200 * time.Millisecond
 	defaultBetween = 15 * time.Millisecond
-	// defaultSpeed is the speed of speech that defaultBetween belongs to: a simulator that
-	// speaks twice as fast writes twice as fast.
+	// defaultSpeed is the speed of speech to which defaultBetween belongs: a simulator that
+	// speaks twice as fast also writes twice as fast.
 	defaultSpeed = 4
 )
 
@@ -44,12 +44,12 @@ func New(o wire.Options) *Handler {
 	return h
 }
 
-// paths are those of OpenAI, of Google's compatible endpoint, and of Azure's two forms.
+// paths matches the paths of OpenAI, of Google's compatible endpoint, and of Azure's two forms.
 var paths = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/chat/completions$`)
 
 var azurePath = regexp.MustCompile(`^/openai/`)
 
-// Handles tells whether path, without a slash at its end, belongs to this API.
+// Handles reports whether path, without a slash at its end, belongs to this API.
 func Handles(path string) bool { return paths.MatchString(path) }
 
 // ServeHTTP serves the paths for which Handles is true.

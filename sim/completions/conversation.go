@@ -9,13 +9,13 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// input is one thing that the model answers: what the user said, or results of calls.
+// input is one thing that the model answers: the user's words, or results of calls.
 type input struct {
 	text    string
 	results []scenario.Result // nil for text
 }
 
-// reply is what an assistant message said, and the tools it called.
+// reply is an assistant message: its text and the tools it called.
 type reply struct {
 	said   string
 	called []string
@@ -25,7 +25,7 @@ type reply struct {
 type conversation struct {
 	instructions string
 	past         []exchange // inputs that were answered
-	now          *input     // what is to be answered; nil when nothing new was said
+	now          *input     // the input to be answered; nil if there is nothing new
 }
 
 type exchange struct {
@@ -33,14 +33,14 @@ type exchange struct {
 	reply reply
 }
 
-// read sorts the messages of a request, which were checked before. System messages before
-// the conversation are instructions; one that comes later is heard like a line of the user, as
-// models do. Of several lines without an answer the newest is answered.
+// read sorts the messages of a request, which have been checked. System messages before
+// the conversation are instructions; later ones are treated like a line of the user, as
+// models do. Of several unanswered lines the newest is answered.
 func read(messages []message) conversation {
 	var c conversation
 	names := map[string]string{} // of calls, by id
 	answer := func(r reply) {
-		if c.now == nil { // the assistant began
+		if c.now == nil { // the assistant has begun
 			return
 		}
 		c.past = append(c.past, exchange{*c.now, r})
@@ -74,8 +74,8 @@ func read(messages []message) conversation {
 	return c
 }
 
-// turn is what the model does about the conversation: everything before is replayed, so
-// that nothing has to be kept between requests.
+// turn is the model's answer to the conversation: everything before the last input is
+// replayed, so that nothing has to be kept between requests.
 func (h *Handler) turn(r *request, now time.Time) scenario.Turn {
 	c := read(r.Messages)
 	d := h.opts.Scenario.NewDialogue(h.opts.Seed ^ c.seed())
@@ -103,7 +103,7 @@ func (h *Handler) turn(r *request, now time.Time) scenario.Turn {
 	return r.format(turn, c.now)
 }
 
-// seed is the conversation's own, the same in every request of it.
+// seed is the conversation's seed, the same in every request of it.
 func (c *conversation) seed() uint64 {
 	hash := fnv.New64a()
 	first := c.now
@@ -118,7 +118,7 @@ func (c *conversation) seed() uint64 {
 	return hash.Sum64()
 }
 
-// format makes the text of a turn the JSON that response_format asks for.
+// format turns the text of a turn into the JSON that response_format asks for.
 func (r *request) format(t scenario.Turn, now *input) scenario.Turn {
 	if r.ResponseFormat == nil || r.ResponseFormat.Type == "text" {
 		return t
@@ -128,7 +128,7 @@ func (r *request) format(t scenario.Turn, now *input) scenario.Turn {
 	for _, s := range t.Steps {
 		switch s := s.(type) {
 		case scenario.Calls:
-			return t // JSON comes when the tools have answered
+			return t // JSON comes after the tools have answered
 		case scenario.Say:
 			if s.Refusal {
 				return t
@@ -147,7 +147,7 @@ func (r *request) format(t scenario.Turn, now *input) scenario.Turn {
 		out = scenario.Fill(scenario.Tool{Name: f.JSONSchema.Name, Parameters: f.JSONSchema.Schema}, text)
 	} else {
 		var err error
-		if out, err = json.Marshal(map[string]string{"answer": text}); err != nil { // a string can be encoded
+		if out, err = json.Marshal(map[string]string{"answer": text}); err != nil { // a string can always be encoded
 			return t
 		}
 	}

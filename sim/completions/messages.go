@@ -18,7 +18,7 @@ type message struct {
 	ToolCallID string          `json:"tool_call_id"`
 	Refusal    string          `json:"refusal"`
 
-	// Made of Content by checkMessages.
+	// Filled in from Content by checkMessages.
 	text   string
 	images int
 }
@@ -45,7 +45,7 @@ type part struct {
 
 var partTypes = []string{"text", "image_url", "input_audio", "refusal", "audio", "file"}
 
-// checkMessages reads the contents and holds calls and their results to be in order.
+// checkMessages reads the contents and checks that calls and their results are in order.
 func (r *request) checkMessages() *rest.Error {
 	switch n := len(r.Messages); {
 	case r.Messages == nil:
@@ -75,14 +75,14 @@ func (m *message) read(i int) *rest.Error {
 	case "system", "developer", "user", "assistant", "tool":
 	case "":
 		return rest.Invalid("missing_required_parameter", at+".role", "Missing required parameter: '%s.role'.", at)
-	default: // function was replaced by tool
+	default: // function messages were replaced by tool messages
 		return rest.Invalid("invalid_value", at+".role", "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
 	}
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != "") {
 			return nil
 		}
-		dotted := strings.Replace(at, "[", ".[", 1) // as the provider writes it here
+		dotted := strings.Replace(at, "[", ".[", 1) // spelled as the provider does here
 		return rest.Invalid("", dotted+".content", "Invalid value for 'content': expected a string, got null.")
 	}
 	if json.Unmarshal(m.Content, &m.text) == nil {
@@ -105,7 +105,7 @@ func (m *message) read(i int) *rest.Error {
 				return bad
 			}
 			m.images++
-			texts = append(texts, "[image]") // what rules of a scenario may look for
+			texts = append(texts, "[image]") // for scenario rules to match
 		case "file", "input_audio":
 			m.images++
 		}
@@ -114,11 +114,11 @@ func (m *message) read(i int) *rest.Error {
 	return nil
 }
 
-// imageTypes are the types of images that are taken as data.
+// imageTypes are the image types that are accepted as data.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // checkImage refuses an image as the provider does
-// (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). Nothing is loaded.
+// (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). It loads nothing.
 func (p part) checkImage(at string) *rest.Error {
 	switch {
 	case p.Image == nil || p.Image.URL == "":
@@ -140,9 +140,9 @@ func (p part) checkImage(at string) *rest.Error {
 
 // order follows calls and their results through the messages.
 type order struct {
-	ids  []string // calls that have no result yet
+	ids  []string // calls without a result so far
 	all  []string // of the last message with calls
-	said bool     // such a message has come, and nothing but results since
+	said bool     // such a message came, followed only by results so far
 }
 
 const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'." //nolint:misspell // the provider's own words
@@ -176,7 +176,7 @@ func (o *order) next(i int, m *message) *rest.Error {
 		case c.Function.Name == "":
 			return rest.Invalid("missing_required_parameter", call+".function.name", "Missing required parameter: '%s.function.name'.", call)
 		}
-		if !slices.Contains(o.all, c.ID) { // one sent twice needs but one result
+		if !slices.Contains(o.all, c.ID) { // a call sent twice needs only one result
 			o.ids = append(o.ids, c.ID)
 			o.all = append(o.all, c.ID)
 		}
@@ -185,7 +185,7 @@ func (o *order) next(i int, m *message) *rest.Error {
 	return nil
 }
 
-// end is before message i: every call must have its result.
+// end is called before message i: every call must have its result.
 func (o *order) end(i int) *rest.Error {
 	if len(o.ids) == 0 {
 		return nil

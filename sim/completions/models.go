@@ -8,8 +8,8 @@ import (
 	"voicegw/sim/rest"
 )
 
-// chatModels are the names that the API knows: OpenAI's, as its Go client 3.95 lists them,
-// with their dated snapshots, and Gemini's, which Google serves by the same API
+// chatModels are the models that the API knows: OpenAI's, as its Go client 3.95 lists them,
+// with their dated snapshots, and Gemini's, which Google serves with the same API
 // (https://ai.google.dev/gemini-api/docs/openai, read 2026-11-20).
 var chatModels = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`gpt-3\.5-turbo(?:-16k)?`,
@@ -25,8 +25,8 @@ var chatModels = regexp.MustCompile(`^(?:` + strings.Join([]string{
 // otherModels are models of other APIs.
 var otherModels = regexp.MustCompile(`realtime|^text-embedding-|-image|^dall-e-|^tts-|^whisper|-transcribe|^imagen-|-live-`)
 
-// checkModel refuses a name as the provider does. On Azure it is that of a deployment, which
-// may be anything.
+// checkModel refuses a name as the provider does. On Azure any name is accepted, because it is
+// that of a deployment.
 func checkModel(name string, azure bool) *rest.Error {
 	switch {
 	case name == "":

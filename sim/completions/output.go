@@ -8,7 +8,7 @@ import (
 	"voicegw/sim/rest"
 )
 
-// head is what every chunk of an answer and a whole answer have in common.
+// head is what chunks and whole answers have in common.
 type head struct {
 	ID          string
 	Created     int64
@@ -17,7 +17,7 @@ type head struct {
 	Fingerprint string
 }
 
-// output makes one answer out of its choices, which come one after the other.
+// output makes one answer from its choices, which come one after the other.
 type output interface {
 	choice(i int) writer
 	end(u usage) error
@@ -74,7 +74,7 @@ type completion struct {
 	Fingerprint string       `json:"system_fingerprint"`
 }
 
-// whole gathers an answer that is sent at its end.
+// whole collects an answer that is sent at its end.
 type whole struct {
 	x       *rest.Exchange
 	head    head
@@ -123,7 +123,7 @@ func (c *choiceOut) arguments(i int, piece string) error {
 func (c *choiceOut) end(reason string) error {
 	c.Finish = reason
 	if c.Message.Content == nil && c.Message.Refusal == nil && len(c.Message.ToolCalls) == 0 {
-		add(&c.Message.Content, "") // a model that says nothing says an empty text
+		add(&c.Message.Content, "") // a model that says nothing sends an empty text
 	}
 	return nil
 }
@@ -164,13 +164,13 @@ type stream struct {
 
 func (s *stream) choice(i int) writer { return &streamed{s: s, index: i} }
 
-// chunkEvent is what a fault script calls a chunk, and doneEvent the end.
+// chunkEvent and doneEvent are the names of a chunk and of the end in a fault script.
 const (
 	chunkEvent = "chat.completion.chunk"
 	doneEvent  = "[DONE]"
 )
 
-// send sends one chunk. Every chunk but the last has usage null where usage was asked for.
+// send sends one chunk. If usage was requested, every chunk but the last has usage null.
 func (s *stream) send(choices []object, u *usage) error {
 	o := object{
 		{"id", s.head.ID}, {"object", chunkEvent}, {"created", s.head.Created}, {"model", s.head.Model},
@@ -179,7 +179,7 @@ func (s *stream) send(choices []object, u *usage) error {
 	if s.usage {
 		o = append(o, field{"usage", u})
 	}
-	if s.obfuscate { // it hides how long the pieces are
+	if s.obfuscate { // hides the length of the pieces
 		o = append(o, field{"obfuscation", s.x.IDs.Base62(8)})
 	}
 	b, err := json.Marshal(o)
@@ -248,7 +248,7 @@ func (c *streamed) call(i int, id, name string) error {
 		call = append(call, field{"id", id})
 	}
 	call = append(call, field{"type", "function"}, field{"function", object{{"name", name}, {"arguments", ""}}})
-	if c.alone && !c.open { // a single call comes in the chunk that names the role
+	if c.alone && !c.open { // a single call comes in the chunk with the role
 		c.open = true
 		return c.delta(object{{"role", "assistant"}, {"content", nil}, {"tool_calls", []object{call}}, {"refusal", nil}}, nil)
 	}
@@ -269,7 +269,7 @@ func (c *streamed) end(reason string) error {
 	return c.delta(object{}, reason)
 }
 
-// argumentPieces cuts arguments at the borders of words, as tokens are.
+// argumentPieces cuts arguments at word boundaries, like tokens.
 func argumentPieces(s string) []string {
 	var out []string
 	start := 0

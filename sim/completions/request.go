@@ -12,7 +12,7 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// The provider's limits of a request.
+// The provider's limits for a request.
 const (
 	maxTools    = 128
 	maxChoices  = 128
@@ -20,8 +20,8 @@ const (
 	maxMessages = 2048
 )
 
-// request is what is read of a request. What changes nothing in a simulated model
-// (temperature, seed, …) is only checked.
+// request is what is read from a request. Parameters that change nothing in a simulated model
+// (temperature, seed, …) are only checked.
 type request struct {
 	Model               string          `json:"model"`
 	Messages            []message       `json:"messages"`
@@ -38,7 +38,7 @@ type request struct {
 	TopP                *float64        `json:"top_p"`
 	ResponseFormat      *responseFormat `json:"response_format"`
 
-	// Made of the above by parse.
+	// Filled in from the above by parse.
 	stops  []string
 	choice choice
 }
@@ -71,15 +71,15 @@ type choice struct {
 	named         string
 }
 
-// known are the parameters that the API takes, those that are read and those that are not.
+// known are the parameters that the API accepts, whether they are used or not.
 var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_completion_tokens max_tokens messages metadata modalities model moderation
 	n parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format
 	safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools top_logprobs top_p user verbosity web_search_options`)
 
-// The texts of the refusals below are the provider's where users' reports quote them; those
-// marked (own) are made in its manner.
+// The texts of the errors below are the provider's if users' reports quote them; those
+// marked (own) are written in its style.
 
-// parse reads and checks a request. deployment is that of Azure's path.
+// parse reads and checks a request. deployment is the deployment in Azure's path.
 func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {
@@ -114,7 +114,7 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	return r, nil
 }
 
-// wrongType is the refusal of a value of the wrong type.
+// wrongType returns the error for a value of the wrong type.
 func wrongType(err error) *rest.Error {
 	var t *json.UnmarshalTypeError
 	if !errors.As(err, &t) {
@@ -192,7 +192,7 @@ func (r *request) checkChoice() *rest.Error {
 	return nil
 }
 
-// checkNumbers checks what has a range.
+// checkNumbers checks the values that have a range.
 func (r *request) checkNumbers() *rest.Error {
 	for _, c := range []struct {
 		name   string
@@ -270,7 +270,7 @@ func (r *request) checkFormat() *rest.Error {
 	return nil
 }
 
-// limit is how many tokens may be put out; 0 is no limit.
+// limit is the largest number of tokens to write; 0 means no limit.
 func (r *request) limit() int {
 	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
 		if n != nil {
@@ -287,7 +287,7 @@ func (r *request) choices() int {
 	return *r.N
 }
 
-// tools are the declared tools as a dialogue knows them.
+// tools returns the declared tools in the dialogue's form.
 func (r *request) tools() []scenario.Tool {
 	var out []scenario.Tool
 	for _, t := range r.Tools {

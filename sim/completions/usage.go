@@ -27,14 +27,14 @@ type outDetails struct {
 	Rejected  int `json:"rejected_prediction_tokens"`
 }
 
-// What a message, the whole prompt and an image cost besides their text.
+// The cost of a message, of the whole prompt and of an image, besides their text.
 const (
 	perMessage = 3
 	perPrompt  = 3
 	perImage   = 85
 )
 
-// promptTokens estimates the tokens of a request by its words.
+// promptTokens estimates the tokens of a request from its words.
 func promptTokens(r *request) int {
 	n := perPrompt
 	for i := range r.Messages {
@@ -45,7 +45,7 @@ func promptTokens(r *request) int {
 		}
 	}
 	if len(r.Tools) > 0 {
-		if b, err := json.Marshal(r.Tools); err == nil { // they came as JSON
+		if b, err := json.Marshal(r.Tools); err == nil { // they were decoded from JSON
 			n += len(b) / 4
 		}
 	}

@@ -2,60 +2,60 @@ package fault
 
 import "time"
 
-// Kind is what a fault does. The text is the word used in a script.
+// Kind is what a fault does. Its text is the word used in a script.
 type Kind string
 
-// The kinds of fault. Those marked (conn) are carried out by wire.Conn, the
-// others need to know the provider's protocol and are handed to the wire.
+// The kinds of fault. wire.Conn carries out those marked (conn); the
+// others depend on the provider's protocol and are passed to the wire.
 const (
-	// Delay holds everything the server sends for Action.For; order is kept. (conn)
+	// Delay holds back everything the server sends for Action.For, in order. (conn)
 	Delay Kind = "delay"
 	// Drop ends the TCP connection without a close frame. (conn)
 	Drop Kind = "drop"
 	// Close closes with Action.Code and Action.Reason. (conn)
 	Close Kind = "close"
 	// GoAway announces the end of the connection, Action.For from now, and
-	// closes then as the provider does.
+	// then closes it as the provider does.
 	GoAway Kind = "goaway"
-	// Expire ends the session as if its longest duration were reached.
+	// Expire ends the session as if it had reached its maximum duration.
 	Expire Kind = "expire"
-	// DuplicateCall sends the tool call that is due Action.Times more times,
+	// DuplicateCall sends the next tool call Action.Times more times,
 	// with the same id.
 	DuplicateCall Kind = "duplicate_call"
-	// LateCall holds the tool call that is due back and sends it Action.For
-	// after the turn it belongs to has ended.
+	// LateCall holds back the next tool call and sends it Action.For
+	// after its turn has ended.
 	LateCall Kind = "late_call"
-	// CancelCall takes the tool call that is due back, Action.For after it was
+	// CancelCall withdraws the next tool call, Action.For after it was
 	// sent (Gemini: toolCallCancellation; OpenAI: the response is cancelled).
 	CancelCall Kind = "cancel_call"
-	// MissingID sends the tool call that is due without an id.
+	// MissingID sends the next tool call without an id.
 	MissingID Kind = "missing_id"
-	// UnknownEvent sends an event of the type Action.Event, which no client
-	// knows, before the frame that is due. (conn)
+	// UnknownEvent sends an event of the unknown type Action.Event
+	// before the next frame. (conn)
 	UnknownEvent Kind = "unknown_event"
-	// Malformed cuts the frame that is due in the middle, so that it is not
-	// JSON. At a point that is no frame it sends a broken frame of its own. (conn)
+	// Malformed cuts the next frame in the middle, so that it is invalid
+	// JSON. At a point without a frame it sends a broken frame of its own. (conn)
 	Malformed Kind = "malformed"
-	// Silence sends nothing for Action.For, and nothing ever when For is 0;
-	// what became due meanwhile is thrown away. (conn)
+	// Silence sends nothing for Action.For, or nothing ever again if For is 0;
+	// frames that become due meanwhile are dropped. (conn)
 	Silence Kind = "silence"
 	// SlowRead makes the server wait Action.For before each frame it reads. (conn)
 	SlowRead Kind = "slow_read"
-	// Quota meets the client with the provider's quota error.
+	// Quota sends the provider's quota error to the client.
 	Quota Kind = "quota"
 	// HTTPError answers a request with the HTTP status Action.Code and the provider's
-	// error object, with Action.Reason as its message and, when Action.For is above 0,
-	// a Retry-After of so long. In an answer that has begun it is the provider's error in the
-	// stream. A WebSocket's handshake is refused with it; one that is open is closed with 1011.
+	// error object, with Action.Reason as its message and, if Action.For is above 0,
+	// that duration as Retry-After. In an answer that has begun it is the provider's error in the
+	// stream. It refuses a WebSocket handshake and closes an open WebSocket with 1011.
 	HTTPError Kind = "http_error"
 )
 
-// Action is one fault to commit now. Everything random has been decided.
+// Action is one fault to inject now. All random choices have been made.
 type Action struct {
 	Kind Kind
-	// For is a duration; what it means is said at each Kind. Jitter is in it.
+	// For is a duration; each Kind defines its meaning. It includes the jitter.
 	For time.Duration
-	// Code and Reason are those of a close frame, or of an HTTP error. Code 0 means
+	// Code and Reason belong to a close frame or an HTTP error. Code 0 means
 	// the kind's default.
 	Code   int
 	Reason string
@@ -65,7 +65,7 @@ type Action struct {
 	Event string
 }
 
-// API is one of the interfaces that the simulator serves. The text is the word used
+// API is one of the interfaces that the simulator serves. Its text is the word used
 // in a script.
 type API string
 
@@ -78,20 +78,20 @@ const (
 	APIImages     API = "images"     // images, of both providers
 )
 
-// Connection says which connection of a server an injector is for. A request of an API
-// without connections counts as one.
+// Connection describes the connection of a server for which an injector is made. A request
+// to an API without connections counts as a connection.
 type Connection struct {
-	// N counts the connections of the server, from 1, and OfAPI those of API.
+	// N counts all connections of the server from 1; OfAPI counts those of API.
 	N, OfAPI int
 	API      API
 }
 
-// Where names a kind of point in a connection's life. The text is the word
+// Where is a kind of point in a connection's life. Its text is the word
 // used in a script.
 type Where string
 
-// The points. A wire reports Connect before it upgrades the connection, the
-// others as they come.
+// The points. A wire reports Connect before it upgrades the connection, and the
+// others as they occur.
 const (
 	// AtConnect is before the WebSocket handshake is answered.
 	AtConnect Where = "connect"
@@ -107,19 +107,19 @@ const (
 	// AtEvent is before any event is sent; Point.Event is its type (OpenAI: the
 	// type; Gemini: the top-level key, or serverContent's first field).
 	AtEvent Where = "event"
-	// AtFrame is every frame sent, whatever it is. wire.Conn reports it.
+	// AtFrame is every frame sent, of any kind. wire.Conn reports it.
 	AtFrame Where = "frame"
 )
 
-// Point is where a connection stands.
+// Point is a point in a connection's life.
 type Point struct {
 	At    Where
-	N     int    // from 1, where the point counts something
+	N     int    // from 1, for points that are counted
 	Turn  int    // the answer it belongs to, from 1; 0 before the first
 	Event string // only for AtEvent
 }
 
-// Timed is a fault that is due at a time and not at a point.
+// Timed is a fault that happens at a time instead of a point.
 type Timed struct {
 	// After is the time since the connection was accepted.
 	After  time.Duration

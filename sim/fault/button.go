@@ -8,16 +8,16 @@ import (
 	"voicegw/internal/strict"
 )
 
-// Button is a fault that a person can commit on a connection that is open.
+// Button is a fault that a person can inject into an open connection.
 type Button struct {
 	Do Kind
-	// Label says what it does.
+	// Label describes what it does.
 	Label string
-	// For is what stands where no duration is given; zero where it has none.
+	// For is the default duration; zero if the fault has no duration.
 	For time.Duration
 }
 
-// buttons are all of them, the plain ones first.
+// buttons lists all buttons, those without parameters first.
 var buttons = []Button{
 	{Drop, "Drop the provider's connection", 0},
 	{Close, "Close it with a code", 0},
@@ -35,10 +35,10 @@ var buttons = []Button{
 	{Quota, "Report that the quota is used up", 0},
 }
 
-// Buttons lists the faults that a person can commit.
+// Buttons lists the faults that a person can inject.
 func Buttons() []Button { return slices.Clone(buttons) }
 
-// PressError says what is wrong with what was asked for, in words for who did.
+// PressError describes what is wrong with a request, in words for the person who made it.
 type PressError struct {
 	// Field is "do", "for_ms" or "code".
 	Field   string
@@ -48,8 +48,8 @@ type PressError struct {
 // Error returns the message.
 func (e *PressError) Error() string { return e.Message }
 
-// Press makes the action of a button. A nil d means the button's own duration, code 0 the
-// provider's own. The error is a *PressError.
+// Press makes a button's action. A nil d means the button's default duration, code 0 the
+// provider's default. The error is a *PressError.
 func Press(do string, d *time.Duration, code int) (Action, error) {
 	i := slices.IndexFunc(buttons, func(b Button) bool { return string(b.Do) == do })
 	if i < 0 {
@@ -73,7 +73,7 @@ func Press(do string, d *time.Duration, code int) (Action, error) {
 	return a, nil
 }
 
-// words are what Press takes.
+// words are the values that Press accepts.
 func words() []string {
 	var all []string
 	for _, b := range buttons {
@@ -82,7 +82,8 @@ func words() []string {
 	return all
 }
 
-// OfCall says whether a fault is one of a tool call: by hand it is committed at the next.
+// OfCall reports whether a fault concerns a tool call: pressed by hand, it happens at the next
+// call.
 func (k Kind) OfCall() bool {
 	return k == DuplicateCall || k == LateCall || k == CancelCall || k == MissingID
 }

@@ -2,5 +2,5 @@ package fault
 
 import "voicegw/internal/strict"
 
-// Error is all that is wrong with a fault script, each problem with its line.
+// Error lists all problems of a fault script, each with its line.
 type Error = strict.Error

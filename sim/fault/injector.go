@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Injector is one connection's use of a script. One goroutine at a time may
-// use it. A nil Injector commits no fault.
+// Injector is one connection's use of a script. It must not be used
+// concurrently. A nil Injector injects no faults.
 type Injector struct {
 	rules []rule
 	fired []int
 	rand  *rand.Rand
 }
 
-// NewInjector gives connection n of the server, from 1, its injector. The same
-// seed gives the same faults at the same points. Faults that are meant for an API are
-// not among them: NewInjectorFor knows that.
+// NewInjector returns the injector of the server's connection n, from 1. The same
+// seed gives the same faults at the same points. It leaves out faults that are meant for a
+// particular API; NewInjectorFor includes them.
 func (s *Script) NewInjector(seed uint64, n int) *Injector {
 	return s.NewInjectorFor(seed, Connection{N: n})
 }
 
-// NewInjectorFor gives a connection, or a request, its injector. Wires get theirs from
+// NewInjectorFor returns the injector of a connection, or of a request. Wires get theirs from
 // wire.Options.Begin.
 func (s *Script) NewInjectorFor(seed uint64, c Connection) *Injector {
 	if s == nil {
@@ -37,7 +37,7 @@ func (s *Script) NewInjectorFor(seed uint64, c Connection) *Injector {
 	return i
 }
 
-// meant says whether the rule is for that connection.
+// meant reports whether the rule applies to that connection.
 func (u *rule) meant(c Connection) bool {
 	n := c.N
 	if u.api != "" {
@@ -49,7 +49,7 @@ func (u *rule) meant(c Connection) bool {
 	return u.connection == 0 || u.connection == n
 }
 
-// At tells the faults due at p, in the order of the script, and counts them.
+// At returns the faults due at p, in the script's order, and counts them.
 func (i *Injector) At(p Point) []Action {
 	if i == nil {
 		return nil
@@ -64,12 +64,12 @@ func (i *Injector) At(p Point) []Action {
 	return due
 }
 
-// matches says whether p is a point the rule asks for.
+// matches reports whether the rule applies at p.
 func (u *rule) matches(p Point) bool {
 	return (u.n == 0 || u.n == p.N) && (u.turn == 0 || u.turn == p.Turn) && (u.event == "" || u.event == p.Event)
 }
 
-// fires counts rule k, unless its limit is reached or chance decides against it.
+// fires counts rule k, unless it has reached its limit or its probability decides against it.
 func (i *Injector) fires(k int) bool {
 	u := &i.rules[k]
 	if u.limit > 0 && i.fired[k] >= u.limit {
@@ -82,7 +82,7 @@ func (i *Injector) fires(k int) bool {
 	return true
 }
 
-// decide draws what is random about a fault.
+// decide makes the random choices of a fault.
 func (i *Injector) decide(u *rule) Action {
 	a := u.action
 	if u.jitter > 0 {
@@ -91,7 +91,7 @@ func (i *Injector) decide(u *rule) Action {
 	return a
 }
 
-// Timed tells the faults that are due at a time, earliest first. It is called
+// Timed returns the faults that are due at a time, earliest first. It is called
 // once, when the connection is accepted.
 func (i *Injector) Timed() []Timed {
 	if i == nil {

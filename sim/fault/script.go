@@ -8,15 +8,15 @@ import (
 	"voicegw/internal/strict"
 )
 
-// Limits of what a script may ask for.
+// Limits of a script.
 const (
 	maxRules = 1000
 	longest  = 24 * time.Hour
 	maxCount = 1_000_000
 )
 
-// Script is a fault script. It never changes after Parse, so any number of
-// connections may use it at once. A nil Script commits no fault.
+// Script is a fault script. It is immutable after Parse and may be used concurrently by any
+// number of connections. A nil Script has no faults.
 type Script struct {
 	rules []rule
 }
@@ -29,14 +29,14 @@ type rule struct {
 	event      string // "" is any
 	after      time.Duration
 	connection int     // 0 is every connection
-	api        string  // an API; "" is any
+	api        string  // "" means any API
 	chance     float64 // 0 is certain
-	limit      int     // how often in a connection; 0 is without limit
+	limit      int     // how often per connection; 0 means no limit
 	jitter     time.Duration
 	action     Action
 }
 
-// atTime is the word for a fault that comes at a time.
+// atTime is the word for a fault that happens at a time.
 const atTime = "time"
 
 // wheres are the words for `at`.
@@ -55,15 +55,15 @@ var kinds = []string{
 	string(Silence), string(SlowRead), string(Quota), string(HTTPError),
 }
 
-// actionKeys are the keys that describe what is done.
+// actionKeys are the keys that describe the action.
 var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "unknown"}
 
 // ruleKeys are the keys of one entry.
 var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "api", "probability", "limit"}, actionKeys...)
 
 // Parse reads a fault script from YAML; docs/simulator.md lists every key. All
-// problems are reported at once as an *Error, each with its line. name is the
-// file's name, used in the error.
+// problems are reported together as an *Error, each with its line. name is the
+// file's name for the error.
 func Parse(name string, data []byte) (*Script, error) {
 	r := strict.NewReader(name)
 	s := &Script{}
@@ -137,7 +137,7 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	return out, true
 }
 
-// fits notes keys that mean nothing at this kind of point, because a fault that
+// fits reports keys that have no meaning at this kind of point, because a fault that
 // silently never happens is worse than an error.
 func (u *rule) fits(r *strict.Reader, m strict.Map) {
 	refuse := func(key string, places ...string) {
@@ -169,8 +169,8 @@ func (u *rule) fits(r *strict.Reader, m strict.Map) {
 }
 
 // ReadAction reads a fault from a node of another file, with the keys do, for,
-// jitter, code, reason, repeat and unknown, or a word alone for one that
-// needs no more. Jitter is not allowed there. Problems are noted in r.
+// jitter, code, reason, repeat and unknown, or as a single word if the fault
+// needs no more. Jitter is not allowed there. Problems are recorded in r.
 func ReadAction(r *strict.Reader, n *yaml.Node) (Action, bool) {
 	if n.Kind == yaml.ScalarNode {
 		word, ok := r.Word(n, "fault", kinds...)
@@ -185,7 +185,7 @@ func ReadAction(r *strict.Reader, n *yaml.Node) (Action, bool) {
 	return a, a.Kind != ""
 }
 
-// readAction reads the keys that say what is done.
+// readAction reads the keys of the action.
 func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration) {
 	do := m.Get("do")
 	if do == nil {
@@ -233,12 +233,12 @@ func ReadCode(r *strict.Reader, n *yaml.Node) (int, bool) {
 	return code, ok
 }
 
-// sendable says whether a code may stand in a close frame.
+// sendable reports whether a code may appear in a close frame.
 func sendable(code int) bool {
 	return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006 || code >= 3000 && code <= 4999
 }
 
-// complete fills in defaults and notes what is missing or useless for the kind.
+// complete fills in defaults and reports what is missing or useless for the kind.
 func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true, HTTPError: true}
 	useless := func(key string, fine bool) {
@@ -260,12 +260,12 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	return true
 }
 
-// coded says whether the action ends something with a code.
+// coded reports whether the action ends something with a code.
 func (a *Action) coded() bool {
 	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError
 }
 
-// fill sets what the kind needs and nobody has said.
+// fill sets the kind's defaults for missing values.
 func (a *Action) fill() {
 	switch a.Kind {
 	case Close:

@@ -19,7 +19,7 @@ const (
 	maxSide = 4096
 )
 
-// colours of the palette that have a use of their own; the others are for shapes.
+// colours of the palette with a special use; the others are for shapes.
 const (
 	ground = iota
 	paper  // behind the words
@@ -28,9 +28,9 @@ const (
 	shades = 9
 )
 
-// Draw makes the picture of a prompt, width by height pixels, each from 16 to 4096. The same
-// arguments give the same picture; another variant gives another one of the same prompt. It
-// may be called by any number of goroutines.
+// Draw draws the picture for a prompt, width by height pixels, each from 16 to 4096. The same
+// arguments give the same picture; another variant gives another picture for the same prompt.
+// It may be called concurrently.
 func Draw(prompt string, width, height, variant int) (image.Image, error) {
 	if min(width, height) < minSide || max(width, height) > maxSide {
 		return nil, fmt.Errorf("images: a picture of %dx%d cannot be drawn; each side is from %d to %d pixels", width, height, minSide, maxSide)
@@ -65,7 +65,7 @@ func Encode(img image.Image, format string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// palette is a light ground, white paper, dark ink, and shades around one hue.
+// palette returns a light background, white paper, dark ink, and shades around one hue.
 func palette(random *rand.Rand) color.Palette {
 	hue := random.Float64() * 360
 	p := color.Palette{hsl(hue, 0.45, 0.88), color.RGBA{255, 255, 255, 255}, hsl(hue, 0.5, 0.15)}
@@ -75,7 +75,7 @@ func palette(random *rand.Rand) color.Palette {
 	return p
 }
 
-// hsl is a colour by its hue in degrees, saturation and lightness.
+// hsl returns a colour from its hue in degrees, saturation and lightness.
 func hsl(hue, saturation, lightness float64) color.RGBA {
 	part := func(n float64) uint8 {
 		k := math.Mod(n+hue/30, 12)
@@ -85,7 +85,7 @@ func hsl(hue, saturation, lightness float64) color.RGBA {
 	return color.RGBA{part(0), part(8), part(4), 255}
 }
 
-// picture is what is drawn on.
+// picture is the canvas.
 type picture struct{ *image.Paletted }
 
 // shape draws one of three shapes somewhere.
@@ -111,7 +111,7 @@ func (p picture) shape(random *rand.Rand, shade uint8) {
 func abs(n int) int { return max(n, -n) }
 
 // words writes the prompt on a strip of paper at the bottom, as large as fits into a third
-// of the height; what does not fit even in small letters is cut off.
+// of the height; text that does not fit even in small letters is cut off.
 func (p picture) words(prompt string) {
 	w, h := p.Rect.Dx(), p.Rect.Dy()
 	scale := max(1, min(w, h)/128)
@@ -150,7 +150,7 @@ func (p picture) letter(g glyph, x, y, scale int) {
 	}
 }
 
-// wrap breaks text into lines of so many letters; longer words are broken.
+// wrap breaks text into lines of at most that many letters, breaking longer words.
 func wrap(text string, columns int) []string {
 	if columns < 1 {
 		return nil

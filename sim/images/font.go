@@ -10,13 +10,13 @@ const (
 	lineStep    = glyphHeight + 3
 )
 
-// glyph is the dots of a letter, a row a byte, the leftmost dot in bit 4.
+// glyph holds the dots of a letter, one byte per row, with the leftmost dot in bit 4.
 type glyph [glyphHeight]uint8
 
-// unknownGlyph stands for a letter that the font lacks.
+// unknownGlyph replaces a letter that the font lacks.
 var unknownGlyph = glyph{0b11111, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b11111}
 
-// glyphOf is the glyph of a letter; small letters look like capitals.
+// glyphOf returns the glyph of a letter; lower case letters look like capitals.
 func glyphOf(r rune) glyph {
 	if r == ' ' {
 		return glyph{}

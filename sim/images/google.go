@@ -12,19 +12,19 @@ import (
 )
 
 var (
-	// geminiImages are Gemini's models that draw, imagens those of Imagen, as Google's model
+	// geminiImages are Gemini's image models and imagens those of Imagen, as Google's model
 	// pages name them (https://ai.google.dev/gemini-api/docs/models, read 2026-11-20).
 	geminiImages = regexp.MustCompile(`^gemini-\d(?:\.\d)?-(?:flash|flash-lite|pro)-(?:image|preview-image-generation|exp-image-generation)(?:-preview)?(?:-\d+)?$`)
 	imagens      = regexp.MustCompile(`^imagen-[34]\.0-(?:fast-|ultra-)?(?:generate|capability)(?:-preview)?-\d+(?:-\d+)?$`)
 )
 
-// sides are the sizes of a picture of 1K by its aspect ratio.
+// sides are the sizes of a 1K picture by its aspect ratio.
 var sides = map[string][2]int{
 	"1:1": {1024, 1024}, "2:3": {832, 1248}, "3:2": {1248, 832}, "3:4": {864, 1184}, "4:3": {1184, 864},
 	"4:5": {896, 1152}, "5:4": {1152, 896}, "9:16": {768, 1344}, "16:9": {1344, 768}, "21:9": {1536, 672},
 }
 
-// googleSize is the size for an aspect ratio and a size in words; empty ones are the defaults.
+// googleSize returns the size for an aspect ratio and a named size; empty means the default.
 func googleSize(ratio, size string) (width, height int, bad *rest.Error) {
 	if ratio == "" {
 		ratio = "1:1"
@@ -107,10 +107,10 @@ type generateAnswer struct {
 	ID         string        `json:"responseId"`
 }
 
-// pictureTokens are the tokens of a picture of 1K.
+// pictureTokens is the cost of a 1K picture in tokens.
 const pictureTokens = 1290
 
-// generateContent answers models/{model}:generateContent of a model that draws.
+// generateContent answers models/{model}:generateContent of an image model.
 func (h *Handler) generateContent(x *rest.Exchange, model string, body []byte) error {
 	var r generateRequest
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -158,7 +158,7 @@ func contains(words []string, word string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// order checks a request. The newest text of the user is the prompt.
+// order checks a request. The user's newest text is the prompt.
 func (r *generateRequest) order() (order, *rest.Error) {
 	o := order{count: 1, format: "png"}
 	if len(r.Contents) == 0 {
@@ -206,7 +206,7 @@ type prediction struct {
 	Filtered string `json:"raiFilteredReason,omitempty"`
 }
 
-// maxSamples is the most pictures of one request.
+// maxSamples is the largest number of pictures in one request.
 const maxSamples = 4
 
 // predict answers models/{model}:predict of Imagen.

@@ -11,20 +11,20 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Handler serves the image APIs. Any number of goroutines may use it.
+// Handler serves the image APIs. It may be used concurrently.
 type Handler struct{ opts wire.Options }
 
 // New makes the image side of the simulator.
 func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
 
 var (
-	// openAIPath is OpenAI's, Google's compatible endpoint's, and Azure's two.
+	// openAIPath matches the paths of OpenAI, of Google's compatible endpoint, and Azure's two.
 	openAIPath = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/images/generations$`)
-	// googlePath is that of the Gemini API, and of Vertex with and without a project.
+	// googlePath matches the path of the Gemini API, and of Vertex with and without a project.
 	googlePath = regexp.MustCompile(`^/(?:v1|v1alpha|v1beta|v1beta1)/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
 )
 
-// Handles tells whether path, without a slash at its end, belongs to these APIs.
+// Handles reports whether path, without a slash at its end, belongs to these APIs.
 func Handles(path string) bool { return openAIPath.MatchString(path) || googlePath.MatchString(path) }
 
 // ServeHTTP serves the paths for which Handles is true.
@@ -52,7 +52,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// order is what is to be drawn.
+// order is a checked request for pictures.
 type order struct {
 	prompt        string
 	width, height int
@@ -60,14 +60,14 @@ type order struct {
 	format        string // png or jpeg
 }
 
-// drawn is what became of an order.
+// drawn is the result of an order.
 type drawn struct {
-	pictures [][]byte // encoded; none when the prompt was refused
-	refusal  string   // why, empty when it was not
-	caption  string   // what the scenario says along with the pictures
+	pictures [][]byte // encoded; empty if the prompt was refused
+	refusal  string   // the reason; empty if it was not refused
+	caption  string   // the scenario's text that goes with the pictures
 }
 
-// draw carries out what the scenario says of the prompt, and draws.
+// draw carries out the scenario's steps for the prompt, and draws.
 func (h *Handler) draw(x *rest.Exchange, o order) (drawn, error) {
 	var d drawn
 	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
@@ -87,7 +87,7 @@ func (h *Handler) draw(x *rest.Exchange, o order) (drawn, error) {
 				return drawn{refusal: s.Text}, nil
 			}
 			said = append(said, s.Text)
-		case scenario.Calls, scenario.End: // no rule for a prompt has them
+		case scenario.Calls, scenario.End: // rules for a prompt cannot contain these
 		}
 		if err != nil {
 			return d, err
@@ -98,7 +98,7 @@ func (h *Handler) draw(x *rest.Exchange, o order) (drawn, error) {
 		if err := x.At(fault.Point{At: fault.AtChunk, N: i + 1, Turn: 1}); err != nil {
 			return d, err
 		}
-		if err := x.Pause(0); err != nil { // the client may have left
+		if err := x.Pause(0); err != nil { // the client may be gone
 			return d, err
 		}
 		img, err := Draw(o.prompt, o.width, o.height, i)

@@ -21,9 +21,9 @@ const (
 	maxPictures = 10
 )
 
-// openAIModels are those that the API had on 2026-11-20, as the notes of OpenAI's Go client
-// 3.95 name them: gpt-image-1 was shut down on 2026-10-23, DALL·E before. Those of the second
-// generation draw in any size.
+// openAIModels are the models that the API had on 2026-11-20, according to the notes of
+// OpenAI's Go client 3.95: gpt-image-1 was shut down on 2026-10-23, DALL·E earlier. Models of
+// the second generation draw in any size.
 var (
 	openAIModels = regexp.MustCompile(`^(?:gpt-image-1-mini|gpt-image-1\.5|gpt-image-2(?:\.\d-(?:sunburst|flare))?|chatgpt-image-latest)(?:-\d{4}-\d{2}-\d{2})?$`)
 	anySize      = regexp.MustCompile(`^gpt-image-2`)
@@ -31,8 +31,8 @@ var (
 
 var standardSizes = []string{"1024x1024", "1024x1536", "1536x1024", "auto"}
 
-// openAIParameters are the parameters that the API takes, those that change the answer here
-// and those that do not.
+// openAIParameters are the parameters that the API accepts, whether they change the answer
+// here or not.
 var openAIParameters = strings.Fields(`background complexity frame_count frame_duration_ms model moderation n output_compression output_format partial_images
 	prompt quality safety_identifier size stream svg user`)
 
@@ -63,14 +63,14 @@ func (h *Handler) openAI(x *rest.Exchange, body []byte, deployment string, azure
 	return x.JSON(r.answer(o, d))
 }
 
-// parseOpenAI reads and checks a request. deployment is that of Azure's path.
+// parseOpenAI reads and checks a request. deployment is the deployment in Azure's path.
 func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o order, bad *rest.Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {
 		return r, o, rest.Invalid("", "", "We could not parse the JSON body of your request.")
 	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
-		if !slices.Contains(openAIParameters, name) { // response_format and style among them: they went with DALL·E
+		if !slices.Contains(openAIParameters, name) { // including response_format and style, which ended with DALL·E
 			return r, o, rest.Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
 		}
 	}
@@ -121,8 +121,8 @@ func (r *openAIRequest) outputFormat() (string, *rest.Error) {
 	return "", rest.Invalid("invalid_value", "output_format", "Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
 }
 
-// size is the size asked for: standard, or of the newer models any whose sides are multiples
-// of 16, from 1:3 to 3:1, up to 3840x2160.
+// size returns the requested size: a standard one, or for the newer models any whose sides are
+// multiples of 16, from 1:3 to 3:1, up to 3840x2160.
 func (r *openAIRequest) size(azure bool) (width, height int, bad *rest.Error) {
 	if r.Size == nil || *r.Size == "auto" {
 		return 1024, 1024, nil
@@ -169,10 +169,10 @@ type openAIAnswer struct {
 	Usage      openAIUsage   `json:"usage"`
 }
 
-// outputTokens are about what a picture of 1024 by 1024 costs at each quality.
+// outputTokens are the approximate costs of a 1024 by 1024 picture at each quality.
 var outputTokens = map[string]int{"low": 272, "medium": 1056, "high": 4160, "xhigh": 6240, "max": 8320}
 
-// answer makes the answer. The quality changes nothing but the tokens.
+// answer makes the answer. The quality changes only the tokens.
 func (r *openAIRequest) answer(o order, d drawn) openAIAnswer {
 	quality := "medium"
 	if r.Quality != nil && outputTokens[*r.Quality] > 0 {

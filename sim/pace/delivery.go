@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Delivery hands out a line's parts in order. One goroutine at a time may use it.
+// Delivery returns a line's parts in order. It must not be used concurrently.
 type Delivery struct {
 	// Fixed after New.
 	line  Line
@@ -15,7 +15,7 @@ type Delivery struct {
 	ahead time.Duration
 
 	// Owned by the caller of Next.
-	pos, word int           // bytes and words handed out
+	pos, word int           // bytes and words returned so far
 	begun     time.Duration // At of the first part with audio
 	playedOut time.Duration
 	stopped   bool
@@ -52,12 +52,12 @@ func New(line Line, o Options) *Delivery {
 	return d
 }
 
-// span is the length of n bytes of audio.
+// span is the duration of n bytes of audio.
 func (d *Delivery) span(n int) time.Duration {
 	return time.Duration(n) * time.Millisecond / time.Duration(d.line.BytesPerMS)
 }
 
-// at is when the audio (or, without audio, the word) at offset leaves.
+// at is when the audio (or, without audio, the word) at offset is sent.
 func (d *Delivery) at(offset time.Duration) time.Duration {
 	if d.speed == 0 {
 		return d.first
@@ -65,8 +65,8 @@ func (d *Delivery) at(offset time.Duration) time.Duration {
 	return d.first + time.Duration(float64(offset)/d.speed)
 }
 
-// Due tells when the next part leaves; false when there is none, because all
-// are gone or Stop was called.
+// Due returns when the next part is due; false if there is none, because all
+// were sent or Stop was called.
 func (d *Delivery) Due() (time.Duration, bool) {
 	switch {
 	case d.stopped:
@@ -79,7 +79,7 @@ func (d *Delivery) Due() (time.Duration, bool) {
 	return 0, false
 }
 
-// Next hands out the next part, whether or not it is due; false when there is none.
+// Next returns the next part, whether or not it is due; false if there is none.
 func (d *Delivery) Next() (Part, bool) {
 	at, ok := d.Due()
 	if !ok {
@@ -100,7 +100,7 @@ func (d *Delivery) Next() (Part, bool) {
 	return p, true
 }
 
-// wordsUntil hands out the words that begin before to, and all of them with
+// wordsUntil returns the words that begin before to, and all remaining words with
 // the last chunk.
 func (d *Delivery) wordsUntil(to time.Duration, last bool) []Word {
 	from := d.word
@@ -110,21 +110,21 @@ func (d *Delivery) wordsUntil(to time.Duration, last bool) []Word {
 	return d.line.Words[from:d.word]
 }
 
-// Stop throws away what was not handed out. It may be called more than once.
+// Stop drops the parts not returned yet. It may be called more than once.
 func (d *Delivery) Stop() { d.stopped = true }
 
 // Duration is the length of the whole line's audio.
 func (d *Delivery) Duration() time.Duration { return d.span(len(d.line.Audio)) }
 
-// Sent is the length of the audio handed out.
+// Sent is the length of the audio returned so far.
 func (d *Delivery) Sent() time.Duration { return d.span(d.pos) }
 
-// SentText is the transcript handed out, which runs ahead of the audio.
+// SentText is the transcript returned so far, which runs ahead of the audio.
 func (d *Delivery) SentText() string { return join(d.line.Words[:d.word]) }
 
 // Heard is how much of the line a client has heard at now (an offset like Due)
-// if it plays in real time from the first audio on and never lacks audio.
-// Never more than Sent.
+// if it plays in real time from the first audio on and never runs out of audio.
+// It is never more than Sent.
 func (d *Delivery) Heard(now time.Duration) time.Duration {
 	if d.pos == 0 {
 		return 0
@@ -132,7 +132,7 @@ func (d *Delivery) Heard(now time.Duration) time.Duration {
 	return min(max(now-d.begun, 0), d.Sent())
 }
 
-// PlayedOut tells when such a client has played everything handed out so far;
+// PlayedOut returns when such a client has played everything returned so far;
 // 0 before the first audio.
 func (d *Delivery) PlayedOut() time.Duration { return d.playedOut }
 

@@ -2,24 +2,24 @@
 // model, and how much of it the user can have heard.
 //
 // A Delivery has no clock and no goroutine. Its times are offsets from the
-// moment the answer began; the owner keeps a timer for Due and takes what is
-// due with Next. That makes it exact under testing/synctest.
+// start of the answer; the owner keeps a timer for Due and takes the
+// due parts with Next. That makes it exact under testing/synctest.
 package pace
 
 import "time"
 
-// Options are the habits of a model's delivery. Zero values are the defaults.
+// Options configure a model's delivery. Zero values mean the defaults.
 type Options struct {
 	// ChunkMS is the length of a chunk in ms of audio. Zero means 250, the mean
 	// in the OpenAI recordings; gemini passes its own default.
 	ChunkMS int
 	// FirstAudioMS is the time from the beginning of the answer to its first
-	// audio. Zero means 200; a negative value means none.
+	// audio. Zero means 200; a negative value means no delay.
 	FirstAudioMS int
-	// Speed is how many seconds of audio leave in a second. Zero means 4; a
+	// Speed is how many seconds of audio are sent per second. Zero means 4; a
 	// negative value means everything at once.
 	Speed float64
-	// WordsAheadMS is how far the words run ahead of the audio they belong to,
+	// WordsAheadMS is how far the words run ahead of their audio,
 	// in ms of audio. Zero means 1000; a negative value means that words leave
 	// with the chunk in which they begin.
 	WordsAheadMS int
@@ -34,15 +34,15 @@ type Word struct {
 // Line is one spoken line in the format that is sent.
 type Line struct {
 	// Audio is the encoded audio, BytesPerMS bytes for each ms (PCM16 at
-	// 24 kHz: 48, G.711: 8). It may be empty: the words alone are delivered,
+	// 24 kHz: 48, G.711: 8). If it is empty, only the words are delivered,
 	// each at its Start divided by the speed.
 	Audio      []byte
 	BytesPerMS int
-	// Words together are the transcript, in order.
+	// Words are the pieces of the transcript, in order.
 	Words []Word
 }
 
-// Part is what leaves at one moment: first the words, then the audio.
+// Part is what is sent at one moment: first the words, then the audio.
 type Part struct {
 	At    time.Duration
 	Words []Word

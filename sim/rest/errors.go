@@ -10,14 +10,14 @@ import (
 	"voicegw/sim/wire"
 )
 
-// ErrOver is what the methods of an Exchange fail with when there is nothing more to do:
-// it was answered by a fault, or the client or the server is gone.
+// ErrOver is returned by the methods of an Exchange when there is nothing more to do:
+// a fault has answered it, or the client or the server is gone.
 var ErrOver = errors.New("rest: the exchange is over")
 
-// Error is an answer that is no success, in the terms of both providers.
+// Error is an error response, in the terms of both providers.
 type Error struct {
 	Status int
-	// Type, Code and Param are OpenAI's; an empty Code or Param is null.
+	// Type, Code and Param are OpenAI's fields; an empty Code or Param is sent as null.
 	Type, Code, Param string
 	Message           string
 }
@@ -25,15 +25,15 @@ type Error struct {
 // Error returns the status and the message.
 func (e *Error) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message) }
 
-// Invalid is a 400 of type invalid_request_error.
+// Invalid returns a 400 of type invalid_request_error.
 func Invalid(code, param, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
-// Dialect writes errors as a provider does.
+// Dialect writes errors in a provider's form.
 type Dialect func(*Error) []byte
 
-// OpenAI is the error object of OpenAI's REST APIs
+// OpenAI writes the error object of OpenAI's REST APIs
 // (https://developers.openai.com/api/docs/guides/error-codes, read 2026-11-20).
 func OpenAI(e *Error) []byte {
 	type object struct {
@@ -49,13 +49,13 @@ func OpenAI(e *Error) []byte {
 		return &s
 	}
 	b, err := json.Marshal(map[string]object{"error": {e.Message, e.Type, null(e.Param), null(e.Code)}})
-	if err != nil { // strings can be encoded
+	if err != nil { // strings can always be encoded
 		return []byte(`{"error":{}}`)
 	}
 	return b
 }
 
-// Google is the error object of Google's APIs
+// Google writes the error object of Google's APIs
 // (https://cloud.google.com/apis/design/errors, read 2026-11-20).
 func Google(e *Error) []byte {
 	type object struct {
@@ -64,13 +64,13 @@ func Google(e *Error) []byte {
 		Status  string `json:"status"`
 	}
 	b, err := json.Marshal(map[string]object{"error": {e.Status, e.Message, wire.StatusName(e.Status)}})
-	if err != nil { // strings and numbers can be encoded
+	if err != nil { // strings and numbers can always be encoded
 		return []byte(`{"error":{}}`)
 	}
 	return b
 }
 
-// OpenAIKey is OpenAI's answer to a key, nil when it is taken.
+// OpenAIKey returns OpenAI's error for a key, or nil if the key is accepted.
 func OpenAIKey(key string) *Error {
 	e := &Error{Status: http.StatusUnauthorized, Type: "invalid_request_error"}
 	switch wire.ClassifyKey(key) {
@@ -88,7 +88,7 @@ func OpenAIKey(key string) *Error {
 	return e
 }
 
-// quota is the provider's answer when nothing is left to spend, in the words of OpenAI.
+// quota returns the provider's error for an exhausted quota, in OpenAI's words.
 func quota() *Error {
 	return &Error{
 		Status: http.StatusTooManyRequests, Type: "insufficient_quota", Code: "insufficient_quota",
@@ -97,7 +97,7 @@ func quota() *Error {
 	}
 }
 
-// GoogleKey is Google's answer to a key, nil when it is taken.
+// GoogleKey returns Google's error for a key, or nil if the key is accepted.
 func GoogleKey(key string) *Error {
 	switch wire.ClassifyKey(key) {
 	case wire.KeyMissing:
@@ -114,13 +114,13 @@ func GoogleKey(key string) *Error {
 	return nil
 }
 
-// ModelNotFound is OpenAI's answer to a name that is no model of its own.
+// ModelNotFound returns OpenAI's error for an unknown model.
 func ModelNotFound(name string) *Error {
 	return &Error{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "model_not_found",
 		Message: fmt.Sprintf("The model `%s` does not exist or you do not have access to it.", name)}
 }
 
-// failure is the error of an http_error fault.
+// failure returns the error of an http_error fault.
 func failure(status int, message string) *Error {
 	e := &Error{Status: status, Type: "server_error", Message: cmp.Or(message, http.StatusText(status), "The request failed.")}
 	switch {
@@ -137,5 +137,5 @@ func failure(status int, message string) *Error {
 	return e
 }
 
-// Path is how OpenAI names element i of a list: tools[3].
+// Path is OpenAI's name for element i of a list: tools[3].
 func Path(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

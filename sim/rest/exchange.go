@@ -16,41 +16,41 @@ import (
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 32 << 20
 
-// Exchange is one request and its answer. It counts as a connection: it has a number, a
-// seed and faults of its own, and the group ends it. One goroutine, that of the request,
+// Exchange is one request and its answer. It counts as a connection: it has its own number,
+// seed and faults, and the server's group can end it. Only the request's goroutine
 // uses it.
 type Exchange struct {
 	// Fixed after Serve.
 	Request *http.Request
-	// Seed is this request's own.
+	// Seed is this request's own seed.
 	Seed uint64
 	// IDs makes ids from Seed.
 	IDs *wire.IDs
-	// Opts are the server's.
+	// Opts are the server's options.
 	Opts  *wire.Options
 	begun time.Time
 
 	// Owned by the goroutine of the request.
 	w         http.ResponseWriter
-	ctx       context.Context //nolint:containedctx // it is that of the request, with the server's end
+	ctx       context.Context //nolint:containedctx // the request's context, which also ends with the server
 	dialect   Dialect
 	faults    *fault.Injector
 	timed     []fault.Timed
 	muteUntil time.Time
-	mangle    bool // the next thing sent is cut in the middle
-	wrote     bool // the status is out
+	mangle    bool // the next data sent is cut in the middle
+	wrote     bool // the status has been sent
 	stream    bool
 	onCall    []fault.Action
 	over      bool
 	status    int
 }
 
-// Handle answers one request by its body. What it returns is sent as the provider's error
-// if it is an *Error and nothing was sent before; ErrOver says that all is done.
+// Handle answers one request from its body. A returned *Error is sent as the provider's error
+// if nothing was sent before; ErrOver means that nothing remains to be done.
 type Handle func(x *Exchange, body []byte) error
 
-// Serve runs one exchange of an API: POST only, key checked, body read, faults of the
-// beginning committed; then handle.
+// Serve runs one exchange of an API: it accepts only POST, checks the key, reads the body,
+// injects the faults due at the beginning and then calls handle.
 func Serve(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.API, d Dialect, key *Error, handle Handle) {
 	begin := o.Begin(api)
 	ctx, cancel := context.WithCancel(r.Context())
@@ -79,7 +79,7 @@ func Serve(w http.ResponseWriter, r *http.Request, o *wire.Options, api fault.AP
 	case errors.Is(err, ErrOver):
 		log.Info("request cut off", "status", x.status)
 	default:
-		_ = x.wait(time.Until(x.muteUntil)) // a silent stream does not end early
+		_ = x.wait(time.Until(x.muteUntil)) // a silent stream must not end early
 		log.Info("request answered", "status", x.status, "stream", x.stream)
 	}
 }
@@ -117,7 +117,7 @@ func (x *Exchange) end() error {
 	return ErrOver
 }
 
-// refuse sends an error: as the answer, or in the stream that has begun.
+// refuse sends an error: as the answer, or in the stream if it has begun.
 func (x *Exchange) refuse(e *Error) {
 	if x.over {
 		return
@@ -132,7 +132,7 @@ func (x *Exchange) refuse(e *Error) {
 	x.raw(x.dialect(e))
 }
 
-// head sends the status and what every answer has.
+// head sends the status and the headers that every answer has.
 func (x *Exchange) head(status int, kind string) {
 	h := x.w.Header()
 	h.Set("Content-Type", kind)
@@ -142,18 +142,18 @@ func (x *Exchange) head(status int, kind string) {
 	x.wrote, x.status = true, status
 }
 
-// raw writes and flushes. A client that is gone ends the request's context, which the next
-// step finds.
+// raw writes and flushes. If the client is gone, the request's context ends, and the next
+// step notices it.
 func (x *Exchange) raw(b []byte) {
 	_, _ = x.w.Write(b)
-	_ = http.NewResponseController(x.w).Flush() // a recorder that cannot flush loses nothing
+	_ = http.NewResponseController(x.w).Flush() // a recorder cannot flush and need not
 }
 
-// At reports a point and commits what is due there. The faults of calls are kept for
+// At reports a point and injects the faults that are due there. Faults of calls are kept for
 // TakeCallFaults.
 func (x *Exchange) At(p fault.Point) error { return x.Do(x.faults.At(p)) }
 
-// Do commits faults. It returns ErrOver when one of them ends the exchange.
+// Do injects faults. It returns ErrOver if one of them ends the exchange.
 func (x *Exchange) Do(as []fault.Action) error {
 	for _, a := range as {
 		if err := x.do(a); err != nil {
@@ -169,7 +169,7 @@ func (x *Exchange) do(a fault.Action) error {
 		x.onCall = append(x.onCall, a)
 		return nil
 	case fault.GoAway, fault.LateCall, fault.CancelCall:
-		return nil // they mean a session: see docs/simulator.md
+		return nil // these need a session: see docs/simulator.md
 	case fault.Delay, fault.Drop, fault.Close, fault.Expire, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota, fault.HTTPError:
 	}
 	x.Opts.Stats.Committed(a.Kind)
@@ -193,14 +193,14 @@ func (x *Exchange) do(a fault.Action) error {
 		}
 		x.refuse(failure(a.Code, a.Reason))
 		return x.end()
-	default: // drop, close, expire: the connection is cut, without the end of the answer
+	default: // drop, close, expire: the connection is cut before the end of the answer
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-// silence sends nothing for d: an answer that has not begun waits, what is due in a stream
-// is lost. Zero is for ever.
+// silence sends nothing for d: an answer that has not begun waits; in a stream, what becomes
+// due is dropped. Zero means forever.
 func (x *Exchange) silence(d time.Duration) error {
 	if d == 0 {
 		<-x.ctx.Done()
@@ -213,7 +213,7 @@ func (x *Exchange) silence(d time.Duration) error {
 	return nil
 }
 
-// TakeCallFaults returns the faults that are meant for the call that is due, and forgets them.
+// TakeCallFaults returns the faults for the next call, and forgets them.
 func (x *Exchange) TakeCallFaults() []fault.Action {
 	as := x.onCall
 	x.onCall = nil
@@ -223,7 +223,7 @@ func (x *Exchange) TakeCallFaults() []fault.Action {
 	return as
 }
 
-// Pause waits, and commits the faults whose time comes meanwhile.
+// Pause waits, and injects the faults that become due meanwhile.
 func (x *Exchange) Pause(d time.Duration) error {
 	until := time.Now().Add(d)
 	for len(x.timed) > 0 && !x.begun.Add(x.timed[0].After).After(until) {
@@ -239,7 +239,7 @@ func (x *Exchange) Pause(d time.Duration) error {
 	return x.wait(time.Until(until))
 }
 
-// wait waits, or finds that the exchange is over.
+// wait waits, unless the exchange ends first.
 func (x *Exchange) wait(d time.Duration) error {
 	if d > 0 {
 		t := time.NewTimer(d)
@@ -255,7 +255,7 @@ func (x *Exchange) wait(d time.Duration) error {
 	return nil
 }
 
-// JSON answers with a value, whole.
+// JSON sends a value as the whole answer.
 func (x *Exchange) JSON(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -264,7 +264,7 @@ func (x *Exchange) JSON(v any) error {
 	return x.Bytes("application/json", b)
 }
 
-// Bytes answers with a body, whole.
+// Bytes sends a body as the whole answer.
 func (x *Exchange) Bytes(kind string, b []byte) error {
 	if err := x.At(fault.Point{At: fault.AtFrame, Turn: 1}); err != nil {
 		return err
@@ -291,8 +291,8 @@ func (x *Exchange) Stream() error {
 	return nil
 }
 
-// Event sends one event of a stream, after the faults that are due at it. name is what a
-// fault script calls it; it is not sent.
+// Event sends one event of a stream, after the faults that are due at it. name is its name in
+// a fault script; it is not sent.
 func (x *Exchange) Event(name string, data []byte) error {
 	for _, p := range []fault.Point{{At: fault.AtFrame, Turn: 1}, {At: fault.AtEvent, Turn: 1, Event: name}} {
 		if err := x.At(p); err != nil {
@@ -313,7 +313,7 @@ func (x *Exchange) Event(name string, data []byte) error {
 	return nil
 }
 
-// event is a server-sent event (WHATWG HTML, 9.2). JSON holds no line breaks.
+// event encodes a server-sent event (WHATWG HTML, 9.2). JSON contains no line breaks.
 func event(name string, data []byte) []byte {
 	b := make([]byte, 0, len(data)+len(name)+20)
 	if name != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// OpenAIKeyOf finds the key of a request: Authorization: Bearer, or Azure's api-key.
+// OpenAIKeyOf returns the key of a request: Authorization: Bearer, or Azure's api-key.
 func OpenAIKeyOf(r *http.Request) string {
 	if k := r.Header.Get("Api-Key"); k != "" {
 		return k
@@ -16,7 +16,7 @@ func OpenAIKeyOf(r *http.Request) string {
 	return ""
 }
 
-// GoogleKeyOf finds the credential of a request: query key, x-goog-api-key, or
+// GoogleKeyOf returns the credential of a request: query key, x-goog-api-key, or
 // Authorization: Bearer.
 func GoogleKeyOf(r *http.Request) string {
 	if k := r.URL.Query().Get("key"); k != "" {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// finder takes values for arguments out of a text, each only once.
+// finder finds values for arguments in a text and uses each value once.
 type finder struct {
 	text    string
 	words   map[string]bool // the content words of the text
 	quoted  []string
-	names   []string // runs of words with a capital letter
+	names   []string // runs of capitalised words
 	numbers []float64
 	dates   []string
 	times   []string
@@ -59,8 +59,8 @@ func newFinder(text string, t *Tool) *finder {
 	return f
 }
 
-// properNames are the runs of capitalised words, but for the first word of a
-// sentence when it stands alone.
+// properNames returns the runs of capitalised words, except a sentence's first word
+// if it stands alone.
 func properNames(text string) []string {
 	var out []string
 	var run []string
@@ -93,7 +93,7 @@ func properNames(text string) []string {
 	return out
 }
 
-// next takes the first value of a list.
+// next removes and returns the first value of a list.
 func next[T any](list *[]T) (v T, ok bool) {
 	if len(*list) == 0 {
 		return v, false
@@ -103,8 +103,8 @@ func next[T any](list *[]T) (v T, ok bool) {
 	return v, true
 }
 
-// fillObject makes arguments for a schema: those required always, the others
-// when the text has something for them. Required ones choose first.
+// fillObject makes arguments for a schema: required ones always, the others
+// if the text has values for them. Required arguments choose first.
 func fillObject(s schema, f *finder) map[string]any {
 	out := map[string]any{}
 	for _, needed := range []bool{true, false} {
@@ -120,7 +120,7 @@ func fillObject(s schema, f *finder) map[string]any {
 	return out
 }
 
-// value is an argument; false when it may be left out and the text has nothing for it.
+// value returns an argument; false if it is optional and the text has no value for it.
 func (f *finder) value(name string, s schema, needed bool) (any, bool) {
 	if len(s.enum) > 0 {
 		return f.choice(s, needed)
@@ -145,7 +145,7 @@ func (f *finder) value(name string, s schema, needed bool) (any, bool) {
 	return f.string(name, s, needed)
 }
 
-// choice is the value of an enum that the text names, or the first.
+// choice returns the enum value that the text names, or the first.
 func (f *finder) choice(s schema, needed bool) (any, bool) {
 	for _, e := range s.enum {
 		if overlap(f.words, content(fmt.Sprint(e))) > 0 {
@@ -195,7 +195,7 @@ func (f *finder) truth(name string, s schema, needed bool) (any, bool) {
 	return true, true
 }
 
-// fallback is what the schema itself offers: its default or an example.
+// fallback returns the schema's own value: its default or an example.
 func (s schema) fallback() any {
 	if s.def != nil {
 		return s.def
@@ -206,10 +206,10 @@ func (s schema) fallback() any {
 	return nil
 }
 
-// today is the day of the simulated world: the same on every run.
+// today is the current day of the simulated world: the same in every run.
 var today = time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 
-// formatted is a text of a declared format, from the input or made up.
+// formatted returns a text of a declared format, from the input or made up.
 func (f *finder) formatted(format string, needed bool) (string, bool) {
 	v, found := f.inForm(format)
 	if !found && needed && v != "" {
@@ -218,8 +218,8 @@ func (f *finder) formatted(format string, needed bool) (string, bool) {
 	return v, v != "" && (found || needed)
 }
 
-// inForm is a text of a declared format, empty for one that is not known; found says that
-// some of it stands in the input.
+// inForm returns a text of a declared format, empty for an unknown format; found means
+// that the input contains some of it.
 func (f *finder) inForm(format string) (v string, found bool) {
 	switch format {
 	case "date":
@@ -257,10 +257,10 @@ func (f *finder) inForm(format string) (v string, found bool) {
 	return "", false
 }
 
-// wholeText are the arguments for which the whole input is the best value.
+// wholeText are the arguments whose best value is the whole input.
 var wholeText = content("query question search text message prompt request reason summary description body content input")
 
-// string is a text argument: something quoted, a name, what stands after a
+// string returns a text argument: something quoted, a name, the words after a
 // preposition, or the whole input.
 func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 	if s.format != "" {
@@ -292,7 +292,7 @@ func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 	if f.text != "" {
 		return f.text, true
 	}
-	// Nothing is known of the input: speech without a script.
+	// The words of the input are unknown: speech without a script.
 	switch {
 	case overlap(content(name), content("city location place town destination")) > 0:
 		return "London", true
@@ -302,15 +302,15 @@ func (f *finder) string(name string, s schema, needed bool) (any, bool) {
 	return "something", true
 }
 
-// Fill makes a JSON object for a tool's schema out of a text, as the built-in behaviour
-// fills in arguments: required ones always, the others when the text has something for them.
+// Fill makes a JSON object for a tool's schema from a text, as the built-in behaviour
+// does: required arguments always, the others if the text has values for them.
 func Fill(t Tool, text string) json.RawMessage {
 	args, _ := fill(&t, text)
 	return args
 }
 
-// fill is Fill. It says whether the text has all that the tool requires: what would need a
-// date, a number or an address that nobody has said is not what was asked for.
+// fill is Fill. It also reports whether the text has everything that the tool requires: if the
+// tool needs a date, number or address that the text lacks, the tool does not fit the request.
 func fill(t *Tool, text string) (args json.RawMessage, meant bool) {
 	f := newFinder(text, t)
 	b, err := json.Marshal(fillObject(parseSchema(t.Parameters), f))

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Dialogue is one conversation. One goroutine at a time may use it. It must be
-// kept when a session is resumed on another connection.
+// Dialogue is one conversation. It must not be used concurrently. It must be
+// kept if a session is resumed on another connection.
 type Dialogue struct {
 	// Fixed after NewDialogue.
 	scenario *Scenario
@@ -24,18 +24,18 @@ type Dialogue struct {
 	inputs int         // inputs of any kind
 	used   map[int]int // how often each rule was used
 	last   string      // the last line spoken
-	then   []step      // after the results; nil when nothing was said
-	failed []step      // after results with an error; nil when nothing was said
+	then   []step      // for the results; nil if nothing was scripted
+	failed []step      // for results with an error; nil if nothing was scripted
 	vars   map[string]string
-	kept   map[string]string // what the steps have remembered
-	// owed are the names of the calls whose results then and failed are for; nil when
-	// the last turn made none.
+	kept   map[string]string // values kept by remember steps
+	// owed are the names of the calls to which then and failed belong; nil if
+	// the last turn made no calls.
 	owed []string
-	past []past // what was said, the newest last
+	past []past // the lines said, the newest last
 }
 
 // NewDialogue begins a conversation. The same seed gives the same answers to
-// the same inputs. A nil Scenario is Default().
+// the same inputs. A nil Scenario means Default().
 func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
 	if s == nil {
 		s = Default()
@@ -43,18 +43,18 @@ func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
 	return &Dialogue{scenario: s, rand: rand.New(rand.NewPCG(seed, 0x7361796174)), used: map[int]int{}, kept: map[string]string{}}
 }
 
-// match is what an input leads to.
+// match is the result of matching an input.
 type match struct {
 	heard string // the transcript
-	known string // the words that are known; empty for speech without a script
+	known string // the known words; empty for speech without a script
 	as    bool   // known is what the input is treated as
 	rules []int  // the rules used
-	steps []step // nil is auto
+	steps []step // nil means auto
 	vars  map[string]string
 }
 
-// Hear answers an input of the user. An input is complete: for speech it is
-// called when the end of speech was detected.
+// Hear answers an input of the user. The input must be complete: for speech, Hear is
+// called when the end of speech has been detected.
 func (d *Dialogue) Hear(h Heard, c Context) Turn {
 	if h.Aside {
 		return d.aside(h, c)
@@ -88,31 +88,31 @@ func (d *Dialogue) hear(h Heard, c Context, again bool) Turn {
 	return Turn{Heard: m.heard, Steps: b.finish()}
 }
 
-// aside answers h and leaves everything as it was.
+// aside answers h without changing the dialogue.
 func (d *Dialogue) aside(h Heard, c Context) Turn {
 	h.Aside = false
 	return d.Fork().Hear(h, c)
 }
 
-// Fork is a copy that goes its own way: what it hears changes nothing in d.
+// Fork returns an independent copy: using it does not change d.
 func (d *Dialogue) Fork() *Dialogue {
 	copied := *d
 	copied.used = maps.Clone(d.used)
 	copied.vars = maps.Clone(d.vars)
 	copied.kept = maps.Clone(d.kept)
 	copied.past = slices.Clone(d.past)
-	// Its own source of chance, so that the conversation's choices stay the same.
+	// A separate random source, so that the conversation's choices stay the same.
 	copied.rand = rand.New(rand.NewPCG(uint64(d.inputs), 0x6173696465))
 	return &copied
 }
 
-// Transcript tells what the transcript of h will say without answering it and
+// Transcript returns what the transcript of h will be, without answering it and
 // without changing anything. Wires that send the transcript without an answer
 // (create_response false) use it, and then pass the same h to Hear.
 func (d *Dialogue) Transcript(h Heard) string { return d.match(h, Context{}).heard }
 
-// match finds the rules for an input. Speech is matched by its order first; a rule
-// that only says what was heard makes its words known, and the rules for text follow.
+// match finds the rules for an input. Speech is matched by its number first; a rule
+// that only gives its words makes them known, and the rules for text are tried next.
 func (d *Dialogue) match(h Heard, c Context) match {
 	m := match{heard: h.Text, known: h.Text}
 	m.vars = d.values(h.Duration, c)
@@ -138,10 +138,10 @@ func (d *Dialogue) match(h Heard, c Context) match {
 	return m
 }
 
-// maxTreatAs is how often a text may be treated as another before the rules are left alone.
+// maxTreatAs bounds how often one text may be treated as another.
 const maxTreatAs = 5
 
-// matchText finds the rule for the words that are known; true when it says to treat them
+// matchText finds the rule for the known words; it returns true if the rule treats them
 // as other words.
 func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 	m.vars["text"] = m.known
@@ -154,7 +154,7 @@ func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 		if len(u.do) != 1 || u.do[0].kind != stepTreatAs {
 			return false
 		}
-		m.steps = nil // of a rule that goes round in circles nothing is left but auto
+		m.steps = nil // a rule that leads back to itself ends in auto
 		if text := strings.TrimSpace(u.do[0].as.fill(vars{values: m.vars})); text != "" {
 			m.known, m.as = text, true
 			return true
@@ -164,7 +164,7 @@ func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 	return false
 }
 
-// matchSpeech tries the rules for utterance n; true when one says what to do.
+// matchSpeech tries the rules for utterance n; true if one of them has steps.
 func (d *Dialogue) matchSpeech(m *match, n int, c Context) bool {
 	for i := range d.scenario.rules {
 		u := &d.scenario.rules[i]
@@ -186,7 +186,7 @@ func (d *Dialogue) matchSpeech(m *match, n int, c Context) bool {
 	return false
 }
 
-// usable says that rule i is not used up and its tool is declared.
+// usable reports whether rule i may still be used and its tool is declared.
 func (d *Dialogue) usable(i int, c Context) bool {
 	u := &d.scenario.rules[i]
 	if u.times > 0 && d.used[i] >= u.times {
@@ -195,7 +195,7 @@ func (d *Dialogue) usable(i int, c Context) bool {
 	return u.when.declared == "" || c.tool(u.when.declared) != nil
 }
 
-// capture matches text and puts the groups into values. A nil pattern is any text.
+// capture matches text and puts the groups into values. A nil pattern matches any text.
 func capture(re *regexp.Regexp, text string, values map[string]string) bool {
 	if re == nil {
 		return true
@@ -213,7 +213,7 @@ func capture(re *regexp.Regexp, text string, values map[string]string) bool {
 	return true
 }
 
-// tool is the declared tool of that name, or nil.
+// tool returns the declared tool of that name, or nil.
 func (c *Context) tool(name string) *Tool {
 	for i := range c.Tools {
 		if c.Tools[i].Name == name {
@@ -224,8 +224,8 @@ func (c *Context) tool(name string) *Tool {
 }
 
 // Results answers the results of tool calls: all that came since the last
-// answer, in the order of the calls. What a call's step says with then or on_error comes
-// first, then the rules for results, else the results are spoken.
+// answer, in the order of the calls. The then or on_error steps of a call come
+// first, then the rules for results; otherwise the results are spoken.
 func (d *Dialogue) Results(rs []Result, c Context) Turn {
 	return d.results(rs, c, false)
 }
@@ -270,7 +270,7 @@ func (d *Dialogue) results(rs []Result, c Context, again bool) Turn {
 	return Turn{Steps: b.finish()}
 }
 
-// matchResult is the first rule for a result, or -1.
+// matchResult returns the first rule for a result, or -1.
 func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 	o := judge(r.Output)
 	for i := range d.scenario.rules {
@@ -289,8 +289,8 @@ func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 	return -1
 }
 
-// Continue answers when a response is asked for without any new input: a
-// greeting at the beginning, later something short.
+// Continue answers a request for a response without new input: with a
+// greeting at the beginning, later with something short.
 func (d *Dialogue) Continue(c Context) Turn {
 	b := builder{d: d, c: c, vars: vars{values: d.values(0, c)}}
 	switch {
@@ -319,7 +319,7 @@ type builder struct {
 	again  bool // the input was answered before: see Replay
 }
 
-// add turns steps of the file into steps of a turn.
+// add turns steps of the file into steps of the turn.
 func (b *builder) add(steps []step) {
 	for i := range steps {
 		s := &steps[i]
@@ -346,7 +346,7 @@ func (b *builder) add(steps []step) {
 	}
 }
 
-// remember keeps values for the lines that follow, in this turn and later.
+// remember keeps values for the following lines, in this turn and later.
 func (b *builder) remember(keep map[string]template) {
 	filled := make(map[string]string, len(keep))
 	for name, value := range keep { // the values are those from before the step
@@ -360,7 +360,7 @@ func (b *builder) remember(keep map[string]template) {
 }
 
 func (b *builder) say(text string) {
-	if text == "" { // a line of variables that are all empty
+	if text == "" { // all variables of the line are empty
 		return
 	}
 	b.d.last = text
@@ -387,7 +387,7 @@ func (b *builder) call(s *step) {
 			want = parseSchema(t.Parameters)
 		}
 		args, err := json.Marshal(fillArgs(cs.args, b.vars, want))
-		if err != nil { // Parse let only JSON values in
+		if err != nil { // Parse accepts only JSON values
 			args = []byte("{}")
 		}
 		calls = append(calls, Call{Name: cs.tool, Args: args, ID: cs.id.fill(b.vars), WithoutID: cs.noID, Repeat: cs.repeat, Late: cs.late})
@@ -405,7 +405,7 @@ func (b *builder) calls(calls []Call) {
 	b.steps = append(b.steps, Calls{Calls: calls})
 }
 
-// force adds a call where the client insists on one and the script made none.
+// force adds a call if the client requires one and the script made none.
 func (b *builder) force() {
 	if b.called || b.again || b.c.ToolsOff || !b.c.ToolRequired && b.c.ToolNamed == "" {
 		return
@@ -421,7 +421,7 @@ func (b *builder) force() {
 	}
 }
 
-// finish is the turn; one whose calls were left out still says something.
+// finish returns the turn; if its calls were left out it still says something.
 func (b *builder) finish() []Step {
 	if b.kept && len(b.steps) == 0 {
 		b.say("I may not use my tools for this, so that is all I can say.")

@@ -1,7 +1,7 @@
-// Package scenario is what the simulated model hears, says and does.
+// Package scenario decides what the simulated model hears, says and does.
 //
 // A Scenario is read from YAML (Parse, Default); a Dialogue is one
-// conversation in it. The dialogue is pure and has no clock: it is told what
-// the user said or which results came, and answers with the steps of a turn.
+// conversation that follows it. The dialogue is pure and has no clock: the caller passes in
+// the user's words or the results, and gets back the steps of a turn.
 // The wires carry the steps out.
 package scenario

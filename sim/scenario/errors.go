@@ -2,5 +2,5 @@ package scenario
 
 import "voicegw/internal/strict"
 
-// Error is all that is wrong with a scenario file, each problem with its line.
+// Error lists all problems of a scenario file, each with its line.
 type Error = strict.Error

@@ -23,8 +23,8 @@ const (
 )
 
 // Parse reads a scenario from YAML; docs/simulator.md lists every key. All
-// problems are reported at once as an *Error, each with its line. name is the
-// file's name, used in the error.
+// problems are reported together as an *Error, each with its line. name is the
+// file's name for the error.
 func Parse(name string, data []byte) (*Scenario, error) {
 	p := &parser{Reader: strict.NewReader(name)}
 	s := &Scenario{}
@@ -37,12 +37,12 @@ func Parse(name string, data []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// parser walks one file.
+// parser reads one file.
 type parser struct {
 	*strict.Reader
-	// base are the variables that every line may use, known those of the lines being read.
+	// base are the variables that every line may use, known those that the current lines may use.
 	base, known []string
-	// treats says that the next list of steps may be a treat_as.
+	// treats means that the next list of steps may be a treat_as.
 	treats bool
 }
 
@@ -209,7 +209,7 @@ func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	return re
 }
 
-// template reads text with variables and holds the variables to be known.
+// template reads text with variables and checks that the variables are known.
 func (p *parser) template(n *yaml.Node, what string) template {
 	text, ok := p.Text(n, what)
 	if !ok {

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// past is one line of what was said before.
+// past is one earlier line of the conversation.
 type past struct {
 	user bool
 	text string
 }
 
-// What ${history} holds at most: so many lines of so many bytes.
+// The limits of ${history}: the number of lines and the bytes of a line.
 const (
 	maxPast     = 8
 	maxPastLine = 160
 )
 
-// ownWords begin what a gateway tells the model itself.
+// ownWords are the prefixes of texts that the gateway itself tells the model.
 var ownWords = regexp.MustCompile(`^\[voicegw:[a-z0-9]+\]`)
 
-// note keeps a line for ${history}. What a gateway tells the model is no line of the user's.
+// note keeps a line for ${history}. Texts from the gateway itself are not the user's lines.
 func (d *Dialogue) note(user bool, text string) {
 	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "(by voice) ")
 	if text == "" || user && ownWords.MatchString(text) {
@@ -37,7 +37,7 @@ func (d *Dialogue) note(user bool, text string) {
 	}
 }
 
-// history is what was said before, in sentences; empty at the beginning.
+// history is the conversation so far, in sentences; empty at the beginning.
 func (d *Dialogue) history() string {
 	var b strings.Builder
 	for _, p := range d.past {
@@ -50,7 +50,7 @@ func (d *Dialogue) history() string {
 	return strings.TrimSpace(b.String())
 }
 
-// values are the variables that every turn knows, but the text.
+// values are the variables that every turn knows, except the text.
 func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	now := c.Now
 	if now.IsZero() {
@@ -64,18 +64,18 @@ func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	return v
 }
 
-// Replay tells the dialogue of an input that was answered before, and how: what was
-// said, and the names of the tools that were called. A wire without sessions, where each
-// request brings the whole conversation, replays all but the last input. Rules are
-// counted, values remembered and what follows the results of calls is known again as if the
-// dialogue had answered itself, unless it was somebody else who called other tools.
+// Replay records an input that was answered before, and its answer: the words
+// said, and the names of the tools called. A wire without sessions, where each
+// request brings the whole conversation, replays all inputs but the last. Rules are
+// counted, values remembered, and the steps for the results of calls are known again as if
+// the dialogue had answered itself, unless another model answered and called other tools.
 func (d *Dialogue) Replay(h Heard, c Context, said string, called []string) {
-	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, "" // of this request, not of that one
+	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, "" // they belong to this request, not to the replayed one
 	d.hear(h, c, true)
 	d.answered(said, called)
 }
 
-// ReplayResults is Replay for results of tool calls.
+// ReplayResults is like Replay, for results of tool calls.
 func (d *Dialogue) ReplayResults(rs []Result, c Context, said string, called []string) {
 	c.ToolsOff, c.ToolRequired, c.ToolNamed = false, false, ""
 	d.results(rs, c, true)
@@ -87,15 +87,15 @@ func (d *Dialogue) answered(said string, called []string) {
 		d.last = said
 		d.note(false, said)
 	}
-	// Of parallel calls a client may have let only the first through.
+	// A client may have let only the first of parallel calls through.
 	if len(called) == 0 || len(called) > len(d.owed) || !slices.Equal(called, d.owed[:len(called)]) {
 		d.then, d.failed, d.owed = nil, nil, nil
 	}
 }
 
-// Draw answers a prompt for an image: nothing but Wait and Fault steps when it is to be
-// drawn, with the lines that go with the picture as Say, and a Say with Refusal when it is
-// refused. It changes nothing in d.
+// Draw answers a prompt for an image. If the image is to be drawn, it returns only Wait and
+// Fault steps, and Say steps for the text beside the picture; if it is refused, a Say with
+// Refusal. It does not change d.
 func (d *Dialogue) Draw(prompt string) Turn {
 	f := d.Fork()
 	v := f.values(0, Context{})

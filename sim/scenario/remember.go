@@ -9,10 +9,10 @@ import (
 	"voicegw/internal/strict"
 )
 
-// variableName is what a remembered value may be called.
+// variableName matches the allowed names of remembered values.
 var variableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
-// remember reads the step of that name: values by the names of the variables that are
+// remember reads a remember step: values by the names of the variables that are
 // to hold them.
 func (p *parser) remember(n *yaml.Node) (map[string]template, bool) {
 	m, ok := p.Map(n, "remember")
@@ -36,11 +36,11 @@ func (p *parser) remember(n *yaml.Node) (map[string]template, bool) {
 	return keep, true
 }
 
-// ownValues are the variables that nothing else may be called.
+// ownValues are the reserved variable names.
 var ownValues = append(slices.Clone(builtinVars), resultVars...)
 
-// remembered lists the variables that any step of the file remembers: lines that stand
-// before it may use them too, and are then empty.
+// remembered lists the variables that any step of the file remembers: lines that come
+// before that step may use them too, and see them empty.
 func remembered(n *yaml.Node) []string {
 	var names []string
 	if n.Kind == yaml.MappingNode && len(n.Content) == 2 && n.Content[0].Value == "remember" && n.Content[1].Kind == yaml.MappingNode {

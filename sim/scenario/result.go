@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// maxSpokenResult bounds what is spoken of one result, in bytes.
+// maxSpokenResult bounds the spoken part of one result, in bytes.
 const maxSpokenResult = 400
 
-// outcome is what a result says about its call.
+// outcome is what a result reveals about its call.
 type outcome struct {
 	ok      bool
 	errType string
-	value   any // the decoded JSON; nil when it is plain text
+	value   any // the decoded JSON; nil for plain text
 }
 
-// judge reads a result. It is an error when it is a JSON object with ok false or
+// judge reads a result. It is an error if it is a JSON object with ok false or
 // with an error that is not null; its type is error.type, error.code or the error itself.
 func judge(output string) outcome {
 	var v any
@@ -47,7 +47,7 @@ func judge(output string) outcome {
 	return o
 }
 
-// speakResults is what the results say, in sentences; empty when there are none.
+// speakResults returns the results in sentences; empty if there are no results.
 func speakResults(rs []Result) string {
 	var parts []string
 	for _, r := range rs {
@@ -72,7 +72,7 @@ func speakResult(output string) string {
 	return sentence(shorten(text, maxSpokenResult))
 }
 
-// speakError says that a call failed, and why in the words of the result.
+// speakError returns a sentence that a call failed and why, in the words of the result.
 func speakError(o outcome) string {
 	m, _ := o.value.(map[string]any)
 	why := ""
@@ -90,8 +90,8 @@ func speakError(o outcome) string {
 	return "That did not work: " + sentence(why)
 }
 
-// speakValue says a JSON value. The keys that tools wrap their answers in are
-// looked through, those that speak of the call itself are left out.
+// speakValue returns a JSON value in words. Keys in which tools wrap their answers are
+// skipped, and keys about the call itself are left out.
 func speakValue(v any, depth int) string {
 	switch x := v.(type) {
 	case string:

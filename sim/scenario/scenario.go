@@ -10,27 +10,27 @@ import (
 	"voicegw/sim/fault"
 )
 
-// Scenario is a parsed scenario file. It never changes after Parse, so any
-// number of dialogues may use it at once.
+// Scenario is a parsed scenario file. It is immutable after Parse and may be used
+// concurrently by any number of dialogues.
 type Scenario struct {
 	name      string
-	start     []step // nil is the built-in greeting
+	start     []step // nil means the built-in greeting
 	rules     []rule
-	otherwise []step // nil is auto
+	otherwise []step // nil means auto
 }
 
-// Name is the file's own name for itself, empty when it has none.
+// Name is the name given in the file, empty if it gives none.
 func (s *Scenario) Name() string { return s.name }
 
 // rule is one entry of `rules`.
 type rule struct {
 	when  when
-	heard template // empty when the rule does not say what speech said
-	do    []step   // nil when the rule only says what was heard
-	times int      // how often it may be used; 0 is without limit
+	heard template // empty if the rule does not give the words of speech
+	do    []step   // nil if the rule only gives the words of speech
+	times int      // how often it may be used; 0 means no limit
 }
 
-// input is what kind of input a rule is about.
+// input is the kind of input to which a rule applies.
 type input int
 
 const (
@@ -43,23 +43,23 @@ const (
 // when is the condition of a rule.
 type when struct {
 	input     input
-	utterance int            // onSpeech: which one, from 1; 0 is any
-	text      *regexp.Regexp // onText and onPrompt; nil is any
+	utterance int            // onSpeech: its number, from 1; 0 means any
+	text      *regexp.Regexp // onText and onPrompt; nil means any
 	tool      string         // onResult; "" is any
-	ok        *bool          // onResult; nil is either
+	ok        *bool          // onResult; nil means either
 	errType   string         // onResult; "" is any
-	output    *regexp.Regexp // onResult; nil is any
-	declared  string         // a tool the client must have declared; "" is none
+	output    *regexp.Regexp // onResult; nil means any
+	declared  string         // a tool the client must have declared; "" means no condition
 }
 
-// step is one step as it stands in the file.
+// step is one step of the file.
 type step struct {
 	kind    stepKind
 	say     []template    // one of them is said; also the words of a refusal
 	wait    time.Duration // also the length of a silence
 	calls   []callStep
 	then    []step // kind call: after the results
-	onError []step // kind call: instead of then, when a result is an error
+	onError []step // kind call: instead of then, if a result is an error
 	fault   fault.Action
 	end     End
 	keep    map[string]template // kind remember: values by name
@@ -81,10 +81,10 @@ const (
 	stepTreatAs
 )
 
-// callStep is one call as it stands in the file.
+// callStep is one call of the file.
 type callStep struct {
 	tool   string
-	id     template // empty: the wire makes one
+	id     template // empty: the wire makes an id
 	args   any      // as read: map[string]any with templates as template
 	noID   bool
 	repeat int
@@ -94,7 +94,7 @@ type callStep struct {
 //go:embed default.yaml
 var defaultYAML []byte
 
-// loadDefault parses the built-in scenario once; a test holds it to be right.
+// loadDefault parses the built-in scenario once; a test checks that it is valid.
 var loadDefault = sync.OnceValue(func() *Scenario {
 	s, err := Parse("default.yaml", defaultYAML)
 	if err != nil {
@@ -103,8 +103,8 @@ var loadDefault = sync.OnceValue(func() *Scenario {
 	return s
 })
 
-// Default is the scenario that is built in.
+// Default returns the built-in scenario.
 func Default() *Scenario { return loadDefault() }
 
-// DefaultYAML is the source of Default, to begin one's own file with.
+// DefaultYAML returns the source of Default, as a start for a file of one's own.
 func DefaultYAML() []byte { return append([]byte(nil), defaultYAML...) }

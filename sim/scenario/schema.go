@@ -14,7 +14,7 @@ const maxSchemaDepth = 8
 // schema is the part of a JSON Schema (or of Gemini's OpenAPI subset) that is
 // needed to make arguments. The zero value allows anything.
 type schema struct {
-	kind     string // string, integer, number, boolean, array, object; "" is unknown
+	kind     string // string, integer, number, boolean, array, object; "" if unknown
 	format   string
 	desc     string
 	enum     []any
@@ -31,7 +31,7 @@ type property struct {
 	schema schema
 }
 
-// rawSchema is a schema as JSON has it.
+// rawSchema is a schema as it appears in JSON.
 type rawSchema struct {
 	Type        json.RawMessage   `json:"type"`
 	Format      string            `json:"format"`
@@ -49,7 +49,7 @@ type rawSchema struct {
 	OneOf       []json.RawMessage `json:"oneOf"`
 }
 
-// parseSchema reads a schema; what it cannot read it takes to allow anything.
+// parseSchema reads a schema; an unreadable part allows anything.
 func parseSchema(raw json.RawMessage) schema { return parseSchemaAt(raw, 0) }
 
 func parseSchemaAt(raw json.RawMessage, depth int) schema {
@@ -88,7 +88,7 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 	return s
 }
 
-// typeName is the first type that is not null, in small letters.
+// typeName returns the first type that is not null, in lower case.
 func typeName(raw json.RawMessage) string {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
@@ -110,8 +110,8 @@ type keyValue struct {
 	value json.RawMessage
 }
 
-// objectKeys reads a JSON object in its own order, which decides which number of a
-// text goes to which argument.
+// objectKeys returns the keys of a JSON object in its own order, which decides which number of
+// a text goes to which argument.
 func objectKeys(raw json.RawMessage) []keyValue {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -132,7 +132,7 @@ func objectKeys(raw json.RawMessage) []keyValue {
 
 func (s schema) needs(name string) bool { return slices.Contains(s.required, name) }
 
-// property is the schema of a property; the zero schema when it is not declared.
+// property returns the schema of a property; the zero schema if it is not declared.
 func (s schema) property(name string) schema {
 	for _, p := range s.props {
 		if p.name == name {
@@ -149,7 +149,7 @@ func (s schema) element() schema {
 	return *s.items
 }
 
-// convert makes text the JSON value that the schema asks for, where it can.
+// convert turns text into the JSON value that the schema asks for, if it can.
 func (s schema) convert(text string) any {
 	switch s.kind {
 	case "integer":

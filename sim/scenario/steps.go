@@ -9,11 +9,11 @@ import (
 	"voicegw/sim/fault"
 )
 
-// stepKeys are the words a step begins with.
+// stepKeys are the words with which a step can begin.
 var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "treat_as", "auto"}
 
-// steps reads a list of steps, or the word auto. The list it returns is never
-// nil, so that it differs from one that was left out.
+// steps reads a list of steps, or the word auto. The returned list is never
+// nil, to distinguish it from a missing one.
 func (p *parser) steps(n *yaml.Node, what string) []step {
 	out := []step{}
 	treats := p.treats
@@ -56,7 +56,7 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 	return out
 }
 
-// afterCall notes a step that may not follow a call.
+// afterCall reports a step that may not follow a call.
 func (p *parser) afterCall(n *yaml.Node, key string, call step) {
 	switch {
 	case call.then != nil || call.onError != nil:
@@ -68,7 +68,7 @@ func (p *parser) afterCall(n *yaml.Node, key string, call step) {
 	}
 }
 
-// after reads then or on_error into the call they belong to.
+// after reads then or on_error into its call.
 func (p *parser) after(n *yaml.Node, key string, value *yaml.Node, out []step, call int) {
 	if call < 0 {
 		p.Problem(n, "%s stands without a call before it", key)
@@ -99,7 +99,7 @@ func (p *parser) stepKey(n *yaml.Node) (key string, value *yaml.Node, ok bool) {
 		return "", nil, false
 	}
 	if len(m.Keys()) != 1 {
-		if len(n.Content) <= 2 { // the unknown key is a problem already
+		if len(n.Content) <= 2 { // the unknown key was already reported
 			return "", nil, false
 		}
 		p.Problem(n, "a step does one thing; it is one of %s, each on its own line after \"- \"", strict.Join(stepKeys))
@@ -134,7 +134,7 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 	case "call":
 		s.kind = stepCall
 		s.calls = p.calls(n)
-		return s, true // also when wrong, so that then finds its call
+		return s, true // even if it is wrong, so that then finds its call
 	case "fault":
 		s.kind = stepFault
 		s.fault, ok = fault.ReadAction(p.Reader, n)
@@ -236,7 +236,7 @@ func (p *parser) call(n *yaml.Node) callStep {
 	return c
 }
 
-// value reads any YAML value as the JSON value it stands for, with text as templates.
+// value reads any YAML value as the corresponding JSON value, with text as templates.
 func (p *parser) value(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -271,7 +271,7 @@ func (p *parser) value(n *yaml.Node) any {
 	return p.template(n, "args")
 }
 
-// drawable notes steps that mean nothing for an image.
+// drawable reports steps that have no meaning for an image.
 func (p *parser) drawable(n *yaml.Node, steps []step) {
 	for _, s := range steps {
 		switch s.kind {

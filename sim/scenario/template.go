@@ -10,13 +10,13 @@ import (
 
 // template is text with variables such as ${city}.
 type template struct {
-	// parts are text and variable names in turn, beginning with text.
+	// parts alternate between text and variable names, beginning with text.
 	parts []string
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`)
 
-// compile splits text at its variables. It fails on a ${ that begins none.
+// compile splits text at its variables. It fails on a ${ that begins no variable.
 func compile(text string) (template, error) {
 	var t template
 	rest := text
@@ -38,7 +38,7 @@ func compile(text string) (template, error) {
 	}
 }
 
-// variables are the names used.
+// variables returns the names used.
 func (t template) variables() []string {
 	var names []string
 	for i := 1; i < len(t.parts); i += 2 {
@@ -47,20 +47,20 @@ func (t template) variables() []string {
 	return names
 }
 
-// empty says that there is no text at all.
+// empty reports whether there is no text at all.
 func (t template) empty() bool { return len(t.parts) == 0 || len(t.parts) == 1 && t.parts[0] == "" }
 
 // vars are the values of variables in one turn.
 type vars struct {
 	values map[string]string
-	// result is the decoded output that ${result.path} looks into; nil when it is no JSON.
+	// result is the decoded output into which ${result.path} looks; nil if it is not JSON.
 	result any
 }
 
 // builtinVars are the variables that every turn knows.
 var builtinVars = []string{"text", "seconds", "duration", "utterance", "history", "today", "tomorrow"}
 
-// resultVars are those of a turn that answers results.
+// resultVars are the variables of a turn that answers results.
 var resultVars = []string{"result", "error", "tool"}
 
 // fill puts in the values. A variable without a value is empty: Parse has
@@ -80,7 +80,7 @@ func (t template) fill(v vars) string {
 	return b.String()
 }
 
-// lookup is the text at a path of a decoded JSON value; empty when there is nothing.
+// lookup returns the text at a path of a decoded JSON value; empty if there is none.
 func lookup(v any, path []string) string {
 	for _, key := range path {
 		switch x := v.(type) {
@@ -103,15 +103,15 @@ func lookup(v any, path []string) string {
 		return x
 	}
 	b, err := json.Marshal(v)
-	if err != nil { // what was decoded from JSON can be encoded
+	if err != nil { // decoded JSON can always be encoded
 		return ""
 	}
 	return string(b)
 }
 
-// fillArgs puts values into arguments as they were read and makes them JSON
-// values. props are the types the tool declares for its properties: a filled-in
-// text becomes a number or a boolean where one is declared.
+// fillArgs puts values into the arguments of the file and turns them into JSON
+// values. props are the types that the tool declares for its properties: a filled-in
+// text becomes a number or a boolean if one is declared.
 func fillArgs(a any, v vars, want schema) any {
 	switch x := a.(type) {
 	case template:

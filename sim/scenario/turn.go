@@ -9,12 +9,12 @@ import (
 
 // Heard is one complete input of the user.
 type Heard struct {
-	// Text is what was typed. It is empty for speech: the simulator does not
+	// Text is the typed text. It is empty for speech: the simulator does not
 	// recognise words.
 	Text string
-	// Spoken says that the input was speech.
+	// Spoken means that the input was speech.
 	Spoken bool
-	// Duration is how long the speech was, without the silence around it.
+	// Duration is the length of the speech, without the silence around it.
 	Duration time.Duration
 	// Aside marks an input outside the conversation (OpenAI: a response with
 	// conversation "none"). It is answered, but no state changes and it does
@@ -35,18 +35,18 @@ type Tool struct {
 type Context struct {
 	// Instructions is the system instruction.
 	Instructions string
-	// Tools are those declared and allowed now.
+	// Tools are the tools that are declared and allowed now.
 	Tools []Tool
 	// ToolsOff forbids calls (tool_choice "none"). Scripted calls are left out too.
 	ToolsOff bool
-	// ToolRequired asks for at least one call (tool_choice "required").
+	// ToolRequired requires at least one call (tool_choice "required").
 	ToolRequired bool
-	// ToolNamed asks for a call of this tool (tool_choice {"name": …}).
+	// ToolNamed requires a call of this tool (tool_choice {"name": …}).
 	ToolNamed string
-	// Now is the time that ${today} and ${tomorrow} go by. Zero is the simulated
-	// model's own day, which is the same on every run.
+	// Now is the time on which ${today} and ${tomorrow} are based. Zero means the simulated
+	// model's own day, which is the same in every run.
 	Now time.Time
-	// Preamble says that this model speaks a line before it calls a tool by itself.
+	// Preamble means that this model speaks a line before it calls a tool on its own initiative.
 	Preamble bool
 }
 
@@ -54,37 +54,37 @@ type Context struct {
 type Result struct {
 	// Name is the tool's name.
 	Name string
-	// Output is the answer as it came: text, or JSON text.
+	// Output is the answer as received: text, or JSON text.
 	Output string
 }
 
-// Turn is what the model does about one input.
+// Turn is the model's reaction to one input.
 type Turn struct {
 	// Heard is the transcript of what the user said: the typed text, the
 	// scenario's `heard`, or "(speech, 11.0 seconds)". Empty for Results and Continue.
 	Heard string
-	// Steps are carried out in order. None at all is a model that does not
-	// answer. A Calls step is always followed by nothing but Wait, Fault or End:
-	// what comes after the results is asked for with Dialogue.Results.
+	// Steps are carried out in order. If there are none the model does not
+	// answer. Only Wait, Fault or End may follow a Calls step:
+	// Dialogue.Results returns what comes after the results.
 	Steps []Step
 }
 
 // Step is one of Say, Calls, Wait, Fault, End.
 type Step interface{ step() }
 
-// Say speaks (or writes, where the session's output is text).
+// Say speaks (or writes, if the session's output is text).
 type Say struct {
-	// Text is the line; templates are filled in.
+	// Text is the line with its variables filled in.
 	Text string
-	// Refusal says that Text declines to answer. A wire that knows no such thing
-	// speaks it as any line.
+	// Refusal means that Text declines to answer. A wire without refusals
+	// speaks it like any line.
 	Refusal bool
-	// Silence, when Text is empty, is silent audio of that length: an answer
-	// that nobody can hear. A text session leaves it out.
+	// Silence, if Text is empty, is silent audio of that length: an answer
+	// that cannot be heard. A text session leaves it out.
 	Silence time.Duration
 }
 
-// Calls calls tools, in parallel when there are several.
+// Calls calls tools, in parallel if there are several.
 type Calls struct {
 	Calls []Call
 }
@@ -94,7 +94,7 @@ type Call struct {
 	Name string
 	// Args is a JSON object.
 	Args json.RawMessage
-	// ID is the call's id; empty lets the wire make one.
+	// ID is the call's id; if it is empty the wire makes one.
 	ID string
 	// WithoutID leaves the id out.
 	WithoutID bool
@@ -104,19 +104,19 @@ type Call struct {
 	Late time.Duration
 }
 
-// Wait does nothing for a while; what the model sent before is out already.
+// Wait does nothing for a while; earlier output has been sent already.
 type Wait struct {
 	For time.Duration
 }
 
-// Fault commits a fault at this place.
+// Fault injects a fault at this place.
 type Fault struct {
 	Action fault.Action
 }
 
 // End closes the connection.
 type End struct {
-	Code   int // the close code, 1000 when the scenario names none
+	Code   int // the close code, 1000 if the scenario names none
 	Reason string
 }
 

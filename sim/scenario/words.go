@@ -13,7 +13,7 @@ var (
 	tens  = strings.Fields("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
 )
 
-// number is n in words up to 99, in digits beyond.
+// number returns n in words up to 99, in digits beyond.
 func number(n int) string {
 	switch {
 	case n < 0 || n > 99:
@@ -26,7 +26,7 @@ func number(n int) string {
 	return tens[n/10] + "-" + units[n%10]
 }
 
-// numberOf is the number a word stands for: digits, or a word up to nineteen.
+// numberOf returns the number that a word stands for: digits, or a word up to nineteen.
 func numberOf(word string) (float64, bool) {
 	if f, err := strconv.ParseFloat(word, 64); err == nil && f == f && f < 1e15 && f > -1e15 {
 		return f, true
@@ -39,7 +39,7 @@ func numberOf(word string) (float64, bool) {
 	return 0, false
 }
 
-// stopWords say nothing about what a sentence is about.
+// stopWords do not show what a sentence is about.
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an the is are was were be am do does did i you he she it we they me my your our their this that these those
@@ -51,8 +51,8 @@ var stopWords = func() map[string]bool {
 	return m
 }()
 
-// words splits text at everything that is no letter or digit, and where small
-// letters meet capitals, so that tool names come apart.
+// words splits text at everything that is not a letter or digit, and between lower case
+// and upper case letters, to split tool names.
 func words(text string) []string {
 	var out []string
 	var b strings.Builder
@@ -79,7 +79,7 @@ func words(text string) []string {
 	return out
 }
 
-// content is the set of words of a text that say what it is about, each cut to
+// content returns the set of words that show what a text is about, each reduced to
 // its stem.
 func content(text string) map[string]bool {
 	m := map[string]bool{}
@@ -96,8 +96,8 @@ func content(text string) map[string]bool {
 	return m
 }
 
-// stem takes common endings off, so that "readings" meets "reading" and
-// "recorded" meets "record".
+// stem removes common endings, so that "readings" matches "reading" and
+// "recorded" matches "record".
 func stem(w string) string {
 	for _, end := range []string{"ations", "ation", "ings", "ing", "ies", "ed", "es", "s", "y"} {
 		if root, ok := strings.CutSuffix(w, end); ok && utf8.RuneCountInString(root) >= 3 {
@@ -117,7 +117,7 @@ func overlap(a, b map[string]bool) int {
 	return n
 }
 
-// sentences splits text at the ends of its sentences and lines.
+// sentences splits text into its sentences and lines.
 func sentences(text string) []string {
 	var out []string
 	for _, line := range strings.Split(text, "\n") {
@@ -126,7 +126,7 @@ func sentences(text string) []string {
 	return out
 }
 
-// sentence ends text with a mark and begins it with a capital letter.
+// sentence gives text a capital letter at the start and a mark at the end.
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -140,7 +140,7 @@ func sentence(text string) string {
 	return text
 }
 
-// shorten cuts text at a word to at most limit bytes.
+// shorten cuts text between words to at most limit bytes.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
