@@ -28,8 +28,8 @@ type model struct {
 	shortens   bool // the client may ask for fewer dimensions
 }
 
-// models are those that the API knows: OpenAI's three, and Gemini's, which Google serves by
-// the same API (https://ai.google.dev/gemini-api/docs/openai, read 2026-11-20).
+// models are the models that the API knows: OpenAI's three, and Gemini's, which Google serves
+// with the same API (https://ai.google.dev/gemini-api/docs/openai, read 2026-11-20).
 var models = map[string]model{
 	"text-embedding-3-small": {1536, true},
 	"text-embedding-3-large": {3072, true},
@@ -37,7 +37,7 @@ var models = map[string]model{
 	"gemini-embedding-001":   {3072, true},
 }
 
-// Handler serves the API. Any number of goroutines may use it.
+// Handler serves the API. It may be used concurrently.
 type Handler struct{ opts wire.Options }
 
 // New makes the embeddings side of the simulator.
@@ -45,7 +45,7 @@ func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
 
 var paths = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/embeddings$`)
 
-// Handles tells whether path, without a slash at its end, belongs to this API.
+// Handles reports whether path, without a slash at its end, belongs to this API.
 func Handles(path string) bool { return paths.MatchString(path) }
 
 // ServeHTTP serves the paths for which Handles is true.
@@ -66,7 +66,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// request is a request that has been checked.
+// request is a checked request.
 type request struct {
 	model      string
 	texts      []string
@@ -75,7 +75,7 @@ type request struct {
 	base64     bool
 }
 
-// parse reads and checks a request. deployment is that of Azure's path.
+// parse reads and checks a request. deployment is the deployment in Azure's path.
 func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	var raw struct {
 		Model      string          `json:"model"`
@@ -97,7 +97,7 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	switch {
 	case r.model == "":
 		return nil, rest.Invalid("", "", "you must provide a model parameter")
-	case !ok && azure: // the name of a deployment, which may be anything
+	case !ok && azure: // the name of a deployment can be anything
 		m = models["text-embedding-3-small"]
 	case !ok:
 		return nil, rest.ModelNotFound(r.model)
@@ -124,7 +124,7 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	return r, r.read(raw.Input)
 }
 
-// read reads the input: a text, texts, the tokens of a text, or those of several.
+// read reads the input: a text, several texts, the tokens of a text, or those of several.
 func (r *request) read(input json.RawMessage) *rest.Error {
 	if len(input) == 0 || string(input) == "null" {
 		return rest.Invalid("missing_required_parameter", "input", "Missing required parameter: 'input'.")
@@ -154,7 +154,7 @@ func (r *request) read(input json.RawMessage) *rest.Error {
 	return r.countInputs()
 }
 
-// readTokens takes tokens for words: what they stand for is not known here, but the same
+// readTokens treats tokens as words: their meaning is unknown here, but the same
 // tokens give the same vector.
 func (r *request) readTokens(many [][]int) *rest.Error {
 	r.texts = make([]string, 0, min(len(many), maxInputs))
@@ -217,7 +217,7 @@ func (h *Handler) answer(x *rest.Exchange, r *request) error {
 	a := answer{Object: "list", Model: r.model, Data: make([]vectorOut, len(r.texts))}
 	a.Usage.Prompt, a.Usage.Total = r.tokens, r.tokens
 	for i, text := range r.texts {
-		if err := x.Pause(0); err != nil { // the client may have left
+		if err := x.Pause(0); err != nil { // the client may be gone
 			return err
 		}
 		v := Vector(text, r.dimensions)
@@ -230,7 +230,7 @@ func (h *Handler) answer(x *rest.Exchange, r *request) error {
 	return x.JSON(a)
 }
 
-// encode is a vector as base64 of its float32s, little-endian.
+// encode returns a vector as base64 of its float32s, little-endian.
 func encode(v []float32) string {
 	b := make([]byte, 0, 4*len(v))
 	for _, f := range v {

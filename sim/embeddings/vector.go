@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Weights of what a text is made of.
+// Weights of the features of a text.
 const (
 	wordWeight  = 1.0
 	groupWeight = 0.6
@@ -16,12 +16,12 @@ const (
 )
 
 // block is how many dimensions share one place of a feature: a vector of n dimensions
-// has each feature n/block times. So every beginning of a vector is a vector of its own, as
-// with the models whose vectors may be shortened.
+// has each feature n/block times. So every prefix of a vector is a useful vector too, as
+// with models whose vectors may be shortened.
 const block = 32
 
-// Vector is the embedding of a text, of length 1 (L2). dimensions is at least 1. Any number
-// of goroutines may call it.
+// Vector returns the embedding of a text, of length 1 (L2). dimensions is at least 1. It may
+// be called concurrently.
 func Vector(text string, dimensions int) []float32 {
 	features := map[string]float64{}
 	words := terms(text)
@@ -46,7 +46,7 @@ func Vector(text string, dimensions int) []float32 {
 	return hashed(features, dimensions)
 }
 
-// rarity is more for long words, which are rarer and say more.
+// rarity is higher for long words, which are rarer and carry more meaning.
 func rarity(w string) float64 {
 	n := utf8.RuneCountInString(w)
 	return 0.8 + 0.1*float64(min(n, 8))
@@ -61,13 +61,13 @@ func trigrams(w string) []string {
 	return out
 }
 
-// hashed puts features into a vector of that many dimensions and makes its length 1.
+// hashed puts features into a vector of that many dimensions and scales it to length 1.
 func hashed(features map[string]float64, dimensions int) []float32 {
 	names := make([]string, 0, len(features))
 	for f := range features {
 		names = append(names, f)
 	}
-	sort.Strings(names) // the order decides the last bits of sums
+	sort.Strings(names) // the order affects the last bits of sums
 	sums := make([]float64, dimensions)
 	for _, f := range names {
 		h := fnv.New64a()
@@ -91,7 +91,7 @@ func hashed(features map[string]float64, dimensions int) []float32 {
 	for _, s := range sums {
 		length += s * s
 	}
-	if length == 0 { // nothing but stop words: a direction of its own
+	if length == 0 { // only stop words: a direction of their own
 		sums[0], length = 1, 1
 	}
 	out := make([]float32, dimensions)

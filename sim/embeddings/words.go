@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// stopWords say nothing about what a text is about.
+// stopWords do not show what a text is about.
 var stopWords = set(`a about after all also am an and any are as at be been before being but by can could did do does doing done for from get give had
 	has have he her here him his how i if in into is it its just let me my no not of off on or our out own over please she should so some such tell than
 	that the their them then there these they this those to too under up us use was we were what when where which while who whom whose why will with
 	would you your`)
 
-// groups are common English words that speak of one thing: the little that this package knows
-// of meaning. Each line is a group, its words as stem leaves them or as they are.
+// groups are common English words with related meanings: all that this package knows about
+// meaning. Each line is a group, its words as stem returns them or unchanged.
 const groupLines = `
 price cost fee charge rate tariff expensive cheap pay payment money
 discount reduction reduced rebate cheaper
@@ -108,7 +108,7 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// terms are the stems of the words of a text that say something, in their order.
+// terms returns the stems of the meaningful words of a text, in order.
 func terms(text string) []string {
 	var out []string
 	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' && r != '’' }) {
@@ -122,15 +122,15 @@ func terms(text string) []string {
 	return out
 }
 
-// endings are taken off words, the longest first, with what is put in their place. They are
-// few: two words that lose the same ending wrongly still meet.
+// endings are removed from words, the longest first, with their replacements. There are
+// few: two words that wrongly lose the same ending still match.
 var endings = []struct{ end, instead string }{
 	{"isations", "ise"}, {"izations", "ize"}, {"isation", "ise"}, {"ization", "ize"}, {"ational", "ate"}, {"fulness", "ful"}, {"ousness", "ous"},
 	{"ations", "ate"}, {"ation", "ate"}, {"ments", ""}, {"ment", ""}, {"ities", ""}, {"ingly", ""}, {"edly", ""}, {"ness", ""}, {"ings", ""},
 	{"ing", ""}, {"ies", "y"}, {"ied", "y"}, {"ers", ""}, {"ity", ""}, {"est", ""}, {"ed", ""}, {"er", ""}, {"es", ""}, {"ly", ""}, {"s", ""}, {"e", ""},
 }
 
-// stem takes one ending off a word, if at least three letters are left, and undoes a
+// stem removes one ending from a word, if at least three letters are left, and undoes a
 // doubled consonant.
 func stem(w string) string {
 	for _, e := range endings {

@@ -24,17 +24,17 @@ const (
 
 // call is one tool call that was sent.
 type call struct {
-	id    string // empty when it was sent without
+	id    string // empty if it was sent without an id
 	name  string
 	async bool
 	state callState
-	// result is set when state is callAnswered, and taken when the model has
+	// result is set while state is callAnswered, and taken when the model has
 	// seen it.
 	result scenario.Result
 	taken  bool
 }
 
-// calls are those of one session, oldest first.
+// calls are one session's calls, oldest first.
 type calls struct {
 	all []*call
 }
@@ -46,7 +46,7 @@ func (c *calls) add(k *call) {
 	}
 }
 
-// open lists the calls that wait for a result, those that block the model or
+// open lists the calls that wait for a result: either those that block the model or
 // those that do not.
 func (c *calls) open(async bool) []*call {
 	var out []*call
@@ -58,7 +58,7 @@ func (c *calls) open(async bool) []*call {
 	return out
 }
 
-// take hands out the results that the model has not seen, in the order of the
+// take returns the results that the model has not seen, in the order of the
 // calls.
 func (c *calls) take(async bool) []scenario.Result {
 	var out []scenario.Result
@@ -71,20 +71,20 @@ func (c *calls) take(async bool) []scenario.Result {
 	return out
 }
 
-// providerID is the form of an id that some session of the provider has made.
+// providerID matches the form of the ids that the provider makes.
 var providerID = regexp.MustCompile(`^(function-call-[0-9]{12,20}|fc_[0-9]{12,20}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
-// match finds the call that a response answers, nil when it answers none.
+// match returns the call that a response answers, or nil if it answers none.
 //
 // An id decides; without one the oldest open call of that name does (a recorded
 // call without ids was answered so), or the oldest of all for a response
 // without a name. A response with an id that this session never gave out is
 // ignored, as in js-genai's recording of a toolResponse that answers no call.
-// One exception makes recorded sessions playable against the simulator: an id
+// One exception allows recorded sessions to be played against the simulator: an id
 // of the provider's own form, with the name of an open call, answers that call.
 func (c *calls) match(r functionResponse) *call {
 	if r.ID != "" {
-		// A scenario may use an id again: the response is for the call that waits.
+		// A scenario may reuse an id: the response is for the call that waits.
 		var known *call
 		for _, k := range c.all {
 			if k.id != r.ID {
@@ -109,8 +109,8 @@ func (c *calls) match(r functionResponse) *call {
 	return nil
 }
 
-// sendCalls carries out a Calls step: the calls that are due now go out in one
-// message, each repetition in one of its own.
+// sendCalls carries out a Calls step: calls that are due now are sent in one
+// message, and each repetition in a message of its own.
 func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 	var batch []functionCall
 	var repeats []functionCall
@@ -147,7 +147,7 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 	}
 }
 
-// plannedCall is a call with the faults that meet it.
+// plannedCall is a call with the faults that apply to it.
 type plannedCall struct {
 	frame  functionCall
 	async  bool
@@ -188,7 +188,7 @@ func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
 	return p
 }
 
-// issue registers a call that goes out now.
+// issue registers a call that is sent now.
 func (s *session) issue(now time.Time, p plannedCall) {
 	k := &call{id: p.frame.ID, name: p.frame.Name, async: p.async}
 	s.calls.add(k)
@@ -198,7 +198,7 @@ func (s *session) issue(now time.Time, p plannedCall) {
 	}
 }
 
-// cancelCall takes one call back. A model that waited for nothing else ends
+// cancelCall withdraws one call. If the model waited for nothing else it ends
 // its turn.
 func (s *session) cancelCall(now time.Time, k *call) {
 	if k.state != callOpen {
@@ -211,8 +211,8 @@ func (s *session) cancelCall(now time.Time, k *call) {
 	s.resumeBlocked(now)
 }
 
-// cancelBlocking takes back the calls that hold the model up: an interruption
-// does that. Calls in the background run on.
+// cancelBlocking withdraws the calls for which the model waits, as an interruption
+// does. Calls in the background continue.
 func (s *session) cancelBlocking() {
 	ids := []string{}
 	for _, k := range s.calls.open(false) {
@@ -237,13 +237,13 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 	for _, r := range m.Responses {
 		k := s.calls.match(r)
 		if k == nil || k.state != callOpen {
-			// Late, repeated or unknown: the provider passes over it in silence.
+			// Late, repeated or unknown: the provider silently ignores it.
 			s.log.Debug("tool response ignored", "id", r.ID, "name", r.Name)
 			continue
 		}
 		output := string(r.Response)
 		if r.Name == "" && s.cfg.habits.gen == gen38 {
-			// roomkit#42: 3.8 takes an unnamed response for a failed call.
+			// roomkit#42: 3.8 treats an unnamed response as a failed call.
 			output = `{"error":"a system error occurred"}`
 		}
 		s.stats.Results.Add(1)
@@ -251,7 +251,7 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 		s.conv.remember("tool", output)
 		k.result = scenario.Result{Name: k.name, Output: output}
 		if r.WillContinue {
-			// A generator's piece: shown to the model, the call stays open.
+			// A generator's piece: the model sees it, and the call stays open.
 			if k.async && r.Scheduling != "SILENT" {
 				s.pieces = append(s.pieces, k.result)
 				mode, speak = strongest(mode, r.Scheduling), true
@@ -272,12 +272,12 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 		s.background(now, mode)
 	}
 	if s.turn == nil && s.busy && len(s.calls.open(true)) == 0 {
-		// The last result that was waited for was a silent one.
+		// The last awaited result was a silent one.
 		s.sendState()
 	}
 }
 
-// strongest is the more pressing of two schedulings; the default is WHEN_IDLE
+// strongest returns the more urgent of two schedulings; the default is WHEN_IDLE
 // (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20).
 func strongest(a, b string) string {
 	if a == "INTERRUPT" || b == "INTERRUPT" {
@@ -286,8 +286,8 @@ func strongest(a, b string) string {
 	return "WHEN_IDLE"
 }
 
-// uncalledResults is Vertex's answer to results of calls that it never made: it
-// takes them as input and speaks, as js-genai's recording shows.
+// uncalledResults is Vertex's reaction to results of calls that it never made: it
+// treats them as input and speaks, as js-genai's recording shows.
 func (s *session) uncalledResults(now time.Time, m *toolResponseMessage) {
 	var rs []scenario.Result
 	for _, r := range m.Responses {
@@ -298,7 +298,7 @@ func (s *session) uncalledResults(now time.Time, m *toolResponseMessage) {
 	}
 }
 
-// resumeBlocked lets a model go on that waited for results, once all have come.
+// resumeBlocked lets a model that waited for results continue, once all have come.
 func (s *session) resumeBlocked(now time.Time) {
 	t := s.turn
 	if t == nil || t.phase != waiting || len(s.calls.open(false)) > 0 {
@@ -327,8 +327,8 @@ func (s *session) resumeBlocked(now time.Time) {
 	s.advance(now)
 }
 
-// answerInOwnTurn is what Vertex does with results: the turn that called ends, and
-// the answer is a turn of its own (recorded with gemini-live-2.5-flash).
+// answerInOwnTurn is what Vertex does with results: the turn that made the call ends, and
+// the answer is a separate turn (recorded with gemini-live-2.5-flash).
 func (s *session) answerInOwnTurn(now time.Time, t *turn, results []scenario.Result) {
 	s.finish(t)
 	s.endTurn(now, t, false)

@@ -87,7 +87,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 }
 
 // faultsAtConnect carries out the faults of the handshake. It returns those
-// that need the connection, and false when the request is dealt with.
+// that need the connection, and false if the request has been answered.
 func (h *Handler) faultsAtConnect(ctx context.Context, w http.ResponseWriter, r *http.Request, in *fault.Injector) ([]fault.Action, bool) {
 	var rest []fault.Action
 	for _, a := range in.At(fault.Point{At: fault.AtConnect}) {
@@ -115,14 +115,14 @@ func (h *Handler) faultsAtConnect(ctx context.Context, w http.ResponseWriter, r 
 		case fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed:
 			rest = append(rest, a)
 		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID:
-			// They mean a session, and there is none yet.
+			// These need a session, and there is none yet.
 		}
 	}
 	return rest, true
 }
 
-// pause waits out a delay or a silence; false when the server or the client
-// ends meanwhile, or the silence has no end.
+// pause waits for the end of a delay or a silence; false if the server or the client
+// ends meanwhile, or if the silence has no end.
 func pause(server, client context.Context, a fault.Action) bool {
 	var due <-chan time.Time
 	if a.Kind == fault.Delay || a.For > 0 {
@@ -176,7 +176,7 @@ func (c *connection) arm(timer *time.Timer) {
 	timer.Reset(wait)
 }
 
-// frame takes one frame from the client.
+// frame handles one frame from the client.
 func (c *connection) frame(f wire.Frame) {
 	m, err := parseMessage(f.Data)
 	if err == nil {
@@ -193,7 +193,7 @@ func (c *connection) frame(f wire.Frame) {
 	}
 }
 
-// setup takes the first message. Whatever is wrong, the key included, shows
+// setup handles the first message. Any error, a wrong key included, is reported
 // only now: the handshake succeeds with any key.
 func (c *connection) setup(m clientMessage) *closeError {
 	if m.setup == nil {
@@ -238,8 +238,8 @@ func (c *connection) refused(err *closeError) *closeError {
 	return err
 }
 
-// authorize spends an ephemeral token, which only the constrained method takes
-// and which that method needs. The time is the token's end, zero for a key.
+// authorize spends an ephemeral token, which only the constrained method accepts
+// and which that method requires. The time is the token's end, zero for a key.
 func (c *connection) authorize(m *setupMessage, now time.Time) (time.Time, *closeError) {
 	isToken := strings.HasPrefix(c.key, tokenPrefix)
 	if isToken != c.at.constrained {
@@ -265,7 +265,7 @@ func (c *connection) authorize(m *setupMessage, now time.Time) (time.Time, *clos
 	return ends, nil
 }
 
-// conversation finds what a handle leads to, or begins anew.
+// conversation finds the conversation of a handle, or begins a new one.
 func (c *connection) conversation(cfg config, now time.Time) (*conversation, *closeError) {
 	if cfg.handle != "" {
 		return c.h.resumable.resume(cfg.handle, cfg.model, now)

@@ -7,7 +7,7 @@ import (
 	"voicegw/sim/wire"
 )
 
-// maxHistory bounds what a conversation remembers; older entries go first.
+// maxHistory bounds what a conversation remembers; the oldest entries are dropped first.
 const maxHistory = 500
 
 // entry is something said, as the model remembers it.
@@ -16,8 +16,8 @@ type entry struct {
 	text string
 }
 
-// conversation is what outlives a connection: a resumption handle leads back
-// to it. One session at a time owns it; the registry sees to that.
+// conversation is the state that outlives a connection: a resumption handle leads back
+// to it. One session at a time owns it; the registry ensures that.
 type conversation struct {
 	// Fixed after the first setup.
 	model string
@@ -50,8 +50,8 @@ type meter struct {
 	speech time.Duration // the user's
 }
 
-// Token rates: for audio as the message and token counts of recorded sessions
-// give it; for pictures as documented
+// Token rates: for audio from the message and token counts of recorded
+// sessions; for pictures from the documentation
 // (https://ai.google.dev/gemini-api/docs/tokens, read 2026-11-20).
 const (
 	audioTokensPerSecond = 25
@@ -62,14 +62,14 @@ func audioTokens(d time.Duration) int {
 	return int((d*audioTokensPerSecond + time.Second - 1) / time.Second)
 }
 
-// spent is what one turn of the model cost.
+// spent is the cost of one turn of the model.
 type spent struct {
 	audio    time.Duration
 	text     int // written output and calls
 	thoughts int
 }
 
-// report lays the counts out as the model's generation does.
+// report arranges the counts as the model's generation does.
 func (h habits) report(m meter, instructions int, s spent) *usageMetadata {
 	u := &usageMetadata{ThoughtsTokens: s.thoughts}
 	text, unlisted := m.text+instructions+h.overhead, 0
@@ -94,7 +94,7 @@ func (h habits) report(m meter, instructions int, s spent) *usageMetadata {
 	return u
 }
 
-// counts pairs names with numbers and leaves zeros out.
+// counts pairs names with numbers and omits zeros.
 func counts(pairs ...any) []modalityCount {
 	var out []modalityCount
 	for i := 0; i+1 < len(pairs); i += 2 {

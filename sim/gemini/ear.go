@@ -11,11 +11,11 @@ import (
 // formats", read 2026-11-20).
 const earRate = 16000
 
-// Defaults of the activity detection. The documentation gives none; these
+// Defaults of the activity detection. The documentation states none; these
 // fit the recorded sessions, in which an end of speech was reported 0.9 s
 // after the sound had ended. Vertex's sensitivities are low by default, but its
-// recorded end of speech comes sooner than the 1.2 s of a low one that was asked
-// for: only its start is less sensitive.
+// recorded end of speech comes sooner than the 1.2 s of an explicitly low
+// sensitivity: only its start is less sensitive.
 const (
 	defaultPrefixMS     = 60
 	defaultSilenceMS    = 800
@@ -24,17 +24,17 @@ const (
 	thresholdLow        = 0.7
 )
 
-// speech is a beginning or an end of the user's speech.
+// speech is the start or the end of the user's speech.
 type speech struct {
 	started bool
-	// offset is the provider's audioOffset: where on the audio clock the change
-	// was noticed.
+	// offset is the provider's audioOffset: the position on the audio clock at which the change
+	// was detected.
 	offset time.Duration
-	// duration is how long the speech was; only at an end.
+	// duration is the length of the speech; set only at its end.
 	duration time.Duration
 }
 
-// ear turns the client's audio into beginnings and ends of speech. Its clock
+// ear detects starts and ends of speech in the client's audio. Its clock
 // is the audio itself. Owned by the connection's goroutine.
 type ear struct {
 	// Fixed after newEar.
@@ -51,7 +51,7 @@ type ear struct {
 	collected time.Duration // audio within a manual activity
 }
 
-// newEar makes an ear from a setup's realtimeInputConfig. The model takes
+// newEar makes an ear from a setup's realtimeInputConfig. The model treats
 // prefixPaddingMs as "the required duration of detected speech before
 // start-of-speech is committed" (https://ai.google.dev/api/live,
 // AutomaticActivityDetection, read 2026-11-20), not as padding.
@@ -89,7 +89,7 @@ func (e *ear) setRate(rate int) error {
 	return nil
 }
 
-// hear takes PCM of the rate last set and tells what changed.
+// hear takes PCM of the current rate and returns what changed.
 func (e *ear) hear(pcm []byte) []speech {
 	if len(e.odd) > 0 {
 		pcm = append(e.odd, pcm...)
@@ -124,7 +124,7 @@ func (e *ear) hear(pcm []byte) []speech {
 	return out
 }
 
-// streamEnd handles audioStreamEnd: what was heard is complete now.
+// streamEnd handles audioStreamEnd: the speech so far is complete.
 func (e *ear) streamEnd() []speech {
 	clock := e.base + time.Duration(e.det.ClockMS())*time.Millisecond
 	speaking := e.speaking
@@ -136,8 +136,8 @@ func (e *ear) streamEnd() []speech {
 	return []speech{{offset: clock, duration: clock - e.began}}
 }
 
-// start and end bracket an activity that the client declares. They report
-// false when it says what was known.
+// start and end mark an activity that the client declares. They return
+// false if nothing changes.
 func (e *ear) start() bool {
 	if e.speaking {
 		return false

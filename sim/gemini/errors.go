@@ -6,10 +6,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Reasons with which the provider closes, as users' reports quote them (among
+// Close reasons of the provider, as users' reports quote them (among
 // them livekit/agents#2274, #4159, #4414 and #4545, googleapis/js-genai#1236,
 // google/adk-python#225 and #3918, yagudaev/voiceclaw#155; read 2026-11-20), and
-// the ones that Google's JSON layer gives on every API. The connection cuts them
+// those of Google's JSON layer, which are the same on every API. The connection cuts them
 // at 123 bytes, as the provider does.
 const (
 	reasonInvalidArgument = "Request contains an invalid argument."
@@ -25,14 +25,14 @@ const (
 	reasonUnavailable     = "The service is currently unavailable."
 	reasonDeadline        = "Deadline expired before operation could complete."
 	reasonVoices          = "Cannot extract voices from a non-audio request."
-	// What the provider says about tokens is not recorded; these are its words for keys.
+	// The provider's texts about tokens are not recorded; these are its texts about keys.
 	reasonBadToken     = "Ephemeral token not valid. Please pass a valid ephemeral token."
 	reasonExpiredToken = "Ephemeral token expired. Please renew the ephemeral token."
 	reasonUsedToken    = "Ephemeral token has no uses left. Please renew the ephemeral token."
 )
 
-// closeError ends a connection with the provider's code and reason. It is the
-// one way in which this package says that a client did something wrong: the
+// closeError ends a connection with the provider's code and reason. Only in this way
+// does the package report a client's mistake: the
 // Developer API sends no error message in the stream.
 type closeError struct {
 	Code   websocket.StatusCode
@@ -43,7 +43,7 @@ func (e *closeError) Error() string {
 	return fmt.Sprintf("close %d: %s", int(e.Code), e.Reason)
 }
 
-// invalid is the close for a message that is malformed or not allowed.
+// invalid is the close for a malformed or forbidden message.
 func invalid(format string, args ...any) *closeError {
 	return &closeError{Code: websocket.StatusInvalidFramePayloadData, Reason: fmt.Sprintf(format, args...)}
 }
@@ -53,7 +53,7 @@ func policy(format string, args ...any) *closeError {
 	return &closeError{Code: websocket.StatusPolicyViolation, Reason: fmt.Sprintf(format, args...)}
 }
 
-// internal is the close for what the provider calls its own fault.
+// internal is the close for what the provider calls its own error.
 func internal(reason string) *closeError {
 	return &closeError{Code: websocket.StatusInternalError, Reason: reason}
 }

@@ -96,11 +96,11 @@ type (
 	}
 )
 
-// audioMark stands for the audio while a frame is laid out: indenting kilobytes
+// audioMark is a placeholder for the audio while a frame is encoded: indenting kilobytes
 // of base64 would be most of the work.
 const audioMark = "@AUDIO@"
 
-// encode lays a frame out as the provider does: two spaces, a newline at the
+// encode formats a frame as the provider does: indented by two spaces, with a newline at the
 // end. pcm replaces audioMark.
 func encode(f serverFrame, pcm []byte) []byte {
 	var b bytes.Buffer
@@ -108,7 +108,7 @@ func encode(f serverFrame, pcm []byte) []byte {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(f); err != nil {
-		// The only foreign part is the arguments of a call, and scenario checks
+		// Only a call's arguments come from elsewhere, and scenario checks
 		// that they are JSON.
 		panic(fmt.Sprintf("gemini simulator: frame of known types does not encode: %v", err))
 	}
@@ -122,7 +122,7 @@ func encode(f serverFrame, pcm []byte) []byte {
 	return append(out, after...)
 }
 
-// event names a frame for fault scripts: the top-level key, or the first field
+// event returns a frame's name in fault scripts: the top-level key, or the first field
 // of serverContent.
 func (f serverFrame) event() string {
 	switch {

@@ -13,13 +13,13 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Options are what both wires have in common and what only Gemini knows. The
+// Options are the options of both wires and those only of Gemini. The
 // zero value is a server that behaves like the provider.
 type Options struct {
 	wire.Options
 
-	// PlaybackSpeed is how fast the provider believes its audio is played:
-	// turnComplete is held back until then. Zero means 1, real time; negative
+	// PlaybackSpeed is the speed at which the provider assumes that its audio is played:
+	// turnComplete is held back until playback ends. Zero means 1, real time; negative
 	// means that turnComplete follows generationComplete at once.
 	PlaybackSpeed float64
 	// GoAwayAfter is the age of a connection at which goAway is sent. Zero means
@@ -35,8 +35,8 @@ type Options struct {
 	SessionLife time.Duration
 }
 
-// Handler serves Gemini Live from the provider's side. Any number of requests
-// may be served at once.
+// Handler serves Gemini Live from the provider's side. It may be used
+// concurrently.
 type Handler struct {
 	// Fixed after New.
 	opts   Options
@@ -49,12 +49,12 @@ type Handler struct {
 	lines     lineCache
 }
 
-// New makes a handler that behaves like the provider. It has no way to fail.
+// New makes a handler that behaves like the provider. It cannot fail.
 // The server that mounts it must route raw paths for which Handles is true to
 // it, without http.ServeMux in between.
 func New(o wire.Options) *Handler { return NewWith(Options{Options: o}) }
 
-// NewWith is New with Gemini's own options.
+// NewWith is like New, with Gemini's own options.
 func NewWith(o Options) *Handler {
 	o.Options = o.Options.WithDefaults()
 	h := &Handler{opts: o, log: o.Logger, stats: o.Stats, resumable: newRegistry()}
@@ -111,7 +111,7 @@ type spoken struct {
 	words []pace.Word
 }
 
-// lineCache keeps spoken lines: many conversations say the same.
+// lineCache keeps spoken lines, because many conversations say the same.
 type lineCache struct {
 	mu    sync.Mutex // guards the following fields
 	lines map[lineKey]spoken
@@ -120,10 +120,10 @@ type lineCache struct {
 
 type lineKey struct{ voice, text string }
 
-// maxLines bounds the cache to about 20 MB of usual lines.
+// maxLines bounds the cache to about 20 MB of ordinary lines.
 const maxLines = 64
 
-// speak synthesizes a line, or finds it said before. The result is shared and
+// speak synthesizes a line, or returns it from the cache. The result is shared and
 // must not be changed.
 func (c *lineCache) speak(name, text string) spoken {
 	key := lineKey{name, text}
@@ -154,7 +154,7 @@ func (c *lineCache) speak(name, text string) spoken {
 	return line
 }
 
-// newConversation begins a conversation of one connection's seed.
+// newConversation begins a conversation with the connection's seed.
 func (h *Handler) newConversation(model string, seed uint64, ids *wire.IDs, now time.Time) *conversation {
 	return &conversation{model: model, began: now, ids: ids, dialogue: h.opts.Scenario.NewDialogue(seed)}
 }

@@ -18,8 +18,8 @@ const (
 
 // habits are how a model behaves where its protocol leaves it a choice. They
 // are taken from recorded sessions (pydantic/pydantic-ai, tests/realtime/cassettes,
-// and googleapis/js-genai, test/system/recordings; read 2026-11-20), not from
-// documentation, which is silent about most of them.
+// and googleapis/js-genai, test/system/recordings; read 2026-11-20), because the
+// documentation does not describe most of them.
 type habits struct {
 	gen generation
 	// vertex marks Vertex AI's field names and orders.
@@ -40,9 +40,9 @@ type habits struct {
 	// wholeInput sends the user's transcript in one message at the end of
 	// speech instead of piece by piece before the answer.
 	wholeInput bool
-	// wordsPerPiece is how many words of the answer's transcript go together.
+	// wordsPerPiece is the number of words in one piece of the answer's transcript.
 	wordsPerPiece int
-	// voiceActivity tells start and end of speech.
+	// voiceActivity reports the start and end of speech.
 	voiceActivity bool
 	// unaskedHandles sends sessionResumptionUpdate without being asked.
 	unaskedHandles bool
@@ -61,11 +61,11 @@ type habits struct {
 	// cancelOnInput cancels blocking calls when new input arrives.
 	cancelOnInput bool
 	// statusAlways sends interactionStatus with every turnComplete, otherwise
-	// only in sessions with tools, where it says something.
+	// only in sessions with tools, where it has a meaning.
 	status, statusAlways bool
 	// textOutput allows response modality TEXT.
 	textOutput bool
-	// extended thinks between the answers: it wants a thinking level, and takes
+	// extended thinks between the answers: it requires a thinking level, and accepts
 	// only tools that do not block.
 	extended bool
 	// overhead is the number of prompt tokens the provider counts for its own
@@ -82,10 +82,10 @@ const outputRate = 24000
 
 var vertexModel = regexp.MustCompile(`^projects/[^/]+/locations/[^/]+/publishers/google/models/([^/]+)$`)
 
-// liveModels are the models that speak this protocol, by their whole names
+// liveModels are the models that speak this protocol, by their full names
 // (https://ai.google.dev/gemini-api/docs/models and Vertex AI's list, read
-// 2026-11-23; the older ones from recordings). A name that only begins like one
-// of them is unknown, as it is to the provider.
+// 2026-11-23; the older ones from recordings). A name that only starts with one
+// of these names is unknown, as it is to the provider.
 var liveModels = []struct {
 	name *regexp.Regexp
 	gen  generation
@@ -103,13 +103,13 @@ var liveModels = []struct {
 	{liveName(`gemini-2\.0-flash-exp`), gen25, false},
 }
 
-// dated is how the provider ends the name of one release of a model.
+// dated matches the end of a dated release's name.
 const dated = `(-[0-9]{2}-[0-9]{4})?`
 
 func liveName(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + pattern + `$`) }
 
-// lookupModel finds the habits of a model named in a setup. The error is how
-// the provider refuses a name.
+// lookupModel returns the habits of a model named in a setup. The error is the
+// provider's refusal of the name.
 func lookupModel(name string, r route) (habits, *closeError) {
 	short, ok := shortModel(name, r)
 	if !ok {
@@ -131,7 +131,7 @@ func lookupModel(name string, r route) (habits, *closeError) {
 		"Call ListModels to see the list of available models and their supported methods.", name, r.version)
 }
 
-// shortModel takes the path off a model's name. An empty name is false.
+// shortModel removes the path from a model's name. It returns false for an empty name.
 func shortModel(name string, r route) (string, bool) {
 	if r.vertex {
 		if m := vertexModel.FindStringSubmatch(name); m != nil {
@@ -174,8 +174,8 @@ func modelHabits(gen generation, native bool, short string, vertex bool) habits 
 	return h
 }
 
-// async tells whether calls of a tool with that declared behavior leave the
-// model free to go on.
+// async reports whether the model continues during calls of a tool with that declared
+// behavior.
 func (h habits) async(behavior string) bool {
 	switch behavior {
 	case "NON_BLOCKING":

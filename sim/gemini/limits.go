@@ -6,7 +6,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// limits are a connection's and a session's ends. Negative durations mean never.
+// limits are the maximum ages of a connection and a session. Negative durations mean never.
 type limits struct {
 	goAwayAfter time.Duration
 	goAwayLeft  time.Duration
@@ -19,8 +19,8 @@ type limits struct {
 	firstAudioMS int
 }
 
-// Lives of connections, as kazunori279/interpretab@d0ef611 measured them, and for
-// 3.8 as discuss.ai.google.dev/t/186392 did; lives of sessions without compression
+// Lifetimes of connections, as kazunori279/interpretab@d0ef611 measured them, and for
+// 3.8 as discuss.ai.google.dev/t/186392 did; lifetimes of sessions without compression
 // are documented (https://ai.google.dev/gemini-api/docs/live-session). All read
 // 2026-11-20. The announced time and the real one differ by 0.4 s.
 const (
@@ -31,7 +31,7 @@ const (
 	longConnection     = 58 * time.Minute
 )
 
-// setDeadlines arms the ends of the connection. 3.8 announces nothing and
+// setDeadlines sets the timers for the end of the connection. 3.8 announces nothing and
 // closes 1011 after 58 minutes; explicit options apply to every model.
 func (s *session) setDeadlines(now time.Time) {
 	l := s.limits
@@ -60,7 +60,7 @@ func (s *session) setDeadlines(now time.Time) {
 	s.after(now, left, func(time.Time) { s.close(policy(reasonAborted)) })
 }
 
-// goAway announces the end of the connection and closes when it has come.
+// goAway announces the end of the connection and closes it at that time.
 func (s *session) goAway(now time.Time, left time.Duration) {
 	s.send(serverFrame{GoAway: &goAway{TimeLeft: protoDuration(left)}})
 	s.after(now, left+s.limits.grace, func(time.Time) { s.close(policy(reasonGoAwayIgnored)) })

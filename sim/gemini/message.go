@@ -24,10 +24,10 @@ type clientMessage struct {
 	contextUpdate *contextUpdateMessage
 }
 
-// setupMessage is what of a setup the simulator acts on.
+// setupMessage is the part of a setup that the simulator uses.
 type setupMessage struct {
-	// raw is the whole of it, checked and with camelCase names, for constraints
-	// to be laid over.
+	// raw is the whole setup, checked and with camelCase names; a token's constraints are
+	// applied to it.
 	raw map[string]any
 
 	Model            string `json:"model"`
@@ -92,7 +92,7 @@ type content struct {
 	} `json:"parts"`
 }
 
-// text is everything written in c, a line each.
+// text returns all text in c, one line each.
 func (c *content) text() string {
 	if c == nil {
 		return ""
@@ -166,7 +166,7 @@ type contextUpdateMessage struct {
 	} `json:"tools"`
 }
 
-// The wire's shape where the SDK has no type for it: its realtime input is
+// The wire's shape, for which the SDK has no type: its realtime input is
 // split over several types.
 type (
 	wireMessage struct {
@@ -192,8 +192,8 @@ var messageSchema = sync.OnceValue(func() *node {
 	return protoType(reflect.TypeFor[wireMessage](), map[reflect.Type]*node{})
 })
 
-// parseMessage reads one frame from the client. The error says how the
-// provider closes.
+// parseMessage reads one frame from the client. The error is the provider's
+// close.
 func parseMessage(data []byte) (clientMessage, *closeError) {
 	if m, ok := scanAudio(data); ok {
 		return decodeAudio(m)
@@ -221,7 +221,7 @@ func parseMessage(data []byte) (clientMessage, *closeError) {
 	return typedMessage(out)
 }
 
-// jsonProblem is the provider's way to show broken JSON: the beginning of it.
+// jsonProblem shows broken JSON as the provider does: its beginning.
 func jsonProblem(data []byte) string {
 	const show = 40
 	text := string(bytes.ToValidUTF8(data, []byte("?")))
@@ -300,7 +300,7 @@ func realtimeFrom(fields map[string]any) (clientMessage, *closeError) {
 }
 
 // audioRate reads the sample rate from a MIME type such as
-// "audio/pcm;rate=16000". Without a rate it is the provider's native 16 kHz.
+// "audio/pcm;rate=16000". Without a rate it returns the provider's native 16 kHz.
 func audioRate(mime string) (int, bool) {
 	kind, params, _ := strings.Cut(mime, ";")
 	switch strings.ToLower(strings.TrimSpace(kind)) {

@@ -50,8 +50,8 @@ type protoField struct {
 	node         *node
 }
 
-// object holds a JSON object in the order in which it was written: the
-// provider's messages name map entries by that order.
+// object holds a JSON object in its original order: the
+// provider's messages name map entries in that order.
 type object []member
 
 type member struct {
@@ -190,7 +190,7 @@ func decodeValue(dec *json.Decoder, depth int) (any, error) {
 }
 
 // checker turns a decoded message into plain maps with camelCase names and
-// collects what the provider would refuse, in its words.
+// collects what the provider would refuse, in the provider's words.
 type checker struct {
 	violations []string
 }
@@ -204,8 +204,8 @@ func (c *checker) add(format string, args ...any) {
 	}
 }
 
-// err is the close for the collected violations, nil when there are none.
-// The provider reports them in one text, a line each.
+// err returns the close for the collected violations, or nil if there are none.
+// The provider reports them in one text, one per line.
 func (c *checker) err() *closeError {
 	if len(c.violations) == 0 {
 		return nil
@@ -271,7 +271,7 @@ func (c *checker) mapping(n *node, v any, path string) any {
 func (c *checker) list(n *node, v any, path string) any {
 	items, ok := v.([]any)
 	if !ok {
-		// A single message where a list belongs is taken as a list of one, as the
+		// A single message in place of a list is treated as a list of one, as the
 		// provider's parser does.
 		items = []any{v}
 	}
@@ -339,7 +339,7 @@ func number(v any) (string, bool) {
 	return "", false
 }
 
-// wholeNumber reads an integer, also one written as 5.0 or 1e3, which
+// wholeNumber reads an integer, including one written as 5.0 or 1e3, which
 // protobuf's mapping allows.
 func wholeNumber(s string) (int64, error) {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -363,7 +363,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// plain turns an ordered value into what encoding/json would have given.
+// plain turns an ordered value into the value that encoding/json would have produced.
 func plain(v any) any {
 	switch v := v.(type) {
 	case object:

@@ -2,19 +2,19 @@ package gemini
 
 import "strings"
 
-// A modelRefusal is something that parses and that the named model or version of
-// the API does not take.
+// A modelRefusal is a valid setting that the named model or version of
+// the API does not accept.
 type modelRefusal struct {
-	// source says where the refusal was seen or is documented.
+	// source is where the refusal was seen or is documented.
 	source string
-	// refuses tells whether it meets this setup.
+	// refuses reports whether it applies to this setup.
 	refuses func(m *setupMessage, h habits, r route) bool
-	// reason is what the connection is closed with, with code 1007.
+	// reason is the close reason, with code 1007.
 	reason string
 }
 
-// modelRefusals are asked in this order. Where only the refusal is documented and
-// not its words, the reason is the provider's general one.
+// modelRefusals are tried in this order. If only the refusal is documented and
+// not its text, the reason is the provider's general one.
 var modelRefusals = []modelRefusal{
 	{
 		source: "pydantic/pydantic-ai#8394, tried on 2.5, 3.8 and 3.8 extended thinking, v1beta refused and v1alpha accepted; googleapis/js-genai#696 and #1953; read 2026-11-23",
@@ -53,7 +53,7 @@ var modelRefusals = []modelRefusal{
 	},
 }
 
-// thinkingChosen tells whether a setup says how much to think, in one way.
+// thinkingChosen reports whether a setup sets the amount of thinking in any way.
 func thinkingChosen(m *setupMessage) bool {
 	t := m.GenerationConfig.ThinkingConfig
 	if t == nil {
@@ -68,8 +68,8 @@ func thinkingChosen(m *setupMessage) bool {
 	return false
 }
 
-// refusedByModel is how the provider closes on a setup that this model does not
-// take, or nil.
+// refusedByModel returns the provider's close for a setup that this model does not
+// accept, or nil.
 func refusedByModel(m *setupMessage, h habits, r route) *closeError {
 	for _, f := range modelRefusals {
 		if f.refuses(m, h, r) {

@@ -10,11 +10,11 @@ import (
 const (
 	handleLife       = 2 * time.Hour
 	handleLifeVertex = 24 * time.Hour
-	// maxHandles bounds the registry; the oldest go first.
+	// maxHandles bounds the registry; the oldest handles are dropped first.
 	maxHandles = 10_000
 )
 
-// registry leads resumption handles to conversations. Any goroutine may use it.
+// registry maps resumption handles to conversations. It may be used concurrently.
 type registry struct {
 	mu      sync.Mutex // guards the following fields
 	handles map[string]held
@@ -38,7 +38,7 @@ func (r *registry) adopt(c *conversation) {
 	r.taken[c] = true
 }
 
-// release ends the ownership: the socket is closed.
+// release ends the ownership, because the socket is closed.
 func (r *registry) release(c *conversation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,9 +60,9 @@ func (r *registry) put(handle string, c *conversation, expires time.Time) {
 }
 
 // resume gives a conversation to a new connection. An unknown handle is closed
-// 1008; one whose old connection is open is closed 1011; a handle of another
+// 1008; a handle whose old connection is open is closed 1011; a handle of another
 // model is an invalid argument (the first two as reported in aicc2025/sip-to-ai#14
-// and livekit/agents; the last from documentation that the model may not change).
+// and livekit/agents; the last because the documentation forbids changing the model).
 func (r *registry) resume(handle, model string, now time.Time) (*conversation, *closeError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// route is what a path and its parameters say.
+// route is the information in a path and its parameters.
 type route struct {
 	version     string // v1beta, v1alpha, v1, v1beta1
 	vertex      bool
@@ -14,15 +14,15 @@ type route struct {
 }
 
 // One official client, @google/genai, sends the path with a doubled leading
-// slash when its base URL is set.
+// slash if its base URL is set.
 var (
 	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(v1beta|v1alpha)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
 	vertexPath    = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(v1|v1beta1)\.LlmBidiService/BidiGenerateContent$`)
 	tokensPath    = regexp.MustCompile(`^/{1,2}v1alpha/(auth_tokens|authTokens)$`)
 )
 
-// Handles tells whether path belongs to this wire: what a server that mounts
-// several wires asks before it gives a request to the Handler. It must see the
+// Handles reports whether path belongs to this wire. A server that mounts
+// several wires calls it before it passes a request to the Handler, with the
 // raw path: http.ServeMux answers a doubled slash with a redirect, which no
 // WebSocket client follows.
 func Handles(path string) bool {
@@ -41,7 +41,7 @@ func parsePath(path string) (route, bool) {
 	return route{}, false
 }
 
-// requestKey finds the credential of a request: query key or access_token,
+// requestKey returns the credential of a request: query key or access_token,
 // header x-goog-api-key, or Authorization with Token or Bearer.
 func requestKey(r *http.Request) string {
 	q := r.URL.Query()

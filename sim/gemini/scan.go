@@ -6,9 +6,9 @@ import (
 	"voicegw/audio"
 )
 
-// Nearly every frame from a client is a piece of audio. scanAudio reads just
-// that shape without building a tree; whatever else is in a frame goes the
-// long way, which also says what is wrong with it.
+// Nearly every frame from a client is a piece of audio. scanAudio reads only
+// that shape, without building a tree; any other frame takes the
+// slow path, which also finds its errors.
 
 // scanned points into a frame that holds one audio blob.
 type scanned struct {
@@ -16,7 +16,7 @@ type scanned struct {
 }
 
 // scanAudio recognises {"realtimeInput":{"audio":{"data":…,"mimeType":…}}} in
-// either spelling and order. False means: not that shape, or a string with
+// either spelling and order. False means another shape, or a string with
 // an escape.
 func scanAudio(b []byte) (scanned, bool) {
 	s := scanner{b: b, ok: true}
@@ -52,7 +52,7 @@ func scanAudio(b []byte) (scanned, bool) {
 
 func decodeAudio(m scanned) (clientMessage, *closeError) {
 	mime := string(m.mime)
-	// The frame is ours and nobody reads it again: decode in place.
+	// The frame is ours and is not read again, so it is decoded in place.
 	pcm, err := audio.AppendFromBase64(m.data[:0], m.data)
 	if err != nil {
 		return clientMessage{}, invalid("Invalid value at 'realtime_input.audio.data' (TYPE_BYTES), Base64 decoding failed")
@@ -60,8 +60,8 @@ func decodeAudio(m scanned) (clientMessage, *closeError) {
 	return clientMessage{realtime: &realtimeMessage{audio: pcm, audioMIME: mime, hasAudio: true}}, nil
 }
 
-// scanner walks over JSON of an expected shape; ok turns false for good at
-// the first surprise.
+// scanner walks over JSON of an expected shape; ok becomes false permanently at
+// the first difference.
 type scanner struct {
 	b  []byte
 	ok bool

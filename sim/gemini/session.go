@@ -24,9 +24,9 @@ type outlet interface {
 // maxQueued bounds the inputs that wait for the model.
 const maxQueued = 16
 
-// session is one set-up connection: the model's side of the protocol, without
-// a clock and without a socket. Its owner tells it what came and what time it
-// is, and asks with due when it wants to be told again.
+// session is one connection after its setup: the model's side of the protocol, without
+// a clock and without a socket. Its owner passes in messages and the
+// time, and due returns when it wants to be called again.
 type session struct {
 	// Fixed after newSession.
 	limits limits
@@ -48,13 +48,13 @@ type session struct {
 	queue    []scenario.Heard
 	alarms   []alarm
 	consumed int // client messages so far
-	// busy says that the client was told last that it cannot resume.
+	// busy means that the client was last told that it cannot resume.
 	busy bool
 
 	callCount int
 }
 
-// alarm is something to do at a time.
+// alarm is an action at a time.
 type alarm struct {
 	at time.Time
 	do func(now time.Time)
@@ -71,7 +71,7 @@ func (s *session) start(now time.Time, id string) {
 	s.send(serverFrame{SetupComplete: &setupComplete{SessionID: id}})
 	for _, a := range faults {
 		if a.Kind == fault.Quota {
-			// As with a key whose quota is used up.
+			// As with a key whose quota is exhausted.
 			s.after(now, quotaDelay, func(now time.Time) { s.commit(now, a) })
 			continue
 		}
@@ -83,8 +83,8 @@ func (s *session) start(now time.Time, id string) {
 	s.setDeadlines(now)
 }
 
-// due tells when the session wants tick called; false when it waits for
-// nothing but the client.
+// due returns when tick must be called; false if the session waits only for
+// the client.
 func (s *session) due() (time.Time, bool) {
 	var at time.Time
 	found := false
@@ -112,7 +112,7 @@ func (s *session) tick(now time.Time) {
 	s.advance(now)
 }
 
-// handle takes one message. The error says how the provider closes.
+// handle handles one message. The error is the provider's close.
 func (s *session) handle(now time.Time, m clientMessage) *closeError {
 	s.consumed++
 	switch {
@@ -141,7 +141,7 @@ func (s *session) handleUpdate(m *contextUpdateMessage) *closeError {
 	return s.cfg.setTools(m.Tools.Tools, "context_update.tools.tools")
 }
 
-// handleContent takes turns of text. They interrupt the model.
+// handleContent handles turns of text. They interrupt the model.
 func (s *session) handleContent(now time.Time, m *contentMessage) *closeError {
 	active := s.turn != nil
 	if active {
@@ -188,10 +188,10 @@ func (s *session) remember(c *content) {
 	}
 }
 
-// inputWhileBlocked says what a text input does to a model that waits for
-// results: 2.5 closes (as its users report), 3.1 holds the input back, 3.8 gives
-// the calls up (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20),
-// which the caller does by interrupting.
+// inputWhileBlocked is the effect of a text input on a model that waits for
+// results: 2.5 closes (as its users report), 3.1 holds the input back, 3.8 gives up
+// the calls (https://ai.google.dev/gemini-api/docs/live-tools, read 2026-11-20),
+// for which the caller interrupts the turn.
 func (s *session) inputWhileBlocked() (held bool, err *closeError) {
 	if s.turn.phase != waiting {
 		return false, nil
@@ -251,7 +251,7 @@ func (s *session) hearAudio(now time.Time, m *realtimeMessage) *closeError {
 	return nil
 }
 
-// handleText takes a typed turn of the realtime input.
+// handleText handles a typed turn of the realtime input.
 func (s *session) handleText(now time.Time, text string) *closeError {
 	if s.turn != nil {
 		held, err := s.inputWhileBlocked()
@@ -268,7 +268,7 @@ func (s *session) handleText(now time.Time, text string) *closeError {
 	return nil
 }
 
-// heardSpeech follows a beginning or an end of the user's speech.
+// heardSpeech reacts to the start or end of the user's speech.
 func (s *session) heardSpeech(now time.Time, e speech) {
 	if e.started {
 		s.activity("ACTIVITY_START", e.offset)
@@ -292,9 +292,9 @@ func (s *session) heardSpeech(now time.Time, e speech) {
 	s.next(now)
 }
 
-// activity announces speech, where the model does: 3.1 beside an empty
-// serverContent, 3.8 alone, as recorded. In a client's own activities the client
-// knows better.
+// activity announces speech if the model does so: 3.1 beside an empty
+// serverContent, 3.8 alone, as recorded. Activities that the client itself declares are not
+// announced.
 func (s *session) activity(kind string, offset time.Duration) {
 	h := s.cfg.habits
 	if s.cfg.explicitVAD {
@@ -347,7 +347,7 @@ func splitWords(text string) []string {
 	return append(out, text[from:])
 }
 
-// take answers an input, or lets it wait while the model is busy.
+// take answers an input, or queues it while the model is busy.
 func (s *session) take(now time.Time, h scenario.Heard) {
 	if s.turn != nil {
 		if len(s.queue) < maxQueued {
@@ -363,7 +363,7 @@ func (s *session) take(now time.Time, h scenario.Heard) {
 	s.next(now)
 }
 
-// next gives an idle model what waited for it.
+// next gives an idle model the input that waited for it.
 func (s *session) next(now time.Time) {
 	if s.turn != nil || s.out.Closed() {
 		return
@@ -398,8 +398,8 @@ func (s *session) sendAudio(f serverFrame, pcm []byte) {
 
 func (s *session) content(c serverContent) { s.send(serverFrame{ServerContent: &c}) }
 
-// pending puts faults that need the protocol off until the frame at hand is
-// dealt with: they may end the turn that is being sent.
+// pending postpones faults that need the protocol until the current frame has been
+// handled: they may end the turn that is being sent.
 func (s *session) pending(as []fault.Action) {
 	for _, a := range as {
 		s.alarms = append([]alarm{{time.Time{}, func(now time.Time) { s.commit(now, a) }}}, s.alarms...)
@@ -407,7 +407,7 @@ func (s *session) pending(as []fault.Action) {
 }
 
 // sendState tells a client that asked for it whether the session could be
-// resumed now: not while the model is at work or a call is open.
+// resumed now: it cannot while the model is at work or a call is open.
 func (s *session) sendState() {
 	if !s.cfg.resumption {
 		return
@@ -454,7 +454,7 @@ func (s *session) commit(now time.Time, a fault.Action) {
 	case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
 		s.commitAll(now, s.out.Do([]fault.Action{a}))
 	case fault.DuplicateCall, fault.LateCall, fault.MissingID:
-		// They mean a call that is due, and none is.
+		// These need a call, and none is due.
 	}
 }
 

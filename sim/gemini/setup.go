@@ -8,7 +8,7 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// config is a validated setup. It changes only by contextUpdate.
+// config is a validated setup. Only contextUpdate changes it.
 type config struct {
 	habits habits
 	model  string
@@ -26,7 +26,7 @@ type config struct {
 	transparent  bool
 	handle       string
 	compressed   bool
-	// seeding: the first clientContent is history and not to be answered.
+	// seeding: the first clientContent is history and is not answered.
 	seeding      bool
 	explicitVAD  bool // Vertex: voiceActivityDetectionSignal was asked for
 	noInterrupts bool
@@ -43,7 +43,7 @@ var voices = map[string]bool{
 	"zubenelgenubi": true, "vindemiatrix": true, "sadachbia": true, "sadaltager": true, "sulafat": true,
 }
 
-// configure validates a setup. The error says how the provider closes.
+// configure validates a setup. The error is the provider's close.
 func configure(m *setupMessage, r route) (config, *closeError) {
 	h, err := lookupModel(m.Model, r)
 	if err != nil {
@@ -82,8 +82,8 @@ func configure(m *setupMessage, r route) (config, *closeError) {
 	return c, nil
 }
 
-// thinks tells whether thoughts are shown. Recorded sessions of the native audio
-// models of 2.5 have them when they declare no tools, asked for or not.
+// thinks reports whether thoughts are shown. Recorded sessions of the native audio
+// models of 2.5 have them if they declare no tools, whether requested or not.
 func (c *config) thinks(m *setupMessage) bool {
 	t := m.GenerationConfig.ThinkingConfig
 	switch {
@@ -174,7 +174,7 @@ func (c *config) resume(m *setupMessage, r route) *closeError {
 	return nil
 }
 
-// setTools replaces the tools. path names them in a refusal.
+// setTools replaces the tools. path is their name in a refusal.
 func (c *config) setTools(groups []toolGroup, path string) *closeError {
 	tools, err := checkTools(groups, path, c.habits)
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *config) setTools(groups []toolGroup, path string) *closeError {
 	c.tools, c.behaviors = nil, make(map[string]string)
 	for _, d := range tools {
 		t := scenario.Tool{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
-		// Live takes parametersJsonSchema and then shows the model a tool without
+		// Live accepts parametersJsonSchema but then shows the model a tool without
 		// parameters (livekit/agents#3135, #5450).
 		if len(t.Parameters) == 0 {
 			t.Parameters = json.RawMessage(`{"type":"OBJECT"}`)
@@ -194,5 +194,5 @@ func (c *config) setTools(groups []toolGroup, path string) *closeError {
 	return nil
 }
 
-// async tells whether the model goes on while the named tool runs.
+// async reports whether the model continues while the named tool runs.
 func (c *config) async(tool string) bool { return c.habits.async(c.behaviors[tool]) }

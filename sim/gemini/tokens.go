@@ -14,8 +14,8 @@ import (
 )
 
 // Ephemeral tokens (https://ai.google.dev/gemini-api/docs/ephemeral-tokens, read
-// 2026-11-20): one use unless told otherwise, 1 minute to begin a
-// session, 30 minutes to send messages, 20 hours at most. Resuming costs no use.
+// 2026-11-20): by default one use, 1 minute to begin a
+// session, 30 minutes to send messages; 20 hours at most. Resuming costs no use.
 const (
 	tokenUses       = 1
 	tokenBegin      = time.Minute
@@ -28,18 +28,18 @@ const (
 
 // token is one ephemeral credential.
 type token struct {
-	left    int // uses; 0 in the request means without limit
+	left    int // uses; 0 in the request means no limit
 	endless bool
 	begin   time.Time
 	expires time.Time
-	// setup overrides the client's, in the fields of mask, or all of it when
+	// setup overrides the client's setup: the fields of mask, or all of it if
 	// locked is set.
 	setup  map[string]any
 	mask   []string
 	locked bool
 }
 
-// tokenStore holds the tokens made. Any goroutine may use it.
+// tokenStore holds the tokens made. It may be used concurrently.
 type tokenStore struct {
 	mu     sync.Mutex // guards the following fields
 	tokens map[string]*token
@@ -74,7 +74,7 @@ func (t *tokenStore) create(w http.ResponseWriter, r *http.Request, now time.Tim
 		return false
 	}
 	var secret [32]byte
-	// Since Go 1.24 it cannot fail.
+	// Since Go 1.24 this cannot fail.
 	_, _ = rand.Read(secret[:])
 	name := tokenPrefix + hex.EncodeToString(secret[:])
 	t.mu.Lock()
@@ -141,8 +141,8 @@ func tokenSetup(raw json.RawMessage) (map[string]any, *closeError) {
 	return out, c.err()
 }
 
-// use spends a token for a connection's setup, resumed or new, and lays the
-// token's constraints over the setup. It returns when the token ends.
+// use spends a token for a connection's setup, resumed or new, and applies the
+// token's constraints to the setup. It returns when the token ends.
 func (t *tokenStore) use(name string, setup map[string]any, resumed bool, now time.Time) (time.Time, *closeError) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +162,7 @@ func (t *tokenStore) use(name string, setup map[string]any, resumed bool, now ti
 	return tok.expires, nil
 }
 
-// constrain lays the token's setup over the client's. The resumption handle
+// constrain applies the token's setup to the client's. The resumption handle
 // stays the client's own: it cannot be known when the token is made.
 func (t *token) constrain(setup map[string]any) {
 	if t.locked {
@@ -186,7 +186,7 @@ func (t *token) constrain(setup map[string]any) {
 	}
 }
 
-// override makes dst agree with src at a path.
+// override copies the value at a path from src to dst.
 func override(dst, src map[string]any, path []string) {
 	key := camelCase(path[0])
 	val, ok := src[key]
@@ -220,7 +220,7 @@ func camelCase(snake string) string {
 }
 
 // refuseKey answers an HTTP request with the provider's error for its key;
-// false when the key is good.
+// false if the key is good.
 func refuseKey(w http.ResponseWriter, fate wire.Key) bool {
 	switch fate {
 	case wire.KeyMissing:
@@ -248,6 +248,6 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.WriteHeader(code)
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	// The client may be gone; it is nobody's loss then.
+	// The client may be gone, which does not matter.
 	_ = enc.Encode(v)
 }

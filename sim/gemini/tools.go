@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Tool declarations: what parses as the provider's Schema and is refused all
-// the same (https://ai.google.dev/api/caching#Schema and #FunctionDeclaration, read
-// 2026-11-20). Unknown keywords such as additionalProperties are refused before, as
+// Tool declarations: schemas that parse as the provider's Schema but are refused
+// anyway (https://ai.google.dev/api/caching#Schema and #FunctionDeclaration, read
+// 2026-11-20). Unknown keywords such as additionalProperties are refused earlier, as
 // unknown names.
 
 var (
@@ -19,7 +19,7 @@ var (
 	parameterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 )
 
-// schema is the provider's OpenAPI subset, as far as it is checked.
+// schema is the checked part of the provider's OpenAPI subset.
 type schema struct {
 	Type       string            `json:"type"`
 	Enum       []string          `json:"enum"`
@@ -81,7 +81,7 @@ func checkDeclaration(d functionDeclaration, at string, h habits) *closeError {
 	return checkSchema(s, at+".parameters")
 }
 
-// checkSchema walks a schema. The depth is bounded by that of the message.
+// checkSchema checks a schema. Its depth is bounded by the message's.
 func checkSchema(s schema, at string) *closeError {
 	if s.Type != "" && !slices.Contains(schemaTypes, strings.ToUpper(s.Type)) {
 		return invalid("Invalid value at '%s.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), %q", at, s.Type)

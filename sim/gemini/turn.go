@@ -40,7 +40,7 @@ type turn struct {
 	late    []plannedCall
 }
 
-// due tells when the turn goes on by itself.
+// due returns when the turn continues without input.
 func (t *turn) due() (time.Time, bool) {
 	switch t.phase {
 	case generating:
@@ -63,7 +63,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// begin starts an answer. A turn without steps is a model that says nothing.
+// begin starts an answer. In a turn without steps the model says nothing.
 func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
 	if len(plan.Steps) == 0 || s.out.Closed() {
 		return
@@ -89,19 +89,19 @@ func (s *session) open(t *turn) {
 		return
 	}
 	if h.gen == gen31 && t.spoken {
-		// Recorded twice in spoken turns, before calls and before speech alike.
+		// Recorded twice in spoken turns, both before calls and before speech.
 		s.content(serverContent{})
 	}
 	f := serverFrame{ServerContent: &serverContent{}}
 	if h.gen == gen31 && t.spoken && len(s.cfg.tools) == 0 && !t.called {
-		// Prompt counts came here in a recorded spoken turn, and neither in typed
+		// Prompt counts came here in a recorded spoken turn, but neither in typed
 		// turns nor in sessions with tools.
 		f.UsageMetadata = h.report(s.conv.usage, s.instructionTokens(), spent{})
 	}
 	s.send(f)
 }
 
-// advance carries the turn on as far as the time allows.
+// advance continues the turn as far as the time allows.
 func (s *session) advance(now time.Time) {
 	for s.turn != nil && !s.out.Closed() {
 		t := s.turn
@@ -172,7 +172,7 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 	t.line, t.lineBegan = pace.New(line, o), now
 }
 
-// thought is what a thinking model writes before it says something.
+// thought returns what a thinking model writes before it speaks.
 func thought(text string) string {
 	const heading = 4
 	words := strings.Fields(text)
@@ -206,7 +206,7 @@ func group(words []pace.Word, n int) []pace.Word {
 	return out
 }
 
-// deliver sends the next part of the line; false when it is not due yet.
+// deliver sends the next part of the line; false if it is not due yet.
 func (s *session) deliver(now time.Time, t *turn) bool {
 	due, ok := t.line.Due()
 	if !ok {
@@ -233,7 +233,7 @@ func (s *session) deliver(now time.Time, t *turn) bool {
 	return true
 }
 
-// played is how long the imagined player takes for a piece of audio.
+// played is how long the imagined player needs for a piece of audio.
 func (s *session) played(d time.Duration) time.Duration {
 	if s.limits.playback <= 0 {
 		return 0
@@ -241,7 +241,7 @@ func (s *session) played(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / s.limits.playback)
 }
 
-// endLine keeps what was sent of a line: it is all the model will remember.
+// endLine keeps the sent part of a line: only that is what the model will remember.
 func (s *session) endLine(t *turn) {
 	text := t.line.Text(t.line.Sent())
 	if s.cfg.text {
@@ -253,7 +253,7 @@ func (s *session) endLine(t *turn) {
 	t.line = nil
 }
 
-// sendPart puts a part into as many messages as the model makes of it.
+// sendPart sends a part in as many messages as the model uses for it.
 func (s *session) sendPart(t *turn, p pace.Part) {
 	h := s.cfg.habits
 	if s.cfg.text {
@@ -289,8 +289,8 @@ func (s *session) sendPart(t *turn, p pace.Part) {
 	s.sendAudio(serverFrame{ServerContent: &serverContent{ModelTurn: s.modelTurn(blob), OutputTranscription: words}}, p.Audio)
 }
 
-// openTranscription is Vertex's announcement of a transcript, before speech and
-// before calls alike.
+// openTranscription is Vertex's announcement of a transcript, both before speech and
+// before calls.
 func (s *session) openTranscription(t *turn) {
 	if s.cfg.outputText && !t.opened {
 		t.opened = true
@@ -326,7 +326,7 @@ func (s *session) complete(now time.Time) {
 // scheduleLate sends the calls of a turn that come after its end.
 func (s *session) scheduleLate(now time.Time, t *turn) {
 	for _, p := range t.late {
-		// Nobody waits for a call that comes so late: its result starts a turn.
+		// The turn does not wait for a call that comes so late: its result starts a new turn.
 		p.async = true
 		s.after(now, p.late, func(now time.Time) {
 			s.issue(now, p)
@@ -337,7 +337,7 @@ func (s *session) scheduleLate(now time.Time, t *turn) {
 	}
 }
 
-// interrupt breaks the answer off: what was not sent is thrown away.
+// interrupt breaks the answer off and drops what was not sent.
 func (s *session) interrupt(now time.Time) {
 	t := s.turn
 	if t == nil {
@@ -349,7 +349,7 @@ func (s *session) interrupt(now time.Time) {
 	s.endTurn(now, t, true)
 }
 
-// endTurn sends turnComplete and settles accounts.
+// endTurn sends turnComplete and the usage.
 func (s *session) endTurn(_ time.Time, t *turn, interrupted bool) {
 	if t.line != nil {
 		s.endLine(t)

@@ -20,10 +20,10 @@ func (c *conn) callTools(r *response, calls []scenario.Call) {
 		}
 		c.callTool(r, call)
 	}
-	c.closeMessage(r, completed) // still open when every call is late
+	c.closeMessage(r, completed) // still open if every call is late
 }
 
-// callTool sends one call, as the scenario and the faults want it.
+// callTool sends one call, as the scenario and the faults require.
 func (c *conn) callTool(r *response, call scenario.Call) {
 	c.calls++
 	actions := append(r.onCall, c.w.At(fault.Point{At: fault.AtCall, Turn: r.turn, N: c.calls})...)
@@ -71,7 +71,7 @@ func (c *conn) callTool(r *response, call scenario.Call) {
 	}
 }
 
-// cancelCall takes a call back: the response it belongs to is cancelled.
+// cancelCall withdraws a call: its response is cancelled.
 func (c *conn) cancelCall(r *response, a fault.Action) {
 	turnDetected := &statusDetails{Type: cancelled, Reason: "turn_detected"}
 	if a.For == 0 {
@@ -83,7 +83,7 @@ func (c *conn) cancelCall(r *response, a fault.Action) {
 }
 
 // sendCall sends one function_call item. With models of the second generation
-// the message before it ends only after the item was added, as recorded.
+// the preceding message ends only after the item was added, as recorded.
 func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool) {
 	it := &item{id: c.itemID(), kind: kindCall, status: inProgress, name: call.Name, callID: id, answered: true}
 	index := len(r.obj.Output)
@@ -106,8 +106,8 @@ func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool)
 	c.closeItem(r, it, index, completed)
 }
 
-// style writes arguments as the model does: close together, or with the spaces
-// and new lines that gpt-realtime was recorded with.
+// style writes arguments as the model does: compact, or with the spaces
+// and new lines that were recorded with gpt-realtime.
 func (c *conn) style(args json.RawMessage) string {
 	var b bytes.Buffer
 	if !c.model.spaced {
@@ -122,7 +122,7 @@ func (c *conn) style(args json.RawMessage) string {
 	return string(bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(" \n"))) + " \n"
 }
 
-// pieces cuts arguments into deltas, at the borders of words.
+// pieces cuts arguments into deltas at word boundaries.
 func pieces(s string) []string {
 	var out []string
 	start := 0
@@ -138,7 +138,7 @@ func pieces(s string) []string {
 	return append(out, s[start:])
 }
 
-// lateResponse sends a call that comes late: in a response that nobody asked for.
+// lateResponse sends a late call in an unrequested response.
 func (c *conn) lateResponse(call scenario.Call) {
 	if c.active() != nil {
 		c.after(100*time.Millisecond, func() { c.lateResponse(call) })

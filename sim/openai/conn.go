@@ -23,7 +23,7 @@ type conn struct {
 	ids    *wire.IDs
 	model  model
 	azure  bool
-	quota  bool // every response fails for want of quota
+	quota  bool // every response fails because the quota is exhausted
 	begun  time.Time
 
 	sess     *session
@@ -37,17 +37,17 @@ type conn struct {
 	cached   int         // tokens that the next response finds in the cache
 	inputOf  map[string]inputTokens
 	agenda   []task
-	due      []fault.Action // of events that were sent, for settle
-	idle     int            // counts up whenever an idle timeout is no longer due
+	due      []fault.Action // faults of the events already sent, for settle
+	idle     int            // incremented whenever a pending idle timeout becomes void
 }
 
-// task is something to do at a time.
+// task is an action at a time.
 type task struct {
 	at time.Time
 	do func()
 }
 
-// after puts something on the agenda.
+// after adds something to the agenda.
 func (c *conn) after(d time.Duration, do func()) {
 	t := task{time.Now().Add(d), do}
 	i, _ := slices.BinarySearchFunc(c.agenda, t, func(a, b task) int {
@@ -89,8 +89,8 @@ func (c *conn) run(first []fault.Action) {
 	}
 }
 
-// settle commits the faults of the events that were sent since the last time.
-// Committing sends events too; the bound is for a script that answers each of them with another.
+// settle injects the faults of the events that were sent since the last time.
+// These faults send events too; the limit is for a script that answers each event with another.
 func (c *conn) settle() {
 	for range 100 {
 		if len(c.due) == 0 {
@@ -103,7 +103,7 @@ func (c *conn) settle() {
 	c.due = nil
 }
 
-// wait is how long nothing is due.
+// wait is the time until something is due.
 func (c *conn) wait() time.Duration {
 	d := time.Hour
 	now := time.Now()
@@ -154,14 +154,14 @@ func (c *conn) commit(as []fault.Action) {
 				r.onCall = append(r.onCall, a)
 			}
 		case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
-			// wire.Conn has done it.
+			// wire.Conn has carried it out.
 		}
 	}
 }
 
 func (c *conn) expire() { c.expireAs(fault.Action{}) }
 
-// expireAs ends the session as the provider does after its longest life.
+// expireAs ends the session as the provider does at its maximum age.
 func (c *conn) expireAs(a fault.Action) {
 	c.fail(sessionExpired(), "")
 	code, reason := 1001, expiredText
@@ -178,7 +178,7 @@ func (c *conn) failQuota(r *response) {
 	c.failResponse(r, "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
 }
 
-// active is the response of the conversation that is being made, or nil.
+// active returns the conversation's running response, or nil.
 func (c *conn) active() *response {
 	for _, r := range c.running {
 		if !r.aside {
@@ -188,7 +188,7 @@ func (c *conn) active() *response {
 	return nil
 }
 
-// forget takes a response off the list of those that are being made.
+// forget removes a response from the list of running responses.
 func (c *conn) forget(r *response) {
 	c.running = slices.DeleteFunc(c.running, func(x *response) bool { return x == r })
 }
@@ -218,7 +218,7 @@ var supported = []string{
 	"response.create", "response.cancel",
 }
 
-// handle does what one event of the client asks for.
+// handle carries out one event of the client.
 func (c *conn) handle(data []byte) {
 	var e clientEvent
 	if rest, encoded, ok := cutAudio(data); ok && json.Unmarshal(rest, &e) == nil &&
@@ -238,12 +238,12 @@ func (c *conn) handle(data []byte) {
 	}
 }
 
-// minCut is the length from which it pays to take the audio out of an event
+// minCut is the length from which it pays to cut the audio out of an event
 // before its JSON is read.
 const minCut = 256
 
-// cutAudio takes the value of "audio" out of an event, because reading it as
-// JSON costs more than all the rest. The pattern with its quotes cannot stand inside a
+// cutAudio cuts the value of "audio" out of an event, because reading it as
+// JSON costs more than all the rest. The pattern with its quotes cannot occur inside a
 // JSON string, where quotes are escaped; the caller checks that it was the event's own key.
 func cutAudio(data []byte) (rest, encoded []byte, ok bool) {
 	if len(data) < minCut {
@@ -266,7 +266,7 @@ func cutAudio(data []byte) (rest, encoded []byte, ok bool) {
 	return rest, data[begin : begin+end], true
 }
 
-// invalidEvent says what is wrong with an event that could not be read; (own).
+// invalidEvent describes why an event could not be read; (own).
 func invalidEvent(data []byte) *apiError {
 	if !json.Valid(data) {
 		return invalid("invalid_json", "", "The event could not be parsed as JSON. Send one JSON object in each text message.")
@@ -371,7 +371,7 @@ func (c *conn) deleteItem(e *clientEvent) *apiError {
 	return nil
 }
 
-// retrieve sends an item with its audio, as far as it is kept.
+// retrieve sends an item with as much of its audio as is kept.
 func (c *conn) retrieve(e *clientEvent) *apiError {
 	it, _ := c.conv.find(e.ItemID)
 	if it == nil {
@@ -387,8 +387,8 @@ func (c *conn) retrieve(e *clientEvent) *apiError {
 	return nil
 }
 
-// truncate cuts what the assistant said at what the user has heard. The
-// transcript goes, because nobody knows which words were heard.
+// truncate cuts the assistant's speech after the part that the user has heard. The
+// transcript is removed, because it is unknown which words were heard.
 func (c *conn) truncate(e *clientEvent) *apiError {
 	it, _ := c.conv.find(e.ItemID)
 	switch {

@@ -13,7 +13,7 @@ const (
 )
 
 // maxHeld is how many bytes of audio all conversations of a simulator keep: a load test has
-// a thousand of them, and nobody asks for what was said.
+// a thousand of them, and never asks for the audio.
 const maxHeld = 64 << 20
 
 // conversation is the list of items. The connection's goroutine owns it.
@@ -21,14 +21,14 @@ type conversation struct {
 	id    string
 	items []*item
 	audio int // bytes of audio kept
-	// held is what all conversations keep of it, maxHeld at most; nil if this is the only one.
+	// held is the total that all conversations keep, at most maxHeld; nil if this is the only one.
 	held  *atomic.Int64
 	words int // bytes of everything else
-	// spoken says that the assistant has spoken.
+	// spoken means that the assistant has spoken.
 	spoken bool
 }
 
-// find is the item of that id, or nil, and its place.
+// find returns the item of that id, or nil, and its index.
 func (c *conversation) find(id string) (*item, int) {
 	for i, it := range c.items {
 		if it.id == id {
@@ -38,7 +38,7 @@ func (c *conversation) find(id string) (*item, int) {
 	return nil, -1
 }
 
-// before is the id of the item before it, nil when it is the first or unknown.
+// before returns the id of the preceding item, or nil if there is none or the item is unknown.
 func (c *conversation) before(it *item) *string {
 	if i := slices.Index(c.items, it); i > 0 {
 		return &c.items[i-1].id
@@ -46,7 +46,7 @@ func (c *conversation) before(it *item) *string {
 	return nil
 }
 
-// last is the id of the last item, nil when there is none.
+// last returns the id of the last item, or nil if there is none.
 func (c *conversation) last() *string {
 	if len(c.items) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (c *conversation) last() *string {
 	return &c.items[len(c.items)-1].id
 }
 
-// insert puts an item at a place; -1 is the end.
+// insert puts an item at an index; -1 means the end.
 func (c *conversation) insert(it *item, at int) {
 	if at < 0 || at > len(c.items) {
 		at = len(c.items)
@@ -63,7 +63,7 @@ func (c *conversation) insert(it *item, at int) {
 	c.hold(len(it.audio))
 	c.words += it.size
 	if it.kind == kindMessage && it.role == "assistant" && !it.answered {
-		// History that a client replays: what came before it is answered.
+		// A client replays history: the items before this one are answered.
 		for _, old := range c.items[:at] {
 			old.answered = true
 		}
@@ -71,7 +71,7 @@ func (c *conversation) insert(it *item, at int) {
 	c.trim()
 }
 
-// hold counts audio that is kept, or no longer.
+// hold adds n bytes to the kept audio, or removes them if n is negative.
 func (c *conversation) hold(bytes int) {
 	c.audio += bytes
 	if c.held != nil {
@@ -79,12 +79,12 @@ func (c *conversation) hold(bytes int) {
 	}
 }
 
-// full says that there is more audio than may be kept.
+// full reports whether there is more audio than may be kept.
 func (c *conversation) full() bool {
 	return c.audio > maxAudio || c.held != nil && c.held.Load() > maxHeld
 }
 
-// keep stores the audio of an item that grew, until a part of it could not be kept.
+// keep stores the audio of an item that grew, unless an earlier part could not be kept.
 func (c *conversation) keep(it *item, data []byte) {
 	if it.cut = it.cut || len(it.audio)+len(data) > maxAudio/2; it.cut {
 		return
@@ -94,7 +94,7 @@ func (c *conversation) keep(it *item, data []byte) {
 	c.trim()
 }
 
-// shorten forgets an item's audio from a place on.
+// shorten drops an item's audio from an offset on.
 func (c *conversation) shorten(it *item, bytes int) {
 	if bytes < len(it.audio) {
 		c.hold(bytes - len(it.audio))
@@ -102,10 +102,10 @@ func (c *conversation) shorten(it *item, bytes int) {
 	}
 }
 
-// end forgets all audio.
+// end drops all audio.
 func (c *conversation) end() { c.hold(-c.audio) }
 
-// trim forgets the oldest audio and the oldest items beyond the bounds.
+// trim drops the oldest audio and the oldest items beyond the limits.
 func (c *conversation) trim() {
 	for i := 0; c.full() && i < len(c.items); i++ {
 		if it := c.items[i]; len(it.audio) > 0 {
@@ -124,7 +124,7 @@ func (c *conversation) remove(i int) {
 	c.items = slices.Delete(c.items, i, i+1)
 }
 
-// callName is the name of the call with that id.
+// callName returns the name of the call with that id.
 func (c *conversation) callName(callID string) string {
 	for i := len(c.items) - 1; i >= 0; i-- {
 		if it := c.items[i]; it.kind == kindCall && it.callID == callID {
@@ -134,7 +134,7 @@ func (c *conversation) callName(callID string) string {
 	return ""
 }
 
-// pending are the items that no response has taken into account yet, in order,
+// pending returns the items that no response has taken into account yet, in order,
 // and marks them as taken.
 func (c *conversation) pending() (results []*item, said []*item) {
 	for _, it := range c.items {

@@ -98,7 +98,7 @@ type (
 	partBody struct {
 		place
 		Part part `json:"part"`
-		// Content repeats the part; Azure alone sends it.
+		// Content repeats the part; only Azure sends it.
 		Content *part `json:"content,omitempty"`
 	}
 	argumentsDelta struct {
@@ -148,8 +148,8 @@ func (p part) MarshalJSON() ([]byte, error) {
 	}{"text", p.words})
 }
 
-// emit sends an event. The faults that are due at it wait for settle: what is
-// being sent now must not change under the sender's hands.
+// emit sends an event. The faults that are due at it wait for settle, so that
+// the state does not change while it is being sent.
 func (c *conn) emit(event string, body any) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -157,7 +157,7 @@ func (c *conn) emit(event string, body any) {
 	b.WriteString(`{"type":"` + event + `","event_id":"event_` + c.ids.Base62(21) + `"`)
 	head := b.Len()
 	if err := enc.Encode(body); err != nil {
-		// Every body is made of values that can be marshalled; a client's raw JSON was parsed before.
+		// Every body consists of values that can be encoded; a client's raw JSON was parsed before.
 		c.log.Error("event not sent", "event", event, "error", err)
 		return
 	}
@@ -170,7 +170,7 @@ func (c *conn) emit(event string, body any) {
 	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
-// emitAudio sends an audio delta without a detour over a string.
+// emitAudio sends an audio delta without an intermediate string.
 func (c *conn) emitAudio(at place, data []byte) {
 	const event = "response.output_audio.delta"
 	head, err := json.Marshal(at)
@@ -186,7 +186,7 @@ func (c *conn) emitAudio(at place, data []byte) {
 	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
-// fail sends an error event. id is the event that it answers, empty for none.
+// fail sends an error event. id is the client event that caused it, empty if there is none.
 func (c *conn) fail(err *apiError, id string) {
 	c.stats.Errors.Add(1)
 	sent := *err

@@ -16,7 +16,7 @@ type apiError struct {
 	EventID *string `json:"event_id"`
 }
 
-// invalid is an invalid_request_error. An empty param is null.
+// invalid returns an invalid_request_error. An empty param is sent as null.
 func invalid(code, param, format string, args ...any) *apiError {
 	e := &apiError{Type: "invalid_request_error", Code: code, Message: fmt.Sprintf(format, args...)}
 	if param != "" {
@@ -25,8 +25,8 @@ func invalid(code, param, format string, args ...any) *apiError {
 	return e
 }
 
-// The texts below that stand in the recordings and reports are word for word
-// the provider's; those marked (own) are made in its manner.
+// Texts below that appear in recordings and reports are the provider's, word for word;
+// those marked (own) are written in its style.
 
 func missingParameter(param string) *apiError {
 	return invalid("missing_required_parameter", param, "Missing required parameter: '%s'.", param)
@@ -84,7 +84,7 @@ func noSuchItem(param, id string) *apiError {
 	return invalid("item_not_found", param, "Item with item_id '%s' not found in the conversation.", id)
 }
 
-// refusal is why a connection is refused: an error event and a close with the
+// refusal is the reason for refusing a connection: an error event and a close with the
 // reason <error type>.<error code>.
 type refusal struct {
 	closeCode int
@@ -93,7 +93,7 @@ type refusal struct {
 
 func (r *refusal) reason() string { return r.err.Type + "." + r.err.Code }
 
-// refuseKey is the provider's answer to a key, nil when it is taken.
+// refuseKey returns the provider's error for a key, or nil if the key is accepted.
 func refuseKey(key string) *refusal {
 	switch wire.ClassifyKey(key) {
 	case wire.KeyInvalid:
@@ -114,7 +114,7 @@ func refuseIntent(intent string) *refusal {
 	return &refusal{4000, invalid("invalid_intent", "intent", "The intent '%s' is not simulated; connect with ?model= instead.", intent)}
 }
 
-// refuseModel is for a model that is unknown or no realtime model.
+// refuseModel is for a model that is unknown or not a realtime model.
 func refuseModel(name string) *refusal {
 	switch {
 	case name == "":
@@ -125,7 +125,7 @@ func refuseModel(name string) *refusal {
 	return &refusal{4000, invalid("model_not_found", "model", "The model `%s` does not exist or you do not have access to it.", name)}
 }
 
-// quoteList is "'a', 'b', and 'c'", as the provider lists values.
+// quoteList returns "'a', 'b', and 'c'", as the provider lists values.
 func quoteList(values []string) string {
 	q := make([]string, len(values))
 	for i, v := range values {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// fields says what may stand in a JSON object, and what to do with each value.
+// fields maps the allowed members of a JSON object to functions that handle their values.
 type fields map[string]func(raw json.RawMessage, path string) *apiError
 
 // keyValue is one member of a JSON object.
@@ -17,7 +17,7 @@ type keyValue struct {
 	value json.RawMessage
 }
 
-// members reads a JSON object in its own order.
+// members returns the members of a JSON object in its own order.
 func members(raw json.RawMessage, path string) ([]keyValue, *apiError) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	t, err := dec.Token()
@@ -37,7 +37,7 @@ func members(raw json.RawMessage, path string) ([]keyValue, *apiError) {
 	return out, nil
 }
 
-// apply reads raw as an object with these fields. The first problem ends it.
+// apply reads raw as an object with these fields. It stops at the first problem.
 func (f fields) apply(raw json.RawMessage, path string) *apiError {
 	ms, err := members(raw, path)
 	if err != nil {
@@ -56,7 +56,7 @@ func (f fields) apply(raw json.RawMessage, path string) *apiError {
 	return nil
 }
 
-// kindOf names the type of a JSON value, as the provider does.
+// kindOf returns the type of a JSON value in the provider's words.
 func kindOf(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
@@ -94,7 +94,7 @@ func text(dst *string) func(json.RawMessage, string) *apiError {
 	}
 }
 
-// word reads one of a list of strings.
+// word reads a string that must be one of a list.
 func word(dst *string, allowed ...string) func(json.RawMessage, string) *apiError {
 	return func(raw json.RawMessage, path string) *apiError {
 		var s string
@@ -150,7 +150,7 @@ func integer(dst *int, lo, hi int) func(json.RawMessage, string) *apiError {
 	}
 }
 
-// asIs keeps a value without looking into it.
+// asIs keeps a value without reading it.
 func asIs(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
 	return func(raw json.RawMessage, _ string) *apiError {
 		*dst = raw
@@ -158,10 +158,10 @@ func asIs(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
 	}
 }
 
-// ignored takes a value that changes nothing.
+// ignored accepts a value that has no effect.
 func ignored(json.RawMessage, string) *apiError { return nil }
 
-// orNull reads null with none and everything else with some.
+// orNull calls none for null and some for everything else.
 func orNull(none func(), some func(json.RawMessage, string) *apiError) func(json.RawMessage, string) *apiError {
 	return func(raw json.RawMessage, path string) *apiError {
 		if isNull(raw) {
@@ -211,7 +211,7 @@ func quoteJoin(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// applyTop is apply for the body of a request, whose paths have no prefix.
+// applyTop is like apply for the body of a request, whose paths have no prefix.
 func (f fields) applyTop(raw json.RawMessage) *apiError {
 	ms, err := members(raw, "body")
 	if err != nil {

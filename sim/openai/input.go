@@ -10,33 +10,33 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// maxBuffer bounds the audio that the input buffer keeps, in bytes; its length
-// is counted beyond it too.
+// maxBuffer bounds the audio that the input buffer keeps, in bytes; the buffer's length
+// also counts audio beyond it.
 const maxBuffer = 8 << 20
 
-// input is the input audio buffer with its detector. Its clock counts the audio
-// written since the session began, whatever became of it.
+// input is the input audio buffer with its detector. Its clock counts all audio
+// written since the session began, even if it was dropped.
 type input struct {
 	format   format
-	detector *audio.Detector // nil when turn detection is off
+	detector *audio.Detector // nil if turn detection is off
 	base     int64           // ms on the clock at which the detector began
 	samples  int64           // since the format was last set
 	clockAt  int64           // ms on the clock at that moment
 
 	buf     []byte        // encoded audio, ending at the clock
 	length  time.Duration // of all audio since the last commit or clear
-	itemID  string        // of the speech that is going on, empty when there is none
+	itemID  string        // item of the current speech; empty if there is none
 	startMS int64         // reported start of that speech
 	edgeMS  int64         // where its sound began
 	pcm     []byte        // scratch
 }
 
-// clockMS is how much audio was written since the session began.
+// clockMS is the length of the audio written since the session began.
 func (in *input) clockMS() int64 {
 	return in.clockAt + in.samples*1000/int64(in.format.hz())
 }
 
-// configure follows a change of the session; before is nil at the beginning.
+// configure applies a change of the session; before is nil at the beginning.
 func (in *input) configure(before, s *session) {
 	f := s.Audio.Input.Format
 	if before == nil || before.Audio.Input.Format != f {
@@ -63,7 +63,7 @@ func (in *input) clockMSOrZero() int64 {
 	return in.clockMS()
 }
 
-// sameDetection says that the detector may go on as it is.
+// sameDetection reports whether the detector can continue unchanged.
 func sameDetection(a, b *turnDetection) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -71,7 +71,7 @@ func sameDetection(a, b *turnDetection) bool {
 	return a.Type == b.Type && a.Threshold == b.Threshold && a.PrefixMS == b.PrefixMS && a.silenceMS() == b.silenceMS()
 }
 
-// decode makes PCM of encoded audio, for the detector.
+// decode turns encoded audio into PCM for the detector.
 func (in *input) decode(data []byte) []byte {
 	switch in.format.Type {
 	case "audio/pcmu":
@@ -84,7 +84,7 @@ func (in *input) decode(data []byte) []byte {
 	return in.pcm
 }
 
-// forget empties the buffer. A detector that is in the middle of speech begins anew.
+// forget empties the buffer. A detector in the middle of speech starts again.
 func (in *input) forget() {
 	in.buf, in.length = nil, 0
 	if in.detector != nil && in.detector.Speaking() {
@@ -94,7 +94,7 @@ func (in *input) forget() {
 	in.itemID = ""
 }
 
-// since is the buffered audio from a place on the clock to another.
+// since returns the buffered audio between two positions on the clock.
 func (in *input) since(fromMS, toMS int64) []byte {
 	per := int64(in.format.bytesPerMS())
 	end := int64(len(in.buf))
@@ -106,7 +106,7 @@ func (in *input) since(fromMS, toMS int64) []byte {
 	return in.buf[from:to]
 }
 
-// trim drops what lies longer back than keepMS, and what is too much.
+// trim drops audio that is older than keepMS, and audio beyond the limit.
 func (in *input) trim(keepMS int) {
 	keep := maxBuffer
 	if keepMS >= 0 {
@@ -117,7 +117,7 @@ func (in *input) trim(keepMS int) {
 	}
 }
 
-// append takes audio from the client; encoded is base64 and is lost.
+// append takes audio from the client; encoded is base64 and is overwritten.
 func (c *conn) append(encoded []byte) *apiError {
 	data, err := audio.AppendFromBase64(encoded[:0], encoded)
 	in := &c.in
@@ -192,7 +192,7 @@ func (c *conn) commitByHand() *apiError {
 	return nil
 }
 
-// speechIn is how much of the audio is speech, from the first sound to the last.
+// speechIn returns how much of the audio is speech, from the first sound to the last.
 func (in *input) speechIn(data []byte) time.Duration {
 	d := audio.NewDetector(audio.DetectorOptions{Rate: in.format.hz()})
 	var from, to int64 = -1, 0
@@ -215,7 +215,7 @@ func (c *conn) clear() {
 	c.emit("input_audio_buffer.cleared", struct{}{})
 }
 
-// addSpeech makes an item of committed audio.
+// addSpeech makes an item from committed audio.
 func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, answer bool) {
 	c.stats.Utterances.Add(1)
 	it := &item{
@@ -240,7 +240,7 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	c.transcribe(it, heard)
 }
 
-// answerSpeech begins the response to speech by itself; it returns what was heard.
+// answerSpeech automatically begins the response to speech; it returns what was heard.
 func (c *conn) answerSpeech() string {
 	if r := c.active(); r != nil {
 		c.fail(activeResponse(r.obj.ID), "")
@@ -254,8 +254,8 @@ func (c *conn) answerSpeech() string {
 	return turn.Heard
 }
 
-// Times of a transcription after the commit, as measured by others: the first
-// words after about 150 ms, the whole after about half a second.
+// Times of a transcription after the commit, as others have measured: the first
+// words after about 150 ms, all of them after about half a second.
 const (
 	transcriptFirst = 150 * time.Millisecond
 	transcriptWord  = 25 * time.Millisecond
@@ -268,7 +268,7 @@ func (c *conn) transcribe(it *item, words string) {
 	if t == nil {
 		return
 	}
-	if !slices.Contains(transcriptionModels, t.Model) { // an Azure deployment that is not there
+	if !slices.Contains(transcriptionModels, t.Model) { // an Azure deployment that does not exist
 		c.after(transcriptFirst, func() {
 			c.emit("conversation.item.input_audio_transcription.failed", transcriptFailed{it.id, 0, transcriptionError{
 				Type: "server_error", Code: "DeploymentNotFound", Message: fmt.Sprintf("Input transcription failed for item '%s'.", it.id),
@@ -330,8 +330,8 @@ func transcriptionUsage(model string, length time.Duration, out int) any {
 	return tokenUsage{"tokens", in + out, in, tokenDetails{0, in}, out}
 }
 
-// armIdle lets the idle timeout of server_vad come, counted from when the
-// answer has been played.
+// armIdle schedules the idle timeout of server_vad, which counts from the end of the
+// answer's playback.
 func (c *conn) armIdle(r *response) {
 	t := c.sess.Audio.Input.TurnDetection
 	if t == nil || t.Type != "server_vad" || t.IdleTimeoutMS == nil {
@@ -347,7 +347,7 @@ func (c *conn) armIdle(r *response) {
 	})
 }
 
-// timeout is what happens when nobody has spoken for the idle timeout: the
+// timeout is called when the user has not spoken for the idle timeout: the
 // silence is committed, its transcript is empty, and the model speaks.
 func (c *conn) timeout(startMS int64) {
 	id, now := c.itemID(), c.in.clockMS()

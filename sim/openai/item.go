@@ -30,21 +30,21 @@ type item struct {
 	name, callID     string // function_call; callID of function_call_output too
 	arguments        string
 	output           string
-	raw              json.RawMessage // an item of a kind that is only kept
+	raw              json.RawMessage // an item of a kind that is only stored
 
-	// size is about how many bytes the item has besides its audio, as its
+	// size is the approximate size of the item in bytes without its audio, as its
 	// client sent it.
 	size int
-	// answered says that a response has taken the item into account.
+	// answered means that a response has taken the item into account.
 	answered bool
-	// audio is the item's encoded audio, dropped when too much is held, and cut then;
-	// format says how, length how long it was.
+	// audio is the item's encoded audio in the given format; it is cut or dropped if too much is
+	// held. length is its original length.
 	audio  []byte
 	cut    bool
 	format format
 	length time.Duration
-	// spoken is how long the speech in a user's audio was; told says that the
-	// client sent its words along.
+	// spoken is the length of the speech in a user's audio; told means that the
+	// client sent its words too.
 	spoken time.Duration
 	told   bool
 }
@@ -54,7 +54,7 @@ type content struct {
 	kind       string // input_text, input_audio, input_image, output_text, output_audio
 	text       string
 	transcript *string
-	raw        json.RawMessage // input_image as it came
+	raw        json.RawMessage // input_image as received
 }
 
 // MarshalJSON writes the keys of the kind, in the order of the recordings.
@@ -110,7 +110,7 @@ func (it *item) MarshalJSON() ([]byte, error) {
 	return it.raw, nil
 }
 
-// words are the words of a message, typed, transcribed or spoken.
+// words returns the words of a message: typed, transcribed or spoken.
 func (it *item) words() string {
 	var parts []string
 	for _, c := range it.content {
@@ -124,7 +124,7 @@ func (it *item) words() string {
 	return strings.Join(parts, " ")
 }
 
-// isAudio says that a message of the user is speech.
+// isAudio reports whether a message of the user is speech.
 func (it *item) isAudio() bool {
 	return slices.ContainsFunc(it.content, func(c content) bool { return c.kind == "input_audio" })
 }
@@ -174,7 +174,7 @@ func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
 	return it, nil
 }
 
-// need is an error when a required text is missing.
+// need returns an error if a required text is missing.
 func need(value, path string) *apiError {
 	if value == "" {
 		return missingParameter(path)

@@ -10,22 +10,22 @@ import (
 
 // Tools of a remote MCP server: the session asks the server for its list and shows
 // the list to the client (https://developers.openai.com/api/docs/guides/realtime-mcp,
-// read 2026-11-23; the order of the events follows the page, no session is
-// recorded). The simulator connects to nobody: what a server would list is decided
-// here.
+// read 2026-11-23; the order of the events follows the page, because no session is
+// recorded). The simulator makes no connection: it decides itself what a server would
+// list.
 
-// mcpServer is a declared MCP server, as far as the simulator acts on it.
+// mcpServer is the part of a declared MCP server that the simulator uses.
 type mcpServer struct {
 	label string
-	// allowed are the names of allowed_tools; nil when all are allowed.
+	// allowed are the names of allowed_tools; nil if all are allowed.
 	allowed []string
 	// unreachable: the server's host is in .invalid, which never resolves (RFC 2606,
-	// section 2). It is how a test makes the listing fail.
+	// section 2). A test can make the listing fail in this way.
 	unreachable bool
 }
 
 // ordinaryMCPTools are listed for a server whose declaration names no tools: the
-// two that OpenAI's documentation asks of a server for its own products.
+// two that OpenAI's documentation requires of a server for its own products.
 var ordinaryMCPTools = []string{"search", "fetch"}
 
 // listedTool is one tool in an mcp_list_tools item.
@@ -75,7 +75,7 @@ func readMCP(raw json.RawMessage, path string) (*mcpServer, *apiError) {
 	}
 	given := slices.DeleteFunc([]string{address, connector, tunnel}, func(v string) bool { return v == "" })
 	if len(given) != 1 {
-		// (own): the documentation says that one of them must be there.
+		// (own): the documentation requires one of them.
 		return nil, invalid("invalid_value", path, "Exactly one of 'server_url', 'connector_id' and 'tunnel_id' must be provided.")
 	}
 	if address != "" {
@@ -90,7 +90,7 @@ func readMCP(raw json.RawMessage, path string) (*mcpServer, *apiError) {
 	return &s, err
 }
 
-// allowedTools reads a list of names, or an object that holds one.
+// allowedTools reads a list of names, or an object with such a list.
 func allowedTools(raw json.RawMessage, path string) ([]string, *apiError) {
 	if len(raw) == 0 || isNull(raw) {
 		return nil, nil
@@ -110,7 +110,7 @@ func allowedTools(raw json.RawMessage, path string) ([]string, *apiError) {
 	return names, nil
 }
 
-// listTools asks the servers of these tools for their lists, but for those that
+// listTools asks the servers of these tools for their lists, except those that
 // were declared before in the same words.
 func (c *conn) listTools(before, declared []tool) {
 	for _, t := range declared {
@@ -139,7 +139,7 @@ func (c *conn) listServer(s *mcpServer) {
 	c.emit("conversation.item.done", itemBody{previous, it})
 }
 
-// asRaw is a value as JSON. It is made of strings only, which always can be.
+// asRaw returns a value as JSON. It consists only of strings, which can always be encoded.
 func asRaw(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

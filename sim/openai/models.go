@@ -14,7 +14,7 @@ type model struct {
 	spaced bool
 }
 
-// models are those the simulator knows (https://developers.openai.com/api/docs/models,
+// models are the models that the simulator knows (https://developers.openai.com/api/docs/models,
 // read 2026-11-23). gpt-realtime, -2.1 and -2.1-mini are as recorded, the rest by
 // analogy: -mini and -1.5 like gpt-realtime, all of the second generation like -2.1.
 var models = map[string]model{
@@ -28,10 +28,10 @@ var models = map[string]model{
 	"gpt-4o-mini-realtime-preview": {voice: "alloy", silenceMS: 200, spaced: true},
 }
 
-// snapshot is how the name of a dated release ends.
+// snapshot matches the end of a dated release's name.
 var snapshot = regexp.MustCompile(`-20[0-9]{2}-[0-9]{2}-[0-9]{2}$`)
 
-// findModel is the model of that name, or the one of which it is a dated snapshot.
+// findModel returns the model of that name, or the one of which it is a dated snapshot.
 func findModel(name string) (model, bool) {
 	m, ok := models[snapshot.ReplaceAllString(name, "")]
 	return m, ok

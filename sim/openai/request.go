@@ -10,11 +10,11 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// request is what a response is asked to be; nil or empty is what the session says.
+// request holds the settings of one response; nil or empty means the session's setting.
 type request struct {
 	aside        bool
-	input        []*item // nil when it was not given
-	given        bool    // input was given, if empty
+	input        []*item // nil if it was not given
+	given        bool    // input was given, even if empty
 	instructions *string
 	tools        []tool
 	toolChoice   json.RawMessage
@@ -51,7 +51,7 @@ func (c *conn) readRequest(raw json.RawMessage) (*request, *apiError) {
 	return q, err
 }
 
-// readInput reads items of one's own and references to items of the conversation.
+// readInput reads the request's own items and references to items of the conversation.
 func (c *conn) readInput(q *request, raw json.RawMessage, path string) *apiError {
 	list, err := array(raw, path)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *conn) readInput(q *request, raw json.RawMessage, path string) *apiError
 	return nil
 }
 
-// maxRunning bounds the responses that run beside each other.
+// maxRunning bounds the responses that run at the same time.
 const maxRunning = 32
 
 func (c *conn) createResponse(raw json.RawMessage) *apiError {
@@ -131,7 +131,7 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 		turn.Heard, turn.Steps = more.Heard, append(turn.Steps, more.Steps...)
 	case len(results) > 0:
 	case q.instructions != nil && *q.instructions != "":
-		// Nothing to answer but the instructions of this response.
+		// The only thing to answer is this response's instructions.
 		turn = d.Fork().Hear(scenario.Heard{Text: *q.instructions}, ctx)
 	default:
 		turn = d.Continue(ctx)
@@ -146,7 +146,7 @@ func callsIn(t scenario.Turn) bool {
 	})
 }
 
-// hear is what the dialogue is told about a message of the user.
+// hear returns a message of the user in the form for the dialogue.
 func hear(it *item) scenario.Heard {
 	if it.isAudio() {
 		h := scenario.Heard{Spoken: true, Duration: it.spoken}
@@ -166,7 +166,7 @@ func (c *conn) results(items []*item) []scenario.Result {
 	return out
 }
 
-// context is what the model knows when it answers a request.
+// context returns what the model knows when it answers a request.
 func (c *conn) context(q *request) scenario.Context {
 	ctx := scenario.Context{Instructions: c.sess.Instructions, Preamble: c.model.phases}
 	if q.instructions != nil {
@@ -203,7 +203,7 @@ func (c *conn) context(q *request) scenario.Context {
 	return ctx
 }
 
-// newResponse makes a response as the request and the session want it.
+// newResponse makes a response from the settings of the request and the session.
 func (c *conn) newResponse(q *request) *response {
 	o := &responseObject{
 		Object: "realtime.response", ID: "resp_" + c.ids.Base62(21), Status: inProgress, Output: []*item{},
@@ -229,13 +229,13 @@ func (c *conn) newResponse(q *request) *response {
 		o.Audio.Output.Voice = q.voice
 	}
 	r := &response{obj: o, aside: q.aside, inText: o.OutputModalities[0] == "text", speed: c.sess.Audio.Output.Speed}
-	// "inf" is no number and leaves the limit at 0.
+	// "inf" is not a number and leaves the limit at 0.
 	_ = json.Unmarshal(o.MaxOutputTokens, &r.limit)
 	c.countInput(q, r)
 	return r
 }
 
-// countInput counts what a response reads: the instructions, the tools and the items.
+// countInput counts the input of a response: the instructions, the tools and the items.
 func (c *conn) countInput(q *request, r *response) {
 	items := c.conv.items
 	if q.given {
@@ -254,7 +254,7 @@ func (c *conn) countInput(q *request, r *response) {
 	c.inputOf[r.obj.ID] = n
 }
 
-// begin sends response.created and lets the response run.
+// begin sends response.created and starts the response.
 func (c *conn) begin(r *response) {
 	c.turn++
 	c.idle++
@@ -270,7 +270,7 @@ func (c *conn) begin(r *response) {
 	c.commit(c.w.At(fault.Point{At: fault.AtTurn, Turn: r.turn, N: r.turn}))
 }
 
-// withAudio is an item as JSON with the audio in its content.
+// withAudio returns an item as JSON with the audio in its content.
 func withAudio(it *item) (json.RawMessage, error) {
 	b, err := json.Marshal(it)
 	if err != nil || len(it.audio) == 0 || it.kind != kindMessage {

@@ -42,22 +42,22 @@ type statusError struct {
 	Message string `json:"message"`
 }
 
-// response is one answer while it is made.
+// response is one answer in progress.
 type response struct {
 	// Fixed after startResponse.
 	obj    *responseObject
 	aside  bool // outside the conversation
 	inText bool // output is text
-	limit  int  // of output tokens; 0 is none
+	limit  int  // limit of output tokens; 0 means no limit
 	speed  float64
 	turn   int
-	// reasons says that it counts reasoning tokens: as recorded, models of the
-	// second generation do when no tools are declared.
+	// reasons means that it counts reasoning tokens: as recorded, models of the
+	// second generation do so if no tools are declared.
 	reasons bool
 
-	// Owned by the connection's goroutine, like all of it.
+	// Owned by the connection's goroutine.
 	steps   []scenario.Step
-	next    time.Time // when it goes on
+	next    time.Time // when it continues
 	msg     *message
 	line    *pace.Delivery
 	began   time.Time // of line
@@ -77,7 +77,7 @@ type message struct {
 	audio time.Duration
 }
 
-// lateCall is a call that comes after its response has ended.
+// lateCall is a call that is sent after its response has ended.
 type lateCall struct {
 	call  scenario.Call
 	after time.Duration
@@ -88,7 +88,7 @@ func (r *response) place() place {
 	return place{ResponseID: r.obj.ID, ItemID: r.msg.item.id, OutputIndex: r.msg.index}
 }
 
-// advance carries the response on as far as it is due.
+// advance continues the response as far as it is due.
 func (c *conn) advance(r *response, now time.Time) {
 	for !r.over && !c.w.Closed() && !r.next.After(now) {
 		switch {
@@ -143,7 +143,7 @@ func (c *conn) say(r *response, s scenario.Say) {
 	c.schedule(r)
 }
 
-// schedule sets when the response goes on: at the next part of its line.
+// schedule sets when the response continues: at the next part of its line.
 func (c *conn) schedule(r *response) {
 	due, ok := r.line.Due()
 	if !ok {
@@ -190,7 +190,7 @@ func (c *conn) deliver(r *response) {
 	}
 }
 
-// reached says that max_output_tokens is used up.
+// reached reports whether max_output_tokens is used up.
 func (r *response) reached() bool { return r.limit > 0 && r.out.total() >= r.limit }
 
 func (c *conn) sendWord(r *response, word string) {
@@ -257,7 +257,7 @@ func (c *conn) closeItem(r *response, it *item, index int, status string) {
 	c.emit("response.output_item.done", outputItemBody{r.obj.ID, index, it})
 }
 
-// beforeDone is the previous_item_id of conversation.item.done: null also for the
+// beforeDone is the previous_item_id of conversation.item.done: it is also null for the
 // second item of a conversation, as recorded.
 func (c *conn) beforeDone(it *item) *string {
 	if _, i := c.conv.find(it.id); i == 1 {
@@ -293,7 +293,7 @@ func (c *conn) closeMessage(r *response, status string) {
 	r.msg = nil
 }
 
-// finish ends a response: what is open is closed, response.done follows.
+// finish ends a response: it closes what is open and sends response.done.
 func (c *conn) finish(r *response, status string, details *statusDetails) {
 	if r.over {
 		return

@@ -18,7 +18,7 @@ import (
 // maxBody bounds the body of an HTTP request.
 const maxBody = 1 << 20
 
-// Handler serves the API. Any number of goroutines may use it.
+// Handler serves the API. It may be used concurrently.
 type Handler struct {
 	opts   wire.Options
 	speech speech
@@ -46,7 +46,7 @@ func New(o wire.Options) *Handler {
 }
 
 // ServeHTTP serves /v1/realtime and /openai/v1/realtime (WebSocket) and the
-// client_secrets below them; everything else is 404 in words.
+// client_secrets below them; everything else gets 404 with an explanation.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	azure := strings.HasPrefix(path, "/openai/")
@@ -70,13 +70,13 @@ func writeError(w http.ResponseWriter, status int, e *apiError) {
 		Param   *string `json:"param"`
 		Code    string  `json:"code"`
 	}
-	// A client that is gone does not read its error.
+	// The write fails only if the client is gone.
 	_ = json.NewEncoder(w).Encode(struct {
 		Error plain `json:"error"`
 	}{plain{e.Message, e.Type, e.Param, e.Code}})
 }
 
-// keyOf finds the key: a header, or a subprotocol for browsers.
+// keyOf returns the key: from a header, or from a subprotocol for browsers.
 func keyOf(r *http.Request) string {
 	if k := r.Header.Get("Api-Key"); k != "" {
 		return k
@@ -141,7 +141,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 	h.serve(ws, r, key, azure, begin, rest, log)
 }
 
-// serve is a connection from the first event to the last. first are the faults of the
+// serve runs a connection from the first event to the last. first are the faults of the
 // handshake that need the protocol.
 func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, begin wire.Begin, first []fault.Action, log *slog.Logger) {
 	c := &conn{
@@ -167,7 +167,7 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 	log.Info("session ended", "responses", c.turn, "calls", c.calls, "tokens", c.used)
 }
 
-// redeem finds the session that an ephemeral key was made for; nil for an ordinary key.
+// redeem returns the session for which an ephemeral key was made; nil for an ordinary key.
 func (h *Handler) redeem(key string) (*secret, *refusal) {
 	if no := refuseKey(key); no != nil {
 		return nil, no
@@ -181,7 +181,7 @@ func (h *Handler) redeem(key string) (*secret, *refusal) {
 	return s, nil
 }
 
-// open makes the session, or says why not.
+// open makes the session, or returns why it cannot.
 func (c *conn) open(r *http.Request, made *secret) *refusal {
 	q := r.URL.Query()
 	if strings.Contains(strings.ToLower(r.Header.Get("OpenAI-Beta")), "realtime=v1") {
@@ -196,7 +196,7 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 	}
 	m, ok := findModel(name)
 	if !ok && c.azure && name != "" {
-		// Azure's model is the name of a deployment, which may be anything.
+		// Azure's model is the name of a deployment and can be anything.
 		m, ok = findModel("gpt-realtime")
 	}
 	if !ok {
@@ -216,7 +216,7 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 	return nil
 }
 
-// modelName is the model in the query; Azure also says deployment.
+// modelName returns the model in the query; Azure also uses deployment.
 func modelName(q url.Values) string {
 	if m := q.Get("model"); m != "" {
 		return m
@@ -260,11 +260,11 @@ func (h *Handler) clientSecrets(w http.ResponseWriter, r *http.Request) {
 	}
 	h.opts.Stats.Tokens.Add(1)
 	w.Header().Set("Content-Type", "application/json")
-	// A client that is gone does not read its answer.
+	// The write fails only if the client is gone.
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// secretAnswer is what a client secret looks like.
+// secretAnswer is the form of a client secret.
 type secretAnswer struct {
 	Value     string   `json:"value"`
 	ExpiresAt int64    `json:"expires_at"`
@@ -335,7 +335,8 @@ func withoutModel(raw json.RawMessage) json.RawMessage {
 	return b
 }
 
-// forgetOld drops keys that expired a while ago, and all when there are too many. mu is held.
+// forgetOld drops keys that expired a while ago, and all keys if there are too many. The
+// caller holds mu.
 func (h *Handler) forgetOld(now time.Time) {
 	for k, s := range h.secrets {
 		if now.Sub(s.expires) > time.Hour {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sessionLife is the longest life of a session.
+// sessionLife is the maximum age of a session.
 const sessionLife = 60 * time.Minute
 
 var null = json.RawMessage("null")
@@ -47,7 +47,7 @@ type sessionOutput struct {
 	Speed  float64 `json:"speed"`
 }
 
-// format is an audio format. Rate stands only with audio/pcm.
+// format is an audio format. Rate is set only for audio/pcm.
 type format struct {
 	Type string `json:"type"`
 	Rate int    `json:"rate,omitempty"`
@@ -61,7 +61,7 @@ func (f format) hz() int {
 	return 8000
 }
 
-// bytesPerMS is how much encoded audio a ms is.
+// bytesPerMS is the size of 1 ms of encoded audio.
 func (f format) bytesPerMS() int {
 	if f.Type == "audio/pcm" {
 		return 48
@@ -108,8 +108,8 @@ func (t turnDetection) MarshalJSON() ([]byte, error) {
 	}{t.Type, t.Threshold, t.PrefixMS, t.SilenceMS, t.IdleTimeoutMS, t.Create, t.Interrupt})
 }
 
-// silenceMS is how long a speaker must be silent for the turn to end. A model
-// decides that for semantic_vad; here it is a longer or shorter silence.
+// silenceMS is how long a speaker must be silent for the turn to end. For
+// semantic_vad a model decides that; here it is a longer or shorter silence.
 func (t *turnDetection) silenceMS() int {
 	if t.Type == "server_vad" {
 		return t.SilenceMS
@@ -129,12 +129,12 @@ type tool struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	// raw is a tool of the type mcp, echoed as it came; mcp is what it says.
+	// raw is a tool of the type mcp, echoed as received; mcp is its parsed form.
 	raw json.RawMessage
 	mcp *mcpServer
 }
 
-// MarshalJSON echoes tools of other types as they came.
+// MarshalJSON echoes tools of other types as received.
 func (t tool) MarshalJSON() ([]byte, error) {
 	if t.raw != nil {
 		return t.raw, nil
@@ -143,10 +143,10 @@ func (t tool) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(t))
 }
 
-// defaultInstructions stand in a new session. The provider has a longer text of its own.
+// defaultInstructions are those of a new session. The provider has a longer text of its own.
 const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
 
-// newSession is a session as the provider creates it for a model.
+// newSession returns a session as the provider creates it for a model.
 func newSession(id, name string, m model, now time.Time) *session {
 	s := &session{
 		Type: "realtime", Object: "realtime.session", ID: id, Model: name,
@@ -171,16 +171,16 @@ type updater struct {
 	updating
 }
 
-// updating is what an update depends on besides the session.
+// updating is the context on which an update depends, besides the session.
 type updating struct {
 	model model
 	azure bool
-	// spoken says that the conversation has audio of the assistant, after which the
+	// spoken means that the conversation has audio of the assistant, after which the
 	// voice may not change.
 	spoken bool
 }
 
-// update is s with the changes of raw, or the first error; s stays as it is.
+// update returns s with the changes of raw, or the first error; s itself is unchanged.
 func (s *session) update(raw json.RawMessage, with updating) (*session, *apiError) {
 	changed := *s
 	u := &updater{s: &changed, updating: with}
@@ -238,7 +238,7 @@ func (u *updater) fields() fields {
 	}
 }
 
-// instructions that are empty are the default again, as recorded.
+// instructions: an empty text restores the default, as recorded.
 func (u *updater) instructions(raw json.RawMessage, path string) *apiError {
 	if err := text(&u.s.Instructions)(raw, path); err != nil {
 		return err
@@ -249,7 +249,7 @@ func (u *updater) instructions(raw json.RawMessage, path string) *apiError {
 	return nil
 }
 
-// sameModel takes the same model only; the text of the refusal is (own).
+// sameModel accepts only the same model; the text of the refusal is (own).
 func (u *updater) sameModel(raw json.RawMessage, path string) *apiError {
 	name := u.s.Model
 	if err := text(&name)(raw, path); err != nil {
@@ -261,7 +261,7 @@ func (u *updater) sameModel(raw json.RawMessage, path string) *apiError {
 	return nil
 }
 
-// tracing cannot change once it is on.
+// tracing: it cannot change once it is on.
 func (u *updater) tracing(raw json.RawMessage, path string) *apiError {
 	if !isNull(u.s.Tracing) && string(raw) != string(u.s.Tracing) {
 		return invalid("cannot_update_tracing", path, "Tracing cannot be modified once it is enabled for a session.")
@@ -312,7 +312,7 @@ func voiceName(raw json.RawMessage, path string) (string, *apiError) {
 	return name, err
 }
 
-// transcription merges: what is not sent keeps its value.
+// transcription merges: a missing setting keeps its value.
 func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 	var t transcription
 	if old := u.s.Audio.Input.Transcription; old != nil {
@@ -338,7 +338,7 @@ func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 }
 
 // transcriptionModel reads one of the models; on Azure the name of a
-// deployment, which may be anything.
+// deployment, which can be anything.
 func (u *updater) transcriptionModel(dst *string) func(json.RawMessage, string) *apiError {
 	if u.azure {
 		return text(dst)
@@ -351,7 +351,7 @@ var transcriptionModels = []string{
 	"gpt-4o-transcribe-diarize", "gpt-realtime-whisper", "gpt-transcribe", "gpt-live-transcribe",
 }
 
-// turnDetection merges within a type; another type begins with its defaults.
+// turnDetection merges within a type; another type starts with its defaults.
 func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
 	old := u.s.Audio.Input.TurnDetection
 	ms, err := members(raw, path)

@@ -12,14 +12,14 @@ import (
 	"voicegw/sim/voice"
 )
 
-// maxSpeech bounds the lines that are kept spoken, in bytes.
+// maxSpeech bounds the spoken lines in the cache, in bytes.
 const maxSpeech = 64 << 20
 
 // wordTime is the pace of written words, as if they were spoken.
 const wordTime = 60 * time.Millisecond
 
-// speech speaks lines and keeps them, because many sessions say the same. Any
-// number of goroutines may use it.
+// speech speaks lines and caches them, because many sessions say the same. It may be used
+// concurrently.
 type speech struct {
 	mu    sync.Mutex // guards the following fields
 	kept  map[speechKey]pace.Line
@@ -31,8 +31,8 @@ type speechKey struct {
 	speed               float64
 }
 
-// line is what a step says, in the format of the response. Its words may be
-// changed by the caller, its audio may not.
+// line is the words and audio of a step, in the format of the response. The caller may
+// change its words but not its audio.
 func (s *speech) line(say scenario.Say, r *response) pace.Line {
 	if r.inText {
 		return written(say.Text)
@@ -105,7 +105,7 @@ func silence(f format, d time.Duration) []byte {
 }
 
 // tokens cuts text into deltas as a model does: words with the space before
-// them, and the marks after them. Together they are the text.
+// them and the punctuation after them. Joined, they are the text.
 func tokens(text string) []string {
 	var out []string
 	for text != "" {

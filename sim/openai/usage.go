@@ -42,17 +42,17 @@ type outputDetails struct {
 	Reasoning int `json:"reasoning_tokens,omitempty"`
 }
 
-// reasoningTokens are about what a short answer was recorded with.
+// reasoningTokens is about the recorded value for a short answer.
 const reasoningTokens = 28
 
-// outputTokens counts what a response has put out.
+// outputTokens counts the output of a response.
 type outputTokens struct {
 	text   int
 	audio  time.Duration
 	chunks int
 }
 
-// words counts a piece of text: every delta is about a token.
+// words counts a piece of text: every delta is about one token.
 func (o *outputTokens) words(string) { o.text++ }
 
 func (o *outputTokens) audioTokens() int {
@@ -61,7 +61,7 @@ func (o *outputTokens) audioTokens() int {
 
 func (o *outputTokens) total() int { return o.text + o.audioTokens() }
 
-// inputTokens are the tokens of all that a response reads.
+// inputTokens are the tokens of everything that a response reads.
 type inputTokens struct{ text, audio int }
 
 func (i inputTokens) total() int { return i.text + i.audio }
@@ -94,7 +94,7 @@ func countTools(tools []tool) int {
 		return 0
 	}
 	b, err := json.Marshal(tools)
-	if err != nil { // they came as JSON
+	if err != nil { // they were decoded from JSON
 		return 0
 	}
 	return len(b) / 4
@@ -103,7 +103,7 @@ func countTools(tools []tool) int {
 // cacheStep is the granularity of the cache: the recordings show multiples of 64.
 const cacheStep = 64
 
-// account fills in the usage of a response and adds it to what is cached for the next.
+// account fills in the usage of a response and updates the cached tokens for the next one.
 func (c *conn) account(r *response) {
 	in := c.inputOf[r.obj.ID]
 	delete(c.inputOf, r.obj.ID)
@@ -133,7 +133,7 @@ func (c *conn) account(r *response) {
 	}
 }
 
-// tokenLimit is the limit that rate_limits.updated speaks of, as recorded.
+// tokenLimit is the limit in rate_limits.updated, as recorded.
 const tokenLimit = 15_000_000
 
 func (c *conn) emitLimits(r *response) {

@@ -21,36 +21,36 @@ const (
 	writeTimeout = 20 * time.Second
 	// closeWait is how long a client has to answer a close frame.
 	closeWait = 2 * time.Second
-	// maxHeld bounds what waits in line during a delay; beyond it the connection is dropped.
+	// maxHeld bounds what is queued during a delay; beyond it the connection is dropped.
 	maxHeld = 64 << 20
 	// maxReason is the longest reason in a close frame, in bytes (RFC 6455, 5.5).
 	maxReason = 123
 )
 
-// ConnOptions describe one accepted connection.
+// ConnOptions configure one accepted connection.
 type ConnOptions struct {
-	// Subprotocols are those the server would select; the first that the
-	// client offers is echoed.
+	// Subprotocols are those that the server accepts; the first of them that the
+	// client offers is selected.
 	Subprotocols []string
 	// Binary sends binary messages (Gemini) instead of text.
 	Binary bool
-	// Unknown makes the frame of an unknown event of that type. Nil makes
+	// Unknown makes the frame of an unknown event of that type. Nil means
 	// {"type": name}.
 	Unknown func(name string) []byte
-	// Faults are this connection's. Nil means none.
+	// Faults is this connection's injector. Nil means no faults.
 	Faults *fault.Injector
 	// ReadLimit is the longest frame accepted, in bytes. Zero means 32 MiB.
 	ReadLimit int64
-	// Stats is counted up. Nil counts nowhere.
+	// Stats is updated. Nil disables counting.
 	Stats *Stats
 }
 
-// Frame is one message from the client, or the end of them.
+// Frame is one message from the client, or the end of the messages.
 type Frame struct {
 	Data   []byte
 	Binary bool
-	// Err, when set, is why no more frames come; Data is then empty. It is a
-	// websocket.CloseError when the client closed.
+	// Err, if set, is why no more frames come; Data is then empty. It is a
+	// websocket.CloseError if the client closed.
 	Err error
 }
 
@@ -76,7 +76,7 @@ type Conn struct {
 	unknown func(string) []byte
 	stats   *Stats
 	begun   time.Time
-	// frames goes from the reading goroutine to the owner; nobody closes it.
+	// frames goes from the reading goroutine to the owner; it is never closed.
 	frames chan Frame
 	// done goes from End to the owner; End closes it.
 	done chan struct{}
@@ -85,9 +85,9 @@ type Conn struct {
 	// abandon ends the reading goroutine's Read, which closes the socket.
 	abandon context.CancelFunc
 	ending  sync.Once
-	work    sync.WaitGroup // the reading goroutine and that of Close
+	work    sync.WaitGroup // the reading goroutine and the one that Close starts
 
-	injected injected // by others than the owner
+	injected injected // faults injected by goroutines other than the owner
 
 	slow atomic.Int64 // ns before each frame read; set by the owner, read by the reader
 
@@ -98,16 +98,16 @@ type Conn struct {
 	held      [][]byte
 	heldBytes int
 	holdUntil time.Time
-	mute      bool // for ever
+	mute      bool // forever
 	muteUntil time.Time
 	closed    bool
 	// closing is closed by Close's goroutine when the handshake is over; nil before Close.
 	closing chan struct{}
 }
 
-// Accept upgrades r. When it fails it has answered the request. Origins are not checked:
-// the simulator is for tests. It does not report fault.AtConnect: the wire does,
-// before it calls Accept (Connect serves where nothing special is needed).
+// Accept upgrades r. If it fails it has answered the request. Origins are not checked,
+// because the simulator is for tests. It does not report fault.AtConnect: the wire must do so
+// before it calls Accept (for example with Connect).
 func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error) {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       o.Subprotocols,
@@ -142,16 +142,16 @@ func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error
 	return c, nil
 }
 
-// unknownType is an event of OpenAI's form.
+// unknownType returns an event of OpenAI's form.
 func unknownType(name string) []byte {
 	b, err := json.Marshal(map[string]string{"type": name})
-	if err != nil { // a map of strings has no value that cannot be marshalled
+	if err != nil { // a map of strings can always be encoded
 		return []byte(`{"type":"sim.unknown"}`)
 	}
 	return b
 }
 
-// read hands the client's frames to the owner until there are no more.
+// read passes the client's frames to the owner until there are no more.
 func (c *Conn) read(ctx context.Context) {
 	for {
 		if !c.dawdle() {
@@ -175,7 +175,7 @@ func (c *Conn) read(ctx context.Context) {
 	}
 }
 
-// dawdle is the slow_read fault; false when the connection is being released.
+// dawdle carries out the slow_read fault; false if the connection is being released.
 func (c *Conn) dawdle() bool {
 	ns := c.slow.Load()
 	if ns == 0 {
@@ -191,25 +191,25 @@ func (c *Conn) dawdle() bool {
 	}
 }
 
-// Frames carries what the client sends, from the reading goroutine to the
-// owner. The last one has Err set. Nobody closes it.
+// Frames carries the client's messages, from the reading goroutine to the
+// owner. The last one has Err set. The channel is never closed.
 func (c *Conn) Frames() <-chan Frame { return c.frames }
 
 // Done is closed when the server is ending: the owner should close and return.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// End asks the owner to finish; Done tells it. Any goroutine may call it.
+// End asks the owner to finish, by closing Done. It may be called concurrently.
 func (c *Conn) End() { c.ending.Do(func() { close(c.done) }) }
 
-// Subprotocol is the one that was selected, empty when none was.
+// Subprotocol returns the selected subprotocol, empty if there is none.
 func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 
-// Send sends one frame after consulting the injector at AtFrame and, when
-// event is not empty, at AtEvent. While a delay is in force the frame waits in
-// line; while a silence is in force it is thrown away. The actions that need
-// the protocol are returned, for the owner to carry out. A connection that is
-// gone swallows frames: Frames tells the owner of the end. data is not kept
-// unless a delay is in force, and must not be changed afterwards then.
+// Send sends one frame after asking the injector at AtFrame and, if
+// event is not empty, at AtEvent. During a delay the frame is
+// queued; during a silence it is dropped. Send returns the actions that need
+// the protocol, for the owner to carry out. If the connection is
+// gone the frame is dropped: Frames reports the end to the owner. Send keeps data only
+// during a delay; data must then not be changed afterwards.
 func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
 	if c.closed {
 		return nil
@@ -226,7 +226,7 @@ func (c *Conn) Send(event string, turn int, data []byte) []fault.Action {
 	return rest
 }
 
-// At reports a point, carries out what a connection can and returns the rest.
+// At reports a point, carries out the actions that a connection can and returns the rest.
 func (c *Conn) At(p fault.Point) []fault.Action {
 	due := c.faults.At(p)
 	if p.At == fault.AtCall {
@@ -235,10 +235,10 @@ func (c *Conn) At(p fault.Point) []fault.Action {
 	return c.Do(due)
 }
 
-// Do carries out actions as far as a connection can and returns the rest.
+// Do carries out the actions that a connection can and returns the rest.
 func (c *Conn) Do(as []fault.Action) []fault.Action { return c.do(as, nil) }
 
-// do carries out actions; frame, when there is one, is the frame that is due.
+// do carries out actions; frame is the frame to be sent, if there is one.
 func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 	for _, a := range as {
 		if c.closed {
@@ -273,7 +273,7 @@ func (c *Conn) do(as []fault.Action, frame *[]byte) (rest []fault.Action) {
 	return rest
 }
 
-// hold makes everything wait in line for d longer.
+// hold queues everything for d longer.
 func (c *Conn) hold(d time.Duration) {
 	now := time.Now()
 	if c.holdUntil.Before(now) {
@@ -283,7 +283,7 @@ func (c *Conn) hold(d time.Duration) {
 	c.arm()
 }
 
-// silence throws away everything for d, for ever when d is 0.
+// silence drops everything for d, or forever if d is 0.
 func (c *Conn) silence(d time.Duration) {
 	if d == 0 {
 		c.mute = true
@@ -292,7 +292,7 @@ func (c *Conn) silence(d time.Duration) {
 	c.muteUntil = time.Now().Add(d)
 }
 
-// put writes a frame, or puts it in line.
+// put writes a frame, or queues it.
 func (c *Conn) put(data []byte) {
 	switch {
 	case c.closed || c.mute || time.Now().Before(c.muteUntil):
@@ -311,8 +311,8 @@ func (c *Conn) write(data []byte) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	if err := c.ws.Write(ctx, c.kind, data); err != nil {
-		// The reading goroutine meets the same end and tells the owner; a client
-		// that reads nothing for so long is cut off here.
+		// The reading goroutine sees the same end and reports it to the owner; a client
+		// that has not read for so long is cut off here.
 		c.drop()
 		return
 	}
@@ -323,20 +323,20 @@ func (c *Conn) write(data []byte) {
 func (c *Conn) drop() {
 	c.closed = true
 	c.held, c.heldBytes = nil, 0
-	// The error says only that it was closed before.
+	// The error only means that it was closed before.
 	_ = c.ws.CloseNow()
 }
 
-// Drop ends the connection without a close frame, as a failing network does.
+// Drop ends the connection without a close frame, like a failing network.
 func (c *Conn) Drop() {
 	if !c.closed {
 		c.drop()
 	}
 }
 
-// arm sets the timer to what is due next.
+// arm sets the timer to the next due time.
 func (c *Conn) arm() {
-	c.injected.mu.Lock() // or Inject's own setting of the timer could be undone
+	c.injected.mu.Lock() // otherwise Inject's own setting of the timer could be undone
 	defer c.injected.mu.Unlock()
 	next := time.Duration(1<<62 - 1)
 	if len(c.held) > 0 {
@@ -351,8 +351,8 @@ func (c *Conn) arm() {
 	c.timer.Reset(max(next, 0))
 }
 
-// Tick fires when something that waited is due, or was injected: Flush has to be
-// called. It is never nil.
+// Tick fires when something that waited is due, or was injected: the owner must then call
+// Flush. It is never nil.
 func (c *Conn) Tick() <-chan time.Time { return c.timer.C }
 
 // Flush sends what waited and is due, and returns the actions of timed and injected
@@ -371,7 +371,7 @@ func (c *Conn) Flush() []fault.Action {
 	return rest
 }
 
-// release writes what waits in line.
+// release writes the queued frames.
 func (c *Conn) release() {
 	held := c.held
 	c.held, c.heldBytes = nil, 0
@@ -383,11 +383,11 @@ func (c *Conn) release() {
 	}
 }
 
-// Closed says that the connection was closed or dropped from this side.
+// Closed reports whether this side has closed or dropped the connection.
 func (c *Conn) Closed() bool { return c.closed }
 
 // Close sends what waits, then a close frame (the reason is cut to 123 bytes).
-// It does not wait for the client's answer; Release does. Calling it again does nothing.
+// It does not wait for the client's answer; Release does. Calling it again has no effect.
 func (c *Conn) Close(code int, reason string) {
 	if c.closed {
 		return
@@ -400,12 +400,12 @@ func (c *Conn) Close(code int, reason string) {
 	c.closing = make(chan struct{})
 	c.work.Go(func() {
 		defer close(c.closing)
-		// A client that does not answer the close frame is its own fault.
+		// A client may fail to answer the close frame, which does not matter here.
 		_ = c.ws.Close(websocket.StatusCode(code), cut(reason))
 	})
 }
 
-// cut shortens a reason to what a close frame holds, at a character.
+// cut shortens a reason to the size of a close frame, without splitting a character.
 func cut(reason string) string {
 	if len(reason) <= maxReason {
 		return reason
@@ -430,12 +430,12 @@ func (c *Conn) Release() {
 		case <-c.closing:
 		case <-t.C:
 			c.abandon()
-			<-c.closing // at most 5 s more, which the library waits
+			<-c.closing // at most the 5 s that the library waits
 		}
 		t.Stop()
 	}
 	c.closed = true
 	c.abandon()
-	_ = c.ws.CloseNow() // it says only that it was closed before
+	_ = c.ws.CloseNow() // the error only means that it was closed before
 	c.work.Wait()
 }

@@ -11,9 +11,9 @@ import (
 	"voicegw/sim/fault"
 )
 
-// Connect reports fault.AtConnect and commits the faults that come before the
-// handshake is answered: a delay of the answer, and a cut, for which it returns
-// ErrDropped. The other actions are returned, for the owner to Do after Accept.
+// Connect reports fault.AtConnect and injects the faults that come before the
+// answer to the handshake: a delay of the answer, and a cut, for which it returns
+// ErrDropped. It returns the other actions, for the owner to Do after Accept.
 func Connect(w http.ResponseWriter, r *http.Request, o ConnOptions) (rest []fault.Action, err error) {
 	for _, a := range o.Faults.At(fault.Point{At: fault.AtConnect}) {
 		switch a.Kind {
@@ -45,8 +45,8 @@ func Connect(w http.ResponseWriter, r *http.Request, o ConnOptions) (rest []faul
 	return rest, nil
 }
 
-// RetryAfter sets the header that tells when to come again, in whole seconds, rounded up,
-// and in ms as OpenAI's clients read it too. Zero sets nothing.
+// RetryAfter sets the header that tells the client when to try again, in whole seconds,
+// rounded up, and also in ms for OpenAI's clients. Zero sets nothing.
 func RetryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		return
@@ -55,7 +55,7 @@ func RetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After-Ms", strconv.FormatInt(d.Milliseconds(), 10))
 }
 
-// StatusName is Google's word for an HTTP status
+// StatusName returns Google's word for an HTTP status
 // (https://cloud.google.com/apis/design/errors, read 2026-11-20).
 func StatusName(code int) string {
 	switch code {

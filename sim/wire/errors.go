@@ -6,10 +6,10 @@ import "errors"
 // handshake was answered.
 var ErrDropped = errors.New("wire: connection dropped by a fault")
 
-// The refusals of Group.Inject.
+// The errors of Group.Inject.
 var (
 	// ErrNoConnection: no open connection has that address.
 	ErrNoConnection = errors.New("wire: no connection has that address")
-	// ErrTooMany: as many faults wait for the connection as may.
+	// ErrTooMany: the maximum number of faults already waits for the connection.
 	ErrTooMany = errors.New("wire: too many faults wait for the connection")
 )

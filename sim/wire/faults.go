@@ -7,8 +7,8 @@ import (
 	"voicegw/sim/fault"
 )
 
-// FaultCounts counts committed faults by their kind. The zero value is ready; any
-// number of goroutines may use it.
+// FaultCounts counts injected faults by their kind. The zero value is ready to use; it may be
+// used concurrently.
 type FaultCounts struct {
 	mu     sync.Mutex // guards the following field
 	counts map[fault.Kind]int64
@@ -23,7 +23,7 @@ func (c *FaultCounts) add(k fault.Kind) {
 	c.counts[k]++
 }
 
-// All returns a copy of the counts. A kind that was never committed is absent.
+// All returns a copy of the counts. A kind that never occurred is missing.
 func (c *FaultCounts) All() map[fault.Kind]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

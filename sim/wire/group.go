@@ -8,21 +8,21 @@ import (
 )
 
 // Group is the set of open connections of a server. The zero value is an empty
-// one. Its methods may be called from any goroutine.
+// group. Its methods may be called concurrently.
 type Group struct {
 	mu     sync.Mutex        // guards the following fields
 	count  int               // connections begun
 	counts map[fault.API]int // the same by API
 	open   map[*member]struct{}
-	byAddr map[string]*Conn // of those whose wire has told
+	byAddr map[string]*Conn // those that were attached, by address
 	closed bool
-	// idle is closed when closed is set and nobody is in; nil until Close.
+	// idle is closed when closed is set and no connection is left; nil until Close.
 	idle chan struct{}
 }
 
 type member struct{ end func() }
 
-// next counts a connection, of all and of its API.
+// next numbers a connection, among all and among those of its API.
 func (g *Group) next(api fault.API) (n, ofAPI int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -35,8 +35,8 @@ func (g *Group) next(api fault.API) (n, ofAPI int) {
 }
 
 // Enter registers a connection. end is called, once and from another
-// goroutine, when the group closes. It returns the function to call when the
-// connection is over, and false when the group is closed already.
+// goroutine, when the group closes. Enter returns the function to call when the
+// connection has ended, and false if the group is closed already.
 func (g *Group) Enter(end func()) (leave func(), ok bool) {
 	m := &member{end: end}
 	g.mu.Lock()
@@ -63,7 +63,7 @@ func (g *Group) leave(m *member) {
 	}
 }
 
-// Len is how many connections are open.
+// Len returns the number of open connections.
 func (g *Group) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// IDs makes ids that are the same on every run with the same seed. One
-// goroutine at a time may use it.
+// IDs makes ids that are the same in every run with the same seed. It must not be used
+// concurrently.
 type IDs struct {
 	rand *rand.Rand
 }
@@ -16,7 +16,7 @@ func NewIDs(seed uint64) *IDs { return &IDs{rand: rand.New(rand.NewPCG(seed, 0x6
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Base62 is n letters and digits.
+// Base62 returns n letters and digits.
 func (i *IDs) Base62(n int) string {
 	b := make([]byte, n)
 	for k := range b {
@@ -25,7 +25,7 @@ func (i *IDs) Base62(n int) string {
 	return string(b)
 }
 
-// Digits is n decimal digits, the first not 0.
+// Digits returns n decimal digits, of which the first is not 0.
 func (i *IDs) Digits(n int) string {
 	b := make([]byte, n)
 	for k := range b {
@@ -37,7 +37,7 @@ func (i *IDs) Digits(n int) string {
 	return string(b)
 }
 
-// UUID is a random (version 4) UUID (RFC 9562, 5.4).
+// UUID returns a random (version 4) UUID (RFC 9562, 5.4).
 func (i *IDs) UUID() string {
 	hi, lo := i.rand.Uint64(), i.rand.Uint64()
 	hi = hi&^0xf000 | 0x4000

@@ -9,7 +9,7 @@ import (
 // maxInjected is how many faults may wait for a connection.
 const maxInjected = 32
 
-// injected are faults that somebody else than the owner wants of a connection.
+// injected are faults that goroutines other than the owner have requested.
 type injected struct {
 	mu     sync.Mutex     // guards the following fields, and setting the connection's timer
 	now    []fault.Action // for the next Flush
@@ -33,16 +33,16 @@ func (i *injected) takeAtCall() []fault.Action {
 	return taken
 }
 
-// end forgets what waits, and takes nothing more.
+// end drops the waiting faults, and accepts no more.
 func (i *injected) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.now, i.atCall, i.over = nil, nil, true
 }
 
-// Inject has a fault committed: one of a tool call at the next call, another one at once.
-// Any goroutine may call it; the owner carries it out. The error is ErrNoConnection for a
-// connection that was released, or ErrTooMany.
+// Inject injects a fault: one about a tool call at the next call, any other one at once.
+// It may be called concurrently; the owner carries the fault out. The error is
+// ErrNoConnection if the connection was released, or ErrTooMany.
 func (c *Conn) Inject(a fault.Action) error {
 	i := &c.injected
 	i.mu.Lock()
@@ -61,8 +61,8 @@ func (c *Conn) Inject(a fault.Action) error {
 	return nil
 }
 
-// Attach lets Inject find a connection by its client's address, host:port, until detach
-// is called. The address is the connection's alone as long as it is open.
+// Attach makes a connection known to Inject by its client's address, host:port, until detach
+// is called. No other open connection has that address.
 func (g *Group) Attach(remote string, c *Conn) (detach func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +79,7 @@ func (g *Group) Attach(remote string, c *Conn) (detach func()) {
 	}
 }
 
-// Inject is Conn.Inject of the connection whose client has that address.
+// Inject calls Conn.Inject on the connection whose client has that address.
 func (g *Group) Inject(remote string, a fault.Action) error {
 	g.mu.Lock()
 	c := g.byAddr[remote]

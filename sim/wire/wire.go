@@ -9,41 +9,41 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// Options are the same for both wires. Zero values are useful.
+// Options are the options of both wires. Zero values are useful.
 type Options struct {
 	// Scenario is what the model says. Nil means scenario.Default().
 	Scenario *scenario.Scenario
-	// Faults are committed on every connection. Nil means none.
+	// Faults are injected into every connection. Nil means no faults.
 	Faults *fault.Script
 	// Seed makes ids, faults and choices repeatable: connection n of a server
-	// uses Seed and n. Zero is a seed like any other.
+	// uses Seed and n. Zero is an ordinary seed.
 	Seed uint64
 	// Speed, ChunkMS and FirstAudioMS are those of pace.Options; zero means the
-	// wire's own default.
+	// wire's default.
 	Speed        float64
 	ChunkMS      int
 	FirstAudioMS int
-	// Logger receives one line for each connection's begin and end. Nil logs nothing.
+	// Logger receives a line when a connection begins or ends. Nil disables logging.
 	Logger *slog.Logger
-	// Stats is counted up. Nil counts nowhere.
+	// Stats is updated. Nil disables counting.
 	Stats *Stats
 	// Group holds the open connections, so that they can be ended and waited
-	// for. Nil means a group of the wire's own, which nobody can end.
+	// for. Nil means a group of the wire's own, which cannot be ended from outside.
 	Group *Group
 }
 
-// Begin is what a new connection is given.
+// Begin is what a new connection receives.
 type Begin struct {
-	// N counts the connections of the server, both wires, from 1.
+	// N counts the connections of the server on both wires, from 1.
 	N int
-	// Seed is this connection's own: for IDs, the dialogue and choices.
+	// Seed is this connection's own seed: for IDs, the dialogue and choices.
 	Seed uint64
-	// Faults are this connection's; nil, which may be used, when there is no script.
+	// Faults is this connection's injector; nil, which may be used, if there is no script.
 	Faults *fault.Injector
 }
 
-// Begin counts a connection of an API, or a request, and draws what is its own. Any
-// goroutine may call it; Group must be set (WithDefaults does).
+// Begin counts a connection of an API, or a request, and returns its number, seed and faults.
+// It may be called concurrently; Group must be set (WithDefaults does so).
 func (o *Options) Begin(api fault.API) Begin {
 	n, ofAPI := o.Group.next(api)
 	seed := mix(o.Seed + uint64(n)*0x9e3779b97f4a7c15)
@@ -51,7 +51,7 @@ func (o *Options) Begin(api fault.API) Begin {
 }
 
 // mix spreads the bits of a seed (the finalizer of splitmix64), so that the
-// sequences of neighbours have nothing in common.
+// sequences of neighbouring seeds are unrelated.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -76,11 +76,11 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Stats counts what happened, for tests and for a report at the end. All of it
-// may be read at any time.
+// Stats counts what happened, for tests and for a report at the end. It
+// may be read concurrently at any time.
 type Stats struct {
 	Connections atomic.Int64 // accepted, both wires
-	Refused     atomic.Int64 // answered with an HTTP error or closed for a key or a model
+	Refused     atomic.Int64 // answered with an HTTP error, or closed because of a key or a model
 	Open        atomic.Int64
 	FramesIn    atomic.Int64
 	FramesOut   atomic.Int64
@@ -91,19 +91,19 @@ type Stats struct {
 	Interrupted atomic.Int64
 	Calls       atomic.Int64
 	Results     atomic.Int64
-	Errors      atomic.Int64 // error events sent, or closes for a client's mistake
-	Faults      atomic.Int64 // committed, of whatever kind
+	Errors      atomic.Int64 // error events sent, or closes because of a client's mistake
+	Faults      atomic.Int64 // injected, of any kind
 	FaultsBy    FaultCounts  // the same by kind
 	Tokens      atomic.Int64 // ephemeral credentials made
-	Requests    atomic.Int64 // of chat, embeddings and images, answered or refused
+	Requests    atomic.Int64 // to chat, embeddings and images, answered or refused
 	Embedded    atomic.Int64 // texts
 	Images      atomic.Int64 // drawn
 }
 
-// Key says what a provider does with a key.
+// Key is how a provider treats a key.
 type Key int
 
-// The fates of a key. Any key is KeyOK but the empty one and those that begin
+// The classes of keys. A key is KeyOK unless it is empty or begins
 // with "invalid", "expired" or "quota" (after "sk-", "ek_" or "auth_tokens/", in any case).
 const (
 	KeyOK Key = iota
@@ -113,7 +113,7 @@ const (
 	KeyQuota
 )
 
-// ClassifyKey tells the fate of a key.
+// ClassifyKey returns the class of a key.
 func ClassifyKey(key string) Key {
 	k := strings.ToLower(strings.TrimSpace(key))
 	for _, prefix := range []string{"sk-", "ek_", "auth_tokens/"} {
@@ -132,6 +132,6 @@ func ClassifyKey(key string) Key {
 	return KeyOK
 }
 
-// TextTokens estimates the tokens of a text by its words: 4 tokens for 3
-// words, at least 1 for a text that is not empty.
+// TextTokens estimates the tokens of a text from its words: 4 tokens for 3
+// words, and at least 1 for a text that is not empty.
 func TextTokens(text string) int { return (len(strings.Fields(text))*4 + 2) / 3 }
