@@ -9,7 +9,7 @@ import (
 // The notices are the gateway's own words in the place of a user's turn. The sender must
 // put the mark of the conversation before them.
 
-// NudgeNotice asks a model again that has ended its answer without a word.
+// NudgeNotice asks a model again that owes an answer and is silent.
 const NudgeNotice = "The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
 
 // ApprovedNotice reports the outcome of an approved action; result is the tool's envelope.

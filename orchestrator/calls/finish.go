@@ -77,7 +77,8 @@ func (c *Calls) finish(id string, env registry.Envelope) []Action {
 	return do
 }
 
-// owed sets Owed in each answer that is followed by another one for the same turn.
+// owed sets Owed in each answer that is followed by another one, of the same turn, that the
+// model waits for.
 func (c *Calls) owed(answers []Action) {
 	waits := map[int]bool{}
 	for i, a := range slices.Backward(answers) {

@@ -248,7 +248,7 @@ func ApprovedKeys(reference, business string) policy.Keys {
 }
 
 // confirmAction takes the model's report that the user has agreed. It counts only for an open
-// question, and only if the user has spoken since the question was put.
+// question, and an approval only if the user has spoken since the question was put.
 func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	c.book.Charge(ConfirmAction)
 	k.budget = c.book.Told()
