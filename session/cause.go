@@ -128,6 +128,14 @@ func refusal(close websocket.StatusCode, code, format string, args ...any) *Caus
 	return &Cause{Reason: code, Close: close, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// wrongField refuses a session.start because of a field; format goes on after the field's name.
+func wrongField(field, format string, args ...any) *Cause {
+	c := refusal(closecode.BadProtocol, errcode.InvalidMessage, "session.start: the field "+field+" "+format, args...)
+	c.Field = field
+
+	return c
+}
+
 // blocked is causeBlocked until then.
 func blocked(until time.Time) *Cause {
 	c := *causeBlocked

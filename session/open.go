@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -42,10 +43,7 @@ func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapsho
 			return nil, blocked(until)
 		}
 	}
-	name := g.start.Provider
-	if name == "" {
-		name = m.opts.Provider
-	}
+	name := cmp.Or(g.start.Provider, m.opts.Provider)
 	g.mark = mark.New()
 	setup := m.setup(g, name, tools)
 	g.voice = setup.Voice
@@ -97,9 +95,7 @@ func userOf(start *startMessage, nameless user.User) (user.User, *Cause) {
 	}
 	who, err := user.Parse(start.Client.ID)
 	if err != nil {
-		cause := refusal(closecode.BadProtocol, errcode.InvalidMessage, "session.start: the field client.id %v.", err)
-		cause.Field = "client.id"
-		return user.User{}, cause
+		return user.User{}, wrongField("client.id", "%v.", err)
 	}
 	return who, nil
 }
@@ -136,16 +132,12 @@ func (m *Manager) checkAgent(start *startMessage) *Cause {
 }
 
 func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) transport.Setup {
-	voice := g.start.Voice
-	if voice == "" {
-		voice = m.opts.Agent.Voices[provider]
-	}
 	instructions := m.opts.Agent.Instructions
 	if m.opts.Instructions != nil {
 		instructions = m.opts.Instructions(tools, g.mark)
 	}
 	return transport.Setup{
-		Voice:          voice,
+		Voice:          cmp.Or(g.start.Voice, m.opts.Agent.Voices[provider]),
 		Language:       m.opts.Agent.Language,
 		Instructions:   instructions,
 		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas, m.opts.Policy.SpokenConfirmation),

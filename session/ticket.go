@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,12 +45,9 @@ const ticketTime = 5 * time.Second
 // identify finds out who the client is and what its session goes on with: from its ticket, or,
 // if it needs none, from its session.start.
 func (m *Manager) identify(a *Admission, g *guest) *Cause {
-	secret := g.start.Ticket
-	if secret != "" && a.Ticket != "" && secret != a.Ticket {
+	secret := cmp.Or(g.start.Ticket, a.Ticket)
+	if a.Ticket != "" && secret != a.Ticket {
 		return causeTicketsDiffer
-	}
-	if secret == "" {
-		secret = a.Ticket
 	}
 	g.start.Ticket = "" // nobody needs the secret any more
 	who, cause := userOf(g.start, a.Anonymous)
@@ -104,16 +102,11 @@ func (m *Manager) enter(ctx context.Context, g *guest) *Cause {
 		return nil
 	}
 	if !conversation.ValidID(id) {
-		cause := refusal(closecode.BadProtocol, errcode.InvalidMessage,
-			"session.start: the field conversation_id must be 1 to %d letters, digits, dots, hyphens and underscores.", conversation.MaxID)
-		cause.Field = "conversation_id"
-		return cause
+		return wrongField("conversation_id", "must be 1 to %d letters, digits, dots, hyphens and underscores.", conversation.MaxID)
 	}
 	if !conversation.May(g.User, id) {
-		cause := refusal(closecode.BadProtocol, errcode.InvalidMessage,
-			"session.start: the field conversation_id must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation.", conversation.MinSecret)
-		cause.Field = "conversation_id"
-		return cause
+		return wrongField("conversation_id",
+			"must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation.", conversation.MinSecret)
 	}
 	if m.opts.Desk == nil {
 		return nil
