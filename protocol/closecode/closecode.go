@@ -1,10 +1,10 @@
-// Package closecode has the codes with which the gateway closes a WebSocket connection.
+// Package closecode defines the codes with which the gateway closes a WebSocket connection.
 package closecode
 
 import "github.com/coder/websocket"
 
-// The close codes of the protocol: 4000 to 4499 say that connecting again may
-// help, 4500 to 4999 that it will not. RFC 6455 section 7.4 has the others.
+// The close codes of the protocol. From 4000 to 4499, connecting again may
+// help; from 4500 to 4999, it will not. RFC 6455 section 7.4 has the others.
 const (
 	Done                = websocket.StatusNormalClosure   // 1000
 	ServerLeaving       = websocket.StatusGoingAway       // 1001

@@ -1,5 +1,5 @@
-// Package errcode has the codes of the errors that clients are told, by voice and by text,
-// and says of each whether the same may succeed later.
+// Package errcode defines the error codes that clients receive, by voice and by text,
+// and classifies each by whether the same request may succeed later.
 package errcode
 
 // The codes of protocol's Error.Code.

@@ -1,15 +1,15 @@
 package errcode
 
-// Retry says of a code whether the same may succeed later.
+// Retry classifies a code by whether the same request may succeed later.
 type Retry int
 
-// The kinds of codes.
+// The values of Retry.
 const (
-	// Never: it will be the same again; something has to be changed first.
+	// Never: the same request will fail again; something must be changed first.
 	Never Retry = iota + 1
-	// Later: the same may succeed later, although nobody changes anything but the pace.
+	// Later: the same request may succeed later, without any change but waiting.
 	Later
-	// Says: each error of the code says for itself.
+	// Says: each error with this code carries the answer.
 	Says
 )
 
@@ -57,5 +57,5 @@ var retries = map[string]Retry{
 	Internal:            Later,
 }
 
-// RetryOf returns what the table has of a code, and zero for a code that it does not know.
+// RetryOf returns the table's entry for a code, or zero if the code is unknown.
 func RetryOf(code string) Retry { return retries[code] }

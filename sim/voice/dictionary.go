@@ -11,7 +11,7 @@ import (
 //go:embed lexicon.txt
 var lexiconText string
 
-// lexicon returns the words that are not left to the rules. It is read-only.
+// lexicon returns the words that the rules would mispronounce. It is read-only.
 var lexicon = sync.OnceValue(func() map[string][]sound {
 	out := make(map[string][]sound)
 	for _, line := range strings.Split(lexiconText, "\n") {
@@ -29,8 +29,8 @@ var lexicon = sync.OnceValue(func() map[string][]sound {
 	return out
 })
 
-// pronounce says a word as normalize writes it. The result is empty if nothing in the word can
-// be said.
+// pronounce returns the sounds of a word in the form that normalize writes. The result is empty
+// if nothing in the word can be pronounced.
 func pronounce(word string) []sound {
 	if s, ok := lexicon()[word]; ok {
 		return s
@@ -48,7 +48,7 @@ func pronounce(word string) []sound {
 	return stressed(s, plain)
 }
 
-// sayable reports whether the sounds have a vowel.
+// sayable reports whether the sounds contain a vowel.
 func sayable(s []sound) bool {
 	for _, x := range s {
 		if x.ph.isVowel() {
@@ -58,7 +58,7 @@ func sayable(s []sound) bool {
 	return false
 }
 
-// spelledOut says the letters of a word that has no vowel.
+// spelledOut returns the sounds of the letters of a word without a vowel.
 func spelledOut(word string) []sound {
 	var out []sound
 	for _, l := range spell(word) {
@@ -67,7 +67,7 @@ func spelledOut(word string) []sound {
 	return out
 }
 
-// withS adds the s of plurals and of verbs, as the sound before it asks.
+// withS adds the s of plurals and verbs, as the preceding sound requires.
 func withS(stem []sound) []sound {
 	ending := []sound{{phS, 0}}
 	switch last := stem[len(stem)-1].ph; {

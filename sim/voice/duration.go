@@ -3,9 +3,9 @@ package voice
 // tempo brings the durations below to about 165 words a minute.
 const tempo = 0.94
 
-// timePhrase sets the durations of the segments of a phrase after the rules of Klatt (1979): each
+// timePhrase sets the durations of the segments of a phrase by the rules of Klatt (1979): each
 // phone has an inherent duration that a product of factors shortens or stretches,
-// never below a least one.
+// but never below a minimum.
 func timePhrase(segs []segment, p phrase, speed float64) {
 	lastVowel := p.last
 	for i := p.last - 1; i >= p.first; i-- {
@@ -70,8 +70,8 @@ func vowelFactor(segs []segment, i int, p phrase, lastVowel int) float64 {
 	return f * following(segs, i, p, i == lastVowel)
 }
 
-// following is how the consonant after a vowel changes it: long before voiced
-// fricatives, short before voiceless stops. It shows most at the end of a phrase.
+// following returns how the consonant after a vowel changes its length: long before voiced
+// fricatives, short before voiceless stops, and most strongly at the end of a phrase.
 func following(segs []segment, i int, p phrase, final bool) float64 {
 	if i+1 >= p.last || segs[i+1].onset && segs[i+1].wordStart {
 		return 1.1

@@ -40,7 +40,7 @@ func (t *track) excite(i int) {
 	}
 }
 
-// sonorant voices a span, but for the breath that a stop has left in it.
+// sonorant voices a span, except for the breath that a stop has left in it.
 func (t *track) sonorant(s *segment, span []frame, level float64) {
 	breath := int(s.breath / frameMS)
 	voice := db(level)
@@ -72,7 +72,7 @@ func (t *track) exciteFricative(i int, span []frame) {
 	n := len(span)
 	level := db(p.noiseDB)
 	voice := db(p.voice)
-	// At the end of a phrase voicing dies before the friction does.
+	// At the end of a phrase the voicing fades before the friction does.
 	voiced := n
 	if t.at(i+1).ph == phSil || (t.at(i+1).ph.obstruent() && !t.voicedAt(i+1)) {
 		voiced = n / 2
@@ -137,7 +137,7 @@ func (t *track) exciteStop(i int, span []frame) {
 }
 
 // close sets the sources while the mouth is shut: nothing, or the hum of a
-// voiced stop, which dies as the pressure in the mouth rises.
+// voiced stop, which fades as the pressure in the mouth rises.
 func (t *track) close(i int, span []frame) {
 	if !t.segs[i].ph.info().voiced {
 		return
@@ -169,8 +169,8 @@ func (t *track) exciteAffricate(i int, span []frame) {
 	}
 }
 
-// smooth takes the corners off voicing and breath, and off formants where voice
-// runs on.
+// smooth rounds off voicing and breath, and also formants while the voice
+// continues.
 func (t *track) smooth() {
 	blur(t.frames, 4, func(f *frame) *float64 { return &f.av })
 	blur(t.frames, 4, func(f *frame) *float64 { return &f.ah })
@@ -180,7 +180,7 @@ func (t *track) smooth() {
 	}
 }
 
-// blur replaces a value of each frame by its mean over width frames either way.
+// blur replaces a value of each frame with its mean over width frames on either side.
 func blur(frames []frame, width int, field func(*frame) *float64) {
 	if len(frames) == 0 {
 		return

@@ -9,8 +9,8 @@ type resonator struct {
 	y1, y2  float64
 }
 
-// tune sets centre and bandwidth in Hz. It keeps the memory of the filter, so
-// that it may be called while sound runs through it.
+// tune sets centre and bandwidth in Hz. It keeps the filter's memory, so
+// that it may be called while sound passes through.
 func (r *resonator) tune(freq, bw, rate float64) {
 	e := math.Exp(-math.Pi * bw / rate)
 	r.c = -e * e

@@ -9,7 +9,7 @@ import (
 const (
 	targetRMS = 0.1   // -20 dBFS, over the parts that are not silent
 	peak      = 0.707 // -3 dBFS: nothing is louder
-	knee      = 0.5   // above it the limiter bends the wave
+	knee      = 0.5   // above it the limiter compresses the wave
 )
 
 // toPCM brings samples to the target level and encodes them.
@@ -26,7 +26,7 @@ func toPCM(samples []float64) []byte {
 	return pcm
 }
 
-// activeRMS is the root mean square over blocks that hold sound: those within
+// activeRMS is the root mean square over blocks that contain sound: those within
 // 30 dB of the loudest.
 func activeRMS(samples []float64) float64 {
 	const block = 512
@@ -55,7 +55,7 @@ func activeRMS(samples []float64) float64 {
 	return math.Sqrt(sum / float64(n))
 }
 
-// limit keeps x within the peak, bending what is above the knee so that no corner is heard.
+// limit keeps x within the peak, compressing what is above the knee without audible distortion.
 func limit(x float64) float64 {
 	a := math.Abs(x)
 	if a <= knee {

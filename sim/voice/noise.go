@@ -15,9 +15,9 @@ const (
 	noiseKinds
 )
 
-// band is one band of a frication spectrum. A follow of 2 or 3 means that the
-// frequency is that of the formant, as the cavity in front of the closure has
-// it, instead of freq.
+// band is one band of a frication spectrum. If follow is 2 or 3, the
+// frequency is that of the formant, as for the cavity in front of the closure,
+// instead of freq.
 type band struct {
 	freq, width float64 // Hz
 	level       float64 // dB within the spectrum
@@ -33,7 +33,7 @@ type noiseSpectrum struct {
 
 const (
 	noiseBands = 3
-	quiet      = -90 // dB: as good as absent
+	quiet      = -90 // dB: practically absent
 )
 
 // noiseTable holds the spectra. Levels are relative: each spectrum is scaled

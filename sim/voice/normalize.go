@@ -9,8 +9,8 @@ type spoken struct {
 	brk   breakKind
 }
 
-// normalize returns what is said for the written words of a text: letters as words,
-// digits as whole numbers, the common signs by their names.
+// normalize returns the spoken words for the written words of a text: letters as words,
+// digits as whole numbers, common signs by their names.
 func normalize(written []string) []spoken {
 	var out []spoken
 	for i, w := range written {
@@ -30,7 +30,7 @@ func normalize(written []string) []spoken {
 	return out
 }
 
-// pause puts a break after what was said last; the stronger one wins.
+// pause puts a break after the last spoken word; the stronger break wins.
 func pause(said []spoken, brk breakKind) []spoken {
 	if n := len(said); n > 0 {
 		said[n-1].brk = max(said[n-1].brk, brk)
@@ -38,7 +38,7 @@ func pause(said []spoken, brk breakKind) []spoken {
 	return said
 }
 
-// pauseAt returns the break that a part asks for, noBreak for a part that is spoken.
+// pauseAt returns the break that a part causes, or noBreak for a part that is spoken.
 func pauseAt(part string) breakKind {
 	switch part {
 	case ".":
@@ -79,9 +79,9 @@ func say(part string) []string {
 	return []string{strings.ToLower(part)}
 }
 
-// parts cuts a written word into runs of letters, runs of digits, and signs, and before a
-// capital within a run of letters. A point or a hyphen between letters or digits is no
-// pause: the point is said, the hyphen is silent. An apostrophe belongs to its letters.
+// parts cuts a written word into runs of letters, runs of digits, and signs, and also before a
+// capital within a run of letters. A point or a hyphen between letters or digits causes no
+// pause: the point is spoken, the hyphen is silent. An apostrophe belongs to its letters.
 func parts(word string) []string {
 	runes := []rune(word)
 	var out []string
@@ -106,7 +106,7 @@ func parts(word string) []string {
 	return out
 }
 
-// together reports whether b continues the part that a belongs to.
+// together reports whether b continues the part to which a belongs.
 func together(a, b rune) bool {
 	word := func(r rune) bool { return letter(r) || r == '\'' }
 	switch {
@@ -136,8 +136,8 @@ func spell(s string) []string {
 	return out
 }
 
-// initialism reports whether capitals are said letter by letter: they are at most three or
-// have no vowel, and are no word that stands in capitals for emphasis.
+// initialism reports whether capitals are spoken letter by letter: there are at most three or
+// they have no vowel, and they are not a word written in capitals for emphasis.
 func initialism(s string) bool {
 	if len(s) < 2 || s != strings.ToUpper(s) {
 		return false

@@ -43,11 +43,11 @@ func cardinal(n uint64) []string {
 	return out
 }
 
-// maxCardinal is how many digits are said as one number.
+// maxCardinal is the largest number of digits spoken as one number.
 const maxCardinal = 15
 
-// number says digits as one whole number, or digit by digit where they are many or begin
-// with a zero, as a telephone number does.
+// number speaks digits as one whole number, or digit by digit if there are many or they begin
+// with a zero, as in a telephone number.
 func number(s string) []string {
 	if len(s) <= maxCardinal && (s[0] != '0' || s == "0") {
 		if n, err := strconv.ParseUint(s, 10, 64); err == nil {

@@ -21,7 +21,7 @@ const (
 // formants are the first three formant frequencies, or their bandwidths, in Hz.
 type formants [3]float64
 
-// phoneInfo says how a phone sounds. It is read-only.
+// phoneInfo describes how a phone sounds. It is read-only.
 type phoneInfo struct {
 	name   string
 	kind   kind
@@ -41,8 +41,8 @@ type phoneInfo struct {
 	noiseDB float64
 }
 
-// place is where in the mouth a consonant is made. It decides the locus towards
-// which the formants of the neighbours bend.
+// place is where in the mouth a consonant is made. It determines the locus towards
+// which the formants of its neighbours bend.
 type place uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	velar
 )
 
-// Index of the phones that code names. The order is that of phoneTable.
+// Indices of the phones that the code names, in the order of phoneTable.
 const (
 	phSil phone = iota
 	phIY
@@ -165,7 +165,7 @@ var phoneTable = [phoneCount]phoneInfo{
 	phDX: {name: "DX", kind: flap, voiced: true, place: alveolar, inherent: 25, least: 20, voice: -10},
 }
 
-// vowelOf fills what all vowels share.
+// vowelOf fills in what all vowels share.
 func vowelOf(name string, inherent, least float64, from, to, bw formants) phoneInfo {
 	return phoneInfo{name: name, kind: vowel, voiced: true, inherent: inherent, least: least, from: from, to: to, bw: bw}
 }
@@ -173,7 +173,7 @@ func vowelOf(name string, inherent, least float64, from, to, bw formants) phoneI
 // info returns the entry of p.
 func (p phone) info() *phoneInfo { return &phoneTable[p] }
 
-// isVowel reports whether p can be the heart of a syllable.
+// isVowel reports whether p can be the nucleus of a syllable.
 func (p phone) isVowel() bool { return phoneTable[p].kind == vowel }
 
 // obstruent reports whether p stops the air or makes it noisy.

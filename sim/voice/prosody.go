@@ -24,7 +24,7 @@ func (b breakKind) pauseMS() float64 {
 	return 0
 }
 
-// Silence at the ends of an utterance, and the utterance that says nothing, in ms.
+// Silence at the ends of an utterance, and the length of an empty utterance, in ms.
 const (
 	leadMS  = 40
 	tailMS  = 120
@@ -35,7 +35,7 @@ const (
 type phrase struct {
 	first, last int // index of its first segment and past its last one
 	brk         breakKind
-	asks        bool // a question that wants yes or no: its pitch rises
+	asks        bool // a yes-or-no question: its pitch rises
 }
 
 // score is an utterance ready for the vocal tract.
@@ -98,8 +98,8 @@ func whWord(word string) bool {
 	return false
 }
 
-// appendWord adds the segments of one word, with the stress of each syllable
-// known to its consonants.
+// appendWord adds the segments of one word and gives its consonants the stress of their
+// syllable.
 func appendWord(segs []segment, snd []sound, chunk int) []segment {
 	base := len(segs)
 	weak := true
@@ -118,7 +118,7 @@ func appendWord(segs []segment, snd []sound, chunk int) []segment {
 			onsetOf(word, i)
 		}
 	}
-	// What follows the last vowel of a syllable shares its stress.
+	// Consonants after the last vowel share its stress.
 	for i := 1; i < len(word); i++ {
 		if !word[i].ph.isVowel() && !word[i].onset {
 			word[i].stress = word[i-1].stress
@@ -170,7 +170,7 @@ func canBegin(c []segment) bool {
 	return false
 }
 
-// allophones replaces sounds by the variants that their neighbours ask for.
+// allophones replaces sounds with the variants that their neighbours require.
 func allophones(segs []segment) {
 	at := func(i int) *segment {
 		if i < 0 || i >= len(segs) {
@@ -188,7 +188,7 @@ func allophones(segs []segment) {
 	}
 }
 
-// variant returns the phone that s is between its neighbours: a dark l, an r after a
+// variant returns the phone that s becomes between its neighbours: a dark l, an r after a
 // vowel, the flap of "water".
 func variant(prev, s, next *segment) phone {
 	switch s.ph {
@@ -224,7 +224,7 @@ func released(s, next *segment) bool {
 	return true
 }
 
-// aspiration returns for how many ms a sound is breathed because of the stop prev before it.
+// aspiration returns for how many ms a sound is breathy because of the preceding stop prev.
 func aspiration(prev, before, s *segment) float64 {
 	p := prev.ph.info()
 	if !s.ph.info().voiced || s.ph.obstruent() || s.ph.info().kind == nasal {

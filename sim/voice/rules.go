@@ -11,7 +11,7 @@ import (
 //go:embed rules.txt
 var rulesText string
 
-// rule says letters between two contexts. The method is that of H. S. Elovitz,
+// rule gives the sounds of letters between two contexts. The method is that of H. S. Elovitz,
 // R. W. Johnson, A. McHugh and J. E. Shore (1976), "Automatic translation of English
 // text to phonetics by means of letter-to-sound rules", NRL Report 7948; the rules are our own.
 type rule struct {
@@ -20,13 +20,13 @@ type rule struct {
 	sounds  []sound
 }
 
-// contexts are the signs that rules.txt uses for what stands beside the letters.
+// contexts are the signs with which rules.txt describes the letters beside.
 var contexts = strings.NewReplacer(
 	"#", "[aeiouy]+", ":", "[^aeiouy]*", "^", "[^aeiouy]", ".", "[bdvgjlmnrwz]", "+", "[eiy]",
 	"&", "(?:[scgzxj]|ch|sh)", "@", "(?:[tsrdlznj]|th|ch|sh)", "%", "(?:e|es|ed|er|ers|ely|ings?)$",
 )
 
-// rules are all rules by the first of their letters, in the order of rules.txt.
+// rules are all rules by their first letter, in the order of rules.txt.
 var rules = sync.OnceValue(func() map[byte][]rule {
 	out := make(map[byte][]rule)
 	for _, line := range strings.Split(rulesText, "\n") {
@@ -47,7 +47,8 @@ var rules = sync.OnceValue(func() map[byte][]rule {
 	return out
 })
 
-// bySpelling says a word of lower-case letters by the rules alone, without stress.
+// bySpelling returns the sounds of a word of lower-case letters by the rules alone, without
+// stress.
 func bySpelling(word string) []sound {
 	var out []sound
 	all := rules()

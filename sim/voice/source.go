@@ -6,7 +6,7 @@ import "math"
 type prng uint64
 
 // next returns noise with mean 0 and variance 1, the sum of four uniform
-// numbers: near enough to Gaussian for the ear.
+// numbers: close enough to Gaussian for the ear.
 func (p *prng) next() float64 {
 	x := uint64(*p)
 	x ^= x >> 12
@@ -61,7 +61,7 @@ func (g *glottis) step(f0 float64) (float64, float64) {
 // triangle sums to 1.
 var triangle = [oversample * 2]float64{1. / 32, 3. / 32, 5. / 32, 7. / 32, 7. / 32, 5. / 32, 3. / 32, 1. / 32}
 
-// pulse is the flow derivative at the present phase, with a power that does not depend
+// pulse is the flow derivative at the current phase, with a power that does not depend
 // on the pitch. Its mean over a period is 0.
 func (g *glottis) pulse() float64 {
 	if g.phase >= g.open {

@@ -3,7 +3,7 @@ package voice
 import "strings"
 
 // stressed puts stress on the sounds of a word that came from the spelling rules, and weakens
-// the vowels it leaves without.
+// the unstressed vowels.
 func stressed(s []sound, word string) []sound {
 	out := append([]sound(nil), s...)
 	var heart []int // the vowels
@@ -35,7 +35,7 @@ func stressed(s []sound, word string) []sound {
 	return out
 }
 
-// full turns a weak vowel into the one it may stand for under stress.
+// full turns a weak vowel into the full vowel that it becomes under stress.
 func full(s *sound) {
 	switch s.ph {
 	case phAX:
@@ -80,7 +80,7 @@ func reduce(s []sound, heart []int, k int) {
 	}
 }
 
-// fixedStress lists endings that say where the stress is: so many vowels before the end.
+// fixedStress lists endings that determine the stress: how many vowels before the end it is.
 var fixedStress = []struct {
 	ending string
 	back   int
@@ -91,10 +91,10 @@ var fixedStress = []struct {
 	{"eer", 1}, {"ee", 1}, {"ette", 1}, {"ique", 1}, {"esque", 1}, {"self", 1}, {"selves", 1}, {"oo", 1}, {"ade", 1}, {"aire", 1}, {"ain", 1},
 }
 
-// weakPrefixes leave the stress to what follows them in words of two syllables.
+// weakPrefixes are unstressed in words of two syllables.
 var weakPrefixes = []string{"re", "de", "be", "pre", "con", "com", "ex", "en", "em", "ab", "ac", "ad", "af", "al", "ap", "ar", "as", "at", "a", "in", "im", "dis", "mis", "un", "sub", "sur", "sup", "pro", "per", "for", "to", "ob", "op", "e", "trans"}
 
-// mainStress returns which vowel takes the stress.
+// mainStress returns the index of the stressed vowel.
 func mainStress(s []sound, heart []int, word string) int {
 	n := len(heart)
 	if n == 1 {
@@ -114,7 +114,7 @@ func mainStress(s []sound, heart []int, word string) int {
 		}
 		return settle(s, heart, 0)
 	}
-	// The last but one if it is heavy: long, or before two consonants; else the one before it.
+	// The second to last if it is heavy (long, or before two consonants), else the one before it.
 	p := n - 2
 	if heavy(s, heart, p) {
 		return settle(s, heart, p)

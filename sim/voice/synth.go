@@ -2,13 +2,13 @@ package voice
 
 import "math"
 
-// synthRate is the rate in Hz at which sound is made; it is resampled to the rate that is
-// asked for. 8 kHz of bandwidth hold everything speech needs.
+// synthRate is the rate in Hz at which sound is made before it is resampled to the requested
+// rate. Its 8 kHz of bandwidth hold everything that speech needs.
 const synthRate = 16000
 
 const frameSamples = synthRate * frameMS / 1000
 
-// timbre makes one voice differ from another.
+// timbre distinguishes one voice from another.
 type timbre struct {
 	pitch  float64 // Hz
 	size   float64 // factor on formant frequencies: above 1 is a shorter vocal tract
@@ -28,7 +28,7 @@ type tract struct {
 	noseZero antiresonator
 	lastHum  float64
 	low      [3]resonator // the formants that move
-	high     []resonator  // those that stay
+	high     []resonator  // the formants that stay fixed
 	bands    [noiseBands]bandpass
 	gains    [noiseBands]float64
 	bypass   float64
@@ -37,7 +37,7 @@ type tract struct {
 	prev     frame
 }
 
-// Factors that bring the sources to level 1 for a stressed open vowel.
+// Factors that scale the sources to level 1 for a stressed open vowel.
 const (
 	voiceGain  = 1.0
 	breathGain = 0.5
@@ -67,8 +67,8 @@ func newTract(tb timbre) *tract {
 	return t
 }
 
-// noiseScale returns the factor that gives a spectrum the power of the white
-// noise that goes in.
+// noiseScale returns the factor that gives a spectrum the power of its white
+// noise input.
 func noiseScale(s *noiseSpectrum) float64 {
 	power := db(s.bypass) * db(s.bypass)
 	for _, b := range s.bands {
@@ -77,8 +77,8 @@ func noiseScale(s *noiseSpectrum) float64 {
 	return 1 / math.Sqrt(power)
 }
 
-// run appends the sound of one frame to out. Amplitudes and pitch move in a straight
-// line from those of the frame before.
+// run appends the sound of one frame to out. Amplitudes and pitch change linearly from those
+// of the previous frame.
 func (t *tract) run(fr *frame, out []float64) []float64 {
 	t.shape(fr)
 	p := &t.prev
@@ -156,7 +156,7 @@ func (t *tract) sample(av, ah, af, f0, nose float64) float64 {
 	return y
 }
 
-// dcBlock removes what lies below its corner.
+// dcBlock removes frequencies below its corner.
 type dcBlock struct {
 	r, x, y float64
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// timbres are the voices there are.
+// timbres are the available voices.
 var timbres = []timbre{
 	{pitch: 110, size: 1.00, open: 0.50, tilt: 1.0, breath: 0.02, lively: 1.0},
 	{pitch: 98, size: 0.96, open: 0.55, tilt: 1.1, breath: 0.01, lively: 0.9},
@@ -28,6 +28,6 @@ func timbreOf(name string) timbre {
 		return timbres[i]
 	}
 	h := fnv.New32a()
-	h.Write([]byte(name)) // a hash never fails to write
+	h.Write([]byte(name)) // writing to a hash never fails
 	return timbres[int(h.Sum32()%uint32(len(timbres)))]
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxText is how many characters of a text are spoken. More than five minutes of
+// maxText bounds the spoken characters of a text. More than five minutes of
 // speech in one call is a mistake of the caller.
 const maxText = 5000
 
@@ -26,8 +26,8 @@ func clip(text string) string {
 	return text
 }
 
-// split cuts text into written words, each with the white space before it. The words
-// together are the text. A text of white space alone has no words.
+// split cuts text into written words, each with the white space before it. Joined, the words
+// are the text. A text that is only white space has no words.
 func split(text string) []string {
 	var out []string
 	for text != "" {
@@ -55,7 +55,7 @@ func wordEnd(text string) int {
 	return len(text)
 }
 
-// letter and digit know only plain Latin: fold has made what it could into that.
+// letter and digit accept only plain Latin, to which fold has reduced other letters.
 func letter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 func digit(r rune) bool  { return r >= '0' && r <= '9' }
 
@@ -65,8 +65,8 @@ var marks = strings.NewReplacer(
 	"ß", "ss", "æ", "ae", "Æ", "AE", "œ", "oe", "ø", "o", "Ø", "O", "ł", "l", "Ł", "L", "đ", "d", "þ", "th", "ð", "th",
 )
 
-// fold turns Latin letters with accents and typographic marks into plain ones. It keeps
-// what it does not know; nobody says that later.
+// fold turns accented Latin letters and typographic marks into plain ones. It keeps
+// unknown characters, which are silent.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {

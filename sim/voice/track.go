@@ -2,11 +2,11 @@ package voice
 
 import "math"
 
-// segment is one phone of an utterance with everything the rules have decided
+// segment is one phone of an utterance with everything that the rules have decided
 // about it.
 type segment struct {
 	ph     phone
-	stress uint8 // of its syllable: 0 none, 1 primary, 2 secondary
+	stress uint8 // stress of its syllable: 0 none, 1 primary, 2 secondary
 	chunk  int   // the written word it belongs to
 	// wordStart and wordEnd mark the first and last phone of a spoken word.
 	wordStart, wordEnd bool
@@ -20,7 +20,7 @@ type segment struct {
 	dur, breath float64
 }
 
-// frame is the state of the vocal tract for frameMS. Amplitudes are linear, 1 is
+// frame is the state of the vocal tract for frameMS. Amplitudes are linear; 1 is
 // that of a stressed vowel.
 type frame struct {
 	f0       float64
@@ -30,7 +30,7 @@ type frame struct {
 	tilt     float64 // corner of the source's low-pass in Hz
 	f, bw    formants
 	nose     float64 // how much of the sound goes through the nose, 0 to 1
-	noseZero float64 // Hz: what the closed mouth swallows
+	noseZero float64 // Hz: the frequency that the closed mouth absorbs
 	nosePole float64 // Hz: the second resonance of the nose
 }
 
@@ -40,7 +40,7 @@ const (
 	voiceBarTilt = 220.0
 )
 
-// track turns segments into frames. Fundamental frequency is not its business.
+// track turns segments into frames, without their fundamental frequency.
 type track struct {
 	segs   []segment
 	start  []float64 // ms, one more than segs
@@ -78,8 +78,8 @@ func (t *track) at(i int) *segment {
 
 var silentSegment = segment{ph: phSil}
 
-// targets returns the formant targets of segment i. A sound with no shape of
-// its own, such as h, has that of its neighbour.
+// targets returns the formant targets of segment i. A sound without a shape of
+// its own, such as h, has its neighbour's targets.
 func (t *track) targets(i int) (from, to, bw formants) {
 	p := t.at(i).ph.info()
 	if p.kind == aspirate {
@@ -164,7 +164,7 @@ func locus(p place, v formants) formants {
 	return formants{f1, 0.45*v[1] + 980, 0.50*v[2] + 1330}
 }
 
-// transition returns for how long, in ms, consonant p bends the formants of a neighbour.
+// transition returns how long, in ms, consonant p bends the formants of a neighbour.
 func transition(p *phoneInfo) float64 {
 	switch p.kind {
 	case silence, aspirate:
@@ -271,8 +271,8 @@ func (t *track) nasalize(i int, span []frame) {
 	}
 }
 
-// noseShape returns the frequency in Hz that the mouth behind the closure takes away, and
-// that of the second resonance.
+// noseShape returns the frequency in Hz that the mouth behind the closure absorbs, and
+// the frequency of the second resonance.
 func noseShape(p place) (zero, pole float64) {
 	switch p {
 	case labial:

@@ -3,7 +3,7 @@ package voice
 import "math"
 
 // The tune is a falling base line with a peak on each stressed syllable and a fall or a
-// rise at the end of a phrase. Steps are in semitones about the pitch of the voice.
+// rise at the end of a phrase. Steps are in semitones relative to the voice's pitch.
 const (
 	baseTop    = 1.5  // base line at the beginning of a phrase
 	baseBottom = -3.0 // and at its end
@@ -19,12 +19,12 @@ func tune(t *track, phrases []phrase, tb timbre) {
 	for _, p := range phrases {
 		phraseTune(t, p, steps, tb.lively)
 	}
-	// Two passes of a mean over 50 ms make the steps round.
+	// Two passes of a mean over 50 ms round the steps.
 	for range 2 {
 		smoothSteps(steps, 10)
 	}
 	for i := range t.frames {
-		// A little waver keeps long vowels from sounding like a machine.
+		// A slight waver keeps long vowels from sounding mechanical.
 		x := float64(i) * frameMS / 1000
 		waver := 0.12*math.Sin(2*math.Pi*4.7*x) + 0.08*math.Sin(2*math.Pi*7.1*x+1)
 		t.frames[i].f0 = tb.pitch * math.Exp2((steps[i]+waver)/12)
@@ -67,7 +67,7 @@ func phraseTune(t *track, p phrase, steps []float64, lively float64) {
 		x := float64(k-a+1) / float64(b-a)
 		steps[k] += lively * end * x
 	}
-	// The pause keeps the pitch, so that the next phrase does not glide up from nowhere.
+	// The pause keeps the pitch, so that the next phrase does not begin with a glide.
 	for k := frameAt(to); k < len(steps); k++ {
 		steps[k] = steps[max(0, frameAt(to)-1)]
 	}

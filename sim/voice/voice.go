@@ -6,10 +6,10 @@ import (
 	"voicegw/audio"
 )
 
-// Options describe a voice. The zero value is a usable voice.
+// Options configure a voice. The zero value is a usable voice.
 type Options struct {
 	// Rate is the sample rate of the PCM in Hz, 8000 to 48000 and a multiple of 25.
-	// Zero means 24000; values outside the range are moved to its nearer end, those
+	// Zero means 24000; a value outside the range is moved to the nearest limit, a value
 	// between two multiples to the lower one.
 	Rate int
 	// Pitch is the mean fundamental frequency in Hz, 60 to 300. Zero means the
@@ -28,8 +28,8 @@ type Options struct {
 type Utterance struct {
 	// PCM is 16-bit little-endian mono audio at Options.Rate.
 	PCM []byte
-	// Words are the words in order. Their Texts together are the spoken text,
-	// their times touch each other and cover the PCM. It is empty when nothing
+	// Words are the words in order. Joined, their Texts are the spoken text;
+	// their times are contiguous and cover the PCM. It is empty if nothing
 	// in the text can be pronounced; PCM is then a short silence.
 	Words []Word
 }
@@ -37,22 +37,22 @@ type Utterance struct {
 // Word is one written word and when it is heard.
 type Word struct {
 	// Text is the word as written, with the white space before it and the
-	// punctuation that clings to it.
+	// punctuation attached to it.
 	Text string
 	// Start and End are offsets from the beginning of the PCM. A pause after the
 	// word belongs to it.
 	Start, End time.Duration
 }
 
-// Voice speaks. It never changes after New, so any number of goroutines may
-// use it at once.
+// Voice speaks. It is immutable after New and may be used
+// concurrently.
 type Voice struct {
 	rate   int
 	speed  float64
 	timbre timbre
 }
 
-// New makes a voice from opts. It has no way to fail: values out of range are
+// New makes a voice from opts. It cannot fail: values out of range are
 // moved into it.
 func New(opts Options) *Voice {
 	v := &Voice{rate: 24000, speed: 1, timbre: timbreOf(opts.Voice)}
@@ -68,7 +68,7 @@ func New(opts Options) *Voice {
 	return v
 }
 
-// Speak synthesizes text. Of a text longer than 5,000 characters it speaks what stands before the
+// Speak synthesizes text. A text longer than 5,000 characters is cut at the
 // last white space within them. What cannot be pronounced, such as
 // scripts other than Latin, is silent. No input makes it fail.
 func (v *Voice) Speak(text string) Utterance {
@@ -89,8 +89,8 @@ func (v *Voice) Speak(text string) Utterance {
 	return Utterance{PCM: pcm, Words: timing(written, tr, total)}
 }
 
-// prepare cuts text into written words and what is said for each. Written words
-// that say nothing are joined to a neighbour, so that each one that is left is heard.
+// prepare cuts text into written words and the spoken words for each. Written words
+// without a sound are joined to a neighbour, so that each remaining word is heard.
 func prepare(text string) ([]string, []spoken) {
 	written := split(clip(text))
 	var words []spoken
@@ -129,17 +129,17 @@ func prepare(text string) ([]string, []spoken) {
 	return out, words
 }
 
-// resample brings sound from the rate at which it is made to the voice's own.
+// resample converts sound from the synthesis rate to the voice's rate.
 func (v *Voice) resample(pcm []byte) []byte {
 	r, err := audio.NewResampler(synthRate, v.rate)
 	if err != nil {
-		panic(err) // New keeps the rate among those that the resampler takes
+		panic(err) // New ensures a rate that the resampler accepts
 	}
 	return r.Flush(r.Process(nil, pcm))
 }
 
-// timing finds when each written word is heard. The first begins with the audio, the last ends with
-// it, and each ends where the next begins.
+// timing finds when each written word is heard. The first word begins with the audio, the last
+// ends with it, and each ends where the next begins.
 func timing(written []string, tr *track, total time.Duration) []Word {
 	words := make([]Word, len(written))
 	for i, text := range written {
