@@ -132,7 +132,6 @@ func refusal(close websocket.StatusCode, code, format string, args ...any) *Caus
 func wrongField(field, format string, args ...any) *Cause {
 	c := refusal(closecode.BadProtocol, errcode.InvalidMessage, "session.start: the field "+field+" "+format, args...)
 	c.Field = field
-
 	return c
 }
 
