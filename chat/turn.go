@@ -31,7 +31,7 @@ type turn struct {
 	tools  *registry.Snapshot // nil: there are none
 	mark   mark.Mark          // of the gateway's own words to the model
 	emit   Emit               // from any goroutine
-	runs   *execute.Calls
+	runs   *execute.Runner
 	// results come from the executor's goroutines to this one, at most one for each call
 	// that runs; it is never closed.
 	results chan calls.Input

@@ -56,7 +56,7 @@ type session struct {
 	down      *downlink
 	clock     *audioClock
 	tools     *registry.Snapshot // nil: there are none
-	calls     *execute.Calls
+	calls     *execute.Runner
 	voice     string // that the model was asked for; empty for its own
 	inspect   bool   // the client is shown the inside
 	logger    *slog.Logger

@@ -13,13 +13,13 @@ import (
 func (c *Calls) decide(at time.Time, k call) []Action {
 	args := registry.Decode(k.written)
 	k.asked = args.Text()
-	if do := c.repeat(&k); do != nil {
+	if do, settled := c.repeat(&k); settled {
 		return do
 	}
 	p, refusal := c.book.Prepare(k.tool, args)
 	if p != nil {
 		k.keys.Business = p.BusinessKey()
-		if do := c.duplicate(k, p); do != nil {
+		if do, settled := c.duplicate(k, p); settled {
 			return do
 		}
 	}
@@ -43,10 +43,10 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 
 // repeat gives a call its idempotency key, and recognises a repetition under the same key. If
 // the provider's id already belongs to another call, the key is made from the arguments.
-func (c *Calls) repeat(k *call) []Action {
+func (c *Calls) repeat(k *call) (do []Action, settled bool) {
 	if k.keys.Idempotency = policy.ProviderKey(k.provider); k.keys.Idempotency != "" {
-		if do := c.same(*k, true); do != nil || !c.taken(k.keys.Idempotency) {
-			return do
+		if do, settled := c.same(*k, true); settled || !c.taken(k.keys.Idempotency) {
+			return do, settled
 		}
 	}
 	k.keys.Idempotency = policy.HashKey(k.tool, k.asked, k.turn)
@@ -55,7 +55,7 @@ func (c *Calls) repeat(k *call) []Action {
 
 // same finds the open call or the stored answer with k's key. If the provider's id made the key
 // (named), k is that same call, announced again; otherwise k may be another call, and joins.
-func (c *Calls) same(k call, named bool) []Action {
+func (c *Calls) same(k call, named bool) (do []Action, settled bool) {
 	for i := range c.open {
 		first := &c.open[i]
 		if first.keys.Idempotency != k.keys.Idempotency || first.runs != k.tool || first.asked != k.asked || !first.joinable() {
@@ -64,12 +64,13 @@ func (c *Calls) same(k call, named bool) []Action {
 		if k.echo = named; named && first.reader.wants() {
 			k.reader = Repeated // the model waits for one answer to both
 		}
-		return c.join(k, first)
+		c.join(k, first)
+		return nil, true
 	}
 	if env, ok := c.book.Known(k.keys.Idempotency, k.tool, k.asked); ok {
-		return c.decided(k, env)
+		return c.decided(k, env), true
 	}
-	return nil
+	return nil, false
 }
 
 // taken reports whether an idempotency key already belongs to a call.
@@ -79,7 +80,7 @@ func (c *Calls) taken(key string) bool {
 
 // duplicate recognises a call that asks for something already under way, or already done. An
 // approved call does not wait for a question about the same.
-func (c *Calls) duplicate(k call, p *registry.Prepared) []Action {
+func (c *Calls) duplicate(k call, p *registry.Prepared) (do []Action, settled bool) {
 	for i := range c.open {
 		first := &c.open[i]
 		if !first.hasTool() || first.runs != k.runs || first.state == asking && k.approval != nil {
@@ -87,28 +88,25 @@ func (c *Calls) duplicate(k call, p *registry.Prepared) []Action {
 		}
 		equal := string(first.args) == string(p.Args()) && (first.turn == k.turn || p.Tool().SideEffects == registry.SideEffectsWrites)
 		if equal || k.keys.Business != "" && first.keys.Business == k.keys.Business {
-			return c.join(k, first)
+			c.join(k, first)
+			return nil, true
 		}
 	}
 	if env, ok := c.book.Done(k.runs, k.keys.Business); ok {
-		return c.decided(k, env)
+		return c.decided(k, env), true
 	}
-	return nil
+	return nil, false
 }
 
 // join makes k wait for the answer of first, or of the call that first itself has joined.
-func (c *Calls) join(k call, first *call) []Action {
+func (c *Calls) join(k call, first *call) {
 	c.move(&k, joined)
 	if k.into = first.id; first.state == joined {
 		k.into = first.into
 	}
 	k.budget = c.book.Told()
 	c.open = append(c.open, k)
-	return nothing
 }
-
-// nothing means that the call is decided and no action follows. A nil slice means undecided.
-var nothing = []Action{}
 
 // queue adds a call to those that run as soon as there is a free place.
 func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
@@ -121,14 +119,13 @@ func (c *Calls) queue(at time.Time, k call, p *registry.Prepared) []Action {
 }
 
 // places starts queued calls in their order, as long as there are free places.
-func (c *Calls) places() []Action {
+func (c *Calls) places() (do []Action) {
 	free := maxParallel
 	for _, k := range c.open {
 		if k.state == running || k.state == stopping {
 			free--
 		}
 	}
-	do := nothing
 	for i := range c.open {
 		k := &c.open[i]
 		if k.state != queued || free <= 0 {

@@ -28,7 +28,7 @@ func (g gate) do(ctx context.Context, _ call) (registry.Result, error) {
 }
 
 // batch runs n calls named c1, c2, … of a tool.
-func (f *fixture) batch(c *Calls, tool string, n int) {
+func (f *fixture) batch(c *Runner, tool string, n int) {
 	for i := range n {
 		c.Run(f.job(fmt.Sprintf("c%d", i+1), tool, fmt.Sprintf(`{"name":"%d"}`, i+1)))
 	}

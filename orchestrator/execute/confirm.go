@@ -21,7 +21,7 @@ const storeTime = 5 * time.Second
 // Ask records the question whether a call may run, unless the tool's own check refuses the
 // call: a person is not asked to approve something that cannot be done. The result is reported
 // as calls.Recorded.
-func (c *Calls) Ask(j calls.Ask) {
+func (c *Runner) Ask(j calls.Ask) {
 	tool := j.Prepared.Tool().ToolID
 	c.begin(tool, func() {
 		in := calls.Recorded{Call: j.Call, Refused: j.Prepared.Check(c.over(), c.session(j.Turn), c.c.Capabilities...)}
@@ -67,7 +67,7 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 // Settle records that the outcome of an approved call of this conversation is known; reference
 // is the short name of its question. It does not block. If recording fails, the outcome is
 // reported again after a restart.
-func (c *Calls) Settle(reference string) {
+func (c *Runner) Settle(reference string) {
 	c.begin("", func() { c.e.Settle(c.c.Session.ConversationID, c.c.Session.ID, reference) })
 }
 
@@ -92,7 +92,7 @@ func reference(token string) string {
 
 // Resolve records the answer to a question of this conversation. The result is reported as
 // calls.Resolved.
-func (c *Calls) Resolve(a calls.Resolve) {
+func (c *Runner) Resolve(a calls.Resolve) {
 	c.begin("", func() {
 		err := errNoConfirmations
 		var question store.Confirmation

@@ -18,7 +18,7 @@ import (
 )
 
 // ask records a question about a call and returns it.
-func (f *fixture) ask(c *Calls, j calls.Run) calls.Recorded {
+func (f *fixture) ask(c *Runner, j calls.Run) calls.Recorded {
 	f.t.Helper()
 	c.Ask(calls.Ask(j))
 	synctest.Wait()
@@ -31,7 +31,7 @@ func (f *fixture) ask(c *Calls, j calls.Run) calls.Recorded {
 }
 
 // resolve answers a question and returns what was told of it.
-func (f *fixture) resolve(c *Calls, a calls.Resolve) calls.Resolved {
+func (f *fixture) resolve(c *Runner, a calls.Resolve) calls.Resolved {
 	f.t.Helper()
 	f.mu.Lock()
 	before := len(f.resolved)

@@ -110,9 +110,9 @@ type Conversation struct {
 	Report func(calls.Input)
 }
 
-// Calls runs the calls of one conversation. Its methods may be called concurrently and do not
+// Runner runs the calls of one conversation. Its methods may be called concurrently and do not
 // block, except Wait.
-type Calls struct {
+type Runner struct {
 	// Fixed after Begin.
 	e    *Executor
 	c    Conversation
@@ -137,17 +137,17 @@ var (
 	errOver      = errors.New("the conversation is over")
 )
 
-// Begin returns the Calls of a conversation. The caller must call End.
-func (e *Executor) Begin(c Conversation) *Calls {
+// Begin returns the Runner of a conversation. The caller must call End.
+func (e *Executor) Begin(c Conversation) *Runner {
 	over, end := context.WithCancel(e.ctx())
-	return &Calls{
+	return &Runner{
 		e: e, c: c, over: func() context.Context { return over }, end: end,
 		cancels: make(map[string]*running),
 	}
 }
 
 // Cancel stops a call, if its tool can be stopped.
-func (c *Calls) Cancel(call string) {
+func (c *Runner) Cancel(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.cancels[call]; r != nil && r.cancellable {
@@ -157,7 +157,7 @@ func (c *Calls) Cancel(call string) {
 
 // End ends the conversation: calls that can be stopped are stopped, calls that have not begun do
 // not begin, and the others finish. A call that a person approved runs in any case.
-func (c *Calls) End() {
+func (c *Runner) End() {
 	c.end() // first, because a call that is about to begin checks it
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,10 +169,10 @@ func (c *Calls) End() {
 }
 
 // Wait returns when no activity of the conversation is left.
-func (c *Calls) Wait() { c.wg.Wait() }
+func (c *Runner) Wait() { c.wg.Wait() }
 
 // begin runs f on a goroutine that Wait and Close wait for. tool may be empty.
-func (c *Calls) begin(tool string, f func()) {
+func (c *Runner) begin(tool string, f func()) {
 	leave, _ := c.e.enter(c.c.Session.ID, tool) // after Close nobody waits for it, but its context is cancelled
 	c.wg.Go(func() {
 		defer leave()

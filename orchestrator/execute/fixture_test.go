@@ -142,7 +142,7 @@ func (f *fixture) ran() []string {
 }
 
 // talk begins a conversation of a user, which ends with the test.
-func (f *fixture) talk(session, user string) *Calls {
+func (f *fixture) talk(session, user string) *Runner {
 	c := f.e.Begin(Conversation{
 		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeVoice},
 		Report: func(in calls.Input) {
@@ -189,7 +189,7 @@ func (f *fixture) answer(session, call string) (registry.Envelope, bool) {
 }
 
 // run lets a call of a session run by itself, and returns its answer.
-func (f *fixture) run(c *Calls, j calls.Run) registry.Envelope {
+func (f *fixture) run(c *Runner, j calls.Run) registry.Envelope {
 	f.t.Helper()
 	c.Run(j)
 	c.Wait()

@@ -79,7 +79,7 @@ func TestNoRetryOnceItIsOver(t *testing.T) {
 		f.do = func(context.Context, call) (registry.Result, error) {
 			return registry.Result{}, &registry.ToolError{Type: registry.ErrorTransient, Message: "Later.", Retryable: true}
 		}
-		for i, stop := range []func(*Calls){func(c *Calls) { c.Cancel("c1") }, func(c *Calls) { c.End() }, func(*Calls) { f.e.Close() }} {
+		for i, stop := range []func(*Runner){func(c *Runner) { c.Cancel("c1") }, func(c *Runner) { c.End() }, func(*Runner) { f.e.Close() }} {
 			session := fmt.Sprintf("s%d", i)
 			c := f.talk(session, "ada")
 			began := time.Now()

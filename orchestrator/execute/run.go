@@ -19,7 +19,7 @@ func mustFinish(r calls.Run) bool {
 }
 
 // Run starts a call. The result is reported as calls.Finished.
-func (c *Calls) Run(r calls.Run) {
+func (c *Runner) Run(r calls.Run) {
 	tool := r.Prepared.Tool()
 	ctx, cancel := context.WithCancelCause(c.e.ctx())
 	c.mu.Lock()
@@ -39,7 +39,7 @@ func (c *Calls) Run(r calls.Run) {
 }
 
 // session describes the conversation to a call of that turn, now.
-func (c *Calls) session(turn int) registry.Session {
+func (c *Runner) session(turn int) registry.Session {
 	s := c.c.Session
 	s.Turn, s.Now = turn, time.Now().UTC()
 	return s
