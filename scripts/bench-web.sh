@@ -1,7 +1,7 @@
 #!/bin/sh
-# Measures the page in real Chromium and prints tables: how soon an answer sounds and is
-# silent, underruns with jitter, main thread and memory while talking. Keep the machine
-# quiet meanwhile. BENCH_SECONDS (60) of speech at each jitter, BENCH_MINUTES (2) of talking
+# Measures the page in real Chromium and prints tables: how soon an answer starts and stops
+# sounding, underruns with jitter, main thread and memory while talking. Keep the machine
+# idle meanwhile. BENCH_SECONDS (60) of speech at each jitter, BENCH_MINUTES (2) of talking
 # for the memory.
 set -eu
 cd "$(dirname "$0")/.."

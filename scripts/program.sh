@@ -1,5 +1,5 @@
-# Sourced by scripts that run the program: VOICEGW is the one of their caller, or it is
-# built, with its tools, into the folder $work.
+# Sourced by scripts that run the program: VOICEGW is the caller's program; if it is not set,
+# the program is built, with its tools, into the folder $work.
 if [ -z "${VOICEGW:-}" ]; then
 	./scripts/tools
 	go build -o "$work/voicegw" ./cmd/voicegw

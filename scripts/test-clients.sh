@@ -1,7 +1,7 @@
 #!/bin/sh
-# The providers' official npm clients, unchanged, against the simulator, and clients of
-# Chat Completions against a gateway. Needs node (20 or newer) and npm; everything else
-# here needs Go alone.
+# Runs the providers' official npm clients, unchanged, against the simulator, and clients of
+# Chat Completions against a gateway. Needs node (20 or newer) and npm; all other scripts
+# for the gateway need only Go.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
@@ -30,7 +30,7 @@ make_certificate=$(go env GOROOT)/src/crypto/tls/generate_cert.go
 	exit 1
 }
 
-# install gets the packages of the folder, only when its lock file has changed since the
+# install installs the packages of the folder, only if its lock file has changed since the
 # last time.
 install() {
 	stamp=node_modules/.lock-sum
@@ -47,7 +47,7 @@ if ! node -e 'process.exit(typeof WebSocket === "function" ? 0 : 1)'; then
 	flag=--experimental-websocket
 fi
 
-# No key and no address of a provider reaches the clients from outside.
+# The clients get no key and no address of a provider from the environment.
 unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_ORG_ID OPENAI_PROJECT_ID OPENAI_ADMIN_KEY \
 	GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENAI_USE_VERTEXAI GOOGLE_GENAI_USE_ENTERPRISE \
 	GOOGLE_GEMINI_BASE_URL GOOGLE_VERTEX_BASE_URL GOOGLE_CLOUD_PROJECT GOOGLE_CLOUD_LOCATION

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The npm packages as others get them: packed, installed in an empty project, compiled
-# against with strict settings, bundled, weighed; and the example page, with the package as it
-# was packed, against a gateway in Chromium, where that is installed.
+# Tests the npm packages as users get them: packed, installed in an empty project, compiled
+# against with strict settings, bundled, and checked for size; and the example page, with the
+# packed package, against a gateway in Chromium, if that is installed.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
@@ -31,7 +31,7 @@ for resolution in nodenext bundler; do
 done
 echo "test-pack: a strict program compiles against the packages"
 
-# The worklets are not counted: they are loaded beside it.
+# The worklets are not counted: they are loaded separately.
 library=node_modules/@voicegw/client/dist
 if ls $library/*.js | grep -v -e /index.js -e /chat.js; then
 	echo "test-pack: the library has more files than are weighed here" >&2
@@ -43,7 +43,7 @@ if [ "$size" -ge $most ]; then
 	exit 1
 fi
 
-# A bundler finds the worklets by itself and copies them.
+# A bundler finds the worklets automatically and copies them.
 echo 'import { connect } from "@voicegw/client"; void connect();' >main.js
 node "$root/web/node_modules/vite/bin/vite.js" build --logLevel warn --outDir bundled --config "$root/web/client/test/packed/vite.config.js"
 for worklet in capture playback; do

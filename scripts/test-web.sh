@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks what runs in browsers: types, unit tests, that the committed build is that of
-# the sources, and all of it in real Chromium, where that is installed. Arguments go to the
+# Checks the browser code: types, unit tests, that the committed build matches the sources,
+# and all of it in real Chromium, if that is installed. Arguments go to the
 # tests in Chromium: scripts/test-web.sh library/devices -t muted.
 set -eu
 cd "$(dirname "$0")/.."

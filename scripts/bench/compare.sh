@@ -1,5 +1,5 @@
 #!/bin/sh
-# Holds voicegw against nginx, a relay in Node and a direct connection, on the same work,
+# Compares voicegw with nginx, a relay in Node and a direct connection, on the same work,
 # in turns, each run with fresh processes:
 #
 #     scripts/bench/compare.sh            a quarter of an hour
@@ -9,7 +9,7 @@
 #     scripts/bench/compare.sh baseline   writes baseline.json
 #
 # Linux only. nginx is Debian's; it is installed if it is missing and this runs as root.
-# A relay that is missing is left out, and said to be.
+# A missing relay is left out, with a message.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -33,14 +33,14 @@ if [ "$(uname -s)" != Linux ]; then
 	exit 1
 fi
 
-# Two descriptors a session, and a few.
+# Two descriptors per session, and a few more.
 ulimit -n "$(ulimit -H -n)"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# build makes the program of a source tree as it is shipped, but for the probe that is laid
-# over it: build TREE VERSION PROGRAM.
+# build builds the program of a source tree as it is shipped, except for the added probe:
+# build TREE VERSION PROGRAM.
 build() (
 	cd "$1"
 	./scripts/tools >/dev/null
@@ -63,7 +63,7 @@ check)
 	verdict=0
 	"$work/relaybench" check "$@" -file "$here/baseline.json" || verdict=$?
 	[ $verdict = 3 ] || exit $verdict
-	# The figures may be of another machine: the release itself decides, where it can be had.
+	# The figures may be of another machine: if the release is available, it decides.
 	release=$(sed -n 's/.*"version": "\(.*\)".*/\1/p' "$here/baseline.json")
 	if ! git archive --prefix=release/ -o "$work/release.tar" "$release" 2>"$work/git.log"; then
 		echo "compare.sh: $release is not in this clone, so that it cannot be measured here: $(cat "$work/git.log")" >&2
@@ -81,7 +81,7 @@ esac
 find_nginx() { command -v nginx || command -v /usr/sbin/nginx; }
 if ! find_nginx >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	echo "installing nginx"
-	# The bench starts its own: the package's service must not.
+	# The bench starts its own nginx: the package's service must not run.
 	RUNLEVEL=1 apt-get install -y -q nginx-light >"$work/apt.log" 2>&1 || cat "$work/apt.log" >&2
 fi
 if nginx=$(find_nginx); then

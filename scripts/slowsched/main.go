@@ -1,11 +1,11 @@
 // Command slowsched makes a Go in which goroutines are late, for tests: it copies two
 // files of the runtime, changed, into a folder and writes the overlay that go build and
-// go test take with -overlay.
+// go test accept with -overlay.
 //
-// In such a Go the scheduler puts a goroutine that could run back to the end of the queue:
+// In such a Go the scheduler puts a runnable goroutine back to the end of the queue:
 // one in four nearly each time, all others now and then. A busy machine does the same,
-// but seldom at the place where it matters. A test that reads what another goroutine
-// writes, and does not wait for it, fails within seconds.
+// but seldom at the place that matters. A test that reads what another goroutine
+// writes, without waiting for it, fails within seconds.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// edit replaces one place of a file of the runtime.
+// edit replaces one place in a file of the runtime.
 type edit struct{ file, old, new string }
 
 var edits = []edit{

@@ -15,11 +15,11 @@ const (
 	pageLock   = "web/package-lock.json"
 )
 
-// licenseFile is what a module's license stands in.
+// licenseFile matches the name of a file with a module's license.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|unlicense)([.-].*)?$`)
 
-// signs tell licenses apart: the first whose words are all in the text is the license.
-// A license that is not among them stops the build: a person has to read it.
+// signs identify licenses: the first whose words are all in the text is the license.
+// A license that is not listed stops the build: a person has to read it.
 var signs = []struct {
 	spdx  string
 	words []string
@@ -35,7 +35,7 @@ var signs = []struct {
 	{"ISC", []string{"permission to use, copy, modify, and distribute this software for any purpose"}},
 }
 
-// spdxOf names the license of a text; empty for one that is not known here.
+// spdxOf returns the SPDX name of a license text; empty if it is unknown here.
 func spdxOf(text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, s := range signs {
@@ -94,7 +94,7 @@ func licensed() (modules, packages []module, err error) {
 	return modules, packages, errors.Join(unknown...)
 }
 
-// licenseTable is the text of THIRD_PARTY.md.
+// licenseTable returns the text of THIRD_PARTY.md.
 func licenseTable(modules, packages []module) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Third parties\n\n" +
@@ -133,7 +133,7 @@ func checkLicenses(file string) error {
 	return compareLicenses(file, has, licenseTable(modules, packages))
 }
 
-// compareLicenses names the lines that the file lacks and those that it should not have.
+// compareLicenses lists the lines that the file lacks and those that it should not have.
 func compareLicenses(file string, has, wants []byte) error {
 	if bytes.Equal(has, wants) {
 		return nil

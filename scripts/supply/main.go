@@ -1,6 +1,6 @@
-// Command supply tells what the program is made of: the licenses of its modules
+// Command supply reports what the program is made of: the licenses of its modules
 // (THIRD_PARTY.md), its bill of materials (CycloneDX), and the part of the Go vulnerability
-// database that concerns them. docs/dependencies.md says when each is run.
+// database that concerns them. docs/dependencies.md says when to run each.
 package main
 
 import (

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// program is the package whose modules count: tests and scripts are not handed out.
+// program is the package whose modules count: tests and scripts are not shipped.
 const program = "./cmd/voicegw"
 
-// module is a module of others, or a package of npm's that the page is built with.
+// module is a third-party module, or an npm package with which the page is built.
 type module struct {
 	Path    string
 	Version string
@@ -53,7 +53,7 @@ func programModules() ([]module, error) {
 	return modules, nil
 }
 
-// goList returns what "go list" prints; the error holds its complaints.
+// goList returns the output of "go list"; the error contains its error output.
 func goList(args ...string) ([]byte, error) {
 	text, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
 	var failed *exec.ExitError
@@ -63,7 +63,7 @@ func goList(args ...string) ([]byte, error) {
 	return text, err
 }
 
-// pagePackages returns the packages of npm's that the console's page is built with.
+// pagePackages returns the npm packages with which the console's page is built.
 func pagePackages(lock string) ([]module, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeSBOM writes the bill of materials of a program of some version into a file, as CycloneDX 1.6 JSON
-// (ECMA-424): what the linker has noted in the program itself. It holds no time and no
-// serial number, so the same program has the same bill.
+// writeSBOM writes the bill of materials of a program of the given version to a file, as
+// CycloneDX 1.6 JSON (ECMA-424): what the linker has recorded in the program itself. It
+// contains no time and no serial number, so the same program has the same bill.
 func writeSBOM(binary, version, file string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 
 // The vulnerability database is Go's own, https://vuln.go.dev/vulndb.zip, in the layout of
 // https://go.dev/doc/security/vuln/database (read 2026-11-23): index/db.json,
-// index/modules.json and ID/<id>.json. Kept is what concerns the modules that this project
+// index/modules.json and ID/<id>.json. The kept part concerns the modules that this project
 // requires, and Go itself, without the prose: what govulncheck needs, in a size that can
 // be committed.
 const (
-	maxDatabase = 256 << 20 // bytes of the zip, which had some 6 MB in 2026
+	maxDatabase = 256 << 20 // bytes of the zip, which had about 6 MB in 2026
 	maxEntry    = 4 << 20   // bytes of one file in it
 	fetchTime   = 2 * time.Minute
 	staleAfter  = 30 * 24 * time.Hour
@@ -41,7 +41,7 @@ type entry struct {
 	Specific      json.RawMessage `json:"database_specific,omitempty"`
 }
 
-// affected says which versions of a module an entry is about.
+// affected says which versions of a module are affected by an entry.
 type affected struct {
 	Package struct {
 		Name      string `json:"name"`
@@ -57,15 +57,15 @@ type affected struct {
 	Specific json.RawMessage `json:"ecosystem_specific,omitempty"`
 }
 
-// indexed is what index/modules.json says of an entry.
+// indexed is the content of index/modules.json for an entry.
 type indexed struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`
 	Fixed    string    `json:"fixed,omitempty"`
 }
 
-// updateVulnDB keeps in a folder what concerns this project of the database in a zip, a
-// file or a URL. The folder's former content goes only when the new one is whole.
+// updateVulnDB writes to a folder the part of the database that concerns this project. The
+// database is a zip, a file or a URL. The folder is replaced only when the new one is complete.
 func updateVulnDB(source, folder string, out io.Writer) error {
 	archive, err := fetch(source)
 	if err != nil {
@@ -112,7 +112,7 @@ func fetch(source string) ([]byte, error) {
 }
 
 // requiredModules returns the paths of all modules that go.mod requires, and the two names
-// that the database has for Go.
+// under which the database lists Go.
 func requiredModules() (map[string]bool, error) {
 	text, err := goList("-m", "-f", "{{if not .Main}}{{.Path}}{{end}}", "all")
 	if err != nil {
@@ -233,7 +233,7 @@ func writeVulnDB(folder string, modified time.Time, entries []entry) error {
 		writeJSON(filepath.Join(folder, "index", "vulns.json"), vulns))
 }
 
-// lastFix is the version that ends the last range of versions; empty if none does.
+// lastFix returns the version that ends the last range of versions; empty if none does.
 func lastFix(a affected) string {
 	fixed := ""
 	for _, r := range a.Ranges {
@@ -255,8 +255,8 @@ func writeJSON(file string, v any) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// tellAge says how old the database in a folder is, and warns of an old one. Its age is no
-// error: where nothing can be fetched, what is known is still worth comparing with.
+// tellAge prints the age of the database in a folder, and warns of an old one. Its age is not
+// an error: if nothing can be fetched, the known entries are still worth comparing with.
 func tellAge(folder string, out io.Writer) error {
 	text, err := os.ReadFile(filepath.Join(folder, "index", "db.json"))
 	if err != nil {

@@ -1,8 +1,8 @@
 //go:build probe
 
-// This file is laid over cmd/voicegw (go build -tags probe -overlay) for the comparison
+// This file is added to cmd/voicegw (go build -tags probe -overlay) for the comparison
 // bench: it lets the bench look into the program that it measures, which is otherwise
-// the one that is shipped.
+// the shipped one.
 package main
 
 import (

@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// baseline is what a release took. Times are multiples of what the calibration (splice)
-// took in the same run, so that they can be held against those of another machine, or of
+// baseline holds the figures of a release. Times are multiples of the time of the calibration
+// (splice) in the same run, so that they can be compared with those of another machine, or of
 // this one on another day.
 type baseline struct {
 	Version string             `json:"version"`
 	Figures map[string]float64 `json:"figures"`
 }
 
-// figure is one that is held against the baseline.
+// figure is a figure that is compared with the baseline.
 type figure struct {
 	name   string
 	about  string
-	margin float64 // how much worse it may be, as a part of the baseline
+	margin float64 // how much worse it may be, as a fraction of the baseline
 	least  float64 // a difference that is never a finding
 }
 
-// figures are what is compared. The margins are what the same program differs by from run
+// figures are what is compared. The margins are the differences of the same program from run
 // to run on a busy machine with two cores.
 var figures = []figure{
 	{"cpu_20ms", "CPU per frame, 200 sessions, 20 ms, in multiples of the calibration", 0.15, 0.05},
@@ -38,7 +38,7 @@ var figures = []figure{
 	{"idle_kb", "memory per idle session, KB, settled", 0.10, 0.5},
 }
 
-// baselinePlan is what gives the figures of some builds of the gateway.
+// baselinePlan returns the plan that measures the figures of some builds of the gateway.
 func baselinePlan(builds []kind) []step {
 	kinds := append([]kind{splice}, builds...)
 	return []step{
@@ -55,7 +55,7 @@ var (
 	errWorse      = errors.New("worse than the baseline")
 )
 
-// measureFigures carries the plan out and returns the figures of each build.
+// measureFigures runs the plan and returns the figures of each build.
 func (b *bench) measureFigures(builds ...kind) ([]map[string]float64, error) {
 	var results []result
 	for _, s := range baselinePlan(builds) {
@@ -76,8 +76,8 @@ func (b *bench) measureFigures(builds ...kind) ([]map[string]float64, error) {
 	return found, nil
 }
 
-// measured says whether each step that times has had a clean run: a figure without one is 0,
-// which is better than anything.
+// measured reports whether each timed step has had a clean run: a figure without one is 0,
+// which would be better than anything.
 func measured(found map[string]float64) error {
 	if found["cpu_20ms"] == 0 || found["cpu_100ms"] == 0 || found["p50_20ms"] == 0 {
 		return errNoCleanRun
@@ -85,7 +85,7 @@ func measured(found map[string]float64) error {
 	return nil
 }
 
-// figuresOf are a build's figures out of the steps of a plan; 0 where no run of a step was
+// figuresOf returns a build's figures from the steps of a plan; 0 if no run of a step was
 // clean.
 func figuresOf(k kind, short, long, light result, idle run) map[string]float64 {
 	over := func(res result, value func(run) float64) float64 {
@@ -101,7 +101,7 @@ func figuresOf(k kind, short, long, light result, idle run) map[string]float64 {
 	}
 }
 
-// writeBaseline measures and keeps the figures in file.
+// writeBaseline measures the figures and writes them to file.
 func (b *bench) writeBaseline(file, version string) error {
 	found, err := b.measureFigures(gatewayKind)
 	if err != nil {
@@ -114,7 +114,7 @@ func (b *bench) writeBaseline(file, version string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o600)
 }
 
-// compareBaseline measures and fails where a figure is worse than that of file.
+// compareBaseline measures and fails if a figure is worse than the one in file.
 func (b *bench) compareBaseline(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -132,7 +132,7 @@ func (b *bench) compareBaseline(file string) error {
 }
 
 // compareRelease measures the program of a release beside this one, in turns, and fails
-// where this one is worse. A round trip in multiples of the calibration depends on how dear
+// if this one is worse. A round trip in multiples of the calibration depends on how expensive
 // it is to wake a thread, which differs from machine to machine; two programs on one machine
 // have that in common.
 func (b *bench) compareRelease(program, version string) error {
@@ -147,7 +147,7 @@ func (b *bench) compareRelease(program, version string) error {
 	return judge(b.out, baseline{version + ", measured in the same run", found[0]}, found[1])
 }
 
-// judge prints each figure beside the baseline's, and fails where one is worse.
+// judge prints each figure beside the baseline's, and fails if one is worse.
 func judge(out io.Writer, old baseline, found map[string]float64) error {
 	var worse []error
 	say(out, "\nagainst %s\n", old.Version)

@@ -14,47 +14,47 @@ import (
 	"time"
 )
 
-// bench knows where everything is that a run needs.
+// bench holds the paths of everything that a run needs.
 type bench struct {
 	self      string // this program
-	dir       string // for what is left behind; removed at the end
+	dir       string // for temporary files; removed at the end
 	gateway   string // voicegw, with the probe
 	nginx     string
 	nodeRelay string
 	out       io.Writer
 
-	// On which cores the relay of this run is, and on which all else; empty: on all.
+	// The cores of this run's relay, and those of everything else; empty means all.
 	relayOn, othersOn string
 }
 
-// scenario is work that every relay is given alike.
+// scenario is work that every relay gets in the same form.
 type scenario struct {
 	name     string
 	sessions int
 	frame    time.Duration // 0: the sessions are idle
 	warm     time.Duration
 	measure  time.Duration
-	settle   time.Duration // how long idle sessions stay before they are weighed
-	// apart gives the relay the last core and all else the others, so that a round trip has
-	// only its own waits in it.
+	settle   time.Duration // how long idle sessions stay before they are measured
+	// apart gives the relay the last core and everything else the others, so that a round trip
+	// contains only its own waits.
 	apart bool
 }
 
-// run is what was measured of one relay, once.
+// run is one measurement of one relay.
 type run struct {
 	Load     loadResult
 	MicrosPF float64 // CPU for a relayed frame, one direction, in microseconds
-	KB       float64 // memory for a session, over the empty process
+	KB       float64 // memory per session, minus the empty process
 	EmptyMB  float64
-	// Of a gateway alone.
-	Mallocs    float64 // for a frame
-	SettledKB  float64 // as KB, when the garbage is collected and free memory given back
-	Goroutines float64 // for a session
-	// Others is what of all cores others than this bench took, from 0 to 1.
+	// Only for a gateway.
+	Mallocs    float64 // per frame
+	SettledKB  float64 // like KB, after garbage collection and the return of free memory
+	Goroutines float64 // per session
+	// Others is the share of all cores that other programs used, from 0 to 1.
 	Others float64
 }
 
-// one measures one relay once, all processes fresh.
+// one measures one relay once, with fresh processes.
 func (b *bench) one(k kind, s scenario) (r run, err error) {
 	b.relayOn, b.othersOn = "", ""
 	if last := runtime.NumCPU() - 1; s.apart && last > 0 {
@@ -97,7 +97,7 @@ func (b *bench) one(k kind, s scenario) (r run, err error) {
 	return r, b.measure(&r, w, provider, load)
 }
 
-// frameOr is the length of a frame, that of a load which sends none too.
+// frameOr returns the length of a frame, also for a load that sends none.
 func (s scenario) frameOr() time.Duration {
 	if s.frame == 0 {
 		return 20 * time.Millisecond
@@ -113,7 +113,7 @@ func expect(p *process, want string) error {
 	return err
 }
 
-// measure lets the load send, and reads what the relay takes between its "begin" and "end".
+// measure lets the load send, and measures the relay between the load's "begin" and "end".
 func (b *bench) measure(r *run, w *weigher, provider, load *process) error {
 	if err := load.say("go"); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (b *bench) measure(r *run, w *weigher, provider, load *process) error {
 	return nil
 }
 
-// clocks are what has been used up to a moment.
+// clocks are the times used up to a moment.
 type clocks struct {
 	at               time.Time
 	relay, ours, all time.Duration
@@ -186,7 +186,7 @@ func (b *bench) clock(rel *relay, others ...*process) (c clocks, err error) {
 	return c, err
 }
 
-// weigher weighs a relay's process, empty and with sessions.
+// weigher measures the memory of a relay's process, empty and with sessions.
 type weigher struct {
 	relay    *relay
 	sessions int
@@ -196,12 +196,12 @@ type weigher struct {
 	settled int64
 }
 
-// empty weighs the process without sessions.
+// empty measures the process without sessions.
 func (w *weigher) empty() (err error) {
 	if w.relay.proc == nil {
 		return nil
 	}
-	<-time.After(300 * time.Millisecond) // a program that has just started is still at it
+	<-time.After(300 * time.Millisecond) // a program that has just started is still busy
 	if w.rss, err = rssOf(w.relay.proc.pid()); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (w *weigher) empty() (err error) {
 	return err
 }
 
-// weigh weighs it as it is.
+// weigh measures the process as it is.
 func (w *weigher) weigh(r *run) error {
 	if w.relay.proc == nil {
 		return nil
@@ -223,7 +223,7 @@ func (w *weigher) weigh(r *run) error {
 	return err
 }
 
-// idle weighs it as it is, and when it is settled.
+// idle measures the process as it is, and after it has settled.
 func (w *weigher) idle(r *run) error {
 	if err := w.weigh(r); err != nil || w.relay.probe == nil {
 		return err
@@ -238,8 +238,8 @@ func (w *weigher) idle(r *run) error {
 	return err
 }
 
-// The bounds of a run that counts; the first is the rule by which the anchors of this
-// bench were measured.
+// The limits of a run that counts; the first is the rule by which this bench's reference
+// figures were measured.
 const (
 	maxTripP95 = 15000 // of a round trip, in microseconds
 	maxMissing = 0.02  // of the frames
@@ -248,8 +248,8 @@ const (
 
 var errNothingSent = errors.New("nothing was sent")
 
-// dirty says why a run does not count; empty where it does. A saturated relay is dirty,
-// too: what it took says nothing of what it takes.
+// dirty says why a run does not count; empty if it does. The run of a saturated relay does not
+// count either: its CPU time says nothing about its cost.
 func (r run) dirty() string {
 	l := r.Load
 	switch missing := 1 - float64(l.Got)/float64(max(l.Sent, 1)); {

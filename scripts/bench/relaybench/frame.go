@@ -20,7 +20,7 @@ const (
 )
 
 // appendFrame appends one whole frame. A client's is masked with a key of zeros, so that
-// it can be made once and sent again and again; who unmasks it has the work all the same.
+// it can be built once and sent repeatedly; the receiver's work of unmasking is the same.
 func appendFrame(dst []byte, opcode byte, payload []byte, client bool) []byte {
 	var mask byte
 	if client {
@@ -42,18 +42,18 @@ func appendFrame(dst []byte, opcode byte, payload []byte, client bool) []byte {
 }
 
 // maxHead is how many bytes of a payload a frameReader keeps: all of a control frame, and
-// of a message enough to tell what it is.
+// enough of a message to recognise it.
 const maxHead = 125
 
-// frame is what a frameReader tells of a frame.
+// frame is what a frameReader reports about a frame.
 type frame struct {
 	opcode byte
 	length uint64
 	head   []byte // the payload's first bytes, unmasked; valid during the call
 }
 
-// frameReader finds the frames in a stream that comes in pieces, and keeps nothing of
-// their payloads but the beginning. The zero value is ready.
+// frameReader finds the frames in a stream that arrives in pieces, and keeps only the
+// beginning of their payloads. The zero value is ready for use.
 type frameReader struct {
 	header  [14]byte
 	have    int    // bytes in header
@@ -84,7 +84,7 @@ func (r *frameReader) feed(p []byte, each func(frame)) {
 	}
 }
 
-// begin looks whether the header is complete.
+// begin checks whether the header is complete.
 func (r *frameReader) begin() {
 	if r.have < 2 {
 		return
@@ -113,7 +113,7 @@ func (r *frameReader) begin() {
 	r.inside, r.left, r.kept = true, r.current.length, 0
 }
 
-// finish tells of the frame that is complete.
+// finish reports the complete frame.
 func (r *frameReader) finish(each func(frame)) {
 	if r.header[1]&maskBit != 0 {
 		key := r.header[r.have-4 : r.have]

@@ -17,8 +17,8 @@ import (
 // handshakeTime bounds what opening one connection takes.
 const handshakeTime = 30 * time.Second
 
-// Any key will do (RFC 6455, section 4.1); this is the one of the RFC's example, with the
-// answer to it.
+// Any key is valid (RFC 6455, section 4.1); this is the one of the RFC's example, with its
+// answer.
 const (
 	wsKey  = "dGhlIHNhbXBsZSBub25jZQ=="
 	wsGUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -53,7 +53,7 @@ func upgrade(conn net.Conn, addr, path, subprotocol string) error {
 	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
 		return err
 	}
-	// A byte at a time, so that nothing behind the header is taken.
+	// One byte at a time, so that nothing after the header is read.
 	resp, err := http.ReadResponse(bufio.NewReaderSize(oneByte{conn}, 16), nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errHandshake, err)
@@ -65,12 +65,12 @@ func upgrade(conn net.Conn, addr, path, subprotocol string) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// oneByte reads no more than what is asked of it for certain.
+// oneByte reads at most one byte at a time.
 type oneByte struct{ r io.Reader }
 
 func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(len(p), 1)]) }
 
-// acceptWS answers an upgrade on conn and returns the path that was asked for.
+// acceptWS answers an upgrade on conn and returns the requested path.
 func acceptWS(conn net.Conn) (path string, err error) {
 	if err := conn.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
 		return "", err

@@ -19,38 +19,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The protocols that a load speaks to a relay.
+// The protocols between a load and a relay.
 const (
-	speakVoicegw = "voicegw" // voicegw.v1: audio as it is, in binary frames
+	speakVoicegw = "voicegw" // voicegw.v1: raw audio in binary frames
 	speakGemini  = "gemini"  // the provider's own, which the relay passes on
 	speakOpenAI  = "openai"
 )
 
-// loadOptions is what a load does.
+// loadOptions configure a load.
 type loadOptions struct {
 	Addr     string
 	Speak    string
-	Provider string // that the relay is asked for, with speakVoicegw
+	Provider string // the provider to request from the relay, with speakVoicegw
 	Sessions int
 	Frame    time.Duration // how much audio a frame holds, and how often one is sent
-	Warm     time.Duration // before what counts
-	Measure  time.Duration // what counts
+	Warm     time.Duration // time before the measurement
+	Measure  time.Duration // time of the measurement
 }
 
 // inputRate is the load's audio in Hz, the same on every wire.
 const inputRate = 16000
 
-// frameBytes returns how long a frame is.
+// frameBytes returns the length of a frame.
 func frameBytes(d time.Duration) int {
 	return int(d.Milliseconds()) * inputRate / 1000 * 2
 }
 
-// loadResult is what a load has seen. Times are in microseconds.
+// loadResult is the result of a load. Times are in microseconds.
 type loadResult struct {
-	Sent, Got     int64 // frames in the time that counts
+	Sent, Got     int64 // frames during the measurement
 	P50, P95, P99 float64
 	LateP95       float64 // how late frames were sent
-	Failure       string  // why the run cannot count; empty if it can
+	Failure       string  // why the run does not count; empty if it does
 }
 
 // load is many clients of one relay.
@@ -58,10 +58,10 @@ type load struct {
 	opts   loadOptions
 	poll   *poll
 	conns  []*loadConn
-	audio  []byte // one frame of audio, ready to be sent
+	audio  []byte // one frame of audio, ready to send
 	failed atomic.Pointer[error]
 
-	from, to atomic.Int64 // the time that counts, in ns since the epoch
+	from, to atomic.Int64 // the time of the measurement, in ns since the epoch
 
 	// Owned by receive.
 	trips []uint32 // round trips in microseconds
@@ -71,7 +71,7 @@ type load struct {
 	sent int64
 }
 
-// flying is how many frames of a session may be under way.
+// flying is how many frames of a session may be in flight.
 const flying = 256
 
 type loadConn struct {
@@ -82,8 +82,8 @@ type loadConn struct {
 	at     [flying]atomic.Int64 // when the last frames were sent
 }
 
-// runLoad connects the sessions and says so on out with a line; then, after the line "go",
-// sends, saying "begin" and "end" when what counts does, and its result. It ends with in.
+// runLoad connects the sessions and reports this on out with a line; then, after the line "go",
+// it sends, prints "begin" and "end" around the measurement, and its result. It ends with in.
 func runLoad(in io.Reader, out io.Writer, opts loadOptions) error {
 	l := &load{opts: opts, audio: audioFrame(opts)}
 	var err error
@@ -96,7 +96,7 @@ func runLoad(in io.Reader, out io.Writer, opts loadOptions) error {
 	say(out, "connected\n")
 	var command string
 	if _, err := fmt.Fscanln(in, &command); err != nil {
-		return nil // an idle load: its sessions were all that was wanted
+		return nil // an idle load: only its sessions were wanted
 	}
 	if err := json.NewEncoder(out).Encode(l.run(out)); err != nil {
 		return err
@@ -105,7 +105,7 @@ func runLoad(in io.Reader, out io.Writer, opts loadOptions) error {
 	return err
 }
 
-// audioFrame is what a session sends again and again.
+// audioFrame returns the frame that a session sends repeatedly.
 func audioFrame(opts loadOptions) []byte {
 	pcm := hum(frameBytes(opts.Frame))
 	switch opts.Speak {
@@ -117,7 +117,7 @@ func audioFrame(opts loadOptions) []byte {
 	return appendFrame(nil, opBinary, pcm, true)
 }
 
-// connecting is how many sessions are opened at once.
+// connecting is how many sessions are opened concurrently.
 const connecting = 32
 
 // connect opens all sessions.
@@ -147,7 +147,7 @@ func (l *load) failure() error {
 	return nil
 }
 
-// open opens one session and hands it to receive.
+// open opens one session and passes it to receive.
 func (l *load) open(i int) error {
 	path, subprotocol := "/v1/voice", "voicegw.v1"
 	switch l.opts.Speak {
@@ -203,8 +203,8 @@ func (l *load) begin(conn net.Conn) error {
 	}
 }
 
-// startRate is the rate that a session is started with: that of the provider's wire, so
-// that nothing is resampled, which no other relay does.
+// startRate returns the rate with which a session is started: that of the provider's wire, so
+// that nothing is resampled, since no other relay resamples.
 func (l *load) startRate() int {
 	if l.opts.Provider == wireOpenAI {
 		return 24000
@@ -219,7 +219,7 @@ func (l *load) run(out io.Writer) loadResult {
 	to := from.Add(l.opts.Measure)
 	l.from.Store(from.UnixNano())
 	l.to.Store(to.UnixNano())
-	stop := make(chan struct{}) // closed when nothing more will come
+	stop := make(chan struct{}) // closed when nothing more will arrive
 	var sending, receiving sync.WaitGroup
 	receiving.Go(func() { l.receive(stop) })
 	sending.Go(func() { l.send(start, to) })
@@ -236,10 +236,10 @@ func (l *load) run(out io.Writer) loadResult {
 	return l.result()
 }
 
-// lastFrames is how long the last frames may be under way.
+// lastFrames is how long the last frames may be in flight.
 const lastFrames = 300 * time.Millisecond
 
-// send sends the frames of all sessions, evenly over the time of one frame.
+// send sends the frames of all sessions, spread evenly over the time of one frame.
 func (l *load) send(start, to time.Time) {
 	runtime.LockOSThread() // its own thread sleeps more precisely than a timer fires
 	defer runtime.UnlockOSThread()
@@ -271,7 +271,7 @@ func (l *load) counts(at int64) bool { return at >= l.from.Load() && at < l.to.L
 
 func micros(ns int64) uint32 { return uint32(max(ns, 0) / 1000) }
 
-// receive counts what comes back.
+// receive counts the frames that come back.
 func (l *load) receive(stop <-chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -332,7 +332,7 @@ func (l *load) result() loadResult {
 	return r
 }
 
-// at returns a quantile of what is sorted; 0 where there is nothing.
+// at returns a quantile of sorted values; 0 if there are none.
 func at(sorted []uint32, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -1,16 +1,16 @@
 //go:build linux
 
-// The command relaybench holds voice gateways against other relays: it is the clients, the
+// The command relaybench compares voice gateways with other relays: it is the clients, the
 // provider and the judge. scripts/bench/compare.sh builds and calls it.
 //
-//	relaybench compare  [-quick|-large] ...   measures all relays and prints what they took
-//	relaybench baseline -file F -version V    keeps what voicegw takes, in multiples of a calibration
-//	relaybench check    -file F               exit code 3 where voicegw takes more than that
-//	relaybench beside   -release P -version V exit code 3 where it takes more than the program P
+//	relaybench compare  [-quick|-large] ...   measures all relays and prints the results
+//	relaybench baseline -file F -version V    writes voicegw's figures, in multiples of a calibration
+//	relaybench check    -file F               exit code 3 if voicegw needs more than that
+//	relaybench beside   -release P -version V exit code 3 if it needs more than the program P
 //	relaybench one      -relay voicegw ...    measures one relay in one scenario
 //
-// It calls itself as provider, load and splice, each a process of its own, so that a relay's
-// CPU is the relay's alone.
+// It calls itself as provider, load and splice, each in a process of its own, so that a relay's
+// CPU time is only the relay's.
 package main
 
 import (
@@ -27,13 +27,13 @@ func main() {
 	if err := command(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "relaybench:", err)
 		if errors.Is(err, errWorse) {
-			os.Exit(3) // and nothing else does: compare.sh asks for it
+			os.Exit(3) // only then: compare.sh checks for it
 		}
 		os.Exit(1)
 	}
 }
 
-// command carries out what the arguments say.
+// command runs the command that the arguments name.
 func command(args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("say what to do: compare, baseline, check, beside or one")
@@ -117,7 +117,7 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	return fmt.Errorf("%q is not known: say compare, baseline, check, beside or one", what)
 }
 
-// compare carries a plan out with all relays that there are.
+// compare runs a plan with all relays that are installed.
 func (b *bench) compare(quick, large bool) error {
 	plan := fullPlan()
 	switch {
@@ -148,7 +148,7 @@ func (b *bench) present(kinds []kind) (out []kind) {
 	return out
 }
 
-// single measures some relays in a scenario of the caller's.
+// single measures some relays in a scenario that the caller chooses.
 func (b *bench) single(names []string, opts loadOptions, still time.Duration, apart bool, rounds int) error {
 	s := step{rounds: rounds, scenario: talking(opts.Sessions, opts.Frame, opts.Warm, opts.Measure)}
 	if still > 0 {

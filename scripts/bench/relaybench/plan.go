@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// cores is how many there are.
+// cores is the number of cores.
 func cores() float64 { return float64(runtime.NumCPU()) }
 
-// step is a scenario for some relays, so many times.
+// step is a scenario for some relays, with a number of runs.
 type step struct {
 	scenario scenario
 	kinds    []kind
 	rounds   int
 }
 
-// talking is so many sessions that send a frame each so often, and get one back.
+// talking returns a scenario with sessions that each send a frame at an interval, and get one
+// back.
 func talking(sessions int, frame, warm, measure time.Duration) scenario {
 	return scenario{
 		name:     fmt.Sprintf("%d sessions, %d ms each way", sessions, frame.Milliseconds()),
@@ -26,19 +27,19 @@ func talking(sessions int, frame, warm, measure time.Duration) scenario {
 	}
 }
 
-// idle is so many sessions that say nothing.
+// idle returns a scenario with sessions that send nothing.
 func idle(sessions int, settle time.Duration) scenario {
 	return scenario{name: fmt.Sprintf("%d idle sessions", sessions), sessions: sessions, settle: settle}
 }
 
-// also adds to a scenario's name what is special.
+// also adds a scenario's special conditions to its name.
 func (s scenario) also(what string) scenario {
 	s.name += ", " + what
 	return s
 }
 
-// fullPlan is what compare does by default, quickPlan what it does in a hurry; largePlan
-// has the sizes of the anchors.
+// fullPlan is compare's default, quickPlan its short form; largePlan has the sizes of the
+// reference figures.
 func fullPlan() []step {
 	const warm, measure = 2 * time.Second, 5 * time.Second
 	const short, long = 20 * time.Millisecond, 100 * time.Millisecond
@@ -73,7 +74,7 @@ func largePlan() []step {
 	return plan
 }
 
-// result is what a step gave: the runs of each relay, in the order of the step's kinds.
+// result is the result of a step: the runs of each relay, in the order of the step's kinds.
 type result struct {
 	step step
 	runs [][]run
@@ -82,7 +83,7 @@ type result struct {
 // retries is how often a dirty run is repeated before it is left out.
 const retries = 2
 
-// carryOut runs a step: the relays take turns, so that what others do on the machine meets
+// carryOut runs a step: the relays take turns, so that other programs on the machine affect
 // them all alike.
 func (b *bench) carryOut(s step) (result, error) {
 	res := result{step: s, runs: make([][]run, len(s.kinds))}
@@ -98,7 +99,7 @@ func (b *bench) carryOut(s step) (result, error) {
 	return res, nil
 }
 
-// try measures until a run is clean, or often enough.
+// try measures until a run is clean, or the retries are used up.
 func (b *bench) try(k kind, s scenario) (run, error) {
 	for attempt := 0; ; attempt++ {
 		r, err := b.one(k, s)

@@ -13,14 +13,14 @@ import (
 )
 
 // poll waits for many connections on one goroutine, which costs far less than a goroutine
-// for each: what the two ends of a bench take is what the relay between them lacks.
+// for each: the two ends of a bench take processor time away from the relay between them.
 type poll struct {
 	fd     int
 	events []unix.EpollEvent
 	buf    []byte
 }
 
-// maxEvents is how many connections one wait tells of, readRoom how much is read of one.
+// maxEvents is how many connections one wait returns, readRoom how much is read from one.
 const (
 	maxEvents = 512
 	readRoom  = 64 << 10
@@ -34,14 +34,14 @@ func newPoll() (*poll, error) {
 	return &poll{fd: fd, events: make([]unix.EpollEvent, maxEvents), buf: make([]byte, readRoom)}, nil
 }
 
-// add waits for fd from now on; next is told id with what came.
+// add adds fd to the wait; next gets id with each event.
 func (p *poll) add(fd int, id int32) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: id}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
-// wait calls ready with the id of each connection that has something to read, at most
-// after ms; -1 waits without end.
+// wait calls ready with the id of each connection that has something to read, after at most
+// ms; -1 means no timeout.
 func (p *poll) wait(ms int, ready func(id int32)) error {
 	n, err := unix.EpollWait(p.fd, p.events, ms)
 	if err != nil && !errors.Is(err, unix.EINTR) {
@@ -53,7 +53,7 @@ func (p *poll) wait(ms int, ready func(id int32)) error {
 	return nil
 }
 
-// read reads what fd has, valid until the next read; errClosed says that it has ended.
+// read reads what fd has, valid until the next read; errClosed says that fd has ended.
 func (p *poll) read(fd int) ([]byte, error) {
 	n, err := unix.Read(fd, p.buf)
 	switch {
@@ -65,7 +65,7 @@ func (p *poll) read(fd int) ([]byte, error) {
 	return p.buf[:n], nil
 }
 
-// patienceMS is how long a write waits for a relay that takes nothing, in ms.
+// patienceMS is how long a write waits for a relay that does not read, in ms.
 const patienceMS = 5000
 
 // writeAll writes all of b to fd. It waits if it must: a relay that is so far behind makes
@@ -92,7 +92,7 @@ func writeAll(fd int, b []byte) error {
 	return nil
 }
 
-// detach takes a connection away from Go's own poller. It closes conn whatever happens.
+// detach takes a connection away from Go's own poller. It always closes conn.
 func detach(conn net.Conn) (fd int, err error) {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {

@@ -20,7 +20,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name, in brackets, may hold anything.
+	// The name, in brackets, may contain anything.
 	_, rest, _ := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')'):]), " ")
 	return sumTicks(strings.Fields(rest), 11, 12)
 }
@@ -32,7 +32,7 @@ func cpuOfAll() (time.Duration, error) {
 		return 0, err
 	}
 	line, _, _ := strings.Cut(string(stat), "\n")
-	return sumTicks(strings.Fields(line), 1, 2, 3, 6, 7, 8) // all but idle and waiting for disks
+	return sumTicks(strings.Fields(line), 1, 2, 3, 6, 7, 8) // all except idle and waiting for disks
 }
 
 func sumTicks(fields []string, which ...int) (time.Duration, error) {
@@ -50,7 +50,7 @@ func sumTicks(fields []string, which ...int) (time.Duration, error) {
 	return time.Duration(sum) * tick, nil
 }
 
-// rssOf returns how much memory a process has in RAM, in bytes.
+// rssOf returns the resident memory of a process, in bytes.
 func rssOf(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

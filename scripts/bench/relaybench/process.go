@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is one that the bench has started. It ends with its input.
+// process is a process that the bench has started. It ends when its input ends.
 type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -22,18 +22,18 @@ type process struct {
 	stderr tail
 }
 
-// start starts a program on some cores (as taskset has them; empty: on all), with env
-// besides the environment. All that take part run at the same priority, a little above
-// others where that is permitted.
+// start starts a program on some cores (in taskset's notation; empty means all), with env
+// added to the environment. All participants run at the same priority, a little above
+// other programs if that is permitted.
 func start(on string, env []string, name string, args ...string) (*process, error) {
-	// nice(1) runs it all the same where that is not permitted, and becomes it.
+	// nice(1) runs it anyway if that is not permitted, and is replaced by it.
 	line := append([]string{"nice", "-n", preferred, name}, args...)
 	if on != "" {
 		line = append([]string{"taskset", "-c", on}, line...)
 	}
 	p := &process{cmd: exec.Command(line[0], line[1:]...)} //nolint:gosec // the bench's own programs
 	p.cmd.Env, p.cmd.Stderr = append(p.cmd.Environ(), env...), &p.stderr
-	// Nothing is left behind where the bench itself is killed.
+	// Nothing is left running if the bench itself is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -50,12 +50,12 @@ func start(on string, env []string, name string, args ...string) (*process, erro
 	return p, nil
 }
 
-// preferred is the nice value of all that takes part.
+// preferred is the nice value of all participants.
 const preferred = "-5"
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// line returns the next line of what it prints.
+// line returns the next line of its output.
 func (p *process) line() (string, error) {
 	s, err := p.out.ReadString('\n')
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *process) line() (string, error) {
 	return strings.TrimSpace(s), nil
 }
 
-// say gives it a line.
+// say writes a line to its input.
 func (p *process) say(s string) error {
 	_, err := io.WriteString(p.in, s+"\n")
 	return err
@@ -76,14 +76,14 @@ func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
-	// How it ended says nothing: it was told to.
+	// Its exit status says nothing: it was told to end.
 	var exit *exec.ExitError
 	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
 		_ = p.cmd.Process.Kill()
 	}
 }
 
-// tail keeps the end of what a process complains about.
+// tail keeps the end of a process's error output.
 type tail struct {
 	mu sync.Mutex // guards b
 	b  []byte

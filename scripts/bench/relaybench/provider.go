@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallestAudio is what tells a message with audio from others, in bytes: the shortest
+// smallestAudio distinguishes a message with audio from others, in bytes: the shortest
 // frame of a bench is 20 ms.
 const smallestAudio = 500
 
-// answers is what the provider says on one of the wires.
+// answers are the provider's messages on one of the wires.
 type answers struct {
 	hello []byte // at once
 	setup []byte // to the first message
 	audio []byte // to each message with audio
 }
 
-// The wires that a provider is spoken to on.
+// The wires of the provider.
 const (
 	wireGemini = "gemini"
 	wireOpenAI = "openai"
@@ -55,7 +55,7 @@ func answersOn(wire string, frameBytes int) answers {
 	}
 }
 
-// hum is PCM16 that is no silence and that no detector takes for speech.
+// hum returns PCM16 that is not silence and that no detector takes for speech.
 func hum(n int) []byte {
 	pcm := make([]byte, n)
 	seed := uint32(1)
@@ -66,8 +66,8 @@ func hum(n int) []byte {
 	return pcm
 }
 
-// provider answers each frame of audio with one as long, on either wire. Its own CPU is
-// not measured.
+// provider answers each frame of audio with one of the same length, on either wire. Its own
+// CPU time is not measured.
 type provider struct {
 	poll   *poll
 	gemini answers
@@ -82,11 +82,11 @@ type providerConn struct {
 	write   func([]byte) error
 	answers *answers
 	frames  frameReader
-	begun   bool // the first message has come
+	begun   bool // the first message has arrived
 }
 
-// serveProvider announces its address on out and answers until in ends. With the path of
-// a file it speaks TLS, and leaves there the certificate to trust.
+// serveProvider prints its address on out and answers until in ends. If a file's path is given
+// it speaks TLS, and writes the certificate to trust to that file.
 func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string) error {
 	p := &provider{gemini: answersOn(wireGemini, frameBytes), openai: answersOn(wireOpenAI, frameBytes)}
 	var err error
@@ -113,7 +113,7 @@ func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string)
 	return <-failed
 }
 
-// accept takes connections and hands them to answer.
+// accept accepts connections and passes them to answer.
 func (p *provider) accept(ln net.Listener) error {
 	for {
 		conn, err := ln.Accept()
@@ -154,7 +154,7 @@ func (p *provider) open(conn net.Conn) error {
 	return p.poll.add(c.fd, id)
 }
 
-// answer answers what comes.
+// answer answers incoming frames.
 func (p *provider) answer() error {
 	for {
 		if err := p.poll.wait(-1, p.readable); err != nil {
@@ -176,14 +176,14 @@ func (p *provider) readable(id int32) {
 	}
 }
 
-// feed answers the frames that are complete with b.
+// feed answers the frames that b completes.
 func (c *providerConn) feed(b []byte) (err error) {
 	c.frames.feed(b, func(f frame) { err = errors.Join(err, c.take(f)) })
 	return err
 }
 
-// overTLS answers what comes until it ends, on the goroutine of the connection: a
-// handshake has state that poll does not know.
+// overTLS answers frames until the connection ends, on the connection's goroutine: a TLS
+// connection has state that poll does not know.
 func (c *providerConn) overTLS(conn net.Conn) error {
 	c.write = func(b []byte) error {
 		_, err := conn.Write(b)

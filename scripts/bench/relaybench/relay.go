@@ -20,18 +20,18 @@ import (
 type kind struct {
 	name  string
 	about string
-	speak string // what its clients speak
-	wire  string // what its provider speaks
+	speak string // the protocol of its clients
+	wire  string // the protocol of its provider
 	start func(b *bench, to upstream) (*relay, error)
 }
 
-// upstream is the provider that a relay is to speak to.
+// upstream is the provider of a relay.
 type upstream struct {
 	addr string // host:port
-	cert string // file with the certificate to trust, PEM; empty where it is not TLS
+	cert string // file with the certificate to trust, PEM; empty without TLS
 }
 
-// url returns the provider's address with a scheme (http or ws), the secure one with TLS.
+// url returns the provider's address with a scheme (http or ws), or the secure scheme for TLS.
 func (u upstream) url(scheme string) string {
 	if u.cert != "" {
 		scheme += "s"
@@ -39,22 +39,22 @@ func (u upstream) url(scheme string) string {
 	return scheme + "://" + u.addr
 }
 
-// overTLS is a kind that speaks TLS to its provider, as it has to with a real one.
+// overTLS returns a kind that speaks TLS to its provider, as with a real one.
 func (k kind) overTLS() kind {
 	k.name += tlsSuffix
 	return k
 }
 
-// tlsSuffix is how a kind's name says so, before the @ of a build.
+// tlsSuffix marks such a kind in its name, before the @ of a build.
 const tlsSuffix = "+tls"
 
-// plain returns the name without that, and whether it was there.
+// plain returns the name without tlsSuffix, and whether it was there.
 func (k kind) plain() (name string, secure bool) {
 	name, _, _ = strings.Cut(k.name, "@")
 	return strings.CutSuffix(name, tlsSuffix)
 }
 
-// beside is a kind that k can be held against: one that speaks TLS where k does.
+// beside returns other in the form that can be compared with k: with TLS if k speaks TLS.
 func (k kind) beside(other kind) kind {
 	if _, secure := k.plain(); secure {
 		return other.overTLS()
@@ -63,7 +63,7 @@ func (k kind) beside(other kind) kind {
 }
 
 // The relays. Those whose clients speak the provider's protocol pass bytes on; the others
-// have the work of converting, too.
+// must also convert.
 var (
 	direct       = kind{"direct", "no relay at all", speakGemini, wireGemini, startDirect}
 	splice       = kind{"splice", "one loop that copies bytes: the measure", speakGemini, wireGemini, startSplice}
@@ -73,8 +73,8 @@ var (
 	gatewayOther = kind{"voicegw/openai", "voicegw serve, OpenAI's wire", speakVoicegw, wireOpenAI, startGateway}
 )
 
-// kindNamed returns a kind by its name, with +tls behind it for one that speaks TLS to its
-// provider. A gateway may have the path of a program behind an @, so that two builds take
+// kindNamed returns a kind by its name, followed by +tls for one that speaks TLS to its
+// provider. A gateway may have an @ and the path of a program, so that two builds take
 // turns in one run.
 func kindNamed(name string) (kind, error) {
 	_, build, _ := strings.Cut(name, "@")
@@ -95,7 +95,7 @@ func kindNamed(name string) (kind, error) {
 	return kind{}, fmt.Errorf("there is no relay %q; there is %s", name, strings.Join(names, ", "))
 }
 
-// relay is one that runs.
+// relay is a running relay.
 type relay struct {
 	addr  string
 	proc  *process // nil for direct
@@ -128,7 +128,7 @@ func announced(p *process) (*relay, error) {
 	return &relay{addr: addr, proc: p}, nil
 }
 
-// nginxConf is a WebSocket proxy in one process, as its documentation has it
+// nginxConf is a WebSocket proxy in one process, as in nginx's documentation
 // (nginx.org/en/docs/http/websocket.html), without a log.
 const nginxConf = `daemon off;
 master_process off;
@@ -186,8 +186,8 @@ func startGateway(b *bench, to upstream) (*relay, error) {
 	return startBuild(b, b.gateway, to)
 }
 
-// startBuild starts the program as it is, but for the file that lets the bench look inside
-// (scripts/bench/probe).
+// startBuild starts the program as it is shipped, except for the file that lets the bench look
+// inside (scripts/bench/probe).
 func startBuild(b *bench, program string, to upstream) (*relay, error) {
 	addr, err := freeport.Addr()
 	if err != nil {
@@ -220,10 +220,10 @@ func startBuild(b *bench, program string, to upstream) (*relay, error) {
 	return r, nil
 }
 
-// startTime bounds how long a relay takes to listen.
+// startTime bounds how long a relay may take to listen.
 const startTime = 20 * time.Second
 
-// listening waits until a relay takes connections.
+// listening waits until a relay accepts connections.
 func listening(p *process, addr string) (*relay, error) {
 	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); {
 		conn, err := net.Dial("tcp", addr)
@@ -236,15 +236,15 @@ func listening(p *process, addr string) (*relay, error) {
 	return nil, fmt.Errorf("%s does not listen on %s after %s%s", strings.Join(p.cmd.Args, " "), addr, startTime, p.stderr.text())
 }
 
-// inside is what the probe of a gateway tells.
+// inside is what the probe of a gateway reports.
 type inside struct {
 	Mallocs, HeapLive, HeapSys, Stacks, Idle, Released uint64
 	GCs                                                uint32
 	Goroutines                                         int
 }
 
-// look asks the probe; at "settled" the gateway collects its garbage first and gives free
-// memory back.
+// look asks the probe; for "settled" the gateway first collects its garbage and returns free
+// memory.
 func (r *relay) look(path string) (in inside, err error) {
 	if r.probe == nil {
 		return in, nil

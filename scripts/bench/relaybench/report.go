@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// median of values; 0 where there are none.
+// median returns the median of values; 0 if there are none.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -22,7 +22,7 @@ func median(values []float64) float64 {
 	return v[len(v)/2]
 }
 
-// clean returns what value has of the runs that count.
+// clean returns the values of the runs that count.
 func clean(runs []run, value func(run) float64) []float64 {
 	var out []float64
 	for _, r := range runs {
@@ -38,7 +38,7 @@ func p50(r run) float64      { return r.Load.P50 }
 func p99(r run) float64      { return r.Load.P99 }
 func weight(r run) float64   { return r.KB }
 
-// of returns the median that a relay has in a result; 0 where it has none.
+// of returns the median of a relay in a result; 0 if it has none.
 func (res result) of(k kind, value func(run) float64) float64 {
 	for i := range res.step.kinds {
 		if res.step.kinds[i].name == k.name {
@@ -57,7 +57,7 @@ func (res result) print(out io.Writer) {
 	say(out, "\n%s\n", res.step.scenario.name)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	say(w, "relay\tCPU us/frame (min..max)\tx nginx\tx node\tx splice\tp50 us\tadded\tp99 us\tadded\tKB/session\tmallocs/frame\tdelivered\tothers\tclean\n")
-	var invalid []string // behind the table, whose columns they do not have
+	var invalid []string // after the table, which has no columns for them
 	for i, k := range res.step.kinds {
 		runs := res.runs[i]
 		cpu := clean(runs, microsPF)
@@ -80,7 +80,7 @@ func (res result) print(out io.Writer) {
 	}
 }
 
-// printIdle writes the weights of idle sessions.
+// printIdle prints the memory of idle sessions.
 func (res result) printIdle(out io.Writer) {
 	say(out, "\n%s\n", res.step.scenario.name)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -125,5 +125,5 @@ func added(a, base float64) string {
 	return fmt.Sprintf("%+.0f", a-base)
 }
 
-// say prints. Whoever does not read it has ended the bench.
+// say prints. If its reader is gone, the bench has been ended.
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runSplice is the least that a relay can do, and so the measure for others on this
+// runSplice is the least work that a relay can do, and so the calibration for others on this
 // machine at this moment: one loop that writes to one side what it reads from the other,
-// without a look at it.
+// without inspecting it.
 func runSplice(in io.Reader, out io.Writer, to string) error {
 	p, err := newPoll()
 	if err != nil {
@@ -32,11 +32,11 @@ func runSplice(in io.Reader, out io.Writer, to string) error {
 	return <-failed
 }
 
-// spliceRoom is how many descriptors there can be.
+// spliceRoom is the maximum number of descriptors.
 const spliceRoom = 1 << 16
 
-// spliceAccept joins each connection with one of its own to the other side. The event of
-// each names the other's descriptor.
+// spliceAccept joins each connection with a connection of its own to the other side. The event
+// of each holds the other's descriptor.
 func spliceAccept(p *poll, ln net.Listener, to string) error {
 	for {
 		near, err := ln.Accept()
@@ -64,7 +64,7 @@ func spliceAccept(p *poll, ln net.Listener, to string) error {
 	}
 }
 
-// spliceLoop carries bytes. A side that is gone shuts the other down, and both are closed
+// spliceLoop copies bytes. When a side ends, the other is shut down, and both are closed
 // with the process.
 func spliceLoop(p *poll) error {
 	for {

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// tlsRoom is what the provider reads at once of a connection, in bytes.
+// tlsRoom is how much the provider reads from a connection at once, in bytes.
 const tlsRoom = 8 << 10
 
-// overTLS serves TLS on what a listener accepts, with a certificate that is made here for
-// one day and left in certFile, as PEM, for those who are to trust it.
+// overTLS serves TLS on a listener's connections, with a certificate that is created here for
+// one day and written to certFile, as PEM, for the clients that must trust it.
 func overTLS(ln net.Listener, certFile string) (net.Listener, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
